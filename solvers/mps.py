@@ -1,22 +1,26 @@
-"""Programs as MPS files, the format that every solver reads; numbers survive the way there and back to the last bit.
+"""Programs as MPS files, the format that every solver reads. Numbers are exact to the last bit.
 
-(HiGHS writes fifteen digits and OR-Tools six; both read files with misprints as other programs, and say nothing.)
+(HiGHS writes fifteen digits and OR-Tools six. Both read files with errors as other programs,
+without a message.)
 
-Written: free format, minimisation, explicit bounds of integer columns (readers differ on what is left out); the
-constant of the objective is minus the right-hand side of its row, as is customary. Rows without any bound are left out,
-and a row with two bounds whose difference is no double becomes two rows.
+Written: free format, minimisation, explicit bounds of integer columns (readers differ on the
+defaults). The constant of the objective is minus the right-hand side of its row, as is customary.
+Rows without any bound are left out, and a row with two bounds whose difference is no double becomes
+two rows.
 
-Read: free and fixed format, as HiGHS reads them. A file is read as free format; where that fails and every line keeps
-to the columns of the fixed format, names may contain blanks.
+Read: free and fixed format, as HiGHS reads them. A file is read as free format. If that fails and
+every line keeps to the columns of the fixed format, names may contain blanks.
 
     OBJSENSE            MAX or MIN, on the line of the section or below
-    several vectors     of RHS, RANGES and BOUNDS the first counts; readers differ on a row or a side of a column that
-                        only a later one names, and such a file is refused
+    several vectors     of RHS, RANGES and BOUNDS the first counts. Readers differ on a row or a side
+                        of a column that only a later vector names; such a file is refused
     RANGES              of an E row with right-hand side r: R > 0 is [r, r + R], R < 0 is [r + R, r]
-    UP, UI              below 0 without a lower bound: refused, as some readers take -infinity and others 0
+    UP, UI              below 0 without a lower bound: refused, as some readers take -infinity and
+                        others 0
     integer columns     without any bound are binary
     numbers             4.D0 is 4.0; bounds and sides of 1e20 and beyond are infinite
-    comments            lines that begin with *, and $ at the beginning of a field that names a row or column
+    comments            lines that begin with *, and $ at the beginning of a field that names a row
+                        or column
 """
 
 from __future__ import annotations
@@ -35,26 +39,32 @@ from workbench.solvers.errors import InvalidProgram
 from workbench.solvers.program import Block
 
 INF = float("inf")
-_INFINITE = 1e20  # Bounds and sides of this size and beyond are infinite, as in HiGHS.
-_FIELDS = (
-    (1, 3),
-    (4, 12),
-    (14, 22),
-    (24, 36),
-    (39, 47),
-    (49, 61),
-)  # first and last columns of the fixed format
+_INFINITY = 1e20  # Bounds and sides of this size and beyond are infinite, as in HiGHS.
+# First and last columns of the fields of the fixed format.
+_FIELDS = ((1, 3), (4, 12), (14, 22), (24, 36), (39, 47), (49, 61))
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eEdD][+-]?\d+)?", re.ASCII)
 _SENSES = {"MAX": -1, "MAXIMIZE": -1, "MAXIMISE": -1, "MIN": 1, "MINIMIZE": 1, "MINIMISE": 1}
-_BOUNDS = ("LO", "UP", "FX", "FR", "MI", "PL", "BV", "LI", "UI")
-_BARE = ("FR", "MI", "PL", "BV")  # bounds that need no number
+_BOUND_TYPES = ("LO", "UP", "FX", "FR", "MI", "PL", "BV", "LI", "UI")
+_BOUND_TYPES_WITHOUT_NUMBER = ("FR", "MI", "PL", "BV")
+_LOWER_BOUND_TYPES = ("LO", "LI", "FX", "FR", "MI", "BV")
+_UPPER_BOUND_TYPES = ("UP", "UI", "FX", "FR", "PL", "BV")
+_INTEGER_BOUND_TYPES = ("BV", "LI", "UI")
 _SECTIONS = ("NAME", "OBJSENSE", "ROWS", "COLUMNS", "RHS", "RANGES", "BOUNDS", "ENDATA")
+_MAX_QUOTED_LENGTH = 40  # Messages quote at most this many characters of a line.
 
 
 @dataclass(frozen=True)
 class Mps:
-    """A program from a file. sense: -1 when the file maximises (the data minimise all the same); comments: lines of
-    the file's head, without their star."""
+    """A program from a file.
+
+    Attributes:
+        name: of the program.
+        data: its numbers, which always minimise.
+        sense: -1 if the file maximises, else 1.
+        columns: names of the columns.
+        rows: names of the rows.
+        comments: lines at the head of the file, without their star.
+    """
 
     name: str
     data: Data
@@ -64,108 +74,151 @@ class Mps:
     comments: Sequence[str]
 
 
+@dataclass(frozen=True)
+class _WrittenRow:
+    """A row of the file.
+
+    Attributes:
+        index: position of the row in the program.
+        name: in the file.
+        kind: E, L or G.
+        side: right-hand side.
+        width: of the range, or None.
+    """
+
+    index: int
+    name: str
+    kind: str
+    side: float
+    width: float | None
+
+
 def format_mps(
     name: str, data: Data, blocks: Sequence[Block] = (), comments: Sequence[str] = ()
 ) -> str:
-    """A program as the text of a free MPS file. blocks: of columns, which name them "f_3"; comments: its head."""
-    names = _mps_column_names(blocks, data.c.size)
-    sides = enumerate(zip(data.row_lower.tolist(), data.row_upper.tolist(), strict=True))
-    # row of A, name, type, right-hand side, range
-    rows = [
-        (i, f"r{i}{end}", kind, right, width)
-        for i, (low, high) in sides
-        for end, kind, right, width in _split_row(low, high)
-    ]
-    A = sp.csc_array(sp.csr_array(data.A)[np.array([i for i, *_ in rows], dtype=np.intp)])
-    ranges = [f" RNG {row} {width!r}" for _, row, _, _, width in rows if width is not None]
-    lines = [
-        *(f"* {line}" for line in comments),
-        f"NAME {re.sub(r'[^!-~]', '_', name) or 'program'}",
-        *("ROWS", " N cost", *(f" {kind} {row}" for _, row, kind, *_ in rows)),
-        *("COLUMNS", *_format_columns(data, A, names, [row for _, row, *_ in rows])),
-        *("RHS", *([f" RHS cost {-data.offset!r}"] if data.offset else [])),
-        *(f" RHS {row} {right!r}" for _, row, _, right, _ in rows if right),
-        *(("RANGES", *ranges) if ranges else ()),
-        *("BOUNDS", *_format_bounds(data, names), "ENDATA", ""),
-    ]
+    """Return a program as the text of a free MPS file.
+
+    Args:
+        name: of the program.
+        data: its numbers.
+        blocks: of columns; their names become names of columns, such as "f_3".
+        comments: lines at the head of the file.
+    """
+    column_names = _mps_column_names(blocks, data.c.size)
+    rows: list[_WrittenRow] = []
+    sides = zip(data.row_lower.tolist(), data.row_upper.tolist(), strict=True)
+    for index, (low, high) in enumerate(sides):
+        rows += _split_row(index, low, high)
+    row_index = np.array([row.index for row in rows], dtype=np.intp)
+    A = sp.csc_array(sp.csr_array(data.A)[row_index])
+    lines = [f"* {line}" for line in comments]
+    lines += [f"NAME {re.sub(r'[^!-~]', '_', name) or 'program'}", "ROWS", " N cost"]
+    lines += [f" {row.kind} {row.name}" for row in rows]
+    lines += ["COLUMNS", *_format_columns(data, A, column_names, [row.name for row in rows])]
+    lines.append("RHS")
+    if data.offset:
+        lines.append(f" RHS cost {-data.offset!r}")
+    lines += [f" RHS {row.name} {row.side!r}" for row in rows if row.side]
+    ranges = [f" RNG {row.name} {row.width!r}" for row in rows if row.width is not None]
+    if ranges:
+        lines += ["RANGES", *ranges]
+    lines += ["BOUNDS", *_format_bounds(data, column_names), "ENDATA", ""]
     return "\n".join(lines)
 
 
 def _mps_column_names(blocks: Sequence[Block], count: int) -> list[str]:
-    plain = [f"x{j}" for j in range(count)]
-    names = plain.copy()
+    """Return a name of each column: that of its block, or x0, x1, ... if those are not unique."""
+    default_names = [f"x{j}" for j in range(count)]
+    names = default_names.copy()
     for block in blocks:
         stem = re.sub(r"\W", "_", block.name, flags=re.ASCII)
-        names[block.start : block.start + block.size] = (
-            [f"{stem}_{k}" for k in range(block.size)] if block.shape else [stem]
-        )
-    return names if len(set(names)) == count else plain
+        block_names = [f"{stem}_{k}" for k in range(block.size)] if block.shape else [stem]
+        names[block.start : block.start + block.size] = block_names
+    return names if len(set(names)) == count else default_names
 
 
-def _split_row(low: float, high: float) -> list[tuple[str, str, float, float | None]]:
-    """(end of the name, type, right-hand side, range) of what states the bounds of one row."""
+def _split_row(index: int, low: float, high: float) -> list[_WrittenRow]:
+    """Return the rows of the file that state the two bounds of a row."""
+    name = f"r{index}"
     if low == high:
-        return [("", "E", low, None)]
+        return [_WrittenRow(index, name, "E", low, None)]
     if low == -INF:
-        return [] if high == INF else [("", "L", high, None)]
+        return [] if high == INF else [_WrittenRow(index, name, "L", high, None)]
     if high == INF:
-        return [("", "G", low, None)]
+        return [_WrittenRow(index, name, "G", low, None)]
     if low + (high - low) == high:
-        return [("", "G", low, high - low)]
-    return [("low", "G", low, None), ("high", "L", high, None)]
+        return [_WrittenRow(index, name, "G", low, high - low)]
+    return [
+        _WrittenRow(index, f"{name}low", "G", low, None),
+        _WrittenRow(index, f"{name}high", "L", high, None),
+    ]
 
 
 def _format_columns(
-    data: Data, A: sp.csc_array, names: Sequence[str], rows: Sequence[str]
+    data: Data, A: sp.csc_array, column_names: Sequence[str], row_names: Sequence[str]
 ) -> Iterator[str]:
-    cost = data.c.tolist()
-    for whole, run in groupby(range(len(names)), lambda j: bool(data.integrality[j])):
-        yield from [" M 'MARKER' 'INTORG'"] if whole else []
+    """Yield the lines of section COLUMNS, with markers around integer columns."""
+    costs = data.c.tolist()
+    columns = range(len(column_names))
+    for is_integer, run in groupby(columns, lambda j: bool(data.integrality[j])):
+        if is_integer:
+            yield " M 'MARKER' 'INTORG'"
         for j in run:
             part = slice(A.indptr[j], A.indptr[j + 1])
-            places = ["cost", *(rows[i] for i in A.indices[part].tolist())]
-            entries = [*zip(places, [cost[j], *A.data[part].tolist()], strict=True)]
-            for row, value in [entry for entry in entries if entry[1]] or entries[:1]:
-                yield f" {names[j]} {row} {value!r}"
-        yield from [" M 'MARKER' 'INTEND'"] if whole else []
+            rows = ["cost", *(row_names[i] for i in A.indices[part].tolist())]
+            entries = [*zip(rows, [costs[j], *A.data[part].tolist()], strict=True)]
+            nonzero_entries = [entry for entry in entries if entry[1]]
+            for row, value in nonzero_entries or entries[:1]:
+                yield f" {column_names[j]} {row} {value!r}"
+        if is_integer:
+            yield " M 'MARKER' 'INTEND'"
 
 
-def _format_bounds(data: Data, names: Sequence[str]) -> Iterator[str]:
-    ends = zip(
-        names, data.lower.tolist(), data.upper.tolist(), data.integrality.tolist(), strict=True
+def _format_bounds(data: Data, column_names: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of section BOUNDS."""
+    columns = zip(
+        column_names,
+        data.lower.tolist(),
+        data.upper.tolist(),
+        data.integrality.tolist(),
+        strict=True,
     )
-    for name, low, high, whole in ends:
+    for name, low, high, is_integer in columns:
         if low == high:
             yield f" FX BND {name} {low!r}"
-        elif (low, high) != (0.0, INF) or whole:
+        elif (low, high) != (0.0, INF) or is_integer:
             yield f" MI BND {name}" if low == -INF else f" LO BND {name} {low!r}"
             yield f" PL BND {name}" if high == INF else f" UP BND {name} {high!r}"
 
 
 def read_mps(text: str) -> Mps:
-    """Read the program in the text of an MPS file.
+    """Read a program.
+
+    Args:
+        text: of an MPS file, in free or fixed format.
 
     Raises:
-        InvalidProgram: for what is no program in either format, naming the line.
+        InvalidProgram: the text is a program in neither format. The message names the line.
     """
     lines = re.split(r"\r\n|\r|\n", text.removeprefix("\ufeff"))
     try:
-        return _Reader(_free_fields).read(lines)
-    except InvalidProgram as refused:
+        return _Reader(_split_free_fields).read(lines)
+    except InvalidProgram as free_error:
         try:
-            return _Reader(_fixed_fields).read(lines)
+            return _Reader(_split_fixed_fields).read(lines)
         except InvalidProgram:
-            raise refused from None
+            raise free_error from None
 
 
-def _free_fields(line: str) -> list[str]:
-    """The words of a line."""
-    return [word for word in re.split(r"[ \t]+", line) if word]
+def _split_free_fields(line: str) -> list[str]:
+    """Split a line at blanks and tabs."""
+    return [field for field in re.split(r"[ \t]+", line) if field]
 
 
-def _fixed_fields(line: str) -> list[str]:
-    """The fields of a line in the fixed format. Raises InvalidProgram where text stands between two of them."""
-    fields, end = [], 0
+def _split_fixed_fields(line: str) -> list[str]:
+    """Split a line in the fixed format. Raises InvalidProgram for text between two fields."""
+    fields = []
+    end = 0
     for start, stop in _FIELDS:
         if line[end:start].strip():
             raise InvalidProgram("the fixed format has blanks between its fields.")
@@ -176,279 +229,340 @@ def _fixed_fields(line: str) -> list[str]:
     return [field for field in fields if field]
 
 
-def _parse_mps_number(word: str) -> float:
-    """A number, Fortran's exponents included. Raises ValueError."""
-    if not _NUMBER.fullmatch(word):
-        raise ValueError(f"{word[:40]!r} is no number")
-    return float(word.upper().replace("D", "E"))
+def _parse_mps_number(text: str) -> float:
+    """Parse a finite number, also with an exponent of Fortran. Raises ValueError."""
+    if not _NUMBER.fullmatch(text):
+        raise ValueError(f"{text[:_MAX_QUOTED_LENGTH]!r} is no number")
+    return float(text.upper().replace("D", "E"))
 
 
-def _parse_extended_number(word: str) -> float:
-    """A number that may be infinite."""
-    unsigned = word.lower().lstrip("+-")
-    value = float(word) if unsigned in ("inf", "infinity") else _parse_mps_number(word)
-    return value if abs(value) < _INFINITE else math.copysign(INF, value)
+def _parse_extended_number(text: str) -> float:
+    """Parse a number that may be infinite. Raises ValueError."""
+    is_infinite = text.lower().lstrip("+-") in ("inf", "infinity")
+    value = float(text) if is_infinite else _parse_mps_number(text)
+    return value if abs(value) < _INFINITY else math.copysign(INF, value)
+
+
+def _quote(fields: Sequence[str]) -> str:
+    """Return the beginning of a line for a message."""
+    return " ".join(fields)[:_MAX_QUOTED_LENGTH]
 
 
 class _Reader:
-    """One pass over the lines; everything by the names of rows and columns. fields: of a line of data."""
+    """One pass over the lines of a file. Rows and columns are stored by their names."""
 
-    def __init__(self, fields: Callable[[str], list[str]]) -> None:
-        self.fields = fields
-        self.name, self.sense, self.whole = "program", 1, False
-        self.rows: dict[str, str] = {}  # -> N, E, L or G; the first N is the objective
-        self.columns: dict[str, bool] = {}  # -> whether it is integer
-        self.entries: dict[tuple[str, str], float] = {}
-        self.right: dict[str, float] = {}
-        self.range: dict[str, float] = {}
-        self.low: dict[str, float] = {}
-        self.high: dict[str, float] = {}
-        self.vectors: dict[str, str] = {}  # section -> the name of its first vector
-        self.number = 0  # of the line
-        self.negative: dict[str, int] = {}  # column whose upper bound is below 0 -> its line
+    def __init__(self, split_fields: Callable[[str], list[str]]) -> None:
+        self.split_fields = split_fields
+        self.name = "program"
+        self.sense = 1
+        self.is_in_integer_marker = False
+        self.row_kinds: dict[str, str] = {}  # N, E, L or G. The first N is the objective.
+        self.is_integer: dict[str, bool] = {}  # By column.
+        self.entries: dict[tuple[str, str], float] = {}  # By (row, column).
+        self.sides: dict[str, float] = {}  # By row.
+        self.ranges: dict[str, float] = {}  # By row.
+        self.lower: dict[str, float] = {}  # By column.
+        self.upper: dict[str, float] = {}  # By column.
+        self.first_vectors: dict[str, str] = {}  # Section -> name of its first vector.
+        self.line_number = 0
+        self.negative_upper_lines: dict[str, int] = {}  # Column -> line of an upper bound < 0.
 
     def read(self, lines: Sequence[str]) -> Mps:
-        """The program."""
-        comments, section = [], ""
-        for self.number, line in enumerate(lines, 1):
+        """Read the program. Raises InvalidProgram."""
+        comments: list[str] = []
+        section = ""
+        for self.line_number, line in enumerate(lines, 1):
             if line.startswith("*"):
-                comments += [] if section else [line[1:].strip()]
+                if not section:
+                    comments.append(line[1:].strip())
                 continue
             try:
-                words = _free_fields(line)
-                if words and not line[0].isspace():
-                    section = words.pop(0).upper()
-                    if section not in _SECTIONS:
-                        raise InvalidProgram(
-                            f"a section must be one of {', '.join(_SECTIONS)}. Got {section[:40]}."
-                        )
+                fields = _split_free_fields(line)
+                if fields and not line[0].isspace():
+                    section = self._read_section_name(fields.pop(0))
                     if section == "ENDATA":
-                        return self._made(comments)
-                elif words:
-                    words = self.fields(line)
-                if words:
-                    self._line(section, words)
+                        return self._make_program(comments)
+                elif fields:
+                    fields = self.split_fields(line)
+                if fields:
+                    self._read_line(section, fields)
             except InvalidProgram as error:
-                raise InvalidProgram(f"line {self.number}: {error}") from None
+                raise InvalidProgram(f"line {self.line_number}: {error}") from None
             except (KeyError, ValueError, IndexError) as error:
-                what = str(error)[:80]
-                if isinstance(error, KeyError):
-                    what = f"no row or column is called {what}"
-                elif isinstance(error, IndexError):
-                    what = "too few fields"
-                where = f"line {self.number} must be one of section {section or 'NAME'}"
-                raise InvalidProgram(f"{where}. Got {what}.") from None
-        raise InvalidProgram(f"an MPS file must end with ENDATA. Got {self.number} lines without.")
+                raise self._describe_error(section, error) from None
+        raise InvalidProgram(
+            f"an MPS file must end with ENDATA. Got {self.line_number} lines without."
+        )
 
-    def _line(self, section: str, words: list[str]) -> None:
+    @staticmethod
+    def _read_section_name(field: str) -> str:
+        section = field.upper()
+        if section not in _SECTIONS:
+            raise InvalidProgram(
+                f"a section must be one of {', '.join(_SECTIONS)}. "
+                f"Got {section[:_MAX_QUOTED_LENGTH]}."
+            )
+        return section
+
+    def _describe_error(self, section: str, error: Exception) -> InvalidProgram:
+        """Return the error for a line that is no line of its section."""
+        reason = str(error)[:80]
+        if isinstance(error, KeyError):
+            reason = f"no row or column is called {reason}"
+        elif isinstance(error, IndexError):
+            reason = "too few fields"
+        return InvalidProgram(
+            f"line {self.line_number} must be one of section {section or 'NAME'}. Got {reason}."
+        )
+
+    def _read_line(self, section: str, fields: list[str]) -> None:
         if section not in ("NAME", "OBJSENSE"):
-            words = self._uncommented(words, 2 if section == "ROWS" else 1)
-        match section:
-            case "NAME":
-                self.name = " ".join(words)
-            case "OBJSENSE":
-                self._objective_sense(words)
-            case "ROWS":
-                kind, name = words[0].upper(), words[1]
-                if len(words) > 2:
-                    raise InvalidProgram(
-                        f"a row must be a type and a name. Got {' '.join(words)[:40]}."
-                    )
-                if name in self.rows:
-                    raise InvalidProgram(f"every row must be named once. Got {name} twice.")
-                if kind not in ("N", "E", "L", "G"):
-                    raise InvalidProgram(f"a row must be N, E, L or G. Got {kind}.")
-                self.rows[name] = kind
-            case "COLUMNS" if "'MARKER'" in words[1:2]:
-                if words[2:] not in (["'INTORG'"], ["'INTEND'"]):
-                    raise InvalidProgram(
-                        f"a marker must be 'INTORG' or 'INTEND'. Got {' '.join(words[2:])[:40]}."
-                    )
-                self.whole = words[2] == "'INTORG'"
-            case "COLUMNS":
-                if len(words) % 2 == 0 or len(words) < 3:
-                    raise ValueError("no pairs of rows and numbers")
-                self.columns.setdefault(words[0], self.whole)
-                for row, value in self._pairs(words[1:], _parse_mps_number):
-                    if (row, words[0]) in self.entries:
-                        raise InvalidProgram(
-                            f"every entry must be given once. Got {words[0]} in {row} twice."
-                        )
-                    self.entries[row, words[0]] = value
-            case "RHS" | "RANGES":
-                self._vector(section, words, self.right if section == "RHS" else self.range)
-            case "BOUNDS":
-                self._bound(words)
-            case _:
-                raise ValueError("a line before any section")
+            fields = self._strip_comment(fields, 2 if section == "ROWS" else 1)
+        if section == "NAME":
+            self.name = " ".join(fields)
+        elif section == "OBJSENSE":
+            self._read_sense(fields)
+        elif section == "ROWS":
+            self._read_row(fields)
+        elif section == "COLUMNS" and "'MARKER'" in fields[1:2]:
+            self._read_marker(fields)
+        elif section == "COLUMNS":
+            self._read_column(fields)
+        elif section == "RHS":
+            self._read_vector(section, fields, self.sides)
+        elif section == "RANGES":
+            self._read_vector(section, fields, self.ranges)
+        elif section == "BOUNDS":
+            self._read_bound(fields)
+        else:
+            raise ValueError("a line before any section")
 
-    def _uncommented(self, words: list[str], first: int) -> list[str]:
-        """The words before a field that begins with $ and is no name; the first fields are never a comment."""
-        for k, word in enumerate(words):
-            if (
-                k >= first
-                and word.startswith("$")
-                and word not in self.rows
-                and word not in self.columns
-            ):
-                return words[:k]
-        return words
+    def _strip_comment(self, fields: list[str], min_fields: int) -> list[str]:
+        """Return the fields before one that begins with $ and is no name of a row or column.
 
-    def _objective_sense(self, words: Sequence[str]) -> None:
-        sense = _SENSES.get(words[0].upper()) if len(words) == 1 else None
+        The first `min_fields` fields are never a comment.
+        """
+        for k, field in enumerate(fields):
+            is_name = field in self.row_kinds or field in self.is_integer
+            if k >= min_fields and field.startswith("$") and not is_name:
+                return fields[:k]
+        return fields
+
+    def _read_sense(self, fields: Sequence[str]) -> None:
+        sense = _SENSES.get(fields[0].upper()) if len(fields) == 1 else None
         if sense is None:
-            raise InvalidProgram(f"the sense must be MAX or MIN. Got {' '.join(words)[:40]}.")
+            raise InvalidProgram(f"the sense must be MAX or MIN. Got {_quote(fields)}.")
         self.sense = sense
 
-    def _pairs(
-        self, words: Sequence[str], read: Callable[[str], float]
-    ) -> Iterator[tuple[str, float]]:
-        """Rows and their numbers, one or two."""
-        for row, value in zip(words[::2], words[1::2], strict=True):
-            if row not in self.rows:
-                raise KeyError(row)
-            yield row, read(value)
+    def _read_row(self, fields: Sequence[str]) -> None:
+        kind = fields[0].upper()
+        name = fields[1]
+        if len(fields) > 2:
+            raise InvalidProgram(f"a row must be a type and a name. Got {_quote(fields)}.")
+        if name in self.row_kinds:
+            raise InvalidProgram(f"every row must be named once. Got {name} twice.")
+        if kind not in ("N", "E", "L", "G"):
+            raise InvalidProgram(f"a row must be N, E, L or G. Got {kind}.")
+        self.row_kinds[name] = kind
 
-    def _counts(self, section: str, vector: str, name: str, *, known: bool) -> bool:
-        """Whether a line counts: one of the first vector. known: whether that vector has the same. Raises
-        InvalidProgram where only a later vector names a row or column."""
-        first = self.vectors.setdefault(section, vector)
-        if first != vector and not known:
-            words = f"{section} has several vectors, and {name} must be in the first, {first or 'without a name'}"
-            raise InvalidProgram(f"{words}. Got it in {vector or 'another without a name'} alone.")
-        return first == vector
+    def _read_marker(self, fields: Sequence[str]) -> None:
+        if fields[2:] not in (["'INTORG'"], ["'INTEND'"]):
+            raise InvalidProgram(
+                f"a marker must be 'INTORG' or 'INTEND'. Got {_quote(fields[2:])}."
+            )
+        self.is_in_integer_marker = fields[2] == "'INTORG'"
 
-    def _vector(self, section: str, words: list[str], values: dict[str, float]) -> None:
-        """A line of RHS or RANGES, whose vector may have no name."""
-        vector = words.pop(0) if len(words) % 2 else ""
-        if not words:
+    def _read_column(self, fields: Sequence[str]) -> None:
+        if len(fields) % 2 == 0 or len(fields) < 3:
             raise ValueError("no pairs of rows and numbers")
-        objective = next((row for row, kind in self.rows.items() if kind == "N"), None)
-        for row, value in [*self._pairs(words, _parse_extended_number)]:
-            if not self._counts(section, vector, row, known=row in values):
+        column = fields[0]
+        self.is_integer.setdefault(column, self.is_in_integer_marker)
+        for row, value in self._read_pairs(fields[1:], _parse_mps_number):
+            if (row, column) in self.entries:
+                raise InvalidProgram(
+                    f"every entry must be given once. Got {column} in {row} twice."
+                )
+            self.entries[row, column] = value
+
+    def _read_pairs(
+        self, fields: Sequence[str], parse: Callable[[str], float]
+    ) -> Iterator[tuple[str, float]]:
+        """Yield (row, number) pairs."""
+        for row, text in zip(fields[::2], fields[1::2], strict=True):
+            if row not in self.row_kinds:
+                raise KeyError(row)
+            yield row, parse(text)
+
+    def _is_first_vector(self, section: str, vector: str, name: str, *, has_value: bool) -> bool:
+        """Return whether a line belongs to the first vector of its section, and so counts.
+
+        Args:
+            section: RHS, RANGES or BOUNDS.
+            vector: name of the vector of the line.
+            name: of the row or column of the line.
+            has_value: whether the first vector has a value for this name.
+
+        Raises:
+            InvalidProgram: only a later vector names the row or column.
+        """
+        first_vector = self.first_vectors.setdefault(section, vector)
+        if first_vector != vector and not has_value:
+            raise InvalidProgram(
+                f"{section} has several vectors, and {name} must be in the first, "
+                f"{first_vector or 'without a name'}. "
+                f"Got it in {vector or 'another without a name'} alone."
+            )
+        return first_vector == vector
+
+    def _find_objective(self) -> str | None:
+        return next((row for row, kind in self.row_kinds.items() if kind == "N"), None)
+
+    def _read_vector(self, section: str, fields: list[str], values: dict[str, float]) -> None:
+        """Read a line of RHS or RANGES, whose vector may have no name."""
+        vector = fields.pop(0) if len(fields) % 2 else ""
+        if not fields:
+            raise ValueError("no pairs of rows and numbers")
+        objective = self._find_objective()
+        for row, value in [*self._read_pairs(fields, _parse_extended_number)]:
+            if not self._is_first_vector(section, vector, row, has_value=row in values):
                 continue
             if row in values:
                 raise InvalidProgram(
                     f"every row must have one number of {section}. Got {row} twice."
                 )
-            if (
-                section == "RHS"
-                and self.rows[row] == "N"
-                and (row != objective or math.isinf(value))
-            ):
+            is_objective_side = section == "RHS" and self.row_kinds[row] == "N"
+            if is_objective_side and (row != objective or math.isinf(value)):
                 raise InvalidProgram(
                     f"of rows of type N the objective alone may have a finite constant. Got {row}."
                 )
             values[row] = value
 
-    def _bound(self, words: list[str]) -> None:
-        kind, *rest = words[0].upper(), *words[1:]
-        if kind not in _BOUNDS:
+    def _read_bound(self, fields: list[str]) -> None:
+        kind = fields[0].upper()
+        if kind not in _BOUND_TYPES:
             raise InvalidProgram(
-                f"a bound must be {', '.join(_BOUNDS[:-1])} or {_BOUNDS[-1]}. Got {kind}."
+                f"a bound must be {', '.join(_BOUND_TYPES[:-1])} or {_BOUND_TYPES[-1]}. Got {kind}."
             )
-        vector, name, value = self._bound_fields(kind, rest)
-        if name not in self.columns:
+        vector, name, value = self._split_bound_fields(kind, fields[1:])
+        if name not in self.is_integer:
             raise KeyError(name)
         ends = []
-        if kind in ("LO", "LI", "FX", "FR", "MI", "BV"):
-            ends.append((self.low, {"FR": -INF, "MI": -INF, "BV": 0.0}.get(kind, value)))
-        if kind in ("UP", "UI", "FX", "FR", "PL", "BV"):
-            ends.append((self.high, {"FR": INF, "PL": INF, "BV": 1.0}.get(kind, value)))
-        if not self._counts("BOUNDS", vector, name, known=all(name in side for side, _ in ends)):
+        if kind in _LOWER_BOUND_TYPES:
+            ends.append((self.lower, {"FR": -INF, "MI": -INF, "BV": 0.0}.get(kind, value)))
+        if kind in _UPPER_BOUND_TYPES:
+            ends.append((self.upper, {"FR": INF, "PL": INF, "BV": 1.0}.get(kind, value)))
+        has_value = all(name in bounds for bounds, _ in ends)
+        if not self._is_first_vector("BOUNDS", vector, name, has_value=has_value):
             return
-        for side, end in ends:
-            if side.setdefault(name, end) != end:
+        for bounds, end in ends:
+            if bounds.setdefault(name, end) != end:
                 raise InvalidProgram(
                     f"a bound must be given once. Got {kind} of {name}, which has another."
                 )
-            if end == (INF if side is self.low else -INF):
+            if end == (INF if bounds is self.lower else -INF):
                 raise InvalidProgram(
                     f"a bound must leave a finite value. Got {kind} of {name}, {value}."
                 )
         if kind in ("UP", "UI") and value < 0:
-            self.negative[name] = self.number
-        self.columns[name] |= kind in ("BV", "LI", "UI")
+            self.negative_upper_lines[name] = self.line_number
+        self.is_integer[name] |= kind in _INTEGER_BOUND_TYPES
 
-    def _bound_fields(self, kind: str, words: Sequence[str]) -> tuple[str, str, float]:
-        """(vector, column, value) of a bound; the vector may have no name, and some kinds no value."""
-        if kind not in _BARE:
-            if len(words) not in (2, 3):
+    def _split_bound_fields(self, kind: str, fields: Sequence[str]) -> tuple[str, str, float]:
+        """Return (vector, column, value) of a bound.
+
+        The vector may have no name, and some kinds have no value.
+        """
+        if kind not in _BOUND_TYPES_WITHOUT_NUMBER:
+            if len(fields) not in (2, 3):
                 raise ValueError("no column and number")
-            return "" if len(words) == 2 else words[0], words[-2], _parse_extended_number(words[-1])
-        if len(words) == 2 and words[0] in self.columns and self.vectors.get("BOUNDS") != words[0]:
-            if words[1] in self.columns:
+            vector = "" if len(fields) == 2 else fields[0]
+            return vector, fields[-2], _parse_extended_number(fields[-1])
+        has_column_first = len(fields) == 2 and fields[0] in self.is_integer
+        if has_column_first and self.first_vectors.get("BOUNDS") != fields[0]:
+            if fields[1] in self.is_integer:
                 raise InvalidProgram(
-                    f"a bound must name one column. Got {words[0]} and {words[1]}."
+                    f"a bound must name one column. Got {fields[0]} and {fields[1]}."
                 )
-            words = ("", *words)
-        if len(words) == 3:
-            _parse_extended_number(words[2])  # a number without a meaning
-        if len(words) not in (1, 2, 3):
+            fields = ("", *fields)
+        if len(fields) == 3:
+            _parse_extended_number(fields[2])  # The number has no meaning, but must be one.
+        if len(fields) not in (1, 2, 3):
             raise ValueError("no column")
-        return ("", words[0], 0.0) if len(words) == 1 else (words[0], words[1], 0.0)
+        if len(fields) == 1:
+            return "", fields[0], 0.0
+        return fields[0], fields[1], 0.0
 
-    def _made(self, comments: Sequence[str]) -> Mps:
-        objective = next((row for row, kind in self.rows.items() if kind == "N"), None)
+    def _make_program(self, comments: Sequence[str]) -> Mps:
+        """Make the program from all lines. Raises InvalidProgram."""
+        objective = self._find_objective()
         if objective is None:
             raise InvalidProgram("an objective must be given (a row of type N). Got none.")
-        if open_below := next((name for name in self.negative if name not in self.low), None):
-            self.number = self.negative[open_below]
-            raise InvalidProgram(
-                f"an upper bound below 0 must come with a lower bound, or MI for none. Got {open_below} without."
-            )
-        rows = {
-            row: i for i, row in enumerate(row for row, kind in self.rows.items() if kind != "N")
-        }
-        columns = {column: j for j, column in enumerate(self.columns)}
+        self._require_lower_bounds()
+        columns = [*self.is_integer]
+        rows = [row for row, kind in self.row_kinds.items() if kind != "N"]
         sides = [
-            _row_sides(self.rows[row], self.right.get(row, 0.0), self.range.get(row))
+            _row_sides(self.row_kinds[row], self.sides.get(row, 0.0), self.ranges.get(row))
             for row in rows
         ]
-        low, high = np.array(sides, dtype=float).reshape(-1, 2).T
-        # without any bound an integer column is binary
-        most = [
-            1.0 if whole and column not in self.low else INF
-            for column, whole in self.columns.items()
-        ]
-        entries = [
-            (rows[row], columns[column], v)
-            for (row, column), v in self.entries.items()
-            if row in rows
-        ]
-        i, j, value = np.array(entries, dtype=float).reshape(-1, 3).T
-        A = sp.csc_array(
-            (value, (i.astype(np.intp), j.astype(np.intp))), shape=(len(rows), len(columns))
-        )
-        A.sort_indices()
+        row_lower, row_upper = np.array(sides, dtype=float).reshape(-1, 2).T
+        costs = np.array([self.entries.get((objective, column), 0.0) for column in columns])
         data = Data(
-            self.sense
-            * np.array([self.entries.get((objective, column), 0.0) for column in columns]),
-            -self.sense * self.right.get(objective, 0.0),
-            A,
-            low,
-            high,
-            np.array([self.low.get(column, 0.0) for column in columns]),
-            np.array(
-                [self.high.get(column, end) for column, end in zip(columns, most, strict=True)]
-            ),
-            np.array(list(self.columns.values()), dtype=bool),
+            self.sense * costs,
+            -self.sense * self.sides.get(objective, 0.0),
+            self._make_matrix(rows, columns),
+            row_lower,
+            row_upper,
+            np.array([self.lower.get(column, 0.0) for column in columns]),
+            np.array([self.upper.get(column, self._default_upper(column)) for column in columns]),
+            np.array(list(self.is_integer.values()), dtype=bool),
         )
         data.check()
-        return Mps(self.name, data, self.sense, list(columns), list(rows), tuple(comments))
+        return Mps(self.name, data, self.sense, columns, rows, tuple(comments))
+
+    def _require_lower_bounds(self) -> None:
+        """Raise InvalidProgram if a column has a negative upper and no lower bound."""
+        for name, line_number in self.negative_upper_lines.items():
+            if name not in self.lower:
+                self.line_number = line_number
+                raise InvalidProgram(
+                    "an upper bound below 0 must come with a lower bound, or MI for none. "
+                    f"Got {name} without."
+                )
+
+    def _default_upper(self, column: str) -> float:
+        """Return the upper bound of a column that has none: integers without bounds are binary."""
+        is_binary = self.is_integer[column] and column not in self.lower
+        return 1.0 if is_binary else INF
+
+    def _make_matrix(self, rows: Sequence[str], columns: Sequence[str]) -> sp.csc_array:
+        """Return the coefficients (rows, columns)."""
+        row_index = {row: i for i, row in enumerate(rows)}
+        column_index = {column: j for j, column in enumerate(columns)}
+        entries = [
+            (row_index[row], column_index[column], value)
+            for (row, column), value in self.entries.items()
+            if row in row_index
+        ]
+        i, j, values = np.array(entries, dtype=float).reshape(-1, 3).T
+        coordinates = (i.astype(np.intp), j.astype(np.intp))
+        A = sp.csc_array((values, coordinates), shape=(len(rows), len(columns)))
+        A.sort_indices()
+        return A
 
 
-def _row_sides(kind: str, right: float, width: float | None) -> tuple[float, float]:
-    """The bounds of a row by its type, right-hand side and range. Raises InvalidProgram for an infinite side that is
-    none."""
-    if math.isinf(right):
-        if width in (None, INF, -INF) and right == {"L": INF, "G": -INF}.get(kind):
+def _row_sides(kind: str, side: float, width: float | None) -> tuple[float, float]:
+    """Return the bounds of a row by its type, right-hand side and range.
+
+    Raises InvalidProgram for a wrong infinite side.
+    """
+    if math.isinf(side):
+        if width in (None, INF, -INF) and side == {"L": INF, "G": -INF}.get(kind):
             return -INF, INF
         raise InvalidProgram(
-            f"the right-hand side of a row of type {kind} must be finite. Got {right}."
+            f"the right-hand side of a row of type {kind} must be finite. Got {side}."
         )
     if width is None:
-        return -INF if kind == "L" else right, INF if kind == "G" else right
+        return -INF if kind == "L" else side, INF if kind == "G" else side
     if kind == "E":
-        return right + min(width, 0.0), right + max(width, 0.0)
-    return (right - abs(width), right) if kind == "L" else (right, right + abs(width))
+        return side + min(width, 0.0), side + max(width, 0.0)
+    return (side - abs(width), side) if kind == "L" else (side, side + abs(width))
