@@ -1,77 +1,116 @@
-"""Sparse square equations whose entries are polynomials, solved as rational functions."""
+"""Solution of sparse square equations with polynomial entries, as rational functions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from workbench.solvers.errors import NoRationalSolution
 from workbench.solvers.exact.polynomials import ONE, ZERO, Affine, Poly
 
 
+@dataclass
+class _Equation:
+    """An equation Σ entry_j z_j = constant + δ slope.
+
+    Attributes:
+        entries: unknown -> coefficient.
+        constant, slope: of the right-hand side.
+    """
+
+    entries: dict[int, Poly]
+    constant: Poly
+    slope: Poly
+
+    def divide_by_content(self) -> _Equation:
+        """Divide all polynomials by their greatest common divisor."""
+        common = self.constant.gcd(self.slope)
+        for entry in self.entries.values():
+            if common == ONE:
+                break
+            common = common.gcd(entry)
+        if not common or common == ONE:
+            return self
+        entries = {j: entry // common for j, entry in self.entries.items()}
+        return _Equation(entries, self.constant // common, self.slope // common)
+
+
 def solve_affine_system(
     equations: Sequence[tuple[Mapping[int, Poly], Affine]],
 ) -> dict[int, Affine]:
-    """The solution of sparse square equations Σ entry_j z_j = right, by fraction-free elimination.
+    """Solve sparse square equations Σ entry_j z_j = right by fraction-free elimination.
 
-    The pivot is an entry of a shortest row whose column is shortest (Markowitz); every row is divided by what its
-    entries have in common. Raises NoRationalSolution when they are singular.
+    The pivot is an entry of a shortest row whose column is shortest (Markowitz). Every row is
+    divided by the common factor of its entries.
+
+    Args:
+        equations: (unknown -> coefficient, right-hand side) of each equation. There are as many
+            unknowns as equations.
+
+    Returns:
+        Unknown -> value.
+
+    Raises:
+        NoRationalSolution: the equations are singular.
     """
-    open_rows = {}
-    where: dict[int, set[int]] = {}
-    for i, (entries, right) in enumerate(equations):
-        open_rows[i] = (
-            {j: v * right.denominator for j, v in entries.items()},
-            right.constant,
-            right.slope,
-        )
-        for j in entries:
-            where.setdefault(j, set()).add(i)
-    order = []
-    while open_rows:
-        i = min(open_rows, key=lambda k: len(open_rows[k][0]))
-        row, constant, slope = open_rows.pop(i)
+    open_equations: dict[int, _Equation] = {}
+    rows_by_unknown: dict[int, set[int]] = {}
+    for i, (coefficients, right) in enumerate(equations):
+        entries = {j: entry * right.denominator for j, entry in coefficients.items()}
+        open_equations[i] = _Equation(entries, right.constant, right.slope)
+        for j in coefficients:
+            rows_by_unknown.setdefault(j, set()).add(i)
+    eliminated: list[tuple[int, _Equation]] = []
+    while open_equations:
+        i = min(open_equations, key=lambda k: len(open_equations[k].entries))
+        pivot_equation = open_equations.pop(i)
+        row = pivot_equation.entries
         if not row:
             raise NoRationalSolution("The basis is singular.")
-        j = min(row, key=lambda k: (len(where[k]), row[k].degree()))
+        j = min(row, key=lambda k: (len(rows_by_unknown[k]), row[k].degree()))
         for k in row:
-            where[k].discard(i)
-        pivot = row.pop(j)
-        order.append((j, row | {j: pivot}, constant, slope))
-        for k in where.pop(j):
-            others, first, second = open_rows[k]
-            entry = others.pop(j)
-            common = pivot.gcd(entry)
-            up, down = pivot // common, entry // common
-            changed = {c: v * up for c, v in others.items()}
-            for c, v in row.items():
-                here = changed.get(c, ZERO) - down * v
-                if here:
-                    changed[c] = here
-                    where[c].add(k)
-                elif changed.pop(c, None) is not None:
-                    where[c].discard(k)
-            open_rows[k] = _divide_by_content(
-                changed, first * up - down * constant, second * up - down * slope
-            )
+            rows_by_unknown[k].discard(i)
+        for k in rows_by_unknown.pop(j):
+            open_equations[k] = _eliminate(open_equations[k], pivot_equation, j, k, rows_by_unknown)
+        eliminated.append((j, pivot_equation))
     values: dict[int, Affine] = {}
-    for j, row, constant, slope in reversed(order):
-        right = Affine.from_ratio(constant, slope, ONE)
-        for k, entry in row.items():
+    for j, equation in reversed(eliminated):
+        right = Affine.from_ratio(equation.constant, equation.slope, ONE)
+        for k, entry in equation.entries.items():
             if k != j:
                 right = right - values[k].multiply(entry)
-        values[j] = right.multiply(ONE, row[j])
+        values[j] = right.multiply(ONE, equation.entries[j])
     return values
 
 
-def _divide_by_content(
-    row: dict[int, Poly], constant: Poly, slope: Poly
-) -> tuple[dict[int, Poly], Poly, Poly]:
-    """A row divided by what its entries have in common."""
-    common = constant.gcd(slope)
-    for entry in row.values():
-        if common == ONE:
-            break
-        common = common.gcd(entry)
-    if not common or common == ONE:
-        return row, constant, slope
-    return {j: v // common for j, v in row.items()}, constant // common, slope // common
+def _eliminate(
+    equation: _Equation,
+    pivot_equation: _Equation,
+    j: int,
+    i: int,
+    rows_by_unknown: dict[int, set[int]],
+) -> _Equation:
+    """Eliminate unknown j from equation i.
+
+    `rows_by_unknown` is updated for the entries that appear and vanish.
+    """
+    pivot = pivot_equation.entries[j]
+    entry = equation.entries[j]
+    common = pivot.gcd(entry)
+    row_factor = pivot // common
+    pivot_factor = entry // common
+    entries = {k: value * row_factor for k, value in equation.entries.items() if k != j}
+    for k, value in pivot_equation.entries.items():
+        if k == j:
+            continue
+        new_entry = entries.get(k, ZERO) - pivot_factor * value
+        if new_entry:
+            entries[k] = new_entry
+            rows_by_unknown[k].add(i)
+        elif entries.pop(k, None) is not None:
+            rows_by_unknown[k].discard(i)
+    return _Equation(
+        entries,
+        equation.constant * row_factor - pivot_factor * pivot_equation.constant,
+        equation.slope * row_factor - pivot_factor * pivot_equation.slope,
+    ).divide_by_content()

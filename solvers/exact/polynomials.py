@@ -1,8 +1,9 @@
-"""Rational functions of one variable x, their signs and their real roots, decided in exact arithmetic.
+"""Rational functions of one variable x, their signs and their real roots, in exact arithmetic.
 
-A root is held as the one zero of an irreducible polynomial between two rationals; FLINT isolates them in balls. Most
-polynomials have none in the interval asked for: that is decided by Descartes' rule after a Möbius transformation of the
-interval (Vincent, Collins and Akritas), no sign changes, no root.
+A root is stored as the one zero of an irreducible polynomial between two rationals; FLINT isolates
+them in balls. Most polynomials have no root in the interval of interest. This is decided by
+Descartes' rule after a Möbius transformation of the interval (Vincent, Collins and Akritas): no sign
+changes, no root.
 """
 
 from __future__ import annotations
@@ -12,19 +13,21 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cmp_to_key
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import TypeAlias
 
 from flint import fmpq, fmpq_poly, fmpz_poly
 
 Poly: TypeAlias = fmpz_poly
-Interval = tuple[Fraction, Fraction]  # its two ends
+Interval = tuple[Fraction, Fraction]  # The lower and the upper end.
 
-ZERO, ONE = fmpz_poly([]), fmpz_poly([1])
+ZERO = fmpz_poly([])
+ONE = fmpz_poly([1])
+_FLOAT_WIDTH = Fraction(1, 1 << 60)  # A root is converted to float from an interval this wide.
 
 
 def _reduce_polynomial(polynomial: Poly) -> tuple[type[Poly], tuple[list[int]]]:
-    """How a polynomial is pickled, which FLINT's own type refuses: by its coefficients."""
+    """Return a polynomial as its coefficients, for pickling. FLINT's own type refuses it."""
     return fmpz_poly, ([int(coefficient) for coefficient in polynomial.coeffs()],)
 
 
@@ -33,7 +36,15 @@ copyreg.pickle(fmpz_poly, _reduce_polynomial)
 
 @dataclass(frozen=True)
 class Affine:
-    """(constant + δ slope) / over: a rational function of x, affine in δ, in lowest terms with over > 0 far out."""
+    """A rational function of x, affine in δ: (constant + δ slope) / denominator.
+
+    It is in lowest terms, and the denominator is positive for large x.
+
+    Attributes:
+        constant: polynomial.
+        slope: polynomial.
+        denominator: polynomial.
+    """
 
     constant: Poly
     slope: Poly
@@ -41,17 +52,29 @@ class Affine:
 
     @classmethod
     def from_ratio(cls, constant: Poly, slope: Poly, over: Poly) -> Affine:
-        """In lowest terms."""
-        common = constant.gcd(slope).gcd(over) if over.degree() or abs(over[0]) != 1 else over
+        """Return (constant + δ slope) / over in lowest terms.
+
+        Args:
+            constant: polynomial.
+            slope: polynomial.
+            over: polynomial, not 0.
+        """
+        common = over
+        if over.degree() or abs(over[0]) != 1:
+            common = constant.gcd(slope).gcd(over)
         if not constant and not slope:
             return cls(ZERO, ZERO, ONE)
-        if over.leading_coefficient() < 0:
-            common = -common if common.leading_coefficient() > 0 else common
+        if over.leading_coefficient() < 0 < common.leading_coefficient():
+            common = -common
         return cls(constant // common, slope // common, over // common)
 
     @classmethod
     def from_number(cls, value: Fraction | int) -> Affine:
-        """A constant."""
+        """Return a constant function.
+
+        Args:
+            value: of the function.
+        """
         return cls(fmpz_poly([value.numerator]), ZERO, fmpz_poly([value.denominator]))
 
     def __add__(self, other: Affine) -> Affine:
@@ -60,28 +83,43 @@ class Affine:
                 self.constant + other.constant, self.slope + other.slope, self.denominator
             )
         common = self.denominator.gcd(other.denominator)
-        mine, its = other.denominator // common, self.denominator // common
+        self_factor = other.denominator // common
+        other_factor = self.denominator // common
         return Affine.from_ratio(
-            self.constant * mine + other.constant * its,
-            self.slope * mine + other.slope * its,
-            self.denominator * mine,
+            self.constant * self_factor + other.constant * other_factor,
+            self.slope * self_factor + other.slope * other_factor,
+            self.denominator * self_factor,
         )
 
     def __sub__(self, other: Affine) -> Affine:
         return self + other.multiply(-ONE)
 
     def multiply(self, factor: Poly, over: Poly = ONE) -> Affine:
-        """Multiplied by factor / over."""
+        """Multiply by factor / over.
+
+        Args:
+            factor: polynomial.
+            over: polynomial, not 0.
+        """
         return Affine.from_ratio(
             self.constant * factor, self.slope * factor, self.denominator * over
         )
 
     def with_delta(self, delta: Fraction) -> Affine:
-        """With δ a number."""
+        """Substitute a number for δ.
+
+        Args:
+            delta: the number.
+        """
         return self.substitute_delta(fmpz_poly([delta.numerator]), fmpz_poly([delta.denominator]))
 
     def substitute_delta(self, numerator: Poly, denominator: Poly) -> Affine:
-        """With δ a ratio of polynomials."""
+        """Substitute a ratio of polynomials for δ.
+
+        Args:
+            numerator: polynomial.
+            denominator: polynomial, not 0.
+        """
         if not self.slope:
             return self
         return Affine.from_ratio(
@@ -91,82 +129,122 @@ class Affine:
         )
 
     def __call__(self, x: Fraction, delta: Fraction = Fraction(0)) -> Fraction:
-        """Its value. Raises ZeroDivisionError at a pole."""
-        return (
-            evaluate_polynomial(self.constant, x) + delta * evaluate_polynomial(self.slope, x)
-        ) / evaluate_polynomial(self.denominator, x)
+        """Return the value at x and δ. Raises ZeroDivisionError at a pole."""
+        constant = evaluate_polynomial(self.constant, x)
+        slope = evaluate_polynomial(self.slope, x)
+        return (constant + delta * slope) / evaluate_polynomial(self.denominator, x)
 
     def derivative(self, steps: int = 1) -> Affine:
-        """d/dε where x = e^(ε/steps): x/steps times that by x."""
+        """Return the derivative with respect to ε, where x = e^(ε/steps).
+
+        It is x/steps times the derivative with respect to x.
+
+        Args:
+            steps: integer >= 1.
+        """
+        denominator = self.denominator
         constant = (
-            self.constant.derivative() * self.denominator
-            - self.constant * self.denominator.derivative()
+            self.constant.derivative() * denominator - self.constant * denominator.derivative()
         )
-        slope = (
-            self.slope.derivative() * self.denominator - self.slope * self.denominator.derivative()
-        )
+        slope = self.slope.derivative() * denominator - self.slope * denominator.derivative()
         x = fmpz_poly([0, 1])
-        return Affine.from_ratio(
-            constant * x, slope * x, self.denominator * self.denominator * steps
-        )
+        return Affine.from_ratio(constant * x, slope * x, denominator * denominator * steps)
 
     def delta_derivative(self) -> Affine:
-        """d/dδ."""
+        """Return the derivative with respect to δ."""
         return Affine.from_ratio(self.slope, ZERO, self.denominator)
 
     def enclose(self, low: Fraction, high: Fraction, delta: Fraction) -> Interval | None:
-        """Between what it lies for x in an interval of positive numbers; None where that may hold a pole."""
-        at = self.with_delta(delta)
-        (a, b), (c, d) = (
-            _enclose_polynomial(part, low, high) for part in (at.constant, at.denominator)
-        )
-        if c <= 0 <= d:
+        """Return an interval that contains all values for x in an interval.
+
+        Args:
+            low: lower end of the interval of x, positive.
+            high: upper end of the interval of x.
+            delta: value of δ.
+
+        Returns:
+            The interval, or None if there may be a pole.
+        """
+        function = self.with_delta(delta)
+        numerator_ends = _enclose_polynomial(function.constant, low, high)
+        denominator_ends = _enclose_polynomial(function.denominator, low, high)
+        if denominator_ends[0] <= 0 <= denominator_ends[1]:
             return None
-        ends = [first / second for first in (a, b) for second in (c, d)]
-        return min(ends), max(ends)
+        ratios = [
+            numerator / denominator
+            for numerator, denominator in product(numerator_ends, denominator_ends)
+        ]
+        return min(ratios), max(ratios)
 
     @property
     def sign_polynomial(self) -> Poly:
-        """A polynomial of the same sign wherever there is no pole. Only without δ."""
-        return self.constant if self.denominator.degree() == 0 else self.constant * self.denominator
+        """Return a polynomial of the same sign wherever there is no pole, for slope = 0."""
+        if self.denominator.degree() == 0:
+            return self.constant
+        return self.constant * self.denominator
 
 
 def _enclose_polynomial(polynomial: Poly, low: Fraction, high: Fraction) -> Interval:
-    """Between what a polynomial lies in an interval of positive numbers: rising terms and falling ones apart."""
+    """Return an interval that contains all values for x in an interval of positive numbers.
+
+    Increasing and decreasing terms are bounded separately.
+    """
     coefficients = polynomial.coeffs()
-    up, down = (
-        fmpz_poly([value if (value > 0) == rises else 0 for value in coefficients])
-        for rises in (True, False)
+    increasing = fmpz_poly([value if value > 0 else 0 for value in coefficients])
+    decreasing = fmpz_poly([0 if value > 0 else value for value in coefficients])
+    return (
+        evaluate_polynomial(increasing, low) + evaluate_polynomial(decreasing, high),
+        evaluate_polynomial(increasing, high) + evaluate_polynomial(decreasing, low),
     )
-    return evaluate_polynomial(up, low) + evaluate_polynomial(down, high), evaluate_polynomial(
-        up, high
-    ) + evaluate_polynomial(down, low)
 
 
 def evaluate_polynomial(polynomial: Poly, x: Fraction) -> Fraction:
-    """Its value at a rational."""
+    """Return the value of a polynomial at a rational.
+
+    Args:
+        polynomial: the polynomial.
+        x: the rational.
+    """
     return to_fraction(polynomial(to_flint(x)))
 
 
 def to_flint(x: Fraction) -> fmpq:
-    """As FLINT has it."""
+    """Convert a rational to FLINT's type.
+
+    Args:
+        x: the rational.
+    """
     return fmpq(x.numerator, x.denominator)
 
 
 def to_fraction(x: fmpq) -> Fraction:
-    """As Python has it."""
+    """Convert a rational of FLINT to Python's type.
+
+    Args:
+        x: the rational.
+    """
     return Fraction(int(x.p), int(x.q))
 
 
 def sign_at(polynomial: Poly, x: Fraction) -> int:
-    """-1, 0 or 1."""
+    """Return the sign of a polynomial at a rational: -1, 0 or 1.
+
+    Args:
+        polynomial: the polynomial.
+        x: the rational.
+    """
     value = polynomial(to_flint(x))
     return int(value > 0) - int(value < 0)
 
 
 @dataclass(frozen=True, eq=False)
 class Root:
-    """The one zero of an irreducible polynomial in the open interval (low, high); a rational is low = high."""
+    """The one zero of an irreducible polynomial in the open interval (low, high), or a rational.
+
+    Attributes:
+        polynomial: the polynomial.
+        low, high: ends of the interval. They are equal for a rational.
+    """
 
     polynomial: Poly
     low: Fraction
@@ -174,91 +252,132 @@ class Root:
 
     @classmethod
     def from_rational(cls, x: Fraction) -> Root:
-        """A rational number."""
+        """Return a rational number as a root.
+
+        Args:
+            x: the rational.
+        """
         return cls(fmpz_poly([-x.numerator, x.denominator]), x, x)
 
     def halve(self) -> Root:
-        """The same in half the interval."""
+        """Return the same root in half the interval."""
         if self.low == self.high:
             return self
         middle = (self.low + self.high) / 2
-        here = sign_at(self.polynomial, middle)
-        if not here:
+        middle_sign = sign_at(self.polynomial, middle)
+        if not middle_sign:
             return Root.from_rational(middle)
-        below = here == sign_at(self.polynomial, self.high)
-        return Root(self.polynomial, self.low if below else middle, middle if below else self.high)
+        if middle_sign == sign_at(self.polynomial, self.high):
+            return Root(self.polynomial, self.low, middle)
+        return Root(self.polynomial, middle, self.high)
 
     def refine_to(self, width: Fraction) -> Root:
-        """The same in an interval of at most this width."""
+        """Return the same root in a small interval.
+
+        Args:
+            width: largest width of the interval, positive.
+        """
         root = self
         while root.high - root.low > width:
             root = root.halve()
         return root
 
     def compare(self, other: Root) -> int:
-        """-1, 0 or 1: whether it is less than, equal to or more than another."""
-        left, right = self, other
+        """Return -1, 0 or 1: this root is less than, equal to or greater than another one.
+
+        Args:
+            other: another root.
+        """
+        left = self
+        right = other
         if left.low == left.high == right.low == right.high:
             return 0
         while left.high > right.low and right.high > left.low:
-            low, high = max(left.low, right.low), min(left.high, right.high)
-            if left.polynomial == right.polynomial and sign_at(left.polynomial, low) != sign_at(
-                left.polynomial, high
-            ):
+            low = max(left.low, right.low)
+            high = min(left.high, right.high)
+            has_common_zero = left.polynomial == right.polynomial and sign_at(
+                left.polynomial, low
+            ) != sign_at(left.polynomial, high)
+            if has_common_zero:
                 return 0
-            left, right = left.halve(), right.halve()
+            left = left.halve()
+            right = right.halve()
         return -1 if left.high <= right.low else 1
 
     def is_above(self, x: Fraction) -> bool:
-        """Whether it is more than a rational."""
+        """Return whether the root is greater than a rational.
+
+        Args:
+            x: the rational.
+        """
         return self.compare(Root.from_rational(x)) > 0
 
     def is_below(self, x: Fraction) -> bool:
-        """Whether it is less than a rational."""
+        """Return whether the root is less than a rational.
+
+        Args:
+            x: the rational.
+        """
         return self.compare(Root.from_rational(x)) < 0
 
     def __float__(self) -> float:
-        root = self.refine_to(Fraction(1, 1 << 60))
+        root = self.refine_to(_FLOAT_WIDTH)
         return float((root.low + root.high) / 2)
 
 
 def count_sign_changes(polynomial: Poly, low: Fraction, high: Fraction | None) -> int:
-    """Those of Descartes' rule for the open interval; high None: without end."""
+    """Return the number of sign changes in Descartes' rule for an open interval.
+
+    Args:
+        polynomial: the polynomial.
+        low: lower end.
+        high: upper end, or None for infinity.
+    """
     length = Fraction(1) if high is None else high - low
-    moved = fmpq_poly(polynomial)(
-        fmpq_poly([to_flint(low), to_flint(length)])
-    ).numer()  # at low + t length, t > 0
-    if high is not None:  # t in (0, 1)
-        at = moved.coeffs()
-        moved = fmpz_poly([0] * (polynomial.degree() + 1 - len(at)) + at[::-1])(fmpz_poly([1, 1]))
-    signs = [value > 0 for value in moved.coeffs() if value]
+    # The polynomial at low + t length, for t > 0.
+    transformed = fmpq_poly(polynomial)(fmpq_poly([to_flint(low), to_flint(length)])).numer()
+    if high is not None:  # The interval (0, 1) of t is mapped to the positive numbers.
+        coefficients = transformed.coeffs()
+        padding = [0] * (polynomial.degree() + 1 - len(coefficients))
+        transformed = fmpz_poly(padding + coefficients[::-1])(fmpz_poly([1, 1]))
+    signs = [value > 0 for value in transformed.coeffs() if value]
     return sum(first != second for first, second in pairwise(signs))
 
 
 def _iterate_sign_changes(polynomial: Poly) -> Iterator[Root]:
-    """The real numbers where a polynomial changes its sign."""
+    """Yield the real numbers where a polynomial changes its sign."""
     for factor, multiplicity in polynomial.factor()[1]:
-        if multiplicity % 2 and factor.degree() == 1:
+        if multiplicity % 2 == 0:
+            continue
+        if factor.degree() == 1:
             yield Root.from_rational(Fraction(-int(factor[0]), int(factor[1])))
-        elif multiplicity % 2:
-            for zero, _ in factor.complex_roots():
-                if zero.imag == 0:
-                    middle, radius = (
-                        to_fraction(part.fmpq()) for part in (zero.real.mid(), zero.real.rad())
-                    )
-                    yield Root(factor, middle - radius, middle + radius)
+            continue
+        for zero, _ in factor.complex_roots():
+            if zero.imag == 0:
+                middle = to_fraction(zero.real.mid().fmpq())
+                radius = to_fraction(zero.real.rad().fmpq())
+                yield Root(factor, middle - radius, middle + radius)
 
 
 def find_sign_interval(
     polynomials: Iterable[Poly], x: Fraction, low: Root, high: Root | None
 ) -> tuple[Root, Root | None]:
-    """The largest part of [low, high] around x in which no polynomial changes its sign; none is 0 at x."""
+    """Return the largest part of [low, high] around x in which no polynomial changes its sign.
+
+    Args:
+        polynomials: none of them is 0 at x.
+        x: a rational in the interval.
+        low: lower end.
+        high: upper end, or None for infinity.
+    """
     for polynomial in polynomials:
         top = None if high is None else high.high
-        inside = count_sign_changes(polynomial, low.low, x) or count_sign_changes(
+        has_roots = count_sign_changes(polynomial, low.low, x) or count_sign_changes(
             polynomial, x, top
         )
-        for root in _iterate_sign_changes(polynomial) if inside else ():
+        if not has_roots:
+            continue
+        for root in _iterate_sign_changes(polynomial):
             if root.is_below(x):
                 low = max(low, root, key=_root_sort_key)
             elif high is None or root.compare(high) < 0:

@@ -1,16 +1,17 @@
-"""Linear programs in exact rationals: stated row by row, solved to hundreds of bits, or to the exact vertex of a basis.
+"""Linear programs in exact rationals: solved to hundreds of bits, or to the exact vertex of a basis.
 
     minimise    c'x    subject to    lo <= A x <= hi,    l <= x <= u
 
-A solver finds the basis, `workbench.solvers.exact.rational_refinement` the digits. What is returned is proven here and
-not by the solver: the violations that are left, exactly, and a Lagrangian bound of the optimum. For any y
+A solver finds the basis, and `workbench.solvers.exact.rational_refinement` the digits. The result is
+proven here and not by the solver: the remaining violations are computed exactly, and so is a
+Lagrangian bound on the optimum. For any y
 
     L(y) = c0 + Σ_i (y_i > 0 ? y_i lo_i : y_i hi_i) + Σ_j min(r_j l_j, r_j u_j),   r = c - A'y
 
-bounds the objective of every feasible point from below (Σ over rows i and columns j; a multiplier or reduced cost that
-meets an infinite side makes it worthless: such multipliers are left out, and infinite l, u are replaced by what rows
-imply). `exact_objective`, `exact_violation` and `exact_bound` take the doubles of a program, a point and multipliers as
-the rationals they are.
+bounds the objective of every feasible point from below (Σ over rows i and columns j). A multiplier
+or reduced cost that meets an infinite side would make it worthless: such multipliers are left out,
+and infinite l, u are replaced by the bounds that rows imply. `exact_objective`, `exact_violation`
+and `exact_bound` take the doubles of a program, a point and multipliers as the rationals they are.
 """
 
 from __future__ import annotations
@@ -32,16 +33,23 @@ from workbench.solvers.errors import NoRationalSolution
 from workbench.solvers.program import SECTIONS, Program, Symbols
 
 Rational: TypeAlias = int | Fraction
-Integers = NDArray[np.object_]  # of any size
+Integers = NDArray[np.object_]  # Python integers of any size.
+Ends: TypeAlias = list[tuple[Rational | None, Rational | None]]  # (lower, upper); None for none.
 
-_MAX_BASIS_SIZE = 400  # unknowns of an exact basis
-
-
-Ends: TypeAlias = list[tuple[Rational | None, Rational | None]]  # lower and upper, None for none
+_MAX_BASIS_SIZE = 400  # An exact basis with more unknowns is refused; it would take too long.
+_DEFAULT_BITS = 320  # Binary digits of x after the point.
 
 
 class Entries(NamedTuple):
-    """Rows, columns and values of the entries of A, and c, as integers over one denominator; floats: the values."""
+    """The coefficients of A and the costs as integers over one denominator.
+
+    Attributes:
+        row, column: (non-zeros,) positions.
+        value: (non-zeros,) numerators.
+        floats: (non-zeros,) the values in doubles.
+        cost: (columns,) numerators.
+        common: the denominator.
+    """
 
     row: Positions
     column: Positions
@@ -53,9 +61,17 @@ class Entries(NamedTuple):
 
 @dataclass(frozen=True)
 class RationalPoint:
-    """A point of an RationalLP. x: (columns,) rationals; bound: a proven lower bound on the optimum, None if none is;
-    violation: the largest violation of a row or bound, exact; tight: (rows,) whether the last basis holds a row at a
-    bound; fixed: (columns,) the same for the bounds of columns."""
+    """A point of a RationalLP.
+
+    Attributes:
+        lp: the program.
+        x: (columns,) rationals.
+        objective: at the point.
+        bound: proven lower bound on the optimum, or None.
+        violation: largest violation of a row or bound, exact.
+        is_row_tight: (rows,) whether the last basis holds a row at a bound.
+        is_column_fixed: (columns,) whether the last basis holds a column at a bound.
+    """
 
     lp: RationalLP
     x: list[Fraction]
@@ -66,217 +82,285 @@ class RationalPoint:
     is_column_fixed: Flags
 
     def solve_vertex(self) -> list[Fraction]:
-        """The exact vertex of the last basis: its equations solved in rationals, so every tight row holds exactly.
+        """Return the exact vertex of the last basis, at which every tight row holds exactly.
 
         Raises:
-            NoRationalSolution: the basis is singular, too large (400 unknowns), or violates a row or bound.
+            NoRationalSolution: the basis is singular, has more than 400 unknowns, or violates a row
+                or bound.
         """
         from flint import fmpq, fmpq_mat
 
-        free = np.flatnonzero(~self.is_column_fixed).tolist()
-        rows = np.flatnonzero(self.is_row_tight).tolist()
-        if len(free) != len(rows) or len(free) > _MAX_BASIS_SIZE:
+        basic_columns = np.flatnonzero(~self.is_column_fixed).tolist()
+        tight_rows = np.flatnonzero(self.is_row_tight).tolist()
+        size = len(basic_columns)
+        if size != len(tight_rows) or size > _MAX_BASIS_SIZE:
             raise NoRationalSolution(
-                f"The exact basis has {len(rows)} equations for {len(free)} unknowns."
+                f"The exact basis has {len(tight_rows)} equations for {size} unknowns."
             )
-        at = {j: k for k, j in enumerate(free)}
-        x = [_round_to_side(v, bounds) for v, bounds in zip(self.x, self.lp.bounds, strict=True)]
-        matrix = [[fmpq(0)] * len(free) for _ in rows]
-        right = []
-        for k, i in enumerate(rows):
+        position = {j: k for k, j in enumerate(basic_columns)}
+        x = [_round_to_side(v, ends) for v, ends in zip(self.x, self.lp.bounds, strict=True)]
+        matrix = [[fmpq(0)] * size for _ in tight_rows]
+        right_sides = []
+        for k, i in enumerate(tight_rows):
             row = self.lp.rows[i]
-            side = _round_to_side(
-                sum((a * self.x[j] for j, a in row.items()), Fraction(0)), self.lp.sides[i]
-            )
+            activity = sum((a * self.x[j] for j, a in row.items()), Fraction(0))
+            right_side = _round_to_side(activity, self.lp.sides[i])
             for j, a in row.items():
-                if j in at:
-                    matrix[k][at[j]] = fmpq(a.numerator, a.denominator)
+                if j in position:
+                    matrix[k][position[j]] = fmpq(a.numerator, a.denominator)
                 else:
-                    side -= a * x[j]
-            right.append([fmpq(side.numerator, side.denominator)])
-        try:
-            solved = fmpq_mat(matrix).solve(fmpq_mat(right)).table() if free else []
-        except ZeroDivisionError:
-            raise NoRationalSolution("The exact basis is singular.") from None
-        for j, (value,) in zip(free, solved, strict=True):
-            x[j] = Fraction(int(value.p), int(value.q))
+                    right_side -= a * x[j]
+            right_sides.append([fmpq(right_side.numerator, right_side.denominator)])
+        if size:
+            try:
+                solution = fmpq_mat(matrix).solve(fmpq_mat(right_sides)).table()
+            except ZeroDivisionError:
+                raise NoRationalSolution("The exact basis is singular.") from None
+            for j, (value,) in zip(basic_columns, solution, strict=True):
+                x[j] = Fraction(int(value.p), int(value.q))
         if self.lp.max_violation(x):
             raise NoRationalSolution("The exact basis is infeasible.")
         return x
 
 
 class RationalLP:
-    """A linear program with exact rational data: those of `symbols`, or built row by row.
+    """A linear program with exact rational data.
 
-    columns: how many; every column of one that is built starts with bounds [0, 1] and cost 0. bits: P, the resolution
-    of x.
+    It is made from `Symbols`, or built row by row. A program that is built starts without rows, and
+    every column has the bounds [0, 1] and cost 0.
+
+    Attributes:
+        columns: number of columns.
+        bits: P, the number of binary digits of x after the point.
     """
 
-    def __init__(self, columns: int, bits: int = 320, symbols: Symbols | None = None) -> None:
-        self.columns, self.bits = columns, bits
+    def __init__(
+        self, columns: int, bits: int = _DEFAULT_BITS, symbols: Symbols | None = None
+    ) -> None:
+        """Begin a program.
+
+        Args:
+            columns: number of columns.
+            bits: number of binary digits of x after the point.
+            symbols: all numbers. None to build the program row by row.
+        """
+        self.columns = columns
+        self.bits = bits
         if symbols is not None:
             self.symbols = symbols
         else:
-            self.cost, self.bounds, self.sides, self.rows = (
-                [0] * columns,
-                [(0, 1)] * columns,
-                [],
-                [],
-            )
+            self.cost = [0] * columns
+            self.bounds = [(0, 1)] * columns
+            self.sides = []
+            self.rows = []
 
     @cached_property
     def cost(self) -> list[Rational]:
-        """The costs of the columns."""
+        """Return the costs of the columns."""
         return [v or 0 for v in self.symbols.section_values("c")]
 
     @cached_property
     def bounds(self) -> Ends:
-        """Those of the columns."""
-        return [
-            *zip(
-                self.symbols.section_values("lower"),
-                self.symbols.section_values("upper"),
-                strict=True,
-            )
-        ]
+        """Return the bounds of the columns."""
+        symbols = self.symbols
+        lower = symbols.section_values("lower")
+        return [*zip(lower, symbols.section_values("upper"), strict=True)]
 
     @cached_property
     def sides(self) -> Ends:
-        """Those of the rows."""
-        return [
-            *zip(
-                self.symbols.section_values("row_lower"),
-                self.symbols.section_values("row_upper"),
-                strict=True,
-            )
-        ]
+        """Return the bounds of the rows."""
+        symbols = self.symbols
+        lower = symbols.section_values("row_lower")
+        return [*zip(lower, symbols.section_values("row_upper"), strict=True)]
 
     @cached_property
     def rows(self) -> list[dict[int, Rational]]:
-        """The entries of every row that are not 0, by their columns."""
+        """Return the non-zero coefficients of every row, by columns."""
         symbols = self.symbols
+        values = symbols.section_values("A")
         rows: list[dict[int, Rational]] = [{} for _ in self.sides]
-        for i, j, value in zip(
-            symbols.row.tolist(), symbols.column.tolist(), symbols.section_values("A"), strict=True
-        ):
+        for i, j, value in zip(symbols.row.tolist(), symbols.column.tolist(), values, strict=True):
             if value:
                 rows[i][j] = value
         return rows
 
     @cached_property
     def symbols(self) -> Symbols:
-        """The numbers, each different one once."""
-        which: dict[Rational | None, int] = {}
-        entries = [(i, j, value) for i, row in enumerate(self.rows) for j, value in row.items()]
-        ends = [
-            [pair[end] for pair in pairs] for pairs in (self.bounds, self.sides) for end in (0, 1)
-        ]
-        listed: list[Sequence[Rational | None]] = [
-            [value for *_, value in entries],
-            self.cost,
-            *ends,
-        ]
-        codes = {
-            section: np.array(
-                [which.setdefault(value, len(which)) for value in values], dtype=np.intp
-            )
-            for section, values in zip(SECTIONS, listed, strict=True)
+        """Return all numbers, with equal numbers stored once."""
+        code_by_value: dict[Rational | None, int] = {}
+        row_index: list[int] = []
+        column_index: list[int] = []
+        coefficients: list[Rational] = []
+        for i, row in enumerate(self.rows):
+            row_index += [i] * len(row)
+            column_index += row.keys()
+            coefficients += row.values()
+        sections: dict[str, Sequence[Rational | None]] = {
+            "A": coefficients,
+            "c": self.cost,
+            "lower": [low for low, _ in self.bounds],
+            "upper": [high for _, high in self.bounds],
+            "row_lower": [low for low, _ in self.sides],
+            "row_upper": [high for _, high in self.sides],
         }
-        i, j = (np.array([entry[k] for entry in entries], dtype=np.intp) for k in (0, 1))
-        return Symbols(i, j, codes, [*which])
+        codes = {}
+        for section in SECTIONS:
+            section_codes = [
+                code_by_value.setdefault(value, len(code_by_value)) for value in sections[section]
+            ]
+            codes[section] = np.array(section_codes, dtype=np.intp)
+        return Symbols(
+            np.array(row_index, dtype=np.intp),
+            np.array(column_index, dtype=np.intp),
+            codes,
+            [*code_by_value],
+        )
 
     @cached_property
     def integers(self) -> Entries:
-        """Matrix and costs over their common denominator."""
+        """Return the matrix and the costs over their common denominator."""
         symbols = self.symbols
-        A, c = symbols.codes["A"], symbols.codes["c"]
-        used = {k: symbols.values[k] or 0 for k in {*A.tolist(), *c.tolist()}}
-        common = math.lcm(*{value.denominator for value in used.values()})
-        over, floats = to_object_array([0] * len(symbols.values)), np.zeros(len(symbols.values))
-        for k, value in used.items():
-            over[k] = value.numerator * (common // value.denominator)
+        A = symbols.codes["A"]
+        c = symbols.codes["c"]
+        used_values = {k: symbols.values[k] or 0 for k in {*A.tolist(), *c.tolist()}}
+        common = math.lcm(*{value.denominator for value in used_values.values()})
+        numerators = to_object_array([0] * len(symbols.values))
+        floats = np.zeros(len(symbols.values))
+        for k, value in used_values.items():
+            numerators[k] = value.numerator * (common // value.denominator)
             floats[k] = value
-        return Entries(symbols.row, symbols.column, over[A], floats[A], over[c], common)
+        return Entries(symbols.row, symbols.column, numerators[A], floats[A], numerators[c], common)
 
     @classmethod
-    def from_data(cls, data: Data, bits: int = 320) -> RationalLP:
-        """A linear program whose floats are taken as the rationals they are; its offset is left out."""
+    def from_data(cls, data: Data, bits: int = _DEFAULT_BITS) -> RationalLP:
+        """Return a linear program whose doubles are taken as the rationals they are.
+
+        The offset is left out.
+
+        Args:
+            data: the numbers.
+            bits: number of binary digits of x after the point.
+        """
         return cls.from_program(Program("", data), {}, bits)
 
     @classmethod
     def from_program(
-        cls, program: Program, values: Mapping[str, Sequence[Rational]], bits: int = 320
+        cls,
+        program: Program,
+        values: Mapping[str, Sequence[Rational]],
+        bits: int = _DEFAULT_BITS,
     ) -> RationalLP:
-        """A program at rational values of its parameters, each listed entry by entry."""
-        p = [Fraction(value) for name in program.parameters for value in values[name]]
-        symbols = program.symbols
-        exact = [
-            base if base is None or not terms else base + sum(p[j] * factor for j, factor in terms)
-            for base, terms in symbols.values
-        ]
-        return cls(program.shape[1], bits, symbols._replace(values=exact))
+        """Return a program at rational values of its parameters.
+
+        Args:
+            program: the program.
+            values: parameter name -> its entries.
+            bits: number of binary digits of x after the point.
+        """
+        p: list[Fraction] = []
+        for name in program.parameters:
+            p += map(Fraction, values[name])
+        exact_values = []
+        for base, terms in program.symbols.values:
+            value = base
+            if base is not None and terms:
+                value = base + sum(p[j] * factor for j, factor in terms)
+            exact_values.append(value)
+        return cls(program.shape[1], bits, program.symbols._replace(values=exact_values))
 
     def max_violation(self, x: Sequence[Fraction]) -> Fraction:
-        """The largest violation of a row or bound at a point, exact."""
+        """Return the largest violation of a row or bound, exactly.
+
+        Args:
+            x: (columns,) the point.
+        """
         activity = [sum((a * x[j] for j, a in row.items()), Fraction(0)) for row in self.rows]
-        gaps = [Fraction(0)]
+        violation: Rational = 0
         for value, (low, high) in zip([*x, *activity], [*self.bounds, *self.sides], strict=True):
-            gaps += [] if low is None else [low - value]
-            gaps += [] if high is None else [value - high]
-        return Fraction(max(gaps))
+            if low is not None:
+                violation = max(violation, low - value)
+            if high is not None:
+                violation = max(violation, value - high)
+        return Fraction(violation)
 
     def lagrangian_bound(self, y: Sequence[Fraction]) -> Fraction | None:
-        """L(y) of the module's docstring, a lower bound of the minimum; None where it is -∞."""
+        """Return L(y) of the module's docstring, a lower bound on the minimum, or None for -∞.
+
+        Args:
+            y: (rows,) multipliers.
+        """
         common = math.lcm(*{v.denominator for v in y})
         return self.lagrangian_bound_over(
             [v.numerator * (common // v.denominator) for v in y], common
         )
 
     def lagrangian_bound_over(self, y: Sequence[int], common: int) -> Fraction | None:
-        """L(y / common)."""
-        (i, j, a, _, c, own), symbols = self.integers, self.symbols
+        """Return L(y / common), or None for -∞.
+
+        Args:
+            y: (rows,) numerators of multipliers.
+            common: their denominator.
+        """
+        entries = self.integers
+        symbols = self.symbols
         multipliers = to_object_array(y)
-        sides = np.where(multipliers > 0, symbols.codes["row_lower"], symbols.codes["row_upper"])
-        usable = (multipliers != 0) & symbols.is_finite[sides]
-        total: Fraction = symbols.weighted_sum(multipliers[usable], sides[usable]) * own
-        reduced, used = c * common, usable[i]
-        np.subtract.at(reduced, j[used], a[used] * multipliers[i[used]])
-        ends = np.where(reduced > 0, symbols.codes["lower"], symbols.codes["upper"])
-        known = symbols.is_finite[ends]
-        total += symbols.weighted_sum(reduced[known], ends[known])
-        for column in np.flatnonzero(~known & (reduced != 0)).tolist():
-            end = self._implied_bounds[column][int(reduced[column] < 0)]
+        is_positive = multipliers > 0
+        side_codes = np.where(is_positive, symbols.codes["row_lower"], symbols.codes["row_upper"])
+        is_used = (multipliers != 0) & symbols.is_finite[side_codes]
+        total: Fraction = symbols.weighted_sum(multipliers[is_used], side_codes[is_used])
+        total *= entries.common
+        reduced_cost = entries.cost * common
+        in_used_row = is_used[entries.row]
+        used_rows = entries.row[in_used_row]
+        products = entries.value[in_used_row] * multipliers[used_rows]
+        np.subtract.at(reduced_cost, entries.column[in_used_row], products)
+        end_codes = np.where(reduced_cost > 0, symbols.codes["lower"], symbols.codes["upper"])
+        has_end = symbols.is_finite[end_codes]
+        total += symbols.weighted_sum(reduced_cost[has_end], end_codes[has_end])
+        for column in np.flatnonzero(~has_end & (reduced_cost != 0)).tolist():
+            end = self._implied_bounds[column][int(reduced_cost[column] < 0)]
             if end is None:
                 return None
-            total += reduced[column] * end
-        return total / (own * common)
+            total += reduced_cost[column] * end
+        return total / (entries.common * common)
 
     @cached_property
     def _implied_bounds(self) -> list[list[Rational | None]]:
-        """Lower and upper bounds of the columns; one that is missing is replaced by the best that a row implies.
+        """Return the bounds of the columns; a missing one is replaced by the best implied bound.
 
-        In a row Σ a_j x_j <= hi, x_j <= (hi - least activity of the others)/a_j for a_j > 0, and >= for a_j < 0.
+        In a row Σ a_j x_j <= hi, x_j <= (hi - least activity of the others)/a_j for a_j > 0, and >=
+        for a_j < 0.
         """
-        boxes = [list(ends) for ends in self.bounds]
-        if not any(low is None or high is None for low, high in boxes):
-            return boxes
+        implied = [list(ends) for ends in self.bounds]
+        if not any(low is None or high is None for low, high in implied):
+            return implied
         for row, (low, high) in zip(self.rows, self.sides, strict=True):
-            for sign, side in ((1, high), (-1, low)):  # sign * row <= sign * side
-                if side is None:
-                    continue
-                # the columns where sign * row is least, and those of them without an end
-                ends = {j: self.bounds[j][sign * a < 0] for j, a in row.items()}
-                loose = [j for j, end in ends.items() if end is None]
-                activity = sum((a * (ends[j] or 0) for j, a in row.items()), Fraction(0))
-                for j, a in row.items():
-                    which = int(sign * a > 0)
-                    if self.bounds[j][which] is None and loose in ([], [j]):
-                        value = Fraction(side - activity + a * (ends[j] or 0)) / a
-                        known = boxes[j][which]
-                        boxes[j][which] = (
-                            value if known is None else (max, min)[which](known, value)
-                        )
-        return boxes
+            for sign, side in ((1, high), (-1, low)):
+                if side is not None:  # This is sign * row <= sign * side.
+                    self._imply_bounds(implied, row, sign, side)
+        return implied
+
+    def _imply_bounds(
+        self,
+        implied: list[list[Rational | None]],
+        row: Mapping[int, Rational],
+        sign: int,
+        side: Rational,
+    ) -> None:
+        """Tighten implied bounds by sign * row <= sign * side."""
+        # The ends of the columns at which sign * row is smallest, and the columns without one.
+        ends = {j: self.bounds[j][sign * a < 0] for j, a in row.items()}
+        open_columns = [j for j, end in ends.items() if end is None]
+        activity = sum((a * (ends[j] or 0) for j, a in row.items()), Fraction(0))
+        for j, a in row.items():
+            is_upper = int(sign * a > 0)
+            if self.bounds[j][is_upper] is not None or open_columns not in ([], [j]):
+                continue
+            value = Fraction(side - activity + a * (ends[j] or 0)) / a
+            bound = implied[j][is_upper]
+            if bound is not None:
+                value = Fraction(min(bound, value) if is_upper else max(bound, value))
+            implied[j][is_upper] = value
 
     def add_row(
         self,
@@ -284,45 +368,70 @@ class RationalLP:
         low: Rational | None = None,
         high: Rational | None = None,
     ) -> int:
-        """Add low <= Σ entries[j] x_j <= high (None: no bound); returns its position."""
+        """Add low <= Σ entries[j] x_j <= high to a program that is built row by row.
+
+        Args:
+            entries: column -> coefficient.
+            low: lower bound, or None.
+            high: upper bound, or None.
+
+        Returns:
+            The position of the row.
+        """
         self.rows.append({j: v for j, v in entries.items() if v})
         self.sides.append((low, high))
-        for known in ("symbols", "integers"):
-            self.__dict__.pop(known, None)
+        for cached_name in ("symbols", "integers"):
+            self.__dict__.pop(cached_name, None)
         return len(self.rows) - 1
 
 
 def to_object_array(values: Sequence[Any]) -> Integers:
-    """Integers of any size as an array."""
-    out = np.empty(len(values), dtype=object)
-    out[:] = values
-    return out
+    """Return integers of any size as an array.
+
+    Args:
+        values: the integers.
+    """
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
 
 
 def _round_to_side(value: Fraction, sides: tuple[Rational | None, Rational | None]) -> Fraction:
-    """The side a value is nearest to; itself without any."""
-    near = min(
-        (side for side in sides if side is not None),
-        key=lambda side: abs(side - value),
-        default=value,
-    )
-    return Fraction(near)
+    """Return the side that is nearest to a value, or the value if there is none."""
+    finite_sides = [side for side in sides if side is not None]
+    return Fraction(min(finite_sides, key=lambda side: abs(side - value), default=value))
 
 
 def exact_objective(data: Data, x: ArrayLike) -> Fraction:
-    """c'x + c0 of the minimisation."""
+    """Return c'x + c0 of the minimisation, exactly.
+
+    Args:
+        data: the program.
+        x: (columns,) the point.
+    """
     return sum(map(mul, _to_rationals(data.c), _to_rationals(x)), Fraction(data.offset))
 
 
 def exact_violation(data: Data, x: ArrayLike) -> Fraction:
-    """The largest violation of a row, a bound or an integrality by a point."""
+    """Return the largest violation of a row, a bound or an integrality, exactly.
+
+    Args:
+        data: the program.
+        x: (columns,) the point.
+    """
     point = _to_rationals(x)
-    off = [abs(point[j] - round(point[j])) for j in np.flatnonzero(data.integrality).tolist()]
-    return max([RationalLP.from_data(data).max_violation(point), *off])
+    integer_columns = np.flatnonzero(data.integrality).tolist()
+    violations = [abs(point[j] - round(point[j])) for j in integer_columns]
+    return max([RationalLP.from_data(data).max_violation(point), *violations])
 
 
 def exact_bound(data: Data, y: ArrayLike) -> Fraction | None:
-    """L(y), a lower bound of the minimum (also of a mixed-integer program's); None where it is -∞."""
+    """Return L(y), a lower bound on the minimum (also of a mixed-integer program), or None for -∞.
+
+    Args:
+        data: the program.
+        y: (rows,) multipliers.
+    """
     bound = RationalLP.from_data(data).lagrangian_bound(_to_rationals(y))
     return None if bound is None else bound + Fraction(data.offset)
 
