@@ -1,6 +1,7 @@
 """Tests that every solver backend must pass, those of other packages included.
 
-A test file of a package that adds a backend subclasses `BackendContract`; pytest and unittest run its methods:
+A test file of a package that adds a backend subclasses `BackendContract`; pytest and unittest run
+its methods:
 
     from workbench.solvers.conformance import BackendContract
     from my_package import Linprog
@@ -10,9 +11,10 @@ A test file of a package that adds a backend subclasses `BackendContract`; pytes
         label = "linprog"
         backend_class = Linprog
 
-Each method is one clause of the contract: its area, and a rule that the backend must follow on programs with known
-answers (`instances`). A broken clause raises `ContractBroken`, which names the area, the rule and the value that the
-backend returned. A clause that needs a capability or an option that the backend does not claim is skipped.
+Each method is one clause of the contract: its area, and a rule that the backend must follow on
+programs with known answers (`instances`). A broken clause raises `ContractBroken`, which names the
+area, the rule and the value that the backend returned. A clause that needs a capability or an
+option that the backend does not claim is skipped.
 
     area          the clause is about
     answers       points, objectives and residuals of linear programs

@@ -1,7 +1,7 @@
 """A clause of the contract, how it is skipped, and the comparisons that clauses are made of.
 
-Clauses raise `unittest.SkipTest` to skip, which pytest understands, so that this package needs no test runner.
-"""
+Clauses raise `unittest.SkipTest` to skip, which pytest understands, so that this package needs no
+test runner. """
 
 from __future__ import annotations
 
@@ -35,11 +35,14 @@ class Contract:
     Attributes:
         label: the backend as a user writes it: "highs", "ortools:glop".
         backend_class: its class. Default: the class that is registered under the label.
-        accuracy: absolute error admitted in objective, point and duals. Default: that of a vertex in doubles.
+        accuracy: absolute error admitted in objective, point and duals. Default: that of a vertex
+            in doubles.
         excluded: name of a test -> the reason for which the backend is not held to it.
-        integer_reach: magnitude beyond which the backend does not search an integer column, and answers NUMERICAL.
+        integer_reach: magnitude beyond which the backend does not search an integer column, and
+            answers NUMERICAL.
         ample_seconds: a time limit that no solve of a small program reaches.
-        has_interruption: whether Ctrl-C reaches the solver through `workbench.solvers.session.Interruption`.
+        has_interruption: whether Ctrl-C reaches the solver through
+            `workbench.solvers.session.Interruption`.
         endless_lp: size of a dense LP that keeps the solver busy for many seconds.
         endless_options: options in the solver's own names under which it does.
     """

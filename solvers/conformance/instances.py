@@ -89,7 +89,8 @@ def movable(base: Program, **sections: tuple[str, int]) -> Program:
 
     Args:
         base: a program without parameters.
-        sections: field of `Data` -> (name of the parameter, index of the number to which it is added).
+        sections: field of `Data` -> (name of the parameter, index of the number to which it is
+            added).
     """
     names = list(dict.fromkeys(name for name, _ in sections.values()))
     moves = {}
@@ -167,7 +168,8 @@ def mixed(*, integer: bool = False) -> Program:
     """State a program with every kind of row and column.
 
     The optimum is 0.25 at (2, -1.5, 0.5, -3, 1), whether x1 is integer or not.
-    Rows: range (at its lower side), equality, >=, <=, free. Columns: boxed, free, fixed, non-positive, boxed.
+    Rows: range (at its lower side), equality, >=, <=, free. Columns: boxed, free, fixed,
+        non-positive, boxed.
     """
     A = [
         [1, 1, 0, 0, 0],  # 0.5 <= x1 + x2 <= 4

@@ -1,8 +1,8 @@
 """A child process of `interrupts`: announces a long solve on stdout, then says how it ended, twice.
 
-Usage: python -m workbench.solvers.conformance.interrupted TASK, a JSON object with module, file, class and variant of
-the backend, whether it has an Interruption, kind and size of the program, and native options.
-"""
+Usage: python -m workbench.solvers.conformance.interrupted TASK, a JSON object with module, file,
+class and variant of the backend, whether it has an Interruption, kind and size of the program, and
+native options. """
 
 from __future__ import annotations
 

@@ -53,7 +53,8 @@ class InterruptClauses(Contract):
             native: options in the solver's own names.
 
         Returns:
-            What the child process says of each solve, with the seconds from Ctrl-C to the answer as `latency`.
+            What the child process says of each solve, with the seconds from Ctrl-C to the answer as
+            `latency`.
         """
         solver = self.solver()
         task = {

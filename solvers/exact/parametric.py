@@ -1,15 +1,18 @@
-"""The optimum of a linear program as a formula in its parameters, each region of a formula proven.
+"""Optimum of a linear program as a formula in its parameters, with each region of a formula proven.
 
     V(x, δ) = min c(x)'z   s.t.   lo <= A(x) z <= hi,   l <= z <= u
 
-A, c, l, u are polynomials in x, the sides lo, hi polynomials affine in δ. For a basis (basic columns F, rows T held at
-a side, as many) the point z_F = A[T,F]^-1 (side - A[T,rest] z_rest) and the multipliers y = A[T,F]^-T c_F are rational
-functions of x, z affine in δ. The basis is optimal, and c'z its formula, wherever
+A, c, l, u are polynomials in x, the sides lo, hi polynomials affine in δ. For a basis (basic
+columns F, rows T held at a side, as many) the point z_F = A[T,F]^-1 (side - A[T,rest] z_rest) and
+the multipliers y = A[T,F]^-T c_F are rational functions of x, z affine in δ. The basis is optimal,
+and c'z its formula, wherever
 
-    z_F within l, u;  A z within lo, hi  (affine in δ)        reduced costs c - A'y and y of the right sign  (x alone)
+    z_F within l, u;  A z within lo, hi  (affine in δ)
+    reduced costs c - A'y and y of the right sign  (x alone)
 
-Each is a sign of a polynomial: exact at one rational x, and without a root in the interval around it, it holds in the
-whole interval. A solver proposes the basis at that x; nothing of it is believed.
+Each condition is a sign of a polynomial. If it is exact at one rational x, and the polynomial has
+no root in the interval around it, it holds in the whole interval. A solver proposes the basis at
+that x; nothing else of its answer is used.
 
 Source: parametric programming, e.g. T. Gal, Postoptimal Analyses (1995); the roots as in
 `workbench.solvers.exact.polynomials`.
@@ -49,15 +52,24 @@ from workbench.solvers.program import Program
 from workbench.solvers.session import Session
 from workbench.solvers.solution import Termination
 
-_BASIC, _AT_UPPER = 1, 2  # of HiGHS's HighsBasisStatus
+# Values of HiGHS's HighsBasisStatus.
+_BASIC = 1
+_AT_UPPER = 2
 
-Entry = tuple[fmpq_poly, fmpq_poly]  # of a program's data: its constant and its slope in δ
+Entry = tuple[fmpq_poly, fmpq_poly]  # An entry of a program: its constant and its slope in δ.
+_NO_SLOPE = fmpq_poly([])
 
 
 @dataclass(frozen=True)
 class Basis:
-    """What is held where. columns, rows: -1 at the lower, 1 at the upper side, 0 basic; a free column may be held at 0,
-    as -1."""
+    """The side at which a basis holds each column and row: -1 lower, 1 upper, 0 basic.
+
+    A free column may be held at 0, as -1.
+
+    Attributes:
+        columns: (columns,).
+        rows: (rows,).
+    """
 
     columns: Ints
     rows: Ints
@@ -65,12 +77,15 @@ class Basis:
 
 @dataclass(frozen=True)
 class Vertex:
-    """What a basis says, symbolically.
+    """The point and the multipliers of a basis as functions, with the conditions of optimality.
 
     Attributes:
-        point: of every column; multipliers: of every row (0 where it is basic).
+        basis: the basis.
+        point: (columns,) functions.
+        multipliers: (rows,) functions; 0 for basic rows.
         value: the objective.
-        primal: what must not be negative, affine in δ; dual: the same, without δ.
+        primal_conditions: functions that must not be negative, affine in δ.
+        dual_conditions: functions that must not be negative, without δ.
     """
 
     basis: Basis
@@ -81,40 +96,61 @@ class Vertex:
     dual_conditions: tuple[Affine, ...]
 
     def has_dual_feasibility(self, x: Fraction) -> bool:
-        """Whether the multipliers have the right signs at x, strictly."""
-        at = to_flint(x)
+        """Return whether all dual conditions are positive.
+
+        Args:
+            x: the parameter.
+        """
+        point = to_flint(x)
         return all(
-            condition.constant(at) * condition.denominator(at) > 0
+            condition.constant(point) * condition.denominator(point) > 0
             for condition in self.dual_conditions
             if condition.constant
         )
 
     def feasible_deltas(self, x: Fraction, low: Fraction, high: Fraction) -> Interval:
-        """The part of an interval of δ where the point is feasible at x; nothing: the lower end is above the upper."""
-        at, least, most = to_flint(x), to_flint(low), to_flint(high)
+        """Return the part of an interval of δ where the point is feasible.
+
+        Args:
+            x: the parameter.
+            low: lower end of the interval of δ.
+            high: upper end of the interval of δ.
+
+        Returns:
+            The ends of the part. If there is none, the lower end is above the upper end.
+        """
+        point = to_flint(x)
+        lowest = to_flint(low)
+        highest = to_flint(high)
         for condition in self.primal_conditions:
-            sign = condition.denominator(at)
-            here, slope = condition.constant(at), condition.slope(at)
-            if sign < 0:
-                here, slope = -here, -slope
+            constant = condition.constant(point)
+            slope = condition.slope(point)
+            if condition.denominator(point) < 0:
+                constant = -constant
+                slope = -slope
             if slope > 0:
-                least = max(least, -here / slope)
+                lowest = max(lowest, -constant / slope)
             elif slope < 0:
-                most = min(most, -here / slope)
-            elif here < 0:
+                highest = min(highest, -constant / slope)
+            elif constant < 0:
                 return high, low
-        return to_fraction(least), to_fraction(most)
+        return to_fraction(lowest), to_fraction(highest)
 
 
 class ParametricProgram:
-    """A program whose entries are polynomials in x, and whose rows' sides are affine in δ, in exact integers.
+    """A program in exact integers, with polynomials in x as entries and sides of rows affine in δ.
 
-    program: for the solver that proposes bases. powers: parameter -> what each of its entries is, a polynomial in x or
-    a power of it; delta: the name of the parameter δ; numbers: the values of the other parameters; exact: section of
-    the data -> position -> the rational that its float stands for.
-
-    Raises:
-        NoRationalSolution: there are integer columns or cones, or δ moves more than sides of rows.
+    Attributes:
+        program: for the solver that proposes bases.
+        powers: parameter -> polynomial in x for each of its entries.
+        delta: name of the parameter δ, or None.
+        numbers: values of the other parameters.
+        exact: section of the data -> position -> the rational that its double stands for.
+        cost: (columns,) polynomials.
+        offset: polynomial.
+        bounds: (columns,) lower and upper bounds; None for none.
+        rows: (rows,) column -> coefficient, a polynomial.
+        sides: (rows,) lower and upper sides as (constant, slope in δ); None for none.
     """
 
     def __init__(
@@ -125,124 +161,149 @@ class ParametricProgram:
         numbers: Mapping[str, Sequence[Fraction]] | None = None,
         exact: Mapping[str, Mapping[int, Fraction]] | None = None,
     ) -> None:
+        """Convert a program to polynomials.
+
+        Args:
+            program: the program.
+            powers: parameter -> for each of its entries a polynomial in x, or a power of x.
+            delta: name of the parameter δ, or None.
+            numbers: values of the other parameters. None for no other parameters.
+            exact: section of the data -> position -> the rational that its double stands for.
+
+        Raises:
+            NoRationalSolution: there are integer columns or cones, or δ moves more than sides of
+                rows.
+        """
         if program.is_mip or program.cones is not None:
             raise NoRationalSolution(
                 "A formula needs a program without integer columns and without cones."
             )
-        self.program, self.delta = program, delta
+        self.program = program
+        self.delta = delta
         self.powers = {
-            name: [
-                fmpz_poly([0] * entry + [1]) if isinstance(entry, int) else entry
-                for entry in entries
-            ]
-            for name, entries in powers.items()
+            name: [_to_power(entry) for entry in entries] for name, entries in powers.items()
         }
-        self.numbers, self.exact = numbers or {}, exact or {}
-        symbols, parameters = program.symbols, self._parameters()
-        entries = [
+        self.numbers = numbers or {}
+        self.exact = exact or {}
+        symbols = program.symbols
+        parameters = self._list_parameters()
+        self._codes = symbols.codes
+        self._entries = [
             None if base is None else _sum_parameters(base, terms, parameters)
             for base, terms in symbols.values
         ]
-        self._codes, self._entries = symbols.codes, entries
-        self._stays = [not terms for _, terms in symbols.values]
-        self.cost = [_require_constant_in_delta(entry) for entry in self._section("c")]
-        (self.offset,) = map(_require_constant_in_delta, self._section("offset"))
-        self.bounds = [
-            *zip(
-                *([_column_bound(e) for e in self._section(end)] for end in ("lower", "upper")),
-                strict=True,
-            )
-        ]
-        rows: list[dict[int, fmpq_poly]] = [{} for _ in symbols.codes["row_lower"]]
-        for i, j, entry in zip(
-            symbols.row.tolist(), symbols.column.tolist(), self._section("A"), strict=True
-        ):
-            if value := _require_constant_in_delta(entry):
-                rows[i][j] = value
+        self._is_constant = [not terms for _, terms in symbols.values]
+        self.cost = [_require_constant_in_delta(entry) for entry in self._section_entries("c")]
+        (self.offset,) = map(_require_constant_in_delta, self._section_entries("offset"))
+        lower = [_column_bound(entry) for entry in self._section_entries("lower")]
+        upper = [_column_bound(entry) for entry in self._section_entries("upper")]
+        self.bounds = [*zip(lower, upper, strict=True)]
         self.rows: list[dict[int, Poly]] = []
         self.sides: list[tuple[tuple[Poly, Poly] | None, tuple[Poly, Poly] | None]] = []
-        sides = zip(self._section("row_lower"), self._section("row_upper"), strict=True)
-        for row, (low, high) in zip(rows, sides, strict=True):
-            parts = [part for side in (low, high) if side is not None for part in side]
-            common = lcm(*(int(v.denom()) for v in (*row.values(), *parts)))
-            self.rows.append({j: (v * common).numer() for j, v in row.items()})
-            whole = [
-                None if s is None else ((s[0] * common).numer(), (s[1] * common).numer())
-                for s in (low, high)
-            ]
-            self.sides.append((whole[0], whole[1]))
+        self._add_rows()
         self._session: Session | None = None
         self._vertices: dict[Basis, Vertex] = {}
 
+    def _add_rows(self) -> None:
+        """Add all rows and their sides, multiplied by the common denominator of each row."""
+        symbols = self.program.symbols
+        rows: list[dict[int, fmpq_poly]] = [{} for _ in symbols.codes["row_lower"]]
+        coefficients = zip(
+            symbols.row.tolist(), symbols.column.tolist(), self._section_entries("A"), strict=True
+        )
+        for i, j, entry in coefficients:
+            value = _require_constant_in_delta(entry)
+            if value:
+                rows[i][j] = value
+        lower = self._section_entries("row_lower")
+        upper = self._section_entries("row_upper")
+        for row, low, high in zip(rows, lower, upper, strict=True):
+            polynomials = [*row.values(), *(low or ()), *(high or ())]
+            common = lcm(*(int(polynomial.denom()) for polynomial in polynomials))
+            self.rows.append({j: (value * common).numer() for j, value in row.items()})
+            self.sides.append((_scale_side(low, common), _scale_side(high, common)))
+
     @property
     def degree(self) -> int:
-        """The highest power of x among the parameters."""
-        return max(
-            (entry.degree() for entries in self.powers.values() for entry in entries), default=1
-        )
+        """Return the highest power of x among the parameters."""
+        degrees = [entry.degree() for entries in self.powers.values() for entry in entries]
+        return max(degrees, default=1)
 
-    def _section(self, section: str) -> list[Entry | None]:
-        """The entries of a section, as the rationals that those which stay stand for."""
-        codes, known = self._codes[section].tolist(), self.exact.get(section, {})
-        return [
-            (_to_polynomial(known[at]), fmpq_poly([]))
-            if at in known and self._stays[code]
-            else self._entries[code]
-            for at, code in enumerate(codes)
-        ]
+    def _section_entries(self, section: str) -> list[Entry | None]:
+        """Return the entries of a section, with exact rationals for those that do not move."""
+        exact_values = self.exact.get(section, {})
+        entries: list[Entry | None] = []
+        for position, code in enumerate(self._codes[section].tolist()):
+            if position in exact_values and self._is_constant[code]:
+                entries.append((_to_polynomial(exact_values[position]), _NO_SLOPE))
+            else:
+                entries.append(self._entries[code])
+        return entries
 
-    def _parameters(self) -> list[Entry]:
-        """What every entry of the stacked parameter vector is."""
-        stacked = []
+    def _list_parameters(self) -> list[Entry]:
+        """Return the entries of the stacked parameter vector."""
+        stacked_entries = []
         for name, shape in self.program.parameters.items():
             if name == self.delta:
-                stacked.append((fmpq_poly([]), fmpq_poly([1])))
+                stacked_entries.append((_NO_SLOPE, fmpq_poly([1])))
             elif name in self.powers:
-                stacked += [(fmpq_poly(entry), fmpq_poly([])) for entry in self.powers[name]]
+                stacked_entries += [(fmpq_poly(entry), _NO_SLOPE) for entry in self.powers[name]]
             else:
-                stacked += [
-                    (_to_polynomial(Fraction(value)), fmpq_poly([]))
-                    for value in self.numbers[name][: prod(shape)]
-                ]
-        return stacked
+                values = self.numbers[name][: prod(shape)]
+                stacked_entries += [(_to_polynomial(Fraction(v)), _NO_SLOPE) for v in values]
+        return stacked_entries
 
     @cached_property
     def relaxation(self) -> ParametricProgram:
-        """The least sum of violations of rows: positive exactly where the program is infeasible."""
-        data, m, n = self.program.template, *self.program.shape
-        every = sp.eye_array(m, format="csc")
-        end, ones = np.full(2 * m, np.inf), np.ones(2 * m)
-        whole = Data(
-            np.r_[np.zeros(n), ones],
+        """Return the program of the least sum of violations of rows.
+
+        Its optimum is positive exactly where the program is infeasible.
+        """
+        data = self.program.template
+        row_count, column_count = self.program.shape
+        identity = sp.eye_array(row_count, format="csc")
+        no_costs = np.zeros(column_count)
+        ones = np.ones(2 * row_count)
+        template = Data(
+            np.r_[no_costs, ones],
             0.0,
-            sp.csc_array(sp.hstack([data.A, every, -every], format="csc")),
+            sp.csc_array(sp.hstack([data.A, identity, -identity], format="csc")),
             data.row_lower,
             data.row_upper,
             np.r_[data.lower, 0 * ones],
-            np.r_[data.upper, end],
-            np.zeros(n + 2 * m, dtype=bool),
+            np.r_[data.upper, np.inf * ones],
+            np.zeros(column_count + 2 * row_count, dtype=bool),
         )
         moves = {
             name: move for name, move in self.program.moves.items() if name not in ("c", "offset")
         }
-        program = replace(self.program, template=whole, moves=moves, cost=1.0, shift=0.0)
-        kept = {name: known for name, known in self.exact.items() if name not in ("c", "offset")}
-        return ParametricProgram(program, self.powers, self.delta, self.numbers, kept)
+        program = replace(self.program, template=template, moves=moves, cost=1.0, shift=0.0)
+        exact = {name: values for name, values in self.exact.items() if name not in ("c", "offset")}
+        return ParametricProgram(program, self.powers, self.delta, self.numbers, exact)
 
     # Bases.
 
     def propose_basis(self, x: Fraction, delta: Fraction) -> Basis | None:
-        """What a solver proposes there; None where it finds the program infeasible."""
+        """Return the basis that a solver finds at a point, or None if it calls it infeasible.
+
+        Args:
+            x: the parameter x.
+            delta: the parameter δ.
+
+        Raises:
+            NoRationalSolution: the solver finds no basis.
+        """
         if self._session is None:
-            tight = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-            self._session = get_backend("highs").open(
-                self.program, Options(algorithm="simplex", native=tight)
-            )
-        shapes, values = self.program.parameters, self._values(x, delta)
-        floats = {
-            name: np.reshape([*map(float, own)], shapes[name], order="F")
-            for name, own in values.items()
-        }
+            tolerances = {
+                "primal_feasibility_tolerance": 1e-10,
+                "dual_feasibility_tolerance": 1e-10,
+            }
+            options = Options(algorithm="simplex", native=tolerances)
+            self._session = get_backend("highs").open(self.program, options)
+        floats = {}
+        for name, entries in self._parameter_values(x, delta).items():
+            shape = self.program.parameters[name]
+            floats[name] = np.reshape([*map(float, entries)], shape, order="F")
         solution = self._session.solve(floats)
         if solution.termination is Termination.INTERRUPTED:
             raise KeyboardInterrupt
@@ -250,29 +311,24 @@ class ParametricProgram:
             return None
         if solution.termination is not Termination.OPTIMAL or solution.basis is None:
             raise NoRationalSolution(f"The solver proposes no basis: {solution.raw_status}.")
-        columns, rows = (
-            [int(v) for v in part]
-            for part in (solution.basis.col_status, solution.basis.row_status)
-        )
+        column_statuses = [int(status) for status in solution.basis.col_status]
+        row_statuses = [int(status) for status in solution.basis.row_status]
         return Basis(
-            tuple(
-                _side_of_status(status, ends)
-                for status, ends in zip(columns, self.bounds, strict=True)
-            ),
-            tuple(
-                _side_of_status(status, ends) for status, ends in zip(rows, self.sides, strict=True)
-            ),
+            tuple(starmap(_side_of_status, zip(column_statuses, self.bounds, strict=True))),
+            tuple(starmap(_side_of_status, zip(row_statuses, self.sides, strict=True))),
         )
 
-    def _in_scale(self, lp: RationalLP) -> RationalLP:
-        """The same program at the costs that solvers see: the same points are optimal."""
-        scaled = RationalLP(lp.columns, lp.bits)
-        scaled.bounds, scaled.sides, scaled.rows = lp.bounds, lp.sides, lp.rows
-        scaled.cost = [cost * Fraction(self.program.cost) for cost in lp.cost]
-        return scaled
+    def _with_scaled_costs(self, lp: RationalLP) -> RationalLP:
+        """Return the same program at the costs that solvers get: the same points are optimal."""
+        scaled_lp = RationalLP(lp.columns, lp.bits)
+        scaled_lp.bounds = lp.bounds
+        scaled_lp.sides = lp.sides
+        scaled_lp.rows = lp.rows
+        scaled_lp.cost = [cost * Fraction(self.program.cost) for cost in lp.cost]
+        return scaled_lp
 
-    def _values(self, x: Fraction, delta: Fraction) -> dict[str, list[Fraction]]:
-        """Those of the parameters there, entry by entry; of such that x does not move as floats have them."""
+    def _parameter_values(self, x: Fraction, delta: Fraction) -> dict[str, list[Fraction]]:
+        """Return the values of the parameters at a point; numbers are rounded to doubles."""
         values = {}
         for name, shape in self.program.parameters.items():
             if name == self.delta:
@@ -280,23 +336,34 @@ class ParametricProgram:
             elif name in self.powers:
                 values[name] = [evaluate_polynomial(power, x) for power in self.powers[name]]
             else:
-                values[name] = [
-                    Fraction(float(value)) for value in self.numbers[name][: prod(shape)]
-                ]
+                numbers = self.numbers[name][: prod(shape)]
+                values[name] = [Fraction(float(number)) for number in numbers]
         return values
 
     def refine_basis(self, x: Fraction, delta: Fraction) -> Basis:
-        """That of rational refinement, which tells apart what a solver's tolerance does not. x: a dyadic rational.
-        Raises NoRationalSolution."""
-        lp = RationalLP.from_program(self.program, self._values(x, delta))
-        point = solve_rational(lp if self.program.cost == 1 else self._in_scale(lp))
-        columns = zip(point.is_column_fixed.tolist(), point.x, lp.bounds, strict=True)
+        """Return the basis that rational refinement finds at a point.
+
+        It distinguishes points that a solver's tolerance does not.
+
+        Args:
+            x: the parameter x, a dyadic rational.
+            delta: the parameter δ.
+
+        Raises:
+            NoRationalSolution: refinement fails.
+        """
+        lp = RationalLP.from_program(self.program, self._parameter_values(x, delta))
+        if self.program.cost == 1:
+            point = solve_rational(lp)
+        else:
+            point = solve_rational(self._with_scaled_costs(lp))
         activity = [sum((a * point.x[j] for j, a in row.items()), Fraction(0)) for row in lp.rows]
+        columns = zip(point.is_column_fixed.tolist(), point.x, lp.bounds, strict=True)
         rows = zip(point.is_row_tight.tolist(), activity, lp.sides, strict=True)
         return Basis(tuple(starmap(_nearest_side, columns)), tuple(starmap(_nearest_side, rows)))
 
     def close(self) -> None:
-        """Give the solver's resources back."""
+        """Release the solver's resources."""
         if self._session is not None:
             self._session.close()
         if "relaxation" in vars(self):
@@ -305,85 +372,120 @@ class ParametricProgram:
     def find_optimal_vertices(
         self, x: Fraction, low: Fraction, high: Fraction
     ) -> list[tuple[Fraction, Fraction, Vertex]]:
-        """The vertices so far that are optimal at x for some part of an interval of δ, each with that part."""
-        ranges = (
-            (*v.feasible_deltas(x, low, high), v)
-            for v in reversed(self._vertices.values())
-            if v.has_dual_feasibility(x)
-        )
-        return [part for part in ranges if part[0] < part[1]]
+        """Return the vertices computed until now that are optimal at x for a part of an interval.
+
+        Args:
+            x: the parameter x.
+            low: lower end of the interval of δ.
+            high: upper end of the interval of δ.
+
+        Returns:
+            (lower end of δ, upper end of δ, vertex), the last computed vertex first.
+        """
+        parts = []
+        for vertex in reversed(self._vertices.values()):
+            if vertex.has_dual_feasibility(x):
+                lowest, highest = vertex.feasible_deltas(x, low, high)
+                if lowest < highest:
+                    parts.append((lowest, highest, vertex))
+        return parts
 
     def compute_vertex(self, basis: Basis) -> Vertex:
-        """The point, the multipliers and the conditions of a basis. Raises NoRationalSolution when it is singular."""
+        """Return the point, the multipliers and the conditions of a basis.
+
+        Args:
+            basis: the basis.
+
+        Raises:
+            NoRationalSolution: the basis is singular, or holds a row where it has no side.
+        """
         if basis not in self._vertices:
-            self._vertices[basis] = self._vertex(basis)
+            self._vertices[basis] = self._solve_vertex(basis)
         return self._vertices[basis]
 
-    def _vertex(self, basis: Basis) -> Vertex:
-        free = [j for j, at in enumerate(basis.columns) if not at]
-        tight = [i for i, at in enumerate(basis.rows) if at]
-        if len(free) != len(tight):
+    def _solve_vertex(self, basis: Basis) -> Vertex:
+        basic_columns = [j for j, side in enumerate(basis.columns) if not side]
+        tight_rows = [i for i, side in enumerate(basis.rows) if side]
+        if len(basic_columns) != len(tight_rows):
             raise NoRationalSolution(
-                f"The basis has {len(tight)} equations for {len(free)} unknowns."
+                f"The basis has {len(tight_rows)} equations for {len(basic_columns)} unknowns."
             )
-        held = {
-            j: Affine.from_number(ends[at > 0] or 0)
-            for j, (at, ends) in enumerate(zip(basis.columns, self.bounds, strict=True))
-            if at
-        }
-        unknown = set(free)
-        equations = []
-        for i in tight:
-            row, side = self.rows[i], self.sides[i][basis.rows[i] > 0]
-            if side is None:
-                raise NoRationalSolution("The basis holds a row where it has no side.")
-            right = Affine.from_ratio(*side, ONE)
-            for j, entry in row.items():
-                if j in held and held[j].constant:
-                    right = right - held[j].multiply(entry)
-            equations.append(({j: entry for j, entry in row.items() if j in unknown}, right))
-        point = solve_affine_system(equations) | held
-        transposed: dict[int, dict[int, Poly]] = {j: {} for j in free}
-        for i in tight:
+        point = self._solve_point(basis, tight_rows)
+        transposed_rows: dict[int, dict[int, Poly]] = {j: {} for j in basic_columns}
+        for i in tight_rows:
             for j, entry in self.rows[i].items():
-                if j in unknown:
-                    transposed[j][i] = entry
-        multipliers = solve_affine_system([(transposed[j], _to_affine(self.cost[j])) for j in free])
+                if j in transposed_rows:
+                    transposed_rows[j][i] = entry
+        multipliers = solve_affine_system(
+            [(transposed_rows[j], _to_affine(self.cost[j])) for j in basic_columns]
+        )
         value = _to_affine(self.offset)
         for j, cost in enumerate(self.cost):
             if cost:
-                value = value + point[j].multiply(cost.numer(), fmpz_poly([int(cost.denom())]))
+                denominator = fmpz_poly([int(cost.denom())])
+                value = value + point[j].multiply(cost.numer(), denominator)
+        zero = Affine.from_number(0)
         return Vertex(
             basis,
             tuple(point[j] for j in range(len(self.cost))),
-            tuple(multipliers.get(i, Affine.from_number(0)) for i in range(len(self.rows))),
+            tuple(multipliers.get(i, zero) for i in range(len(self.rows))),
             value,
-            _unique_conditions(self._primal(basis, point)),
-            _unique_conditions(self._dual(basis, multipliers)),
+            _unique_conditions(self._list_primal_conditions(basis, point)),
+            _unique_conditions(self._list_dual_conditions(basis, multipliers)),
         )
 
-    def _primal(self, basis: Basis, point: Mapping[int, Affine]) -> list[Affine]:
-        """Basic columns and rows within their sides."""
+    def _solve_point(self, basis: Basis, tight_rows: Sequence[int]) -> dict[int, Affine]:
+        """Return the value of every column at a basis."""
+        held_columns = {}
+        for j, side in enumerate(basis.columns):
+            if side:
+                held_columns[j] = Affine.from_number(self.bounds[j][side > 0] or 0)
+        equations = []
+        for i in tight_rows:
+            side_polynomials = self.sides[i][basis.rows[i] > 0]
+            if side_polynomials is None:
+                raise NoRationalSolution("The basis holds a row where it has no side.")
+            right = Affine.from_ratio(*side_polynomials, ONE)
+            entries = {}
+            for j, entry in self.rows[i].items():
+                if j not in held_columns:
+                    entries[j] = entry
+                elif held_columns[j].constant:
+                    right = right - held_columns[j].multiply(entry)
+            equations.append((entries, right))
+        return solve_affine_system(equations) | held_columns
+
+    def _list_primal_conditions(self, basis: Basis, point: Mapping[int, Affine]) -> list[Affine]:
+        """Return the distances of basic columns and rows from their sides."""
         conditions = []
-        for j, (at, ends) in enumerate(zip(basis.columns, self.bounds, strict=True)):
-            if not at:
+        for j, side in enumerate(basis.columns):
+            if not side:
+                low, high = self.bounds[j]
                 conditions += _range_conditions(
-                    point[j], [None if end is None else Affine.from_number(end) for end in ends]
+                    point[j],
+                    None if low is None else Affine.from_number(low),
+                    None if high is None else Affine.from_number(high),
                 )
-        for i, (at, sides) in enumerate(zip(basis.rows, self.sides, strict=True)):
-            if not at:
+        for i, side in enumerate(basis.rows):
+            if not side:
                 activity = Affine.from_number(0)
                 for j, entry in self.rows[i].items():
                     activity = activity + point[j].multiply(entry)
+                low_side, high_side = self.sides[i]
                 conditions += _range_conditions(
                     activity,
-                    [None if side is None else Affine.from_ratio(*side, ONE) for side in sides],
+                    None if low_side is None else Affine.from_ratio(*low_side, ONE),
+                    None if high_side is None else Affine.from_ratio(*high_side, ONE),
                 )
         return conditions
 
-    def _dual(self, basis: Basis, multipliers: Mapping[int, Affine]) -> list[Affine]:
-        """Reduced costs of what is held, signed: what must not be negative."""
-        reduced = {j: _to_affine(self.cost[j]) for j, at in enumerate(basis.columns) if at}
+    def _list_dual_conditions(
+        self, basis: Basis, multipliers: Mapping[int, Affine]
+    ) -> list[Affine]:
+        """Return the signed multipliers and reduced costs of everything that is held."""
+        reduced_costs = {
+            j: _to_affine(self.cost[j]) for j, side in enumerate(basis.columns) if side
+        }
         conditions = []
         for i, y in multipliers.items():
             low, high = self.sides[i]
@@ -391,18 +493,21 @@ class ParametricProgram:
                 conditions.append(y if basis.rows[i] < 0 else y.multiply(-ONE))
             if y.constant:
                 for j, entry in self.rows[i].items():
-                    if j in reduced:
-                        reduced[j] = reduced[j] - y.multiply(entry)
-        for j, cost in reduced.items():
+                    if j in reduced_costs:
+                        reduced_costs[j] = reduced_costs[j] - y.multiply(entry)
+        for j, cost in reduced_costs.items():
             low_end, high_end = self.bounds[j]
             if low_end is None and high_end is None:
-                conditions += [
-                    cost,
-                    cost.multiply(-ONE),
-                ]  # a free column that is held costs nothing
+                # The reduced cost of a free column that is held must be 0.
+                conditions += [cost, cost.multiply(-ONE)]
             elif low_end != high_end:
                 conditions.append(cost if basis.columns[j] < 0 else cost.multiply(-ONE))
         return conditions
+
+
+def _to_power(entry: int | Poly) -> Poly:
+    """Return a polynomial, or the power of x with an integer exponent."""
+    return fmpz_poly([0] * entry + [1]) if isinstance(entry, int) else entry
 
 
 def _to_polynomial(value: Fraction) -> fmpq_poly:
@@ -412,16 +517,19 @@ def _to_polynomial(value: Fraction) -> fmpq_poly:
 def _sum_parameters(
     base: Fraction, terms: Iterable[tuple[int, Fraction]], parameters: Sequence[Entry]
 ) -> Entry:
-    """base + Σ factor * parameter."""
-    constant, slope = _to_polynomial(base), fmpq_poly([])
-    for at, factor in terms:
-        share, (first, second) = _to_polynomial(factor), parameters[at]
-        constant, slope = constant + share * first, slope + share * second
+    """Return base + Σ factor * parameter."""
+    constant = _to_polynomial(base)
+    slope = _NO_SLOPE
+    for index, factor in terms:
+        weight = _to_polynomial(factor)
+        parameter_constant, parameter_slope = parameters[index]
+        constant = constant + weight * parameter_constant
+        slope = slope + weight * parameter_slope
     return constant, slope
 
 
 def _require_constant_in_delta(entry: Entry | None) -> fmpq_poly:
-    """An entry that δ does not move. Raises NoRationalSolution."""
+    """Return an entry that δ does not move. Raises NoRationalSolution."""
     if entry is None or entry[1]:
         raise NoRationalSolution(
             "A formula in delta needs a program where delta moves sides of rows only."
@@ -430,12 +538,21 @@ def _require_constant_in_delta(entry: Entry | None) -> fmpq_poly:
 
 
 def _column_bound(entry: Entry | None) -> Fraction | None:
-    """A bound of a column, a number; None where there is none. Raises NoRationalSolution."""
+    """Return a bound of a column as a number; None for none. Raises NoRationalSolution."""
     if entry is None:
         return None
-    if (value := _require_constant_in_delta(entry)).degree() > 0:
+    value = _require_constant_in_delta(entry)
+    if value.degree() > 0:
         raise NoRationalSolution("A formula needs columns whose bounds no parameter moves.")
     return to_fraction(value[0])
+
+
+def _scale_side(side: Entry | None, factor: int) -> tuple[Poly, Poly] | None:
+    """Return a side times an integer, as integer polynomials; None for none."""
+    if side is None:
+        return None
+    constant, slope = side
+    return (constant * factor).numer(), (slope * factor).numer()
 
 
 def _to_affine(polynomial: fmpq_poly) -> Affine:
@@ -443,36 +560,40 @@ def _to_affine(polynomial: fmpq_poly) -> Affine:
 
 
 def _side_of_status(status: int, ends: tuple[object, object]) -> int:
-    """-1, 0 or 1 of a solver's word."""
+    """Return the side, -1, 0 or 1, that a status of HiGHS means."""
     if status == _BASIC:
         return 0
-    return 1 if ends[1] is not None and (status == _AT_UPPER or ends[0] is None) else -1
+    low, high = ends
+    return 1 if high is not None and (status == _AT_UPPER or low is None) else -1
 
 
 def _nearest_side(
-    held: bool, value: Fraction, ends: tuple[Rational | None, Rational | None]
+    is_held: bool, value: Fraction, ends: tuple[Rational | None, Rational | None]
 ) -> int:
-    """-1, 0 or 1 of a value that is held at the nearer of its ends."""
+    """Return the side, -1 or 1, that is nearer to a held value; 0 if it is not held."""
     low, high = ends
-    if not held or high is None:
-        return -int(held)
+    if not is_held or high is None:
+        return -int(is_held)
     return 1 if low is None or abs(high - value) < abs(value - low) else -1
 
 
 def _unique_conditions(conditions: Sequence[Affine]) -> tuple[Affine, ...]:
-    """Those that are no numbers >= 0, each once."""
-    kept: dict[tuple[Ints, ...], Affine] = {}
+    """Return the different conditions, without non-negative numbers."""
+    unique: dict[tuple[Ints, ...], Affine] = {}
     for condition in conditions:
-        parts = condition.constant, condition.slope, condition.denominator
-        if (
-            condition.slope
-            or any(part.degree() > 0 for part in parts)
-            or condition(Fraction(1)) < 0
-        ):
-            kept.setdefault(tuple(tuple(map(int, part.coeffs())) for part in parts), condition)
-    return tuple(kept.values())
+        polynomials = (condition.constant, condition.slope, condition.denominator)
+        is_number = not condition.slope and all(part.degree() <= 0 for part in polynomials)
+        if not is_number or condition(Fraction(1)) < 0:
+            key = tuple(tuple(map(int, part.coeffs())) for part in polynomials)
+            unique.setdefault(key, condition)
+    return tuple(unique.values())
 
 
-def _range_conditions(value: Affine, ends: Sequence[Affine | None]) -> list[Affine]:
-    low, high = ends
-    return ([] if low is None else [value - low]) + ([] if high is None else [high - value])
+def _range_conditions(value: Affine, low: Affine | None, high: Affine | None) -> list[Affine]:
+    """Return the distances of a value from its bounds."""
+    conditions = []
+    if low is not None:
+        conditions.append(value - low)
+    if high is not None:
+        conditions.append(high - value)
+    return conditions

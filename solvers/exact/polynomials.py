@@ -2,9 +2,8 @@
 
 A root is stored as the one zero of an irreducible polynomial between two rationals; FLINT isolates
 them in balls. Most polynomials have no root in the interval of interest. This is decided by
-Descartes' rule after a Möbius transformation of the interval (Vincent, Collins and Akritas): no sign
-changes, no root.
-"""
+Descartes' rule after a Möbius transformation of the interval (Vincent, Collins and Akritas): no
+sign changes, no root. """
 
 from __future__ import annotations
 
@@ -379,10 +378,10 @@ def find_sign_interval(
             continue
         for root in _iterate_sign_changes(polynomial):
             if root.is_below(x):
-                low = max(low, root, key=_root_sort_key)
+                low = max(low, root, key=root_sort_key)
             elif high is None or root.compare(high) < 0:
                 high = root
     return low, high
 
 
-_root_sort_key = cmp_to_key(Root.compare)
+root_sort_key = cmp_to_key(Root.compare)

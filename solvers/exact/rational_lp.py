@@ -2,8 +2,8 @@
 
     minimise    c'x    subject to    lo <= A x <= hi,    l <= x <= u
 
-A solver finds the basis, and `workbench.solvers.exact.rational_refinement` the digits. The result is
-proven here and not by the solver: the remaining violations are computed exactly, and so is a
+A solver finds the basis, and `workbench.solvers.exact.rational_refinement` the digits. The result
+is proven here and not by the solver: the remaining violations are computed exactly, and so is a
 Lagrangian bound on the optimum. For any y
 
     L(y) = c0 + Σ_i (y_i > 0 ? y_i lo_i : y_i hi_i) + Σ_j min(r_j l_j, r_j u_j),   r = c - A'y

@@ -1,21 +1,23 @@
-"""The regions of the formulas of a parametric program: which x, and which δ, each of them is the optimum at.
+"""Regions of the formulas of a parametric program: intervals of x and δ in which each is the optimum.
 
-    δ given    intervals of x, each with the basis that is optimal in it
-    δ free     intervals of x, and in each the formulas F_1, F_2, ... of δ in their order, which meet at
+    δ fixed    intervals of x, each with the basis that is optimal in it
+    δ free     intervals of x, and in each the formulas F_1, F_2, ... of δ in their order, which
+               meet at
 
                    δ_k(x):  F_k(x, δ_k) = F_k+1(x, δ_k)
 
-For given x the optimum V is convex in δ. F_k <= V wherever the multipliers of its basis have the right signs, whatever
-δ is; V <= F_k at δ_k-1 and δ_k where the points of the bases are feasible there, hence between them, as F_k is a chord
-there: V = F_k for δ between, and the chord of the two points attains it. All of it is signs of polynomials in x around
-a sample (`workbench.solvers.exact.polynomials`), and holds outside of poles, which are finitely many. The feasible
-sets of the programs here only grow with x, so V falls, and at a pole, as at the end of a region, it is the limit that
-both sides share. (Poles and ends are algebraic, and e^ε is not where ε is a rational but 0: no such ε is at one.)
+For a fixed x the optimum V is convex in δ. F_k <= V wherever the multipliers of its basis have the
+right signs, whatever δ is. V <= F_k at δ_k-1 and δ_k where the points of the bases are feasible
+there, hence between them, as F_k is a chord there: V = F_k for δ between, and the chord of the two
+points attains it. All conditions are signs of polynomials in x around a sample
+(`workbench.solvers.exact.polynomials`), and hold outside of poles, which are finitely many. The
+feasible sets of the programs here only grow with x, so V falls, and at a pole, as at the end of a
+region, it is the limit that both sides share. (Poles and ends are algebraic, and e^ε is not where ε
+is a rational but 0: no such ε is at one.)
 
-The widest interval that is not yet covered is sampled inside, until nothing is left: regions are closed, and meet in
-algebraic numbers that are compared exactly. A time limit leaves the regions that were found, and intervals that are
-open; so does a sample for which no basis is proven.
-"""
+The widest interval that is not yet covered is sampled inside, until all are covered. Regions are
+closed, and meet in algebraic numbers that are compared exactly. A time limit leaves the regions
+that were found, and open intervals; so does a sample for which no basis is proven. """
 
 from __future__ import annotations
 
@@ -23,7 +25,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cmp_to_key
 
 from workbench.solvers.arrays import Ints
 from workbench.solvers.errors import NoRationalSolution
@@ -35,24 +36,30 @@ from workbench.solvers.exact.polynomials import (
     Poly,
     Root,
     find_sign_interval,
+    root_sort_key,
     sign_at,
 )
 from workbench.solvers.search import Deadline
 
-_TRIES = 16  # samples of one gap: the conditions of a basis may be just 0 at some
-_REFINE = 4  # after so many
+# Each gap is sampled this often, because the conditions of a basis may be just 0 at a sample.
+_MAX_SAMPLES = 16
+_REFINED_FROM_SAMPLE = 4  # From this sample on, bases come from rational refinement.
+_DYADIC_DENOMINATOR = 1 << 60  # Samples for refinement are rounded to multiples of 1 over this.
 
-_DYADIC = 1 << 60
-
-Ends = tuple[Root, Root | None]  # of an interval of x; None: it has no upper end
+Ends = tuple[Root, Root | None]  # Of an interval of x; None for infinity.
 
 
 @dataclass(frozen=True)
 class Formula:
-    """One formula: the optimum for δ between the two functions of x (numbers, where δ is given or has an end).
+    """The optimum for δ between two functions of x (numbers, where δ is fixed or has an end).
 
-    value: None where the program is infeasible; then the vertex is that of the least violation. start, vertex: their
-    points are feasible at the lower and at the upper end of δ.
+    Attributes:
+        value: the optimum; None where the program is infeasible.
+        low: lower end of δ.
+        high: upper end of δ.
+        start: vertex that is feasible at the lower end of δ.
+        vertex: vertex that is feasible at the upper end of δ. If the program is infeasible, it is
+            the vertex of the least violation.
     """
 
     value: Affine | None
@@ -62,14 +69,26 @@ class Formula:
     vertex: Vertex
 
     def point(self, column: int) -> Affine:
-        """A column of a solution that is optimal for every δ between the ends: the chord of those at the ends."""
-        own, low, high = self.vertex.point[column], self.low, self.high
-        first = self.start.point[column].substitute_delta(low.constant, low.denominator)
-        if low == high or own.substitute_delta(low.constant, low.denominator) == first:
-            return own.substitute_delta(low.constant, low.denominator) if low == high else own
-        rise, run = own.substitute_delta(high.constant, high.denominator) - first, high - low
+        """Return a column of a solution that is optimal for every δ between the ends.
+
+        It is the chord of the points at the ends.
+
+        Args:
+            column: position of the column.
+        """
+        end_point = self.vertex.point[column]
+        low = self.low
+        high = self.high
+        low_value = self.start.point[column].substitute_delta(low.constant, low.denominator)
+        end_point_at_low = end_point.substitute_delta(low.constant, low.denominator)
+        if low == high:
+            return end_point_at_low
+        if end_point_at_low == low_value:
+            return end_point
+        rise = end_point.substitute_delta(high.constant, high.denominator) - low_value
+        run = high - low
         slope = rise.multiply(run.denominator, run.constant)
-        constant = first - slope.multiply(low.constant, low.denominator)
+        constant = low_value - slope.multiply(low.constant, low.denominator)
         return Affine.from_ratio(
             constant.constant * slope.denominator,
             slope.constant * constant.denominator,
@@ -79,7 +98,14 @@ class Formula:
 
 @dataclass(frozen=True)
 class Region:
-    """An interval of x, a rational within it, and its formulas, in the order of δ."""
+    """An interval of x with its formulas.
+
+    Attributes:
+        low: lower end of x.
+        high: upper end of x, or None.
+        formulas: in increasing order of δ.
+        sample: a rational inside the interval.
+    """
 
     low: Root
     high: Root | None
@@ -88,21 +114,29 @@ class Region:
 
     @property
     def ends(self) -> Ends:
-        """The interval."""
+        """Return the ends of x."""
         return self.low, self.high
 
 
-Proposed = Callable[[ParametricProgram, Fraction, Fraction], Vertex | None]  # at x and δ
+Conditions = list[Affine]  # Functions of x that must not be negative in a region.
+# Returns the optimal vertex at (x, δ), or None where the program is infeasible.
+VertexFinder = Callable[[ParametricProgram, Fraction, Fraction], Vertex | None]
 
 
 class InfeasiblePoint(NoRationalSolution):
-    """Within an interval of δ there is a part, around this δ at this x, where the program is infeasible."""
+    """The program is infeasible at a point inside the interval of δ.
+
+    Attributes:
+        x: of the point.
+        delta: of the point.
+    """
 
     def __init__(self, x: Fraction, delta: Fraction) -> None:
         super().__init__(
             f"The program is infeasible at x = {float(x):g}, delta = {float(delta):g}."
         )
-        self.x, self.delta = x, delta
+        self.x = x
+        self.delta = delta
 
 
 class _BorderSample(Exception):
@@ -117,53 +151,72 @@ def find_regions(
     deadline: Deadline | None = None,
     progress: Callable[[Region], None] | None = None,
 ) -> tuple[list[Region], list[Ends]]:
-    """The regions of an interval of x, by rising x, and what is open: after a time limit or Ctrl-C, or where no basis
-    that a solver proposes is optimal in exact arithmetic.
+    """Find the regions of an interval of x.
 
-    deltas: the interval of δ. Ctrl-C before the first region is a KeyboardInterrupt. Raises NoPoint; NoRationalSolution
-    where there is no region at all.
+    Args:
+        program: the program.
+        low: lower end of x.
+        high: upper end of x, or None for infinity.
+        deltas: ends of δ.
+        deadline: the search stops after it. None for no limit.
+        progress: is called with every new region.
+
+    Returns:
+        The regions in increasing order of x, and the open intervals of x. Intervals are open after
+        a time limit or Ctrl-C, or if no proposed basis is optimal in exact arithmetic.
+
+    Raises:
+        InfeasiblePoint: the program is infeasible for a part of the interval of δ.
+        NoRationalSolution: no region was found.
+        KeyboardInterrupt: Ctrl-C was pressed before the first region was found.
     """
-    done: list[Region] = []
+    found: list[Region] = []
     gaps = [(Root.from_rational(low), None if high is None else Root.from_rational(high))]
-    left: list[Ends] = []
+    unproven_gaps: list[Ends] = []
     try:
         while gaps and not (deadline and deadline.has_passed):
             gap = max(gaps, key=_interval_width)
-            others = [other for other in gaps if other is not gap]
+            gaps_without = [other_gap for other_gap in gaps if other_gap is not gap]
             try:
                 region = _find_region_in_gap(program, gap, deltas)
             except NoRationalSolution as error:
-                if isinstance(error, InfeasiblePoint) or not (done or others):
+                is_last_chance = not found and not gaps_without
+                if isinstance(error, InfeasiblePoint) or is_last_chance:
                     raise
-                left, gaps = [*left, gap], others
+                unproven_gaps = [*unproven_gaps, gap]
+                gaps = gaps_without
                 continue
-            done, gaps = [*done, region], others + _subtract_region(gap, region)
+            found = [*found, region]
+            gaps = gaps_without + _subtract_region(gap, region)
             if progress is not None:
                 progress(region)
     except KeyboardInterrupt:
-        if not done:
+        if not found:
             raise
-    return sorted(done, key=lambda region: _root_order(region.low)), sorted(
-        left + gaps, key=lambda gap: _root_order(gap[0])
-    )
+    found.sort(key=lambda region: root_sort_key(region.low))
+    open_gaps = sorted(unproven_gaps + gaps, key=lambda gap: root_sort_key(gap[0]))
+    return found, open_gaps
 
 
 def _interval_width(gap: Ends) -> float:
-    """Of an interval of x, as one of ε."""
+    """Return the width of an interval of x, as one of ε."""
     return math.inf if gap[1] is None else math.log(gap[1].high / gap[0].low)
 
 
-_root_order = cmp_to_key(Root.compare)
-
-
 def find_region_around(program: ParametricProgram, x: Fraction, deltas: Interval) -> Region:
-    """The whole region of x > 1 around a rational. Raises NoRationalSolution."""
-    return _find_region_of_samples(
-        program,
-        [x + Fraction(k, 1 << 60) for k in range(_TRIES)],
-        (Root.from_rational(Fraction(1)), None),
-        deltas,
-    )
+    """Find the whole region of x > 1 around a rational.
+
+    Args:
+        program: the program.
+        x: the rational.
+        deltas: ends of δ.
+
+    Raises:
+        NoRationalSolution: no proposed basis is optimal in exact arithmetic.
+    """
+    samples = [x + Fraction(k, _DYADIC_DENOMINATOR) for k in range(_MAX_SAMPLES)]
+    ends = (Root.from_rational(Fraction(1)), None)
+    return _find_region_of_samples(program, samples, ends, deltas)
 
 
 def build_region(
@@ -175,84 +228,106 @@ def build_region(
     *,
     feasible: bool = True,
 ) -> Region:
-    """The region of given bases around a sample, within ends: the first is that of the least δ, the others one for
-    every formula; without feasible ones those of the relaxed program. Raises NoRationalSolution where the conditions do
-    not hold at the sample."""
-    first, *others = map(program.compute_vertex, bases)
+    """Build the region of known bases around a sample, and prove it.
+
+    Args:
+        program: the program. If `feasible` is False, it is the relaxed program.
+        bases: the first is optimal at the lower end of δ, the others belong to one formula each.
+        x: the sample.
+        ends: the region is cut to these ends of x.
+        deltas: ends of δ.
+        feasible: whether the program is feasible in the region.
+
+    Raises:
+        NoRationalSolution: the conditions do not hold at the sample.
+    """
+    first, *vertices = map(program.compute_vertex, bases)
     if not feasible:
         if not first.value.with_delta(deltas[0]).constant:
             raise NoRationalSolution("The least violation is 0.")
         formulas, conditions = build_infeasible_formula(first, deltas[0])
     else:
-        formulas, conditions = chain_formulas(
-            [first, *others] if deltas[0] < deltas[1] else others, deltas
-        )
-        if len(formulas) != len(others):
+        chain = [first, *vertices] if deltas[0] < deltas[1] else vertices
+        formulas, conditions = chain_formulas(chain, deltas)
+        if len(formulas) != len(vertices):
             raise NoRationalSolution("The bases have other formulas than one each.")
     try:
-        signs = _list_sign_polynomials(conditions, x)
+        polynomials = _list_sign_polynomials(conditions, x)
     except _BorderSample:
         raise NoRationalSolution(
             f"A condition of a basis does not hold at x = {float(x):g}."
         ) from None
-    return Region(*find_sign_interval(signs, x, *ends), formulas, x)
+    return Region(*find_sign_interval(polynomials, x, *ends), formulas, x)
 
 
 def _subtract_region(gap: Ends, region: Region) -> list[Ends]:
-    """What of a gap a region leaves."""
-    left: list[Ends] = []
+    """Return the parts of a gap that a region does not cover."""
+    parts: list[Ends] = []
     if region.low.compare(gap[0]) > 0:
-        left.append((gap[0], region.low))
+        parts.append((gap[0], region.low))
     if region.high is not None and (gap[1] is None or region.high.compare(gap[1]) < 0):
-        left.append((region.high, gap[1]))
-    return left
+        parts.append((region.high, gap[1]))
+    return parts
 
 
 def _find_region_in_gap(program: ParametricProgram, gap: Ends, deltas: Interval) -> Region:
-    """The region around a rational within a gap, cut to the gap."""
-    return _find_region_of_samples(
-        program, _iterate_samples(*gap, max(1, program.degree)), gap, deltas
-    )
+    """Find the region around a rational within a gap, cut to the gap."""
+    samples = _iterate_samples(*gap, max(1, program.degree))
+    return _find_region_of_samples(program, samples, gap, deltas)
 
 
 def _find_region_of_samples(
     program: ParametricProgram, samples: Iterable[Fraction], gap: Ends, deltas: Interval
 ) -> Region:
-    """The region around the first sample that is on no border."""
+    """Find the region around the first sample that is on no border."""
     for k, sample in enumerate(samples):
-        proposed = _propose_vertex if k < _REFINE else _refine_vertex
-        x = sample if k < _REFINE else Fraction(round(sample * _DYADIC), _DYADIC)
+        is_refined = k >= _REFINED_FROM_SAMPLE
+        find_vertex = _refine_vertex if is_refined else _propose_vertex
+        x = sample
+        if is_refined:
+            x = Fraction(round(sample * _DYADIC_DENOMINATOR), _DYADIC_DENOMINATOR)
         if not gap[0].is_below(x) or (gap[1] is not None and not gap[1].is_above(x)):
             continue
         try:
-            formulas, conditions = _find_formulas(program, x, deltas, proposed)
-            signs = _list_sign_polynomials(conditions, x)
+            formulas, conditions = _find_formulas(program, x, deltas, find_vertex)
+            polynomials = _list_sign_polynomials(conditions, x)
         except _BorderSample:
             continue
-        return Region(*find_sign_interval(signs, x, *gap), formulas, x)
+        return Region(*find_sign_interval(polynomials, x, *gap), formulas, x)
     raise NoRationalSolution(
         f"No basis that the solver proposes is exactly optimal near x = {float(gap[0]):g}."
     )
 
 
 def _iterate_samples(low: Root, high: Root | None, degree: int) -> Iterator[Fraction]:
-    """Rationals inside an interval, of few digits; its harmonic middle first, as large x have small masses. degree: of
-    x, whose powers are small numbers where it is near 1."""
+    """Yield rationals of few digits inside an interval.
+
+    The harmonic middle comes first, as large x have small masses.
+
+    Args:
+        low: lower end.
+        high: upper end, or None.
+        degree: of x, whose powers are small numbers if it is near 1.
+    """
     if high is None:
         low = low.refine_to(Fraction(1, degree))
-        yield from (low.high + (low.high + Fraction(k, 7)) / degree for k in range(1, _TRIES))
+        for k in range(1, _MAX_SAMPLES):
+            yield low.high + (low.high + Fraction(k, 7)) / degree
         return
     while low.high >= high.low:
-        low, high = low.halve(), high.halve()
+        low = low.halve()
+        high = high.halve()
     width = high.low - low.high
-    for k in range(_TRIES):
-        part = Fraction((2 * k + 1) % 17 or 8, 17) if k else low.high / (low.high + high.low)
-        yield (low.high + part * width).limit_denominator(int(64 / width) + 1)
+    for k in range(_MAX_SAMPLES):
+        share = low.high / (low.high + high.low)
+        if k:
+            share = Fraction((2 * k + 1) % 17 or 8, 17)
+        yield (low.high + share * width).limit_denominator(int(64 / width) + 1)
 
 
 def _list_sign_polynomials(conditions: Sequence[Affine], x: Fraction) -> list[Poly]:
-    """The different polynomials that must keep their sign. Raises _Touching."""
-    signs: dict[Ints, Poly] = {}
+    """Return the different polynomials that must keep their sign. Raises _BorderSample."""
+    polynomials: dict[Ints, Poly] = {}
     for condition in conditions:
         polynomial = condition.sign_polynomial
         if not polynomial:
@@ -260,85 +335,104 @@ def _list_sign_polynomials(conditions: Sequence[Affine], x: Fraction) -> list[Po
         if sign_at(polynomial, x) <= 0:
             raise _BorderSample
         if polynomial.degree() > 0:
-            signs.setdefault(tuple(map(int, polynomial.coeffs())), polynomial)
-    return list(signs.values())
+            key = tuple(map(int, polynomial.coeffs()))
+            polynomials.setdefault(key, polynomial)
+    return list(polynomials.values())
 
 
 def _find_formulas(
-    program: ParametricProgram, x: Fraction, deltas: Interval, proposed: Proposed
-) -> tuple[tuple[Formula, ...], list[Affine]]:
-    """The formulas for δ in an interval at a sample, and what must keep its sign around it."""
+    program: ParametricProgram, x: Fraction, deltas: Interval, find_vertex: VertexFinder
+) -> tuple[tuple[Formula, ...], Conditions]:
+    """Return the formulas for δ in an interval at a sample, and their conditions."""
     first, last = deltas
     if first < last:
-        return chain_formulas(_find_vertex_chain(program, x, deltas, proposed), deltas)
-    vertex = proposed(program, x, first)
+        return chain_formulas(_find_vertex_chain(program, x, deltas, find_vertex), deltas)
+    vertex = find_vertex(program, x, first)
     if vertex is not None:
         return chain_formulas([vertex], deltas)
-    violated = proposed(program.relaxation, x, first)
-    if violated is None or violated.value(x, first) <= 0:
-        raise _BorderSample  # the solver calls it infeasible, which it is not
-    return build_infeasible_formula(violated, first)
+    violation_vertex = find_vertex(program.relaxation, x, first)
+    if violation_vertex is None or violation_vertex.value(x, first) <= 0:
+        raise _BorderSample  # The solver calls the program infeasible, but it is feasible.
+    return build_infeasible_formula(violation_vertex, first)
 
 
 def chain_formulas(
     vertices: Sequence[Vertex], deltas: Interval
-) -> tuple[tuple[Formula, ...], list[Affine]]:
-    """The formulas of vertices that are optimal one after the other for rising δ, and the conditions of that.
+) -> tuple[tuple[Formula, ...], Conditions]:
+    """Return the formulas of vertices that are optimal one after the other for increasing δ.
 
-    Of the vertices of one formula the first must be optimal at its lower end only, and the last at its upper end.
+    Args:
+        vertices: of the vertices of one formula, the first must be optimal only at its lower end of
+            δ, and the last only at its upper end.
+        deltas: ends of δ.
+
+    Returns:
+        The formulas, and the conditions under which they are optimal.
     """
-    low, last = (Affine.from_number(delta) for delta in deltas)
+    low = Affine.from_number(deltas[0])
+    top = Affine.from_number(deltas[1])
     if deltas[0] == deltas[1]:
         vertex = vertices[0]
-        return (
-            Formula(vertex.value.with_delta(deltas[0]), low, low, vertex, vertex),
-        ), _optimality_conditions(vertex, deltas[0])
+        formula = Formula(vertex.value.with_delta(deltas[0]), low, low, vertex, vertex)
+        return (formula,), _optimality_conditions(vertex, deltas[0])
     runs = _group_by_formula(vertices)
-    start, formulas = runs[0][0], []
+    start = runs[0][0]
+    formulas = []
     conditions = [condition.with_delta(deltas[0]) for condition in start.primal_conditions]
     for k, run in enumerate(runs):
         vertex = run[-1]
-        high = find_meeting_delta(vertex.value, runs[k + 1][0].value) if k + 1 < len(runs) else last
+        high = top
+        if k + 1 < len(runs):
+            high = find_meeting_delta(vertex.value, runs[k + 1][0].value)
         conditions += vertex.dual_conditions
-        conditions += [
-            condition.substitute_delta(high.constant, high.denominator)
-            for condition in vertex.primal_conditions
-        ]
+        for condition in vertex.primal_conditions:
+            conditions.append(condition.substitute_delta(high.constant, high.denominator))
         conditions.append(high - low)
         formulas.append(Formula(vertex.value, low, high, start, vertex))
-        start, low = vertex, high
+        start = vertex
+        low = high
     return tuple(formulas), conditions
 
 
 def build_infeasible_formula(
-    violated: Vertex, delta: Fraction
-) -> tuple[tuple[Formula, ...], list[Affine]]:
-    """No formula, where the program is infeasible, and the conditions of that. violated: of the relaxed program."""
+    violation_vertex: Vertex, delta: Fraction
+) -> tuple[tuple[Formula, ...], Conditions]:
+    """Return the formula without a value where the program is infeasible.
+
+    Args:
+        violation_vertex: the optimal vertex of the relaxed program.
+        delta: the fixed δ.
+
+    Returns:
+        The formula, and the conditions under which the program is infeasible.
+    """
     end = Affine.from_number(delta)
-    return (Formula(None, end, end, violated, violated),), [
-        violated.value.with_delta(delta),
-        *_optimality_conditions(violated, delta),
-    ]
+    conditions = [violation_vertex.value.with_delta(delta)]
+    conditions += _optimality_conditions(violation_vertex, delta)
+    return (Formula(None, end, end, violation_vertex, violation_vertex),), conditions
 
 
-def _optimality_conditions(vertex: Vertex, delta: Fraction) -> list[Affine]:
-    """What makes a basis optimal at a given δ."""
-    return [
-        *vertex.dual_conditions,
-        *(condition.with_delta(delta) for condition in vertex.primal_conditions),
-    ]
+def _optimality_conditions(vertex: Vertex, delta: Fraction) -> Conditions:
+    """Return the conditions under which a vertex is optimal at a fixed δ."""
+    conditions = [*vertex.dual_conditions]
+    conditions += [condition.with_delta(delta) for condition in vertex.primal_conditions]
+    return conditions
 
 
 def find_meeting_delta(first: Affine, second: Affine) -> Affine:
-    """The δ at which two formulas agree, a rational function of x."""
+    """Return the δ at which two formulas have the same value, a rational function of x.
+
+    Args:
+        first: a formula.
+        second: another formula.
+    """
     constant = first.constant * second.denominator - second.constant * first.denominator
-    return Affine.from_ratio(
-        constant, ZERO, second.slope * first.denominator - first.slope * second.denominator
-    )
+    slope = second.slope * first.denominator - first.slope * second.denominator
+    return Affine.from_ratio(constant, ZERO, slope)
 
 
 def _group_by_formula(vertices: Sequence[Vertex]) -> list[list[Vertex]]:
-    """Runs of one formula."""
+    """Group consecutive vertices that have the same formula."""
     runs: list[list[Vertex]] = []
     for vertex in vertices:
         if runs and runs[-1][-1].value == vertex.value:
@@ -349,41 +443,66 @@ def _group_by_formula(vertices: Sequence[Vertex]) -> list[list[Vertex]]:
 
 
 def _find_vertex_chain(
-    program: ParametricProgram, x: Fraction, deltas: Interval, proposed: Proposed
+    program: ParametricProgram, x: Fraction, deltas: Interval, find_vertex: VertexFinder
 ) -> list[Vertex]:
-    """The bases for δ in an interval at a sample, by rising δ; those that are known are tried before a solver is."""
-    known = program.find_optimal_vertices(x, *deltas)
+    """Return the vertices for δ in an interval at a sample, in increasing order of δ.
+
+    Vertices that were computed before are tried before the solver.
+    """
+    known_parts = program.find_optimal_vertices(x, *deltas)
     chain = []
     gaps = [deltas]
     while gaps:
         low, high = gaps.pop()
-        inside = [(max(least, low), min(most, high), vertex) for least, most, vertex in known]
-        least, most, vertex = next(
-            (part for part in inside if part[0] < part[1]), None
-        ) or _find_optimal_vertex(program, x, (low, high), proposed)
-        chain.append((least, vertex))
-        gaps += [(a, b) for a, b in ((low, least), (most, high)) if a < b]
-    return [vertex for _, vertex in sorted(chain, key=lambda item: item[0])]
+        lowest, highest, vertex = _find_known_vertex(known_parts, (low, high)) or (
+            _find_optimal_vertex(program, x, (low, high), find_vertex)
+        )
+        chain.append((lowest, vertex))
+        if low < lowest:
+            gaps.append((low, lowest))
+        if highest < high:
+            gaps.append((highest, high))
+    chain.sort(key=lambda item: item[0])
+    return [vertex for _, vertex in chain]
+
+
+def _find_known_vertex(
+    known_parts: Sequence[tuple[Fraction, Fraction, Vertex]], deltas: Interval
+) -> tuple[Fraction, Fraction, Vertex] | None:
+    """Return the first known vertex that is optimal for a part of an interval, with that part."""
+    low, high = deltas
+    for part_low, part_high, vertex in known_parts:
+        lowest = max(part_low, low)
+        highest = min(part_high, high)
+        if lowest < highest:
+            return lowest, highest, vertex
+    return None
 
 
 def _find_optimal_vertex(
-    program: ParametricProgram, x: Fraction, deltas: Interval, proposed: Proposed
+    program: ParametricProgram, x: Fraction, deltas: Interval, find_vertex: VertexFinder
 ) -> tuple[Fraction, Fraction, Vertex]:
-    """A vertex that is feasible at x for a part of an interval of δ, with that part. Raises NoRationalSolution."""
+    """Return a vertex that is feasible at x for a part of an interval of δ, with that part.
+
+    Raises InfeasiblePoint and _BorderSample.
+    """
     low, high = deltas
-    for part in range(1, _TRIES):
-        delta = low + (high - low) * Fraction((5 * part) % 16 or 1, 16)
-        vertex = proposed(program, x, delta)
+    for k in range(1, _MAX_SAMPLES):
+        delta = low + (high - low) * Fraction((5 * k) % 16 or 1, 16)
+        vertex = find_vertex(program, x, delta)
         if vertex is None:
             raise InfeasiblePoint(x, delta)
-        least, most = vertex.feasible_deltas(x, low, high)
-        if least < most:
-            return least, most, vertex
+        lowest, highest = vertex.feasible_deltas(x, low, high)
+        if lowest < highest:
+            return lowest, highest, vertex
     raise _BorderSample
 
 
 def _propose_vertex(program: ParametricProgram, x: Fraction, delta: Fraction) -> Vertex | None:
-    """That of the basis a solver proposes; None where the program is infeasible. Raises _Touching for no basis."""
+    """Return the vertex of the basis that a solver proposes; None if it is infeasible.
+
+    Raises _BorderSample if there is no basis.
+    """
     try:
         basis = program.propose_basis(x, delta)
         return None if basis is None else program.compute_vertex(basis)
@@ -392,14 +511,14 @@ def _propose_vertex(program: ParametricProgram, x: Fraction, delta: Fraction) ->
 
 
 def _refine_vertex(program: ParametricProgram, x: Fraction, delta: Fraction) -> Vertex | None:
-    """The same, of rational refinement."""
+    """Return the vertex of the basis that rational refinement finds; None if it is infeasible."""
     if _may_be_feasible(program, x, delta):
         return program.compute_vertex(program.refine_basis(x, delta))
     return None
 
 
 def _may_be_feasible(program: ParametricProgram, x: Fraction, delta: Fraction) -> bool:
-    """Whether a solver does not say otherwise."""
+    """Return False if a solver calls the program infeasible."""
     try:
         return program.propose_basis(x, delta) is not None
     except NoRationalSolution:
