@@ -280,7 +280,7 @@ def test_ctrl_c_keeps_what_is_proven(tmp_path: Path, monkeypatch: pytest.MonkeyP
             raise KeyboardInterrupt
         return solved(self, x, delta)
 
-    monkeypatch.setattr(ParametricProgram, "basis_at", pressed)
+    monkeypatch.setattr(ParametricProgram, "propose_basis", pressed)
     line = (
         f"formula channel --answers 0..5 --max-shift 1 --loss absolute --save {tmp_path / 'f.json'}"
     )
@@ -293,7 +293,7 @@ def test_ctrl_c_keeps_what_is_proven(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert {piece.text() for piece in again.pieces} < {piece.text() for piece in whole.pieces}
     with pytest.raises(wb.InvalidRequest, match="where the formula holds"):
         again(sum(again.open[0]) / 2)
-    monkeypatch.setattr(ParametricProgram, "basis_at", lambda *_: _press())
+    monkeypatch.setattr(ParametricProgram, "propose_basis", lambda *_: _press())
     with pytest.raises(KeyboardInterrupt):
         wb.formula(COUNTS, loss="absolute")  # nothing is proven yet
 

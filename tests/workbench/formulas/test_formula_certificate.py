@@ -52,8 +52,8 @@ def test_a_file_is_proven_without_a_solver(
     def refuse(*_: object) -> None:
         raise AssertionError("a solver is started")
 
-    monkeypatch.setattr(ParametricProgram, "basis_at", refuse)
-    monkeypatch.setattr(ParametricProgram, "refined_basis_at", refuse)
+    monkeypatch.setattr(ParametricProgram, "propose_basis", refuse)
+    monkeypatch.setattr(ParametricProgram, "refine_basis", refuse)
     again = wb.check(path)
     assert str(again) == str(formula)
     assert again.to_dict() == formula.to_dict()
