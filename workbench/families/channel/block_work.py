@@ -1,8 +1,10 @@
-"""What `workbench.models.channel.block_interior` takes, in seconds of one core and bytes, beside the program of
-`workbench.models.channel.program`.
+"""Runtime and memory estimates of the block method, and the runtime of the linear program for
+comparison.
 
-Of the method the steps of its eliminations and products are counted; the program is as measured of HiGHS, 1e-6 c^1.45
-seconds for c compared masses.
+The estimates are in seconds of one core and in bytes. For the block method
+(`workbench.models.channel.block_interior`) the operations of its eliminations and products are
+counted. For the program (`workbench.models.channel.program`) a fit to measurements with HiGHS is
+used: 1e-6 c^1.45 seconds for c compared masses.
 """
 
 from __future__ import annotations
@@ -13,30 +15,45 @@ from typing import NamedTuple
 
 import numpy as np
 
-NAME, METHODS = "block", ("auto", "block", "program")
-MIN_BLOCK_COMPARISONS = (
-    2_000  # compared masses up to which a program is solved in a moment, to a vertex
-)
-_ITERATIONS, _OPERATIONS_PER_SECOND, _ELIMINATION_STEP_SECONDS = (
-    30,
-    2e9,
-    4e-6,
-)  # iterations, operations a second, seconds of a step of an elimination
-_SCATTER_SECONDS, _OUTPUT_SECONDS = (
-    4e-9,
-    1.5e-4,
-)  # seconds of a number that is added to the Schur complement, of an output with δ > 0
-_PROGRAM_SECONDS_FACTOR, _PROGRAM_SECONDS_EXPONENT = 1e-6, 1.45
-_STORED_ARRAYS = 12  # arrays of (rows, outputs) that are held at a time
-_EXACT_INTEGER_BYTES = 120  # bytes of an integer of the exact bound
-_BASE_BYTES = 250_000_000  # bytes of inverses and of the program itself
+# The name of the method, as an option value and as the solver of a solution.
+BLOCK_METHOD = "block"
+# A program of fewer compared masses is solved in a moment, and to a vertex.
+MIN_BLOCK_COMPARISONS = 2_000
+
+# The interior-point method takes about this many iterations.
+_ITERATIONS = 30
+# One core performs about this many floating-point operations in a second.
+_OPERATIONS_PER_SECOND = 2e9
+# Each step of an elimination has this overhead in addition to its operations.
+_ELIMINATION_STEP_SECONDS = 4e-6
+# Adding one number to the Schur complement takes this time.
+_SCATTER_SECONDS = 4e-9
+# Each output takes this time in each iteration if δ > 0, in addition to its operations.
+_OUTPUT_SECONDS = 1.5e-4
+# The program of c compared masses takes factor * c^exponent seconds.
+_PROGRAM_SECONDS_FACTOR = 1e-6
+_PROGRAM_SECONDS_EXPONENT = 1.45
+# The method stores this many arrays of shape (rows, outputs) at a time.
+_STORED_ARRAYS = 12
+# An integer of the exact bound takes this much memory.
+_EXACT_INTEGER_BYTES = 120
+# Inverses and the program itself take this much memory.
+_BASE_BYTES = 250_000_000
 
 Pairs = Sequence[tuple[int, int]]
 
 
 class BlocksSize(NamedTuple):
-    """k inputs, m outputs; pairs: None for all; width: with δ > 0 the inputs whose masses an output states, at most;
-    extra: rows of one's own."""
+    """The size of a channel that the block method is to solve.
+
+    Attributes:
+        k: number of inputs.
+        m: number of outputs.
+        pairs: neighbouring inputs. None: every two inputs are neighbours.
+        inputs_per_output: with δ > 0, the largest number of inputs with a stated mass at one
+            output. None: δ = 0.
+        extra_rows: number of rows of user-defined constraints.
+    """
 
     k: int
     m: int
@@ -46,75 +63,109 @@ class BlocksSize(NamedTuple):
 
     @property
     def sum_counts(self) -> tuple[float, float]:
-        """(of an output, of all): sums over outputs where δ > 0, of an input and of the pairs that it begins."""
-        each = 1 + (2 * len(self.pairs or ()) + self.extra_rows) / self.k
-        return (self.inputs_per_output or 0) * each, self.k * each
+        """Return the number of sums over outputs that one output takes part in, and that of all
+        sums, for δ > 0.
+        """
+        sums_per_input = 1 + (2 * len(self.pairs or ()) + self.extra_rows) / self.k
+        return (self.inputs_per_output or 0) * sums_per_input, self.k * sums_per_input
 
 
-def is_faster_by_blocks(size: BlocksSize, compared: int) -> bool:
-    """Whether the method takes less time than the program, from MIN_BLOCK_COMPARISONS masses compared on."""
-    return estimate_block_seconds(size) < estimate_program_seconds(compared)
+def is_faster_by_blocks(size: BlocksSize, comparison_count: int) -> bool:
+    """Return whether the block method is estimated to be faster than the program.
+
+    Args:
+        size: size of the channel.
+        comparison_count: number of masses that the program compares, at least
+            MIN_BLOCK_COMPARISONS.
+    """
+    return estimate_block_seconds(size) < estimate_program_seconds(comparison_count)
 
 
-def estimate_program_seconds(compared: int) -> float:
-    """Estimate the seconds that the program of so many compared masses takes."""
-    return float(_PROGRAM_SECONDS_FACTOR * float(compared) ** _PROGRAM_SECONDS_EXPONENT)
+def estimate_program_seconds(comparison_count: int) -> float:
+    """Estimate the seconds that the linear program takes.
+
+    Args:
+        comparison_count: number of masses that the program compares.
+    """
+    return float(_PROGRAM_SECONDS_FACTOR * float(comparison_count) ** _PROGRAM_SECONDS_EXPONENT)
 
 
 def estimate_block_seconds(size: BlocksSize) -> float:
-    """What the method takes, about."""
+    """Estimate the seconds that the block method takes.
+
+    Args:
+        size: size of the channel.
+    """
     k, m, pairs, width, extra = size
     if pairs is None:
-        return (
-            _ITERATIONS
-            * (2.0 * (k + extra) ** 2 * m + (k + extra) ** 3 / 3)
-            / _OPERATIONS_PER_SECOND
-        )
+        operations = 2.0 * (k + extra) ** 2 * m + (k + extra) ** 3 / 3
+        return _ITERATIONS * operations / _OPERATIONS_PER_SECOND
     if width is not None:
-        own, all_ = size.sum_counts
-        of_output = (
-            _OUTPUT_SECONDS + _SCATTER_SECONDS * own**2 + 2.0 * width**3 / _OPERATIONS_PER_SECOND
+        output_sums, all_sums = size.sum_counts
+        elimination_seconds = 2.0 * width**3 / _OPERATIONS_PER_SECOND
+        seconds_per_output = (
+            _OUTPUT_SECONDS + _SCATTER_SECONDS * output_sums**2 + elimination_seconds
         )
-        return _ITERATIONS * (
-            m * of_output + min(all_ * own**2, all_**3 / 3) / _OPERATIONS_PER_SECOND
-        )
-    b = estimate_bandwidth(pairs)
-    own = m * k * (b * (2.0 * b + 2.0 * k) + extra) + (extra and (k + extra) ** 3 / 3)
-    return _ITERATIONS * (own / _OPERATIONS_PER_SECOND + 12 * k * _ELIMINATION_STEP_SECONDS)
+        schur_operations = min(all_sums * output_sums**2, all_sums**3 / 3)
+        schur_seconds = schur_operations / _OPERATIONS_PER_SECOND
+        return _ITERATIONS * (m * seconds_per_output + schur_seconds)
+    bandwidth = estimate_bandwidth(pairs)
+    operations = m * k * (bandwidth * (2.0 * bandwidth + 2.0 * k) + extra)
+    if extra:
+        operations += (k + extra) ** 3 / 3
+    overhead_seconds = 12 * k * _ELIMINATION_STEP_SECONDS
+    return _ITERATIONS * (operations / _OPERATIONS_PER_SECOND + overhead_seconds)
 
 
 def estimate_bandwidth(pairs: Pairs) -> int:
-    """Of the neighbour graph, about: in the order given."""
+    """Estimate the bandwidth of the neighbour graph, by that of the order in which inputs are
+    listed.
+
+    Args:
+        pairs: neighbouring inputs, at least one pair.
+    """
     i, j = np.array(pairs, dtype=int).T
     return int(np.abs(i - j).max())
 
 
 def estimate_block_memory(size: BlocksSize) -> float:
-    """Bytes that the method holds at most, about."""
+    """Estimate the largest number of bytes that the block method uses at a time.
+
+    Args:
+        size: size of the channel.
+    """
     k, m, pairs, width, extra = size
     rows = 2 * k if pairs is None else 2 * len(pairs)
     if width is not None:
-        own, all_ = size.sum_counts
-        return (
-            8 * (3 * _STORED_ARRAYS * own * m + 4 * width**2 * m + 3 * all_**2)
-            + _EXACT_INTEGER_BYTES * rows * m
-            + _BASE_BYTES
-        )
-    factors = 0 if pairs is None else k * estimate_bandwidth(pairs) * m
+        output_sums, all_sums = size.sum_counts
+        numbers = 3 * _STORED_ARRAYS * output_sums * m + 4 * width**2 * m + 3 * all_sums**2
+        return 8 * numbers + _EXACT_INTEGER_BYTES * rows * m + _BASE_BYTES
+    factor_numbers = 0
+    if pairs is not None:
+        factor_numbers = k * estimate_bandwidth(pairs) * m
+    extra_numbers = 4 * extra * (extra + 2 * k)
     return (
-        8 * (_STORED_ARRAYS * rows * m + factors + 8 * k * m + 4 * extra * (extra + 2 * k))
-        + _BASE_BYTES
+        8 * (_STORED_ARRAYS * rows * m + factor_numbers + 8 * k * m + extra_numbers) + _BASE_BYTES
     )
 
 
 def explain_memory_shortfall(size: BlocksSize) -> str | None:
-    """Why blocks do not fit into the memory of this machine, and what would; None where they do."""
-    free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    need = estimate_block_memory(size)
-    if need <= free:
+    """Explain why the block method does not fit into the memory of this machine.
+
+    Args:
+        size: size of the channel.
+
+    Returns:
+        A sentence that names the number of inputs that would fit. None if the method fits.
+    """
+    free_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    needed_bytes = estimate_block_memory(size)
+    if needed_bytes <= free_bytes:
         return None
-    fit = int(size.k * ((free - _BASE_BYTES) / (need - _BASE_BYTES)) ** (1 / 2))
+    share = (free_bytes - _BASE_BYTES) / (needed_bytes - _BASE_BYTES)
+    fitting_inputs = int(size.k * share ** (1 / 2))
     return (
-        f"The blocks must fit into the {free / 1e9:.3g} GB of memory of this machine; about {fit} inputs would. "
-        f"Got {size.k} inputs and {size.m} outputs, which need {need / 1e9:.3g} GB."
+        f"The blocks must fit into the {free_bytes / 1e9:.3g} GB of memory of this machine; "
+        f"about {fitting_inputs} inputs would fit. Got {size.k} inputs and {size.m} outputs, "
+        f"which need {needed_bytes / 1e9:.3g} GB."
     )

@@ -1,4 +1,9 @@
-"""A channel request by `workbench.models.channel.block_interior`: its answer as a solution, with an exact bound."""
+"""Solve a channel request by the block method of `workbench.models.channel.block_interior`, with an
+exact bound.
+
+The result of the interior-point method is returned as a `Solution`, as if a solver had returned it.
+The lower bound is recomputed from its multipliers in integers (`workbench.families.channel.proof`).
+"""
 
 from __future__ import annotations
 
@@ -12,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from workbench.exact.objects import Pair, Progress
-from workbench.families.channel.block_work import NAME
+from workbench.families.channel.block_work import BLOCK_METHOD
 from workbench.families.channel.proof import bound_least_loss
 from workbench.families.channel.repair import Edges
 from workbench.families.channel.request import ChannelRequest
@@ -25,14 +30,31 @@ from workbench.solvers.program import Block, Data, Program
 from workbench.solvers.search import Deadline
 from workbench.solvers.solution import PointStatus, Solution, Termination
 
-_STOPPING_GAP = 1e-10  # relative, that ends it
-_GRID_GAP = 1e-5  # as _GAP, under hockey sticks on a grid
-_OPTIMAL_GAP = 1e-7  # relative, of what counts as an optimum
-_PROGRESS_PERIOD_SECONDS = 2.0  # seconds between two lines of progress
+# The method stops at this relative gap, unless the request gives another one.
+_STOPPING_GAP = 1e-10
+# The method stops at this relative gap if a grid of hockey sticks approximates the claim.
+_GRID_GAP = 1e-5
+# A point within this relative gap of the exact bound is called optimal, whatever stopped the
+# method.
+_OPTIMAL_GAP = 1e-7
+# Two progress messages are at least this far apart.
+_PROGRESS_PERIOD_SECONDS = 2.0
+
+_TERMINATIONS = {
+    "optimal": Termination.OPTIMAL,
+    "time limit": Termination.TIME_LIMIT,
+    "interrupted": Termination.INTERRUPTED,
+}
 
 
 class BlockOutcome(NamedTuple):
-    """What the method reached: the point as a solution, and an exact bound."""
+    """The result of the block method.
+
+    Attributes:
+        masses: channel, shape (k, m).
+        solution: the same point as a solution of the linear program.
+        bound: exact lower bound on the loss of every private channel.
+    """
 
     masses: Vector
     solution: Solution
@@ -40,62 +62,90 @@ class BlockOutcome(NamedTuple):
 
 
 def solve_by_blocks(request: ChannelRequest, support: Flags | None = None) -> BlockOutcome:
-    """The answer of the method, with its exact bound. support: masses that are stated, None for all."""
-    edges, delta = request.edges, request.bounds.delta
-    ends, ratios = _split_edges(edges)
-    scaled, extra = request.scaled_losses, request.extra_rows
+    """Solve a request whose notion bounds one ratio.
+
+    Args:
+        request: a request that is solved by blocks.
+        support: masses that may be positive, shape (k, m). Default: all.
+
+    Returns:
+        The channel and its exact bound. The bound holds for all channels, whatever the support.
+    """
+    edges = request.edges
+    delta = request.bounds.delta
+    extra = request.extra_rows
+    (first, second), ratios = _split_edges(edges)
+    losses = request.scaled_losses.table.floats
     blocks = BlockProblem(
-        scaled.table.floats, request.prior_weights, *ends, ratios, float(delta), support
+        losses, request.prior_weights, first, second, ratios, float(delta), support
     )
     if extra is not None:
         blocks = replace(
             blocks, extra_rows=extra.A, extra_limits=extra.limits, is_equation=extra.is_equation
         )
-    gap = _STOPPING_GAP if request.how.options.gap is None else float(request.how.options.gap)
+    gap = _STOPPING_GAP
+    if request.how.options.gap is not None:
+        gap = float(request.how.options.gap)
     return _make_outcome(request, _find_block_point(request, blocks, gap), edges, delta)
 
 
 def has_hockey_stick_grid(request: ChannelRequest) -> bool:
-    """Whether hockey sticks on a grid nearly amount to its claim, between neighbours in both orders."""
-    known = (
-        request.has_several_bounds
-        and request.how.solver == "highs"
-        and not request.question.directed
-    )
-    return known and bool(
-        request.audited_claim.notion.hockey_stick_grid(request.audited_claim.values)
-    )
+    """Return whether a grid of hockey sticks approximates the claim of a request.
+
+    Args:
+        request: a request for a channel.
+    """
+    if not request.has_several_bounds or request.how.solver != "highs":
+        return False
+    if request.question.directed:
+        return False
+    claim = request.audited_claim
+    return bool(claim.notion.hockey_stick_grid(claim.values))
 
 
 def list_hockey_sticks(request: ChannelRequest) -> list[tuple[Pair, HockeyStick, HockeyStick]]:
-    """Every ordered pair with each of its hockey sticks, implied and tighter."""
-    claim, ordered = request.audited_claim, request.question.ordered_pairs
-    return [
-        (pair, *each)
-        for pair in ordered
-        for each in claim.notion.hockey_stick_grid(claim.values_at(pair))
-    ]
+    """List the hockey sticks of the grid for every ordered pair of neighbours.
+
+    Args:
+        request: a request that has a grid of hockey sticks.
+
+    Returns:
+        (pair, implied, sufficient) for each hockey stick. The claim implies the second one. The
+        third one has the same ε and a smaller δ; all third ones together imply the claim.
+    """
+    claim = request.audited_claim
+    sticks = []
+    for pair in request.question.ordered_pairs:
+        for implied_stick, sufficient_stick in claim.notion.hockey_stick_grid(
+            claim.values_at(pair)
+        ):
+            sticks.append((pair, implied_stick, sufficient_stick))
+    return sticks
 
 
 def solve_on_hockey_stick_grid(request: ChannelRequest) -> BlockOutcome:
-    """Solve under hockey sticks that together are enough for the claim (`Notion.hockey_stick_grid`). The bound is that of the
-    multipliers under the sticks that the claim implies."""
+    """Solve under hockey sticks that together imply the claim (`Notion.hockey_stick_grid`).
+
+    The bound uses the same multipliers under the hockey sticks that the claim implies, so it holds
+    for the claim.
+
+    Args:
+        request: a request that has a grid of hockey sticks.
+    """
     sticks = list_hockey_sticks(request)
-    edges = Edges([pair for pair, *_ in sticks], [implied.epsilon for _, implied, _ in sticks])
-    enough = np.array([float(tighter.delta) for *_, tighter in sticks])
-    ends, ratios = _split_edges(edges)
-    point = _find_block_point(
-        request,
-        BlockProblem(
-            request.scaled_losses.table.floats, request.prior_weights, *ends, ratios, enough
-        ),
-        _GRID_GAP,
-    )
-    return _make_outcome(request, point, edges, [implied.delta for _, implied, _ in sticks])
+    pairs = [pair for pair, _, _ in sticks]
+    edges = Edges(pairs, [stick.epsilon for _, stick, _ in sticks])
+    sufficient_deltas = np.array([float(stick.delta) for _, _, stick in sticks])
+    implied_deltas = [stick.delta for _, stick, _ in sticks]
+    (first, second), ratios = _split_edges(edges)
+    losses = request.scaled_losses.table.floats
+    blocks = BlockProblem(losses, request.prior_weights, first, second, ratios, sufficient_deltas)
+    point = _find_block_point(request, blocks, _GRID_GAP)
+    return _make_outcome(request, point, edges, implied_deltas)
 
 
 def _split_edges(edges: Edges) -> tuple[tuple[Positions | None, Positions | None], Vector]:
-    """((first, second), ratios) of `Blocks`."""
+    """Return ((first, second), ratios) as `BlockProblem` takes them."""
     ratios = np.exp([float(epsilon) for epsilon in edges.epsilons])
     if edges.pairs is None:
         return (None, None), ratios[:1]
@@ -104,97 +154,117 @@ def _split_edges(edges: Edges) -> tuple[tuple[Positions | None, Positions | None
 
 
 def _find_block_point(request: ChannelRequest, blocks: BlockProblem, gap: float) -> BlockPoint:
+    """Run the interior-point method within the time limit of the request."""
     limit = request.how.options.time_limit
-    report = (
-        None if request.how.progress is None else _make_progress_reporter(request.how.progress, gap)
-    )
-    scaled, deadline = request.scaled_losses, Deadline(None if limit is None else float(limit))
-    return BlockInteriorPoint(blocks, report).solve(
-        gap, deadline, float(scaled.scale_loss(scaled.scale.floor))
-    )
+    deadline = Deadline(None if limit is None else float(limit))
+    report = None
+    if request.how.progress is not None:
+        report = _make_progress_reporter(request.how.progress, gap)
+    scaled_losses = request.scaled_losses
+    floor = float(scaled_losses.scale_loss(scaled_losses.scale.floor))
+    return BlockInteriorPoint(blocks, report).solve(gap, deadline, floor)
 
 
 def _make_outcome(
     request: ChannelRequest, point: BlockPoint, edges: Edges, delta: Fraction | Sequence[Fraction]
 ) -> BlockOutcome:
-    scaled, prior = request.scaled_losses, request.question.prior
+    """Return the point with its exact bound under the δ of every edge."""
+    scaled_losses = request.scaled_losses
+    multipliers = _name_multipliers(request, point)
     bound = bound_least_loss(
-        scaled.table, prior, edges, delta, _name_multipliers(request, point), request.extra_rows
+        scaled_losses.table,
+        request.question.prior,
+        edges,
+        delta,
+        multipliers,
+        request.extra_rows,
     )
-    bound = max(scaled.unscale_loss(bound), scaled.scale.floor)
+    bound = max(scaled_losses.unscale_loss(bound), scaled_losses.scale.floor)
     return BlockOutcome(point.masses, _make_solution(request, point, bound), bound)
 
 
-def _make_progress_reporter(progress: Progress, goal: float) -> Callable[[int, float, float], None]:
-    """Iteration, gap, and the seconds left if the gap goes on falling from 1 as it did; a line now and then."""
-    clock, say = Deadline(), limit_message_rate(progress, _PROGRESS_PERIOD_SECONDS)
+def _make_progress_reporter(
+    progress: Progress, target_gap: float
+) -> Callable[[int, float, float], None]:
+    """Return a function that reports iteration, loss, gap and the estimated time that is left.
 
-    def told(iteration: int, objective: float, bound: float) -> None:
+    The estimate assumes that the logarithm of the gap decreases linearly, from a gap of 1 at the
+    start.
+    """
+    clock = Deadline()
+    say = limit_message_rate(progress, _PROGRESS_PERIOD_SECONDS)
+
+    def report(iteration: int, objective: float, bound: float) -> None:
         gap = (objective - bound) / max(abs(objective), abs(bound), 1e-300)
-        if goal < gap < 1:
-            left = clock.elapsed_seconds * math.log(gap / goal) / -math.log(gap)
+        if target_gap < gap < 1:
+            seconds_left = clock.elapsed_seconds * math.log(gap / target_gap) / -math.log(gap)
             say(
-                f"iteration {iteration}: loss {objective:.9g}, gap {gap:.2g}, about {left:.0f} s left"
+                f"iteration {iteration}: loss {objective:.9g}, gap {gap:.2g}, "
+                f"about {seconds_left:.0f} s left"
             )
 
-    return told
+    return report
 
 
 def _name_multipliers(request: ChannelRequest, point: BlockPoint) -> dict[str, Vector]:
-    """As `least_loss_bound` takes them."""
-    k, named = request.question.k, {"extra": point.extra_multipliers}
+    """Return the multipliers of a point by the names that `bound_least_loss` expects."""
+    k = request.question.k
+    multipliers = {"extra": point.extra_multipliers}
     if point.weights is not None:
-        named["losses"] = point.weights[:k]
+        multipliers["losses"] = point.weights[:k]
     if request.pairs is not None:
-        return named | {"ratio": point.multipliers}
-    return named | {"least": point.multipliers[:k], "most": point.multipliers[k:]}
+        return multipliers | {"ratio": point.multipliers}
+    return multipliers | {"least": point.multipliers[:k], "most": point.multipliers[k:]}
 
 
 def _make_solution(request: ChannelRequest, point: BlockPoint, bound: Fraction) -> Solution:
-    """The point as that of a program, of which only the sums are stated here: of masses, columns first, then of the
-    largest loss where the worst input counts."""
+    """Return a point as the solution of a program that states the sums of the rows only.
+
+    Its variables are the masses, columns first. For the worst-case loss one more variable is the
+    largest loss.
+    """
     from workbench import __version__
 
-    k, m = request.question.k, request.question.m
-    worst = request.prior_weights is None
-    size = k * m + worst
+    k = request.question.k
+    m = request.question.m
+    weights = request.prior_weights
+    size = k * m + (weights is None)
     cells = np.arange(k * m)
-    sums = sp.csc_array((np.ones(k * m), (cells % k, cells)), shape=(k, size))
-    costs = np.zeros(size)
-    x = np.concatenate([point.masses.ravel(order="F"), [point.objective] * worst])
-    scaled = request.scaled_losses
-    if request.prior_weights is None:
-        costs[-1] = scaled.unit
+    row_sums = sp.csc_array((np.ones(k * m), (cells % k, cells)), shape=(k, size))
+    x = point.masses.ravel(order="F")
+    objective_row = np.zeros(size)
+    scaled_losses = request.scaled_losses
+    if weights is None:
+        x = np.concatenate([x, [point.objective]])
+        objective_row[-1] = scaled_losses.unit
     else:
-        costs[: k * m] = scaled.unit * (scaled.table.floats * request.prior_weights[:, None]).ravel(
-            order="F"
-        )
+        weighted_losses = scaled_losses.table.floats * weights[:, None]
+        objective_row[: k * m] = scaled_losses.unit * weighted_losses.ravel(order="F")
     upper = np.ones(size)
     upper[k * m :] = np.inf
+    is_integer = np.zeros(size, dtype=bool)
     data = Data(
-        costs, 0.0, sums, np.ones(k), np.ones(k), np.zeros(size), upper, np.zeros(size, dtype=bool)
+        objective_row, 0.0, row_sums, np.ones(k), np.ones(k), np.zeros(size), upper, is_integer
     )
     name = f"channel from {k} labels to {m} outputs, output by output"
-    program = Program(name, data, variables=(Block("M", 0, (k, m)),), shift=float(scaled.shift))
-    ended = {
-        "optimal": Termination.OPTIMAL,
-        "time limit": Termination.TIME_LIMIT,
-        "interrupted": Termination.INTERRUPTED,
-    }
-    feasible = math.isfinite(point.objective)  # else sums still miss what they are to be
-    reached = point.objective * scaled.unit + float(scaled.shift)
-    if feasible and scaled.scale.settles(reached, bound, _OPTIMAL_GAP):  # whatever it ended for
-        ended[point.stop_reason] = Termination.OPTIMAL
+    shift = float(scaled_losses.shift)
+    program = Program(name, data, variables=(Block("M", 0, (k, m)),), shift=shift)
+    # The objective is infinite as long as the row sums are not 1.
+    is_feasible = math.isfinite(point.objective)
+    loss = point.objective * scaled_losses.unit + shift
+    termination = _TERMINATIONS.get(point.stop_reason, Termination.NUMERICAL)
+    if is_feasible and scaled_losses.scale.settles(loss, bound, _OPTIMAL_GAP):
+        termination = Termination.OPTIMAL
     return Solution(
         program,
         np.empty(0),
-        ended.get(point.stop_reason, Termination.NUMERICAL),
-        PointStatus.FEASIBLE if feasible else PointStatus.INFEASIBLE,
+        termination,
+        PointStatus.FEASIBLE if is_feasible else PointStatus.INFEASIBLE,
         x=x,
-        native_bound=float(bound - scaled.shift),
+        native_bound=float(bound - scaled_losses.shift),
         iterations=point.iterations,
         seconds=point.seconds,
-        solver=NAME,
+        solver=BLOCK_METHOD,
         version=__version__,
         options={"gap": _STOPPING_GAP},
         raw_status=point.stop_reason,

@@ -1,4 +1,4 @@
-"""Linear rows of one's own, A M <= b or A M = b, of a channel that is solved output by output."""
+"""User-defined linear constraints A M <= b or A M = b on a channel that is solved by blocks."""
 
 from __future__ import annotations
 
@@ -20,21 +20,38 @@ from workbench.solvers.program import Program
 
 
 def build_extra_program(model: ChannelModel) -> Program | None:
-    """The extra constraints alone, over masses by outputs; None where they are not linear in these alone."""
+    """Build a program that states the extra constraints only.
 
-    def stated(cp: Any) -> Any:
+    Args:
+        model: the model whose named and user-defined constraints are stated.
+
+    Returns:
+        The program, whose variables are the masses. None if the constraints need other variables
+        too.
+    """
+
+    def state_constraints(cp: Any) -> Any:
         M = cp.Variable(model.loss.shape, name="M", bounds=[0, 1])
         return cp.Problem(cp.Minimize(cp.sum(M)), model.extra_rows(M))
 
     with translate_errors():
-        program = build_program(stated, "extra constraints", without_cvxpy=model.user_rows is None)
+        program = build_program(
+            state_constraints, "extra constraints", without_cvxpy=model.user_rows is None
+        )
     return program if program.shape[1] == model.loss.size else None
 
 
 @dataclass(frozen=True, eq=False)
 class ExtraRows:
-    """Rows but those that hold without a mass. A: (R, k m), input by input; limit: (R,) b; equal: (R,) which are
-    equations. Floats are taken as they are."""
+    """The rows of extra constraints, without rows that hold for every channel.
+
+    Floats are taken as exact numbers.
+
+    Attributes:
+        A: coefficients, shape (R, k m), input by input.
+        limits: right-hand sides b, shape (R,).
+        is_equation: whether a row is an equation, shape (R,). Otherwise it is an upper bound.
+    """
 
     A: csr_array
     limits: Vector
@@ -42,30 +59,56 @@ class ExtraRows:
 
     @classmethod
     def from_program(cls, program: Program, k: int) -> ExtraRows:
-        """Those of `extra_program`, for k inputs."""
-        data, rows = program.template, csr_array(program.template.A)
+        """Read the rows of a program of `build_extra_program`.
+
+        Args:
+            program: program whose variables are the masses, output by output.
+            k: number of inputs.
+        """
+        data = program.template
+        rows = csr_array(data.A)
         rows.eliminate_zeros()
-        kept = np.flatnonzero(
-            (np.diff(rows.indptr) > 0) | (data.row_upper < 0) | (data.row_lower > 0)
-        )
-        by_inputs = csr_array(rows[kept][:, np.arange(rows.shape[1]).reshape(-1, k).T.ravel()])
-        return cls(by_inputs, data.row_upper[kept], (data.row_lower == data.row_upper)[kept])
+        has_entries = np.diff(rows.indptr) > 0
+        kept_rows = np.flatnonzero(has_entries | (data.row_upper < 0) | (data.row_lower > 0))
+        order_by_inputs = np.arange(rows.shape[1]).reshape(-1, k).T.ravel()
+        coefficients = csr_array(rows[kept_rows][:, order_by_inputs])
+        is_equation = (data.row_lower == data.row_upper)[kept_rows]
+        return cls(coefficients, data.row_upper[kept_rows], is_equation)
 
     def has_mixed_rows(self, m: int) -> bool:
-        """Whether a row has masses of several inputs and of several of the m outputs, or none."""
-        own = np.split(self.A.indices, self.A.indptr[1:-1])
-        return any(not each.size or (np.ptp(each // m) and np.ptp(each % m)) for each in own)
+        """Return whether a row combines several inputs with several outputs, or has no mass.
+
+        Args:
+            m: number of outputs.
+        """
+        for columns in np.split(self.A.indices, self.A.indptr[1:-1]):
+            if not columns.size or (np.ptp(columns // m) and np.ptp(columns % m)):
+                return True
+        return False
 
     def apply_multipliers(
         self, rows: Integers, multipliers: Vector, bits: int
     ) -> tuple[Integers, int]:
-        """(rows - A'q, q b) over 2^bits, rounded down, for multipliers q that are <= 0 where a row is no equation.
-        rows: (k, m)."""
-        entries, rows = coo_array(self.A), rows.copy()
-        signed = zip(floor_to_bits(multipliers, bits).tolist(), self.is_equation, strict=True)
-        q = [Fraction(value if free else min(value, 0)) for value, free in signed]
+        """Subtract A'q from the rows of a dual bound, for multipliers q.
+
+        Args:
+            rows: integers over 2^bits, shape (k, m).
+            multipliers: q, shape (R,). Positive ones count as 0 unless the row is an equation.
+            bits: binary digits to which q is rounded down.
+
+        Returns:
+            (rows - A'q, q b) over 2^bits, rounded down.
+        """
+        entries = coo_array(self.A)
+        reduced_rows = rows.copy()
+        q = []
+        for value, is_free in zip(
+            floor_to_bits(multipliers, bits).tolist(), self.is_equation, strict=True
+        ):
+            q.append(Fraction(value if is_free else min(value, 0)))
         for row, cell, value in zip(entries.row, entries.col, entries.data.tolist(), strict=True):
-            rows[*divmod(cell, rows.shape[1])] += floor(-q[row] * Fraction(value))
-        return rows, sum(
-            floor(each * Fraction(b)) for each, b in zip(q, self.limits.tolist(), strict=True)
-        )
+            reduced_rows[*divmod(cell, rows.shape[1])] += floor(-q[row] * Fraction(value))
+        bound_terms = 0
+        for multiplier, limit in zip(q, self.limits.tolist(), strict=True):
+            bound_terms += floor(multiplier * Fraction(limit))
+        return reduced_rows, bound_terms

@@ -1,4 +1,4 @@
-"""Any finite channel as a family: its options, its requests, what its designs show."""
+"""The family of finite channels: its options, its requests, and the reports of its designs."""
 
 from __future__ import annotations
 
@@ -61,250 +61,374 @@ if TYPE_CHECKING:
     from workbench.pipeline.design import Design, Tables
 
 
-_MAX_SHOWN_SIZE = 7  # inputs and outputs up to which a report has the whole channel
+# A report shows the whole channel up to this many inputs and outputs.
+_MAX_SHOWN_SIZE = 7
+# A sweep gives each process this many neighbouring points.
+_POINTS_PER_TASK = 4
+# The options that define a range, in the order of its certificate.
 _RANGE_OPTIONS = ("range", "sensitivity", "cells")
+# The options that define a finite question beside answers or places.
+_FINITE_QUESTION_OPTIONS = ("outputs", "max_shift", "neighbours", "directed", "prior")
 _METRES_PER_UNIT = {"m": ONE, "km": Fraction(1000), "mi": Fraction(1609344, 1000)}
 
 
 def _read_constraints(value: Any, name: str) -> Any:
-    """Names, and last of all a function of the CVXPY variable."""
+    """Read names of constraints and, as the last entry, a function of the CVXPY variable."""
     if callable(value):
         return (value,)
     if value is None or isinstance(value, str):
         return read_constraints(value, name)
-    value = read_list(
+    entries = read_list(
         value, name, "names of constraints, and perhaps a function of the CVXPY variable"
     )
-    functions = [each for each in value if callable(each)]
+    functions = [entry for entry in entries if callable(entry)]
     if len(functions) > 1:
         must(name, "given with at most one function", f"{len(functions)}")
-    names = value if not functions else [each for each in value if not callable(each)]
+    names = [entry for entry in entries if not callable(entry)]
     return (*read_constraints(names, name), *functions)
 
 
-def _refuse_options(values: Values, names: Iterable[str], when: str) -> None:
-    """Refuse options of other questions."""
+def _refuse_options(values: Values, names: Iterable[str], condition: str) -> None:
+    """Raise InvalidRequest if an option of another question is given."""
     for name in names:
         if values[name] is not None:
             raise InvalidRequest(
-                f"{name} must be left out {when}. Got {to_json_value(values[name])}."
+                f"{name} must be left out {condition}. Got {to_json_value(values[name])}."
             )
 
 
 def _check_range_options(values: Values) -> None:
-    """Refuse what is not known for real answers in a range."""
+    """Raise InvalidRequest for options that are not supported for a range."""
     InvalidRequest.check_choice(("absolute", "squared"), "loss of a range", values["loss"])
-    least = values["minimise"] == "delta" or (
-        values["minimise"] == "epsilon" and values["runs"] > 1
-    )
-    if least or values["constraints"] or get_notion(values["notion"]).is_per_distance:
-        words = "minimise delta (or epsilon of several runs), constraints and budgets per distance"
-        raise InvalidRequest(f"{words} must be left out with a range.")
-    named = values["notion"]
-    if (
-        values["delta"]
-        and named in list_ratio_notions()
-        and get_ratio_kind(named) == MASS_ABOVE_RATIO
-    ):
-        must(
-            "notion",
-            "dp for a range with delta > 0, since rounding keeps dp but not pdp",
-            repr(named),
+    notion_name = values["notion"]
+    minimises_delta = values["minimise"] == "delta"
+    minimises_shared_epsilon = values["minimise"] == "epsilon" and values["runs"] > 1
+    is_per_distance = get_notion(notion_name).is_per_distance
+    if minimises_delta or minimises_shared_epsilon or values["constraints"] or is_per_distance:
+        raise InvalidRequest(
+            "minimise delta (or epsilon of several runs), constraints and budgets per distance "
+            "must be left out with a range."
         )
+    if not values["delta"] or notion_name not in list_ratio_notions():
+        return
+    if get_ratio_kind(notion_name) == MASS_ABOVE_RATIO:
+        rule = "dp for a range with delta > 0, because rounding preserves dp but not pdp"
+        must("notion", rule, repr(notion_name))
 
 
 class _ChannelFamily(Family):
+    """The family of finite channels."""
+
     name = "channel"
     title = "any finite channel"
-    summary = "The least-loss private channel for any finite inputs, outputs, neighbours, prior and loss; certified."
+    summary = (
+        "The private channel of smallest loss for any finite inputs, outputs, neighbours, prior "
+        "and loss; certified."
+    )
     examples = (
         "design channel --answers 0..10 --max-shift 1 --loss squared --epsilon 1 --delta 1e-5",
         "design channel --answers 0..100 --max-shift 1 --loss squared --epsilon 1 --delta 1e-5",
-        "design channel --answers 0..20 --neighbours consecutive --loss absolute --epsilon 1 --notion pure --json",
-        "design channel --answers red,green,blue --neighbours all --loss loss.csv --prior worst --epsilon 1",
+        "design channel --answers 0..20 --neighbours consecutive --loss absolute --epsilon 1 "
+        "--notion pure --json",
+        "design channel --answers red,green,blue --neighbours all --loss loss.csv --prior "
+        "worst --epsilon 1",
         "design channel --answers 0..10 --max-shift 1 --epsilon 4 --delta 1e-5 --runs 8",
-        "design channel --answers 0..10 --max-shift 2 --epsilon 1 --minimise delta --max-loss 1.5 --save channel.json",
+        "design channel --answers 0..10 --max-shift 2 --epsilon 1 --minimise delta "
+        "--max-loss 1.5 --save channel.json",
         "design channel --answers 0..20 --max-shift 1 --notion zcdp --rho 0.1",
         "design channel --answers 0..10 --max-shift 1 --outputs free --loss squared --epsilon 1",
-        'design channel --places city.csv --neighbours "within 1 L1" --loss euclidean --epsilon 0.7 --notion pure',
-        'design channel --places city.csv --neighbours "all L2" --loss euclidean --epsilon 0.7 --notion metric',
-        "design channel --range 0..200000 --loss absolute --epsilon 0.5 --delta 0.05 --save incomes.json",
+        'design channel --places city.csv --neighbours "within 1 L1" --loss euclidean '
+        "--epsilon 0.7 --notion pure",
+        'design channel --places city.csv --neighbours "all L2" --loss euclidean --epsilon '
+        "0.7 --notion metric",
+        "design channel --range 0..200000 --loss absolute --epsilon 0.5 --delta 0.05 --save "
+        "incomes.json",
         "(loss.csv has a row for every input and a column for every output)",
     )
     formulas = (
         "formula channel --answers 0..5 --max-shift 1 --loss absolute",
-        "formula channel --answers 0..3 --max-shift 1 --loss absolute --delta 0..1 --epsilon 0.1..4",
+        "formula channel --answers 0..3 --max-shift 1 --loss absolute --delta 0..1 --epsilon "
+        "0.1..4",
     )
     options = (
         Option(
-            "answers", accept_anything, help='Inputs: "0..100", "0..5:0.5" (LOW..HIGH:STEP), "a,b,c" or a CSV of one column.',
+            "answers",
+            accept_anything,
+            question=True,
+            help='Inputs: "0..100", "0..5:0.5" (LOW..HIGH:STEP), "a,b,c" or a CSV of one column.',
+        ),
+        Option(
+            "places",
+            accept_anything,
+            question=True,
+            help="Inputs that are places, instead of --answers: a CSV of x, y[, weight].",
+        ),
+        Option(
+            "range",
+            read_range,
+            question=True,
+            help="Range of real answers, instead of --answers: two numbers, 0..200000.",
+        ),
+        Option(
+            "sensitivity",
+            read_positive,
+            question=True,
+            help="Largest difference between neighbouring answers of a --range. "
+            "Default: the whole range.",
+        ),
+        Option(
+            "cells",
+            integer_reader(2, MAX_CELLS),
+            kind=int,
+            question=True,
+            help="Number of equal cells to which answers of a --range are rounded. "
+            "Default: refined until loss and bound are close.",
+        ),
+        Option(
+            "outputs",
+            accept_anything,
+            question=True,
+            help="Outputs, in the form of --answers; or free: real numbers that the design "
+            "chooses. Default: the answers.",
+        ),
+        Option(
+            "max_shift",
+            read_number,
+            question=True,
+            help="Neighbours: answers that differ by at most this are neighbours.",
+        ),
+        Option(
+            "neighbours",
+            accept_anything,
+            question=True,
+            help="Neighbours, instead of --max-shift: all, consecutive, or a CSV of pairs (third "
+            'column: distance). For places: "within R NORM" or "all NORM", NORM L1, L2 or Linf.',
+        ),
+        Option(
+            "directed",
+            read_flag,
+            False,
+            kind=bool,
+            question=True,
+            help="Protect one order of each pair only: the larger number (or later input, or first "
+            "of a listed pair) against the other.",
+        ),
+        Option(
+            "prior",
+            accept_anything,
+            "uniform",
+            "Prior of the answers: uniform, worst, weights 1,2,1, or a CSV of weights.",
             question=True,
         ),
-        Option("places", accept_anything, help="Instead of --answers: a CSV of places, x, y[, weight].", question=True),
-        Option("range", read_range, help="Real answers between two numbers, 0..200000, instead of --answers.",
-               question=True),
-        Option("sensitivity", read_positive, question=True,
-               help="How far neighbouring answers of a --range differ at most; all of it by default."),
-        Option("cells", integer_reader(2, MAX_CELLS), kind=int, question=True,
-               help="Equal cells that answers of a --range are rounded to; refined by default."),
         Option(
-            "outputs", accept_anything, question=True,
-            help="What may be published, as --answers; by default the same; or free: any real numbers, chosen.",
-        ),
-        Option("max_shift", read_number, help="Answers at most so far apart are neighbours.", question=True),
-        Option(
-            "neighbours", accept_anything, question=True,
-            help='all, consecutive, or a CSV of pairs (a third column: their distance), instead of --max-shift; '
-                 'of places "within R NORM" or "all NORM", NORM L1, L2 or Linf.',
+            "loss",
+            load_when_called("workbench.pipeline.loss_tables", "read_loss"),
+            "squared",
+            "Loss: squared, absolute, error-rate, pinball:τ, huber:h, ..., or a CSV matrix (in "
+            "Python also a function of an output and an answer). For places: euclidean, "
+            "manhattan, squared or error-rate.",
         ),
         Option(
-            "directed", read_flag, False, kind=bool, question=True,
-            help="Only one side of each pair: the larger number (or later input, or first of a listed pair) against "
-                 "the other.",
+            "notion",
+            read_convex_or_ratio_notion,
+            "dp",
+            "Notion of privacy: dp, pure, pdp or metric; curve, tradeoff, renyi, zcdp or gdp.",
         ),
-        Option(
-            "prior", accept_anything, "uniform", "uniform, worst, weights 1,2,1, or a CSV of them.", question=True,
-        ),
-        Option(
-            "loss", load_when_called("workbench.pipeline.loss_tables", "read_loss"), "squared",
-            "squared, absolute, error-rate, pinball:τ, huber:h, ..., or a CSV matrix (in Python: or a function of an "
-            "output and an answer); "
-            "of places euclidean, manhattan, squared or error-rate.",
-        ),
-        Option("notion", read_convex_or_ratio_notion, "dp", "dp, pure, pdp or metric; curve, tradeoff, renyi, zcdp or gdp."),
         *NOTION_PARAMETERS,
         Option(
-            "constraints", _read_constraints, (), kind=list, command="constraint",
-            help="Repeatable: unbiased, row-monotone, column-monotone, symmetric or honest (in Python: and a "
-                 "function of the CVXPY variable).",
+            "constraints",
+            _read_constraints,
+            (),
+            kind=list,
+            command="constraint",
+            help="Constraint, repeatable: unbiased, row-monotone, column-monotone, symmetric or "
+            "honest (in Python also a function of the CVXPY variable).",
         ),
-        Option("unit", choice_reader("m", "km", "mi"), help="Of the coordinates of --places, for --epsilon 0.7/km."),
         Option(
-            "method", choice_reader("auto", "block", "program"), "auto",
-            "block: an interior point output by output; program: that of --solver; auto: what takes less work.",
+            "unit",
+            choice_reader("m", "km", "mi"),
+            help="Unit of the coordinates of --places, for --epsilon 0.7/km.",
+        ),
+        Option(
+            "method",
+            choice_reader("auto", "block", "program"),
+            "auto",
+            "Method. block: an interior point, output by output; program: a linear program for "
+            "--solver; auto: the one that needs less work.",
         ),
         MINIMISE,
         RUNS,
         PROGRESS,
         *SOLVING,
         MAX_LOSS,
-        Option("delta", read_probability, help="In [0, 1]; 0 by default. Where it is minimised: an upper limit.", hot=True),
         Option(
-            "epsilon", read_positive, hot=True,
-            help="Privacy budget > 0; with notion metric per unit of distance. Where it is minimised: an upper limit.",
+            "delta",
+            read_probability,
+            help="δ of the budget in [0, 1]; an upper limit if it is minimised. Default: 0.",
+            hot=True,
         ),
-    )  # fmt: skip
+        Option(
+            "epsilon",
+            read_positive,
+            hot=True,
+            help="ε of the budget, > 0; with notion metric per unit of distance. An upper limit if "
+            "it is minimised.",
+        ),
+    )
     solving_option_names = (*Family.solving_option_names, "method")
+    question_class = FiniteQuery
+
+    # Requests.
 
     def read_values(
         self, values: Values, place: Place = "python", *, with_question: bool = False
     ) -> Record:
-        """See `Family.read`."""
-        values = self.convert_epsilon_unit(values) if "/" in str(values.get("epsilon")) else values
+        """Read option values, with an ε per unit of length: see `Family.read_values`.
+
+        Args:
+            values: option -> value.
+            place: where the values come from.
+            with_question: whether the options of the question are read too.
+        """
+        if "/" in str(values.get("epsilon")):
+            values = self.convert_epsilon_unit(values)
         return super().read_values(values, place, with_question=with_question)
 
-    def convert_epsilon_unit(self, given: Values) -> Values:
-        """An ε "0.7/km" as per unit of the coordinates. Raises InvalidRequest."""
-        epsilon, unit = given.get("epsilon"), given.get("unit")
-        value, _, per = epsilon.partition("/") if isinstance(epsilon, str) else ("", "", "")
-        if per.strip() in _METRES_PER_UNIT:
-            if unit is None:
-                raise InvalidRequest(
-                    f"unit must be given, that of coordinates, for an epsilon per {per}. Got none."
-                )
-            if not get_notion(given.get("notion", "dp")).is_per_distance:
-                must("notion", f"metric for an epsilon per {per}", repr(given.get("notion", "dp")))
-            InvalidRequest.check_choice(_METRES_PER_UNIT, "unit", unit)
-            given = {
-                **given,
-                "epsilon": read_positive(value, "epsilon")
-                * _METRES_PER_UNIT[unit]
-                / _METRES_PER_UNIT[per.strip()],
-            }
-        return given
+    def convert_epsilon_unit(self, values: Values) -> Values:
+        """Convert an ε such as "0.7/km" to one per unit of the coordinates.
 
-    question_class = FiniteQuery
+        Args:
+            values: option -> value.
+
+        Returns:
+            The values with a number as ε. They are returned unchanged if ε has no unit of length.
+
+        Raises:
+            InvalidRequest: the unit of the coordinates is missing, or the notion is not per
+                distance.
+        """
+        epsilon = values.get("epsilon")
+        if not isinstance(epsilon, str):
+            return values
+        number, _, length_unit = epsilon.partition("/")
+        length_unit = length_unit.strip()
+        if length_unit not in _METRES_PER_UNIT:
+            return values
+        unit = values.get("unit")
+        notion_name = values.get("notion", "dp")
+        if unit is None:
+            raise InvalidRequest(
+                f"unit must be given, the unit of the coordinates, for an epsilon per "
+                f"{length_unit}. Got none."
+            )
+        if not get_notion(notion_name).is_per_distance:
+            must("notion", f"metric for an epsilon per {length_unit}", repr(notion_name))
+        InvalidRequest.check_choice(_METRES_PER_UNIT, "unit", unit)
+        units_ratio = _METRES_PER_UNIT[unit] / _METRES_PER_UNIT[length_unit]
+        return {**values, "epsilon": read_positive(number, "epsilon") * units_ratio}
 
     def parse_question(self, values: Values) -> FiniteQuery:
-        finite, real = (
-            ("outputs", "max_shift", "neighbours", "directed", "prior"),
-            ("sensitivity", "cells"),
-        )
-        values = {**dict.fromkeys((*_RANGE_OPTIONS, *finite, "places")), **values}
+        """Make the question from the values of its options.
+
+        Args:
+            values: option -> exact value.
+
+        Raises:
+            InvalidRequest: not exactly one of answers, range and places is given, or an option is
+                for another question.
+        """
+        real_options = ("sensitivity", "cells")
+        all_options = (*_RANGE_OPTIONS, *_FINITE_QUESTION_OPTIONS, "places")
+        values = {**dict.fromkeys(all_options), **values}
         values["directed"] = values["directed"] or None
         if sum(values[name] is not None for name in ("answers", "range", "places")) != 1:
             raise InvalidRequest(
                 "The answers must be given by exactly one of answers, range and places."
             )
         if values["range"] is not None:
-            _refuse_options(values, finite[:-1], "with a range")
-            return RangeQuery(values["range"], **{name: values[name] for name in (*real, "prior")})
-        _refuse_options(
-            values, real, "unless a range is given (max_shift: how far neighbouring answers differ)"
-        )
-        given = {name: values[name] for name in finite} | {"directed": bool(values["directed"])}
-        if (
-            values["places"] is not None and given["prior"] == "uniform"
-        ):  # a file's own weights come first
-            given["prior"] = None
-        return self.question_class(
-            values["answers"] if values["places"] is None else values["places"], **given
-        )
+            finite_options = [name for name in _FINITE_QUESTION_OPTIONS if name != "prior"]
+            _refuse_options(values, finite_options, "with a range")
+            range_options = {name: values[name] for name in (*real_options, "prior")}
+            return RangeQuery(values["range"], **range_options)
+        condition = "unless a range is given (max_shift: the largest difference of neighbours)"
+        _refuse_options(values, real_options, condition)
+        finite_values = {name: values[name] for name in _FINITE_QUESTION_OPTIONS}
+        finite_values["directed"] = bool(values["directed"])
+        if values["places"] is None:
+            return self.question_class(values["answers"], **finite_values)
+        if finite_values["prior"] == "uniform":
+            # Weights in the file of places come first.
+            finite_values["prior"] = None
+        return self.question_class(values["places"], **finite_values)
 
     def question_to_options(self, question: Any) -> Record:
-        """See `Family.question_options`."""
+        """Return the options that define a question: see `Family.question_to_options`.
+
+        Args:
+            question: a FiniteQuery or a RangeQuery.
+        """
         inputs = question.inputs
         if isinstance(question, RangeQuery):
-            named = question.to_dict()
-            return {name: named[name] for name in (*_RANGE_OPTIONS, "prior") if name in named}
+            fields = question.to_dict()
+            return {name: fields[name] for name in (*_RANGE_OPTIONS, "prior") if name in fields}
         neighbours: Any = f"all {question.norm}" if question.is_planar else "all"
         if question.pairs is not None:
-            distances = question.distances or [None] * len(question.pairs)
-            neighbours = [
-                [inputs[i], inputs[j]] + ([] if distance is None else [distance])
-                for (i, j), distance in zip(question.pairs, distances, strict=True)
-            ]
-        prior = "worst" if question.prior is None else question.prior
-        named = {"answers": inputs, "places": None, "outputs": question.outputs}
-        directed = {"directed": True} if question.directed else {}
-        return {**named, "neighbours": neighbours, **directed, "prior": prior}
+            neighbours = [[inputs[i], inputs[j]] for i, j in question.pairs]
+            for pair, distance in zip(neighbours, question.distances or (), strict=False):
+                if distance is not None:
+                    pair.append(distance)
+        options = {"answers": inputs, "places": None, "outputs": question.outputs}
+        options["neighbours"] = neighbours
+        if question.directed:
+            options["directed"] = True
+        options["prior"] = "worst" if question.prior is None else question.prior
+        return options
 
     def build_request(self, question: Any, values: Record) -> ChannelRequest:
+        """Make a request from exact values of options.
+
+        Args:
+            question: a FiniteQuery or a RangeQuery.
+            values: option -> exact value.
+
+        Raises:
+            InvalidRequest: the values cannot be combined.
+        """
         from workbench.families.channel.request import MAX_EPSILON, ChannelRequest
         from workbench.pipeline.loss_tables import make_loss_table
         from workbench.pipeline.request import read_claim
         from workbench.pipeline.user_constraints import check_constraints
 
-        *names, last = values["constraints"] or (None,)
-        if callable(last):
-            values |= {"constraints": names, "more": check_constraints(last, "M (k, m)")}
-        values["constraints"] = tuple(dict.fromkeys(values["constraints"]))
+        constraints = list(values["constraints"])
+        if constraints and callable(constraints[-1]):
+            values["user_constraints"] = check_constraints(constraints.pop(), "M (k, m)")
+        values["constraints"] = tuple(dict.fromkeys(constraints))
         if isinstance(question, RangeQuery):
             _check_range_options(values)
-        if (
-            values["unit"] is not None
-            and not question.is_planar
-            and not get_notion(values["notion"]).is_per_distance
-        ):
-            must(
-                "unit",
-                "left out unless places are given, or an epsilon per unit",
-                repr(values["unit"]),
-            )
+        is_per_distance = get_notion(values["notion"]).is_per_distance
+        if values["unit"] is not None and not question.is_planar and not is_per_distance:
+            rule = "left out unless places are given, or an epsilon per unit"
+            must("unit", rule, repr(values["unit"]))
         values["losses"] = make_loss_table(question, values["loss"])
-        largest = Fraction(MAX_EPSILON)
-        if values["minimise"] == "epsilon" and get_notion(values["notion"]).is_per_distance:
-            largest /= max(
-                question.metric_pairs()[1], default=ONE
-            )  # The limit holds for the farthest neighbours.
-        return ChannelRequest.from_values(question, read_claim(values, max_epsilon=largest), values)
+        max_epsilon = Fraction(MAX_EPSILON)
+        if values["minimise"] == "epsilon" and is_per_distance:
+            # The limit holds for the neighbours of largest distance.
+            max_epsilon /= max(question.metric_pairs()[1], default=ONE)
+        claim = read_claim(values, max_epsilon=max_epsilon)
+        return ChannelRequest.from_values(question, claim, values)
 
     def open_session(self, request: Any) -> Session:
+        """Open the session that designs a request.
+
+        Args:
+            request: a request of this family.
+        """
         from workbench.families.channel.problem import ChannelProblem
         from workbench.families.channel.request import MIN_EPSILON
         from workbench.pipeline.solve import ProblemSession
 
-        if request.aim.runs > 1:  # many runs are found by programs in CVXPY, slow to import
+        if request.aim.runs > 1:
+            # The programs of many runs are stated in CVXPY, which is slow to import.
             from workbench.pipeline.many_runs import ManyRuns
 
             return ManyRuns(request)
@@ -318,174 +442,243 @@ class _ChannelFamily(Family):
             return FreeOutputsSession(request)
         return ProblemSession(request, ChannelProblem, MIN_EPSILON)
 
-    # Keys of sweeps.
+    # Sweeps.
 
     def sweep_key(self, values: Values) -> Record:
-        """The question spelled out, so that a file's content counts and not its name."""
-        spelling = [option.name for option in self.options if option.question]
-        whole = super().sweep_key({**values, **dict.fromkeys(spelling)})
-        return {name: whole[name] for name in whole if name not in spelling} | self.parse_question(
-            values
-        ).to_dict()
+        """Return the key of a point of a sweep.
+
+        It contains the question itself, not the name of its file.
+
+        Args:
+            values: option -> value.
+        """
+        question_names = [option.name for option in self.options if option.question]
+        key = super().sweep_key({**values, **dict.fromkeys(question_names)})
+        other_values = {name: key[name] for name in key if name not in question_names}
+        return other_values | self.parse_question(values).to_dict()
 
     def points_per_task(self, values: Values) -> int:
-        return 4
+        """Return the number of points that one process designs.
 
-    # Mechanisms from elsewhere.
+        Args:
+            values: not used.
+        """
+        return _POINTS_PER_TASK
+
+    # Mechanisms of other sources.
 
     def compute_loss(self, request: Any, mechanism: Any) -> float:
-        """The expected (or largest) loss of a channel of the question's inputs and outputs, in their order."""
+        """Compute the expected (or worst-case) loss of a channel.
+
+        Args:
+            request: request of this family.
+            mechanism: channel with the inputs and outputs of the request, in their order.
+
+        Raises:
+            InvalidRequest: the mechanism has other inputs or outputs.
+        """
         from workbench.families.channel.repair import compute_channel_loss
 
-        return float(
-            compute_channel_loss(
-                self.relate_mechanism(request, mechanism), request.losses, request.question.prior
-            )
-        )
+        channel = self.relate_mechanism(request, mechanism)
+        return float(compute_channel_loss(channel, request.losses, request.question.prior))
 
     def relate_mechanism(self, request: Any, mechanism: Any) -> Any:
-        channel = getattr(mechanism, "certified_form", lambda: mechanism)()
-        shape = (request.question.k, request.question.m)
-        if not isinstance(channel, Channel) or (len(channel.rows), len(channel.outputs)) != shape:
-            must(
-                "baseline",
-                f"a channel of {shape[0]} inputs and {shape[1]} outputs",
-                repr(mechanism),
-            )
+        """Return a channel with the neighbours of a request.
+
+        Args:
+            request: request of this family.
+            mechanism: channel with the inputs and outputs of the request, in their order.
+
+        Raises:
+            InvalidRequest: the mechanism has other inputs or outputs.
+        """
         question = request.question
+        channel = getattr(mechanism, "certified_form", lambda: mechanism)()
+        shape = (question.k, question.m)
+        if not isinstance(channel, Channel) or (len(channel.rows), len(channel.outputs)) != shape:
+            rule = f"a channel of {shape[0]} inputs and {shape[1]} outputs"
+            must("baseline", rule, repr(mechanism))
         pairs = question.metric_pairs()[0] if request.is_per_distance else question.pairs
         return Channel.from_pairs(channel, pairs, directed=question.directed)
 
-    # What a design shows.
+    # Reports.
 
     def extra_columns(self, design: Design) -> Record:
+        """Return the columns of a sweep that only this family has.
+
+        Args:
+            design: design of this family.
+        """
         return {"outputs_used": len(design.mechanism.used_outputs)}
 
     def extra_json(self, design: Design) -> Record:
+        """Return the JSON fields that only this family has.
+
+        Args:
+            design: design of this family.
+        """
         from workbench.pipeline.budget import budget_to_json
 
         mechanism = design.mechanism
-        return {
+        fields = {
             **budget_to_json(design),
             "loss_name": design.request.losses.name,
             "loss_value": to_jsonable(design.details["loss"]),
             "question": design.question.to_dict(),
-            "channel": mechanism.matrix.tolist()
-            if hasattr(mechanism, "rows")
-            else mechanism.to_dict(),
-            **(
-                {}
-                if (alone := _compute_design_exposure(design)) is None
-                else {"exposure": round_up(alone)}
-            ),
         }
+        if hasattr(mechanism, "rows"):
+            fields["channel"] = mechanism.matrix.tolist()
+        else:
+            fields["channel"] = mechanism.to_dict()
+        design_exposure = _compute_design_exposure(design)
+        if design_exposure is not None:
+            fields["exposure"] = round_up(design_exposure)
+        return fields
 
     def facts(self, design: Design) -> Facts:
+        """Return the lines of a report.
+
+        Args:
+            design: design of this family.
+        """
         from workbench.pipeline.budget import list_budget_facts
 
-        r = design.request
-        under = "for the worst input" if r.question.prior is None else "expected"
-        outputs = "with real outputs" if r.question.has_free_outputs else "on these outputs"
-        best = f"best of all channels {outputs}"
-        if r.aim.runs > 1:
-            best = f"best found {outputs} for {r.aim.runs} runs"
-        is_chosen = r.question.has_free_outputs or "rounded" in design.details
-        if "rounded" in design.details:
-            best = "best found of all channels of the range, rounding included"
-        if name := design.details.get("name"):
-            best = f"of {name}"
-        value = f"{design.objective:.9g} ({best}, {under})"
-        used = self.extra_columns(design)["outputs_used"]
-        if r.aim.unit is not None and r.losses.name in ("euclidean", "manhattan"):
-            value += f", in {r.aim.unit}"
+        question = design.request.question
+        bound_text = design.bound_text
+        if design.gap is not None:
+            bound_text += f" (gap {design.gap:.2g})"
+        used_count = self.extra_columns(design)["outputs_used"]
+        outputs_text = f"{used_count} of {question.m} in use"
+        if question.has_free_outputs or "rounded" in design.details:
+            outputs_text = self.describe_outputs(design)
         return [
-            (r.objective_name if name else f"least {r.objective_name}", value),
-            (
-                "bound",
-                design.bound_text + ("" if design.gap is None else f" (gap {design.gap:.2g})"),
-            ),
+            (_name_objective(design), _describe_objective(design)),
+            ("lower bound", bound_text),
             *list_budget_facts(design),
             *_list_exposure_facts(design),
-            (
-                "outputs",
-                self.published(design) if is_chosen else f"{used} of {r.question.m} in use",
-            ),
+            ("outputs", outputs_text),
         ]
 
-    def published(self, design: Design) -> str:
-        """How many values a channel with free outputs publishes."""
-        q = design.question
+    def describe_outputs(self, design: Design) -> str:
+        """Describe the outputs of a channel whose outputs were chosen.
+
+        Args:
+            design: design of this family.
+        """
+        question = design.question
         used = design.mechanism.used_outputs
-        answers = used.max() < q.m and {q.outputs[o] for o in used.tolist()} <= {*q.inputs}
-        return f"publishes {len(used)} values, {'all of them answers' if answers else 'not only answers'}"
+        are_answers = used.max() < question.m and {question.outputs[o] for o in used.tolist()} <= {
+            *question.inputs
+        }
+        kind = "all of them answers" if are_answers else "not only answers"
+        return f"publishes {len(used)} values, {kind}"
 
     def list_tables(self, design: Design) -> Tables:
-        q, mechanism = design.question, design.mechanism
-        inputs = q.inputs if hasattr(mechanism, "rows") else mechanism.inputs
+        """Return the table of the channel, if it is small.
+
+        Args:
+            design: design of this family.
+        """
+        mechanism = design.mechanism
+        inputs = design.question.inputs if hasattr(mechanism, "rows") else mechanism.inputs
         if len(inputs) > _MAX_SHOWN_SIZE or len(mechanism.outputs) > _MAX_SHOWN_SIZE:
             return []
-        heads = ["input", *(str(format_point(o)) for o in q.outputs)]
-        rows = [
-            [str(format_point(x)), *(f"{mass:.4g}" for mass in row)]
-            for x, row in zip(inputs, mechanism.matrix, strict=True)
-        ]
+        heads = ["input", *(str(format_point(o)) for o in design.question.outputs)]
+        rows = []
+        for label, masses in zip(inputs, mechanism.matrix, strict=True):
+            rows.append([str(format_point(label)), *(f"{mass:.4g}" for mass in masses)])
         return [("Probability of every output", heads, rows)]
 
     def figure(self, design: Design) -> Figure:
+        """Draw a channel. Places are drawn as two maps.
+
+        Args:
+            design: design of this family.
+        """
         from workbench.io.figures import draw_place_maps
 
-        q = design.question
-        if q.is_planar and q.inputs == q.outputs:
-            weights = (
-                np.full(q.k, 1 / q.k) if q.prior is None else np.array([float(p) for p in q.prior])
-            )
-            own, law = int(weights.argmax()), design.mechanism.matrix
-            points = [[float(c) for c in place] for place in q.inputs]
-            words = (
-                "what is published"
-                if q.prior is not None
-                else "what is published, places equally often"
-            )
-            titles = (
-                f"{words}\n{design.request.budget_text}: {design.objective:.6g}",
-                "published from the cross",
-            )
-            return draw_place_maps(points, [weights @ law, law[own]], titles, points[own])
-        return super().figure(design)
+        question = design.question
+        if not question.is_planar or question.inputs != question.outputs:
+            return super().figure(design)
+        weights = np.full(question.k, 1 / question.k)
+        subject = "published places, for a uniform place"
+        if question.prior is not None:
+            weights = np.array([float(p) for p in question.prior])
+            subject = "published places, under the prior"
+        likeliest = int(weights.argmax())
+        matrix = design.mechanism.matrix
+        points = [[float(c) for c in place] for place in question.inputs]
+        titles = (
+            f"{subject}\n{design.request.budget_text}: {design.objective:.6g}",
+            "published places, for the place at the cross",
+        )
+        laws = [weights @ matrix, matrix[likeliest]]
+        return draw_place_maps(points, laws, titles, points[likeliest])
+
+
+def _name_objective(design: Design) -> str:
+    """Return the label of the objective in a report."""
+    request = design.request
+    if request.aim.minimise != "loss":
+        return f"minimal {request.aim.minimise}"
+    return "worst-case loss" if request.question.prior is None else "expected loss"
+
+
+def _describe_objective(design: Design) -> str:
+    """Return the objective for a report, with the loss and the class of channels."""
+    request = design.request
+    outputs = "real outputs" if request.question.has_free_outputs else "these outputs"
+    if "name" in design.details:
+        description = str(design.details["name"])
+    elif "rounded" in design.details:
+        description = "best channel found for the range, rounding included; not proven optimal"
+    elif request.aim.runs > 1:
+        description = (
+            f"best channel found with {outputs} for {request.aim.runs} runs; not proven optimal"
+        )
+    elif design.status == "optimal":
+        description = f"optimal channel with {outputs}"
+    else:
+        description = f"best channel found with {outputs}; not proven optimal"
+    if request.aim.minimise == "loss":
+        description = f"{request.loss_name}, {description}"
+    text = f"{design.objective:.9g} ({description})"
+    if request.aim.unit is not None and request.losses.name in ("euclidean", "manhattan"):
+        text += f", in {request.aim.unit}"
+    return text
 
 
 def _compute_design_exposure(design: Design) -> Fraction | None:
-    """Compute the exposure of the channel of a design (`workbench.privacy.exposure`); None without a δ."""
+    """Compute the exposure of a design (`workbench.privacy.exposure`). None without a δ."""
     epsilon = design.claim.values.get("epsilon")
     if not design.claim.values.get("delta") or epsilon is None:
         return None
     if isinstance(design.mechanism, Channel):
-        return compute_exposure(
-            design.mechanism, max(epsilon.values()) if isinstance(epsilon, Mapping) else epsilon
-        )
+        largest_epsilon = max(epsilon.values()) if isinstance(epsilon, Mapping) else epsilon
+        return compute_exposure(design.mechanism, largest_epsilon)
     return ZERO if isinstance(design.mechanism, NearestOutputs) else None
 
 
 def _list_exposure_facts(design: Design) -> Facts:
-    """A row of the report on what δ is spent on."""
-    alone = _compute_design_exposure(design)
-    if alone is None:
+    """Return the line of a report that states the exposure. Empty without a δ."""
+    design_exposure = _compute_design_exposure(design)
+    if design_exposure is None:
         return []
-    if alone:
-        rare = (
-            "a neighbour cannot produce, or produces 10,000 times more rarely than epsilon allows"
+    if design_exposure:
+        text = (
+            "outputs that a neighbour cannot produce, or produces 10,000 times more rarely than "
+            f"epsilon allows, have a probability of up to {float(design_exposure):.6g}"
         )
-        words = f"outputs that {rare}, have a probability of up to {float(alone):.6g}"
     else:
-        words = (
+        text = (
             "no output is 10,000 times likelier for an input than epsilon allows for its neighbour"
         )
-    return [("exposure", words)]
+    return [("exposure", text)]
 
 
 FAMILY = _ChannelFamily()
 
+# The options that define a finite question.
 FINITE_OPTIONS = tuple(
     option for option in FAMILY.options if option.question and option.name not in _RANGE_OPTIONS
 )
-"""The options that spell a finite question."""

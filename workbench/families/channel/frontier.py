@@ -1,14 +1,14 @@
-"""The trade-off of finite channels: least loss against ε, and against δ where the notion has one.
+"""The frontier of finite channels: smallest loss against ε, and against δ if the notion has one.
 
-curve       what a row is
-point       the least-loss channel, certified unless it is asked not to be
-baseline    published mechanisms with the least parameter that meets the budget; exact laws, audited
+curve       meaning of a row
+point       the channel of smallest loss, certified unless certification is turned off
+baseline    a published mechanism at the budget, with its smallest private parameter; audited
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from workbench.exact.objects import Values
 from workbench.families.channel.family import FAMILY
@@ -17,25 +17,34 @@ from workbench.pipeline.frontier_plots import Series
 from workbench.pipeline.notion_points import list_notion_requests, make_notion_plan
 from workbench.pipeline.requirements import list_ratio_notions
 
-if TYPE_CHECKING:
-    pass
+_DASH_DOT_DOT_DOT = (0, (5, 1, 1, 1, 1, 1))
 
-
+# The colour and the line of every series of a plot.
 SERIES = {
-    "channel": Series("best channel", 2), "clamped geometric": Series("clamped geometric", 7, "-", width=3.0),
+    "channel": Series("best channel", 2),
+    "clamped geometric": Series("clamped geometric", 7, "-", width=3.0),
     "randomized response": Series("randomized response", 5, "--"),
-    "clamped truncated geometric": Series("clamped truncated geometric", 4, (0, (5, 1, 1, 1, 1, 1))),
+    "clamped truncated geometric": Series("clamped truncated geometric", 4, _DASH_DOT_DOT_DOT),
     "clamped discrete Gaussian": Series("clamped discrete Gaussian", 1, "--"),
-    "clamped staircase": Series("clamped staircase", 0, ":"), "exponential": Series("exponential", 3, "-."),
+    "clamped staircase": Series("clamped staircase", 0, ":"),
+    "exponential": Series("exponential", 3, "-."),
     "planar Laplace, remapped": Series("planar Laplace, remapped", 7, ":"),
     "planar exponential": Series("planar exponential", 3, "-."),
     "permute-and-flip": Series("permute-and-flip", 6, "-."),
-}  # fmt: skip
+}
 
 
 def plan_channel_frontier(question: Any, values: Values) -> Plan:
-    """The plan of a channel frontier."""
-    points = [*list_notion_requests(FAMILY, question, values)]
+    """Make the plan of a frontier of channels.
+
+    Args:
+        question: question of the frontier. None: the options define it.
+        values: option -> value.
+
+    Raises:
+        InvalidRequest: a point of the frontier cannot be requested.
+    """
+    points = list(list_notion_requests(FAMILY, question, values))
     plan = make_notion_plan(points, "channel", SERIES, list_ratio_notions(), title="Best channel, ")
     separations = dict.fromkeys(request.question.separation for _, request in points)
-    return replace(plan, sentences=tuple(words for words in separations if words))
+    return replace(plan, sentences=tuple(note for note in separations if note))

@@ -1,4 +1,4 @@
-"""Options of the trade-offs of finite channels."""
+"""The options of the frontier of finite channels."""
 
 from __future__ import annotations
 
@@ -12,22 +12,20 @@ from workbench.pipeline.frontier_plan import (
     load_when_called,
     select_loss_points,
 )
-from workbench.pipeline.notion_points import NOTION_OPTIONS as GRIDS
-from workbench.pipeline.notion_points import RUNS_GRID as SHARED
-from workbench.pipeline.notion_points import list_notion_requests
+from workbench.pipeline.notion_points import NOTION_OPTIONS, RUNS_GRID, list_notion_requests
 from workbench.pipeline.option import CERTIFY, SOLVER
 from workbench.pipeline.requirements import read_convex_or_ratio_notion
 
 FRONTIER = Frontier(
-    "Least loss of any finite channel against ε and δ: certified points beside what is usual.",
+    "Smallest loss of any finite channel against ε and δ, beside published mechanisms.",
     (
         *FINITE_OPTIONS,
-        *GRIDS,
+        *NOTION_OPTIONS,
         replace(
             FAMILY.get_option("notion"), read=distinct_list_reader(read_convex_or_ratio_notion)
         ),
         FAMILY.get_option("loss"),
-        SHARED,
+        RUNS_GRID,
         SOLVER,
         CERTIFY,
     ),
@@ -36,7 +34,8 @@ FRONTIER = Frontier(
         "frontier channel --answers 0..20 --max-shift 1 --epsilon 0.1:4:20:log --delta 0,1e-5,0.01",
         "frontier channel --answers 0..10 --max-shift 1 --max-loss 0.5:3:6 --delta 0,1e-3",
         "frontier channel --answers 0..6 --max-shift 1 --epsilon 1 --delta 1e-5 --runs 1,2,4,8,16",
-        "frontier channel --answers a,b,c,d --neighbours all --loss error-rate --epsilon 0.5,1,2 --notion pure",
+        "frontier channel --answers a,b,c,d --neighbours all --loss error-rate --epsilon 0.5,1,2 "
+        "--notion pure",
     ),
     points=select_loss_points(partial(list_notion_requests, FAMILY)),
 )

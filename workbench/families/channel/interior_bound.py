@@ -1,15 +1,16 @@
-"""A channel under smooth convex bounds by `workbench.models.convex.interior`, proven by the multipliers that it ends
-with.
+"""A lower bound on the loss under smooth convex bounds, by the multipliers of
+`workbench.models.convex.interior`.
 
-Of every ordered pair c = (y, y') and bound Σ_o φ_c(M[y,o], M[y',o]) <= L_c let a M[y,o] + b M[y',o] <= φ_c be tangents,
-one for each output. Every λ >= 0 proves, for channels within the bounds (Lagrangian duality),
+Of every ordered pair c = (y, y') and bound Σ_o φ_c(M[y,o], M[y',o]) <= L_c let a M[y,o] + b M[y',o]
+<= φ_c be tangents, one for each output. Every λ >= 0 proves, for channels within the bounds
+(Lagrangian duality),
 
     Σ_y π_y Σ_o M[y,o] ℓ(y,o)
       >=  Σ_y min_o ( π_y ℓ(y,o) + Σ_{c from y} λ_c a[c,o] + Σ_{c to y} λ_c b[c,o] ) - Σ_c λ_c L_c
 
-as Σ_o a M[y,o] + b M[y',o] is at most Σ_o φ_c <= L_c, and a row of M is a distribution. At the optimum's own λ and
-tangents both sides are equal, so that a point near it needs no further program. π is the prior, or any distribution
-where the worst input counts; sums are in integers.
+because Σ_o a M[y,o] + b M[y',o] is at most Σ_o φ_c <= L_c, and a row of M is a distribution. With
+the λ and the tangents of the optimum both sides are equal, so a point near the optimum needs no
+further program. π is the prior, or any distribution for the worst-case loss. Sums are in integers.
 """
 
 from __future__ import annotations
@@ -32,12 +33,15 @@ from workbench.solvers.arrays import Vector
 from workbench.solvers.data import floor_to_bits
 from workbench.solvers.search import Deadline
 
-_INTERIOR_GAP, _BARRIER_SHARE = 1e-5, 1e-9  # relative to the loss, and to costs
-_MIN_MASS = 1e-300  # mass
+# The interior-point method stops at this gap, relative to the loss.
+_INTERIOR_GAP = 1e-5
+# The barrier of the columns has this weight, relative to the spread of their reduced losses.
+_BARRIER_SHARE = 1e-9
+# Smaller masses are raised to this one, because tangents need positive masses.
+_MIN_MASS = 1e-300
 
-WeightedBound = tuple[
-    Bound, int, int, float
-]  # a bound of an ordered pair (y, y') with its multiplier
+# A bound of an ordered pair (y, y'), and its multiplier: (bound, y, y', multiplier).
+WeightedBound = tuple[Bound, int, int, float]
 
 
 def bound_smooth_loss(
@@ -47,64 +51,97 @@ def bound_smooth_loss(
     weighted_bounds: Sequence[WeightedBound],
     masses: Vector,
 ) -> Fraction:
-    """A number that the (expected, or with prior None the largest) loss of no channel within the bounds is below.
+    """Return a lower bound on the loss of every channel within the bounds.
 
-    weights: (k,) of the inputs, >= 0, where the worst one counts; masses: (k, m) > 0, at whose ratios tangents are
-    taken. Any multipliers >= 0 and masses are right, bad ones prove little.
+    Any multipliers and masses give a valid bound. The bound is tight only near the optimum.
+
+    Args:
+        losses: table of losses, shape (k, m).
+        prior: prior of the inputs. None: the bound is on the worst-case loss.
+        weights: weights >= 0 of the inputs, shape (k,). Used for the worst-case loss only.
+        weighted_bounds: bounds of ordered pairs with their multipliers. Negative multipliers count
+            as 0.
+        masses: channel at whose ratios the tangents are taken, > 0, shape (k, m).
     """
-    rows, whole = weigh_losses(losses, round_weights(prior, weights)), Fraction(0)
+    rows = weigh_losses(losses, round_weights(prior, weights))
+    allowance = Fraction(0)
     for bound, i, j, multiplier in weighted_bounds:
         share = int(floor_to_bits(np.array([max(multiplier, 0.0)]), MULTIPLIER_BITS)[0])
         for y, slopes in zip((i, j), compute_tangents(bound, masses[i], masses[j]), strict=True):
-            rows[y] = rows[y] + (
-                (floor_to_bits(slopes, MULTIPLIER_BITS) * share) >> MULTIPLIER_BITS
-            )
-        whole += share * Fraction(max_term_sum(bound))
-    return (int(rows.min(axis=1).sum()) - whole) / (1 << MULTIPLIER_BITS)
+            terms = (floor_to_bits(slopes, MULTIPLIER_BITS) * share) >> MULTIPLIER_BITS
+            rows[y] = rows[y] + terms
+        allowance += share * Fraction(max_term_sum(bound))
+    return (int(rows.min(axis=1).sum()) - allowance) / (1 << MULTIPLIER_BITS)
 
 
 def _list_smooth_bounds(request: ChannelRequest) -> tuple[list[Bound], LevelRange | None]:
-    """The bounds of every comparison, and those of levels."""
-    claimed = ClaimedBounds(request.audited_claim, request.question.ordered_pairs[0])
-    levels = claimed.levels
-    return [b for b in claimed.bounds if levels is None or b.kind == RELATIVE_ENTROPY], levels
+    """Return the bounds of every comparison that are no levels, and the range of the levels."""
+    claim_bounds = ClaimedBounds(request.audited_claim, request.question.ordered_pairs[0])
+    levels = claim_bounds.levels
+    if levels is None:
+        return list(claim_bounds.bounds), None
+    return [bound for bound in claim_bounds.bounds if bound.kind == RELATIVE_ENTROPY], levels
 
 
 def has_smooth_bounds(request: ChannelRequest) -> bool:
-    """Whether all its bounds are smooth."""
-    smooth = request.has_several_bounds and request.how.solver == "highs"
-    return smooth and all(
-        each.kind != HOCKEY_STICK and max_term_sum(each) > 0
-        for each in _list_smooth_bounds(request)[0]
-    )
+    """Return whether all bounds of a request are smooth, and no solver was chosen.
+
+    Args:
+        request: a request for a channel.
+    """
+    if not request.has_several_bounds or request.how.solver != "highs":
+        return False
+    bounds, _ = _list_smooth_bounds(request)
+    return all(bound.kind != HOCKEY_STICK and max_term_sum(bound) > 0 for bound in bounds)
 
 
 def solve_by_interior_point(request: ChannelRequest) -> tuple[Vector, Fraction] | None:
-    """Return (masses, a bound); None where even laws are not within the bounds."""
-    model, q, limit = request.model(), request.question, request.how.options.time_limit
-    data, block = model.program.template, model.program.block("M")
-    where, even = slice(block.start, block.start + block.size), data.upper.copy()
-    even[where] = 1 / q.m
-    comparisons, deadline = (
-        model.build_comparisons(q.ordered_pairs),
-        Deadline(None if limit is None else float(limit)),
+    """Solve a request with smooth bounds by an interior-point method.
+
+    Args:
+        request: a request with smooth bounds.
+
+    Returns:
+        The masses, shape (k, m), and an exact lower bound on the loss. None if even uniform rows
+        violate the bounds.
+    """
+    model = request.model()
+    question = request.question
+    limit = request.how.options.time_limit
+    data = model.program.template
+    block = model.program.block("M")
+    mass_columns = slice(block.start, block.start + block.size)
+    uniform_point = data.upper.copy()
+    uniform_point[mass_columns] = 1 / question.m
+    comparisons = model.build_comparisons(question.ordered_pairs)
+    deadline = Deadline(None if limit is None else float(limit))
+    comparison_parts = comparisons.entries, comparisons.first, comparisons.second
+    bounds, levels = _list_smooth_bounds(request)
+    point = solve_interior_point(
+        data, comparison_parts, bounds, levels, uniform_point, deadline, _INTERIOR_GAP
     )
-    compared = comparisons.entries, comparisons.first, comparisons.second
-    reached = solve_interior_point(
-        data, compared, *_list_smooth_bounds(request), even, deadline, _INTERIOR_GAP
-    )
-    if reached is None:
+    if point is None:
         return None
-    masses = np.maximum(reached.x[where].reshape(block.shape, order="F"), _MIN_MASS)
-    sums = data.row_lower == data.row_upper
+    masses = np.maximum(point.x[mass_columns].reshape(block.shape, order="F"), _MIN_MASS)
     scaled_losses = request.scaled_losses
-    table, unit = scaled_losses.table, scaled_losses.unit
-    weights, presses = (
-        reached.row_multipliers[~sums],
-        [(b, *q.ordered_pairs[at], each / unit) for b, at, each in reached.active_bounds],
+    table = scaled_losses.table
+    unit = scaled_losses.unit
+    is_sum = data.row_lower == data.row_upper
+    loss_weights = point.row_multipliers[~is_sum]
+    weighted_bounds = []
+    for bound, pair_index, multiplier in point.active_bounds:
+        i, j = question.ordered_pairs[pair_index]
+        weighted_bounds.append((bound, i, j, multiplier / unit))
+    input_weights = request.prior_weights
+    if input_weights is None:
+        input_weights = loss_weights / loss_weights.sum()
+    reduced_losses = (
+        table.floats * input_weights[:, None] - point.row_multipliers[is_sum][:, None] / unit
     )
-    counts = weights / weights.sum() if request.prior_weights is None else request.prior_weights
-    costs = table.floats * counts[:, None] - reached.row_multipliers[sums][:, None] / unit
-    tangents = masses, find_cheapest_columns(costs, presses, _BARRIER_SHARE * float(np.ptp(costs)))
-    bounds = [bound_smooth_loss(table, q.prior, weights, presses, each) for each in tangents]
-    return masses, scaled_losses.unscale_loss(max(bounds))
+    barrier = _BARRIER_SHARE * float(np.ptp(reduced_losses))
+    priced_masses = find_cheapest_columns(reduced_losses, weighted_bounds, barrier)
+    proven_bounds = [
+        bound_smooth_loss(table, question.prior, loss_weights, weighted_bounds, tangent_masses)
+        for tangent_masses in (masses, priced_masses)
+    ]
+    return masses, scaled_losses.unscale_loss(max(proven_bounds))

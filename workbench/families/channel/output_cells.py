@@ -1,24 +1,27 @@
-"""Every real output at once: a finite question whose least loss no channel with real outputs is below.
+"""A finite question whose optimal loss is a lower bound for every channel with real outputs.
 
-Anchors p_1 < ... < p_n from the least answer to the largest cut that range into cells, the knots z between them. Let
-low(y, ·) be linear on every cell, and at most the loss there. A channel that publishes o in a cell [z, z'] may publish
-z or z' at random instead, with mean o: that is post-processing, so the channel stays as private, and for every answer
-it costs no more at `low` than before at the loss. So
+Anchors p_1 < ... < p_n from the least answer to the largest cut that range into cells, the knots z
+between them. Let low(y, ·) be linear on every cell, and at most the loss there. A channel that
+publishes o in a cell [z, z'] may publish z or z' at random instead, with mean o. This is
+post-processing, so the channel stays private. For every answer its expected `low` is at most the
+expected loss of the original channel. So
 
-    least loss of all channels with real outputs  >=  least loss at low(y, z) of the channels whose outputs are knots
+    least loss of all channels with real outputs
+      >=  least loss at low(y, z) of the channels whose outputs are knots
 
-and with outputs at the anchors there is one above. Outputs beyond the answers are clipped to their range, at which no
-loss that grows with the distance rises.
+and the channels whose outputs are the anchors give an upper bound. Outputs beyond the answers are
+clipped to their range. This increases no loss that grows with the distance.
 
-loss                  knots                          low(y, z)
-squared, huber        the middles between anchors    the lesser of the tangents of the two anchors beside z
-absolute, pinball,    the answers                    the loss itself, linear between answers: outputs of any other
-error-rate                                           value are of no use (being wrong costs 1 wherever)
-a table of one's own           its outputs                    linear between them, as it is read
+loss                  knots                         low(y, z)
+squared, huber        the middles between anchors   the smaller tangent of the two anchors beside z
+absolute, pinball,    the answers                   the loss itself, linear between answers: other
+error-rate                                          outputs are of no use (their error rate is 1)
+a loss table          its outputs                   linear between them, as the table is read
 
-At an anchor that is an output of the optimum nothing is lost: the multipliers of the optimum there, moved along with
-the tangent, stay feasible beside it. So both sides meet as soon as the anchors are the outputs of the optimum and their
-cells are short; where they do not, cells that the lower one uses are cut.
+If every output of the optimum is an anchor, the bound is tight: the multipliers of the optimum,
+moved along with the tangent, stay feasible beside it. So loss and bound meet as soon as the anchors
+are the outputs of the optimum and their cells are short. Otherwise the cells that the lower
+question uses are cut.
 """
 
 from __future__ import annotations
@@ -37,69 +40,99 @@ from workbench.pipeline.loss_tables import Integers, LossTable
 from workbench.solvers.arrays import Flags, Vector
 from workbench.solvers.search import bisect_each
 
-LINEAR_LOSSES = (
-    "absolute",
-    "pinball",
-    "error-rate",
-)  # between answers, or nowhere better than at them
+# These losses are linear between answers, or smallest at an answer.
+LINEAR_LOSSES = ("absolute", "pinball", "error-rate")
+# The bound over all real outputs is proven for these losses.
 CONVEX_LOSSES = ("squared", "huber", *LINEAR_LOSSES)
+# The name of a loss table of tangents.
 TANGENT_LOSS_NAME = "tangents of the loss"
+
+_HUBER_BISECTION_STEPS = 60
 
 Numbers = Sequence[Fraction]
 
 
 class LowerQuestion(NamedTuple):
-    """A question below that of all real outputs: its outputs, its losses, which are `shift` above `low`."""
+    """A finite question whose optimal loss, minus the shift, bounds all channels with real outputs.
+
+    Attributes:
+        knots: outputs of the question, increasing.
+        losses: `low` at the knots plus the shift, shape (k, n + 1).
+        shift: number that makes all losses at least 0.
+    """
 
     knots: Rationals
     losses: LossTable
     shift: Fraction
 
 
-def make_lower_question(inputs: Numbers, anchors: Numbers, named: Loss) -> LowerQuestion:
-    """The question at the tangents of anchors (n,), increasing, for the loss squared or huber."""
+def make_lower_question(inputs: Numbers, anchors: Numbers, named_loss: Loss) -> LowerQuestion:
+    """Make the question whose losses are the tangents at the anchors.
+
+    Args:
+        inputs: answers, k numbers.
+        anchors: increasing numbers, n of them, from the least answer to the largest.
+        named_loss: squared or huber.
+    """
     knots = (anchors[0], *((p + q) / 2 for p, q in pairwise(anchors)), anchors[-1])
-    h = read_number(named.parameter or 0, "the parameter of a loss")
-    scale = math.lcm(h.denominator, *{value.denominator for value in (*inputs, *anchors, *knots)})
-    y, p, z = (
-        np.array([int(value * scale) for value in values], dtype=object)
-        for values in (inputs, anchors, knots)
-    )
+    huber_width = read_number(named_loss.parameter or 0, "the parameter of a loss")
+    denominators = {value.denominator for value in (*inputs, *anchors, *knots)}
+    scale = math.lcm(huber_width.denominator, *denominators)
+    y = _scale_to_integers(inputs, scale)
+    p = _scale_to_integers(anchors, scale)
+    z = _scale_to_integers(knots, scale)
+    differences = p[None, :] - y[:, None]
     value, slope, unit = _evaluate_losses(
-        named.kind, p[None, :] - y[:, None], int(h * scale), scale
+        named_loss.kind, differences, int(huber_width * scale), scale
     )
-    left = (
-        value + slope * (z[1:] - p)[None, :]
-    )  # the tangent of every anchor at the knot above it, and below it
-    right = value + slope * (z[:-1] - p)[None, :]
-    values = np.concatenate(
-        [right[:, :1], np.minimum(left[:, :-1], right[:, 1:]), left[:, -1:]], axis=1
-    )
+    # The tangent of every anchor is evaluated at the knots above and below it.
+    upper_values = value + slope * (z[1:] - p)[None, :]
+    lower_values = value + slope * (z[:-1] - p)[None, :]
+    inner = np.minimum(upper_values[:, :-1], lower_values[:, 1:])
+    values = np.concatenate([lower_values[:, :1], inner, upper_values[:, -1:]], axis=1)
     shift = max(0, -int(values.min()))
-    return LowerQuestion(
-        knots, LossTable(TANGENT_LOSS_NAME, values + shift, unit), Fraction(shift, unit)
-    )
+    losses = LossTable(TANGENT_LOSS_NAME, values + shift, unit)
+    return LowerQuestion(knots, losses, Fraction(shift, unit))
 
 
-def _evaluate_losses(kind: str, r: Integers, h: int, scale: int) -> tuple[Integers, Integers, int]:
-    """Losses of differences r and their slopes, times a unit."""
+def _scale_to_integers(values: Numbers, scale: int) -> Integers:
+    """Return values times a common denominator."""
+    return np.array([int(value * scale) for value in values], dtype=object)
+
+
+def _evaluate_losses(
+    kind: str, differences: Integers, huber_width: int, scale: int
+) -> tuple[Integers, Integers, int]:
+    """Return the losses of differences and their slopes, both times a unit, and the unit."""
     if kind == "squared":
-        return r * r, 2 * r, scale**2
-    near = np.clip(r, -h, h)
-    return near * (2 * r - near), 2 * near, 2 * scale**2
+        return differences * differences, 2 * differences, scale**2
+    slopes = np.clip(differences, -huber_width, huber_width)
+    return slopes * (2 * differences - slopes), 2 * slopes, 2 * scale**2
 
 
-def find_posterior_points(named: Loss, inputs: Vector, weights: Vector) -> Vector:
-    """The output that costs least for every column of weights (k, m) of the inputs (k,): mean, or Huber's. Shape (m,).
-    For the loss squared or huber."""
+def find_posterior_points(named_loss: Loss, inputs: Vector, weights: Vector) -> Vector:
+    """Find the output of smallest loss for every column of weights: the mean, or Huber's point.
+
+    Args:
+        named_loss: squared or huber.
+        inputs: answers, shape (k,).
+        weights: weight of every answer in every column, >= 0, no column all 0. Shape (k, m).
+
+    Returns:
+        One output for each column, shape (m,).
+    """
     mass = weights.sum(axis=0)
     mean = inputs @ weights / mass
-    if named.kind == "squared":
+    if named_loss.kind == "squared":
         return np.asarray(mean)
-    ends, h = np.full((2, mass.size), [[inputs.min()], [inputs.max()]]), float(named.parameter or 0)
+    huber_width = float(named_loss.parameter or 0)
+    lower_ends = np.full(mass.size, inputs.min())
+    upper_ends = np.full(mass.size, inputs.max())
 
-    def rising(at: Vector) -> Flags:  # the slope rises with the output
-        return np.asarray((weights * np.clip(at - inputs[:, None], -h, h)).sum(axis=0) > 0)
+    def is_increasing(points: Vector) -> Flags:
+        """Return where the loss has a positive slope. The slope increases with the output."""
+        slopes = np.clip(points - inputs[:, None], -huber_width, huber_width)
+        return np.asarray((weights * slopes).sum(axis=0) > 0)
 
-    low, high = bisect_each(rising, ends[0], ends[1], 60)
+    low, high = bisect_each(is_increasing, lower_ends, upper_ends, _HUBER_BISECTION_STEPS)
     return (low + high) / 2

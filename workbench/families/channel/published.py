@@ -1,8 +1,10 @@
-"""Published mechanisms for a finite query at a budget, each with its least parameter, or why it cannot serve.
+"""Published mechanisms for a finite query at a budget, each with its least parameter, or why it
+cannot serve.
 
     geometric, truncated geometric,    noise on the answers by value, in steps of the grid that they lie on, clamped to
     discrete Gaussian, staircase       them and published as the nearest output; proven private on the line
-                                       (`workbench.pipeline.integer_laws`): D is how far neighbours are apart at most
+                                       (`workbench.pipeline.integer_laws`): D is how far neighbours
+                                       are apart at most
     exponential                        Pr[j|i] ∝ r^|x_i - x_j|, the least r that the exact audit of its rows proves
     permute-and-flip                   answers in random order, each published with probability r^|x_i - x_j|
     randomized response                the own answer with probability p, e^ε times that of any other (or as δ allows)
@@ -12,19 +14,21 @@ For places of the plane:
     planar exponential                 Pr[j|i] ∝ e^(-r d(x_i, x_j)), the largest r that the exact audit of its rows
                                        proves
     planar Laplace, remapped           noise of density ε²/2π e^(-ε|z|) (Andrés et al. 2013), to the nearest place of a
-                                       full rectangular grid, from there to the place of least expected loss under the
-                                       prior (Chatzikokolakis et al. 2017): ε-metric-private as it is, whatever
-                                       follows; so neighbours D apart have ε D
+                                       full rectangular grid, from there to the place of least
+                                       expected loss under the prior (Chatzikokolakis et al. 2017):
+                                       ε-metric-private as it is, whatever follows; so neighbours D
+                                       apart have ε D
 
-The planar Laplace mass of a cell is that of four corners [0, a] x [0, b], each two integrals of the radius' law over
-angles,
+The planar Laplace mass of a cell is that of four corners [0, a] x [0, b], each two integrals of the
+radius' law over angles,
 
     1/2π ∫_0^φ 1 - (1 + ε a/cos θ) e^(-ε a/cos θ) dθ,    tan φ = b/a and for the other edge a/b,
 
-enclosed by balls; beyond 60/ε there is less than 1e-24. The mechanism itself is the noise: only the number reported is
-rounded.
+enclosed by balls; beyond 60/ε there is less than 1e-24. The mechanism itself is the noise: only the
+number reported is rounded.
 
-Laws are exact. Their expected losses are enclosed to 100 bits or more, and the nearest float is reported.
+Laws are exact. Their expected losses are enclosed to 100 bits or more, and the nearest float is
+reported.
 """
 
 from __future__ import annotations
@@ -92,7 +96,9 @@ BudgetedQuery: TypeAlias = "ChannelRequest | Query"  # A finite query with its l
 
 
 def _list_budgets(query: BudgetedQuery) -> tuple[Any, Any]:
-    """List the ordered pairs of neighbouring positions, directed pairs in their order alone, and their budgets."""
+    """List the ordered pairs of neighbouring positions, directed pairs in their order alone, and
+    their budgets.
+    """
     q, epsilon = query.question, query.claim.epsilon
     if epsilon is None or not query.claim.notion.is_per_distance:
         return [*q.ordered_pairs], epsilon
@@ -109,7 +115,10 @@ def _read_epsilon_delta(query: BudgetedQuery) -> RationalPair:
 
 
 def _find_ratio_bound(query: BudgetedQuery) -> Requirement:
-    """Return the one bound on a ratio that a notion of (ε, δ) puts on neighbours. Raises NotApplicable."""
+    """Return the one bound on a ratio that a notion of (ε, δ) puts on neighbours.
+
+    Raises NotApplicable.
+    """
     measured = query.claim.notion
     if {*measured.parameters} == {"epsilon", "delta"} and not measured.is_per_distance:
         bounds = Claim(measured, *_read_epsilon_delta(query)).list_ratio_bounds(())
@@ -207,7 +216,10 @@ def _measure_grid_distances(query: BudgetedQuery, largest: int | None) -> NDArra
 
 
 def _log_exponential_masses(gaps: Vector, rate: float) -> Vector:
-    """Compute the logarithms of the masses of the exponential mechanism at e^(-rate gap). Shape of gaps."""
+    """Compute the logarithms of the masses of the exponential mechanism at e^(-rate gap).
+
+    Shape of gaps.
+    """
     weights = (
         -rate * gaps
     )  # an answer that is an output has the gap 0, and none is far below its row's largest
@@ -223,8 +235,8 @@ def _make_selection(
 ) -> Callable[[BudgetedQuery], Reference]:
     """Make the cost function of a mechanism that selects an answer by weights e^(-rate gap).
 
-    The largest rate is found by bisection on the logarithms of the masses, which do not underflow. The exact audit
-    then decides.
+    The largest rate is found by bisection on the logarithms of the masses, which do not underflow.
+    The exact audit then decides.
 
     Args:
         gaps: Gives the distances (k, m) of a query.
@@ -280,8 +292,8 @@ def _make_selection(
 def _round_exponential_weights(gaps: list[list[Any]], rate: float) -> list[list[int]]:
     """Return integers in proportion to e^(-rate gap), rounded upwards.
 
-    Gaps that weigh less than e^-100 of the least one above 0 weigh that much: it changes no loss that a float shows,
-    and keeps the integers short.
+    Gaps that weigh less than e^-100 of the least one above 0 weigh that much: it changes no loss
+    that a float shows, and keeps the integers short.
     """
     steps = sorted({gap for row in gaps for gap in row})
     nearest = next(gap for gap in steps if gap > 0)
@@ -292,7 +304,8 @@ def _round_exponential_weights(gaps: list[list[Any]], rate: float) -> list[list[
 
 
 def _log_flipped_masses(gaps: Vector, rate: float) -> Vector:
-    """Compute ln Pr[j|i] of permute-and-flip by an exact Gauss rule: w_ij ∫ Π_{l != j} (1 - w_il t) dt over [0, 1].
+    """Compute ln Pr[j|i] of permute-and-flip by an exact Gauss rule: w_ij ∫ Π_{l != j} (1 - w_il t)
+    dt over [0, 1].
 
     The integral is at least 1/m, so that no logarithm is lost where a weight is 0 in floats.
     """
@@ -317,8 +330,9 @@ def _weigh_flipped_rows(gaps: list[list[int]], rate: float) -> list[list[int]]:
 def _weigh_flipped_row(weights: list[int]) -> list[int]:
     """Return integers in proportion to the masses of one row.
 
-    With e_d the elementary symmetric sums of the other weights in units u, ∫ Π (u - w_l t) dt = Σ (-1)^d e_d
-    u^(n-d)/(d + 1); times (n + 1)! all are integers."""
+    With e_d the elementary symmetric sums of the other weights in units u, ∫ Π (u - w_l t) dt = Σ
+    (-1)^d e_d u^(n-d)/(d + 1); times (n + 1)! all are integers.
+    """
     unit, n = max(weights), len(weights) - 1
     sums = [1]
     check_time_limit()
@@ -338,7 +352,9 @@ def _weigh_flipped_row(weights: list[int]) -> list[int]:
 
 
 def _evaluate_randomized_response(query: BudgetedQuery) -> Reference:
-    """Audit a channel of three outputs: any two rows differ in two outputs alone, and all pairs of rows alike."""
+    """Audit a channel of three outputs: any two rows differ in two outputs alone, and all pairs of
+    rows alike.
+    """
     q = query.question
     at = {output: j for j, output in enumerate(q.outputs)}
     own = [at.get(x, -1) for x in q.inputs]
@@ -417,7 +433,9 @@ def _evaluate_planar_laplace(query: BudgetedQuery) -> Reference:
 
 
 def _find_rectangular_grid(plane: Plane) -> tuple[list[int], list[int], list[Pair]]:
-    """Return the columns and lines of a full rectangular grid, and the position of every point in them."""
+    """Return the columns and lines of a full rectangular grid, and the position of every point in
+    them.
+    """
     points = [(int(a), int(b)) for a, b in plane.first.tolist()]
     x, y = (sorted({point[axis] for point in points}) for axis in (0, 1))
     if len(points) != len(x) * len(y):
@@ -426,7 +444,9 @@ def _find_rectangular_grid(plane: Plane) -> tuple[list[int], list[int], list[Pai
 
 
 def _make_corner_masses(epsilon: Fraction, unit: int) -> Callable[[int, int], Any]:
-    """Make the function of the masses of [0, a] x [0, b], odd in a and b, for lengths in halves of a unit."""
+    """Make the function of the masses of [0, a] x [0, b], odd in a and b, for lengths in halves of
+    a unit.
+    """
     from flint import acb, arb
 
     halves = 2 * unit
@@ -457,7 +477,9 @@ def _make_corner_masses(epsilon: Fraction, unit: int) -> Callable[[int, int], An
 def _compute_cell_masses(
     corners: Callable[[int, int], Any], x: list[int], y: list[int], at: list[Pair]
 ) -> Any:
-    """Compute the mass of every place's cell from every place, (k, k) balls; outermost cells have no end."""
+    """Compute the mass of every place's cell from every place, (k, k) balls; outermost cells have
+    no end.
+    """
     far = 1 << 62
 
     columns, lines = ([-far, *map(sum, pairwise(values)), far] for values in (x, y))  # in halves

@@ -1,10 +1,11 @@
-"""Whatever serves a finite query as a channel of its answers: its laws in floats, and exactly, as a certified design.
+"""Mechanisms of other families as channels of a finite query: their laws in floats, and as a
+certified design.
 
-mechanism                       the row of an answer x
-noise on the integers           its law moved to the place of x, clamped to the places, published as the nearest output
-noise modulo n + 1              its law moved to the place of x
-channel                         its own
-randomized response             the own output with the probability p that was audited, each other one with the rest
+mechanism               the row of an answer x
+noise on the integers   its law moved to the place of x, clamped, published as the nearest output
+noise modulo n + 1      its law moved to the place of x
+channel                 its own row
+randomized response     x with the audited probability p, and every other output equally often
 """
 
 from __future__ import annotations
@@ -33,42 +34,59 @@ from workbench.questions.finite_query import FiniteQuery
 if TYPE_CHECKING:
     from workbench.pipeline.recommendation import Query
 
-Laws = tuple[list[Any], tuple[Point, ...]]  # a row for every answer, and what its columns publish
+# A row for every answer, and the outputs of the columns.
+Laws = tuple[list[Any], tuple[Point, ...]]
 
 
 def compute_float_laws(query: Query, mechanism: Any) -> tuple[Vector, tuple[Point, ...]]:
-    """Pr[o | x], shape (answers, outputs), and the outputs."""
+    """Compute the law of the output for every answer, in floats.
+
+    Args:
+        query: a finite query.
+        mechanism: a mechanism that answers it.
+
+    Returns:
+        Pr[o | x], shape (answers, outputs), and the outputs.
+    """
     rows, outputs = _compute_laws(query, mechanism, float)
-    return np.array(
-        [row.floats if isinstance(row, Distribution) else row.astype(float) for row in rows]
-    ), outputs
+    float_rows = [
+        row.floats if isinstance(row, Distribution) else row.astype(float) for row in rows
+    ]
+    return np.array(float_rows), outputs
 
 
 def make_certified_design(query: Query, name: str, mechanism: Any) -> Design:
-    """The certified design that a mechanism is for a query. name: of its class. Raises InvalidRequest, NotCertified."""
+    """Make the certified design of a mechanism for a query.
+
+    Args:
+        query: a finite query.
+        name: name of the class of the mechanism.
+        mechanism: a mechanism that answers the query.
+
+    Raises:
+        InvalidRequest: the query has no request with the outputs of the mechanism.
+        NotCertified: the mechanism is not private at the budget.
+    """
+    from workbench.families.channel.repair import compute_channel_loss
+
     rows, outputs = _compute_laws(query, mechanism, Fraction)
-    question = (
-        query.question
-        if outputs == query.question.outputs
-        else query.question.with_outputs(outputs)
-    )
-    losses = (
-        query.losses if question is query.question else make_loss_table(question, query.aim.loss)
-    )
+    question = query.question
+    losses = query.losses
+    if outputs != question.outputs:
+        question = question.with_outputs(outputs)
+        losses = make_loss_table(question, query.aim.loss)
     request: Any = query.make_request(
         FAMILY, question, loss=query.aim.loss, **query.single_run_budget
     )
-    channel = request.channel(
-        [row.integers if isinstance(row, Distribution) else row.tolist() for row in rows]
-    )
+    exact_rows = [row.integers if isinstance(row, Distribution) else row.tolist() for row in rows]
+    channel = request.make_channel(exact_rows)
     record = {"inputs": question.inputs, "outputs": outputs} if question.numbers is None else {}
-    named = None if losses.named_loss is None else losses.named_loss.name
+    loss_name = None if losses.named_loss is None else losses.named_loss.name
     claim = request.audited_claim
-    certificate = make_certificate(channel, claim, named, question.numbers, question.prior, record)
-    from workbench.families.channel.repair import compute_channel_loss
-
+    certificate = make_certificate(
+        channel, claim, loss_name, question.numbers, question.prior, record
+    )
     loss = compute_channel_loss(channel, losses, question.prior)
-    none = OracleVerdict.without_formula("it is a published mechanism, not an optimum.")
     privacy = audit(channel, claim.values.get("epsilon", 0))
     if not privacy.holds(claim):
         raise NotCertified(privacy.describe_verdict(claim, f"The {name} mechanism"))
@@ -78,7 +96,7 @@ def make_certified_design(query: Query, name: str, mechanism: Any) -> Design:
         float(loss),
         None,
         claim,
-        none,
+        OracleVerdict.without_formula("it is a published mechanism, not an optimum."),
         privacy=privacy,
         certificate=certificate,
         origin=name,
@@ -87,35 +105,38 @@ def make_certified_design(query: Query, name: str, mechanism: Any) -> Design:
 
 
 def _compute_laws(query: Query, mechanism: Any, number: Number) -> Laws:
-    """Rows of numbers, or Distributions."""
-    question, grid = query.question, query.grid
+    """Return the rows of a mechanism, as arrays of numbers or as Distributions, and its outputs."""
+    question = query.question
+    grid = query.grid
     if isinstance(mechanism, AdditiveIntegerNoise):
         assert grid is not None
-        return grid.convert_rows(
-            compute_clamped_rows(mechanism.noise, grid.last + 1, number), question.m
-        ), question.outputs
+        grid_rows = compute_clamped_rows(mechanism.noise, grid.last + 1, number)
+        return grid.convert_rows(grid_rows, question.m), question.outputs
     if isinstance(mechanism, AdditiveNoise):
         assert grid is not None
         laws = Channel.from_noise(mechanism).rows
-        rows: list[Any] = [
-            law.floats if number is float else np.array(law.fractions) for law in laws
-        ]
+        if number is float:
+            rows: list[Any] = [law.floats for law in laws]
+        else:
+            rows = [np.array(law.fractions) for law in laws]
         return grid.convert_rows(rows, question.m), question.outputs
-    if not isinstance(mechanism, Channel):  # of labels in increasing order
-        published = tuple(Fraction(value) for value in mechanism.outputs.tolist())
+    if not isinstance(mechanism, Channel):
+        # It is a randomizer of labels in increasing order.
+        label_outputs = tuple(Fraction(value) for value in mechanism.outputs.tolist())
         assert question.numbers is not None
-        return [mechanism.law(nearest_float(x)) for x in question.numbers[0]], published
+        label_rows = [mechanism.law(nearest_float(x)) for x in question.numbers[0]]
+        return label_rows, label_outputs
     if len(mechanism.rows) == question.k:
-        return [
-            *mechanism.rows
-        ], question.outputs if mechanism.axis_labels is None else mechanism.axis_labels[1]
+        if mechanism.axis_labels is None:
+            return [*mechanism.rows], question.outputs
+        return [*mechanism.rows], mechanism.axis_labels[1]
     return _make_response_rows(question, mechanism, number), question.outputs
 
 
 def _make_response_rows(question: FiniteQuery, pair: Channel, number: Number) -> list[Any]:
-    """Rows of randomized response, from two of them."""
-    own = [question.outputs.index(x) for x in question.inputs]
-    kept, other = (number(pair.rows[0][j]) for j in (0, 1))
-    rows = np.full((question.k, question.m), other, dtype=object)
-    rows[np.arange(question.k), own] = kept
+    """Return the rows of randomized response for all answers, from a channel with two of them."""
+    answer_columns = [question.outputs.index(x) for x in question.inputs]
+    kept_mass, other_mass = (number(pair.rows[0][j]) for j in (0, 1))
+    rows = np.full((question.k, question.m), other_mass, dtype=object)
+    rows[np.arange(question.k), answer_columns] = kept_mass
     return [*rows]

@@ -1,13 +1,18 @@
-"""From a solver's channel to an exactly private one near it, in integers.
+"""Make a solver's channel exactly private, in integers.
 
-    raised      the least K' >= K with K'[y,o] <= E K'[y',o] for all neighbours: ratios hold, rows grow by what lacked
-    equalised   rows of one sum: what a row lacks, S - Σ_o K'[y,o], goes to the one output that costs least for all,
-                where S is large enough that these amounts keep the ratios as well
-    mixed       with δ > 0: (1-θ) M + θ C with C the raised and equalised M, for the least θ: hockey sticks are convex,
-                and those of C are 0, so θ = max over pairs of 1 - δ/h is enough
+The repaired channel is close to the solver's channel. There are three steps:
 
-E is e^ε rounded down; the exact audit of the result decides, not this module. Unlike mixing with one common row, this
-costs what the solver's own rounding is worth: about 1e-12 of the loss.
+    raise       the least K' >= K with K'[y,o] <= E K'[y',o] for all neighbours: ratios hold, and
+                some row sums increase
+    equalise    give all rows one sum S: S - Σ_o K'[y,o] goes to the one output that has the
+                smallest loss for all inputs. S is so large that these amounts preserve the ratios
+    mix         with δ > 0: (1-θ) M + θ C, where C is M after the first two steps, for the least θ.
+                Hockey sticks are convex and those of C are 0, so θ = max over pairs of 1 - δ/h is
+                enough
+
+E is e^ε rounded down. The exact audit of the result decides whether it is private, not this module.
+Unlike mixing with one common row, the repair changes the loss only by the size of the solver's
+rounding: about 1e-12 of the loss.
 """
 
 from __future__ import annotations
@@ -27,16 +32,25 @@ from workbench.mechanisms.channel import Channel
 from workbench.pipeline.loss_tables import Integers, LossTable
 from workbench.solvers.arrays import Flags, Vector
 
-Prior = Sequence[Fraction] | None  # of the inputs; None for the worst one
+# The prior of the inputs. None: the worst-case loss counts.
+Prior = Sequence[Fraction] | None
 
-_ROW_SUM_BITS = 96  # of a row's sum
-_MIXTURE_BITS = 64  # bits of θ
-_RATIO_BITS = 112  # Ratios e^ε are rounded down to multiples of 2^-112.
+# Rows in integers have the sum 2^96.
+_ROW_SUM_BITS = 96
+# The share θ of a mixture is rounded up to a multiple of 2^-64.
+_MIXTURE_BITS = 64
+# Ratios e^ε are rounded down to multiples of 2^-112.
+_RATIO_BITS = 112
 
 
 @dataclass(frozen=True)
 class Edges:
-    """Ordered pairs y -> y' and the ε of each; pairs None: all pairs, under one ε."""
+    """The ordered pairs of neighbours, and the ε of each pair.
+
+    Attributes:
+        pairs: ordered pairs (y, y'): row y is bounded by e^ε times row y'. None: all pairs.
+        epsilons: one ε for each pair. One alone if pairs is None.
+    """
 
     pairs: Sequence[Pair] | None
     epsilons: Sequence[Fraction]
@@ -47,35 +61,57 @@ class Edges:
         pairs: Sequence[Pair] | None,
         groups: Sequence[int],
         epsilons: Sequence[Fraction],
-        directed: bool = False,
+        is_directed: bool = False,
     ) -> Edges:
-        """Both orders of pairs, unless directed, group by group, as `workbench.models.channel.program` states them.
-        groups: of the pairs, which of the epsilons each takes."""
+        """Order pairs as `workbench.models.channel.program` does: group by group, and then
+        reversed.
+
+        Args:
+            pairs: pairs of neighbours, each in one order. None: all pairs.
+            groups: for each pair, the index of its ε.
+            epsilons: ε of each group.
+            is_directed: whether the given order of each pair is the only one.
+        """
         if pairs is None:
             return cls(None, epsilons)
-        each: list[Pair] = []
-        of: list[Fraction] = []
+        ordered_pairs: list[Pair] = []
+        pair_epsilons: list[Fraction] = []
         for group, epsilon in enumerate(epsilons):
-            own = [pair for pair, at in zip(pairs, groups, strict=True) if at == group]
-            each += own if directed else [*own, *((j, i) for i, j in own)]
-            of += [epsilon] * (len(each) - len(of))
-        return cls(each, of)
+            members = [pair for pair, index in zip(pairs, groups, strict=True) if index == group]
+            ordered_pairs += members
+            if not is_directed:
+                ordered_pairs += [(j, i) for i, j in members]
+            pair_epsilons += [epsilon] * (len(ordered_pairs) - len(pair_epsilons))
+        return cls(ordered_pairs, pair_epsilons)
 
     @cached_property
     def thresholds(self) -> list[int]:
-        """e^ε over 2^112 of every pair, rounded down."""
-        known = {epsilon: exp_bounds(epsilon, _RATIO_BITS)[0] for epsilon in set(self.epsilons)}
-        return [known[epsilon] for epsilon in self.epsilons]
+        """Return e^ε over 2^112 for every pair, rounded down."""
+        ratios = {epsilon: exp_bounds(epsilon, _RATIO_BITS)[0] for epsilon in set(self.epsilons)}
+        return [ratios[epsilon] for epsilon in self.epsilons]
 
     def list_pairs(self, k: int) -> list[tuple[int, int, int]]:
-        """Every ordered pair of k inputs with its threshold."""
+        """List every ordered pair with its threshold, as (y, y', threshold).
+
+        Args:
+            k: number of inputs.
+        """
         if self.pairs is None:
-            return [(i, j, self.thresholds[0]) for i in range(k) for j in range(k) if i != j]
+            threshold = self.thresholds[0]
+            return [(i, j, threshold) for i in range(k) for j in range(k) if i != j]
         return [(i, j, e) for (i, j), e in zip(self.pairs, self.thresholds, strict=True)]
 
 
 def round_to_integers(rows: Vector) -> Integers:
-    """Rows over 2^96, each of that sum: what rounding leaves goes to the heaviest output. Shape (k, m)."""
+    """Round a channel to integers over 2^96.
+
+    Args:
+        rows: masses in floats, shape (k, m). Negative ones count as 0.
+
+    Returns:
+        Integers of shape (k, m). Every row has the sum 2^96; the largest mass takes what rounding
+        leaves.
+    """
     unit = 1 << _ROW_SUM_BITS
     integers = np.empty(rows.shape, dtype=object)
     rows = np.maximum(rows, 0.0)
@@ -85,115 +121,158 @@ def round_to_integers(rows: Vector) -> Integers:
     return integers
 
 
-def _raise_ratios(K: Integers, edges: Edges, free: Flags | None = None) -> Integers:
-    """free: (pairs, m) where the ratio may be broken."""
+def _raise_ratios(K: Integers, edges: Edges, is_exempt: Flags | None = None) -> Integers:
+    """Raise masses as little as possible until all ratios hold.
+
+    is_exempt: where the ratio may be violated, shape (pairs, m).
+    """
     K = K.copy()
     pairs = edges.pairs
     if pairs is None:
         return np.asarray(np.maximum(K, -((-K.max(axis=0) << _RATIO_BITS) // edges.thresholds[0])))
     order = sorted(range(len(pairs)), key=pairs.__getitem__)
-    changed, back = True, False
-    while changed:
-        changed = False
-        for p in reversed(order) if back else order:
-            i, j = pairs[p]
-            least = -((-K[i] << _RATIO_BITS) // edges.thresholds[p])
-            if free is not None:
-                least = np.where(free[p], 0, least)
-            up = np.maximum(K[j], least)
-            if (up != K[j]).any():
-                K[j], changed = up, True
-        back = not back
+    is_changed = True
+    while is_changed:
+        is_changed = False
+        for index in order:
+            i, j = pairs[index]
+            minimum = -((-K[i] << _RATIO_BITS) // edges.thresholds[index])
+            if is_exempt is not None:
+                minimum = np.where(is_exempt[index], 0, minimum)
+            raised_row = np.maximum(K[j], minimum)
+            if (raised_row != K[j]).any():
+                K[j] = raised_row
+                is_changed = True
+        # Alternating the direction propagates changes along a line in two passes.
+        order.reverse()
     return K
 
 
 def _equalise_rows(K: Integers, edges: Edges, output: int) -> Integers:
+    """Add to one output of every row until all rows have one sum, so large that the ratios hold at
+    this output.
+    """
     sums = [int(row.sum()) for row in K]
-    top, low = max(sums), min(sums)
-    whole = top
-    if top > low:
-        every = (
-            [(top, low, edges.thresholds[0])]
-            if edges.pairs is None
-            else [(sums[j], sums[i], e) for i, j, e in edges.list_pairs(len(K))]
-        )
-        for there, here, e in every:  # S - here <= E (S - there)
-            whole = max(
-                whole, -(-(e * there - (here << _RATIO_BITS)) // (e - (1 << _RATIO_BITS))) + 1
-            )
+    largest_sum = max(sums)
+    smallest_sum = min(sums)
+    common_sum = largest_sum
+    if largest_sum > smallest_sum:
+        comparisons = [(largest_sum, smallest_sum, edges.thresholds[0])]
+        if edges.pairs is not None:
+            comparisons = [(sums[j], sums[i], e) for i, j, e in edges.list_pairs(len(K))]
+        for other_sum, row_sum, e in comparisons:
+            # The sum S satisfies S - row_sum <= E (S - other_sum).
+            numerator = e * other_sum - (row_sum << _RATIO_BITS)
+            minimum = -(-numerator // (e - (1 << _RATIO_BITS))) + 1
+            common_sum = max(common_sum, minimum)
     K = K.copy()
-    for y, total in enumerate(sums):
-        K[y, output] += whole - total
+    for y, row_sum in enumerate(sums):
+        K[y, output] += common_sum - row_sum
     return K
 
 
 def repair_integer_rows(
-    K: Integers, edges: Edges, delta: Fraction, output: int, free: Flags | None = None
+    K: Integers, edges: Edges, delta: Fraction, output: int, is_exempt: Flags | None = None
 ) -> Integers:
-    """Rows of one sum that meet the ratios, or the hockey sticks with δ > 0, near K (rows of one sum).
+    """Return a private channel near a given one.
 
-    free: (pairs, m) with the mass above the ratio bounded by δ: where it may be broken.
+    Args:
+        K: channel in integers, all rows of one sum, shape (k, m).
+        edges: ordered pairs of neighbours with their ε.
+        delta: δ of the hockey sticks. If it is 0, all ratios hold.
+        output: output that is added to where rows need more mass.
+        is_exempt: for a notion that bounds the mass above the ratio: where the ratio may be
+            violated, shape (pairs, m).
+
+    Returns:
+        Integers of shape (k, m), all rows of one sum.
     """
-    if free is not None or not delta:
-        return _equalise_rows(_raise_ratios(K, edges, free), edges, output)
+    if is_exempt is not None or not delta:
+        return _equalise_rows(_raise_ratios(K, edges, is_exempt), edges, output)
     total = int(K[0].sum())
-    allowed, most = delta * total, Fraction(0)
+    allowance = delta * total
+    least_share = Fraction(0)
     for position, (i, j, e) in enumerate(edges.list_pairs(len(K))):
         if position % ITEMS_PER_CLOCK_CHECK == 0:
             check_time_limit()
-        over = (K[i] << _RATIO_BITS) - e * K[j]
-        stick = Fraction(int(over[over > 0].sum()), 1 << _RATIO_BITS)
-        if stick > allowed:
-            most = max(most, 1 - allowed / stick)
-    if not most:
+        excess = (K[i] << _RATIO_BITS) - e * K[j]
+        hockey_stick = Fraction(int(excess[excess > 0].sum()), 1 << _RATIO_BITS)
+        if hockey_stick > allowance:
+            least_share = max(least_share, 1 - allowance / hockey_stick)
+    if not least_share:
         return K
-    centre = _equalise_rows(_raise_ratios(K, edges), edges, output)
-    share = -(-(most.numerator << _MIXTURE_BITS) // most.denominator)
-    return np.asarray(
-        ((1 << _MIXTURE_BITS) - share) * K * int(centre[0].sum()) + share * centre * total
-    )
+    center = _equalise_rows(_raise_ratios(K, edges), edges, output)
+    share = -(-(least_share.numerator << _MIXTURE_BITS) // least_share.denominator)
+    original_part = ((1 << _MIXTURE_BITS) - share) * K * int(center[0].sum())
+    return np.asarray(original_part + share * center * total)
 
 
 def compute_integer_loss(K: Integers, losses: LossTable, prior: Prior) -> Fraction:
-    """Σ p ℓ K, or the largest Σ_o ℓ K where prior is None, of rows of one sum; exact."""
-    each = [
-        Fraction(int((row * loss).sum()), int(row.sum()) * losses.unit)
-        for row, loss in zip(K, losses.values, strict=True)
-    ]
-    return (
-        max(each)
-        if prior is None
-        else sum((p * v for p, v in zip(prior, each, strict=True) if p), Fraction(0))
-    )
+    """Compute the exact loss of a channel in integers.
+
+    Args:
+        K: channel, shape (k, m). Every row is divided by its sum.
+        losses: table of losses, shape (k, m).
+        prior: prior of the inputs. None: the largest expected loss of an input is returned.
+    """
+    row_losses = []
+    for row, loss in zip(K, losses.values, strict=True):
+        row_losses.append(Fraction(int((row * loss).sum()), int(row.sum()) * losses.unit))
+    if prior is None:
+        return max(row_losses)
+    return sum((p * value for p, value in zip(prior, row_losses, strict=True) if p), Fraction(0))
 
 
 def compute_channel_loss(channel: Channel, losses: LossTable, prior: Prior) -> Fraction:
-    """`loss_of` the rows of a channel."""
-    return compute_integer_loss(
-        np.array([row.integers for row in channel.rows], dtype=object), losses, prior
-    )
+    """Compute the exact loss of a channel.
+
+    Args:
+        channel: channel with k inputs and m outputs.
+        losses: table of losses, shape (k, m).
+        prior: prior of the inputs. None: the largest expected loss of an input is returned.
+    """
+    rows = np.array([row.integers for row in channel.rows], dtype=object)
+    return compute_integer_loss(rows, losses, prior)
 
 
 def find_best_constant_output(losses: LossTable, prior: Prior) -> int:
-    """The one output to publish for every input that costs least."""
+    """Return the index of the output with the smallest loss if it is published for every input.
+
+    Args:
+        losses: table of losses, shape (k, m).
+        prior: prior of the inputs. None: the worst-case loss counts.
+    """
     if prior is None:
         return int(np.argmin(losses.floats.max(axis=0)))
-    table = np.minimum(
-        losses.floats, np.finfo(float).max / len(prior)
-    )  # where infinite, prior 0 counts as 0
+    # A finite limit makes infinite losses count as 0 at inputs of prior 0.
+    table = np.minimum(losses.floats, np.finfo(float).max / len(prior))
     return int(np.argmin(np.array([float(p) for p in prior]) @ table))
 
 
-def mix_within_max_loss(K: Integers, losses: LossTable, prior: Prior, budget: Fraction) -> Integers:
-    """K, or the least mixture of it with every input's own best output that costs no more than max_loss."""
+def mix_within_max_loss(
+    K: Integers, losses: LossTable, prior: Prior, max_loss: Fraction
+) -> Integers:
+    """Return a channel whose loss is at most a limit, by mixing with the best output of every
+    input.
+
+    Args:
+        K: channel in integers, all rows of one sum, shape (k, m).
+        losses: table of losses, shape (k, m).
+        prior: prior of the inputs. None: the worst-case loss counts.
+        max_loss: largest loss allowed.
+
+    Returns:
+        K itself if its loss is small enough, else the mixture with the smallest share of the best
+        outputs.
+    """
     loss = compute_integer_loss(K, losses, prior)
-    if loss <= budget:
+    if loss <= max_loss:
         return K
     best = np.zeros(K.shape, dtype=object)
     best[np.arange(len(K)), losses.values.argmin(axis=1)] = int(K[0].sum())
     floor = compute_integer_loss(best, losses, prior)
-    if floor >= budget:
+    if floor >= max_loss:
         return best
-    share = min(Fraction(1), (loss - budget) / (loss - floor))
-    top = -(-(share.numerator << _MIXTURE_BITS) // share.denominator)
-    return np.asarray(((1 << _MIXTURE_BITS) - top) * K + top * best)
+    exact_share = min(Fraction(1), (loss - max_loss) / (loss - floor))
+    share = -(-(exact_share.numerator << _MIXTURE_BITS) // exact_share.denominator)
+    return np.asarray(((1 << _MIXTURE_BITS) - share) * K + share * best)

@@ -1,0 +1,164 @@
+"""The certificate of a designed channel.
+
+A certificate contains the claim, and the loss if a file can state it. The file states the loss if
+it is a rational loss of numbers under a prior (`workbench.privacy.objective`). It states the bias
+if inputs and outputs are numbers. A user-defined loss and a worst-case loss are computed exactly
+here and written to the record.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import partial
+
+from workbench import __version__
+from workbench.data.points import format_point
+from workbench.errors import NotCertified, NotProven
+from workbench.exact.numbers import ZERO, round_up
+from workbench.exact.objects import Record
+from workbench.families.channel.repair import compute_channel_loss
+from workbench.families.channel.request import ChannelRequest
+from workbench.mechanisms.channel import Channel
+from workbench.pipeline.problem import make_certificate
+from workbench.pipeline.user_constraints import CONSTRAINTS_NOTE, find_max_violation
+from workbench.privacy.audit import audit, provably_satisfies_claim
+from workbench.privacy.certificate import Certificate
+from workbench.privacy.claim import Claim
+from workbench.privacy.repair_channel import repair_rows
+from workbench.solvers.solution import Solution, Termination
+
+# A minimised δ is rounded up to this many decimals.
+_DELTA_DECIMALS = 30
+# The exact δ of a channel is enclosed at this precision before it is rounded up.
+_DELTA_BITS = 160
+# A stopped search whose channel violates a constraint by more than this has no channel yet.
+_MAX_STOPPED_EXCESS = Fraction(1, 10**6)
+
+
+def make_channel_certificate(
+    request: ChannelRequest, channel: Channel, solution: Solution | None, origin: str
+) -> tuple[Certificate, list[str]]:
+    """Make the certificate of a channel.
+
+    Under a notion of several bounds, or if the channel must stay unbiased, it is first mixed with a
+    strictly private channel as far as the audit needs. Where δ is minimised, the claim is the δ of
+    the channel, rounded up.
+
+    Args:
+        request: request that the channel answers.
+        channel: the channel. Under a notion of one bound it is repaired already.
+        solution: answer of the solver, which is named in the record. None: no solver answered.
+        origin: where the masses come from, for the record.
+
+    Returns:
+        The certificate, and sentences about extra constraints.
+
+    Raises:
+        NotCertified: the exact audit rejects the channel.
+        NotProven: the solver was stopped before its channel satisfied the constraints.
+    """
+    claim = request.audited_claim
+    question = request.question
+    if request.aim.minimise == "delta":
+        claim = _claim_reached_delta(claim, channel)
+    is_private = partial(provably_satisfies_claim, claim=claim.adapt_to(channel))
+    numbers = question.numbers if "unbiased" in request.aim.constraints else None
+    if request.has_several_bounds or numbers is not None:
+        preserved_means = None if numbers is None else (numbers[1], numbers[0])
+        channel, _ = repair_rows(channel, is_private, preserved_means, allow_bias=True)
+    elif not is_private(channel):
+        raise NotCertified("The exact audit rejects the repaired channel.")
+    record = _make_record(request, channel, solution, origin)
+    loss_name = None if request.losses.named_loss is None else request.losses.name
+    certificate = make_certificate(
+        channel, claim, loss_name, question.numbers, question.prior, record
+    )
+    excess = _compute_extra_violation(request, channel)
+    if excess and solution is not None:
+        _check_stopped_excess(request, solution, excess)
+    notes = []
+    if excess is None:
+        notes.append(CONSTRAINTS_NOTE)
+    elif excess:
+        notes.append(
+            f"The certified channel violates the extra constraints by {round_up(excess):.3g}, "
+            "exactly."
+        )
+    return certificate, notes
+
+
+def _claim_reached_delta(claim: Claim, channel: Channel) -> Claim:
+    """Return the claim with the exact δ of a channel, rounded up."""
+    delta = audit(channel, claim.epsilon).dp_delta
+    upper = delta.enclosure(_DELTA_BITS)[1] if delta.b else delta.a
+    scale = 10**_DELTA_DECIMALS
+    delta_bound = Fraction(math.ceil(upper * scale), scale)
+    return Claim(claim.notion, claim.epsilon, max(ZERO, delta_bound))
+
+
+def _make_record(
+    request: ChannelRequest, channel: Channel, solution: Solution | None, origin: str
+) -> Record:
+    """Return the fields of a certificate file that describe the design."""
+    question = request.question
+    record: Record = {
+        **request.CERTIFICATE_RECORD,
+        "workbench": __version__,
+        "loss": request.losses.name,
+        "minimise": request.aim.minimise,
+        "route": origin,
+        "inputs": [*map(format_point, question.inputs)],
+        "outputs": [*map(format_point, question.outputs)],
+    }
+    if question.is_planar:
+        record["norm"] = question.norm
+        loss_key = "expected_loss" if question.prior is not None else "largest_loss"
+        record[loss_key] = round_up(compute_channel_loss(channel, request.losses, question.prior))
+    if solution is not None:
+        record |= {"solver": solution.solver, "solver_version": solution.version}
+        objective = solution.objective
+        # The objective is infinite as long as the row sums are not 1.
+        if objective is not None and math.isfinite(objective):
+            record["claimed"] = objective
+    return record
+
+
+def _check_stopped_excess(request: ChannelRequest, solution: Solution, excess: Fraction) -> None:
+    """Reject a channel that violates the extra constraints because the solver was stopped too
+    early.
+
+    Args:
+        request: request whose constraints are violated.
+        solution: answer of the solver.
+        excess: largest violation of a constraint.
+
+    Raises:
+        NotProven: the violation, relative to the largest coefficient, exceeds the tolerance of a
+            solver.
+    """
+    assert request.extra_program is not None
+    largest_coefficient = Fraction(float(abs(request.extra_program.template.A).max()))
+    is_stopped = solution.termination not in (Termination.OPTIMAL, Termination.GAP_LIMIT)
+    if is_stopped and excess > _MAX_STOPPED_EXCESS * largest_coefficient:
+        raise NotProven(
+            f"{solution.solver} stopped with {solution.raw_status!r} before it had a channel that "
+            f"satisfies the constraints. The violation is {round_up(excess):.3g}. "
+            "Increase --time-limit.",
+            interrupted=solution.termination is Termination.INTERRUPTED,
+        )
+
+
+def _compute_extra_violation(request: ChannelRequest, channel: Channel) -> Fraction | None:
+    """Return the largest violation of the extra constraints, exact.
+
+    None if they are not linear in the masses.
+    """
+    if not request.has_extra_constraints:
+        return ZERO
+    k = request.question.k
+    # CVXPY orders the masses column by column.
+    masses = [channel.rows[j % k][j // k] for j in range(k * request.question.m)]
+    if request.extra_program is None:
+        return None
+    return find_max_violation(request.extra_program, masses)

@@ -1,0 +1,89 @@
+"""Explain why no channel satisfies a request."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NoReturn
+
+from workbench.errors import WorkbenchError
+from workbench.families.channel.request import ChannelRequest
+from workbench.models.channel.program import ChannelModel
+from workbench.pipeline.infeasible import (
+    EXPLANATION_SECONDS,
+    Ask,
+    explain_conflict,
+    explain_sufficient_budgets,
+    find_wish_rows,
+    raise_no_point,
+)
+from workbench.solvers.errors import SolverError
+from workbench.solvers.solution import Solution
+
+
+def raise_no_channel(
+    request: ChannelRequest, solution: Solution, model: ChannelModel, ask: Ask
+) -> NoReturn:
+    """Raise the error that an answer without a point means.
+
+    Args:
+        request: request that was solved.
+        solution: answer of the solver, without a point.
+        model: model of the program.
+        ask: function that solves the request at other values.
+
+    Raises:
+        Infeasible: no channel satisfies the request. The message explains the conflict.
+        NotProven: the solver was stopped.
+    """
+    statement = None
+    if request.has_extra_constraints:
+        statement = "channel meets the constraints on these outputs"
+    if request.aim.max_loss is not None:
+        statement = f"channel meets max_loss {float(request.aim.max_loss):g}"
+    raise_no_point(
+        solution,
+        statement,
+        "a channel that ignores its input is private",
+        lambda: _explain_channel_conflict(request, model, ask),
+    )
+
+
+def _explain_channel_conflict(request: ChannelRequest, model: ChannelModel, ask: Ask) -> str:
+    """Return sentences that follow "No channel meets ...".
+
+    Empty if no explanation was found in time.
+    """
+    if request.bounds.bounds_mass:
+        return ""
+    time_limit = request.how.options.time_limit or EXPLANATION_SECONDS
+    options = replace(request.how.options, time_limit=time_limit)
+    delta = float(request.bounds.delta)
+    minimises_delta = request.aim.minimise == "delta"
+    privacy = f"{request.claim.notion.name} at epsilon = {float(request.claim.epsilon):g}"
+    if delta and not minimises_delta:
+        privacy += f" and delta = {delta:g}"
+    program = model.program
+    # The first block states that rows are distributions. Blocks of constraints have the labels of
+    # the constraints.
+    wishes = {}
+    for block in program.rows[1:]:
+        wishes[block.name] = block.name if block.is_user_constraint else privacy
+    if minimises_delta:
+        wishes["losses"] = f"a loss of at most {float(request.aim.max_loss or 0):g}"
+    try:
+        max_loss = 0.0
+        if request.aim.max_loss is not None:
+            max_loss = float(request.scaled_losses.scale_loss(request.aim.max_loss))
+        epsilons = [float(epsilon) for epsilon in request.group_epsilons()[1]]
+        data = program.data(model.values(epsilons, delta, max_loss))
+        wish_rows = find_wish_rows(program, wishes)
+        _, conflict = explain_conflict(
+            data, wish_rows, request.how.solver, options, program.scale, " on these outputs"
+        )
+        largest_loss = float(request.losses.floats.max())
+        return conflict + explain_sufficient_budgets(
+            request, ask, largest_loss, request.MAX_EPSILON
+        )
+    except (SolverError, WorkbenchError):
+        # A solver that fails gives no explanation.
+        return ""

@@ -1,0 +1,99 @@
+"""The grids of cells that a search over a range tries, and estimates of their runtime."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from workbench.exact.numbers import Rationals
+from workbench.families.channel.block_work import (
+    BLOCK_METHOD,
+    BlocksSize,
+    estimate_block_seconds,
+    estimate_program_seconds,
+    explain_memory_shortfall,
+)
+from workbench.families.channel.request import ChannelRequest
+from workbench.questions.range_query import MAX_CELLS, RangeQuery
+
+# The first grid has at least this many cells.
+MIN_CELLS = 8
+# The first grid under a notion of several bounds has at least this many cells.
+_MIN_CURVED_CELLS = 4
+# If the sensitivity is a whole number of cells only from more cells on, coarser grids come first.
+_MAX_COARSE_CELLS = 32
+# A grid is solved as a program, not by blocks, below this ε.
+_MIN_BLOCK_EPSILON = Fraction(1, 10**6)
+
+
+def list_cell_counts(request: ChannelRequest) -> list[int]:
+    """List the numbers of cells to try, in order.
+
+    They are multiples of the number of parts of the prior. If possible, the sensitivity is a whole
+    number of cells.
+
+    Args:
+        request: request for a range.
+    """
+    question = request.question
+    assert isinstance(question, RangeQuery)
+    if question.has_user_cells:
+        return [question.cells]
+    parts = question.part_count
+    min_cells = _MIN_CURVED_CELLS if request.has_several_bounds else MIN_CELLS
+    sensitivities = (question.high - question.low) / question.sensitivity
+    step = math.lcm(sensitivities.numerator, parts)
+    counts = _list_multiples(step, min_cells, MAX_CELLS)
+    if step <= _MAX_COARSE_CELLS:
+        return counts
+    max_coarse_cells = _MAX_COARSE_CELLS if counts else MAX_CELLS
+    return _list_multiples(parts, min_cells, max_coarse_cells) + counts
+
+
+def _list_multiples(step: int, min_value: int, max_value: int) -> list[int]:
+    """List the multiples of a step by powers of two and by three times powers of two, between two
+    numbers.
+    """
+    powers = [1 << i for i in range(MAX_CELLS.bit_length())]
+    factors = sorted(powers + [3 * power for power in powers])
+    return [step * factor for factor in factors if min_value <= step * factor <= max_value]
+
+
+def uses_blocks(request: ChannelRequest) -> bool:
+    """Return whether grids are solved by blocks, because no solver and no other method was
+    requested.
+
+    Args:
+        request: request for a range.
+    """
+    options = request.how.options
+    is_automatic = request.how.method == "auto" and request.how.solver == "highs"
+    if not is_automatic or options.algorithm is not None:
+        return False
+    return not request.has_several_bounds and request.claim.epsilon >= _MIN_BLOCK_EPSILON
+
+
+def is_quick(
+    request: ChannelRequest, cells: RangeQuery, outputs: Rationals, max_seconds: float
+) -> bool:
+    """Return whether the program of a grid is estimated to be fast enough, and to fit into memory.
+
+    Args:
+        request: request for a range.
+        cells: the range with the cells of the grid.
+        outputs: listed outputs of the grid.
+        max_seconds: seconds that the program may take.
+    """
+    question = cells.finite_query(cells.max_point_distance, outputs)
+    is_compact = (
+        question.pairs is None and not request.claim.delta and not request.has_several_bounds
+    )
+    if request.how.method == BLOCK_METHOD or uses_blocks(request):
+        pairs = None if is_compact else question.neighbour_pairs
+        inputs_per_output = question.k if request.claim.delta else None
+        size = BlocksSize(question.k, question.m, pairs, inputs_per_output)
+        return (
+            estimate_block_seconds(size) <= max_seconds and explain_memory_shortfall(size) is None
+        )
+    pair_count = question.k if is_compact else len(question.neighbour_pairs)
+    return estimate_program_seconds(2 * pair_count * question.m) <= max_seconds
