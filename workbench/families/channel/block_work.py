@@ -135,7 +135,9 @@ def estimate_block_memory(size: BlocksSize) -> float:
         size: size of the channel.
     """
     k, m, pairs, width, extra = size
-    rows = 2 * k if pairs is None else 2 * len(pairs)
+    rows = 2 * k
+    if pairs is not None:
+        rows = 2 * len(pairs)
     if width is not None:
         output_sums, all_sums = size.sum_counts
         numbers = 3 * _STORED_ARRAYS * output_sums * m + 4 * width**2 * m + 3 * all_sums**2

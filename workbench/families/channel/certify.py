@@ -63,9 +63,11 @@ def make_channel_certificate(
     if request.aim.minimise == "delta":
         claim = _claim_reached_delta(claim, channel)
     is_private = partial(provably_satisfies_claim, claim=claim.adapt_to(channel))
-    numbers = question.numbers if "unbiased" in request.aim.constraints else None
-    if request.has_several_bounds or numbers is not None:
-        preserved_means = None if numbers is None else (numbers[1], numbers[0])
+    preserved_means = None
+    if "unbiased" in request.aim.constraints and question.numbers is not None:
+        inputs, outputs = question.numbers
+        preserved_means = (outputs, inputs)
+    if request.has_several_bounds or preserved_means is not None:
         channel, _ = repair_rows(channel, is_private, preserved_means, allow_bias=True)
     elif not is_private(channel):
         raise NotCertified("The exact audit rejects the repaired channel.")
@@ -113,7 +115,9 @@ def _make_record(
     }
     if question.is_planar:
         record["norm"] = question.norm
-        loss_key = "expected_loss" if question.prior is not None else "largest_loss"
+        loss_key = "largest_loss"
+        if question.prior is not None:
+            loss_key = "expected_loss"
         record[loss_key] = round_up(compute_channel_loss(channel, request.losses, question.prior))
     if solution is not None:
         record |= {"solver": solution.solver, "solver_version": solution.version}

@@ -116,7 +116,9 @@ def bound_least_loss(
             and "extra" for the extra rows. Any values give a valid bound; bad ones prove little.
         extra_rows: rows of extra constraints. Default: none.
     """
-    weights = multipliers["losses"] if prior is None else np.zeros(0)
+    weights = np.zeros(0)
+    if prior is None:
+        weights = multipliers["losses"]
     rows = weigh_losses(losses, round_weights(prior, weights))
     extra_terms = 0
     if extra_rows is not None:

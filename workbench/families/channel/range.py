@@ -470,7 +470,9 @@ class _RangeSearch:
         range.
         """
         assert self.best is not None
-        closeness = "within 1 %" if self.is_close else "not proven within 1 %"
+        closeness = "not proven within 1 %"
+        if self.is_close:
+            closeness = "within 1 %"
         return (
             f"The smallest loss of any channel of the range at {self.request.budget_text} lies "
             f"between {float(self.bound):.9g} and {float(self.best.loss):.9g} ({closeness})."

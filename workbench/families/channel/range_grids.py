@@ -40,7 +40,9 @@ def list_cell_counts(request: ChannelRequest) -> list[int]:
     if question.has_user_cells:
         return [question.cells]
     parts = question.part_count
-    min_cells = _MIN_CURVED_CELLS if request.has_several_bounds else MIN_CELLS
+    min_cells = MIN_CELLS
+    if request.has_several_bounds:
+        min_cells = _MIN_CURVED_CELLS
     sensitivities = (question.high - question.low) / question.sensitivity
     step = math.lcm(sensitivities.numerator, parts)
     counts = _list_multiples(step, min_cells, MAX_CELLS)
@@ -89,9 +91,11 @@ def is_quick(
         question.pairs is None and not request.claim.delta and not request.has_several_bounds
     )
     if request.how.method == BLOCK_METHOD or uses_blocks(request):
-        pairs = None if is_compact else question.neighbour_pairs
-        inputs_per_output = question.k if request.claim.delta else None
-        size = BlocksSize(question.k, question.m, pairs, inputs_per_output)
+        size = BlocksSize(question.k, question.m, None)
+        if not is_compact:
+            size = size._replace(pairs=question.neighbour_pairs)
+        if request.claim.delta:
+            size = size._replace(inputs_per_output=question.k)
         return (
             estimate_block_seconds(size) <= max_seconds and explain_memory_shortfall(size) is None
         )

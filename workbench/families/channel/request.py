@@ -297,7 +297,7 @@ class ChannelRequest(Request):
             # The number of neighbours per input is the same for a smaller channel, unless all
             # inputs are neighbours.
             grows_with_pairs = question.pairs is None and size > 2 * question.k * question.m
-            power = 3 if grows_with_pairs else 2
+            power = 2 + grows_with_pairs
             fitting_inputs = int(question.k * (limit / size) ** (1 / power))
             fitting_size = f"{fitting_inputs} inputs, which are the outputs,"
         else:
@@ -383,13 +383,17 @@ class ChannelRequest(Request):
         """Return the number of masses that the program compares: two for every pair (or input) and
         output.
         """
-        pair_count = self.question.k if self.pairs is None else len(self.pairs)
+        pair_count = self.question.k
+        if self.pairs is not None:
+            pair_count = len(self.pairs)
         return self.question.m * 2 * pair_count
 
     @cached_property
     def bounds(self) -> RatioBounds:
         """Return the bounds of the notion on every ordered pair. δ is 1 if it is minimised."""
-        delta = self.claim.delta if self.aim.minimise != "delta" else None
+        delta = None
+        if self.aim.minimise != "delta":
+            delta = self.claim.delta
         if not self.is_per_distance:
             return make_ratio_bounds(self.claim.notion, {(): self.claim.epsilon}, delta)
         return make_ratio_bounds(self.claim.notion, self._compute_metric_budgets(), delta)
@@ -537,7 +541,9 @@ class ChannelRequest(Request):
             inputs_per_output = question.k
             if support is not None:
                 inputs_per_output = int(support.sum(axis=0).max())
-        extra_count = 0 if self.extra_rows is None else self.extra_rows.limits.size
+        extra_count = 0
+        if self.extra_rows is not None:
+            extra_count = self.extra_rows.limits.size
         return BlocksSize(question.k, question.m, self.pairs, inputs_per_output, extra_count)
 
     @property

@@ -1,0 +1,229 @@
+"""Mechanisms that select an output by weights e^(-rate distance), and helpers for published
+mechanisms.
+
+The largest private rate is found by bisection on the logarithms of the masses, which do not
+underflow. The exact audit of the channel then decides. Expected losses are enclosed by balls.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from operator import mul
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workbench.errors import NotApplicable
+from workbench.exact.distribution import to_common_denominator
+from workbench.exact.numbers import ZERO, RationalPair, ball_ends, exp_bounds, nearest_float
+from workbench.exact.time_limit import ITEMS_PER_CLOCK_CHECK, check_time_limit
+from workbench.mechanisms.channel import Channel
+from workbench.notions import MassAboveRatio, Requirement
+from workbench.pipeline.loss_tables import Integers
+from workbench.pipeline.published import Reference
+from workbench.privacy.audit import satisfies_claim
+from workbench.privacy.claim import Claim
+from workbench.solvers.arrays import Vector
+from workbench.solvers.search import bisect
+
+if TYPE_CHECKING:
+    from workbench.families.channel.request import ChannelRequest
+    from workbench.pipeline.recommendation import Query
+
+# Masses and losses are enclosed at this precision.
+LOSS_BITS = 256
+# A bisection on a rate halves its interval this often.
+_RATE_HALVINGS = 55
+# The bisection starts from an upper end that exceeds twice the largest ε by this.
+_RATE_MARGIN = 60.0
+# The rate is lowered by these shares, one after the other, until the audit proves the channel.
+_RATE_SLACKS = (1e-12, 1e-9, 1e-7, 1e-5, 1e-3)
+# The smallest weight of a selection has this many bits.
+_WEIGHT_BITS = 64
+# Weights below the nearest one by more than this logarithm are raised to it.
+_MAX_LOG_WEIGHT = 100.0
+
+# A finite query with its losses and a budget.
+BudgetedQuery: TypeAlias = "ChannelRequest | Query"
+
+
+def list_budgets(query: BudgetedQuery) -> tuple[Any, Any]:
+    """List the ordered pairs of neighbouring positions, and their budgets.
+
+    Args:
+        query: a finite query with a budget.
+
+    Returns:
+        The pairs; directed pairs occur in their order only. The budget is ε, or a mapping from
+        pairs to ε if ε is per unit of distance.
+    """
+    question = query.question
+    epsilon = query.claim.epsilon
+    if epsilon is None or not query.claim.notion.is_per_distance:
+        return [*question.ordered_pairs], epsilon
+    pairs, distances = question.metric_pairs()
+    ordered_pairs = [*pairs, *((j, i) for i, j in pairs)]
+    epsilons = [epsilon * distance for distance in distances * 2]
+    return ordered_pairs, dict(zip(ordered_pairs, epsilons, strict=True))
+
+
+def read_epsilon_delta(query: BudgetedQuery) -> RationalPair:
+    """Return the ε and the δ of a budget.
+
+    Args:
+        query: a finite query with a budget.
+
+    Raises:
+        NotApplicable: the notion has other parameters.
+    """
+    claim = query.claim
+    if claim.epsilon is None or {*claim.notion.parameters} - {"epsilon", "delta"}:
+        raise NotApplicable(f"its parameter is not known for the notion {claim.notion.name}")
+    return claim.epsilon, claim.delta or ZERO
+
+
+def find_ratio_bound(query: BudgetedQuery) -> Requirement:
+    """Return the bound on a ratio that a notion with ε and δ puts on neighbours.
+
+    Args:
+        query: a finite query with a budget.
+
+    Raises:
+        NotApplicable: the notion has not exactly one such bound.
+    """
+    notion = query.claim.notion
+    if {*notion.parameters} == {"epsilon", "delta"} and not notion.is_per_distance:
+        bounds = Claim(notion, *read_epsilon_delta(query)).list_ratio_bounds(())
+        if len(bounds) == 1:
+            return bounds[0]
+    raise NotApplicable(f"its parameter is not known for the notion {notion.name}")
+
+
+def compute_enclosed_loss(query: BudgetedQuery, rows: Iterable[Integers]) -> float:
+    """Compute the loss of a channel, enclosed by balls.
+
+    Args:
+        query: a finite query with losses and a prior.
+        rows: masses of every input, integers or balls. Each row is divided by its sum.
+
+    Returns:
+        The float nearest to the expected loss, or to the worst-case loss without a prior.
+    """
+    from flint import arb, ctx
+
+    with ctx.workprec(LOSS_BITS):
+        row_losses = []
+        for position, (row, loss) in enumerate(zip(rows, query.losses.values, strict=True)):
+            if position % ITEMS_PER_CLOCK_CHECK == 0:
+                check_time_limit()
+            row_losses.append(arb(row @ loss) / arb(row.sum()))
+        prior = query.question.prior
+        if prior is None:
+            total_loss = max(row_losses)
+        else:
+            shares, unit = to_common_denominator(prior)
+            total_loss = sum(map(mul, row_losses, shares), arb(0)) / unit
+        low, high = ball_ends(total_loss / query.losses.unit)
+    return nearest_float((low + high) / 2)
+
+
+def log_exponential_masses(distances: Vector, rate: float) -> Vector:
+    """Compute the logarithms of the masses of the exponential mechanism, shape (k, m).
+
+    Args:
+        distances: distances of answers and outputs, shape (k, m).
+        rate: rate r of the weights e^(-r distance).
+    """
+    # An answer that is an output has the distance 0, so no row has only tiny weights.
+    weights = -rate * distances
+    largest_weights = weights.max(axis=1, keepdims=True)
+    shifted = weights - largest_weights
+    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
+
+
+def round_exponential_weights(distances: list[list[Any]], rate: float) -> list[list[int]]:
+    """Return integers in proportion to e^(-rate distance), rounded up.
+
+    The weight of a distance is at least e^-100 times that of the smallest distance above 0. This
+    changes no loss that a float shows, and keeps the integers short.
+
+    Args:
+        distances: distances of answers and outputs, shape (k, m).
+        rate: rate of the weights.
+    """
+    steps = sorted({distance for row in distances for distance in row})
+    nearest_step = next(step for step in steps if step > 0)
+    largest_exponent = min(rate * steps[-1], rate * nearest_step + _MAX_LOG_WEIGHT)
+    bits = _WEIGHT_BITS + math.ceil(largest_exponent / math.log(2))
+    weights = {}
+    for step in steps:
+        exponent = Fraction(min(rate * step, largest_exponent))
+        weights[step] = exp_bounds(-exponent, bits)[1]
+    return [[weights[distance] for distance in row] for row in distances]
+
+
+def _invert_exponential(rate: float) -> float:
+    """Return e^-rate."""
+    return math.exp(-rate)
+
+
+def make_selection(
+    measure_distances: Callable[[BudgetedQuery], NDArray[Any]],
+    compute_logs: Callable[[Vector, float], Vector],
+    compute_integers: Callable[[list[list[Any]], float], list[list[int]]],
+    convert_rate: Callable[[float], float] = _invert_exponential,
+) -> Callable[[BudgetedQuery], Reference]:
+    """Make the function that evaluates a mechanism with weights e^(-rate distance) for a query.
+
+    Args:
+        measure_distances: returns the distances of a query, shape (k, m).
+        compute_logs: (distances, rate) -> logarithms of the masses, shape (k, m).
+        compute_integers: (distances, rate) -> rows of integers in proportion to the masses.
+        convert_rate: rate -> the parameter that is reported.
+
+    Returns:
+        A function that returns the mechanism with the largest private rate. It raises
+        NotApplicable.
+    """
+
+    def evaluate(query: BudgetedQuery) -> Reference:
+        distances = measure_distances(query)
+        _, delta = read_epsilon_delta(query)
+        pairs, epsilon = list_budgets(query)
+        first, second = np.array(pairs).T
+        # The budgets of a mapping are in the order of the pairs.
+        budgets = [*epsilon.values()] if isinstance(epsilon, dict) else [epsilon]
+        max_losses = np.array([float(budget) for budget in budgets])
+        # The notion bounds the mass above the ratio, not the part of it that exceeds the ratio.
+        bounds_mass = delta and isinstance(find_ratio_bound(query), MassAboveRatio)
+
+        def is_private(rate: float) -> bool:
+            """Return whether the masses are private in floats."""
+            check_time_limit()
+            table = compute_logs(distances, rate)
+            losses = table[first] - table[second]
+            if not delta:
+                return bool((losses.max(axis=1) <= max_losses).all())
+            excess = np.exp(np.where(losses > max_losses[0], table[first], -np.inf))
+            if not bounds_mass:
+                excess *= -np.expm1(np.minimum(max_losses[0] - losses, 0.0))
+            return bool(excess.sum(axis=1).max() <= float(delta))
+
+        nearest_distance = float(distances[distances > 0].min())
+        high = (2 * float(max_losses.max()) + _RATE_MARGIN) / nearest_distance
+        low, _ = bisect(lambda rate: not is_private(rate), 0.0, high, max_steps=_RATE_HALVINGS)
+        budget = {"epsilon": epsilon, "delta": delta}
+        for slack in _RATE_SLACKS:
+            rate = low * (1 - slack)
+            rows = compute_integers(distances.tolist(), rate)
+            mechanism = Channel.from_pairs(rows, pairs, directed=True)
+            claim = Claim.for_mechanism(query.claim.notion, mechanism, budget)
+            if satisfies_claim(mechanism, claim):
+                loss = compute_enclosed_loss(query, (row.array for row in mechanism.rows))
+                return Reference(loss, True, mechanism, "r", convert_rate(rate))
+        raise NotApplicable("no parameter of it was proven private at this budget")
+
+    return evaluate
