@@ -126,7 +126,7 @@ def test_slopes_from_duals(make):
         assert up is not None
         assert down is not None
         numeric = (up.value - down.value) / 2e-6
-        assert base.slope[k] - base.slope[3 - k] == pytest.approx(numeric, abs=1e-4)
+        assert base.slopes[k] - base.slopes[3 - k] == pytest.approx(numeric, abs=1e-4)
 
 
 @pytest.mark.parametrize(("low", "high"), [(-3.0, 3.0), (-1.4, 5.0), (-4.0, 1.2)])

@@ -25,7 +25,7 @@ from workbench.pipeline.option import Option, choice_reader, to_json_value
 from workbench.pipeline.request import Aim, Request
 from workbench.privacy.claim import Claim
 
-_REVEALING_FACTOR = 100  # From this multiple of ε on a decoder learns nearly everything.
+_REVEALING_FACTOR = 100  # A decoder with this multiple of ε learns nearly everything.
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -139,14 +139,14 @@ class _Laplace(Family):
 
     def parse_question(self, values: Values) -> DataLaw:
         """Make the question from the values of its options. Raises InvalidRequest."""
-        low = values["low"]
-        high = values["high"]
+        given_ends = {name: values[name] for name in ("low", "high") if values[name] is not None}
         if values["point"] is not None:
-            if low is not None or high is not None:
+            if given_ends:
                 raise InvalidRequest("point must be given without low and high.")
             return self.question_class.point(float(values["point"]))
-        low = -1.0 if low is None else float(low)
-        high = 1.0 if high is None else float(high)
+        ends = {"low": -1, "high": 1} | given_ends
+        low = float(ends["low"])
+        high = float(ends["high"])
         if not low < high:
             must("low and high", "finite numbers with low < high", f"{low:g} and {high:g}")
         return self.question_class.uniform(low, high)

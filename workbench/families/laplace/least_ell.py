@@ -55,9 +55,9 @@ from workbench.solvers.arrays import Vector
 from workbench.solvers.search import bisect
 
 SCAN_POINTS_PER_OCTAVE: Final = 64
-_MIN_LOG_DELTA: Final = math.log2(2.0**-50)  # At this log2 δ₀, ℓ - 1 is about 2^-51.
+_MIN_LOG_DELTA: Final = math.log2(2.0**-50)  # Here ℓ - 1 is about 2^-51.
 _MAX_LOG_DELTA: Final = math.log2(160.0)  # The search ends at this log2 δ₀.
-_OCTAVE_SWING_BITS: Final = 3.0  # Within an octave the length varies by at most this.
+_OCTAVE_SWING_BITS: Final = 3.0  # The length varies by at most this within an octave.
 _MAX_DIP_BITS: Final = 0.25  # A minimum between two points is at most this far below them.
 _MAX_BISECTIONS: Final = 60  # A bracket is halved this many times.
 _MAX_ROUNDING_STEPS: Final = 40  # An ℓ is rounded up by doubling steps at most this often.
@@ -164,7 +164,7 @@ def _find_first_crossing(length: _LengthFunction, bits: float) -> float | None:
         return float(octaves[0])
     close_bits = max(bits, float(octave_lengths.min())) + _OCTAVE_SWING_BITS
     first_close = np.flatnonzero(octave_lengths <= close_bits)[0]
-    shortest = (math.inf, _MAX_LOG_DELTA)
+    lowest_point = (math.inf, _MAX_LOG_DELTA)
     points = [float(octaves[max(0, first_close - 1)])]
     lengths = [length(points[0])]
     while points[-1] < _MAX_LOG_DELTA:
@@ -176,15 +176,15 @@ def _find_first_crossing(length: _LengthFunction, bits: float) -> float | None:
         for i in range(1, len(points)):
             if lengths[i] <= bits:
                 return _bisect_crossing(length, bits, points[i - 1], points[i])
-            shortest = min(shortest, (lengths[i], points[i]))
+            lowest_point = min(lowest_point, (lengths[i], points[i]))
             is_dip = i + 1 < len(points) and lengths[i] <= min(lengths[i - 1], lengths[i + 1])
             if is_dip and lengths[i] <= bits + _MAX_DIP_BITS:
                 minimum = _find_minimum(length, bits, points[i - 1], points[i + 1])
                 if minimum is not None:
                     return _bisect_crossing(length, bits, points[i - 1], minimum)
     # No ℓ fits. One more minimisation makes length.least_bits precise.
-    low = shortest[1] - 1 / SCAN_POINTS_PER_OCTAVE
-    high = min(shortest[1] + 1 / SCAN_POINTS_PER_OCTAVE, _MAX_LOG_DELTA)
+    low = lowest_point[1] - 1 / SCAN_POINTS_PER_OCTAVE
+    high = min(lowest_point[1] + 1 / SCAN_POINTS_PER_OCTAVE, _MAX_LOG_DELTA)
     _find_minimum(length, bits, low, high)
     return None
 
@@ -249,8 +249,8 @@ def judge_decoder_epsilon(
             "no closed form is known for the least ell; Theorem 8 is about the delta code."
         )
     ell, deltas, pmf = compute_levels_at(np.exp2(_THEOREM_LOG_DELTAS))
-    spread = np.log1p(2 * ell * np.log(ell))  # ln(2ℓ ln ℓ + 1) >= δ₀
-    log_sizes = np.log(2 * epsilon * data.mean_size + 9 / 8 * spread + 2)
+    delta_bound = np.log1p(2 * ell * np.log(ell))  # ln(2ℓ ln ℓ + 1) >= δ₀
+    log_sizes = np.log(2 * epsilon * data.mean_size + 9 / 8 * delta_bound + 2)
     log_sizes = log_sizes - (pmf * np.log(deltas)).sum(axis=1)
     pairs = zip(ell.tolist(), log_sizes.tolist(), strict=True)
     fitting_ells = [value for value, log_size in pairs if elias_delta_bound(log_size) <= bits]

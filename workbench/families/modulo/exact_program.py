@@ -72,7 +72,9 @@ def solve_exactly(
         relaxed_program = None
         if not request.bounds.bounds_mass:
             relaxed_program = _make_exact_program(request, program, is_relaxed=True)
-        basis = solution.basis if is_same and solution.solver == "highs" else None
+        basis = None
+        if is_same and solution.solver == "highs":
+            basis = solution.basis
         lifted_basis = None
         if basis is not None:
             lifted_basis = _lift_basis(request, program.shape, solution["f"], basis)

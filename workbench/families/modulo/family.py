@@ -127,7 +127,9 @@ def _parse_shift_budgets(text: str) -> dict[Any, str]:
 
 def _read_equal_groups(value: Any, name: str) -> tuple[Ints, ...]:
     """Read groups of row-major noise values with equal masses: "1=8,2=7". Raises InvalidRequest."""
-    groups = value.split(",") if isinstance(value, str) else value
+    groups = value
+    if isinstance(value, str):
+        groups = value.split(",")
     if not isinstance(groups, (list, tuple)):
         must(name, "groups of noise values such as 1=8,2=7", repr(value))
     return tuple(list_reader(read_integer, "=")(group, name) for group in groups)
@@ -407,7 +409,9 @@ class _Modulo(Family):
     def points_per_task(self, values: Values) -> int:
         """Return the points of a task: many for bare linear programs, which take a millisecond."""
         is_bare = values["check"] in ("none", "bound") and values["notion"] in list_ratio_notions()
-        return 500 if is_bare and get_ratio_kind(values["notion"]) == HOCKEY_STICK else 20
+        if is_bare and get_ratio_kind(values["notion"]) == HOCKEY_STICK:
+            return 500
+        return 20
 
     # Reports.
 
@@ -428,7 +432,9 @@ class _Modulo(Family):
         from workbench.pipeline.budget import list_budget_facts
 
         aim = design.request.aim
-        label = "expected loss" if aim.minimise == "loss" else f"minimal {aim.minimise}"
+        label = f"minimal {aim.minimise}"
+        if aim.minimise == "loss":
+            label = "expected loss"
         if aim.loss == "worst-squared" and aim.minimise == "loss":
             label = "worst-case loss"
         return [
@@ -467,7 +473,9 @@ def _describe_class(design: Design) -> str:
         phrase = f"optimal noise modulo {order}"
     else:
         phrase = f"noise modulo {order}, best found; not proven optimal"
-    return f"{aim.loss}, {phrase}" if aim.minimise == "loss" else phrase
+    if aim.minimise == "loss":
+        return f"{aim.loss}, {phrase}"
+    return phrase
 
 
 FAMILY = _Modulo()

@@ -124,7 +124,9 @@ def plan_modulo_frontier(question: Any, values: Values) -> Plan:
     tasks += [make_design_task(row, request, "optimal") for row, request in least_epsilons]
     tasks += _list_level_tasks(query, ratio_requests, values)
     title = f"{query}, {loss}"
-    remark = "\n(published mechanisms protect both sides of a pair)" if query.directed else ""
+    remark = ""
+    if query.directed:
+        remark = "\n(published mechanisms protect both sides of a pair)"
     draw = partial(
         draw_notion_frontier,
         name="optimal",
@@ -133,7 +135,9 @@ def plan_modulo_frontier(question: Any, values: Values) -> Plan:
         title=title + remark,
         words="squared error" if loss == "squared" else loss.replace("-", " "),
     )
-    notes = () if query.separation is None else (query.separation,)
+    notes: tuple[str, ...] = ()
+    if query.separation is not None:
+        notes = (query.separation,)
     return Plan(title, tasks, draw, notes)
 
 
@@ -206,7 +210,9 @@ def _trace_pieces(
             pieces: Sequence[FrontierPiece] = _list_law_pieces(question, epsilon, loss)
         else:
             tracer = values["solver"] if values["solver"] in ("highs", "gurobi") else "highs"
-            seconds = None if values["whole"] else _MAX_PIECE_SECONDS
+            seconds: float | None = _MAX_PIECE_SECONDS
+            if values["whole"]:
+                seconds = None
             pieces = compute_delta_frontier(
                 question.sizes,
                 question.differences,
@@ -218,7 +224,9 @@ def _trace_pieces(
             is_large = question.order > MAX_PATTERN_ELEMENTS or epsilon >= MIN_LEVEL_EPSILON
             uses_levels = loss == "error-rate" and is_large
             oracle = "level frontier" if uses_levels else "pattern frontier"
-            solver = None if uses_levels else tracer
+            solver = tracer
+            if uses_levels:
+                solver = None
     seconds_per_piece = (time.perf_counter() - clock) / max(1, len(pieces))
     rows = []
     for piece in pieces:

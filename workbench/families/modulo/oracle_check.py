@@ -59,7 +59,9 @@ def _compute_laws(
 ) -> oracles.ErrorRateBounds:
     """Compute the closed forms at budgets (`levels`) of every difference."""
     epsilons = dict(levels)
-    epsilon = levels[0][1] if len(set(epsilons.values())) == 1 else epsilons
+    epsilon: float | dict[Shift, float] = epsilons
+    if len(set(epsilons.values())) == 1:
+        epsilon = levels[0][1]
     with translate_errors():
         return oracles.error_rate_bounds(
             question.sizes,
@@ -126,7 +128,9 @@ def judge_by_closed_form(
     verdict = OracleVerdict.judge(
         solution.objective, law.name, law.value, kind, proof, scale=request.loss_scale
     )
-    return verdict if is_proven else verdict.for_stopped_search(solution.bound)
+    if is_proven:
+        return verdict
+    return verdict.for_stopped_search(solution.bound)
 
 
 def _judge_least_delta(

@@ -194,7 +194,9 @@ class ModuloProblem(Problem):
             bounds.append(law[0])
         bound = max(bounds, default=None)
         limit = LIMIT_NAMES.get(solution.termination, f"status {solution.termination}")
-        bound_text = f"{bound:.9g}" if bound is not None and bound > 0 else "unknown"
+        bound_text = "unknown"
+        if bound is not None and bound > 0:
+            bound_text = f"{bound:.9g}"
         raise NotProven(
             f"{answer}: {limit} was reached without an incumbent; bound {bound_text}.",
             bound=bound,
@@ -295,7 +297,9 @@ class ModuloProblem(Problem):
             unit = 10**_DELTA_DECIMALS
             delta = min(ONE, Fraction(math.ceil(delta * unit), unit))
         epsilons = {*request.budgets.values()}
-        epsilon = request.audited_claim.epsilon if len(epsilons) > 1 else epsilons.pop()
+        epsilon = request.audited_claim.epsilon
+        if len(epsilons) == 1:
+            epsilon = epsilons.pop()
         claim = Claim(request.claim.notion, epsilon, delta)
         answer = replace(answer, bound=bound, origin=proof.origin)
         certificate = self._make_certificate(
@@ -447,7 +451,9 @@ class ModuloProblem(Problem):
         proof = self._proof
         if design.certificate is None or proof is None:
             return design
-        optimum = None if proof.lower_bound is None else float(proof.lower_bound)
+        optimum = None
+        if proof.lower_bound is not None:
+            optimum = float(proof.lower_bound)
         bound = design.certificate.record["bound"]
         details = {**design.details, "bound": None if bound is None else Fraction(bound)}
         return replace(

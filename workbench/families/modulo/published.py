@@ -225,7 +225,9 @@ def compute_data_independent_error(
     odds = exp_interval(ratio_bounds.epsilons[()], 80)[0]
     pure_error = (order - 1) / (order - 1 + odds)
     share = 1 - ratio_bounds.delta
-    return share * pure_error if ratio_bounds.kind == HOCKEY_STICK else min(share, pure_error)
+    if ratio_bounds.kind == HOCKEY_STICK:
+        return share * pure_error
+    return min(share, pure_error)
 
 
 def list_distances(question: ModuloNoise) -> list[int]:

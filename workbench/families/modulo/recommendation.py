@@ -63,7 +63,9 @@ def _find_loss_name(query: Query) -> str | None:
     """
     is_uniform = len({*(query.question.prior or ())}) == 1
     has_unit_step = query.grid is not None and query.grid.step == 1
-    names = ("squared", "error-rate") if has_unit_step else ("error-rate",)
+    names: tuple[str, ...] = ("error-rate",)
+    if has_unit_step:
+        names = ("squared", "error-rate")
     name = query.losses.name
     return name if is_uniform and name in names else None
 

@@ -118,7 +118,9 @@ class ModuloRequest(Request):
     @cached_property
     def loss_scale(self) -> LossScale:
         """Return the scale of the losses. A minimised δ has no scale."""
-        return _compute_scale(self.losses) if self.aim.minimise == "loss" else LossScale()
+        if self.aim.minimise == "loss":
+            return _compute_scale(self.losses)
+        return LossScale()
 
     @property
     def loss_limit(self) -> Fraction | None:
@@ -273,7 +275,9 @@ class ModuloRequest(Request):
 @lru_cache(maxsize=16)
 def _compute_losses(loss: str, sizes: Ints, prior: Rationals | None) -> Vector:
     """Compute the losses of all noise values. Shape (N,), or (answers, N) for the worst answer."""
-    weights = None if prior is None else np.array([float(p) for p in prior])
+    weights = None
+    if prior is not None:
+        weights = np.array([float(p) for p in prior])
     return loss_vector(loss, sizes, weights)
 
 

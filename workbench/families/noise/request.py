@@ -256,7 +256,9 @@ class NoiseRequest(Request):
             return float(self.how.gap)
         if not self.is_on_reals:
             return 1e-5 if self.has_several_bounds and self.has_infinite_support else 1e-8
-        return 2e-4 if self.claim.epsilon is None or self.claim.epsilon <= 2 else 2e-3
+        if self.claim.epsilon is None or self.claim.epsilon <= 2:
+            return 2e-4
+        return 2e-3
 
     # Losses.
 

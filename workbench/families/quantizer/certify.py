@@ -1,17 +1,19 @@
-"""From a solver's quantizer to a certified one: exactly unbiased, exactly private, with the certificate that says so.
+"""Turn a solver's quantizer into a certified one: exactly unbiased and exactly private.
 
-A solver's laws miss their means and their budget by 1e-15 or so. Every end law is first given its mean exactly; then
-all are mixed with an unbiased, strictly private centre, for the least share at which the exact audit accepts
-(workbench.privacy.repair_channel). Equal laws are repaired equally, so a continuous law stays continuous.
+A solver's laws miss their means and their budget by 1e-15 or so. Every end law first gets its exact
+mean. Then all laws are mixed with an unbiased, strictly private centre, with the least share at
+which the exact audit accepts (workbench.privacy.repair_channel). Equal laws are repaired equally,
+so a continuous law stays continuous.
 
-Whether it does is decided by comparisons that are linear in the end laws:
+The audit compares laws by conditions that are linear in the end laws:
 
-pure ε           the end laws that give each output most and least          (Cai et al. 2024, eq. (6))
+pure ε           the end laws that give each output most and least (Cai et al. 2024, eq. (6))
 metric, |x-x'|   the steepest slope of ln p (`workbench.notions.metric`); none at a jump
-metric, |x-x'|²  for inputs dithered to the knots only, between neighbouring ones (`PiecewiseAffine.from_knots` says
-                 why), which decides it for all, as |x-x'|² is at least the sum of the squares between
+metric, |x-x'|²  for inputs dithered to the knots only, between neighbouring ones
+                 (`PiecewiseAffine.knot_channel` says why), which decides it for all knots, as
+                 |x-x'|² is at least the sum of the squares in between
 
-The certificate at the end is of the channel from the knots with every two of them, where it is by |x-x'|².
+For |x-x'|² the certificate is that of the channel from the knots, with every two of them.
 """
 
 from __future__ import annotations
@@ -34,123 +36,191 @@ from workbench.privacy.claim import Claim
 from workbench.privacy.repair_channel import repair_rows
 from workbench.solvers.arrays import Ints
 
-SMALL_REPAIR_SHARE = Fraction(
-    1, 10**6
-)  # a repair beyond this is worth another try, and a word to the reader
-_LEAST = (ZERO, Fraction(1, 10**11), Fraction(1, 10**9), Fraction(1, 10**7), Fraction(1, 10**5))
+SMALL_REPAIR_SHARE = Fraction(1, 10**6)
+"""After a larger repair other outputs are tried, and the report contains a note."""
+
+_MASS_THRESHOLDS = (
+    ZERO,
+    Fraction(1, 10**11),
+    Fraction(1, 10**9),
+    Fraction(1, 10**7),
+    Fraction(1, 10**5),
+)
+"""Outputs that no law draws more often than this are taken out, from the first threshold on."""
 
 
-def _asked(
-    quantizer: Quantizer, epsilon: Fraction, metric: str | None = None
+def _make_audit_subject(
+    quantizer: Quantizer, epsilon: Fraction, metric: str | None
 ) -> tuple[Mechanism, Claim]:
-    """What is audited, and for what. metric: None, "absolute" or "squared". Raises InvalidRequest by |x - x'|² for a
-    law that jumps."""
+    """Return the mechanism to audit and its claim.
+
+    Raises InvalidRequest for a law that jumps, by |x - x'|².
+    """
     if metric != "squared":
         return quantizer, Claim("pure" if metric is None else "metric", epsilon)
     if any(a.right != b.left for a, b in pairwise(quantizer.segments)):
         raise InvalidRequest("The law must not jump between inputs that are dithered to its knots.")
-    links = Channel.from_pairs(quantizer.knot_channel(), pairwise(range(len(quantizer.knots))))
-    steps = {(i, j): (quantizer.knots[i] - quantizer.knots[j]) ** 2 for i, j in links.budgets(0)}
-    return links, Claim("metric", {label: epsilon * step for label, step in steps.items()})
+    knots = quantizer.knots
+    links = Channel.from_pairs(quantizer.knot_channel(), pairwise(range(len(knots))))
+    budgets = {(i, j): epsilon * (knots[i] - knots[j]) ** 2 for i, j in links.budgets(0)}
+    return links, Claim("metric", budgets)
 
 
 def is_private(quantizer: Quantizer, epsilon: Fraction, metric: str | None = None) -> bool:
-    """Whether a quantizer is ε-private, decided exactly; its bias is left aside. Raises InvalidRequest."""
-    return satisfies_claim(*_asked(quantizer, epsilon, metric))
+    """Check whether a quantizer is ε-private, exactly. Its bias is not checked.
+
+    Args:
+        quantizer: the quantizer.
+        epsilon: the budget > 0.
+        metric: None for ε-DP, or "absolute" or "squared" for privacy by distance.
+
+    Raises:
+        InvalidRequest: the law jumps, by |x - x'|².
+    """
+    return satisfies_claim(*_make_audit_subject(quantizer, epsilon, metric))
 
 
 def audit_quantizer(
     quantizer: Quantizer, epsilon: Fraction, metric: str | None = None
 ) -> tuple[Privacy, Claim]:
-    """The exact audit that decides whether a quantizer is ε-private, and the claim. Raises InvalidRequest."""
-    subject, claim = _asked(quantizer, epsilon, metric)
+    """Audit exactly whether a quantizer is ε-private.
+
+    Args:
+        quantizer: the quantizer.
+        epsilon: the budget > 0.
+        metric: None for ε-DP, or "absolute" or "squared" for privacy by distance.
+
+    Returns:
+        The audit and the claim.
+
+    Raises:
+        InvalidRequest: the law jumps, by |x - x'|².
+    """
+    subject, claim = _make_audit_subject(quantizer, epsilon, metric)
     return audit_for_claim(subject, claim), claim
 
 
 def find_least_epsilon(privacy: Privacy, metric: str | None, epsilon: Fraction) -> float:
-    """The least ε of a quantizer by its audit at a budget ε > 0, rounded up; inf where there is none."""
+    """Find the least ε of a quantizer from its audit, rounded up.
+
+    Args:
+        privacy: the audit at the budget ε.
+        metric: None for ε-DP, or "absolute" or "squared" for privacy by distance.
+        epsilon: the budget > 0.
+
+    Returns:
+        The least ε; inf if there is none.
+    """
     if metric is None:
         return privacy.pure_epsilon
     if metric == "absolute":
         return privacy.metric_epsilon
-    if any(pair.ratio is None for pair in privacy.pairs):
-        return math.inf
-    return max(
-        math.nextafter(log_upper_bound(pair.ratio) / (pair.epsilon / epsilon), math.inf)
-        for pair in privacy.pairs
-        if pair.ratio is not None
-    )
+    epsilons = []
+    for pair in privacy.pairs:
+        if pair.ratio is None:
+            return math.inf
+        distance = pair.epsilon / epsilon
+        epsilons.append(math.nextafter(log_upper_bound(pair.ratio) / distance, math.inf))
+    return max(epsilons)
 
 
 def repair_quantizer(
     quantizer: Quantizer, epsilon: Fraction, metric: str | None = None
 ) -> tuple[Quantizer, Fraction]:
-    """The quantizer itself when it is exactly unbiased and ε-private, else the nearest mixture that is, and its share.
+    """Repair a quantizer that is unbiased and ε-private up to rounding.
 
-    A solver's zeros are masses of 1e-17 here and 1e-9 there, whose ratios no small share repairs: when it takes a
-    large one, outputs that are nowhere drawn more often than a threshold are taken out first.
-    Raises NotCertified when these outputs leave no room for one.
+    A solver's zeros are masses of 1e-17 or 1e-9, whose ratios no small share repairs. If the share
+    is large, outputs that no law draws more often than a threshold are taken out first.
+
+    Args:
+        quantizer: the solver's quantizer.
+        epsilon: the budget > 0.
+        metric: None for ε-DP, or "absolute" or "squared" for privacy by distance.
+
+    Returns:
+        The quantizer itself if it is exactly unbiased and ε-private, otherwise the closest mixture
+        that is; and the share of the centre in it.
+
+    Raises:
+        NotCertified: no mixture on these outputs is unbiased and ε-private.
     """
-    most = [max(law[i] for law in quantizer.ends) for i in range(quantizer.m)]
+    max_masses = [max(law[i] for law in quantizer.ends) for i in range(quantizer.m)]
     thresholds: dict[Ints, Fraction] = {}
-    for least in _LEAST:
-        thresholds.setdefault(tuple(i for i, mass in enumerate(most) if mass > least), least)
-    tried = []
+    for threshold in _MASS_THRESHOLDS:
+        used = tuple(i for i, mass in enumerate(max_masses) if mass > threshold)
+        thresholds.setdefault(used, threshold)
+    repairs = []
     error = NotCertified("No output is drawn.")
-    for used, least in thresholds.items():
+    for used, threshold in thresholds.items():
         try:
-            mixed, share = _mixed_back(quantizer, used, epsilon, metric)
-        except NotCertified as raised:
-            error = raised
+            mixed, share = _repair_on_outputs(quantizer, used, epsilon, metric)
+        except NotCertified as raised_error:
+            error = raised_error
             continue
-        tried.append((max(share, least), mixed, share))
-        if tried[-1][0] <= SMALL_REPAIR_SHARE:
+        change = max(share, threshold)
+        repairs.append((change, mixed, share))
+        if change <= SMALL_REPAIR_SHARE:
             break
-    if not tried:
+    if not repairs:
         raise error
-    _, mixed, share = min(tried, key=lambda repair: repair[0])
+    _, mixed, share = min(repairs, key=lambda repair: repair[0])
     return mixed, share
 
 
-def _mixed_back(
+def _repair_on_outputs(
     quantizer: Quantizer, used: Sequence[int], epsilon: Fraction, metric: str | None
 ) -> tuple[Quantizer, Fraction]:
-    """The repair with these outputs alone."""
+    """Repair a quantizer on some of its outputs. Raises NotCertified."""
     laws = tuple(
         Distribution([law.integers[i] for i in used], "an end law") for law in quantizer.ends
     )
-    part = Quantizer(quantizer.knots, tuple(quantizer.bins[i] for i in used), laws, quantizer.name)
+    bins = tuple(quantizer.bins[i] for i in used)
+    part = Quantizer(quantizer.knots, bins, laws, quantizer.name)
     mixed, share = repair_rows(
-        part, lambda tried: is_private(tried, epsilon, metric), (part.bins, part.end_inputs)
+        part,
+        lambda candidate: is_private(candidate, epsilon, metric),
+        (part.bins, part.end_inputs),
     )
-    masses = [dict(zip(used, law.integers, strict=True)) for law in mixed.ends]
-    whole = [
-        Distribution([law.get(i, 0) for i in range(quantizer.m)], "an end law") for law in masses
-    ]
-    return quantizer.with_rows(whole), share
+    rows = []
+    for law in mixed.ends:
+        masses = dict(zip(used, law.integers, strict=True))
+        all_masses = [masses.get(i, 0) for i in range(quantizer.m)]
+        rows.append(Distribution(all_masses, "an end law"))
+    return quantizer.with_rows(rows), share
 
 
 def certify_quantizer(
     quantizer: Quantizer, epsilon: Fraction, metric: str | None = None
 ) -> tuple[Quantizer, Certificate, Fraction]:
-    """The repaired quantizer, its certificate, and the share of the centre that was mixed in.
+    """Repair and certify a quantizer.
 
-    metric "squared" is certified for the channel from the knots, which is what inputs are dithered to.
-    Raises NotCertified.
+    Args:
+        quantizer: the solver's quantizer.
+        epsilon: the budget > 0.
+        metric: None for ε-DP, or "absolute" or "squared" for privacy by distance. For "squared" the
+            certificate is that of the channel from the knots, to which inputs are dithered.
+
+    Returns:
+        The repaired quantizer, its certificate, and the share of the centre that was mixed in.
+
+    Raises:
+        NotCertified: the quantizer cannot be repaired.
     """
     mechanism, share = repair_quantizer(quantizer, epsilon, metric)
-    noted = {"repair_share": float(share)} if share else {}
+    record = {"repair_share": float(share)} if share else {}
     if metric != "squared":
         notion = "pure" if metric is None else "metric"
-        return mechanism, certify(mechanism, notion, epsilon, unbiased=True, record=noted), share
-    subject, knots = mechanism.knot_channel(), mechanism.knots
+        certificate = certify(mechanism, notion, epsilon, unbiased=True, record=record)
+        return mechanism, certificate, share
+    knots = mechanism.knots
+    subject = mechanism.knot_channel()
     certificate = certify(
         subject,
         "metric",
         {(i, j): epsilon * (knots[i] - knots[j]) ** 2 for i, j in subject.pairs},
         outputs=mechanism.bins,
         unbiased_for=knots,
-        record=noted,
+        record=record,
     )
     if certificate.mechanism != subject:
         raise NotCertified(

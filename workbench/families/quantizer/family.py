@@ -1,4 +1,4 @@
-"""Unbiased private quantizers as a family: its options, its requests, what its designs show."""
+"""The family of unbiased private quantizers: its options, requests and reports."""
 
 from __future__ import annotations
 
@@ -33,20 +33,28 @@ if TYPE_CHECKING:
 
 METHODS = ("exact", "optm", "product", "mvu")
 METRICS = ("absolute", "squared")
-_REVISION = 2  # Requests of revision 1, which have none in their key, were answered by HiGHS whatever was named.
-_UNBIASED = 1e-9  # of a baseline from outside, whose laws may have been floats
+_KEY_REVISION = 2
+"""The revision in keys of sweeps. Keys without a revision belong to requests that HiGHS solved,
+whatever solver they named."""
+
+_MAX_BASELINE_BIAS = 1e-9  # Baselines may have this bias, as their laws may have been floats.
 
 
-def _loss(value: Any, name: str) -> Any:
-    """absolute, squared, or a share of absolute."""
+def _read_error_loss(value: Any, name: str) -> Any:
+    """Read the loss: absolute, squared, or a share of absolute. Raises InvalidRequest."""
     from workbench.mechanisms.quantization_error import error_coefficients
 
     error_coefficients(value)
-    return value if value in ("absolute", "squared") else read_number(value, name)
+    if value in ("absolute", "squared"):
+        return value
+    return read_number(value, name)
 
 
-def _levels(values: Values) -> int | None:
-    """How many outputs are to be optimised. Raises InvalidRequest where bits say it too."""
+def _get_level_count(values: Values) -> int | None:
+    """Return the number of outputs to optimise; None with given outputs.
+
+    Raises InvalidRequest if both levels and bits are given.
+    """
     levels: int | None = values["levels"]
     bits: int | None = values["bits"]
     if levels is not None and bits is not None:
@@ -55,9 +63,14 @@ def _levels(values: Values) -> int | None:
 
 
 class _Quantizer(Family):
+    """The family of unbiased private quantizers."""
+
     name = "quantizer"
     title = "unbiased private quantizers of a number"
-    summary = "The best unbiased private quantizer: given outputs or optimised ones, audited exactly for every real input."
+    summary = (
+        "Unbiased private quantizers of least error, with given or optimised outputs, audited "
+        "exactly for every real input."
+    )
     examples = (
         "design quantizer --bins=-3,-0.5,0.5,3 --epsilon 1",
         "design quantizer --bins=-3,-0.5,0.5,3 --epsilon 1 --knots 41 --plot law.png",
@@ -67,136 +80,223 @@ class _Quantizer(Family):
         "design quantizer --bins=-4,0.2,0.6,4 --epsilon 1 --method optm --density normal:0.5,0.1",
     )
     options = (
-        Option("bins", list_reader(read_number), help='Outputs, increasing: "--bins=-3,-0.5,0.5,3".', question=True),
         Option(
-            "levels", integer_reader(2, 64), help="How many outputs to optimise, instead of --bins.", kind=int, question=True
+            "bins",
+            list_reader(read_number),
+            help='Outputs in increasing order: "--bins=-3,-0.5,0.5,3".',
+            question=True,
         ),
-        Option("bits", integer_reader(1, 6), help="2^bits outputs to optimise, instead of --levels.", kind=int, question=True),
-        Option("c", read_positive, help="Inputs are in [-c, c]; 1 unless there is a range.", question=True),
-        Option("range", read_range, help="Inputs are in LOW..HIGH, instead of --c: 0..200000.", question=True),
         Option(
-            "density", read_plain_text, "uniform", question=True,
-            help="Of the inputs: uniform, normal:MU,SIGMA clipped to them, or parts:W,W,...: weights of equal parts.",
+            "levels",
+            integer_reader(2, 64),
+            help="Number of outputs to optimise, instead of --bins.",
+            kind=int,
+            question=True,
+        ),
+        Option(
+            "bits",
+            integer_reader(1, 6),
+            help="Bits of an output: 2^bits outputs are optimised, instead of --levels.",
+            kind=int,
+            question=True,
+        ),
+        Option(
+            "c",
+            read_positive,
+            help="Largest input: inputs are in [-c, c]. Default: 1, unless there is a range.",
+            question=True,
+        ),
+        Option(
+            "range",
+            read_range,
+            help="Range LOW..HIGH of the inputs, instead of --c: 0..200000.",
+            question=True,
+        ),
+        Option(
+            "density",
+            read_plain_text,
+            "uniform",
+            question=True,
+            help="Density of the inputs: uniform, normal:MU,SIGMA clipped to the inputs, or "
+            "parts:W,W,... with the weights of equal parts.",
         ),
         Option("method", choice_reader(*METHODS), "exact", "exact, optm, product or mvu."),
         Option(
-            "knots", integer_reader(0, 2001), help="Extra knots of the exact LP (0 with --bins, 41 with --levels).", kind=int
+            "knots",
+            integer_reader(0, 2001),
+            help="Number of extra knots of the exact LP. Default: 0 with --bins, 41 with --levels.",
+            kind=int,
         ),
         Option(
-            "loss", _loss, help="absolute (the default), squared (that of mvu), or a share of absolute in [0, 1]."
+            "loss",
+            _read_error_loss,
+            help="absolute, squared, or a share of absolute in [0, 1]. Default: absolute; with "
+            "method mvu squared.",
         ),
         Option(
-            "metric", choice_reader(*METRICS),
-            help="absolute or squared: privacy in proportion to the inputs' distance.",
+            "metric",
+            choice_reader(*METRICS),
+            help="Privacy in proportion to the distance of the inputs: absolute or squared.",
         ),
-        Option("reach", read_budget_parameter, help="Largest output allowed with --levels."),
-        Option("inputs", integer_reader(2, 1000), help="Points MVU dithers inputs to (as many as outputs).", kind=int),
-        Option("starts", integer_reader(1, 7), 4, "Starts of the search over outputs, 1 to 7.", kind=int),
+        Option(
+            "reach",
+            read_budget_parameter,
+            help="Largest output allowed with --levels. Default: twice the least feasible one; "
+            "with method mvu 40 times.",
+        ),
+        Option(
+            "inputs",
+            integer_reader(2, 1000),
+            help="Number of points to which MVU dithers inputs. Default: the number of outputs.",
+            kind=int,
+        ),
+        Option(
+            "starts",
+            integer_reader(1, 7),
+            4,
+            "Number of starts of the search over outputs, 1 to 7.",
+            kind=int,
+        ),
         *SOLVING,
         PROGRESS,
         Option("epsilon", read_positive, help="Privacy budget > 0.", required=True, hot=True),
-        Option("notion", choice_reader("dp", "pure"), "dp", "dp or pure: the same, as its budget has no delta."),
-    )  # fmt: skip
-
+        Option(
+            "notion",
+            choice_reader("dp", "pure"),
+            "dp",
+            "dp or pure. Both mean the same, as the budget has no delta.",
+        ),
+    )
     question_class = Quantization
 
+    # Requests.
+
     def parse_question(self, values: Values) -> Quantization:
-        names = ("c", "density", "range")
-        return self.question_class(
-            values["bins"], levels=_levels(values), **{name: values[name] for name in names}
-        )
+        """Make the question from the values of its options. Raises InvalidRequest."""
+        options = {name: values[name] for name in ("c", "density", "range")}
+        return self.question_class(values["bins"], levels=_get_level_count(values), **options)
 
     def sweep_key(self, values: Values) -> Record:
-        """Bits are spelled as levels, and c where there is no range.
+        """Return the key of a sweep, with bits spelled out as levels, and c without a range.
 
-        A revision tells requests of methods that once ran HiGHS whatever solver was named from those of before.
+        A revision distinguishes methods that once ran HiGHS whatever solver was named.
         """
-        half = values["c"] or (read_number(1, "c") if values["range"] is None else None)
-        named = super().sweep_key({**values, "levels": _levels(values), "c": half})
+        c = values["c"]
+        if not c and values["range"] is None:
+            c = read_number(1, "c")
+        key = super().sweep_key({**values, "levels": _get_level_count(values), "c": c or None})
         if values["method"] in ("optm", "product") and values["solver"] != "highs":
-            named["revision"] = _REVISION
-        return {
-            name: value
-            for name, value in named.items()
-            if name != "bits" and (name != "range" or value)
-        }
+            key["revision"] = _KEY_REVISION
+        key.pop("bits", None)
+        if not key.get("range"):
+            key.pop("range", None)
+        return key
 
     def build_request(self, question: Any, values: Record) -> QuantizerRequest:
+        """Make the request from a question and exact option values. Raises InvalidRequest."""
         from workbench.families.quantizer.request import QuantizerRequest
 
         if values["loss"] is None:
-            values["loss"] = "squared" if values["method"] == "mvu" else "absolute"
-        del values["notion"]  # It only has one value.
-        claim = Claim("pure" if values["metric"] is None else "metric", values.pop("epsilon"))
+            values["loss"] = "absolute"
+            if values["method"] == "mvu":
+                values["loss"] = "squared"
+        del values["notion"]  # Both values of this option mean the same.
+        notion = "pure" if values["metric"] is None else "metric"
+        claim = Claim(notion, values.pop("epsilon"))
         return QuantizerRequest.from_values(question, claim, values)
 
     def question_to_options(self, question: Any) -> Record:
-        """See `Family.question_options`."""
-        given = (
-            {"bins": question.bins} if question.bins is not None else {"levels": question.levels}
-        )
-        where = {"range": format_range(question.ends)} if question.middle else {"c": question.c}
-        return {**given, **where, "density": question.density.name}
+        """Return the options of a question. See `Family.question_to_options`."""
+        if question.bins is not None:
+            options = {"bins": question.bins}
+        else:
+            options = {"levels": question.levels}
+        if question.middle:
+            options["range"] = format_range(question.ends)
+        else:
+            options["c"] = question.c
+        return {**options, "density": question.density.name}
 
     def open_session(self, request: Any) -> Session:
+        """Open the session of a request."""
         from workbench.families.quantizer.problem import QuantizerProblem
         from workbench.pipeline.solve import ProblemSession
 
         return ProblemSession(request, QuantizerProblem)
 
-    # Mechanisms from elsewhere.
+    # Baselines.
 
     def compute_loss(self, request: Any, mechanism: Any) -> float:
-        """The exact error of an unbiased quantizer of the same inputs with at most as many outputs."""
+        """Compute the exact error of a baseline.
+
+        Raises InvalidRequest unless it is an unbiased quantizer of the same inputs with at most as
+        many outputs.
+        """
         from workbench.mechanisms.piecewise_affine import PiecewiseAffine
 
         question = request.question
-        fits = (
+        has_same_inputs = (
             isinstance(mechanism, PiecewiseAffine)
             and (mechanism.knots[0], mechanism.knots[-1]) == question.ends
         )
-        if not fits or mechanism.m > question.levels or mechanism.bias > _UNBIASED:
-            wanted = (
+        if (
+            not has_same_inputs
+            or mechanism.m > question.levels
+            or mechanism.bias > _MAX_BASELINE_BIAS
+        ):
+            rule = (
                 f"an unbiased quantizer of the same inputs with at most {question.levels} outputs"
             )
-            must("baseline", wanted, repr(mechanism))
+            must("baseline", rule, repr(mechanism))
         return float(mechanism.expected_loss(request.aim.loss, question.density))
 
-    # What a design shows.
+    # Reports.
 
-    def _least_epsilon(self, design: Design) -> float:
-        """The least ε of its law, by the metric of its request."""
+    def _find_least_epsilon(self, design: Design) -> float:
+        """Find the least ε of the designed law, by the metric of its request."""
         from workbench.families.quantizer.certify import find_least_epsilon
 
-        return find_least_epsilon(
-            design.privacy, design.request.aim.metric, design.request.claim.epsilon
-        )
+        request = design.request
+        return find_least_epsilon(design.privacy, request.aim.metric, request.claim.epsilon)
 
     def loss_unit(self, request: QuantizerRequest) -> float:
-        return request.law[1]
+        """Return the loss in the units of the request of a loss of 1 in the program."""
+        return request.loss_factor
 
     def exact_values(self, design: Design) -> Record:
-        known = (
-            0.0 if design.private else None
-        )  # within the budget every δ at it is 0; beyond it none is computed
-        epsilon = design.privacy.pure_epsilon if design.request.aim.metric is None else None
+        """Return the exact values of the audit.
+
+        At the budget every δ is 0. Beyond it δ is not computed.
+        """
+        delta = None
+        if design.private:
+            delta = 0.0
+        epsilon = None
+        if design.request.aim.metric is None:
+            epsilon = design.privacy.pure_epsilon
         return {
-            "pdp_delta": known,
-            "dp_delta": known,
+            "pdp_delta": delta,
+            "dp_delta": delta,
             "pure_epsilon": epsilon,
             "bias": float(design.mechanism.bias),
         }
 
     def extra_columns(self, design: Design) -> Record:
-        shown = self.extra_json(design)
+        """Return the columns of this family in tables."""
+        entries = self.extra_json(design)
         return {
-            "mae": shown["mae"],
-            "mse": shown["mse"],
-            "bins_used": ",".join(map(repr, shown["bins"])),
+            "mae": entries["mae"],
+            "mse": entries["mse"],
+            "bins_used": ",".join(map(repr, entries["bins"])),
         }
 
     def extra_json(self, design: Design) -> Record:
-        request, mechanism, density = design.request, design.mechanism, design.question.density
+        """Return the entries of this family in JSON."""
+        request = design.request
+        mechanism = design.mechanism
+        density = design.question.density
+        exact = {name: to_jsonable(value) for name, value in design.exact.items()}
+        exact["epsilon"] = to_jsonable(self._find_least_epsilon(design))
         return {
             "method": request.how.method,
             "bins": mechanism.outputs.tolist(),
@@ -208,63 +308,80 @@ class _Quantizer(Family):
             "mae": mechanism.mae(density),
             "mae_51": mechanism.mae_51,
             "mse": mechanism.mse(density),
-            "exact": {name: to_jsonable(value) for name, value in design.exact.items()}
-            | {"epsilon": to_jsonable(self._least_epsilon(design))},
+            "exact": exact,
             "smallest_epsilon": design.details.get("smallest_epsilon"),
         }
 
     def facts(self, design: Design) -> Facts:
-        shown, request = self.extra_json(design), design.request
+        """Return the rows of the report."""
+        entries = self.extra_json(design)
+        bound = "none proven"
+        if design.bound is not None:
+            bound = f"{design.bound:.9g} on the objective"
+        epsilon = self._find_least_epsilon(design)
+        bias = float(design.mechanism.bias)
         return [
-            ("bins", ", ".join(f"{b:.6g}" for b in shown["bins"])),
+            ("bins", ", ".join(f"{b:.6g}" for b in entries["bins"])),
             (
                 "errors",
-                f"MAE {shown['mae']:.9g} (51 points {shown['mae_51']:.6g}), mean squared error {shown['mse']:.9g}",
+                f"MAE {entries['mae']:.9g} (51 points {entries['mae_51']:.6g}), mean squared error "
+                f"{entries['mse']:.9g}",
             ),
             ("objective", f"{design.objective:.9g}"),
-            (
-                "bound",
-                "none proven" if design.bound is None else f"{design.bound:.9g} on the objective",
-            ),
-            ("asked", request.budget_text),
-            (
-                "exact",
-                f"epsilon {self._least_epsilon(design)!r}, bias {float(design.mechanism.bias):.3g}",
-            ),
+            ("lower bound", bound),
+            ("requested", design.request.budget_text),
+            ("verified", f"epsilon {epsilon!r}, bias {bias:.3g}"),
         ]
 
     def list_tables(self, design: Design) -> Tables:
+        """Return the table of the law at the ends and in the middle of the inputs."""
         mechanism = design.mechanism
-        places = [float(x) for x in (mechanism.knots[0], mechanism.middle, mechanism.knots[-1])]
-        shown = mechanism.probabilities(places)
-        cells = [[float(b), *map(float, shown[:, i])] for i, b in enumerate(mechanism.outputs)]
-        heads = (
-            [f"p at x = {x:g}" for x in places]
-            if mechanism.middle
-            else [f"p at x = {x}" for x in ("-c", "0", "c")]
-        )
-        return [("Output law", ["output", *heads], cells)]
+        inputs = [float(x) for x in (mechanism.knots[0], mechanism.middle, mechanism.knots[-1])]
+        laws = mechanism.probabilities(inputs)
+        rows = []
+        for i, output in enumerate(mechanism.outputs):
+            rows.append([float(output), *map(float, laws[:, i])])
+        names = ["-c", "0", "c"]
+        if mechanism.middle:
+            names = [f"{x:g}" for x in inputs]
+        heads = [f"p at x = {name}" for name in names]
+        return [("Output law", ["output", *heads], rows)]
 
 
 FAMILY = _Quantizer()
 
 
 def list_quantizer_points(question: Any, values: Values) -> Iterable[Point]:
-    """(columns that name a point, its request): every method with every number of outputs at every ε."""
+    """List the requests of a frontier: every method with every number of outputs at every ε.
+
+    Args:
+        question: a question with levels and inputs in [-1, 1], or None if options describe it.
+        values: the exact values of the options.
+
+    Yields:
+        (columns that name a point, request) pairs.
+
+    Raises:
+        InvalidRequest: the question has given outputs or other inputs.
+    """
     if question is not None and (question.bins is not None or question.c != 1):
         must("question", "a Quantization of inputs in [-1, 1] with levels", repr(question))
-    common = {name: values[name] for name in ("loss", "starts", "solver")}
+    options = {name: values[name] for name in ("loss", "starts", "solver")}
+    questions = [question]
+    if question is None:
+        density = values["density"]
+        questions = [FAMILY.question_class(levels=m, density=density) for m in values["levels"]]
     for method in values["method"]:
-        for m in values["levels"] if question is None else [question.levels]:
-            quantization = question or FAMILY.question_class(levels=m, density=values["density"])
+        for quantization in questions:
             for epsilon in values["epsilon"]:
-                row = {
+                columns = {
                     "notion": "pure",
                     "loss": str(values["loss"]),
                     "epsilon": float(epsilon),
                     "delta": 0.0,
+                    "levels": quantization.levels,
                 }
                 request = FAMILY.make_request(
-                    quantization, epsilon=epsilon, method=method, **common
+                    quantization, epsilon=epsilon, method=method, **options
                 )
-                yield row | {"levels": m}, request
+                yield columns, request

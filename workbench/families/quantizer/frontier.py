@@ -1,11 +1,11 @@
-"""The trade-off of quantizers: exact error of unbiased ε-private quantizers against ε and the number of outputs.
+"""Plan the trade-off of quantizers: exact error against ε and the number of outputs.
 
 curve       what a row is
-point       a designed quantizer, certified; `levels` outputs, `objective` its exact error in the asked loss. `bound`
-            holds for every choice of outputs within the reach (exact; see `design_quantizer`)
-baseline    RQM (best of a grid of outer outputs, largest q) and PBM (its largest θ) with so many outputs; Laplace with
-            a real number as output
-limit       [bound, objective] holds the least MAE with any outputs whatever (uniform inputs)
+point       a designed quantizer, certified; `levels` outputs, `objective` its exact error in the
+            requested loss. `bound` holds for all outputs within the reach (method exact)
+baseline    RQM (best of a grid of outer outputs, largest q) and PBM (its largest θ) with the same
+            number of outputs; Laplace with a real number as output
+limit       [bound, objective] contains the least MAE with any outputs (uniform inputs)
 """
 
 from __future__ import annotations
@@ -29,60 +29,76 @@ if TYPE_CHECKING:
 
 SERIES = {
     "exact": Series("exact quantizer, outputs within 2x the least reach", 0),
-    "product": Series("product optimum", 5), "optm": Series("OPTM", 1), "mvu": Series("MVU", 2),
-    "rqm": Series("RQM", 3, "--", has_jumps=True), "pbm": Series("PBM", 4, "--"),
+    "product": Series("product optimum", 5),
+    "optm": Series("OPTM", 1),
+    "mvu": Series("MVU", 2),
+    "rqm": Series("RQM", 3, "--", has_jumps=True),
+    "pbm": Series("PBM", 4, "--"),
     "laplace": Series("Laplace, any real output", 7, ":"),
-}  # fmt: skip
+}
+"""The legend, colour and line style of every mechanism in plots."""
+
+_ERROR_NAMES = {"absolute": "mean absolute error", "squared": "mean squared error"}
 
 
 def plan_quantizer_frontier(question: Any, values: Values) -> Plan:
-    """The plan of a quantizer frontier on inputs in [-1, 1]. Raises InvalidRequest."""
+    """Plan a quantizer frontier on inputs in [-1, 1].
+
+    Args:
+        question: a question with levels, or None if options describe it.
+        values: the exact values of the options.
+
+    Raises:
+        InvalidRequest: a request of the frontier is invalid.
+    """
     tasks = [
-        make_design_task(row, request, request.how.method, _of_the_mechanism)
-        for row, request in list_quantizer_points(question, values)
+        make_design_task(columns, request, request.how.method, _list_mechanism_columns)
+        for columns, request in list_quantizer_points(question, values)
     ]
-    plain = list(list_quantizer_points(question, {**values, "method": ("exact",)}))
-    first = [(row, request) for row, request in plain if request.question == plain[0][1].question]
-    unlimited = [({**row, "levels": None}, request) for row, request in first]
-    request = plain[0][1]
-    if request.aim.loss == "absolute" and request.question.density.shape is None:
-        tasks += [
-            make_baseline_task("any outputs", row, partial(_limit, request), "limit")
-            for row, request in unlimited
-        ]
-    title = f"Unbiased quantizers of x in [-1, 1], {request.question.density.name} inputs"
-    return Plan(title, tasks, lambda table: _draw(table, title, str(request.aim.loss)))
+    exact_points = [*list_quantizer_points(question, {**values, "method": ("exact",)})]
+    first_request = exact_points[0][1]
+    if first_request.aim.loss == "absolute" and first_request.question.density.shape is None:
+        # The limit is the same for all numbers of outputs.
+        for columns, request in exact_points:
+            if request.question == first_request.question:
+                limit_columns = {**columns, "levels": None}
+                compute_limit = partial(_compute_limit_columns, request)
+                tasks.append(
+                    make_baseline_task("any outputs", limit_columns, compute_limit, "limit")
+                )
+    density = first_request.question.density.name
+    title = f"Unbiased quantizers of x in [-1, 1], {density} inputs"
+    loss = str(first_request.aim.loss)
+    return Plan(title, tasks, lambda table: _draw_quantizer_frontier(table, title, loss))
 
 
-def _of_the_mechanism(design: Design) -> Row:
-    """The error of the mechanism itself, whatever its method minimised."""
-    request, quantizer = design.request, design.mechanism
+def _list_mechanism_columns(design: Design) -> Row:
+    """Return the exact error of the mechanism, whatever its method minimised, and its reach."""
+    request = design.request
+    quantizer = design.mechanism
     error = quantizer.expected_loss(request.aim.loss, request.question.density)
     bound = design.bound if request.how.method == "exact" else None
     return {"objective": error, "reach": float(quantizer.outputs[-1]), "bound": bound}
 
 
-def _limit(request: QuantizerRequest) -> Row:
+def _compute_limit_columns(request: QuantizerRequest) -> Row:
+    """Compute the interval that contains the least MAE with any outputs."""
     with translate_errors():
         limit = compute_mae_limit(float(request.claim.epsilon))
     return {"objective": limit.upper, "bound": limit.lower, "status": "bounds"}
 
 
-def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
-    error = {"absolute": "mean absolute error", "squared": "mean squared error"}.get(
-        loss, f"error {loss}"
-    )
-    series, epsilon, logged = (
-        add_baseline_series(SERIES, table),
-        Quantity("epsilon", "ε"),
-        Quantity("objective", error, True),
-    )
+def _draw_quantizer_frontier(table: pd.DataFrame, title: str, loss: str) -> Plots:
+    """Return the functions that draw the plots of a frontier, by name."""
+    series = add_baseline_series(SERIES, table)
+    epsilon = Quantity("epsilon", "ε")
+    error = Quantity("objective", _ERROR_NAMES.get(loss, f"error {loss}"), True)
     return {
         "error_epsilon": partial(
             draw_panels,
             table,
             epsilon,
-            logged,
+            error,
             series,
             f"{title}: error against ε",
             panel=Quantity("levels", "{:g} outputs"),
@@ -91,7 +107,7 @@ def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
             draw_panels,
             table,
             Quantity("levels", "number of outputs", has_value_ticks=True),
-            logged,
+            error,
             series,
             f"{title}: error against outputs",
             panel=Quantity("epsilon", "ε = {:.3g}"),

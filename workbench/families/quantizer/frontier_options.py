@@ -1,4 +1,4 @@
-"""What can be asked of the trade-offs of quantizers."""
+"""Declare the options of `workbench frontier quantizer`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from workbench.pipeline.frontier_plan import (
 from workbench.pipeline.option import SOLVER, integer_reader
 
 FRONTIER = Frontier(
-    "Error of unbiased private quantizers against ε and the number of outputs, beside RQM, PBM and Laplace.",
+    "Error of unbiased private quantizers against ε and the number of outputs, compared with RQM, "
+    "PBM and Laplace noise.",
     (
         EPSILON,
         replace(
@@ -38,20 +39,21 @@ FRONTIER = Frontier(
         ),
         replace(
             FAMILY.get_option("density"),
-            help="Of the inputs: uniform, normal:MU,SIGMA or parts:W,W,..., on [-1, 1].",
+            help="Density of the inputs on [-1, 1]: uniform, normal:MU,SIGMA or parts:W,W,...",
         ),
         replace(
             FAMILY.get_option("starts"),
             read=integer_reader(1, 7),
             default=2,
-            help="Starts of the search over outputs, 1 to 7.",
+            help="Number of starts of the search over outputs, 1 to 7.",
         ),
         SOLVER,
     ),
     load_when_called("workbench.families.quantizer.frontier", "plan_quantizer_frontier"),
     (
         "frontier quantizer --levels 2,3,4,8 --epsilon 0.5:3:6",
-        "frontier quantizer --levels 4 --epsilon 0.5:3:11 --method exact,mvu,optm --out quantizers --json",
+        "frontier quantizer --levels 4 --epsilon 0.5:3:11 --method exact,mvu,optm --out quantizers "
+        "--json",
     ),
     points=select_loss_points(list_quantizer_points, method=("exact",)),
 )

@@ -1,10 +1,10 @@
-"""Live LPs for the laws at given points, re-solved hot: the exact quantizer on knots, MVU on its input grid.
+"""Solve linear programs for unbiased private laws at given points: the exact quantizer, and MVU.
 
-Inputs are in [-1, 1]: a request for others is asked in units of their width.
+Inputs are in [-1, 1]; requests for other inputs are rescaled by half their width.
 
-A `LawProblem` fixes how many points there are and how losses depend on the outputs; ε and the outputs move. It returns
-the optimal value, the laws and, from the LP's duals, the slope of the value in every output, so that outputs can be
-optimised on top.
+A `LawProblem` fixes the number of points and how losses depend on the outputs, while ε and the
+outputs vary. It keeps its solver between solves. It returns the optimal value, the laws and, from
+the LP's duals, the slope of the value in every output, so that a search can optimise outputs.
 """
 
 from __future__ import annotations
@@ -33,29 +33,35 @@ from workbench.solvers.backend import Options, Session, get_backend
 from workbench.solvers.search import Deadline
 from workbench.solvers.solution import Solution, Termination
 
-LossTables = Callable[
-    [Vector], Pair
-]  # outputs (m,) -> costs and their slopes in the outputs, both (n, m)
+LossTables = Callable[[Vector], Pair]
+"""Maps outputs (m,) to the losses of all laws and their slopes in the outputs, both (n, m)."""
+
 Bins = Rationals
-_LAST_SECONDS = 5.0  # At least so many seconds, or the whole time limit if that is less, are given to one program.
+_MIN_PROGRAM_SECONDS = 5.0  # One program gets this time, or the whole time limit if that is less.
+_ZERO_MASS = 1e-11  # An output that no law draws more often than this is not drawn.
 
 
 def ignore_progress(line: str) -> None:
-    """Where nobody is told what a search has reached."""
+    """Ignore a line of progress.
+
+    Args:
+        line: the text.
+    """
 
 
 @dataclass(frozen=True)
 class LawQuestion:
-    """What is asked of an unbiased private law on inputs in [-1, 1], all but its outputs: the least expected error.
+    """The question of an unbiased private law on [-1, 1] of least expected error, without outputs.
 
-    Args:
-        epsilon: > 0.
-        density: of the inputs.
+    Attributes:
+        epsilon: ε > 0.
+        density: the density of the inputs.
         loss: "absolute", "squared", or λ for λ|e| + (1 - λ) e².
-        metric: None for ε-DP; else a metric of `exact_problem`.
-        solver, options: a label of `workbench doctor`, and what it is told; options do not tell questions apart.
-        progress: told what a search has reached.
-        deadline: when all of its programs together must have ended.
+        metric: None for ε-DP, otherwise a metric of `make_exact_problem`.
+        solver: the label of the solver, as `workbench doctor` lists it.
+        options: options of the solver. Questions that only differ in them are equal.
+        progress: is called with lines about the progress of a search.
+        deadline: when the last of all programs must have ended.
     """
 
     epsilon: Fraction
@@ -69,14 +75,23 @@ class LawQuestion:
 
     @property
     def float_epsilon(self) -> float:
-        """ε as solvers take it."""
+        """Return ε as a double, for solvers."""
         return float(self.epsilon)
 
 
 @dataclass(frozen=True)
 class QuantizerAnswer:
-    """objective, bound: of the program; quantizer: its laws, read exactly; starts: what every start of a search over
-    outputs reached, if there was one; words: for the reader."""
+    """A quantizer that a method found.
+
+    Attributes:
+        objective: the optimal value of the program.
+        bound: a lower bound on the objective, None without one.
+        quantizer: the laws of the program as exact numbers.
+        solution: the solver's solution.
+        start_values: the value that each start of a search over outputs reached; empty without
+            a search.
+        notes: notes for the report.
+    """
 
     objective: float
     bound: float | None
@@ -88,7 +103,14 @@ class QuantizerAnswer:
 
 @dataclass(frozen=True)
 class LawAnswer:
-    """value: of the LP; laws: at all points (n, m); slope: dV/dB (m,); solution: the solver's full answer."""
+    """The optimal laws at given outputs.
+
+    Attributes:
+        value: the optimal value of the LP.
+        laws: the laws at all points. Shape (n, m).
+        slopes: the slope of the value in every output. Shape (m,), or empty without dual values.
+        solution: the solver's solution.
+    """
 
     value: float
     laws: Vector
@@ -97,22 +119,30 @@ class LawAnswer:
 
 
 def make_no_answer_error(solution: Solution) -> NotProven:
-    """The error of a solver that ended without an optimum, for its caller to raise."""
+    """Make the error for a solver that ended without an optimum.
+
+    Args:
+        solution: the solver's solution.
+    """
     reason = f"{solution.solver} stopped without an answer: {solution.raw_status}."
     return NotProven(reason, bound=solution.bound)
 
 
 class LawProblem:
-    """The least expected loss of private unbiased laws at points, as a function of ε and the outputs.
+    """Minimise the expected loss of private unbiased laws at points, for varying ε and outputs.
 
     Args:
-        points: (n,) in increasing order, a knot twice for its two one-sided limits.
-        outputs: m.
-        losses: as above.
-        symmetric: points and costs are symmetric; then outputs must be, and half of the laws are stated.
-        links: where only neighbouring laws are compared: ε -> how much more likely an output may be at one end of each
-            link than at the other, less 1, (n - 1,). By default every two laws are, by e^ε.
-        context: the question whose solver, options and deadline are used. Default: HiGHS without a limit.
+        points: the points in increasing order, a knot twice for its two one-sided limits. Shape
+            (n,).
+        outputs: the number m of outputs.
+        losses: computes the losses and their slopes at outputs.
+        symmetric: whether points and losses are symmetric. Then outputs must be, and half of the
+            laws are stated.
+        links: maps ε to how much more likely an output may be at one end of each link between
+            neighbouring points than at the other, less 1. Shape (n - 1,). Default: every two laws
+            are compared, by e^ε.
+        context: the question whose solver, options and deadline are used. Default: HiGHS without a
+            time limit.
     """
 
     def __init__(
@@ -125,73 +155,108 @@ class LawProblem:
         links: Callable[[float], Vector] | None = None,
         context: LawQuestion | None = None,
     ) -> None:
-        self.points, self.outputs, self._losses = points, outputs, losses
-        self._last: tuple[bytes, Pair] = b"", (points, points)
+        self.points = points
+        self.outputs = outputs
+        self._losses = losses
+        self._cached_outputs = b""
+        self._cached_losses: Pair = (points, points)
         self.context = context or LawQuestion(ONE)
         self.symmetric = symmetric and links is None
         self.odds: Callable[[float], float | Vector] = links or compute_odds
-        self.keep = np.arange(points.size // 2 if self.symmetric else 0, points.size)
-        self.model = LawModel(self.keep.size, outputs, self.symmetric, "chain" if links else "all")
+        first = points.size // 2 if self.symmetric else 0
+        self.stated_points = np.arange(first, points.size)
+        relation = "chain" if links else "all"
+        self.model = LawModel(self.stated_points.size, outputs, self.symmetric, relation)
 
     @cached_property
     def _session(self) -> Session:
+        """Open the session of the solver."""
         with translate_errors():
             return get_backend(self.context.solver).open(self.model.program, self.context.options)
 
     def compute_losses(self, outputs: Vector) -> Pair:
-        """What outputs cost, and the slopes; those asked for last are kept. Shapes (n, m)."""
+        """Compute the losses of outputs and their slopes. The last result is cached.
+
+        Args:
+            outputs: the outputs (m,).
+
+        Returns:
+            The losses (n, m), and their slopes in the outputs (n, m).
+        """
         key = outputs.tobytes()
-        if self._last[0] != key:
-            self._last = key, self._losses(outputs)
-        return self._last[1]
+        if self._cached_outputs != key:
+            self._cached_losses = self._losses(outputs)
+            self._cached_outputs = key
+        return self._cached_losses
 
     def compute_reach_excess(self, epsilon: float) -> float:
-        """How far beyond the last points ±1 outputs must reach on either side for a law to exist, and need not farther.
+        """Compute how far beyond ±1 the outermost outputs must reach for a law to exist.
 
-        With outputs >= -B and p_{x'} <= r p_x, x' + B <= r (x + B): B >= (x' - x)/(r - 1) - x, and its mirror image. At
-        that B the law on ±B alone meets all of it.
+        With outputs >= -B and p_{x'} <= r p_x, x' + B <= r (x + B), so B >= (x' - x)/(r - 1) - x,
+        and the mirror image of this. At the largest such B the law on ±B alone is private.
+
+        Args:
+            epsilon: ε > 0.
         """
         odds = self.odds(epsilon)
         if self.model.relation == "all":
             return float(2 / odds)
-        inside = 1 - np.maximum(-self.points[:-1], self.points[1:])
-        return float((np.diff(self.points) / odds - inside).max())
+        inner_distance = 1 - np.maximum(-self.points[:-1], self.points[1:])
+        return float((np.diff(self.points) / odds - inner_distance).max())
 
     def _fold(self, table: Vector, sign: float = 1.0) -> Vector:
-        """Losses of a point and its mirror image together (the middle of an odd number is its own mirror); sign: -1 for
-        slopes, as an output's mirror image moves the other way."""
+        """Add the losses of every point and its mirror image.
+
+        The middle point of an odd number is its own mirror image. For slopes sign is -1, as an
+        output's mirror image moves the other way.
+        """
         if not self.symmetric:
             return table
-        folded = table + sign * table[::-1, ::-1]
+        folded_table = table + sign * table[::-1, ::-1]
         if table.shape[0] % 2:
-            folded[table.shape[0] // 2] /= 2
-        return folded[self.keep]
+            folded_table[table.shape[0] // 2] /= 2
+        return folded_table[self.stated_points]
 
-    def unfold_laws(self, half: Vector) -> Vector:
-        """The laws at all points from those of the program."""
+    def unfold_laws(self, stated_laws: Vector) -> Vector:
+        """Return the laws at all points (n, m).
+
+        Args:
+            stated_laws: the laws of the program, at the points that are stated.
+        """
         if not self.symmetric:
-            return half
-        mirror = half[::-1, ::-1]
+            return stated_laws
+        mirror = stated_laws[::-1, ::-1]
         if self.points.size % 2:
-            half = np.concatenate([(half[:1] + mirror[-1:]) / 2, half[1:]])
-        return np.concatenate([mirror[: self.points.size // 2], half])
+            middle = (stated_laws[:1] + mirror[-1:]) / 2
+            stated_laws = np.concatenate([middle, stated_laws[1:]])
+        return np.concatenate([mirror[: self.points.size // 2], stated_laws])
 
     def parameter_values(self, epsilon: float, outputs: Vector) -> Values:
-        """The parameter values of `model.program`."""
-        costs = self._fold(self.compute_losses(outputs)[0])
-        return self.model.values(self.odds(epsilon), outputs, self.points[self.keep], costs)
+        """Return the parameter values of `model.program`.
+
+        Args:
+            epsilon: ε > 0.
+            outputs: the outputs (m,).
+        """
+        losses = self._fold(self.compute_losses(outputs)[0])
+        stated_points = self.points[self.stated_points]
+        return self.model.values(self.odds(epsilon), outputs, stated_points, losses)
 
     def solve(self, epsilon: float, outputs: Vector, *, start: str = "hot") -> Solution:
-        """The solver's answer alone."""
+        """Solve the program and return the solver's solution.
+
+        Args:
+            epsilon: ε > 0.
+            outputs: the outputs (m,).
+            start: "hot" or "cold".
+        """
+        deadline = self.context.deadline
         with translate_errors():
-            values, limit = (
-                self.parameter_values(epsilon, outputs),
-                self.context.deadline.solver_time_limit,
-            )
-            if (
-                limit is not None
-            ):  # a search that ran out of time still has its outputs to solve for
-                limit = max(limit, min(_LAST_SECONDS, self.context.deadline.seconds or 0.0))
+            values = self.parameter_values(epsilon, outputs)
+            limit = deadline.solver_time_limit
+            if limit is not None:
+                # A search that ran out of time must still solve for its outputs.
+                limit = max(limit, min(_MIN_PROGRAM_SECONDS, deadline.seconds or 0.0))
             solution = self._session.solve(values, start=start, time_limit=limit)
         if solution.termination is Termination.INTERRUPTED:
             raise KeyboardInterrupt
@@ -200,10 +265,15 @@ class LawProblem:
     def find_optimum(
         self, epsilon: float, outputs: Vector, *, start: str = "hot"
     ) -> LawAnswer | None:
-        """Return the optimum at these outputs, or None when the solver has none.
+        """Return the optimum at given outputs, or None if the solver has none.
+
+        Args:
+            epsilon: ε > 0.
+            outputs: the outputs (m,).
+            start: "hot" or "cold".
 
         Raises:
-            NotProven: when the time limit ended the solver.
+            NotProven: the time limit ended the solver.
         """
         solution = self.solve(epsilon, outputs, start=start)
         if solution.termination is Termination.TIME_LIMIT:
@@ -211,87 +281,125 @@ class LawProblem:
         return self.read_solution(solution, outputs)
 
     def read_solution(self, solution: Solution, outputs: Vector) -> LawAnswer | None:
-        """What a solution says; None when it is none. The slope is empty where the solver gives no dual values."""
+        """Return the optimum of a solution, or None if it has no point.
+
+        Args:
+            solution: the solver's solution.
+            outputs: the outputs (m,) that were solved for.
+        """
         if solution.x is None:
             return None
-        half, row_dual = self.model.laws(solution.x), solution.row_dual
-        losses, moved = self.compute_losses(outputs)
-        value = math.fsum(
-            (self._fold(losses) * half).ravel()
-        )  # rounded once, so the same on every machine
-        laws, slope = self.unfold_laws(half), np.zeros(0)
-        if row_dual is not None:
-            slope = self.model.slopes(half, row_dual, self._fold(moved, -1.0))
-        return LawAnswer(value, laws, slope, solution)
+        stated_laws = self.model.laws(solution.x)
+        losses, loss_slopes = self.compute_losses(outputs)
+        # The sum is rounded once, so it is the same on every machine.
+        value = math.fsum((self._fold(losses) * stated_laws).ravel())
+        slopes = np.zeros(0)
+        if solution.row_dual is not None:
+            slopes = self.model.slopes(
+                stated_laws, solution.row_dual, self._fold(loss_slopes, -1.0)
+            )
+        return LawAnswer(value, self.unfold_laws(stated_laws), slopes, solution)
 
     def unfold_duals(self, row_dual: Vector) -> Pair:
-        """Those of Σ p = 1 and of the means, at all points: one that is stated stands for two, but for the middle."""
-        n, odd = self.keep.size, self.points.size % 2
-        alpha, beta = row_dual[:n], row_dual[n : 2 * n]
+        """Return the duals of Σ p = 1 and of the means at all points, (n,) each.
+
+        A stated point stands for two points, except the middle one.
+
+        Args:
+            row_dual: the duals of the program's rows.
+        """
+        count = self.stated_points.size
+        odd = self.points.size % 2
+        alpha = row_dual[:count]
+        beta = row_dual[count : 2 * count]
         if not self.symmetric:
             return alpha, beta
-        both = (
-            np.concatenate([alpha[odd:][::-1], alpha]) / 2,
-            np.concatenate([-beta[odd:][::-1], beta]) / 2,
-        )
-        if odd:  # the mean of the middle point is 0 by symmetry
-            both[0][n - 1], both[1][n - 1] = alpha[0], 0.0
-        return both
+        all_alpha = np.concatenate([alpha[odd:][::-1], alpha]) / 2
+        all_beta = np.concatenate([-beta[odd:][::-1], beta]) / 2
+        if odd:
+            # The mean of the middle point is 0 by symmetry.
+            all_alpha[count - 1] = alpha[0]
+            all_beta[count - 1] = 0.0
+        return all_alpha, all_beta
 
     def close(self) -> None:
-        """Give the solver's resources back."""
+        """Release the resources of the solver."""
         if "_session" in self.__dict__:
             self._session.close()
 
 
 def add_end_points(inner: NDArray[Any]) -> Pair:
-    """Points and ±1, and their weights: equal ones inside, none at ±1, where laws bind but cost nothing."""
-    return np.concatenate([[-1.0], inner, [1.0]]), np.pad(np.full(inner.size, 1 / inner.size), 1)
+    """Add ±1 to points.
+
+    Args:
+        inner: points in (-1, 1). Shape (n,).
+
+    Returns:
+        The points (n + 2,) and their weights (n + 2,): equal ones inside, and 0 at ±1, where laws
+        are constrained but have no loss.
+    """
+    weights = np.pad(np.full(inner.size, 1 / inner.size), 1)
+    return np.concatenate([[-1.0], inner, [1.0]]), weights
 
 
 def make_exact_problem(
     knots: Vector, outputs: int, question: LawQuestion, *, symmetric: bool
 ) -> LawProblem:
-    """The exact quantizer LP on fixed knots (bins need not be knots; then the law just has no jump there), at any ε.
+    """Make the exact quantizer LP on fixed knots. At an output that is no knot the law has no jump.
 
-    metric "absolute": p(x) <= e^{ε|x-x'|} p(x') for all real x, by a continuous law with |p(b) - p(a)| <= ε (b - a)
-    min(p(a), p(b)) on every piece; "squared": for inputs dithered to the knots, ln p(b)/p(a) <= ε (b - a)².
+    With the metric "absolute", p(x) <= e^{ε|x-x'|} p(x') for all real x, by a continuous law with
+    |p(b) - p(a)| <= ε (b - a) min(p(a), p(b)) on every piece. With "squared", inputs are dithered
+    to the knots, and ln p(b)/p(a) <= ε (b - a)².
+
+    Args:
+        knots: the knots from -1 to 1 in increasing order. Shape (k,).
+        outputs: the number of outputs.
+        question: density, loss and metric of the law, and the solver.
+        symmetric: whether density and outputs are symmetric.
     """
-
     metric = question.metric
 
     def losses(bins: Vector) -> Pair:
-        """What the end laws of all pieces cost, and the slopes in the outputs."""
-        integrals, shape = ErrorIntegrals(knots, bins, question.density), (-1, bins.size)
-        cost, slopes = (
-            each(question.loss).reshape(shape) for each in (integrals.weights, integrals.slopes)
-        )
-        return (cost, slopes) if metric is None else (_joined(cost), _joined(slopes))
+        integrals = ErrorIntegrals(knots, bins, question.density)
+        table = integrals.weights(question.loss).reshape(-1, bins.size)
+        slopes = integrals.slopes(question.loss).reshape(-1, bins.size)
+        if metric is None:
+            return table, slopes
+        return _join_one_sided(table), _join_one_sided(slopes)
 
-    # of every law both one-sided limits at every knot inside, and ±1; of a continuous one the knots
-    points, links = (
-        (np.repeat(knots, 2)[1:-1], None)
-        if metric is None
-        else (knots, _links(np.diff(knots), metric))
-    )
+    # A law has two one-sided limits at every inner knot; a continuous law has one value.
+    points = np.repeat(knots, 2)[1:-1]
+    links = None
+    if metric is not None:
+        points = knots
+        links = _make_links(np.diff(knots), metric)
     return LawProblem(points, outputs, losses, symmetric=symmetric, links=links, context=question)
 
 
-def _joined(table: Vector) -> Vector:
-    """Losses at the knots of a continuous law: those of its two sides together. Shape (K + 1, m)."""
-    none = np.zeros((1, table.shape[1]))
-    return np.asarray(np.concatenate([table[0::2], none]) + np.concatenate([none, table[1::2]]))
+def _join_one_sided(table: Vector) -> Vector:
+    """Add the losses of both sides of every knot, for a continuous law. Shape (K + 1, m)."""
+    zeros = np.zeros((1, table.shape[1]))
+    right_sides = np.concatenate([table[0::2], zeros])
+    left_sides = np.concatenate([zeros, table[1::2]])
+    return np.asarray(right_sides + left_sides)
 
 
-def _links(width: Vector, metric: str) -> Callable[[float], Vector]:
-    """ε -> how much more likely an output may be at one end of a link than at the other, less 1.
+def _make_links(widths: Vector, metric: str) -> Callable[[float], Vector]:
+    """Make the function of ε that limits how much laws change over each link.
 
-    "absolute": for every real input between, whose law is affine, the logarithm's slope must stay below ε: ε w, which
-    is less than the e^{εw} - 1 that would do for the two ends alone. "squared": for the two ends, e^{εw²} - 1.
+    Args:
+        widths: the widths of the links (n - 1,).
+        metric: "absolute": the logarithm's slope must stay below ε for every real input in between,
+            whose law is affine. So the limit is ε w, which is less than the e^{εw} - 1 that is
+            enough for the two ends. "squared": e^{εw²} - 1, for the two ends.
+
+    Returns:
+        The function of ε. It returns how much more likely an output may be at one end than at the
+        other, less 1. Shape (n - 1,).
     """
     if metric == "absolute":
-        return lambda epsilon: epsilon * width
-    return lambda epsilon: np.array([compute_odds(float(epsilon * w**2)) for w in width])
+        return lambda epsilon: epsilon * widths
+    return lambda epsilon: np.array([compute_odds(float(epsilon * w**2)) for w in widths])
 
 
 def make_grid_problem(
@@ -304,43 +412,73 @@ def make_grid_problem(
     metric: str | None = None,
     context: LawQuestion | None = None,
 ) -> LawProblem:
-    """MVU's LP in P: the mean error over the grid points (weighted when asked), private between all of them.
+    """Make MVU's LP in P: the mean error over grid points, private between all of them.
 
-    symmetric: whether points and weights are, and outputs will be; found out by default.
-    metric: as in `exact_problem`; "absolute" holds for all real inputs, which are dithered to the points.
-    context: see `LawProblem`.
+    Args:
+        points: the grid points (n,).
+        outputs: the number of outputs.
+        loss: "absolute", "squared", or λ for λ|e| + (1 - λ) e².
+        weights: the weights of the points (n,). Default: equal weights.
+        symmetric: whether points, weights and outputs are symmetric. Default: whether points and
+            weights are.
+        metric: as in `make_exact_problem`. "absolute" holds for all real inputs, which are dithered
+            to the points.
+        context: see `LawProblem`.
     """
-    share = (np.full(points.size, 1 / points.size) if weights is None else weights)[:, None]
+    if weights is None:
+        weights = np.full(points.size, 1 / points.size)
+    shares = weights[:, None]
 
     def losses(bins: Vector) -> Pair:
-        gap = bins - points[:, None]
-        return share * compute_error(np.abs(gap), loss), share * error_slope(gap, loss)
+        gaps = bins - points[:, None]
+        return shares * compute_error(np.abs(gaps), loss), shares * error_slope(gaps, loss)
 
     if symmetric is None:
-        symmetric = bool(np.allclose(points, -points[::-1]) and np.allclose(share, share[::-1]))
-    links = None if metric is None else _links(np.diff(points), metric)
+        has_symmetric_points = np.allclose(points, -points[::-1])
+        symmetric = bool(has_symmetric_points and np.allclose(shares, shares[::-1]))
+    links = None
+    if metric is not None:
+        links = _make_links(np.diff(points), metric)
     return LawProblem(points, outputs, losses, symmetric=symmetric, links=links, context=context)
 
 
 def list_knots(bins: Sequence[Fraction], extra: int | Sequence[Fraction]) -> list[Fraction]:
-    """±1, the bins inside (-1, 1), and `extra` points equally spaced from -1 to 1, or these, each once."""
-    if isinstance(extra, int):
-        extra = [Fraction(2 * k, extra - 1) - 1 for k in range(extra)] if extra >= 2 else []
-    return sorted({Fraction(-1), ONE, *(b for b in bins if -1 < b < 1), *extra})
+    """List ±1, the bins in (-1, 1) and extra knots in increasing order.
+
+    Args:
+        bins: the outputs.
+        extra: the number of equally spaced knots from -1 to 1, or the extra knots themselves.
+    """
+    extra_knots: Sequence[Fraction] = ()
+    if not isinstance(extra, int):
+        extra_knots = extra
+    elif extra >= 2:
+        extra_knots = [Fraction(2 * k, extra - 1) - 1 for k in range(extra)]
+    return sorted({Fraction(-1), ONE, *(b for b in bins if -1 < b < 1), *extra_knots})
 
 
 def solve_exact_quantizer(
     bins: Bins, question: LawQuestion, *, knots: int | Sequence[Fraction] = 0
 ) -> QuantizerAnswer | None:
-    """The exact quantizer LP at these bins; knots: how many equally spaced extra ones, or these. None when the solver
-    says infeasible.
+    """Solve the exact quantizer LP at given outputs.
 
-    Raises NotProven when a limit stopped the solver.
+    Args:
+        bins: the outputs in increasing order.
+        question: the question of the law.
+        knots: the number of equally spaced extra knots, or the extra knots themselves.
+
+    Returns:
+        The answer, or None if the solver says that the program is infeasible.
+
+    Raises:
+        NotProven: a limit stopped the solver.
     """
-    cuts = list_knots(bins, knots)
+    all_knots = list_knots(bins, knots)
     outputs = np.array(bins, dtype=float)
-    even = question.density.is_symmetric and are_symmetric(bins)
-    problem = make_exact_problem(np.array(cuts, dtype=float), len(bins), question, symmetric=even)
+    is_symmetric = question.density.is_symmetric and are_symmetric(bins)
+    problem = make_exact_problem(
+        np.array(all_knots, dtype=float), len(bins), question, symmetric=is_symmetric
+    )
     solution = problem.solve(question.float_epsilon, outputs, start="cold")
     problem.close()
     if solution.termination is Termination.INFEASIBLE:
@@ -348,7 +486,7 @@ def solve_exact_quantizer(
     answer = problem.read_solution(solution, outputs)
     if answer is None:
         raise make_no_answer_error(solution)
-    # a mass of 1e-11 at most is a solver's zero: an output that is nowhere used may not be told from one that leaks
-    laws = answer.laws * (answer.laws.max(axis=0) > 1e-11)
-    mechanism = Quantizer.from_ends("exact quantizer", bins, cuts, laws)
+    # A solver's zero may be a tiny mass, by which an output could leak.
+    laws = answer.laws * (answer.laws.max(axis=0) > _ZERO_MASS)
+    mechanism = Quantizer.from_ends("exact quantizer", bins, all_knots, laws)
     return QuantizerAnswer(answer.value, solution.bound, mechanism, solution)

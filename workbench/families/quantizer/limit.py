@@ -1,36 +1,41 @@
-"""What no outputs can beat: proven lower bounds on the error of unbiased ε-private laws, of any outputs or of so many.
+"""Prove lower bounds on the error of unbiased ε-private laws, for any outputs or a number of them.
 
 The limit, of any number of outputs.
-Outputs are generated until the LP's duals (α_e for Σ p = 1, β_e for the mean) price every real output a out:
+Outputs are generated until the LP's duals (α_e for Σ p = 1, β_e for the mean) price every real
+output a out:
 
-    h(a) = min { Σ_e p_e g_e(a) : p_e <= e^ε p_e', max-scaled }  =  Σ_e max(g_e, 0) - e^ε max(-g_e, 0) >= 0,
-    g_e(a) = loss_e(a) - α_e - β_e a
+    h(a) = min { Σ_e p_e g_e(a) : p_e <= e^ε p_e', max-scaled }
+         = Σ_e max(g_e, 0) - e^ε max(-g_e, 0) >= 0,    g_e(a) = loss_e(a) - α_e - β_e a
 
-h is piecewise polynomial in a, so its least value is computed, not sampled; moving every α_e down by -min h / n makes
-the duals feasible, and Σ α_e + β_e x_e bounds every mechanism below. With loss |a - x| outputs may be arbitrarily far
-(a mass λ/B at B costs λ for every B): there the infimum is not attained, and β is shrunk until h's slope at infinity
-is not negative.
+h is piecewise polynomial in a, so its least value is computed, not sampled. Moving every α_e down
+by -min h / n makes the duals feasible, and Σ α_e + β_e x_e bounds every mechanism below. With loss
+|a - x| outputs may be arbitrarily far (a mass λ/B at B has the loss λ for every B). There the
+infimum is not attained, and β is shrunk until h's slope at infinity is not negative.
 
-From points to the interval [-1, 1]: averaging a mechanism over a cell of width w gives a law that is private and
-unbiased at the cell's midpoint, and costs at most (w/4) tanh(ε/2) more there than it did in the cell (|a - x| =
-2 (a - x)^+ in the mean of an unbiased law, (a - x)^+ is convex in x, and Pr[a > midpoint] varies by at most
-tanh(ε/2)). So the LP over midpoints (and ±1, at no loss), less that, bounds every mechanism on the interval. In the
-squared error it costs w²/12 more, the variance of x in the cell: E (M - x)² = E M² - x² for an unbiased M. For a
-density that is not uniform the law is at the mean μ of the input in the cell, and costs at most tanh(ε/2) E|x - μ|
-there more than in the cell (for the uniform one E|x - μ| = w/4).
+From points to the interval [-1, 1]: averaging a mechanism over a cell of width w gives a law that
+is private and unbiased at the cell's midpoint, and its loss there is at most (w/4) tanh(ε/2) more
+than in the cell (|a - x| = 2 (a - x)^+ in the mean of an unbiased law, (a - x)^+ is convex in x,
+and Pr[a > midpoint] varies by at most tanh(ε/2)). So the LP over midpoints (and ±1, at no loss),
+less that, bounds every mechanism on the interval. In the squared error the loss is w²/12 more, the
+variance of x in the cell: E (M - x)² = E M² - x² for an unbiased M. For a density that is not
+uniform the law is at the mean μ of the input in the cell, and its loss there is at most tanh(ε/2)
+E|x - μ| more than in the cell (for the uniform density E|x - μ| = w/4).
 
-So many outputs. The largest of these, each valid by itself, for the error a |e| + b e²:
+A number of outputs. The bound is the largest of these, each valid by itself, for the error
+a |e| + b e²:
 
-* two outputs: what they cost at the least reach (`two_outputs`);
-* any number of outputs within the reach, the limit: near the truth while privacy costs most;
-* m outputs without privacy, uniform inputs: between neighbouring outputs d apart an unbiased law errs least when it
-  draws those two alone (every other one is a mean-preserving spread of that), ∫ 2 u (d - u)/d du = d²/3 and
-  ∫ u (d - u) du = d³/6 over the gap. m - 1 gaps cover [-1, 1]; both sums are least for equal gaps d = 2/(m - 1):
-  MAE >= 2/(3 (m - 1)), mean squared error >= 2/(3 (m - 1)²). Near the truth at large ε;
-* two inputs x < y cannot be told apart well (Le Cam): E|M(x) - x| + E|M(y) - y| >= (y - x) Σ_i min(p(x, i), p(y, i))
-  >= 2 (y - x)/(1 + e^ε). Pairing quantiles q and q + 1/2: MAE >= 2 E|X - median|/(1 + e^ε). And the variance at x is
-  at least Δ²/χ² >= Δ² e^ε/(e^ε - 1)², Δ = 1 + |x| the distance of the mean from that at the farther end (Hammersley,
-  Chapman and Robbins). Never 0, where the limit is at very large ε.
+* two outputs: their loss at the least reach (`compute_two_output_error`);
+* any number of outputs within the reach, the limit: tight while privacy dominates the loss;
+* m outputs without privacy, uniform inputs: between neighbouring outputs d apart an unbiased law
+  has the least error if it draws those two alone (every other one is a mean-preserving spread),
+  ∫ 2 u (d - u)/d du = d²/3 and ∫ u (d - u) du = d³/6 over the gap. m - 1 gaps cover [-1, 1]; both
+  sums are least for equal gaps d = 2/(m - 1): MAE >= 2/(3 (m - 1)), mean squared error
+  >= 2/(3 (m - 1)²). This is tight at large ε;
+* two inputs x < y cannot be told apart well (Le Cam): E|M(x) - x| + E|M(y) - y| >=
+  (y - x) Σ_i min(p(x, i), p(y, i)) >= 2 (y - x)/(1 + e^ε). Pairing quantiles q and q + 1/2:
+  MAE >= 2 E|X - median|/(1 + e^ε). And the variance at x is at least
+  Δ²/χ² >= Δ² e^ε/(e^ε - 1)², Δ = 1 + |x| the distance of the mean from that at the farther end
+  (Hammersley, Chapman and Robbins). This is never 0, while the limit is 0 at very large ε.
 """
 
 from __future__ import annotations
@@ -59,16 +64,25 @@ from workbench.questions.density import Density
 from workbench.solvers.arrays import Pair, Positions, Vector
 from workbench.solvers.search import bisect
 
-_CELLS = 40  # of [-1, 1]
-_DOUBLE = 1e-13  # of the largest loss, times e^ε: more than the sums that price outputs err by
-_TOLERANCE = 1e-6  # of the limit: where no more outputs are generated
-_ROUNDING = 1 - 1e-9  # of sums of doubles, whose errors are some 1e-13
+_CELL_COUNT = 40  # [-1, 1] is divided into this many cells.
+_KNOT_COUNT = 41  # The mechanism near the limit has this many knots.
+_PRICING_ROUNDING = 1e-13  # Sums that price outputs err by less than this share times e^ε.
+_LIMIT_TOLERANCE = 1e-6  # No more outputs are generated at this gap.
+_BOUND_FACTOR = 1 - 1e-9  # Bounds are lowered by this, more than sums of doubles err.
+_MAX_NEW_OUTPUTS = 6  # At most this many outputs are added to the LP at a time.
+_MIN_DRAWN_MASS = 1e-7  # Outputs that no law draws more often cannot be told from rounding.
 
 
 @dataclass(frozen=True)
 class Limit:
-    """lower: proven for every unbiased ε-private mechanism (outputs within the reach); upper: reached by `quantizer`,
-    or by a law at points on `outputs`."""
+    """An interval that contains the least error of any outputs.
+
+    Attributes:
+        lower: a proven bound for every unbiased ε-private mechanism (outputs within the reach).
+        upper: the error of `quantizer`, or of a law at points on `outputs`.
+        outputs: the generated outputs (m,).
+        quantizer: a mechanism with error `upper`, None without.
+    """
 
     lower: float
     upper: float
@@ -77,57 +91,92 @@ class Limit:
 
 
 @dataclass(frozen=True)
-class _Dual:
-    """Duals α of Σ p = 1 and β of the means of laws at points x, whose losses have the shares w. All (n,)."""
+class _LimitDual:
+    """Duals of the LP of laws at points, by which all real outputs are priced.
+
+    Attributes:
+        x: the points (n,).
+        w: their weights (n,).
+        loss: the loss, as in `LawQuestion`.
+        odds: e^ε.
+        alpha: the duals of Σ p = 1 (n,).
+        beta: the duals of the means (n,).
+    """
 
     x: Vector
     w: Vector
     loss: object
-    odds: float  # e^ε
+    odds: float
     alpha: Vector
     beta: Vector
 
     def price(self, outputs: Vector) -> Vector:
-        """h at outputs. Shape (m,)."""
-        at = outputs[:, None]
-        g = self.w * compute_error(np.abs(at - self.x), self.loss) - self.alpha - self.beta * at
+        """Compute h at outputs (m,). Shape (m,)."""
+        column = outputs[:, None]
+        losses = self.w * compute_error(np.abs(column - self.x), self.loss)
+        g = losses - self.alpha - self.beta * column
         return np.asarray(np.where(g > 0, g, self.odds * g).sum(axis=1))
 
-    def shrunk(self) -> _Dual:
-        """With h's slope at infinity not negative, for |e|: shrink * least + (1 - shrink) Σ w >= 0."""
-        slope = self.w - np.array([[1.0], [-1.0]]) * self.beta
-        least = float(np.where(slope > 0, slope, self.odds * slope).sum(axis=1).min())
-        total = float(self.w.sum())
-        shrink = total / (total - min(0.0, least))
-        return replace(self, alpha=shrink * self.alpha, beta=shrink * self.beta)
+    def shrink(self) -> _LimitDual:
+        """Shrink the duals until h's slope at infinity is not negative, for |e|.
 
-    def bound(self, reach: float) -> float:
-        """Σ α + β x, less what makes the duals feasible for every output in [-reach, reach]."""
-        (a, b), x = error_coefficients(self.loss), self.x
-        breaks = [x]
-        for sign in (
-            -1.0,
-            1.0,
-        ):  # zeros of g on either side of x_e: b w d² + (sign a w - β) d - (α + β x) = 0
-            p, q, r = b * self.w, sign * a * self.w - self.beta, -(self.alpha + self.beta * x)
+        The factor solves factor * least + (1 - factor) Σ w >= 0.
+        """
+        slopes = self.w - np.array([[1.0], [-1.0]]) * self.beta
+        least_slope = float(np.where(slopes > 0, slopes, self.odds * slopes).sum(axis=1).min())
+        total = float(self.w.sum())
+        factor = total / (total - min(0.0, least_slope))
+        return replace(self, alpha=factor * self.alpha, beta=factor * self.beta)
+
+    def compute_bound(self, reach: float) -> float:
+        """Compute Σ α + β x, lowered until the duals are feasible for all outputs in ±reach."""
+        cuts = self._find_breaks(reach)
+        h = self.price(cuts)
+        h_middle = self.price((cuts[1:] + cuts[:-1]) / 2)
+        least_h = float(h.min())
+        if error_coefficients(self.loss)[1]:
+            least_h = min(least_h, _find_least_vertex(h, h_middle))
+        return float(self.alpha.sum() + self.beta @ self.x) + min(0.0, least_h)
+
+    def _find_breaks(self, reach: float) -> Vector:
+        """Find the outputs in ±reach between which h is a polynomial."""
+        a, b = error_coefficients(self.loss)
+        breaks = [self.x]
+        # The zeros of g on either side of x_e solve b w d² + (sign a w - β) d - (α + β x) = 0.
+        for sign in (-1.0, 1.0):
+            p = b * self.w
+            q = sign * a * self.w - self.beta
+            r = -(self.alpha + self.beta * self.x)
             with np.errstate(divide="ignore", invalid="ignore"):
-                stable = -(q + np.copysign(np.sqrt(np.maximum(q * q - 4 * p * r, 0)), q)) / 2
-                breaks += [x + stable / p, x + r / stable]
-        edge = reach if math.isfinite(reach) else 1e7 * float(np.abs(x).max())
+                root = np.sqrt(np.maximum(q * q - 4 * p * r, 0))
+                stable = -(q + np.copysign(root, q)) / 2
+                breaks += [self.x + stable / p, self.x + r / stable]
+        edge = reach
+        if not math.isfinite(reach):
+            edge = 1e7 * float(np.abs(self.x).max())
         cuts = np.concatenate(breaks)
-        cuts = np.unique(
-            np.concatenate([cuts[np.isfinite(cuts) & (np.abs(cuts) <= edge)], [-edge, edge]])
-        )
-        h, middle = self.price(cuts), self.price((cuts[1:] + cuts[:-1]) / 2)
-        lowest = float(h.min())
-        if b:  # a parabola through three points on every segment
-            h0, h1 = h[:-1], h[1:]
-            curve, slope = 2 * (h0 + h1 - 2 * middle), 4 * middle - 3 * h0 - h1
-            with np.errstate(divide="ignore", invalid="ignore"):
-                t = np.where(curve > 0, -slope / (2 * curve), -1.0)
-                vertex = np.where((t > 0) & (t < 1), h0 + slope * t + curve * t * t, np.inf)
-            lowest = min(lowest, float(vertex.min()))
-        return float(self.alpha.sum() + self.beta @ x) + min(0.0, lowest)
+        inner_cuts = cuts[np.isfinite(cuts) & (np.abs(cuts) <= edge)]
+        return np.unique(np.concatenate([inner_cuts, [-edge, edge]]))
+
+
+def _find_least_vertex(h: Vector, h_middle: Vector) -> float:
+    """Find the least vertex of the parabolas through three points of every segment.
+
+    Args:
+        h: the values at the ends of the segments (k + 1,).
+        h_middle: the values in the middle of the segments (k,).
+    """
+    h0 = h[:-1]
+    h1 = h[1:]
+    curvature = 2 * (h0 + h1 - 2 * h_middle)
+    slope = 4 * h_middle - 3 * h0 - h1
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = np.where(curvature > 0, -slope / (2 * curvature), -1.0)
+        vertex = np.where((t > 0) & (t < 1), h0 + slope * t + curvature * t * t, np.inf)
+    return float(vertex.min())
+
+
+# Any number of outputs.
 
 
 def solve_unlimited_outputs(
@@ -141,27 +190,32 @@ def solve_unlimited_outputs(
     rounds: int = 40,
     context: LawQuestion | None = None,
 ) -> Limit:
-    """The least mean loss of ε-private unbiased laws at points with unlimited outputs in [-reach, reach].
+    """Find the least mean loss of ε-private unbiased laws at points with any outputs.
 
-    points, share: (n,), symmetric around 0 or not. `upper` is what `outputs` reach.
-    context: see `LawProblem`.
+    Args:
+        points: the points (n,).
+        epsilon: ε > 0.
+        loss: the loss, as in `LawQuestion`.
+        reach: outputs are in [-reach, reach].
+        weights: the weights of the points (n,). Default: equal weights.
+        symmetric: whether points and weights are symmetric around 0.
+        rounds: the largest number of times that outputs are generated.
+        context: see `LawProblem`.
+
+    Returns:
+        The interval that contains the least loss. `upper` is reached on `outputs`.
+
+    Raises:
+        NotProven: the LP has no solution.
     """
-    b = error_coefficients(loss)[1]
-    c = float(np.abs(points).max())
-    weights = np.full(points.size, 1 / points.size) if weights is None else weights
-    least = smallest_reach(epsilon, c)
-    far = min(reach, 60 * least if b else 3e3 * least)
-    begin = (
-        np.linspace(0, 1, 8) * min(far, 1.6 * least)
-        if b
-        else [*np.linspace(0, c, 5), min(far, 1.5 * least), far]
-    )
-    outputs = _mirrored(np.asarray(begin))
-    grid = np.concatenate(
-        [np.linspace(0, min(far, 3 * least), 700), np.geomspace(1e-3, 1, 60) * far]
-    )
-    grid = _mirrored(np.append(np.round(grid, 9), far))  # the same outputs on every machine
-    odds, lower, upper = 1 + compute_odds(epsilon), -math.inf, math.inf
+    if weights is None:
+        weights = np.full(points.size, 1 / points.size)
+    has_squared_part = bool(error_coefficients(loss)[1])
+    outputs = _make_first_outputs(points, epsilon, reach, has_squared_part)
+    grid = _make_output_grid(points, epsilon, reach, has_squared_part)
+    odds = 1 + compute_odds(epsilon)
+    lower = -math.inf
+    upper = math.inf
     for _ in range(rounds):
         problem = make_grid_problem(
             points, outputs.size, loss, weights=weights, symmetric=symmetric, context=context
@@ -171,141 +225,202 @@ def solve_unlimited_outputs(
         if solution.objective is None or solution.row_dual is None:
             raise NotProven(f"The limit's LP has no solution ({solution.raw_status}).")
         upper = solution.objective
-        dual = _Dual(points, weights, loss, odds, *problem.unfold_duals(solution.row_dual))
-        proven = dual.shrunk() if math.isinf(reach) and not b else dual
-        lower = max(lower, proven.bound(reach))
-        if upper - lower <= _TOLERANCE * max(1.0, upper):
+        dual = _LimitDual(points, weights, loss, odds, *problem.unfold_duals(solution.row_dual))
+        must_shrink = math.isinf(reach) and not has_squared_part
+        feasible_dual = dual.shrink() if must_shrink else dual
+        lower = max(lower, feasible_dual.compute_bound(reach))
+        if upper - lower <= _LIMIT_TOLERANCE * max(1.0, upper):
             break
-        h = dual.price(grid)
-        low = (
-            np.flatnonzero((h[1:-1] <= h[:-2]) & (h[1:-1] <= h[2:]) & (h[1:-1] < -_TOLERANCE / 10))
-            + 1
-        )
-        low = low[grid[low] >= 0] if symmetric else low
-        more = _mirrored(
-            np.concatenate([outputs, grid[low[np.argsort(h[low], kind="stable")][:6]]])
-        )
-        if more.size == outputs.size:
+        new_outputs = _generate_outputs(dual, grid, symmetric)
+        all_outputs = _mirror_values(np.concatenate([outputs, new_outputs]))
+        if all_outputs.size == outputs.size:
             break
-        outputs = more
-    return Limit(
-        lower - _DOUBLE * odds * float(compute_error(np.abs(outputs).max(), loss)), upper, outputs
-    )
+        outputs = all_outputs
+    largest_loss = float(compute_error(np.abs(outputs).max(), loss))
+    return Limit(lower - _PRICING_ROUNDING * odds * largest_loss, upper, outputs)
 
 
-def _mirrored(outputs: Vector) -> Vector:
-    """Outputs and their mirror images, in order."""
+def _choose_last_output(
+    points: Vector, epsilon: float, reach: float, has_squared_part: bool
+) -> float:
+    """Choose the largest output that is generated."""
+    least_reach = smallest_reach(epsilon, float(np.abs(points).max()))
+    return min(reach, 60 * least_reach if has_squared_part else 3e3 * least_reach)
+
+
+def _make_first_outputs(
+    points: Vector, epsilon: float, reach: float, has_squared_part: bool
+) -> Vector:
+    """Make the outputs of the first LP."""
+    c = float(np.abs(points).max())
+    least_reach = smallest_reach(epsilon, c)
+    last = _choose_last_output(points, epsilon, reach, has_squared_part)
+    if has_squared_part:
+        return _mirror_values(np.linspace(0, 1, 8) * min(last, 1.6 * least_reach))
+    inner = np.linspace(0, c, 5)
+    return _mirror_values(np.asarray([*inner, min(last, 1.5 * least_reach), last]))
+
+
+def _make_output_grid(
+    points: Vector, epsilon: float, reach: float, has_squared_part: bool
+) -> Vector:
+    """Make the outputs that may be generated. They are rounded, the same on every machine."""
+    least_reach = smallest_reach(epsilon, float(np.abs(points).max()))
+    last = _choose_last_output(points, epsilon, reach, has_squared_part)
+    even_outputs = np.linspace(0, min(last, 3 * least_reach), 700)
+    far_outputs = np.geomspace(1e-3, 1, 60) * last
+    grid = np.concatenate([even_outputs, far_outputs])
+    return _mirror_values(np.append(np.round(grid, 9), last))
+
+
+def _generate_outputs(dual: _LimitDual, grid: Vector, symmetric: bool) -> Vector:
+    """Return the outputs of the grid with the lowest local minima of h, if they are negative."""
+    h = dual.price(grid)
+    is_minimum = (h[1:-1] <= h[:-2]) & (h[1:-1] <= h[2:])
+    indices = np.flatnonzero(is_minimum & (h[1:-1] < -_LIMIT_TOLERANCE / 10)) + 1
+    if symmetric:
+        indices = indices[grid[indices] >= 0]
+    order = np.argsort(h[indices], kind="stable")
+    return np.asarray(grid[indices[order][:_MAX_NEW_OUTPUTS]])
+
+
+def _mirror_values(outputs: Vector) -> Vector:
+    """Return outputs and their mirror images in increasing order."""
     return np.unique(np.concatenate([-np.abs(outputs), np.abs(outputs)]))
 
 
 def bound_least_error(question: LawQuestion, reach: float = math.inf) -> Limit:
-    """The error below which no unbiased ε-private mechanism is, with outputs in ±reach.
+    """Bound the error of all unbiased ε-private mechanisms on [-1, 1] from below.
 
-    `lower` is that bound; `upper` and `outputs` belong to the LP over the means of 40 cells.
+    Args:
+        question: the question of the law.
+        reach: outputs are in [-reach, reach].
+
+    Returns:
+        The limit, whose `lower` is the bound. `upper` and `outputs` belong to the LP over the
+        means of 40 cells.
     """
-    (a, b), epsilon, even = (
-        error_coefficients(question.loss),
-        question.float_epsilon,
-        question.density.shape is None,
-    )
-    if even:
-        width = 2 / _CELLS
-        points, share = add_end_points(-1 + width * (np.arange(_CELLS) + 0.5))
-        absolute, squared = width / 4, width**2 / 12
+    a, b = error_coefficients(question.loss)
+    epsilon = question.float_epsilon
+    is_uniform = question.density.shape is None
+    if is_uniform:
+        width = 2 / _CELL_COUNT
+        points, weights = add_end_points(-1 + width * (np.arange(_CELL_COUNT) + 0.5))
+        absolute_excess = width / 4
+        squared_excess = width**2 / 12
     else:
-        points, share, absolute, squared = _cell_means(question.density)
-    rounds = 40 if even else 10
+        points, weights, absolute_excess, squared_excess = _compute_cell_means(question.density)
     limit = solve_unlimited_outputs(
         points,
         epsilon,
         question.loss,
         reach=reach,
-        weights=share,
-        symmetric=even,
-        rounds=rounds,
+        weights=weights,
+        symmetric=is_uniform,
+        rounds=40 if is_uniform else 10,
         context=question,
     )
-    return Limit(
-        limit.lower - a * absolute * math.tanh(epsilon / 2) - b * squared,
-        limit.upper,
-        limit.outputs,
-    )
+    lower = limit.lower - a * absolute_excess * math.tanh(epsilon / 2) - b * squared_excess
+    return Limit(lower, limit.upper, limit.outputs)
 
 
-def _cell_means(density: Density) -> tuple[Vector, Vector, float, float]:
-    """±1 with their atoms and the cells' means with their masses; E|x - mean| and E (x - mean)² over all cells."""
-    cuts, cells = np.linspace(-1.0, 1.0, _CELLS + 1), _CELLS
+def _compute_cell_means(density: Density) -> tuple[Vector, Vector, float, float]:
+    """Compute the means and masses of the cells of a density.
 
-    def inside(at: Vector) -> tuple[Vector, Vector, Positions]:
-        x, w = density.quadrature(at)
-        within = (np.abs(x) < 1) & (w > 0)
-        return (
-            x[within],
-            w[within],
-            np.clip(np.searchsorted(cuts, x[within], side="right") - 1, 0, cells - 1),
-        )
+    Returns:
+        ±1 and the cells' means (k + 2,), their masses (k + 2,), E|x - mean| and E (x - mean)² over
+        all cells. The masses of ±1 are those of atoms.
+    """
+    cuts = np.linspace(-1.0, 1.0, _CELL_COUNT + 1)
 
-    x, w, cell = inside(cuts)
-    mass, first = (
-        np.bincount(cell, weights=w, minlength=cells),
-        np.bincount(cell, weights=w * x, minlength=cells),
-    )
-    used = mass > 0
-    means = np.clip(
-        np.where(used, first / np.where(used, mass, 1.0), cuts[:-1]), cuts[:-1], cuts[1:]
-    )
-    x, w, cell = inside(np.concatenate([cuts, means]))  # |x - mean| has a kink at the mean
-    far = np.abs(x - means[cell])
-    ends = [sum(p for at, p in density.atoms if abs(at - end) <= 1e-12) for end in (-1, 1)]
-    points = np.concatenate([[-1.0], means[used], [1.0]])
-    return (
-        points,
-        np.concatenate([ends[:1], mass[used], ends[1:]]),
-        float(w @ far),
-        float(w @ far**2),
-    )
+    def integrate_inside(breaks: Vector) -> tuple[Vector, Vector, Positions]:
+        x, w = density.quadrature(breaks)
+        is_inside = (np.abs(x) < 1) & (w > 0)
+        x = x[is_inside]
+        cells = np.searchsorted(cuts, x, side="right") - 1
+        return x, w[is_inside], np.clip(cells, 0, _CELL_COUNT - 1)
+
+    x, w, cells = integrate_inside(cuts)
+    masses = np.bincount(cells, weights=w, minlength=_CELL_COUNT)
+    moments = np.bincount(cells, weights=w * x, minlength=_CELL_COUNT)
+    is_used = masses > 0
+    means = np.where(is_used, moments / np.where(is_used, masses, 1.0), cuts[:-1])
+    means = np.clip(means, cuts[:-1], cuts[1:])
+    # The means are breaks too, because |x - mean| has a kink there.
+    x, w, cells = integrate_inside(np.concatenate([cuts, means]))
+    distances = np.abs(x - means[cells])
+    end_masses = [_sum_atoms_at(density, end) for end in (-1, 1)]
+    points = np.concatenate([[-1.0], means[is_used], [1.0]])
+    weights = np.concatenate([end_masses[:1], masses[is_used], end_masses[1:]])
+    return points, weights, float(w @ distances), float(w @ distances**2)
+
+
+def _sum_atoms_at(density: Density, x: float) -> float:
+    """Sum the atoms of a density at an input."""
+    return sum(mass for place, mass in density.atoms if abs(place - x) <= 1e-12)
+
+
+# A number of outputs.
 
 
 def compute_two_output_error(reach: float, loss: object, square: float) -> float:
-    """The error a |e| + b e² with outputs ±reach, up to rounding. square: E x².
+    """Compute the error a |e| + b e² of two outputs ±reach, up to rounding.
 
-    They leave one unbiased law, Pr[B] = (B + x)/(2B), whose error at x is (B² - x²)(a/B + b). Of any two outputs it
-    falls with the size of each: at the least reach it is the least.
+    They leave one unbiased law, Pr[B] = (B + x)/(2B), whose error at x is (B² - x²)(a/B + b). The
+    error of any two outputs falls with the size of each, so it is least at the least reach.
+
+    Args:
+        reach: B, the size of both outputs.
+        loss: the loss, as in `LawQuestion`.
+        square: E x².
     """
     a, b = error_coefficients(loss)
     return (reach**2 - square) * (a / reach + b)
 
 
-def _bound(
-    limit: Callable[[], Limit], levels: int, question: LawQuestion, inputs: Pair, spread: float
+def _compute_largest_bound(
+    compute_limit: Callable[[], Limit],
+    levels: int,
+    question: LawQuestion,
+    inputs: Pair,
+    median_distance: float,
 ) -> float:
-    """The largest of the bounds that hold for all inputs. inputs: x and their weights; spread: E|X - median|."""
-    (a, b), odds, (x, w) = (
-        error_coefficients(question.loss),
-        compute_odds(question.float_epsilon),
-        inputs,
-    )
-    squared = float(w @ (1 + np.abs(x)) ** 2) * (1 + odds) / odds**2
-    bounds = [(2 * a * spread / (2 + odds) + b * squared) * _ROUNDING]
+    """Compute the largest of the bounds that hold for all inputs.
+
+    Args:
+        compute_limit: computes the limit of any number of outputs.
+        levels: the number of outputs; only 2 matters.
+        question: the question of the law.
+        inputs: the inputs x (n,) and their weights (n,).
+        median_distance: E|X - median|.
+    """
+    a, b = error_coefficients(question.loss)
+    odds = compute_odds(question.float_epsilon)
+    x, w = inputs
+    variance = float(w @ (1 + np.abs(x)) ** 2) * (1 + odds) / odds**2
+    bounds = [(2 * a * median_distance / (2 + odds) + b * variance) * _BOUND_FACTOR]
     if levels == 2:
-        bounds.append(
-            compute_two_output_error(
-                smallest_reach(question.float_epsilon), question.loss, float(w @ x**2)
-            )
-            * _ROUNDING
-        )
+        reach = smallest_reach(question.float_epsilon)
+        error = compute_two_output_error(reach, question.loss, float(w @ x**2))
+        bounds.append(error * _BOUND_FACTOR)
     with contextlib.suppress(NotProven):
-        bounds.append(limit().lower)
+        bounds.append(compute_limit().lower)
     return max(bounds)
 
 
 def compute_alphabet_bound(
     points: Vector, question: LawQuestion, reach: float = math.inf, levels: int = 0
 ) -> float:
-    """A lower bound on the mean error over points (from -1 to 1, symmetric around 0) for every alphabet within the
-    reach, of any size or, where that is 2, of `levels`."""
+    """Compute a lower bound on the mean error over points for every alphabet within the reach.
+
+    Args:
+        points: the points from -1 to 1, symmetric around 0. Shape (n,).
+        question: the question of the law.
+        reach: outputs are in [-reach, reach].
+        levels: 2 if the alphabet has two outputs; otherwise the bound holds for any size.
+    """
     inputs = points, np.full(points.size, 1 / points.size)
-    limit = partial(
+    compute_limit = partial(
         solve_unlimited_outputs,
         points,
         question.float_epsilon,
@@ -313,52 +428,75 @@ def compute_alphabet_bound(
         reach=reach,
         context=question,
     )
-    return _bound(limit, levels, question, inputs, float(np.abs(points).mean()))
+    median_distance = float(np.abs(points).mean())
+    return _compute_largest_bound(compute_limit, levels, question, inputs, median_distance)
 
 
 def compute_output_bound(
     levels: int, question: LawQuestion, reach: float = math.inf
 ) -> float | None:
-    """The bound for `levels` outputs in [-reach, reach]; None when it is 0."""
+    """Compute a lower bound on the error of a number of outputs.
+
+    Args:
+        levels: the number of outputs.
+        question: the question of the law.
+        reach: outputs are in [-reach, reach].
+
+    Returns:
+        The bound; None if it is 0.
+    """
     density = question.density
-    best = _bound(
+    bound = _compute_largest_bound(
         partial(bound_least_error, question, reach),
         levels,
         question,
         density.quadrature([0.0]),
-        _spread(density),
+        _compute_median_distance(density),
     )
     if density.shape is None:
-        (a, b), gap = error_coefficients(question.loss), 2 / (levels - 1)
-        best = max(best, (a * gap / 3 + b * gap**2 / 6) * _ROUNDING)
-    return best if best > 0 else None
+        a, b = error_coefficients(question.loss)
+        gap = 2 / (levels - 1)
+        bound = max(bound, (a * gap / 3 + b * gap**2 / 6) * _BOUND_FACTOR)
+    return bound if bound > 0 else None
 
 
-def _spread(density: Density) -> float:
-    """E|X - median|, less than 2^-40 below it: at t the derivative of E|X - t| is at most 1 in size."""
+def _compute_median_distance(density: Density) -> float:
+    """Compute a lower bound on E|X - median| that is less than 2^-40 below it.
 
-    def beyond(t: float) -> bool:
+    The derivative of E|X - t| in t is at most 1 in size.
+    """
+
+    def is_above_median(t: float) -> bool:
         x, w = density.quadrature([t])
         return float(w[x <= t].sum()) >= 0.5
 
-    low, high = bisect(beyond, -1.0, 1.0, tolerance=2.0**-41)
+    low, high = bisect(is_above_median, -1.0, 1.0, tolerance=2.0**-41)
     x, w = density.quadrature([high])
     return max(0.0, float(w @ np.abs(x - high)) - (high - low))
 
 
 def compute_mae_limit(epsilon: float, *, reach: float = math.inf) -> Limit:
-    """The least MAE of unbiased ε-private mechanisms for uniform x in [-1, 1], whatever their outputs in ±reach.
+    """Compute an interval that contains the least MAE for uniform x in [-1, 1] and any outputs.
 
-    The mechanism that gives the upper end has 41 knots, and is exactly unbiased and ε-private.
+    Args:
+        epsilon: ε > 0.
+        reach: outputs are in [-reach, reach].
+
+    Returns:
+        The interval. The mechanism of its upper end has 41 knots and is exactly unbiased and
+        ε-private.
+
+    Raises:
+        NotProven: a program of the mechanism has no solution.
     """
     law = LawQuestion(read_number(epsilon, "epsilon"))
     limit = bound_least_error(law, reach)
-    outputs, cuts = np.unique(np.round(limit.outputs, 9)), np.linspace(-1, 1, 41)
-    used = np.zeros(outputs.size, dtype=bool)
-    while (
-        not used.all()
-    ):  # outputs that are hardly drawn cannot be told from rounding: leave them out and solve again
-        problem = make_exact_problem(cuts, outputs.size, law, symmetric=True)
+    outputs = np.unique(np.round(limit.outputs, 9))
+    knots = np.linspace(-1, 1, _KNOT_COUNT)
+    is_used = np.zeros(outputs.size, dtype=bool)
+    while not is_used.all():
+        # Outputs that are hardly drawn are left out, and the program is solved again.
+        problem = make_exact_problem(knots, outputs.size, law, symmetric=True)
         answer = problem.find_optimum(epsilon, outputs, start="cold")
         problem.close()
         if answer is None:
@@ -366,8 +504,8 @@ def compute_mae_limit(epsilon: float, *, reach: float = math.inf) -> Limit:
                 f"The limit at epsilon = {epsilon:g} is beyond the solver's accuracy.",
                 bound=limit.lower,
             )
-        solved = Quantizer.from_ends("limit", outputs.tolist(), cuts.tolist(), answer.laws)
-        used = answer.laws.max(axis=0) > 1e-7
-        outputs = outputs[used]
-    mechanism, _ = repair_quantizer(solved, law.epsilon)
+        quantizer = Quantizer.from_ends("limit", outputs.tolist(), knots.tolist(), answer.laws)
+        is_used = answer.laws.max(axis=0) > _MIN_DRAWN_MASS
+        outputs = outputs[is_used]
+    mechanism, _ = repair_quantizer(quantizer, law.epsilon)
     return Limit(limit.lower, mechanism.mae(), outputs, mechanism)

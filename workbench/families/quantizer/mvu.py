@@ -1,16 +1,18 @@
-"""MVU, the minimum variance unbiased mechanism (Chaudhuri et al. 2022): an LP in P inside a search over the alphabet.
+"""Find MVU, the minimum variance unbiased mechanism (Chaudhuri et al. 2022), by an LP in P.
 
-Inputs are dithered to n_in equally spaced points of [-1, 1] (x between two points goes to one of them, unbiasedly); a
-row-stochastic matrix P (n_in, m) then draws one of the outputs a_1..a_m. Dithering mixes neighbouring rows, so the
-whole mechanism is a quantizer whose law is affine between the points and continuous.
+Inputs are dithered to n_in equally spaced points of [-1, 1] (x between two points goes to one of
+them, unbiasedly). A row-stochastic matrix P (n_in, m) then draws one of the outputs a_1..a_m.
+Dithering mixes neighbouring rows, so the whole mechanism is a quantizer whose law is continuous,
+and affine between the points.
 
     minimise    (1/n_in) Σ_x Σ_i P(x, i) (a_i - x)²   over P and a
     subject to  Σ_i P(x, i) a_i = x,   P(x, i) <= e^ε P(x', i)       (metric: e^{ε d(x, x')})
 
-For fixed a it is an LP; over a it is not convex, and the best alphabet need not be symmetric. The search starts from
-several alphabets, symmetric and asymmetric, with exact slopes from the LP's duals, and keeps the best; the lower bound
-then shown holds for every alphabet of every size (`alphabet_bound`; of two outputs: of that size), so it also says how
-much more outputs could bring. At a given alphabet the bound is that of its LP.
+For fixed a it is an LP. Over a it is not convex, and the best alphabet need not be symmetric. The
+search starts from several alphabets, symmetric and asymmetric, with exact slopes from the LP's
+duals. The lower bound of a search holds for every alphabet of every size (`compute_alphabet_bound`;
+for two outputs: of that size), so it also says how much more outputs could gain. At a given
+alphabet the bound is that of its LP.
 """
 
 from __future__ import annotations
@@ -49,6 +51,9 @@ from workbench.models.quantizer.program import smallest_reach
 from workbench.solvers.arrays import Vector
 from workbench.solvers.solution import Termination
 
+_MIN_ASYMMETRIC_GAIN = 1e-6  # An asymmetric alphabet must lower the error by this share.
+_MIN_REACH_FACTOR = 1.02  # Asymmetric starts reach at least this multiple of the least reach.
+
 
 def solve_mvu(
     question: LawQuestion,
@@ -58,135 +63,175 @@ def solve_mvu(
     reach: float = math.inf,
     starts: int = 5,
 ) -> QuantizerAnswer:
-    """The MVU mechanism with a given alphabet, or with so many optimised outputs.
-
-    objective: the mean error over the grid; bound: of the LP at a given alphabet, else for every one, None where the
-    relation has none; quantizer: the dithered one.
+    """Find the MVU mechanism with a given alphabet, or with a number of optimised outputs.
 
     Args:
-        question: loss "squared" is MVU's; its density is not used. metric: "absolute" for p(x) <= e^{ε|x-x'|} p(x') for
-            all real inputs, "squared" for e^{ε|x-x'|²} between the points that inputs are dithered to.
-        outputs: m >= 2, or outputs a_1 < ... < a_m.
-        inputs: n_in >= 2, the points that others are dithered to; as many as outputs by default.
-        reach: the largest output allowed in size when the alphabet is optimised; 40 times the least feasible reach by
-            default.
-        starts: of the alphabet search.
+        question: the question of the law. The loss "squared" is MVU's; the density is not used. The
+            metric "absolute" is p(x) <= e^{ε|x-x'|} p(x') for all real inputs, "squared" is
+            e^{ε|x-x'|²} between the points to which inputs are dithered.
+        outputs: m >= 2, or the outputs a_1 < ... < a_m.
+        inputs: n_in >= 2, the number of points to which inputs are dithered. Default: m.
+        reach: the largest output allowed in size if the alphabet is optimised. Default: 40 times
+            the least feasible reach.
+        starts: the number of starts of the search for an alphabet.
+
+    Returns:
+        The dithered quantizer. Its objective is the mean error over the grid. Its bound is that of
+        the LP for a given alphabet, otherwise that for every alphabet, or None by a metric.
 
     Raises:
-        Infeasible.
+        Infeasible: no private unbiased matrix exists.
+        NotProven: a limit stopped the solver.
     """
-    epsilon, loss, metric = question.float_epsilon, question.loss, question.metric
+    epsilon = question.float_epsilon
     m = outputs if isinstance(outputs, int) else len(outputs)
     knots = list_knots((), inputs or m)
     points = np.array(knots, dtype=float)
     bins: Sequence[Any]
+    start_values: tuple[float, ...] = ()
     if isinstance(outputs, int):
-        bins, reached = _alphabet(question, points, m, starts, reach)
+        bins, start_values = _search_alphabet(question, points, m, starts, reach)
     else:
-        bins, reached = outputs, ()
-    shown = np.array(bins, dtype=float)
-    even = np.array_equal(shown, -shown[::-1])
+        bins = outputs
+    alphabet = np.array(bins, dtype=float)
     problem = make_grid_problem(
-        points, shown.size, loss, symmetric=even, metric=metric, context=question
+        points,
+        alphabet.size,
+        question.loss,
+        symmetric=np.array_equal(alphabet, -alphabet[::-1]),
+        metric=question.metric,
+        context=question,
     )
-    solution = problem.solve(epsilon, shown, start="cold")
+    solution = problem.solve(epsilon, alphabet, start="cold")
     problem.close()
     if solution.termination is Termination.INFEASIBLE:
         raise Infeasible(
             f"No unbiased matrix with these outputs is private at epsilon = {epsilon:g}."
         )
-    answer = problem.read_solution(solution, shown)
+    answer = problem.read_solution(solution, alphabet)
     if answer is None:
         raise make_no_answer_error(solution)
-    lower = answer.solution.bound
+    bound = answer.solution.bound
     if isinstance(outputs, int):
-        lower = compute_alphabet_bound(points, question, reach, m) if metric is None else None
-    return QuantizerAnswer(
-        answer.value,
-        lower,
-        Quantizer.from_ends("MVU", bins, knots, answer.laws),
-        answer.solution,
-        reached,
-    )
+        bound = None
+        if question.metric is None:
+            bound = compute_alphabet_bound(points, question, reach, m)
+    quantizer = Quantizer.from_ends("MVU", bins, knots, answer.laws)
+    return QuantizerAnswer(answer.value, bound, quantizer, answer.solution, start_values)
 
 
-def _alphabet(
+def _search_alphabet(
     question: LawQuestion, points: Vector, m: int, starts: int, reach: float
 ) -> tuple[list[float], tuple[float, ...]]:
-    """The best outputs, symmetric or, without a metric, not, and what every start reached. Raises Infeasible."""
-    epsilon, metric = question.float_epsilon, question.metric
-    problem = make_grid_problem(points, m, question.loss, metric=metric, context=question)
-    begin = make_start_alphabets(m, epsilon, points.size, starts, reach)
-    best = search_best_outputs(problem, epsilon, begin, limit=reach, progress=question.progress)
+    """Search for the best outputs: symmetric ones, and without a metric also asymmetric ones.
+
+    Returns the outputs and the value that every start reached. Raises Infeasible.
+    """
+    epsilon = question.float_epsilon
+    problem = make_grid_problem(points, m, question.loss, metric=question.metric, context=question)
+    best = search_best_outputs(
+        problem,
+        epsilon,
+        make_start_alphabets(m, epsilon, points.size, starts, reach),
+        limit=reach,
+        progress=question.progress,
+    )
     if best is None:
         raise Infeasible(f"No unbiased private alphabet was found at epsilon = {epsilon:g}.")
-    there, reached = best.outputs, best.start_values
-    if metric is None:
-        free = LawProblem(points, m, problem.compute_losses, symmetric=False, context=question)
-        begin = _perturbed(there, epsilon, 2 * starts, reach)
-        general = search_best_outputs(free, epsilon, begin, symmetric=False, limit=reach)
-        if general is not None and general.value < best.value * (1 - 1e-6):
-            problem, free = free, problem
-            there, reached = orient_outputs(general.outputs), reached + general.start_values
-        free.close()
-    solution = problem.solve(epsilon, there, start="cold")
+    outputs = best.outputs
+    start_values = best.start_values
+    if question.metric is None:
+        asymmetric_problem = LawProblem(
+            points, m, problem.compute_losses, symmetric=False, context=question
+        )
+        asymmetric_starts = _make_asymmetric_starts(outputs, epsilon, 2 * starts, reach)
+        asymmetric_best = search_best_outputs(
+            asymmetric_problem, epsilon, asymmetric_starts, symmetric=False, limit=reach
+        )
+        limit = best.value * (1 - _MIN_ASYMMETRIC_GAIN)
+        if asymmetric_best is not None and asymmetric_best.value < limit:
+            problem, asymmetric_problem = asymmetric_problem, problem
+            outputs = orient_outputs(asymmetric_best.outputs)
+            start_values += asymmetric_best.start_values
+        asymmetric_problem.close()
+    solution = problem.solve(epsilon, outputs, start="cold")
     problem.close()
-    answer = problem.read_solution(solution, there)
+    answer = problem.read_solution(solution, outputs)
     if answer is None:
         raise make_no_answer_error(solution)
-    return widen_outermost_outputs(
-        merge_close_outputs(there, answer.laws)[0], problem, epsilon
-    ).tolist(), reached
+    outputs = merge_close_outputs(outputs, answer.laws)[0]
+    return widen_outermost_outputs(outputs, problem, epsilon).tolist(), start_values
 
 
-def _perturbed(outputs: Vector, epsilon: float, count: int, reach: float) -> list[Vector]:
-    """Outputs, and starts that are not symmetric: so many near them, so many anywhere."""
-    m, rng, least = outputs.size, np.random.default_rng(0), 1.02 * smallest_reach(epsilon)
-    begin = [outputs]
+def _make_asymmetric_starts(
+    outputs: Vector, epsilon: float, count: int, reach: float
+) -> list[Vector]:
+    """Make starts: the outputs (m,), `count` random ones near them, and `count` random ones."""
+    m = outputs.size
+    rng = np.random.default_rng(0)
+    min_reach = _MIN_REACH_FACTOR * smallest_reach(epsilon)
+    starts = [outputs]
     for _ in range(count):
-        start = np.sort(outputs * (1 + rng.uniform(-0.5, 0.5, m)) + rng.uniform(-0.35, 0.35, m))
-        begin.append(
-            np.concatenate([[min(start[0], -least)], start[1:-1], [max(start[-1], least)]])
-        )
-    reaches = least, 2 * least if math.isinf(reach) else max(least, reach)
-    return begin + [draw_asymmetric_outputs(rng, m, reaches, least) for _ in range(count)]
+        factors = 1 + rng.uniform(-0.5, 0.5, m)
+        start = np.sort(outputs * factors + rng.uniform(-0.35, 0.35, m))
+        first = min(start[0], -min_reach)
+        last = max(start[-1], min_reach)
+        starts.append(np.concatenate([[first], start[1:-1], [last]]))
+    max_reach = max(min_reach, reach)
+    if math.isinf(reach):
+        max_reach = 2 * min_reach
+    reaches = (min_reach, max_reach)
+    starts += [draw_asymmetric_outputs(rng, m, reaches, min_reach) for _ in range(count)]
+    return starts
 
 
 def compute_mvu_curve(
     epsilons: Sequence[Real], *, bits: int = 5, iterations: int = 20
 ) -> list[tuple[float, float, Quantizer]]:
-    """MVU with 2^bits outputs and as many dithering points at several ε: (ε, exact MSE for uniform x, quantizer).
+    """Find MVU with 2^bits outputs and as many dithering points at several ε.
 
-    The MSE that is minimised and reported is that of the whole mechanism, dithering included, on inputs in [-1, 1]. It
-    is ε·d-private with d = |x - x'| for all real inputs (what the DQL paper compares); outputs are moved from one ε to
-    the next, the largest first. Every quantizer is exactly unbiased and exactly private. The outputs are a local
-    optimum: less error may be possible. Raises NotCertified.
+    The MSE that is minimised and returned is that of the whole mechanism, dithering included, for
+    uniform inputs in [-1, 1]. The mechanism is ε·d-private with d = |x - x'| for all real inputs,
+    as in the comparison of the DQL paper. The search at one ε starts from the outputs at the next
+    larger ε. Every quantizer is exactly unbiased and exactly private. The outputs are a local
+    optimum, so a smaller error may be possible.
+
+    Args:
+        epsilons: the values of ε > 0.
+        bits: the number of bits of an output.
+        iterations: iterations of one descent.
+
+    Returns:
+        (ε, exact MSE, quantizer) in increasing order of ε.
+
+    Raises:
+        NotCertified: no law was found at some ε.
     """
     size = 2**bits
+    half_size = size // 2
     knots = np.linspace(-1.0, 1.0, size)
     rows: list[tuple[float, float, Quantizer]] = []
-    half = np.arange(0.5, size // 2) / (
-        size // 2
-    )  # the outputs found at the ε before, in units of 1 + 1/ε
+    # The positive outputs at the previous ε, in units of 1 + 1/ε.
+    scaled_half = np.arange(0.5, half_size) / half_size
     for epsilon in sorted((read_positive(e, "epsilon") for e in epsilons), reverse=True):
-        budget = float(epsilon)
+        float_epsilon = float(epsilon)
         law = LawQuestion(epsilon, loss="squared", metric="absolute")
         problem = make_exact_problem(knots, size, law, symmetric=True)
-        start = mirror_outputs((1 + (1 if rows else 2) / budget) * half, size)
-        best = search_best_outputs(problem, budget, [start], rounds=1, iterations=iterations)
+        scale = 1 + (1 if rows else 2) / float_epsilon
+        start = mirror_outputs(scale * scaled_half, size)
+        best = search_best_outputs(problem, float_epsilon, [start], rounds=1, iterations=iterations)
         if best is None:
-            raise NotCertified(f"No law was found at epsilon = {budget:g}.")
-        half = best.outputs[size // 2 :] / (1 + 1 / budget)
-        outputs = widen_outermost_outputs(best.outputs, problem, budget)
-        answer = problem.find_optimum(budget, outputs, start="cold")
+            raise NotCertified(f"No law was found at epsilon = {float_epsilon:g}.")
+        scaled_half = best.outputs[half_size:] / (1 + 1 / float_epsilon)
+        outputs = widen_outermost_outputs(best.outputs, problem, float_epsilon)
+        answer = problem.find_optimum(float_epsilon, outputs, start="cold")
         problem.close()
         if answer is None:
             raise NotCertified(
-                f"No law on the outputs found was solved for at epsilon = {budget:g}."
+                f"No law on the outputs found was solved for at epsilon = {float_epsilon:g}."
             )
         outputs, laws = merge_close_outputs(outputs, answer.laws)
-        quantizer, _ = repair_quantizer(
-            Quantizer.from_ends("MVU", outputs.tolist(), knots.tolist(), laws), epsilon, "absolute"
-        )
-        rows.append((budget, quantizer.mse(), quantizer))
+        law_quantizer = Quantizer.from_ends("MVU", outputs.tolist(), knots.tolist(), laws)
+        quantizer, _ = repair_quantizer(law_quantizer, epsilon, "absolute")
+        rows.append((float_epsilon, quantizer.mse(), quantizer))
     return rows[::-1]

@@ -1,27 +1,31 @@
-"""OPTM's search (Algorithm 2): over the bounds of q, with proven pruning.
+"""Find OPTM's best two-bin mechanism (Algorithm 2) by a search over the bounds of q.
 
-Slices. With one vector of two entries to bound (m <= 5 with the outer bins outside, any density) the bounds are
-slices [l, l + width] of its first entry. A range of slices is discarded when even its optimistic LP (a relaxation of
-every slice in it, workbench.models.quantizer.two_bin) is worse than the best slice found: the result is that of the
-full search, tested so.
+Slices. With one vector of two entries to bound (m <= 5 with the outer bins outside, any density)
+the bounds are slices [l, l + width] of its first entry. A range of slices is discarded if even its
+optimistic LP (a relaxation of every slice in it, workbench.models.quantizer.two_bin) is worse than
+the best slice found. The result is that of the full search; a test checks this.
 
-Larger m. Theorem 6's reduced LP on a grid of its three bounds gives a start; then all bounds are slices around the
-incumbent (Theorem 5), recentred while it improves and narrowed when it does not. A local search: no bound is claimed.
+Larger m. Theorem 6's reduced LP on a grid of its three bounds gives a start. Then all bounds are
+slices around the incumbent (Theorem 5), recentred while it improves and narrowed when it does not.
+This is a local search, so no bound is claimed.
 
-Small ε, or nothing found. Both bounds of a slice enter one privacy constraint, so u/o <= e^ε is necessary: slices must
-be thin in proportion to ε, and the mass of inner bins is itself of the order of ε (at two bins left of x, q_2(2) <=
-about ε/2). Then slices are thin relative to q and their centres are RQM's selections: q = 0, which is two-point
-randomized response on the outermost bins and private whenever any law on these bins is, and q in proportion to ε,
-best of a geometric grid, then between its neighbours there. That a law exists is thus never denied for want of a slice.
+Small ε, or no solution. Both bounds of a slice enter one privacy constraint, so u/o <= e^ε is
+necessary. Slices must be thin in proportion to ε, and the mass of inner bins is itself of the order
+of ε (at two bins left of x, q_2(2) <= about ε/2). Then slices are thin relative to q and their
+centres are RQM's selections: q = 0, which is two-point randomized response on the outermost bins
+and private whenever any law on these bins is; and q in proportion to ε, the best of a geometric
+grid, then between its neighbours there. Therefore a law that exists is always found.
 
-Every winner is a `two_bin` mechanism in exact rationals; its exact ε is the judge, and a design above the request is
-mixed back or dropped by the caller.
+Every winner is a `two_bin` mechanism in exact rationals. Its exact ε decides, and the caller
+repairs or drops a mechanism above the request.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -40,30 +44,63 @@ from workbench.solvers.backend import Session, get_backend
 from workbench.solvers.search import OpenNodes
 from workbench.solvers.solution import Solution, Termination
 
-WIDTHS = (0.01, 0.002, 0.0004)  # of slices: the paper's, then thinner where that leaves no solution
-_SMALL = 0.1  # ε below which slices of the paper's width are too thick: q is resolved relative to ε
-_THICKNESS = 1e-3  # of ε: how far ln q may be from the centre of a relative slice
-_RATIO = 2.0  # between neighbouring centres
-_CENTRES = 12
-_NO_LAW = (
-    1e9  # the value of a slice without a solution, more than any error of bins that are searched
-)
-_FINE = (
-    2.0**20
-)  # at a small ε masses are small: in units of 2^-20 a tolerance of 1e-7 is 1e-13 of probability
+WIDTHS = (0.01, 0.002, 0.0004)
+"""Widths of slices: the paper's, then thinner ones if that leaves no solution."""
+
+_FIRST_SLICE_WIDTH = 0.04  # Slices around an incumbent have this width first.
+_LAST_SLICE_WIDTH = 2e-4  # The search around an incumbent ends at this width.
+_MIN_SLICE_GAIN = 1e-4  # Slices are narrowed if an LP gains less than this.
+_PRUNING_TOLERANCE = 1e-9  # A solver's bound may exceed the optimum by this.
+_START_SELECTIONS = (0.03, 0.1, 0.2, 0.35, 0.5)
+"""Selection probabilities q of RQM from which a local search starts."""
+
+
+@dataclass(frozen=True)
+class RelativeSliceLimits:
+    """Parameters of slices that are thin relative to q, for small ε.
+
+    Attributes:
+        max_epsilon: below this ε slices of the paper's width are too thick.
+        thickness: how far ln q may be from the centre of a slice, as a share of ε.
+        centre_ratio: the ratio of neighbouring centres.
+        centre_count: the number of centres below tanh(ε/2).
+        no_law_value: the value of a slice without a solution, more than any error of bins.
+        mass_scale: masses are multiplied by this in programs at a small ε, where masses are small.
+            A tolerance of 1e-7 is then 1e-13 of probability.
+    """
+
+    max_epsilon: float = 0.1
+    thickness: float = 1e-3
+    centre_ratio: float = 2.0
+    centre_count: int = 12
+    no_law_value: float = 1e9
+    mass_scale: float = 2.0**20
+
+
+_RELATIVE = RelativeSliceLimits()
 
 
 def make_two_bin_shape(bins: Sequence[Fraction], density: Density) -> TwoBinShape:
-    """The two-bin family on these bins, symmetric when bins and density are."""
+    """Make the two-bin family on given bins, symmetric if bins and density are.
+
+    Args:
+        bins: the outputs in increasing order.
+        density: the density of the inputs.
+    """
     outputs = tuple(map(float, bins))
     masses = density.interval_masses([-1.0, *(b for b in outputs if -1 < b < 1), 1.0])
-    return TwoBinShape(
-        outputs, tuple(masses.tolist()), density.is_symmetric and are_symmetric(bins)
-    )
+    is_symmetric = density.is_symmetric and are_symmetric(bins)
+    return TwoBinShape(outputs, tuple(masses.tolist()), is_symmetric)
 
 
 def make_rqm_selections(shape: TwoBinShape, q: float) -> dict[VectorKey, Vector]:
-    """RQM's selections of the bounded vectors; q = 0: two-point randomized response, private whenever anything is."""
+    """Make RQM's selections of the bounded vectors.
+
+    Args:
+        shape: the two-bin family.
+        q: the selection probability. 0 is two-point randomized response, which is private whenever
+            any law on these bins is.
+    """
     laws = rqm_selection(shape.m, Fraction(q))
     return {key: laws[key[1] - 1].floats for key in shape.bounded_vectors}
 
@@ -77,181 +114,239 @@ class ProgramOptimum(NamedTuple):
 
 
 class ProgramSolver:
-    """Programs on live objects of the question's solver, one for all programs that are written alike."""
+    """Solve two-bin programs with live sessions, one for all programs of the same pattern.
+
+    Args:
+        question: the question, whose solver, options and deadline are used.
+
+    Attributes:
+        scale: the factor of all masses in programs.
+        solve_count: the number of programs solved.
+    """
 
     def __init__(self, question: LawQuestion) -> None:
         self.question = question
-        self.scale = _FINE if question.float_epsilon < _SMALL else 1.0
-        self._open: dict[tuple[bytes, bytes], Session] = {}
+        self.scale = 1.0
+        if question.float_epsilon < _RELATIVE.max_epsilon:
+            self.scale = _RELATIVE.mass_scale
         self.solve_count = 0
+        self._sessions: dict[tuple[bytes, bytes], Session] = {}
 
     def solve(self, lp: EntrywiseProgram) -> ProgramOptimum | None:
-        """Return the solver's optimum, or None without one.
+        """Return the optimum of a program, or None without one.
+
+        Args:
+            lp: the program.
 
         Raises:
-            NotProven: when the time limit ended the solver.
+            NotProven: the time limit ended the solver.
         """
-        return self._point(self._solution(lp))
+        return self._read_optimum(self._solve(lp))
 
     def solve_with_bound(self, lp: EntrywiseProgram) -> tuple[float, ProgramOptimum | None]:
-        """Return a lower bound on the program's minimum, and the solver's optimum or None without one.
+        """Return a lower bound on the minimum of a program, and its optimum or None.
 
-        The bound is infinite only where the solver says that no point exists. A solver that fails proves nothing.
+        The bound is only infinite if the solver says that no point exists. A solver that fails
+        proves nothing.
+
+        Args:
+            lp: the program.
 
         Raises:
-            NotProven: when the time limit ended the solver.
+            NotProven: the time limit ended the solver.
         """
-        solution = self._solution(lp)
-        point = self._point(solution)
-        if point is None:
-            infeasible = solution.termination is Termination.INFEASIBLE
-            return math.inf if infeasible else -math.inf, None
-        return min(
-            point.objective, point.objective if solution.bound is None else solution.bound
-        ), point
+        solution = self._solve(lp)
+        optimum = self._read_optimum(solution)
+        if optimum is None:
+            is_infeasible = solution.termination is Termination.INFEASIBLE
+            return math.inf if is_infeasible else -math.inf, None
+        bound = optimum.objective
+        if solution.bound is not None:
+            bound = min(bound, solution.bound)
+        return bound, optimum
 
-    def _solution(self, lp: EntrywiseProgram) -> Solution:
-        """Solve a program. Raises NotProven when the time limit ended the solver."""
+    def _solve(self, lp: EntrywiseProgram) -> Solution:
+        """Solve a program. Raises NotProven if the time limit ended the solver."""
         question = self.question
         self.solve_count += 1
         with translate_errors():
             program = lp.to_program("two-bin selections", scale=self.scale)
-            pattern = program.template.A.indices.tobytes(), program.template.A.indptr.tobytes()
-            if pattern not in self._open:
-                self._open[pattern] = get_backend(question.solver).open(program, question.options)
-            self._open[pattern].follow(program)
-            solution = self._open[pattern].solve(time_limit=question.deadline.solver_time_limit)
+            matrix = program.template.A
+            pattern = matrix.indices.tobytes(), matrix.indptr.tobytes()
+            if pattern not in self._sessions:
+                backend = get_backend(question.solver)
+                self._sessions[pattern] = backend.open(program, question.options)
+            self._sessions[pattern].follow(program)
+            time_limit = question.deadline.solver_time_limit
+            solution = self._sessions[pattern].solve(time_limit=time_limit)
         if solution.termination is Termination.INTERRUPTED:
             raise KeyboardInterrupt
         if solution.termination is Termination.TIME_LIMIT:
             raise NotProven(
-                f"The time limit ended the search after {self.solve_count - 1} linear programs of {question.solver}."
+                f"The time limit ended the search after {self.solve_count - 1} linear programs of "
+                f"{question.solver}."
             )
         return solution
 
     @staticmethod
-    def _point(solution: Solution) -> ProgramOptimum | None:
-        """The optimum that a solution holds; None without one."""
+    def _read_optimum(solution: Solution) -> ProgramOptimum | None:
+        """Return the optimum of a solution; None without one."""
         if not solution.is_optimal or solution.objective is None or solution.x is None:
             return None
         return ProgramOptimum(solution.objective, solution.x, solution)
 
     def close(self) -> None:
-        """Give the solvers' resources back."""
-        for session in self._open.values():
+        """Release the resources of the solvers."""
+        for session in self._sessions.values():
             session.close()
-        self._open.clear()
+        self._sessions.clear()
 
 
-def _around(q: Vector, far: float | Vector) -> Pair:
-    """Slices around a selection."""
-    return np.maximum(q - far, 0.0), np.minimum(q + far, 1.0)
+def _make_slice(q: Vector, half_width: float | Vector) -> Pair:
+    """Return the lower and upper bounds of a slice around a selection."""
+    return np.maximum(q - half_width, 0.0), np.minimum(q + half_width, 1.0)
 
 
-class _Search:
-    """Theorem 5's programs on one shape, and the best of those solved."""
+class _SliceSearch:
+    """Search for the best selection by Theorem 5's programs on one two-bin family.
 
-    def __init__(self, shape: TwoBinShape, epsilon: float, live: ProgramSolver) -> None:
-        self.shape, self.epsilon, self.live = shape, epsilon, live
+    Args:
+        shape: the two-bin family.
+        epsilon: ε > 0.
+        solver: solves the programs.
+
+    Attributes:
+        best: the best optimum of the programs solved, None before there is one.
+    """
+
+    def __init__(self, shape: TwoBinShape, epsilon: float, solver: ProgramSolver) -> None:
+        self.shape = shape
+        self.epsilon = epsilon
+        self.solver = solver
         self.best: ProgramOptimum | None = None
 
     @property
-    def value(self) -> float:
-        """The least objective so far."""
+    def best_value(self) -> float:
+        """Return the least objective so far."""
         return math.inf if self.best is None else self.best.objective
 
-    def at(self, bounds: VectorBounds) -> ProgramOptimum | None:
-        """The program with these bounds."""
-        point = self.live.solve(self.shape.theorem5(self.epsilon, bounds))
-        if point is not None and point.objective < self.value:
-            self.best = point
-        return point
+    def solve_slice(self, bounds: VectorBounds) -> ProgramOptimum | None:
+        """Solve the program with these bounds, and record its optimum if it is the best."""
+        optimum = self.solver.solve(self.shape.theorem5(self.epsilon, bounds))
+        if optimum is not None and optimum.objective < self.best_value:
+            self.best = optimum
+        return optimum
 
-    def slices(self, key: VectorKey, width: float) -> None:
-        """The best slice of a vector of two entries."""
+    def search_slices(self, key: VectorKey, width: float) -> None:
+        """Find the best slice of a vector of two entries by branch and bound."""
         count = int(1 / width + 1e-9) - 1
         edges = width * np.arange(1, count + 2)
         ranges: OpenNodes[tuple[int, int]] = OpenNodes()
 
-        def bounds(start: int, stop: int) -> VectorBounds:
-            low, high = float(edges[start]), float(edges[stop])
+        def make_bounds(start: int, stop: int) -> VectorBounds:
+            low = float(edges[start])
+            high = float(edges[stop])
             return {key: (np.array([low, 1 - high]), np.array([high, 1 - low]))}
 
         ranges.put(-math.inf, (0, count))
-        while ranges.lower_bound < self.value:
+        while ranges.lower_bound < self.best_value:
             start, stop = ranges.first_node
             ranges.pop()
             if stop - start == 1:
-                self.at(bounds(start, stop))
+                self.solve_slice(make_bounds(start, stop))
                 continue
             middle = (start + stop) // 2
             for part in ((start, middle), (middle, stop)):
-                bound, _ = self.live.solve_with_bound(
-                    self.shape.theorem5(self.epsilon, bounds(*part), optimistic=True)
-                )
-                if (
-                    bound < math.inf
-                ):  # 1e-9 covers the solver's tolerance: only clearly worse ranges are discarded
-                    ranges.put(bound - 1e-9, part)
+                program = self.shape.theorem5(self.epsilon, make_bounds(*part), optimistic=True)
+                bound, _ = self.solver.solve_with_bound(program)
+                if bound < math.inf:
+                    # Only ranges that are worse beyond the solver's tolerance are discarded.
+                    ranges.put(bound - _PRUNING_TOLERANCE, part)
 
-    def relative(self) -> None:
-        """The best of thin slices around RQM's selections, q = 0 and q in proportion to tanh(ε/2)."""
-        spread = math.exp(_THICKNESS * min(self.epsilon, 1.0)) - 1
+    def search_relative_slices(self) -> None:
+        """Find the best of thin slices around RQM's selections.
 
-        def value(q: float) -> float:
-            laws = make_rqm_selections(self.shape, float(q))
-            point = self.at(
-                {key: _around(p, spread * np.minimum(p, 1 - p)) for key, p in laws.items()}
-            )
-            return _NO_LAW if point is None else point.objective
+        The selections are q = 0, and q in proportion to tanh(ε/2).
+        """
+        share = math.exp(_RELATIVE.thickness * min(self.epsilon, 1.0)) - 1
 
-        value(0.0)
-        centres = [math.tanh(self.epsilon / 2) * _RATIO**-k for k in range(-1, _CENTRES)]
-        values = [value(q) for q in centres]
-        if min(values) < _NO_LAW:
-            best = centres[int(np.argmin(values))]
-            ends, fine = (best / _RATIO, min(1.0, best * _RATIO)), 1e-3 * best
-            from scipy.optimize import minimize_scalar  # slow to import
+        def compute_value(q: float) -> float:
+            bounds = {}
+            for key, p in make_rqm_selections(self.shape, float(q)).items():
+                bounds[key] = _make_slice(p, share * np.minimum(p, 1 - p))
+            optimum = self.solve_slice(bounds)
+            if optimum is None:
+                return _RELATIVE.no_law_value
+            return optimum.objective
 
-            minimize_scalar(value, bounds=ends, method="bounded", options={"xatol": fine})
+        compute_value(0.0)
+        largest_q = math.tanh(self.epsilon / 2)
+        ratio = _RELATIVE.centre_ratio
+        centres = [largest_q * ratio**-k for k in range(-1, _RELATIVE.centre_count)]
+        values = [compute_value(q) for q in centres]
+        if min(values) >= _RELATIVE.no_law_value:
+            return
+        from scipy.optimize import minimize_scalar  # slow to import
 
-    def around(self, here: dict[VectorKey, Vector]) -> None:
-        """Slices of every bounded vector around a selection, recentred while that gains, narrowed when it does not."""
-        width, value = 0.04, math.inf
-        while width > 2e-4:
-            point = self.at({key: _around(q, width) for key, q in here.items()})
-            if point is None or not value - point.objective > 1e-4:
+        best = centres[int(np.argmin(values))]
+        minimize_scalar(
+            compute_value,
+            bounds=(best / ratio, min(1.0, best * ratio)),
+            method="bounded",
+            options={"xatol": 1e-3 * best},
+        )
+
+    def search_around(self, selection: dict[VectorKey, Vector]) -> None:
+        """Search slices of every bounded vector around a selection.
+
+        They are recentred while that gains, and narrowed when it does not.
+        """
+        width = _FIRST_SLICE_WIDTH
+        value = math.inf
+        while width > _LAST_SLICE_WIDTH:
+            optimum = self.solve_slice({key: _make_slice(q, width) for key, q in selection.items()})
+            if optimum is None or not value - optimum.objective > _MIN_SLICE_GAIN:
                 width /= 2
-            if point is not None:
-                value = min(value, point.objective)
-                here = {key: self.shape.read_distribution(point.x, key) for key in here}
+            if optimum is not None:
+                value = min(value, optimum.objective)
+                selection = self._read_selection(optimum)
 
-    def starts(self) -> Iterator[dict[VectorKey, Vector]]:
-        """Selections of the bounded vectors to start from: Theorem 6's best point, then RQM's at several q."""
-        reduced = min(self._theorem6(), key=lambda point: point.objective, default=None)
-        if reduced is not None:
-            yield {
-                key: self.shape.read_distribution(reduced.x, key)
-                for key in self.shape.bounded_vectors
-            }
-        for q in (0.03, 0.1, 0.2, 0.35, 0.5):
+    def _read_selection(self, optimum: ProgramOptimum) -> dict[VectorKey, Vector]:
+        """Return the bounded vectors of an optimum."""
+        shape = self.shape
+        return {key: shape.read_distribution(optimum.x, key) for key in shape.bounded_vectors}
+
+    def list_starts(self) -> Iterator[dict[VectorKey, Vector]]:
+        """Yield selections to start from: Theorem 6's best point, then RQM's at several q."""
+        reduced_optimum = min(
+            self._solve_theorem6(), key=lambda point: point.objective, default=None
+        )
+        if reduced_optimum is not None:
+            yield self._read_selection(reduced_optimum)
+        for q in _START_SELECTIONS:
             yield make_rqm_selections(self.shape, q)
 
-    def _theorem6(self) -> Iterator[ProgramOptimum]:
-        """The optima of Theorem 6's LPs on a grid of its bounds; none with fewer than two bins inside."""
-        inside = self.shape.inner_bins
-        if not self.shape.symmetric or len(inside) < 2:
+    def _solve_theorem6(self) -> Iterator[ProgramOptimum]:
+        """Yield the optima of Theorem 6's LPs on a grid of its bounds.
+
+        There are none with fewer than two bins inside.
+        """
+        inner_bins = self.shape.inner_bins
+        if not self.shape.symmetric or len(inner_bins) < 2:
             return
-        uppers = (1.0,) if inside[0] == 2 else (0.1, 0.3, 0.6, 1.0)
-        lasts = (0.0,) if inside[-1] == self.shape.m - 1 else (0.05, 0.15, 0.3, 0.5, 0.8)
-        for u in uppers:
-            for o_last in lasts:
-                for before in np.arange(0.02, 1.0, 0.02 if len(uppers) == 1 else 0.06):
-                    point = self.live.solve(
-                        self.shape.theorem6(self.epsilon, u, float(before), o_last)
-                    )
-                    if point is not None:
-                        yield point
+        uppers: tuple[float, ...] = (0.1, 0.3, 0.6, 1.0)
+        if inner_bins[0] == 2:
+            uppers = (1.0,)
+        lasts: tuple[float, ...] = (0.05, 0.15, 0.3, 0.5, 0.8)
+        if inner_bins[-1] == self.shape.m - 1:
+            lasts = (0.0,)
+        step = 0.02 if len(uppers) == 1 else 0.06
+        for upper, last in itertools.product(uppers, lasts):
+            for o_before in np.arange(0.02, 1.0, step):
+                program = self.shape.theorem6(self.epsilon, upper, float(o_before), last)
+                optimum = self.solver.solve(program)
+                if optimum is not None:
+                    yield optimum
 
 
 def solve_optm(
@@ -261,34 +356,37 @@ def solve_optm(
     width: float | None = 0.01,
     solver: ProgramSolver | None = None,
 ) -> QuantizerAnswer | None:
-    """Find the best two-bin mechanism by OPTM's LPs on these bins; None when no LP has a solution.
+    """Find the best two-bin mechanism by OPTM's LPs on given bins.
 
     Args:
-        bins: outputs in increasing order, in units of c.
-        question: ε, density and solver. OPTM minimises its own bound on the MAE, so that the loss is not used.
-        width: slices are [k width, (k + 1) width] within [0, 1], k >= 1, or None for relative ones.
-        live: the solver's objects of a search over bins.
+        bins: the outputs in increasing order, in units of c.
+        question: ε, density and solver. OPTM minimises its own bound on the MAE, so the loss is not
+            used.
+        width: slices are [k width, (k + 1) width] within [0, 1], k >= 1. None: slices relative to
+            q.
+        solver: live sessions that a search over bins shares.
 
     Returns:
         The answer, whose objective is the upper bound on the MAE that the LP minimises, (8) halved.
+        None if no LP has a solution.
 
     Raises:
-        NotProven: when the time limit ended the search.
-        SolverUnavailable: when the solver cannot solve linear programs.
+        NotProven: the time limit ended the search.
+        SolverUnavailable: the solver cannot solve linear programs.
     """
     shape = make_two_bin_shape(bins, question.density)
-    search = _Search(shape, question.float_epsilon, solver or ProgramSolver(question))
+    search = _SliceSearch(shape, question.float_epsilon, solver or ProgramSolver(question))
     if not shape.bounded_vectors:
-        search.at({})
+        search.solve_slice({})
     elif width is None:
-        search.relative()
+        search.search_relative_slices()
     elif len(shape.bounded_vectors) == 1 and shape.bounded_vectors[0][1] == 2:
-        search.slices(shape.bounded_vectors[0], width)
+        search.search_slices(shape.bounded_vectors[0], width)
     else:
-        for start in search.starts():
-            search.around(start)
+        for start in search.list_starts():
+            search.search_around(start)
     if solver is None:
-        search.live.close()
+        search.solver.close()
     if search.best is None:
         return None
     quantizer = two_bin(list(bins), *shape.read_selections(search.best.x), name="OPTM")
@@ -298,14 +396,28 @@ def solve_optm(
 def solve_optm_with_thinner_slices(
     bins: Sequence[Fraction], question: LawQuestion
 ) -> QuantizerAnswer | None:
-    """`optm` at the first of `widths_for` ε that gives a solution: a small ε, or bins just within reach, need thin
-    slices."""
-    answers = (
-        solve_optm(bins, question, width=width) for width in list_slice_widths(question.epsilon)
-    )
-    return next((answer for answer in answers if answer is not None), None)
+    """Find the best two-bin mechanism with the first width of slices that has a solution.
+
+    A small ε, or bins just within reach, need thin slices.
+
+    Args:
+        bins: the outputs in increasing order, in units of c.
+        question: as in `solve_optm`.
+
+    Returns:
+        As `solve_optm`.
+    """
+    for width in list_slice_widths(question.epsilon):
+        answer = solve_optm(bins, question, width=width)
+        if answer is not None:
+            return answer
+    return None
 
 
 def list_slice_widths(epsilon: Fraction) -> tuple[float | None, ...]:
-    """The widths of slices to try in turn; None: relative ones."""
-    return (None,) if epsilon < _SMALL else (*WIDTHS, None)
+    """List the widths of slices to try in turn; None stands for slices relative to q.
+
+    Args:
+        epsilon: ε > 0.
+    """
+    return (None,) if epsilon < _RELATIVE.max_epsilon else (*WIDTHS, None)

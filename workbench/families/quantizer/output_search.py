@@ -1,15 +1,18 @@
-"""The exact quantizer with optimised outputs: where its searches start, and why more outputs are never worse.
+"""Search for the outputs of the exact quantizer, for 2, 3, ... outputs in turn.
 
-Outputs are found for 2, 3, ... outputs in turn, among all private unbiased laws on them (window_laws) or, by a metric,
-those at knots (outputs). The searches for m of them start from
+Outputs are searched among all private unbiased laws on them (window_laws) or, by a metric, among
+laws at knots (outputs). The searches for m outputs start from
 
-    the best m - 1 with one more, wherever it helps most        (m are never worse than m - 1, whose outputs then stay)
-    even alphabets and nearly the inputs, as MVU's searches     (at large ε)
+    the best m - 1 with one more, wherever it    (m are never worse than m - 1, whose outputs then
+    helps most                                   stay)
+    even alphabets and nearly the inputs, as     (at large ε)
+    MVU's searches
     outputs spread evenly and by powers
-    of few a fixed sequence of random numbers, asymmetric       (ε = 2, four outputs: .694529, symmetric ones .700259)
+    for few outputs a fixed sequence of          (ε = 2, four outputs: .694529, symmetric ones
+    random numbers, asymmetric                   .700259)
 
-Outputs are published in decimals, with the laws of the LP whose knots are equally spaced points, the outputs and the
-inputs at which the best laws bend.
+Outputs are published in decimals, with the laws of the LP whose knots are equally spaced points,
+the outputs and the inputs at which the best laws bend.
 """
 
 from __future__ import annotations
@@ -49,11 +52,36 @@ from workbench.models.quantizer.program import default_reach
 from workbench.questions.quantization import are_symmetric
 from workbench.solvers.arrays import Vector
 
-_RUNGS = (*range(2, 17), 24, 36, 54)  # numbers of outputs that are found on the way to more
-_FEW, _RANDOM = 4, 8  # outputs up to which asymmetric random starts are made, and how many
-_EVEN = 0.01  # how far outputs that are taken for symmetric ones are from being so
-_BETTER = 1e-7  # of the value: what one more output must bring, else it is left out
-_CLOSE = 1e-6  # of the value: how far above the search's a solve may end
+_RUNGS = (*range(2, 17), 24, 36, 54)
+"""Numbers of outputs that are searched for on the way to more outputs."""
+
+
+@dataclass(frozen=True)
+class OutputSearchLimits:
+    """Limits and tolerances of the search for outputs.
+
+    Attributes:
+        max_random_outputs: random asymmetric starts are used up to this many outputs.
+        random_start_count: the number of random starts.
+        fold_distance: outputs this close to symmetric ones are also searched as symmetric ones.
+        min_gain: an additional output must lower the value by this share.
+        max_loss_share: a published answer may exceed the value of the search by this share.
+        inner_decimals: decimals of inner outputs and of bends.
+        merge_distance: outputs closer than this are merged.
+        min_metric_knots: knots of the program by a metric, at least.
+    """
+
+    max_random_outputs: int = 4
+    random_start_count: int = 8
+    fold_distance: float = 0.01
+    min_gain: float = 1e-7
+    max_loss_share: float = 1e-6
+    inner_decimals: int = 9
+    merge_distance: float = 2e-6
+    min_metric_knots: int = 21
+
+
+_LIMITS = OutputSearchLimits()
 
 
 def optimise_bins(
@@ -64,238 +92,338 @@ def optimise_bins(
     knots: int = 41,
     starts: int = 4,
 ) -> QuantizerAnswer | None:
-    """The exact quantizer with at most `levels` optimised bins in [-reach, reach]; None when none was found.
+    """Search for the exact quantizer with at most `levels` outputs in [-reach, reach].
 
-    reach: the largest output allowed, by default twice the least feasible one, 2 (e^ε+1)/(e^ε-1): the mean absolute
-    error keeps falling slightly as outermost bins go to infinity (their masses vanish), while the squared error grows
-    without limit. knots: how many equally spaced ones; the bins inside are knots too.
+    Args:
+        levels: the largest number of outputs.
+        question: the question of the law.
+        reach: the largest output allowed. Default: twice the least feasible one,
+            2 (e^ε+1)/(e^ε-1). The mean absolute error keeps falling slightly as outermost outputs
+            go to infinity (their masses vanish), while the squared error grows without limit.
+        knots: the number of equally spaced knots; outputs inside are knots too.
+        starts: the number of spread starts.
+
+    Returns:
+        The answer, or None if no outputs were found.
     """
     limit = default_reach(question.float_epsilon) if reach is None else reach
     search = _OutputSearch(question, limit, knots, starts, repr(question.options))
-    if search.reach > limit:
+    if search.least_reach > limit:
         return None
     best: LocalOptimum | None = None
-    words: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     for m in (*(rung for rung in _RUNGS if rung < levels), levels):
         try:
-            best = _best(search, m)
-        except _TimeIsUp:
-            outputs = 0 if best is None else best.outputs.size
-            words = (
-                f"The search over outputs ran out of time: {outputs} outputs of {levels} were found.",
+            best = _find_best_outputs(search, m)
+        except _TimeIsUpError:
+            found_count = 0 if best is None else best.outputs.size
+            notes = (
+                f"The search over outputs ran out of time: {found_count} outputs of {levels} were "
+                "found.",
             )
             break
-    answer = None if best is None else search.published(best)
-    return None if answer is None else replace(answer, notes=(*answer.notes, *words))
+    answer = None
+    if best is not None:
+        answer = search.publish(best)
+    if answer is None:
+        return None
+    return replace(answer, notes=(*answer.notes, *notes))
 
 
-class _TimeIsUp(Exception):
-    """The deadline of the question has passed; what is raised is not kept by a cache."""
+class _TimeIsUpError(Exception):
+    """Signal that the deadline of the question has passed. A cache does not keep exceptions."""
 
 
-@lru_cache(maxsize=256)  # a sweep asks for the same outputs again
-def _best(search: _OutputSearch, m: int) -> LocalOptimum | None:
-    """The best at most m outputs, after those of fewer. Raises _TimeIsUp where the search has not ended."""
-    if m == 2:  # one law for every pair of outputs: the error falls with them to the least reach
+@lru_cache(maxsize=256)  # A sweep asks for the same outputs again.
+def _find_best_outputs(search: _OutputSearch, m: int) -> LocalOptimum | None:
+    """Find the best at most m outputs, after those of fewer outputs.
+
+    Raises _TimeIsUpError if the search has not ended.
+    """
+    if m == 2:
+        # There is one law for two outputs, whose error falls with them to the least reach.
         x, w = search.question.density.quadrature([0.0])
-        value = compute_two_output_error(search.reach, search.question.loss, float(w @ x**2))
-        return LocalOptimum(search.reach * (1 + 1e-12) * np.array([-1.0, 1.0]), value, ())
-    last = _best(search, max(rung for rung in _RUNGS if rung < m))
-    best = search.searched(m, last)
-    better = best is not None and (last is None or best.value < last.value * (1 - _BETTER))
-    return best if better else last
+        reach = search.least_reach
+        value = compute_two_output_error(reach, search.question.loss, float(w @ x**2))
+        return LocalOptimum(reach * (1 + 1e-12) * np.array([-1.0, 1.0]), value, ())
+    previous = _find_best_outputs(search, max(rung for rung in _RUNGS if rung < m))
+    best = search.search_outputs(m, previous)
+    if best is None:
+        return previous
+    if previous is not None and best.value >= previous.value * (1 - _LIMITS.min_gain):
+        return previous
+    return best
 
 
 @dataclass(frozen=True)
 class _OutputSearch:
-    """What outputs are optimised for, all but their number. limit: the largest output; told: to the solver."""
+    """A search for outputs, for any number of them.
+
+    Attributes:
+        question: the question of the law.
+        limit: the largest output allowed.
+        knots: the number of equally spaced knots.
+        starts: the number of spread starts.
+        solver_options: the solver's options, for the equality of searches in a cache.
+    """
 
     question: LawQuestion
     limit: float
     knots: int
     starts: int
-    told: str
+    solver_options: str
 
     @cached_property
     def excess(self) -> float:
-        """What the least reach has beyond 1."""
-        return self._problem(2).compute_reach_excess(self.question.float_epsilon)
+        """Return how far the least reach is beyond 1."""
+        return self._make_problem(2).compute_reach_excess(self.question.float_epsilon)
 
     @property
-    def reach(self) -> float:
-        """The least that the outermost outputs reach."""
+    def least_reach(self) -> float:
+        """Return the least reach of the outermost outputs."""
         return 1 + self.excess
 
     @property
-    def digits(self) -> int:
-        """Decimals of an outermost output: 1e-7 of what the least reach has beyond 1, at least 9."""
+    def outermost_decimals(self) -> int:
+        """Return the decimals of an outermost output: 1e-7 of the excess, at least 9."""
         return max(9, 7 - math.floor(math.log10(self.excess)))
 
-    def searched(self, m: int, last: LocalOptimum | None) -> LocalOptimum | None:
-        """The best from all starts, of laws at every input or, by a metric, at knots; last: of fewer outputs."""
-        question, even = self.question, self.question.density.is_symmetric
-        spread = [
-            self._within(start)
-            for start in make_spread_starts(m, question.float_epsilon, self.starts)
-        ]
-        begin = [] if last is None else [self._grown(last.outputs, m)]
-        if even and question.metric is None:
-            like = make_start_alphabets(m, question.float_epsilon, m, 0, self.limit)
-            begin += [row for row in like if (np.diff(row) > 0).all()]
-        if not even:
-            mean = math.fsum(np.prod(question.density.quadrature([0.0]), axis=0))
-            begin += [s + mean * (np.abs(s) < 0.9 * np.abs(s).max()) for s in spread]
-        if m <= _FEW:
-            rng = np.random.default_rng(m)
-            begin += [
-                draw_asymmetric_outputs(rng, m, (self.reach, self.limit), 1.0)
-                for _ in range(_RANDOM)
-            ]
-        known = None
-        if even and m > _FEW and question.metric is not None:
-            known = self._local(m, spread, True)
-            spread = []
-            if (
-                known is not None
-            ):  # no longer symmetric: every inner gap a tenth longer or shorter in turn
-                outputs = known.outputs
-                spread = [
-                    np.sort(outputs + np.resize((0.1, -0.1, 0.05), m) * np.diff(outputs).min())
-                ]
-        begin += spread if m <= _FEW else spread[-2:]
-        best = self._local(m, begin, False)
-        if best is None or not even:
-            return best
-        best = min(best, known or best, key=lambda optimum: optimum.value)
-        folded = (best.outputs - best.outputs[::-1]) / 2
-        if (
-            question.metric is not None and np.abs(best.outputs - folded).max() < _EVEN
-        ):  # half the coordinates
-            best = min(
-                best, self._local(m, [folded], True) or best, key=lambda optimum: optimum.value
-            )
-        turned = not np.array_equal(best.outputs, orient_outputs(best.outputs))
-        return (
-            replace(best, outputs=-best.outputs[::-1], bends=-best.bends[::-1]) if turned else best
-        )
+    def search_outputs(self, m: int, previous: LocalOptimum | None) -> LocalOptimum | None:
+        """Search for the best m outputs from all starts.
 
-    def _local(self, m: int, begin: list[Vector], symmetric: bool) -> LocalOptimum | None:
-        """The best from these starts."""
-        question, limit, told = self.question, self.limit, self.question.progress
+        Args:
+            m: the number of outputs.
+            previous: the best of fewer outputs, None without.
+
+        Raises:
+            _TimeIsUpError: the deadline passed before the search ended.
+        """
+        is_symmetric = self.question.density.is_symmetric
+        spread_starts = self._list_spread_starts(m)
+        starts = self._list_other_starts(m, previous, spread_starts)
+        symmetric_best = None
+        has_many_outputs = m > _LIMITS.max_random_outputs
+        if is_symmetric and has_many_outputs and self.question.metric is not None:
+            symmetric_best = self._search_locally(m, spread_starts, True)
+            spread_starts = []
+            if symmetric_best is not None:
+                spread_starts = [_break_symmetry(symmetric_best.outputs)]
+        starts += spread_starts[-2:] if has_many_outputs else spread_starts
+        best = self._search_locally(m, starts, False)
+        if best is None or not is_symmetric:
+            return best
+        best = min(best, symmetric_best or best, key=lambda optimum: optimum.value)
+        return _orient_optimum(self._search_folded(best))
+
+    def _list_spread_starts(self, m: int) -> list[Vector]:
+        """List outputs that are spread evenly and by powers, within the limit."""
+        starts = make_spread_starts(m, self.question.float_epsilon, self.starts)
+        return [self._clip(start) for start in starts]
+
+    def _list_other_starts(
+        self, m: int, previous: LocalOptimum | None, spread_starts: list[Vector]
+    ) -> list[Vector]:
+        """List the starts besides the spread ones: more outputs, alphabets, random outputs."""
+        question = self.question
+        starts = []
+        if previous is not None:
+            starts.append(self._add_outputs(previous.outputs, m))
+        if question.density.is_symmetric and question.metric is None:
+            alphabets = make_start_alphabets(m, question.float_epsilon, m, 0, self.limit)
+            starts += [alphabet for alphabet in alphabets if (np.diff(alphabet) > 0).all()]
+        if not question.density.is_symmetric:
+            mean = math.fsum(np.prod(question.density.quadrature([0.0]), axis=0))
+            for start in spread_starts:
+                is_inner = np.abs(start) < 0.9 * np.abs(start).max()
+                starts.append(start + mean * is_inner)
+        if m <= _LIMITS.max_random_outputs:
+            rng = np.random.default_rng(m)
+            reaches = (self.least_reach, self.limit)
+            for _ in range(_LIMITS.random_start_count):
+                starts.append(draw_asymmetric_outputs(rng, m, reaches, 1.0))
+        return starts
+
+    def _search_folded(self, best: LocalOptimum) -> LocalOptimum:
+        """Search from the symmetric outputs close to the best ones, by a metric.
+
+        This has half as many coordinates. Returns the better of the two.
+        """
+        if self.question.metric is None:
+            return best
+        folded_outputs = (best.outputs - best.outputs[::-1]) / 2
+        if np.abs(best.outputs - folded_outputs).max() >= _LIMITS.fold_distance:
+            return best
+        folded_best = self._search_locally(best.outputs.size, [folded_outputs], True)
+        return min(best, folded_best or best, key=lambda optimum: optimum.value)
+
+    def _search_locally(self, m: int, starts: list[Vector], symmetric: bool) -> LocalOptimum | None:
+        """Search for the best m outputs from these starts, among all laws or laws at knots."""
+        question = self.question
+        starts_in_time = self._stop_at_deadline(starts)
         if question.metric is None:
-            return search_window_outputs(question, m, self._in_time(begin), limit, told)
-        problem = self._problem(m)
-        starts = self._in_time(begin)
+            return search_window_outputs(question, m, starts_in_time, self.limit, question.progress)
+        problem = self._make_problem(m)
         best = search_best_outputs(
-            problem, question.float_epsilon, starts, symmetric=symmetric, limit=limit, progress=told
+            problem,
+            question.float_epsilon,
+            starts_in_time,
+            symmetric=symmetric,
+            limit=self.limit,
+            progress=question.progress,
         )
         problem.close()
         return best
 
-    def _in_time(self, starts: Iterable[Vector]) -> Iterator[Vector]:
-        """The starts while there is time. Raises _TimeIsUp."""
+    def _stop_at_deadline(self, starts: Iterable[Vector]) -> Iterator[Vector]:
+        """Yield the starts while there is time. Raises _TimeIsUpError."""
         for start in starts:
             if self.question.deadline.has_passed:
-                raise _TimeIsUp
+                raise _TimeIsUpError
             yield start
 
-    def published(self, best: LocalOptimum) -> QuantizerAnswer | None:
-        """The best answer at outputs in decimals."""
-        answer = None
-        for needed, there in self._proposed(best.outputs.copy()):
-            if not needed and answer is not None and answer.objective <= best.value * (1 + _CLOSE):
-                break
-            solved = self.at(self._rounded(there), best)
-            if solved is not None and (answer is None or solved.objective < answer.objective):
-                answer = solved
-        return answer
-
-    def _proposed(self, outputs: Vector) -> Iterator[tuple[bool, Vector]]:
-        """What is solved at the end of a search, and whether it is in any case."""
+    def _make_problem(self, m: int) -> LawProblem:
+        """Make the LP over m outputs, on fixed knots."""
+        knot_count = self.knots
         if self.question.metric is not None:
-            yield (
-                True,
-                widen_outermost_outputs(outputs, self._problem(2), self.question.float_epsilon)
-                if outputs.size > 2
-                else outputs,
-            )
-            return
-        yield True, outputs
-        # at large ε a cold solve may end above what the search saw; so close to the outputs another need not
-        for share in (1e-6, 1e-5, 1e-4):
-            wider = outputs.copy()
-            wider[[0, -1]] += share * self.excess * np.array([-1.0, 1.0])
-            yield False, self._within(wider)
-
-    def _problem(self, m: int) -> LawProblem:
-        """The LP over m outputs, on fixed knots."""
-        knots = max(self.knots, 21) if self.question.metric is not None else self.knots
-        return make_exact_problem(np.linspace(-1.0, 1.0, knots), m, self.question, symmetric=False)
+            knot_count = max(self.knots, _LIMITS.min_metric_knots)
+        knots = np.linspace(-1.0, 1.0, knot_count)
+        return make_exact_problem(knots, m, self.question, symmetric=False)
 
     # Starts.
 
-    def _grown(self, outputs: Vector, m: int) -> Vector:
-        """Outputs with so many more that there are m: each where the LP then errs least."""
+    def _add_outputs(self, outputs: Vector, m: int) -> Vector:
+        """Add outputs until there are m: each where the LP then has the least error."""
+        epsilon = self.question.float_epsilon
         while outputs.size < m:
             ends = np.concatenate([[-self.limit], outputs, [self.limit]])
-            middles = ((ends[1:] + ends[:-1]) / 2)[:: -1 if outputs.sum() < 0 else 1]
-            if self.question.density.is_symmetric and np.array_equal(
-                outputs, -outputs[::-1]
-            ):  # mirror images err alike
+            middles = (ends[1:] + ends[:-1]) / 2
+            if outputs.sum() < 0:
+                middles = middles[::-1]
+            is_mirrored = np.array_equal(outputs, -outputs[::-1])
+            if self.question.density.is_symmetric and is_mirrored:
+                # Mirror images have the same error.
                 middles = middles[: (middles.size + 1) // 2]
-            values, problem = [], self._problem(outputs.size + 1)
-            for at in self._in_time(middles):
-                answer = problem.find_optimum(
-                    self.question.float_epsilon, np.sort(np.append(outputs, at))
-                )
+            problem = self._make_problem(outputs.size + 1)
+            values = []
+            for middle in self._stop_at_deadline(middles):
+                answer = problem.find_optimum(epsilon, np.sort(np.append(outputs, middle)))
                 values.append(math.inf if answer is None else float(f"{answer.value:.9g}"))
             problem.close()
             outputs = np.sort(np.append(outputs, middles[int(np.argmin(values))]))
         return outputs
 
-    def _within(self, outputs: Vector) -> Vector:
-        """Outputs, none beyond the limit."""
+    def _clip(self, outputs: Vector) -> Vector:
+        """Move outputs within the limit."""
         return np.clip(outputs, -self.limit, self.limit)
 
-    # What is published.
+    # Published outputs.
 
-    def _rounded(self, outputs: Vector) -> Rationals:
-        """Outputs in decimals: outermost ones away from zero, since rounding must not lose feasibility."""
-        outputs, _ = merge_close_outputs(outputs, np.ones((1, outputs.size)), 2e-6)
-        low, high = -self._outermost(-outputs[0]), self._outermost(outputs[-1])
-        inner = {Fraction(round(b * 10**9), 10**9) for b in outputs[1:-1].tolist()}
+    def publish(self, best: LocalOptimum) -> QuantizerAnswer | None:
+        """Return the best answer at outputs in decimals, None if none is feasible."""
+        best_answer = None
+        for is_required, outputs in self._propose_outputs(best.outputs.copy()):
+            if not is_required and best_answer is not None:
+                limit = best.value * (1 + _LIMITS.max_loss_share)
+                if best_answer.objective <= limit:
+                    break
+            answer = self._solve_at(self._round_outputs(outputs), best)
+            if answer is None:
+                continue
+            if best_answer is None or answer.objective < best_answer.objective:
+                best_answer = answer
+        return best_answer
+
+    def _propose_outputs(self, outputs: Vector) -> Iterator[tuple[bool, Vector]]:
+        """Yield outputs to solve for at the end of a search, and whether they must be solved."""
+        if self.question.metric is not None:
+            if outputs.size > 2:
+                problem = self._make_problem(2)
+                epsilon = self.question.float_epsilon
+                outputs = widen_outermost_outputs(outputs, problem, epsilon)
+            yield True, outputs
+            return
+        yield True, outputs
+        # At large ε a cold solve may end above the value of the search. Outputs slightly farther
+        # out need not.
+        for share in (1e-6, 1e-5, 1e-4):
+            wider_outputs = outputs.copy()
+            wider_outputs[[0, -1]] += share * self.excess * np.array([-1.0, 1.0])
+            yield False, self._clip(wider_outputs)
+
+    def _round_outputs(self, outputs: Vector) -> Rationals:
+        """Round outputs to decimals, outermost ones away from zero, so that they stay feasible."""
+        ones = np.ones((1, outputs.size))
+        outputs, _ = merge_close_outputs(outputs, ones, _LIMITS.merge_distance)
+        low = -self._round_outermost(-outputs[0])
+        high = self._round_outermost(outputs[-1])
+        unit = 10**_LIMITS.inner_decimals
+        inner = {Fraction(round(b * unit), unit) for b in outputs[1:-1].tolist()}
         return (low, *sorted(b for b in inner if low < b < high), high)
 
-    def _outermost(self, output: float) -> Fraction:
-        """To its digits: the next one away from zero, or the one before where that is beyond the limit."""
-        unit = Fraction(1, 10**self.digits)
-        rounded: Fraction = unit * math.ceil(output * 10**self.digits)
-        return rounded - unit if rounded > self.limit and rounded - unit > self.reach else rounded
+    def _round_outermost(self, output: float) -> Fraction:
+        """Round an outermost output up, or down if the next decimal is beyond the limit."""
+        unit = Fraction(1, 10**self.outermost_decimals)
+        rounded: Fraction = unit * math.ceil(output * 10**self.outermost_decimals)
+        if rounded > self.limit and rounded - unit > self.least_reach:
+            return rounded - unit
+        return rounded
 
-    def at(self, bins: Rationals, best: LocalOptimum) -> QuantizerAnswer | None:
-        """The LP at these bins; outputs that are nowhere drawn need no name."""
-        # without those that an output's knot replaces: pieces of 1e-7 are for no solver, and by a metric for no proof
-        near = Fraction(1, 10**6 if self.question.metric is None else 10**3)
-        bends = [
-            Fraction(round(bend * 10**9), 10**9) for bend in best.bends.tolist() if abs(bend) < 1
-        ]
-        if self.question.density.is_symmetric and are_symmetric(bins):
-            bends = [sign * bend for bend in bends if bend > near for sign in (-1, 1)]
-        if self.question.metric is not None:  # MVU's inputs, whose law is then one of the program's
-            bends = list_knots((), best.outputs.size)
-        knots: list[Fraction] = []
-        for knot in (*list_knots((), self.knots), *bends):
-            if all(abs(other - knot) > near for other in knots) and all(
-                b == knot or abs(b - knot) > near for b in bins
-            ):
-                knots.append(knot)
-        answer = solve_exact_quantizer(bins, self.question, knots=knots)
+    def _solve_at(self, bins: Rationals, best: LocalOptimum) -> QuantizerAnswer | None:
+        """Solve the LP at outputs. Outputs that are never drawn are left out of the answer."""
+        answer = solve_exact_quantizer(bins, self.question, knots=self._list_knots(bins, best))
         if answer is None:
             return None
         law = answer.quantizer
-        used = law.matrix.max(axis=0) > 0
-        if not used.all():
-            law = Quantizer.from_ends(
-                law.name, [*compress(bins, used)], law.knots, law.matrix[:, used]
-            )
+        is_used = law.matrix.max(axis=0) > 0
+        if not is_used.all():
+            used_bins = [*compress(bins, is_used)]
+            law = Quantizer.from_ends(law.name, used_bins, law.knots, law.matrix[:, is_used])
         return replace(answer, quantizer=law, start_values=best.start_values)
+
+    def _list_knots(self, bins: Rationals, best: LocalOptimum) -> list[Fraction]:
+        """List the knots of the LP: equally spaced ones and those at which the best laws bend.
+
+        A knot close to another knot or to an output is left out: solvers do not resolve pieces of
+        1e-7, and by a metric neither does a proof.
+        """
+        min_distance = Fraction(1, 10**6 if self.question.metric is None else 10**3)
+        if self.question.metric is None:
+            bends = self._list_bends(bins, best, min_distance)
+        else:
+            # The law of MVU's inputs is then one of the program's.
+            bends = list_knots((), best.outputs.size)
+        knots: list[Fraction] = []
+        for knot in (*list_knots((), self.knots), *bends):
+            if any(abs(other_knot - knot) <= min_distance for other_knot in knots):
+                continue
+            if all(b == knot or abs(b - knot) > min_distance for b in bins):
+                knots.append(knot)
+        return knots
+
+    def _list_bends(
+        self, bins: Rationals, best: LocalOptimum, min_distance: Fraction
+    ) -> list[Fraction]:
+        """List the inputs at which the best laws bend, in decimals; mirrored if outputs are."""
+        unit = 10**_LIMITS.inner_decimals
+        inner_bends = [bend for bend in best.bends.tolist() if abs(bend) < 1]
+        bends = [Fraction(round(bend * unit), unit) for bend in inner_bends]
+        if not self.question.density.is_symmetric or not are_symmetric(bins):
+            return bends
+        mirrored_bends = []
+        for bend in bends:
+            if bend > min_distance:
+                mirrored_bends += [-bend, bend]
+        return mirrored_bends
+
+
+def _break_symmetry(outputs: Vector) -> Vector:
+    """Make symmetric outputs asymmetric: every inner gap a tenth longer or shorter in turn."""
+    smallest_gap = np.diff(outputs).min()
+    return np.sort(outputs + np.resize((0.1, -0.1, 0.05), outputs.size) * smallest_gap)
+
+
+def _orient_optimum(best: LocalOptimum) -> LocalOptimum:
+    """Return an optimum or its mirror image, as `orient_outputs`."""
+    if np.array_equal(best.outputs, orient_outputs(best.outputs)):
+        return best
+    return replace(best, outputs=-best.outputs[::-1], bends=-best.bends[::-1])

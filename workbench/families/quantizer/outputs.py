@@ -1,19 +1,22 @@
-"""Optimised outputs: the best outputs of a quantizer, or MVU's alphabet, by the duals of an LP, from several starts.
+"""Optimise the outputs of a quantizer, or MVU's alphabet, by the duals of an LP.
 
-V(B) = the LP's optimum at outputs B is piecewise smooth and not convex. Its slope comes with every solve, so each
-start is a descent of hot re-solves by SciPy's SLSQP, repeated from where it stalls; the best of all starts is kept. A
-local optimum is a known trap (m = 4, n_in = 4, ε = 1.5: a gradient method stops at 1.802, 1.6198 exists), so starts
-spread over how far and how evenly outputs reach, and are not all symmetric.
+V(B) = the LP's optimum at outputs B is piecewise smooth and not convex. Its slope comes with every
+solve, so each start is a descent of hot re-solves by SciPy's SLSQP, repeated from where it stalls;
+the best of all starts is returned. A local optimum is a known trap (m = 4, n_in = 4, ε = 1.5: a
+gradient method stops at 1.802, 1.6198 exists), so starts vary in how far and how evenly outputs
+reach, and are not all symmetric.
 
-A law exists if and only if the outermost outputs are at least at the least reach r = (e^ε + 1)/(e^ε - 1) on either
-side (by |x - x'|: 1 + 1/ε): that of the outermost two alone, Pr[high] = (x - low)/(high - low), is then private. At
-large ε the best ones are within a few r - 1 of it, by a metric often at it, where a proof has no room; descents
-therefore move z in r + (r - 1) e^z, and inner outputs as they are.
+A law exists if and only if the outermost outputs are at least at the least reach
+r = (e^ε + 1)/(e^ε - 1) on either side (by |x - x'|: 1 + 1/ε): that of the outermost two alone,
+Pr[high] = (x - low)/(high - low), is then private. At large ε the best outermost outputs are within
+a few r - 1 of it, by a metric often at it, where a proof has no room. Descents therefore move z in
+r + (r - 1) e^z, and inner outputs as they are.
 
-The path of a descent is sensitive to rounding: at kinks of V, to which of several duals the solver returns. So V is
-asked at multiples of 2^-29 (of z: 2^-30) alone, in numbers that are the same on every machine
-(workbench.models.quantizer.program.odds_of, correctly rounded exponentials and quadrature nodes, sums in a fixed
-order). SLSQP's own steps may still differ in their last digits from machine to machine.
+The path of a descent is sensitive to rounding: at kinks of V, to which of several duals the solver
+returns. So V is evaluated only at multiples of 2^-29 (of z: 2^-30), in numbers that are the same on
+every machine (workbench.models.quantizer.program.compute_odds, correctly rounded exponentials and
+quadrature nodes, sums in a fixed order). SLSQP's own steps may still differ in their last digits
+from machine to machine.
 """
 
 from __future__ import annotations
@@ -35,22 +38,66 @@ from workbench.solvers.arrays import Pair, Positions, Vector
 if TYPE_CHECKING:
     from scipy.optimize import OptimizeResult
 
-_UNIT, _GRID = 2.0**-29, 2.0**-30  # of which outputs are multiples, and z
-_NEAREST = -14.0  # z of outermost outputs a millionth of r - 1 beyond the least reach
-_WINDOW, _STALL = (
-    4,
-    1e-9,
-)  # a descent ends when so many iterations gain less than this share of the value
-_FIRST = 25  # iterations of a short descent
-_TOLERANCE = 1e-12  # The change of the value at which SLSQP ends.
-_Reached = tuple[float, Vector]  # a value, and its slope or where it is
-INFEASIBLE_VALUE = 1e6  # the value of outputs at which no law is private and unbiased
+INFEASIBLE_VALUE = 1e6
+"""The value of outputs at which no law is private and unbiased."""
+
+_ValueAndVector = tuple[float, Vector]
+"""A value, with its slope or with its point."""
+
+_START_SHAPES = (
+    (1.3, 1.0),
+    (1.05, 0.7),
+    (1.7, 1.3),
+    (1.02, 2.0),
+    (2.2, 1.0),
+    (1.15, 0.3),
+    (1.4, 2.5),
+)
+"""Reaches of starts as multiples of the least reach, and powers by which outputs are spaced."""
+
+
+@dataclass(frozen=True)
+class DescentLimits:
+    """Limits and tolerances of the descents.
+
+    Attributes:
+        output_step: outputs are multiples of this.
+        z_step: z are multiples of this.
+        min_z: the least z; the output is then a millionth of r - 1 beyond the least reach.
+        stall_window: a descent ends if this many iterations gain less than `stall_share`.
+        stall_share: share of the value.
+        short_iterations: iterations of a short descent.
+        value_tolerance: the change of the value at which SLSQP ends.
+        default_reach_factor: outputs may reach this multiple of the least reach by default.
+        room_share: outermost outputs are moved beyond the least reach by this share of r - 1.
+        unused_mass: outputs that no law draws more often than this are left out.
+    """
+
+    output_step: float = 2.0**-29
+    z_step: float = 2.0**-30
+    min_z: float = -14.0
+    stall_window: int = 4
+    stall_share: float = 1e-9
+    short_iterations: int = 25
+    value_tolerance: float = 1e-12
+    default_reach_factor: float = 40
+    room_share: float = 4e-6
+    unused_mass: float = 1e-10
+
+
+_LIMITS = DescentLimits()
 
 
 @dataclass(frozen=True)
 class LocalOptimum:
-    """outputs: the best found, sorted (m,); value: of the best laws there; starts: (value after descent) of every
-    start; bends: inputs that are worth a knot."""
+    """The best outputs of a search.
+
+    Attributes:
+        outputs: the outputs in increasing order. Shape (m,).
+        value: the value of the best laws on them.
+        start_values: the value that each start reached.
+        bends: inputs at which the laws bend, which may become knots.
+    """
 
     outputs: Vector
     value: float
@@ -58,76 +105,142 @@ class LocalOptimum:
     bends: Vector = field(default_factory=lambda: np.zeros(0))
 
 
+# Starts.
+
+
 def make_spread_starts(m: int, epsilon: float, count: int) -> list[Vector]:
-    """Symmetric outputs (m,): reaches 1.02 .. 2.2 times the least, spaced by powers."""
-    least, first = smallest_reach(epsilon), 1.0 if m % 2 else 0.6
-    steps = np.arange(m // 2) + first
-    shapes = (
-        (1.3, 1.0),
-        (1.05, 0.7),
-        (1.7, 1.3),
-        (1.02, 2.0),
-        (2.2, 1.0),
-        (1.15, 0.3),
-        (1.4, 2.5),
-    )[:count]
-    return [
-        mirror_outputs((least * reach * (steps / steps[-1]) ** power), m) for reach, power in shapes
-    ]
+    """Make symmetric outputs whose reaches are 1.02 to 2.2 times the least, spaced by powers.
+
+    Args:
+        m: the number of outputs.
+        epsilon: ε > 0.
+        count: the number of starts, at most 7.
+
+    Returns:
+        The starts, (m,) each.
+    """
+    least_reach = smallest_reach(epsilon)
+    steps = np.arange(m // 2) + (1.0 if m % 2 else 0.6)
+    starts = []
+    for factor, power in _START_SHAPES[:count]:
+        positive_half = least_reach * factor * (steps / steps[-1]) ** power
+        starts.append(mirror_outputs(positive_half, m))
+    return starts
 
 
 def mirror_outputs(half: Vector, m: int) -> Vector:
-    """Symmetric outputs from their positive half (m // 2,); an odd m has a 0 in the middle. Shape (m,)."""
+    """Return symmetric outputs (m,), with a 0 in the middle if m is odd.
+
+    Args:
+        half: the positive outputs (m // 2,).
+        m: the number of outputs.
+    """
     return np.concatenate([-half[::-1], np.zeros(m % 2), half])
 
 
 def make_start_alphabets(
     m: int, epsilon: float, inputs: int, starts: int, reach: float = math.inf
 ) -> list[Vector]:
-    """Symmetric alphabets that a search starts from: spread ones, even ones, and nearly the inputs where those fit."""
-    least = smallest_reach(epsilon)
-    begin = [*make_spread_starts(m, epsilon, starts), least * np.linspace(-1.001, 1.001, m)]
+    """Make the symmetric alphabets from which a search starts.
+
+    They are spread alphabets, an even one, and one that is nearly the inputs if those fit.
+
+    Args:
+        m: the number of outputs.
+        epsilon: ε > 0.
+        inputs: the number of points to which inputs are dithered.
+        starts: the number of spread alphabets.
+        reach: the largest output allowed.
+
+    Returns:
+        The alphabets, (m,) each.
+    """
+    least_reach = smallest_reach(epsilon)
+    alphabets = make_spread_starts(m, epsilon, starts)
+    alphabets.append(least_reach * np.linspace(-1.001, 1.001, m))
     if m >= inputs and (m - inputs) % 2 == 0:
         grid = np.linspace(-1.0, 1.0, inputs)
-        grid[[0, -1]] = (
-            -2 * least + 1,
-            2 * least - 1,
-        )  # as far beyond the least reach as that is beyond 1
-        begin.append(np.pad(grid, (m - inputs) // 2, mode="edge"))
-    return [np.clip(start, -reach, reach) for start in begin]
+        # The ends are as far beyond the least reach as that is beyond 1.
+        grid[[0, -1]] = -2 * least_reach + 1, 2 * least_reach - 1
+        alphabets.append(np.pad(grid, (m - inputs) // 2, mode="edge"))
+    return [np.clip(alphabet, -reach, reach) for alphabet in alphabets]
 
 
 def draw_asymmetric_outputs(
-    rng: np.random.Generator, m: int, reaches: FloatPair, inside: float
+    rng: np.random.Generator, m: int, reaches: FloatPair, inner_reach: float
 ) -> Vector:
-    """Random outputs (m,): outermost ones between two reaches, most near the first, inner ones uniform in ±inside."""
-    near, far = reaches
-    ends = near + (far - near) * rng.random(2) ** 3
-    return np.concatenate([[-ends[0]], np.sort(inside * rng.uniform(-1, 1, m - 2)), [ends[1]]])
+    """Draw random outputs (m,).
 
-
-def merge_close_outputs(outputs: Vector, laws: Vector, least: float = 1e-6) -> Pair:
-    """Outputs closer than `least` as one, their masses added, and unused ones left out: a search may end so.
-
-    outputs: (m,); laws: (n, m). Returns both with fewer outputs.
+    Args:
+        rng: the random generator.
+        m: the number of outputs.
+        reaches: the outermost outputs are between these two reaches, mostly near the first.
+        inner_reach: the other outputs are uniform in ±inner_reach.
     """
-    used = laws.max(axis=0) > 1e-10  # what is left of a mass that should be 0
-    group = np.concatenate([[0], np.cumsum(np.diff(outputs[used]) > least)])
-    centre = np.bincount(group, weights=outputs[used]) / np.bincount(group)
-    onto = (group[:, None] == np.arange(centre.size)).astype(float)
-    return np.where(np.abs(centre) < least, 0.0, centre), laws[:, used] @ onto
+    first_reach, last_reach = reaches
+    ends = first_reach + (last_reach - first_reach) * rng.random(2) ** 3
+    inner = np.sort(inner_reach * rng.uniform(-1, 1, m - 2))
+    return np.concatenate([[-ends[0]], inner, [ends[1]]])
+
+
+# Results.
+
+
+def merge_close_outputs(outputs: Vector, laws: Vector, min_distance: float = 1e-6) -> Pair:
+    """Merge outputs that are close to each other, and leave out outputs that are not drawn.
+
+    Args:
+        outputs: the outputs (m,).
+        laws: the laws (n, m).
+        min_distance: closer outputs are merged.
+
+    Returns:
+        The remaining outputs (k,) and the laws (n, k), whose masses are added.
+    """
+    is_used = laws.max(axis=0) > _LIMITS.unused_mass
+    group = np.concatenate([[0], np.cumsum(np.diff(outputs[is_used]) > min_distance)])
+    centres = np.bincount(group, weights=outputs[is_used]) / np.bincount(group)
+    membership = (group[:, None] == np.arange(centres.size)).astype(float)
+    centres = np.where(np.abs(centres) < min_distance, 0.0, centres)
+    return centres, laws[:, is_used] @ membership
 
 
 def widen_outermost_outputs(outputs: Vector, problem: LawProblem, epsilon: float) -> Vector:
-    """Outputs whose outermost are beyond the least reach, by 4e-6 of what it has beyond 1: that itself, where a law is
-    tight at every link, leaves a proof no room."""
-    least, wider = 1 + (1 + 4e-6) * problem.compute_reach_excess(epsilon), outputs.copy()
-    wider[[0, -1]] = min(outputs[0], -least), max(outputs[-1], least)
-    return wider
+    """Move outermost outputs slightly beyond the least reach.
+
+    At the least reach a law is tight at every link, which leaves a proof no room.
+
+    Args:
+        outputs: the outputs (m,).
+        problem: the program of the laws.
+        epsilon: ε > 0.
+    """
+    excess = problem.compute_reach_excess(epsilon)
+    min_reach = 1 + (1 + _LIMITS.room_share) * excess
+    wider_outputs = outputs.copy()
+    wider_outputs[0] = min(outputs[0], -min_reach)
+    wider_outputs[-1] = max(outputs[-1], min_reach)
+    return wider_outputs
 
 
-def _descend(value: Callable[[Vector], _Reached], z: Vector, bounds: Pair, iterations: int) -> None:
-    """Minimise a function of outputs by SciPy's SLSQP. `value` keeps the best point that it is asked for.
+def orient_outputs(outputs: Vector) -> Vector:
+    """Return outputs or their mirror image: the one with the larger sum, up to 1e-6.
+
+    Args:
+        outputs: the outputs (m,).
+    """
+    if round(math.fsum(outputs), 6) < 0:
+        return -outputs[::-1]
+    return outputs
+
+
+# Descents.
+
+
+def _descend(
+    value: Callable[[Vector], _ValueAndVector], z: Vector, bounds: Pair, iterations: int
+) -> None:
+    """Minimise a function of outputs by SciPy's SLSQP. `value` records its best point itself.
 
     Args:
         value: the function and its slope at z.
@@ -138,39 +251,47 @@ def _descend(value: Callable[[Vector], _Reached], z: Vector, bounds: Pair, itera
     from scipy.optimize import Bounds, minimize  # slow to import
     from threadpoolctl import threadpool_limits
 
-    least = math.inf
+    lowest_value = math.inf
     lowest_values: list[float] = []
 
-    def tracked(point: Vector) -> _Reached:
-        nonlocal least
-        reached = value(point)
-        least = min(least, reached[0])
-        return reached
+    def evaluate(point: Vector) -> _ValueAndVector:
+        nonlocal lowest_value
+        value_and_slope = value(point)
+        lowest_value = min(lowest_value, value_and_slope[0])
+        return value_and_slope
 
     def stop(intermediate_result: OptimizeResult) -> None:
-        lowest_values.append(least)
-        if len(lowest_values) > _WINDOW and not least < lowest_values[-_WINDOW - 1] * (1 - _STALL):
-            raise StopIteration
+        lowest_values.append(lowest_value)
+        if len(lowest_values) > _LIMITS.stall_window:
+            earlier_value = lowest_values[-_LIMITS.stall_window - 1]
+            if not lowest_value < earlier_value * (1 - _LIMITS.stall_share):
+                raise StopIteration
 
-    with threadpool_limits(
-        1, "blas"
-    ):  # The matrices are so small that threads would wait for each other.
+    # The matrices are so small that threads would wait for each other.
+    with threadpool_limits(1, "blas"):
         minimize(
-            tracked,
+            evaluate,
             z,
             jac=True,
             bounds=Bounds(*bounds),
             method="SLSQP",
             callback=stop,
-            options={"maxiter": iterations, "ftol": _TOLERANCE},
+            options={"maxiter": iterations, "ftol": _LIMITS.value_tolerance},
         )
 
 
 @dataclass(frozen=True)
 class _Coordinates:
-    """What a descent moves. Outermost outputs: z in r + (r - 1) e^z, `excess` = r - 1; others as they are.
+    """The variables of a descent.
 
-    symmetric: z is the positive half (m // 2,), its last the outermost; else all (m,), first and last outermost.
+    An outermost output has z in r + (r - 1) e^z; other outputs are their own variables.
+
+    Attributes:
+        m: the number of outputs.
+        symmetric: whether z is the positive half (m // 2,) with the outermost output last;
+            otherwise z has all outputs (m,) with the outermost ones first and last.
+        excess: r - 1.
+        limit: the largest output allowed.
     """
 
     m: int
@@ -179,63 +300,132 @@ class _Coordinates:
     limit: float
 
     @property
-    def outermost(self) -> list[int]:
-        """Which z are excesses."""
-        return [-1] if self.symmetric else [0, -1]
+    def outermost_indices(self) -> list[int]:
+        """Return the indices of the z of outermost outputs."""
+        if self.symmetric:
+            return [-1]
+        return [0, -1]
 
     @cached_property
     def bounds(self) -> Pair:
-        """The least and the largest z."""
-        far = math.floor(self.limit / _UNIT) * _UNIT
-        high = np.full(self.m // 2 if self.symmetric else self.m, far)
+        """Return the least and the largest z, (k,) each."""
+        max_output = math.floor(self.limit / _LIMITS.output_step) * _LIMITS.output_step
+        high = np.full(self.m // 2 if self.symmetric else self.m, max_output)
         low = -high
-        low[self.outermost] = _NEAREST
-        high[self.outermost] = max(_NEAREST, round(self._excess(self.limit) / _GRID) * _GRID)
+        low[self.outermost_indices] = _LIMITS.min_z
+        max_z = round(self._compute_z(self.limit) / _LIMITS.z_step) * _LIMITS.z_step
+        high[self.outermost_indices] = max(_LIMITS.min_z, max_z)
         return low, high
 
-    def _excess(self, output: float) -> float:
-        over = (abs(output) - (1 + self.excess)) / self.excess
-        return max(_NEAREST, math.log(over)) if over > 0 else _NEAREST
+    def _compute_z(self, output: float) -> float:
+        """Compute z of an outermost output."""
+        excess_ratio = (abs(output) - (1 + self.excess)) / self.excess
+        if excess_ratio <= 0:
+            return _LIMITS.min_z
+        return max(_LIMITS.min_z, math.log(excess_ratio))
 
-    def of(self, outputs: Vector) -> Vector:
-        """z of outputs, brought within the bounds."""
-        z = np.clip(
-            outputs[self.m - self.m // 2 :] if self.symmetric else outputs, -self.limit, self.limit
-        )
-        for k in self.outermost:
-            z[k] = self._excess(z[k])
-        return self.snapped(z)
-
-    def snapped(self, z: Vector) -> Vector:
-        """z on the grid, within the bounds."""
-        grid = np.full(z.size, _UNIT)
-        grid[self.outermost] = _GRID
-        return np.asarray(np.clip(np.round(z / grid) * grid, *self.bounds))
-
-    def outputs(self, z: Vector) -> tuple[Vector, Positions, Vector]:
-        """The outputs at a snapped z (m,), the order of z in their (half), and |output|'s slope in z."""
-        size, slope = np.array(z), np.ones(z.size)
-        for k in self.outermost:
-            over = self.excess * _exponential(float(z[k]))
-            size[k] = min(1 + self.excess + over, self.limit)
-            slope[k] = over if size[k] < self.limit else 0.0
+    def from_outputs(self, outputs: Vector) -> Vector:
+        """Return the z of outputs (m,), moved within the bounds."""
+        variables = outputs
         if self.symmetric:
-            slope, size = np.where(size < 0, -slope, slope), np.abs(size)
+            variables = outputs[self.m - self.m // 2 :]
+        z = np.clip(variables, -self.limit, self.limit)
+        for k in self.outermost_indices:
+            z[k] = self._compute_z(z[k])
+        return self.snap(z)
+
+    def snap(self, z: Vector) -> Vector:
+        """Round z to the grid, within the bounds."""
+        steps = np.full(z.size, _LIMITS.output_step)
+        steps[self.outermost_indices] = _LIMITS.z_step
+        return np.asarray(np.clip(np.round(z / steps) * steps, *self.bounds))
+
+    def to_outputs(self, z: Vector) -> tuple[Vector, Positions, Vector]:
+        """Return the outputs at a snapped z.
+
+        Returns:
+            The outputs (m,), the order of z in them (k,), and the slopes of the outputs in z (k,).
+        """
+        sizes = np.array(z)
+        slopes = np.ones(z.size)
+        for k in self.outermost_indices:
+            distance = self.excess * _compute_exponential(float(z[k]))
+            sizes[k] = min(1 + self.excess + distance, self.limit)
+            slopes[k] = 0.0
+            if sizes[k] < self.limit:
+                slopes[k] = distance
+        if self.symmetric:
+            slopes = np.where(sizes < 0, -slopes, slopes)
+            sizes = np.abs(sizes)
         else:
-            size[0], slope[0] = -size[0], -slope[0]
-        order = np.argsort(size, kind="stable")
-        return mirror_outputs(size[order], self.m) if self.symmetric else size[order], order, slope
+            sizes[0] = -sizes[0]
+            slopes[0] = -slopes[0]
+        order = np.argsort(sizes, kind="stable")
+        if self.symmetric:
+            return mirror_outputs(sizes[order], self.m), order, slopes
+        return sizes[order], order, slopes
 
 
-def _exponential(z: float) -> float:
-    """e^z, correctly rounded: the same on every machine."""
+def _compute_exponential(z: float) -> float:
+    """Compute e^z correctly rounded, so that it is the same on every machine."""
     with localcontext(prec=40):
         return float(Decimal(z).exp())
 
 
-def orient_outputs(outputs: Vector) -> Vector:
-    """Outputs or their mirror image: the one with the larger sum, to 1e-6."""
-    return -outputs[::-1] if round(math.fsum(outputs), 6) < 0 else outputs
+class _OutputDescent:
+    """Descend to better outputs by the slopes of an LP.
+
+    Args:
+        problem: the program of the laws.
+        epsilon: ε > 0.
+        coordinates: the variables.
+    """
+
+    def __init__(self, problem: LawProblem, epsilon: float, coordinates: _Coordinates) -> None:
+        self.problem = problem
+        self.epsilon = epsilon
+        self.coordinates = coordinates
+        # The best point of a descent. The point at which SLSQP ends may be worse.
+        self._best: _ValueAndVector | None = None
+
+    def run(self, z: Vector, rounds: int, iterations: int) -> _ValueAndVector:
+        """Descend from z, again from the best point while this gains. Returns (value, z)."""
+        self._best = None
+        value = INFEASIBLE_VALUE
+        for _ in range(rounds):
+            _descend(self._evaluate, z, self.coordinates.bounds, iterations)
+            best = self._get_best()
+            if best is None or not best[0] < value * (1 - _LIMITS.stall_share):
+                break
+            value, z = best
+        best = self._get_best()
+        if best is None:
+            return (INFEASIBLE_VALUE, z)
+        return best
+
+    def _get_best(self) -> _ValueAndVector | None:
+        """Return the best value and z of the descent."""
+        return self._best
+
+    def _evaluate(self, point: Vector) -> _ValueAndVector:
+        """Return the optimum of the LP at z, and its slope in z."""
+        z = self.coordinates.snap(point)
+        outputs, order, output_slopes = self.coordinates.to_outputs(z)
+        slopes = np.zeros_like(z)
+        answer = self.problem.find_optimum(self.epsilon, outputs)
+        if answer is None or not answer.slopes.size:
+            return INFEASIBLE_VALUE, slopes
+        if self._best is None or answer.value < self._best[0]:
+            self._best = answer.value, z
+        value_slopes = answer.slopes
+        if self.coordinates.symmetric:
+            # The mirror image of an output moves in the opposite direction.
+            half_count = self.problem.outputs // 2
+            value_slopes = (
+                value_slopes[outputs.size - half_count :] - value_slopes[:half_count][::-1]
+            )
+        slopes[order] = value_slopes
+        return answer.value, slopes * output_slopes
 
 
 def search_best_outputs(
@@ -249,56 +439,47 @@ def search_best_outputs(
     iterations: int = 60,
     progress: Progress = ignore_progress,
 ) -> LocalOptimum | None:
-    """The best outputs from several starts, of equal values (nine digits) the first one's; None when none is feasible.
+    """Search for the best outputs from several starts.
 
-    starts: outputs (m,), symmetric ones when symmetric. limit: the largest output allowed in size, 40 times the
-    least feasible reach by default. rounds: descents from one start; iterations: of each. Of several starts each has
-    one short descent, and the best two go on to the end.
+    Each of several starts has one short descent. The best two continue to the end. Of equal values
+    (nine digits) the first is returned.
+
+    Args:
+        problem: the program of the laws.
+        epsilon: ε > 0.
+        starts: outputs (m,); symmetric ones if `symmetric`.
+        symmetric: whether outputs stay symmetric.
+        limit: the largest output allowed in size. Default: 40 times the least feasible reach.
+        rounds: descents from one start.
+        iterations: iterations of one descent.
+        progress: is called with the value of every start.
+
+    Returns:
+        The best outputs, or None if none are feasible.
     """
-    excess, half = problem.compute_reach_excess(epsilon), problem.outputs // 2
-    space = _Coordinates(
-        problem.outputs, symmetric, excess, 40 * (1 + excess) if math.isinf(limit) else limit
-    )
-    seen: list[
-        _Reached
-    ] = []  # The best point of a descent. The point at which SLSQP ends may be worse.
-
-    def value(point: Vector) -> _Reached:
-        z = space.snapped(point)
-        outputs, order, moves = space.outputs(z)
-        answer, slope = problem.find_optimum(epsilon, outputs), np.zeros_like(z)
-        if answer is None or not answer.slopes.size:
-            return INFEASIBLE_VALUE, slope
-        if not seen or answer.value < seen[0][0]:
-            seen[:] = [(answer.value, z)]
-        each = answer.slopes
-        if symmetric:  # the mirror image moves against it
-            each = each[outputs.size - half :] - each[:half][::-1]
-        slope[order] = each
-        return answer.value, slope * moves
-
-    def descend(z: Vector, rounds: int, iterations: int) -> _Reached:
-        seen.clear()
-        reached = INFEASIBLE_VALUE
-        for _ in range(rounds):
-            _descend(value, z, space.bounds, iterations)
-            if not seen or not seen[0][0] < reached * (1 - _STALL):
-                break
-            reached, z = seen[0]
-        return seen[0] if seen else (INFEASIBLE_VALUE, z)
-
-    begin = [space.of(np.asarray(start, dtype=float)) for start in starts]
-    several = len(begin) > 1
+    excess = problem.compute_reach_excess(epsilon)
+    if math.isinf(limit):
+        limit = _LIMITS.default_reach_factor * (1 + excess)
+    coordinates = _Coordinates(problem.outputs, symmetric, excess, limit)
+    descent = _OutputDescent(problem, epsilon, coordinates)
+    points = [coordinates.from_outputs(np.asarray(start, dtype=float)) for start in starts]
+    has_several_starts = len(points) > 1
     results = []
-    for k, z in enumerate(begin):
-        results.append(descend(z, 1, _FIRST) if several else descend(z, rounds, iterations))
+    for k, z in enumerate(points):
+        if has_several_starts:
+            results.append(descent.run(z, 1, _LIMITS.short_iterations))
+        else:
+            results.append(descent.run(z, rounds, iterations))
         progress(f"start {k + 1}: {results[-1][0]:.6f}")
-    lead = sorted(range(len(results)), key=lambda k: results[k][0])
-    for k in lead[:2] if several else []:
-        results[k] = descend(results[k][1], rounds, iterations)
+    if has_several_starts:
+        for k in sorted(range(len(results)), key=lambda k: results[k][0])[:2]:
+            results[k] = descent.run(results[k][1], rounds, iterations)
     best = min(
-        results, key=lambda pair: float(f"{pair[0]:.9g}"), default=(INFEASIBLE_VALUE, np.zeros(0))
+        results,
+        key=lambda pair: float(f"{pair[0]:.9g}"),
+        default=(INFEASIBLE_VALUE, np.zeros(0)),
     )
     if best[0] >= INFEASIBLE_VALUE:
         return None
-    return LocalOptimum(space.outputs(best[1])[0], best[0], tuple(value for value, _ in results))
+    start_values = tuple(value for value, _ in results)
+    return LocalOptimum(coordinates.to_outputs(best[1])[0], best[0], start_values)

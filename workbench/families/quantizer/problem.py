@@ -1,17 +1,16 @@
-"""Quantizers as problems: the method of a request, what its law is audited for, and the words a reader needs.
+"""Design quantizers for one request: the method, the repair, the proof, and notes for the report.
 
-method    what is solved                                                    objective          bound
-exact     the exact LP (`models.quantizer.program`); with levels, outputs   exact error        LP dual; any bins
-          are searched on top
-optm      OPTM's LPs, searched over bounds (and bins)                       proxy (8)          none
-product   the best two-bin mechanism, by branch and bound                   exact error        proven
-          (`models.quantizer.two_bin`)
-mvu       MVU's LP in P (and its alphabet)                                  error on its grid  LP dual; any bins
+method     what is solved                                       objective          bound
+exact      the exact LP (`models.quantizer.program`); with      exact error        LP dual; any bins
+           levels, outputs are searched on top
+optm       OPTM's LPs, searched over bounds (and bins)          proxy (8)          none
+product    the optimal two-bin mechanism, by branch and         exact error        proven
+           bound (`models.quantizer.two_bin`)
+mvu        MVU's LP in P (and its alphabet)                     error on its grid  LP dual; any bins
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,12 +22,11 @@ from workbench.families.quantizer.certify import (
     audit_quantizer,
     certify_quantizer,
 )
-from workbench.families.quantizer.laws import (
-    Bins,
-    QuantizerAnswer,
-    list_knots,
-    solve_exact_quantizer,
+from workbench.families.quantizer.feasibility import (
+    describe_infeasibility,
+    find_smallest_epsilon,
 )
+from workbench.families.quantizer.laws import Bins, QuantizerAnswer, solve_exact_quantizer
 from workbench.families.quantizer.limit import compute_output_bound, compute_two_output_error
 from workbench.families.quantizer.mvu import solve_mvu
 from workbench.families.quantizer.optm import solve_optm_with_thinner_slices
@@ -37,7 +35,7 @@ from workbench.families.quantizer.product import solve_product_optimum
 from workbench.families.quantizer.request import QuantizerRequest
 from workbench.families.quantizer.search import search_bins
 from workbench.mechanisms.piecewise_affine import Quantizer
-from workbench.models.quantizer.program import default_reach, smallest_epsilon, smallest_reach
+from workbench.models.quantizer.program import default_reach, smallest_reach
 from workbench.pipeline.design import Design, OracleVerdict
 from workbench.pipeline.loss_scale import LossScale
 from workbench.pipeline.outcome import translate_errors
@@ -46,116 +44,165 @@ from workbench.pipeline.routes import Answer, Reason, Route
 from workbench.privacy.audit import Privacy
 from workbench.privacy.claim import Claim
 
+_REACHED_TOLERANCE = 1e-4  # Searches whose values differ by at most this count as agreeing.
+_REACH_TOLERANCE = 1e-6  # An outermost output within this share of the reach is at the reach.
 
-def _route(
-    name: str, method: str, solve: Callable[[QuantizerProblem], QuantizerAnswer], given: str = ""
+
+def _make_route(
+    name: str,
+    method: str,
+    solve: Callable[[QuantizerProblem], QuantizerAnswer],
+    required_input: str = "",
 ) -> Route:
-    """Return the route of a method. given: "outputs" or "levels" where it takes only these."""
+    """Make the route of a method.
 
-    def applies(problem: QuantizerProblem) -> Reason:
+    Args:
+        name: what the report calls the route.
+        method: the method that a request must name.
+        solve: solves a problem.
+        required_input: "outputs" or "levels" if the route only accepts these.
+    """
+
+    def explain_refusal(problem: QuantizerProblem) -> Reason:
         if problem.request.how.method != method:
             return f"method {problem.request.how.method} was asked for"
-        if given and given != ("levels" if problem.bins is None else "outputs"):
-            return f"{given} are not given"
+        available_input = "levels" if problem.bins is None else "outputs"
+        if required_input and required_input != available_input:
+            return f"{required_input} are not given"
         return None
 
     return Route(
-        name, applies, lambda problem, programs, start: problem.answer_by(partial(solve, problem))
+        name,
+        explain_refusal,
+        lambda problem, programs, start: problem.answer_by(partial(solve, problem)),
     )
 
 
 class QuantizerProblem(Problem):
-    """The best unbiased ε-private quantizer for a request, by its method.
+    """Find the unbiased ε-private quantizer for a request by its method.
 
-    In units of c: law, bins (None where they are optimised), and reach, the largest output that a search may choose
-    (inf: any). scale: what losses there are to be multiplied by.
+    Programs are solved in units of c, half the width of the inputs.
+
+    Args:
+        request: the request.
+
+    Attributes:
+        law_question: the question of the law, in units of c.
+        loss_factor: the factor from losses in units of c to losses of the request.
+        bins: the given outputs in units of c, None if outputs are optimised.
+        levels: the number of outputs.
+        reach: the largest output that a search may choose, in units of c; inf for any.
     """
 
     request: QuantizerRequest
     SUBJECT = "The solver's law"
     CLAIMS_OPTIMUM = False
     routes = (
-        _route("exact program", "exact", lambda problem: problem.exact(), "outputs"),
-        _route("search over outputs", "exact", lambda problem: problem.search_outputs(), "levels"),
-        _route("optm", "optm", lambda problem: problem.optm()),
-        _route("product", "product", lambda problem: problem.product()),
-        _route("mvu", "mvu", lambda problem: problem.mvu()),
+        _make_route(
+            "exact program", "exact", lambda problem: problem.solve_exact_program(), "outputs"
+        ),
+        _make_route(
+            "search over outputs", "exact", lambda problem: problem.search_outputs(), "levels"
+        ),
+        _make_route("optm", "optm", lambda problem: problem.search_optm()),
+        _make_route("product", "product", lambda problem: problem.search_product()),
+        _make_route("mvu", "mvu", lambda problem: problem.search_mvu()),
     )
 
     def __init__(self, request: QuantizerRequest) -> None:
         super().__init__(request)
-        question, self.levels = request.question, request.question.levels
-        self.law, self.scale = request.law
-        self.bins = question.centred_bins
-        self.reach = (
-            math.inf if request.how.method == "mvu" else default_reach(self.law.float_epsilon)
-        )
+        self.levels = request.question.levels
+        self.law_question = request.law_question
+        self.loss_factor = request.loss_factor
+        self.bins = request.question.centred_bins
+        self.reach = default_reach(self.law_question.float_epsilon)
+        if request.how.method == "mvu":
+            self.reach = math.inf
         if request.aim.reach is not None:
-            self.reach = float(request.aim.reach / question.c)
+            self.reach = float(request.aim.reach / request.question.c)
 
     @property
     def loss_scale(self) -> LossScale:
-        """That of a loss of the half width of the inputs."""
-        return LossScale(width=float(self.scale))
+        """Return the scale of the losses: the loss of an error of half the width of the inputs."""
+        return LossScale(width=float(self.loss_factor))
+
+    # Routes.
 
     def answer_by(self, solve: Callable[[], QuantizerAnswer]) -> Answer:
-        """Answer by one of the methods. Raises Infeasible (with the smallest feasible ε), SolverUnavailable,
-        LicenceLimit, NotProven."""
-        method, question, bound = self.request.how.method, self.request.question, None
-        least = self._least()
+        """Answer by one of the methods.
+
+        Args:
+            solve: solves the problem in units of c.
+
+        Raises:
+            Infeasible: no quantizer exists; with the smallest feasible ε if it is known.
+            NotProven: a limit stopped the solver.
+            SolverUnavailable, LicenceLimit: as the solver.
+        """
+        method = self.request.how.method
+        least_epsilon = find_smallest_epsilon(self.request)
         try:
             with translate_errors():
                 answer = solve()
         except Infeasible:
-            raise Infeasible(self._why_none()) from None
+            raise Infeasible(describe_infeasibility(self.request, self.bins)) from None
+        bound = None
         if answer.bound is not None:
-            bound = self.scale * answer.bound
-        law, (middle, c) = answer.quantizer, (question.middle, question.c)
-        knots, bins = (
-            tuple(middle + c * value for value in values) for values in (law.knots, law.bins)
-        )
+            bound = self.loss_factor * answer.bound
+        claimed_objective = None
+        if method not in ("exact", "product"):
+            claimed_objective = self.loss_factor * answer.objective
+        notes = answer.notes
+        if answer.start_values:
+            notes += tuple(self._describe_search(answer, bound))
         return Answer(
-            Quantizer(knots, bins, law.ends, law.name),
+            self._rescale_quantizer(answer.quantizer),
             bound,
             answer.solution,
-            claimed_objective=None
-            if method in ("exact", "product")
-            else self.scale * answer.objective,
+            claimed_objective=claimed_objective,
             is_proxy=True,
-            notes=(
-                *answer.notes,
-                *(self._searched_words(answer, bound) if answer.start_values else ()),
-            ),
-            details={"smallest_epsilon": least},
+            notes=notes,
+            details={"smallest_epsilon": least_epsilon},
         )
 
-    def exact(self) -> QuantizerAnswer:
+    def _rescale_quantizer(self, quantizer: Quantizer) -> Quantizer:
+        """Return a quantizer in the units of the inputs."""
+        middle = self.request.question.middle
+        c = self.request.question.c
+        knots = tuple(middle + c * knot for knot in quantizer.knots)
+        bins = tuple(middle + c * output for output in quantizer.bins)
+        return Quantizer(knots, bins, quantizer.ends, quantizer.name)
+
+    def solve_exact_program(self) -> QuantizerAnswer:
         """Solve the exact LP at given outputs. Raises Infeasible, NotProven."""
         assert self.bins is not None
-        best = solve_exact_quantizer(self.bins, self.law, knots=self.request.extra_knot_count)
-        if best is None:
+        knots = self.request.extra_knot_count
+        answer = solve_exact_quantizer(self.bins, self.law_question, knots=knots)
+        if answer is None:
             raise Infeasible
-        return best
+        return answer
 
     def search_outputs(self) -> QuantizerAnswer:
-        """Search the outputs within the reach whose exact LP has the least error. Raises Infeasible, NotProven."""
-        knots, starts = self.request.extra_knot_count, self.request.how.starts
-        best = optimise_bins(self.levels, self.law, reach=self.reach, knots=knots, starts=starts)
-        if best is None:
-            raise Infeasible
-        bound = (
-            compute_output_bound(self.levels, self.law, self.reach)
-            if self.law.metric is None
-            else None
+        """Search for the outputs of least error of the exact LP. Raises Infeasible, NotProven."""
+        answer = optimise_bins(
+            self.levels,
+            self.law_question,
+            reach=self.reach,
+            knots=self.request.extra_knot_count,
+            starts=self.request.how.starts,
         )
-        return replace(best, bound=bound)
+        if answer is None:
+            raise Infeasible
+        bound = None
+        if self.law_question.metric is None:
+            bound = compute_output_bound(self.levels, self.law_question, self.reach)
+        return replace(answer, bound=bound)
 
-    def mvu(self) -> QuantizerAnswer:
-        """MVU's LP in P at given outputs, or over all within the reach. Raises Infeasible."""
-        outputs = self.levels if self.bins is None else self.bins
+    def search_mvu(self) -> QuantizerAnswer:
+        """Solve MVU's LP in P at given outputs, or search for outputs. Raises Infeasible."""
         answer = solve_mvu(
-            self.law,
-            outputs,
+            self.law_question,
+            self.levels if self.bins is None else self.bins,
             inputs=self.request.how.inputs,
             reach=self.reach,
             starts=self.request.how.starts,
@@ -165,164 +212,172 @@ class QuantizerProblem(Problem):
         )
         return replace(answer, notes=(note,))
 
-    def _found_bins(self) -> Bins:
-        """The outputs that are given, or found by a search over the method's own."""
+    def _get_bins(self) -> Bins:
+        """Return the given outputs, or search for outputs by the method of the request."""
         if self.bins is not None:
             return self.bins
-        return search_bins(self.levels, self.law, self.request.how.method, reach=self.reach)
+        method = self.request.how.method
+        return search_bins(self.levels, self.law_question, method, reach=self.reach)
 
-    def optm(self) -> QuantizerAnswer:
-        """OPTM's best selection. Raises NotProven."""
-        result = solve_optm_with_thinner_slices(self._found_bins(), self.law)
-        if result is None:
-            at = f"at epsilon = {self.law.float_epsilon:g}"
-            raise NotProven(f"OPTM's linear programs have no solution for these bins {at}.")
-        note = "OPTM minimises an upper bound of the MAE (the objective shown); it proves no bound on the MAE itself."
-        return replace(result, notes=(note,))
-
-    def product(self) -> QuantizerAnswer:
-        """The best two-bin mechanism, with a proven bound. Raises NotProven."""
-        best = solve_product_optimum(self._found_bins(), self.law)
-        if best is None:
+    def search_optm(self) -> QuantizerAnswer:
+        """Find OPTM's best selection. Raises NotProven if its programs have no solution."""
+        answer = solve_optm_with_thinner_slices(self._get_bins(), self.law_question)
+        if answer is None:
+            epsilon = f"{self.law_question.float_epsilon:g}"
             raise NotProven(
-                f"No two-bin mechanism was found for these bins at epsilon = {self.law.float_epsilon:g}."
+                f"OPTM's linear programs have no solution for these bins at epsilon = {epsilon}."
             )
-        return best
+        note = (
+            "OPTM minimises an upper bound of the MAE (the objective shown); it proves no bound on "
+            "the MAE itself."
+        )
+        return replace(answer, notes=(note,))
 
-    def _least(self) -> float | None:
-        """The smallest feasible ε for given bins (None: bins are free). Raises Infeasible below it."""
-        question, metric = self.request.question, self.request.aim.metric
-        if question.bins is None or metric == "squared":
-            return None
-        given = [float(b) for b in (question.bins[0], question.bins[-1], *question.ends)]
-        c, low, high = float(question.c), *(b - float(question.middle) for b in given[:2])
-        least = smallest_epsilon(low, high, c)
-        if metric == "absolute" and math.isfinite(least):
-            # Σ_i (B_i - low) p_i(x) = x - low grows by at most ε of itself: at -c, ε >= 1/(-c - low); from above too
-            least = 1 / min(high - c, -c - low)
-        if math.isinf(least):
-            raise Infeasible(
-                f"bins must reach beyond [{given[2]:g}, {given[3]:g}] on both sides: with an outermost output at an "
-                f"end its input would have to be published as it is. Got {given[0]:g} to {given[1]:g}."
+    def search_product(self) -> QuantizerAnswer:
+        """Find the optimal two-bin mechanism with a proven bound. Raises NotProven without one."""
+        answer = solve_product_optimum(self._get_bins(), self.law_question)
+        if answer is None:
+            epsilon = f"{self.law_question.float_epsilon:g}"
+            raise NotProven(
+                f"No two-bin mechanism was found for these bins at epsilon = {epsilon}."
             )
-        if float(self.request.claim.epsilon) < least * (1 - 1e-12):
-            raise Infeasible(
-                f"epsilon must be at least {least:.9g} for outputs in [{given[0]:g}, {given[1]:g}] (the smallest at "
-                f"which an unbiased private quantizer on [{given[2]:g}, {given[3]:g}] exists). "
-                f"Got {float(self.request.claim.epsilon):g}."
+        return answer
+
+    def _describe_search(self, answer: QuantizerAnswer, bound: float | None) -> list[str]:
+        """Return notes on the result of a search over outputs."""
+        question = self.request.question
+        values = answer.start_values
+        reached_count = sum(value <= min(values) + _REACHED_TOLERANCE for value in values)
+        reach_text = ""
+        if not math.isinf(self.reach):
+            middle = f"{float(question.middle):g} " if question.middle else ""
+            reach_text = f" within {middle}±{self.reach * float(question.c):.6g} (reach)"
+        bound_text = "No bound is known."
+        if bound is not None:
+            bound_text = f"No choice of outputs{reach_text} goes below {bound:.6g}."
+        notes = [
+            f"Outputs{reach_text} are the best found by {len(values)} local searches "
+            f"({reached_count} reached this value); they are not proven optimal over all outputs. "
+            f"{bound_text}"
+        ]
+        if float(answer.quantizer.bins[-1]) > self.reach * (1 - _REACH_TOLERANCE):
+            notes.append(
+                "The outermost output is at the reach: a larger reach may give a smaller error."
             )
-        return least
+        return notes
 
-    def _why_none(self) -> str:
-        """Why there is nothing; by squared distance, with the smallest ε of a law on the given outputs."""
-        request, bins, c = self.request, self.request.question.bins, self.request.question.c
-        relation = (
-            "private" if request.aim.metric is None else f"{request.aim.metric}-metric private"
-        )
-        outputs = "outputs within the reach" if bins is None else "these outputs"
-        budget = float(request.claim.epsilon)
-        sentence = f"No unbiased {relation} quantizer with {outputs} and knots exists at epsilon = {budget:g}."
-        if (
-            request.aim.metric != "squared"
-            or self.bins is None
-            or self.bins[0] == -1
-            or self.bins[-1] == 1
-        ):
-            return sentence
-        points = request.how.inputs or len(self.bins)
-        cuts = (
-            list_knots((), points)
-            if request.how.method == "mvu"
-            else list_knots(self.bins, request.extra_knot_count)
-        )
-        # Σ_i (B_i - low) p_i(x) = x - low grows from one point to the next by a ratio at most, and so from above
-        low, high = self.bins[0], self.bins[-1]
-        least = max(
-            math.log1p((b - a) / min(a - low, high - b)) / (c * (b - a)) ** 2
-            for a, b in itertools.pairwise(cuts)
-        )
-        return f"{sentence} The smallest feasible epsilon is {least:.6g}."
-
-    def _searched_words(self, answer: QuantizerAnswer, bound: float | None) -> list[str]:
-        """What a search over outputs has reached, of how many starts."""
-        c, starts = float(self.request.question.c), answer.start_values
-        reached = sum(value <= min(starts) + 1e-4 for value in starts)
-        middle = f"{float(self.request.question.middle):g} " if self.request.question.middle else ""
-        within = "" if math.isinf(self.reach) else f" within {middle}±{self.reach * c:.6g} (reach)"
-        known = (
-            "No bound is known."
-            if bound is None
-            else f"No choice of outputs{within} goes below {bound:.6g}."
-        )
-        claim = f"Outputs{within} are the best found by {len(starts)} local searches ({reached} reached this value)"
-        words = [f"{claim}; they are not proven optimal over all outputs. {known}"]
-        if float(answer.quantizer.bins[-1]) > self.reach * (1 - 1e-6):
-            words.append("The outermost output is at the reach: a larger reach may err less.")
-        return words
+    # Repair and audit.
 
     def repair(self, answer: Answer) -> Repaired:
-        """The one place where what a solver's rounding left is repaired. Raises NotCertified."""
+        """Make the solver's law exactly private and certify it. Raises NotCertified.
+
+        The law is mixed with a strictly private law if its rounding errors break privacy.
+        """
         mechanism, certificate, share = certify_quantizer(
             answer.mechanism, self.request.claim.epsilon, self.request.aim.metric
         )
-        changed = f"The proof took {float(share):.2g} of another law mixed into the solver's; errors are those of both."
-        return mechanism, certificate, [changed] if share > SMALL_REPAIR_SHARE else []
+        notes = []
+        if share > SMALL_REPAIR_SHARE:
+            notes.append(
+                f"The proof needed {float(share):.2g} of another law, mixed into the solver's law; "
+                "errors are those of the mixture."
+            )
+        return mechanism, certificate, notes
 
     def compute_loss(self, mechanism: Quantizer) -> float:
-        """The exact error."""
+        """Compute the exact error.
+
+        Args:
+            mechanism: a quantizer of the inputs of the request.
+        """
         return mechanism.expected_loss(self.request.aim.loss, self.request.question.density)
 
     def audit(self, mechanism: Quantizer) -> Privacy:
-        """The audit of what decides the claim, linear in the end laws."""
+        """Audit the comparisons that decide the claim, which are linear in the end laws.
+
+        Args:
+            mechanism: a quantizer of the inputs of the request.
+        """
         return audit_quantizer(mechanism, self.request.claim.epsilon, self.request.aim.metric)[0]
 
     def claim_for_audit(self, privacy: Privacy) -> Claim:
-        """By |x - x'|², with a budget for every two knots."""
-        return (
-            Claim("metric", privacy.budgets) if self.request.aim.metric == "squared" else self.claim
-        )
+        """Return the claim; by |x - x'|² it has a budget for every two knots.
+
+        Args:
+            privacy: the audit, with these budgets.
+        """
+        if self.request.aim.metric == "squared":
+            return Claim("metric", privacy.budgets)
+        return self.claim
+
+    # Proof.
 
     def require_proof(self, design: Design) -> Design:
-        """The design with what is known of the repaired law: every bound is proven, but need not be attained."""
-        quantizer, certificate, words = design.mechanism, design.certificate, [*design.words]
+        """Return the design with notes on the repaired law and a verdict.
+
+        No design is rejected: every bound is proven, but need not be attained.
+
+        Args:
+            design: the design, repaired and audited.
+        """
+        quantizer = design.mechanism
+        notes = [*design.words]
         origin = None
-        if certificate is not None:
-            share = certificate.record.get("repair_share")
-            origin = (
-                f"{share:.2g} of a strictly private law mixed in"
-                if share
-                else "as the solver returned it"
-            )
+        if design.certificate is not None:
+            share = design.certificate.record.get("repair_share")
+            origin = "as the solver returned it"
+            if share:
+                origin = f"{share:.2g} of a strictly private law mixed in"
         elif quantizer.bias:
-            words.append(
-                f"Its exact bias is {float(quantizer.bias):.2g} (rounding of the solver's answer), not 0."
+            notes.append(
+                f"Its exact bias is {float(quantizer.bias):.2g} (rounding of the solver's answer), "
+                "not 0."
             )
         if self.request.aim.metric == "squared":
-            words.append(
-                f"By |x - x'|² the guarantee is between the {len(quantizer.knots)} points that inputs are "
-                "dithered to; between all real inputs it would force a constant law."
+            notes.append(
+                f"By |x - x'|² the guarantee is between the {len(quantizer.knots)} points that "
+                "inputs are dithered to; between all real inputs it would force a constant law."
             )
-        verdict = self._judged(self.compute_loss(quantizer), design.bound)
-        return replace(design, origin=origin, oracle=verdict, words=tuple(words))
+        verdict = self._judge_error(self.compute_loss(quantizer), design.bound)
+        return replace(design, origin=origin, oracle=verdict, words=tuple(notes))
 
-    def _judged(self, error: float, bound: float | None) -> OracleVerdict:
-        """The closed forms: of two outputs, given ±B or the best of all, which are at the least reach; the limit."""
-        request, question = self.request, self.request.question
-        metric, bins, exact = request.aim.metric, self.bins, request.how.method == "exact"
-        if question.levels == 2 and (metric != "squared" if bins is None else bins[0] == -bins[1]):
-            x, w = question.density.quadrature([0.0])
-            proof = "Two outputs ±B leave one unbiased law, Pr[B] = (B + x)/(2B); its absolute error is (B² - x²)/B"
-            if bins is None:
-                reach = smallest_reach(float(request.claim.epsilon), float(question.c), metric)
-                kind, proof = (
-                    "optimum" if exact else "lower bound",
-                    f"{proof}, least where B is the least reach.",
-                )
-            else:
-                reach, kind, proof = float(bins[1] * question.c), "optimum", f"{proof}."
-            value = compute_two_output_error(reach, request.aim.loss, float(w @ x**2))
-            return OracleVerdict.judge(error, "two outputs", value, kind, proof)
-        if bound is not None and bins is None and exact:
+    def _judge_error(self, error: float, bound: float | None) -> OracleVerdict:
+        """Compare an error with the closed form of two outputs, or with the limit."""
+        is_exact = self.request.how.method == "exact"
+        if self._has_two_output_formula():
+            return self._judge_two_outputs(error)
+        if bound is not None and self.bins is None and is_exact:
             proof = "A bound for all outputs within the same reach, proven by duality."
             return OracleVerdict.judge(error, "limit", bound, "lower bound", proof)
         return OracleVerdict.without_formula("no closed form is known for more than two outputs.")
+
+    def _has_two_output_formula(self) -> bool:
+        """Check whether a closed form gives the error: for two outputs ±B, given or optimised."""
+        if self.request.question.levels != 2:
+            return False
+        if self.bins is None:
+            return self.request.aim.metric != "squared"
+        return bool(self.bins[0] == -self.bins[1])
+
+    def _judge_two_outputs(self, error: float) -> OracleVerdict:
+        """Compare an error with that of two outputs ±B; optimal outputs are at the least reach."""
+        request = self.request
+        question = request.question
+        x, w = question.density.quadrature([0.0])
+        proof = (
+            "Two outputs ±B leave one unbiased law, Pr[B] = (B + x)/(2B); its absolute error is "
+            "(B² - x²)/B"
+        )
+        if self.bins is None:
+            epsilon = float(request.claim.epsilon)
+            reach = smallest_reach(epsilon, float(question.c), request.aim.metric)
+            kind = "lower bound"
+            if request.how.method == "exact":
+                kind = "optimum"
+            proof = f"{proof}, least where B is the least reach."
+        else:
+            reach = float(self.bins[1] * question.c)
+            kind = "optimum"
+            proof = f"{proof}."
+        value = compute_two_output_error(reach, request.aim.loss, float(w @ x**2))
+        return OracleVerdict.judge(error, "two outputs", value, kind, proof)

@@ -1,7 +1,8 @@
-"""The product optimum: branch and bound on boxes of the bounded vectors, with a proven bound.
+"""Find the optimal two-bin mechanism by branch and bound on boxes of the bounded vectors.
 
-What OPTM approximates. A node is a box; its LP (workbench.models.quantizer.two_bin) bounds it below, fixing the
-bounded vectors at the LP's point bounds it above, and the entry where π is farthest from a product is split there.
+OPTM approximates this optimum. A node is a box. Its LP (workbench.models.quantizer.two_bin) bounds
+it below, and fixing the bounded vectors at the LP's point bounds it above. The box is split at the
+entry where π is farthest from a product.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from workbench.errors import NotProven
 from workbench.families.quantizer.laws import LawQuestion, QuantizerAnswer
 from workbench.families.quantizer.optm import (
+    ProgramOptimum,
     ProgramSolver,
     list_slice_widths,
     make_rqm_selections,
@@ -29,23 +31,108 @@ from workbench.solvers.arrays import Pair, Vector
 from workbench.solvers.search import OpenNodes
 
 Box = dict[VectorKey, Pair]
+"""The lower and upper bounds of every bounded vector."""
 
-_GAP = 1e-5
+_MAX_GAP = 1e-5  # The search ends at this absolute gap.
+_MIN_GAIN = 1e-12  # An optimum must be better than the best one by this.
+_SPLIT_MARGIN = 0.2  # A box is not split closer to its ends than this share of its width.
+_REPORTED_BOXES = 20  # Progress is reported after this many boxes.
 
 
-def _gains(shape: TwoBinShape, density: Density, loss: object) -> tuple[Vector, ...]:
-    """What the pairs of bins cost on every piece j, up to their probability. Shapes (j, m - j)."""
+def _compute_pair_losses(shape: TwoBinShape, density: Density, loss: object) -> tuple[Vector, ...]:
+    """Compute the losses of pairs of bins on every piece j, up to the pairs' probability.
+
+    Shapes (j, m - j).
+    """
     bins = np.array(shape.bins)
     cuts = np.array([*(low for _, low, _ in shape.pieces), 1.0])
     x, w = density.quadrature(cuts[1:-1])
-    place = find_pieces(cuts, x)
-    gains = []
-    for at, (j, _, _) in enumerate(shape.pieces):
-        y, v = x[place == at, None, None], w[place == at, None, None]
-        left, right = y - bins[:j, None], bins[j:] - y
-        both = right * compute_error(np.abs(left), loss) + left * compute_error(np.abs(right), loss)
-        gains.append((v * both).sum(axis=0) / (bins[j:] - bins[:j, None]))
-    return tuple(gains)
+    piece_indices = find_pieces(cuts, x)
+    losses = []
+    for k, (j, _, _) in enumerate(shape.pieces):
+        inputs = x[piece_indices == k, None, None]
+        weights = w[piece_indices == k, None, None]
+        left = inputs - bins[:j, None]
+        right = bins[j:] - inputs
+        left_losses = right * compute_error(np.abs(left), loss)
+        right_losses = left * compute_error(np.abs(right), loss)
+        totals = (weights * (left_losses + right_losses)).sum(axis=0)
+        losses.append(totals / (bins[j:] - bins[:j, None]))
+    return tuple(losses)
+
+
+class _ProductSearch:
+    """Branch and bound for the optimal two-bin mechanism.
+
+    Args:
+        shape: the two-bin family.
+        question: the question of the law.
+        solver: solves the programs.
+
+    Attributes:
+        best: the best mechanism found, as the optimum of its program.
+        visited: the number of boxes split.
+    """
+
+    def __init__(self, shape: TwoBinShape, question: LawQuestion, solver: ProgramSolver) -> None:
+        losses = _compute_pair_losses(shape, question.density, question.loss)
+        self.shape = shape
+        self.question = question
+        self.solver = solver
+        self.model = ProductModel(shape, losses)
+        self.best: ProgramOptimum | None = None
+        self.visited = 0
+        self._boxes: OpenNodes[tuple[Box, Vector]] = OpenNodes()
+
+    @property
+    def best_value(self) -> float:
+        """Return the least error so far."""
+        return math.inf if self.best is None else self.best.objective
+
+    @property
+    def lower_bound(self) -> float:
+        """Return the proven lower bound on the error of all two-bin mechanisms."""
+        return min(self.best_value - _MAX_GAP, self._boxes.lower_bound)
+
+    def try_selection(self, selection: dict[VectorKey, Vector]) -> None:
+        """Solve for the best mechanism with fixed bounded vectors."""
+        box = {key: (law, law) for key, law in selection.items()}
+        program = self.model.build_box_program(self.question.float_epsilon, box)
+        optimum = self.solver.solve(program)
+        if optimum is not None and optimum.objective < self.best_value - _MIN_GAIN:
+            self.best = optimum
+
+    def try_point(self, x: Vector) -> None:
+        """Solve for the best mechanism with the bounded vectors of a point."""
+        shape = self.shape
+        selection = {key: shape.read_distribution(x, key) for key in shape.bounded_vectors}
+        self.try_selection(selection)
+
+    def add_box(self, box: Box) -> None:
+        """Bound a box, and keep it if it may contain a better mechanism. Raises NotProven."""
+        program = self.model.build_box_program(self.question.float_epsilon, box)
+        bound, optimum = self.solver.solve_with_bound(program)
+        if optimum is not None:
+            self.try_point(optimum.x)
+            if bound < self.best_value - _MAX_GAP:
+                self._boxes.put(bound, (box, optimum.x))
+        elif bound < math.inf:
+            raise NotProven(
+                f"{self.question.solver} gave no answer to a program of the product optimum."
+            )
+
+    def run(self, max_boxes: int) -> None:
+        """Split boxes until the gap is closed, or `max_boxes` are split. Raises NotProven."""
+        while self._boxes.lower_bound < self.best_value - _MAX_GAP and self.visited < max_boxes:
+            bound = self._boxes.lower_bound
+            box, x = self._boxes.first_node
+            self._boxes.pop()
+            self.visited += 1
+            for part in _split_box(self.model, box, x):
+                self.add_box(part)
+            if self.visited % _REPORTED_BOXES == 0:
+                value = "nothing yet" if self.best is None else f"{self.best_value:.6f}"
+                self.question.progress(f"{self.visited} boxes, between {bound:.6f} and {value}")
 
 
 def solve_product_optimum(
@@ -54,93 +141,69 @@ def solve_product_optimum(
     *,
     nodes: int = 400,
 ) -> QuantizerAnswer | None:
-    """The best two-bin mechanism for these bins under the exact ε and the exact error; None when there is none.
+    """Find the optimal two-bin mechanism on given bins under its exact ε and exact error.
 
-    It stops at a gap of 1e-5, absolute. nodes: at most so many boxes (then words say so, and the bound still holds).
+    The search ends at an absolute gap of 1e-5.
+
+    Args:
+        bins: the outputs in increasing order, in units of c.
+        question: the question of the law.
+        nodes: the largest number of boxes that are split.
+
+    Returns:
+        The answer with its bound, and a note if the search stopped early. None if no mechanism was
+        found.
+
+    Raises:
+        NotProven: the solver gave no answer, or the time limit ended it.
     """
-    law, epsilon = question.density, question.float_epsilon
-    shape = make_two_bin_shape(bins, law)
-    model = ProductModel(shape, _gains(shape, law, question.loss))
-    live = ProgramSolver(question)
-    best = None
-
-    def value() -> float:
-        return math.inf if best is None else best.objective
-
-    def fixed(q: dict[VectorKey, Vector]) -> None:
-        nonlocal best
-        point = live.solve(
-            model.build_box_program(epsilon, {key: (law, law) for key, law in q.items()})
-        )
-        if point is not None and point.objective < value() - 1e-12:
-            best = point
-
-    boxes: OpenNodes[tuple[Box, Vector]] = OpenNodes()
-
-    def put(box: Box) -> None:
-        bound, point = live.solve_with_bound(model.build_box_program(epsilon, box))
-        if point is not None:
-            fixed({key: shape.read_distribution(point.x, key) for key in shape.bounded_vectors})
-            if bound < value() - _GAP:
-                boxes.put(bound, (box, point.x))
-        elif bound < math.inf:
-            raise NotProven(
-                f"{question.solver} gave no answer to a program of the product optimum."
-            )
-
-    # OPTM's selection is a product: begin with it
-    selection = solve_optm(
-        bins, question, width=list_slice_widths(question.epsilon)[0], solver=live
-    )
-    if selection is not None and selection.solution.x is not None:
-        fixed(
-            {
-                key: shape.read_distribution(selection.solution.x, key)
-                for key in shape.bounded_vectors
-            }
-        )
-    fixed(make_rqm_selections(shape, 0))
-    put({key: (np.zeros(key[1]), np.ones(key[1])) for key in shape.bounded_vectors})
-    visited = 0
-    while boxes.lower_bound < value() - _GAP and visited < nodes:
-        bound, (box, x) = boxes.lower_bound, boxes.first_node
-        boxes.pop()
-        visited += 1
-        for part in _split(model, box, x):
-            put(part)
-        if visited % 20 == 0:
-            reached = "nothing yet" if best is None else f"{value():.6f}"
-            question.progress(f"{visited} boxes, between {bound:.6f} and {reached}")
-    live.close()
+    shape = make_two_bin_shape(bins, question.density)
+    solver = ProgramSolver(question)
+    search = _ProductSearch(shape, question, solver)
+    # OPTM's selection is a product, so it is a first mechanism.
+    width = list_slice_widths(question.epsilon)[0]
+    optm_answer = solve_optm(bins, question, width=width, solver=solver)
+    if optm_answer is not None and optm_answer.solution.x is not None:
+        search.try_point(optm_answer.solution.x)
+    search.try_selection(make_rqm_selections(shape, 0))
+    search.add_box({key: (np.zeros(key[1]), np.ones(key[1])) for key in shape.bounded_vectors})
+    search.run(nodes)
+    solver.close()
+    best = search.best
     if best is None:
         return None
-    built = two_bin(list(bins), *shape.read_selections(best.x), name="product optimum")
-    words: tuple[str, ...] = ()
-    proven = min(value() - _GAP, boxes.lower_bound)
-    if proven < value() - _GAP:
-        left = (value() - proven) / value()
-        words = (f"Stopped after {visited} boxes; the optimum is at most {left:.2%} below.",)
-    return QuantizerAnswer(value(), proven, built, best.solution, notes=words)
+    quantizer = two_bin(list(bins), *shape.read_selections(best.x), name="product optimum")
+    notes: tuple[str, ...] = ()
+    value = search.best_value
+    bound = search.lower_bound
+    if bound < value - _MAX_GAP:
+        gap = (value - bound) / value
+        notes = (f"Stopped after {search.visited} boxes; the optimum is at most {gap:.2%} below.",)
+    return QuantizerAnswer(value, bound, quantizer, best.solution, notes=notes)
 
 
-def _split(model: ProductModel, box: Box, x: Vector) -> list[Box]:
-    """Two boxes: the most violated entry cut near the LP's point."""
-    scores = {
-        key: apart * (0.1 + box[key][1] - box[key][0])
-        for key, apart in model.product_violation(x).items()
-    }
+def _split_box(model: ProductModel, box: Box, x: Vector) -> list[Box]:
+    """Split a box in two: at the most violated entry, near the LP's point."""
+    scores = {}
+    for key, violation in model.product_violation(x).items():
+        low, high = box[key]
+        scores[key] = violation * (0.1 + high - low)
     if not scores:
         return []
     key = max(scores, key=lambda key: float(scores[key].max()))
     k = int(scores[key].argmax())
     low, high = box[key]
-    margin = 0.2 * (high[k] - low[k])
-    cut = min(max(float(x[model.shape.columns[key][k]]), low[k] + margin), high[k] - margin)
+    margin = _SPLIT_MARGIN * (high[k] - low[k])
+    point = float(x[model.shape.columns[key][k]])
+    cut = min(max(point, low[k] + margin), high[k] - margin)
     parts = []
-    for least, most in ((low[k], cut), (cut, high[k])):
-        lower, upper = low.copy(), high.copy()
-        lower[k], upper[k] = least, most
-        for _ in range(2):  # the entries sum to 1: bounds of one move the others'
+    for entry_low, entry_high in ((low[k], cut), (cut, high[k])):
+        lower = low.copy()
+        upper = high.copy()
+        lower[k] = entry_low
+        upper[k] = entry_high
+        # The entries sum to 1, so the bounds of one entry limit the others.
+        for _ in range(2):
             lower = np.maximum(lower, 1 - (upper.sum() - upper))
             upper = np.minimum(upper, 1 - (lower.sum() - lower))
         if (lower <= upper + 1e-12).all():

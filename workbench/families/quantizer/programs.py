@@ -1,6 +1,7 @@
-"""Instances of the quantizer models: the exact quantizer LP, its metric form, MVU's LP in P, OPTM's Theorem 5.
+"""Build instances of the quantizer models for the program library and the suites.
 
-Which there are says programs.toml beside this file.
+The models are the exact quantizer LP, its metric form, MVU's LP in P, and OPTM's Theorem 5. The
+file programs.toml beside this one lists the instances.
 """
 
 from __future__ import annotations
@@ -32,32 +33,40 @@ from workbench.pipeline.programs import BuiltProgram, Instance, Judged, try_cert
 from workbench.questions.density import uniform_density
 from workbench.solvers.arrays import Vector
 
+_REACH_FACTOR = 1.5  # Instances reach this multiple of the least reach of ε-DP.
+_SLICE_HALF_WIDTH = 0.01  # Bounded vectors of OPTM's instances are in slices of twice this width.
 
-def _judge(
+
+def _judge_quantizer(
     epsilon: str,
     metric: str | None,
-    mechanism: Callable[[Vector], Quantizer],
-    price: Callable[[Quantizer], float | None],
+    read_mechanism: Callable[[Vector], Quantizer],
+    compute_objective: Callable[[Quantizer], float | None],
     x: Vector,
     objective: float,
 ) -> Judged:
-    """The exact ε (or metric slope) of the mechanism in a point, and its certified neighbour."""
-    quantizer, budget = mechanism(x), Fraction(epsilon)
+    """Audit and certify the mechanism of a solver's point.
+
+    Args:
+        epsilon: the budget.
+        metric: None, or "absolute" for privacy by distance.
+        read_mechanism: returns the mechanism of a point.
+        compute_objective: returns the objective of the certified mechanism, or None.
+        x: the point (columns,).
+        objective: the objective that the solver claims.
+    """
+    quantizer = read_mechanism(x)
+    budget = Fraction(epsilon)
     privacy, claim = audit_quantizer(quantizer, budget, metric)
-    private = not quantizer.bias and privacy.holds(claim)
-    certified, value = try_certify(lambda: certify_quantizer(quantizer, budget, metric)[0], price)
-    return Judged(
-        float(budget),
-        0.0,
-        find_least_epsilon(privacy, metric, budget),
-        None,
-        private,
-        certified,
-        value,
+    is_private = not quantizer.bias and privacy.holds(claim)
+    certified_quantizer, value = try_certify(
+        lambda: certify_quantizer(quantizer, budget, metric)[0], compute_objective
     )
+    least_epsilon = find_least_epsilon(privacy, metric, budget)
+    return Judged(float(budget), 0.0, least_epsilon, None, is_private, certified_quantizer, value)
 
 
-def _law_instance(
+def _make_law_instance(
     name: str,
     suite: str,
     outputs: int,
@@ -66,75 +75,96 @@ def _law_instance(
     loss: str,
     metric: str | None = None,
 ) -> Instance:
-    """The laws at knots, by a metric where one is named, over equally spaced outputs in ±reach, or on MVU's grid."""
-    # 1.5 times the least reach of ε-DP is their end
-    reach = Fraction(round(1.5 * smallest_reach(float(epsilon)), 3)).limit_denominator(1000)
+    """Make an instance of laws at knots or on MVU's grid, over equally spaced outputs in ±reach."""
+    reach = Fraction(round(_REACH_FACTOR * smallest_reach(float(epsilon)), 3))
+    reach = reach.limit_denominator(1000)
     bins = [-reach + 2 * reach * Fraction(k, outputs - 1) for k in range(outputs)]
-    cuts, grid = [Fraction(2 * k, knots - 1) - 1 for k in range(knots)], name.startswith("mvu")
+    inputs = [Fraction(2 * k, knots - 1) - 1 for k in range(knots)]
+    is_mvu = name.startswith("mvu")
 
     @cache
-    def problem() -> LawProblem:
-        points = np.array(cuts, dtype=float)
-        if grid:
+    def make_problem() -> LawProblem:
+        points = np.array(inputs, dtype=float)
+        if is_mvu:
             return make_grid_problem(points, outputs, loss)
         question = LawQuestion(Fraction(epsilon), loss=loss, metric=metric)
         return make_exact_problem(points, outputs, question, symmetric=True)
 
     def build() -> BuiltProgram:
-        return problem().model.program, problem().parameter_values(
-            float(epsilon), np.array(bins, dtype=float)
-        )
+        problem = make_problem()
+        values = problem.parameter_values(float(epsilon), np.array(bins, dtype=float))
+        return problem.model.program, values
 
-    def mechanism(x: Vector) -> Quantizer:
-        laws = np.maximum(problem().unfold_laws(problem().model.laws(x)), 0.0)
-        return Quantizer.from_ends("laws", bins, cuts, laws)
+    def read_mechanism(x: Vector) -> Quantizer:
+        problem = make_problem()
+        laws = np.maximum(problem.unfold_laws(problem.model.laws(x)), 0.0)
+        return Quantizer.from_ends("laws", bins, inputs, laws)
 
-    def price(quantizer: Quantizer) -> float:
-        if not grid:
+    def compute_objective(quantizer: Quantizer) -> float:
+        if not is_mvu:
             return float(quantizer.expected_loss(loss, uniform_density()))
-        losses, _ = problem().compute_losses(quantizer.outputs)  # MVU's own: the mean over its grid
-        return float((losses * quantizer.probabilities(problem().points)).sum())
+        # MVU's objective is the mean over its grid.
+        problem = make_problem()
+        losses, _ = problem.compute_losses(quantizer.outputs)
+        return float((losses * quantizer.probabilities(problem.points)).sum())
 
-    model = (
-        "MVU LP in P" if grid else "exact quantizer LP" + (", |x - x'| metric" if metric else "")
+    model = "exact quantizer LP"
+    if is_mvu:
+        model = "MVU LP in P"
+    elif metric:
+        model += ", |x - x'| metric"
+    inputs_text = "MVU's grid" if is_mvu else f"{knots} knots"
+    metric_text = ""
+    if metric:
+        metric_text = f", by {metric} distance"
+    parameters = (
+        f"{outputs} outputs in ±{bins[-1]}, {inputs_text}, epsilon = {epsilon}{metric_text}, {loss}"
     )
-    where = "MVU's grid" if grid else f"{knots} knots"
-    by = f", by {metric} distance" if metric else ""
-    words = f"{outputs} outputs in ±{bins[-1]}, {where}, epsilon = {epsilon}{by}, {loss}"
-    judge = partial(_judge, epsilon, metric, mechanism, price)
-    return Instance(name, model, build, judge, suite, words)
+    judge = partial(_judge_quantizer, epsilon, metric, read_mechanism, compute_objective)
+    return Instance(name, model, build, judge, suite, parameters)
 
 
-def _two_bin_instance(
-    name: str, bins: list[str], epsilon: str, around: Mapping[str, list[float]]
+def _make_two_bin_instance(
+    name: str, bins: list[str], epsilon: str, centres: Mapping[str, list[float]]
 ) -> Instance:
-    """One of OPTM's linear programs: Theorem 5 with every bounded vector in a slice of 0.02 around a point."""
+    """Make an instance of Theorem 5 with every bounded vector in a slice around a point.
+
+    Args:
+        name: the name of the instance.
+        bins: the outputs.
+        epsilon: ε.
+        centres: the centres of the slices of every bounded vector, by its length.
+    """
     outputs = [Fraction(b) for b in bins]
-    middles = {int(size): tuple(middle) for size, middle in around.items()}
-    shape = cache(partial(make_two_bin_shape, outputs, uniform_density()))
+    centres_by_size = {int(size): tuple(centre) for size, centre in centres.items()}
+    make_shape = cache(partial(make_two_bin_shape, outputs, uniform_density()))
 
     def build() -> BuiltProgram:
-        q = {key: np.array(middles[key[1]]) for key in shape().bounded_vectors}
-        bounds = {
-            key: (np.maximum(p - 0.01, 0.0), np.minimum(p + 0.01, 1.0)) for key, p in q.items()
-        }
-        lp = shape().theorem5(float(epsilon), bounds)
+        shape = make_shape()
+        bounds = {}
+        for key in shape.bounded_vectors:
+            centre = np.array(centres_by_size[key[1]])
+            low = np.maximum(centre - _SLICE_HALF_WIDTH, 0.0)
+            high = np.minimum(centre + _SLICE_HALF_WIDTH, 1.0)
+            bounds[key] = (low, high)
+        lp = shape.theorem5(float(epsilon), bounds)
         return lp.to_program(f"OPTM, Theorem 5, {len(bins)} bins"), {}
 
-    def mechanism(x: Vector) -> Quantizer:
-        return two_bin(outputs, *shape().read_selections(x), name="OPTM")
+    def read_mechanism(x: Vector) -> Quantizer:
+        return two_bin(outputs, *make_shape().read_selections(x), name="OPTM")
 
-    words = f"bins {', '.join(bins)}, epsilon = {epsilon}, slices of 0.02 around {middles}"
-    judge = partial(
-        _judge, epsilon, None, mechanism, lambda quantizer: None
-    )  # its objective is a proxy, not an error
-    return Instance(name, "OPTM LP, Theorem 5", build, judge, parameters=words)
+    parameters = (
+        f"bins {', '.join(bins)}, epsilon = {epsilon}, slices of 0.02 around {centres_by_size}"
+    )
+    # The objective is a proxy, so there is no error to compare.
+    judge = partial(_judge_quantizer, epsilon, None, read_mechanism, lambda quantizer: None)
+    return Instance(name, "OPTM LP, Theorem 5", build, judge, parameters=parameters)
 
 
 def instances() -> list[Instance]:
-    """The quantizer instances of the suites."""
-    listed = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-    laws, library = (
-        [_law_instance(*row) for row in listed[suite]] for suite in ("laws", "library")
-    )
-    return [*laws, *(_two_bin_instance(*row) for row in listed["two_bins"]), *library]
+    """List the quantizer instances of the suites."""
+    tables = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+    laws = [_make_law_instance(*row) for row in tables["laws"]]
+    two_bins = [_make_two_bin_instance(*row) for row in tables["two_bins"]]
+    library = [_make_law_instance(*row) for row in tables["library"]]
+    return [*laws, *two_bins, *library]

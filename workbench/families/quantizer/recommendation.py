@@ -1,10 +1,11 @@
-"""Quantizers as recommendations for a query with real answers in a range: few outputs, so few bits a message."""
+"""Recommend quantizers for a query with real answers in a range: few outputs, so few bits."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from workbench.families.quantizer.family import FAMILY
 from workbench.io.files import format_fraction
@@ -22,65 +23,83 @@ from workbench.privacy.expected_error import compute_expected_error
 from workbench.questions.quantization import Quantization
 from workbench.questions.range_query import RangeQuery
 
+_LEVEL_COUNTS = (2, 4)  # Quantizers with these numbers of outputs are recommended.
+
 
 def candidates(query: Query) -> Iterable[Candidate]:
-    """None for finitely many answers."""
-    yield Candidate(
-        "quantizer", reason="it is for real answers in a range: --range instead of --answers"
-    )
+    """Recommend no quantizer for finitely many answers, and give the reason.
+
+    Args:
+        query: the query.
+    """
+    reason = "it is for real answers in a range: --range instead of --answers"
+    yield Candidate("quantizer", reason=reason)
 
 
 def real_candidates(query: Query) -> Iterable[Candidate]:
-    """Quantizers with few optimised outputs, and what is published, where every two answers are neighbours."""
-    real = query.range_query
-    private = real.has_all_neighbours and is_hockey_stick(query.claim.notion)
-    served = private and real.uniform
-    none = (
-        None
-        if served
-        else "it is for all of a range on which answers are uniform, under dp or pure"
-    )
-    ends, weights = (real.low, real.high), real.weights
-    prior = (
-        {}
-        if real.uniform or weights is None
-        else {"density": f"parts:{','.join(map(format_fraction, weights))}"}
-    )
-    for levels in (2, 4):
-        question = Quantization(levels=levels, range=ends, **prior)
-        ask = partial(
-            query.make_request, FAMILY, question, loss=query.aim.loss, epsilon=query.claim.epsilon
-        )
-        words = f"unbiased; {format_bits(levels)} a message; pure, δ unused"
-        if weights is None:
-            words += (
-                "; the best for uniform answers"
-                if levels == 2
-                else "; the best found for uniform answers"
-            )
+    """Recommend quantizers and published randomizers if every two answers are neighbours.
+
+    Args:
+        query: the query of a range of real answers.
+    """
+    real_range = query.range_query
+    ends = (real_range.low, real_range.high)
+    is_local = real_range.has_all_neighbours and is_hockey_stick(query.claim.notion)
+    for levels in _LEVEL_COUNTS:
         name = f"quantizer, {levels} outputs"
-        if private:
-            quantizer = Candidate.from_request(name, words, ask, query.time, partial(_value, query))
-            yield replace(quantizer, uses_solver=levels > 2)
+        if is_local:
+            yield _make_quantizer_candidate(query, name, levels)
         else:
             yield Candidate(name, reason="it is for all of a range, under dp or pure")
-    whole = replace(query, question=RangeQuery(ends))
-    for entry in published_for(whole, FAMILY):
-        unbiased = "unbiased; " if entry.is_unbiased else ""
-        words = (
-            f"{unbiased}published ({entry.source}); a closed form in floating point, not certified"
-        )
-        yield Candidate(
-            entry.name, words, None if none else partial(evaluate_published, entry, query), none
-        )
+    reason = None
+    if not is_local or not real_range.uniform:
+        reason = "it is for all of a range on which answers are uniform, under dp or pure"
+    range_without_prior = replace(query, question=RangeQuery(ends))
+    for entry in published_for(range_without_prior, FAMILY):
+        text = f"published ({entry.source}); a closed form in floating point, not certified"
+        if entry.is_unbiased:
+            text = f"unbiased; {text}"
+        evaluate = None if reason else partial(evaluate_published, entry, query)
+        yield Candidate(entry.name, text, evaluate, reason)
 
 
-def _value(query: Query, design: Design, stopped: bool) -> Value:
-    """Return the value of the best quantizer for the prior; of the best for uniform answers where the worst counts."""
+def _make_quantizer_candidate(query: Query, name: str, levels: int) -> Candidate:
+    """Make the candidate of a quantizer with a number of optimised outputs."""
+    real_range = query.range_query
+    options: dict[str, Any] = {"levels": levels, "range": (real_range.low, real_range.high)}
+    text = f"unbiased; {format_bits(levels)} a message; pure, δ unused"
+    if real_range.weights is None:
+        text += "; optimal" if levels == 2 else "; the best found"
+        text += " for uniform answers"
+    elif not real_range.uniform:
+        options["density"] = f"parts:{','.join(map(format_fraction, real_range.weights))}"
+    make_request = partial(
+        query.make_request,
+        FAMILY,
+        Quantization(**options),
+        loss=query.aim.loss,
+        epsilon=query.claim.epsilon,
+    )
+    candidate = Candidate.from_request(
+        name, text, make_request, query.time, partial(_make_quantizer_value, query)
+    )
+    return replace(candidate, uses_solver=levels > 2)
+
+
+def _make_quantizer_value(query: Query, design: Design, is_stopped: bool) -> Value:
+    """Make the value of a quantizer for the prior of the query.
+
+    Without a prior it is the worst-case loss of the best quantizer for uniform answers.
+    """
     if query.range_query.weights is not None:
-        return Value.from_design(design, stopped)
-    loss = float(compute_expected_error(design.mechanism, str(query.aim.loss)).worst_error or 0)
-    words = f"The best for uniform answers ({design.objective:.9g}); for {query.range_query.prior_text} this is the loss."
-    chosen = replace(design, objective=loss, bound=None, words=(*design.words, words),
-                     oracle=OracleVerdict.without_formula("no closed form is known for other answers."))  # fmt: skip
-    return Value.from_design(chosen)
+        return Value.from_design(design, is_stopped)
+    error = compute_expected_error(design.mechanism, str(query.aim.loss))
+    loss = float(error.worst_error or 0)
+    note = (
+        f"The quantizer is designed for uniform answers, with expected loss "
+        f"{design.objective:.9g}. The stated loss is that for {query.range_query.prior_text}."
+    )
+    verdict = OracleVerdict.without_formula("no closed form is known for other answers.")
+    return Value.from_design(
+        replace(design, objective=loss, bound=None, words=(*design.words, note), oracle=verdict)
+    )

@@ -1,4 +1,4 @@
-"""What a request for a quantizer may say, in exact numbers, checked before anything is built."""
+"""Describe and check a request for a quantizer, in exact numbers, before any model is built."""
 
 from __future__ import annotations
 
@@ -17,20 +17,22 @@ from workbench.solvers.search import Deadline
 if TYPE_CHECKING:
     from workbench.pipeline.stated import FormulaProgram
 
-OPTIMISED_KNOTS = 41  # of the exact LP where the outputs are optimised
-LEAST, LARGEST = Fraction(1, 10**9), 30  # ε on [-1, 1]: e^ε is a coefficient of the program
+OPTIMISED_KNOTS = 41  # The exact LP has this many equally spaced knots if outputs are optimised.
+MIN_SCALED_EPSILON = Fraction(1, 10**9)  # ε on [-1, 1] is at least this.
+MAX_SCALED_EPSILON = 30  # ε on [-1, 1] is at most this: e^ε is a coefficient of the program.
+_REACH_MARGIN = 1e-9  # A reach is larger than the least one by at least this share.
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class QuantizerAim(Aim):
-    """What is asked of a quantizer.
+    """What a request for a quantizer minimises.
 
     Attributes:
-        loss: "absolute", "squared", or λ in [0, 1] for λ|e| + (1 - λ) e²; squared is MVU's own, OPTM minimises a proxy
-            of absolute.
-        metric: None for ε-DP; "absolute": p(x) <= e^{ε|x-x'|} p(x') for all real inputs; "squared": e^{ε|x-x'|²}
-            between the points inputs are dithered to.
-        reach: the largest output allowed when outputs are optimised.
+        loss: "absolute", "squared", or λ in [0, 1] for λ|e| + (1 - λ) e². MVU minimises the
+            squared loss by default, OPTM an upper bound of the absolute loss.
+        metric: None for ε-DP; "absolute": p(x) <= e^{ε|x-x'|} p(x') for all real inputs;
+            "squared": e^{ε|x-x'|²} between the points to which inputs are dithered.
+        reach: the largest output allowed if outputs are optimised.
     """
 
     loss: str | Fraction = "absolute"
@@ -40,12 +42,12 @@ class QuantizerAim(Aim):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class QuantizerHow(How):
-    """How a quantizer is found.
+    """How a request for a quantizer is solved.
 
     Attributes:
         method: "exact" (the exact LP), "optm", "product" or "mvu".
         knots: the number of extra equally spaced knots of the exact LP.
-        inputs: n_in of MVU.
+        inputs: n_in of MVU, the number of points to which inputs are dithered.
         starts: the number of starts of the searches over outputs.
     """
 
@@ -57,7 +59,7 @@ class QuantizerHow(How):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class QuantizerRequest(Request):
-    """The best unbiased ε-private quantizer for a question."""
+    """A request for the unbiased ε-private quantizer of least error."""
 
     AIM = QuantizerAim
     HOW = QuantizerHow
@@ -66,100 +68,141 @@ class QuantizerRequest(Request):
     aim: QuantizerAim
     how: QuantizerHow
 
-    @property
-    def scale(self) -> Fraction:
-        """What ε is multiplied by on [-1, 1]."""
-        return self.question.c ** {None: 0, "absolute": 1, "squared": 2}[self.aim.metric]
+    def __post_init__(self) -> None:
+        if self.how.knots == 1:
+            must("knots", "0, or at least 2: they are equally spaced from -c to c", self.how.knots)
+        if self.how.method == "optm" and self.aim.loss != "absolute":
+            raise InvalidRequest(
+                f"loss must be absolute with method optm, whose LP bounds it. Got {self.aim.loss}."
+            )
+        self._check_options_of_other_methods()
+        self._check_epsilon()
+        self._check_reach()
+
+    def _check_options_of_other_methods(self) -> None:
+        """Check that no option of another method is given. Raises InvalidRequest."""
+        method = self.how.method
+        if method != "exact":
+            self._require_none("knots", self.how.knots, f"unless method is exact, not {method}")
+        if method not in ("exact", "mvu"):
+            reason = f"with method {method}, whose laws jump at bins"
+            self._require_none("metric", self.aim.metric, reason)
+        if method != "mvu":
+            self._require_none("inputs", self.how.inputs, f"unless method is mvu, not {method}")
+        if self.question.bins is not None:
+            self._require_none("reach", self.aim.reach, "with bins, which say it")
+
+    @staticmethod
+    def _require_none(name: str, value: object, reason: str) -> None:
+        """Raise InvalidRequest unless an option is left out."""
+        if value is not None:
+            value_text = to_json_value(value)
+            raise InvalidRequest(f"{name} must be left out {reason}. Got {value_text}.")
+
+    def _check_epsilon(self) -> None:
+        """Check that ε on [-1, 1] is within the range of the programs. Raises InvalidRequest."""
+        epsilon = self.claim.epsilon
+        if epsilon * self.epsilon_scale < MIN_SCALED_EPSILON:
+            least_value = float(MIN_SCALED_EPSILON / self.epsilon_scale)
+            must("epsilon", f"at least {least_value:g}", epsilon)
+        if epsilon * self.epsilon_scale > MAX_SCALED_EPSILON:
+            largest_value = MAX_SCALED_EPSILON / float(self.epsilon_scale)
+            must("epsilon", f"at most {largest_value:g} (a program has e^epsilon)", epsilon)
+
+    def _check_reach(self) -> None:
+        """Check that the reach allows a private quantizer. Raises InvalidRequest."""
+        metric = self.aim.metric
+        if self.aim.reach is None or metric == "squared":
+            return
+        least_value = smallest_reach(float(self.claim.epsilon), float(self.question.c), metric)
+        if self.aim.reach < least_value * (1 + _REACH_MARGIN):
+            rule = f"above {least_value:.6g}, the least at this epsilon"
+            must("reach", rule, float(self.aim.reach))
+
+    # The question in units of c.
+    #
+    # Solvers' tolerances are absolute, so every program is stated on [-1, 1]. With y = x/c, a law
+    # on bins B/c is ε-private when it is on bins B. A budget by distance becomes εc (absolute) or
+    # εc² (squared), and the loss a|e| + b e² becomes ac|e/c| + bc² (e/c)².
 
     @property
-    def law(self) -> tuple[LawQuestion, float]:
-        """What is asked in units of c, and what losses there are to be multiplied by.
+    def epsilon_scale(self) -> Fraction:
+        """Return the factor by which ε is multiplied if inputs are rescaled to [-1, 1]."""
+        powers = {None: 0, "absolute": 1, "squared": 2}
+        return self.question.c ** powers[self.aim.metric]
 
-        Solvers' tolerances are absolute, so every program is stated on [-1, 1]. With y = x/c, a law on bins B/c is
-        ε-private when it is on bins B; a budget by distance becomes εc (absolute) or εc² (squared), and a|e| + b e²
-        becomes ac|e/c| + bc² (e/c)².
-        """
-        c, loss = self.question.c, self.aim.loss
+    @property
+    def _scaled_loss_shares(self) -> tuple[Fraction, Fraction]:
+        """Return the coefficients of the absolute and the squared error in units of c."""
+        loss = self.aim.loss
         share = Fraction(loss == "absolute") if isinstance(loss, str) else loss
-        absolute, squared = c * share, c**2 * (1 - share)
-        loss = loss if isinstance(loss, str) else absolute / (absolute + squared)
-        density, epsilon = replace(self.question.density, c=1.0), self.claim.epsilon * self.scale
-        told = self.how.progress or ignore_progress
-        deadline = Deadline(self.how.options.time_limit)
-        law = LawQuestion(
-            epsilon,
-            density,
+        return self.question.c * share, self.question.c**2 * (1 - share)
+
+    @property
+    def loss_factor(self) -> float:
+        """Return the factor from losses in units of c to losses of the request."""
+        return float(sum(self._scaled_loss_shares))
+
+    @property
+    def law_question(self) -> LawQuestion:
+        """Return the question of the law with inputs, outputs and ε rescaled to [-1, 1].
+
+        Its deadline starts now.
+        """
+        absolute, squared = self._scaled_loss_shares
+        loss: str | Fraction = self.aim.loss
+        if not isinstance(loss, str):
+            loss = absolute / (absolute + squared)
+        return LawQuestion(
+            self.claim.epsilon * self.epsilon_scale,
+            replace(self.question.density, c=1.0),
             loss,
             self.aim.metric,
             self.how.solver,
             self.how.options,
-            told,
-            deadline,
+            self.how.progress or ignore_progress,
+            Deadline(self.how.options.time_limit),
         )
-        return law, float(absolute + squared)
+
+    # Reports and formulas.
 
     @property
     def heading(self) -> str:
-        """See `Request.heading`."""
+        """Return the first line of reports. See `Request.heading`."""
         return f"{self.question}, method {self.how.method}"
 
     @property
     def budget_text(self) -> str:
-        """The budget, in words."""
-        return f"epsilon = {float(self.claim.epsilon):g}" + (
-            "" if self.aim.metric is None else f" ({self.aim.metric} metric)"
-        )
+        """Return the budget for reports."""
+        metric = "" if self.aim.metric is None else f" ({self.aim.metric} metric)"
+        return f"epsilon = {float(self.claim.epsilon):g}{metric}"
 
     def formula_program(self) -> FormulaProgram:
-        """See `Request.stated`."""
+        """Return the program in polynomials of e^ε. See `Request.formula_program`.
+
+        Raises:
+            InvalidRequest: the request has no linear program, or a metric.
+        """
         from workbench.families.quantizer.stated import state_exact_program
 
         if self.how.method != "exact" or self.question.bins is None:
-            got = f"method {self.how.method}" + (
-                " with levels" if self.question.bins is None else ""
+            levels = " with levels" if self.question.bins is None else ""
+            raise InvalidRequest(
+                "A formula needs method exact with given bins: other methods, and searches over "
+                f"outputs, are no linear program in the law. Got method {self.how.method}{levels}."
             )
-            why = "other methods, and searches over outputs, are no linear program in the law"
-            raise InvalidRequest(f"A formula needs method exact with given bins: {why}. Got {got}.")
         if self.aim.metric is not None:
             must("metric", "left out, as a formula has powers of e^epsilon alone", self.aim.metric)
         return state_exact_program(self.question, self.aim.loss, self.extra_knot_count)
 
     @property
     def extra_knot_count(self) -> int:
-        """How many knots are added: 0 with given bins, 41 when bins are optimised; of other methods 0."""
+        """Return the number of extra knots of the exact LP; 0 for other methods.
+
+        Default: 0 with given bins, 41 if outputs are optimised.
+        """
         if self.how.knots is not None or self.how.method != "exact":
             return self.how.knots or 0
-        return OPTIMISED_KNOTS if self.question.bins is None else 0
-
-    def __post_init__(self) -> None:
-        method, loss, metric = self.how.method, self.aim.loss, self.aim.metric
-        if self.how.knots == 1:
-            must("knots", "0, or at least 2: they are equally spaced from -c to c", self.how.knots)
-        if method == "optm" and loss != "absolute":
-            raise InvalidRequest(
-                f"loss must be absolute with method optm, whose LP bounds it. Got {loss}."
-            )
-        for name, value, fits, unless in (
-            ("knots", self.how.knots, method == "exact", f"unless method is exact, not {method}"),
-            (
-                "metric",
-                metric,
-                method in ("exact", "mvu"),
-                f"with method {method}, whose laws jump at bins",
-            ),
-            ("inputs", self.how.inputs, method == "mvu", f"unless method is mvu, not {method}"),
-            ("reach", self.aim.reach, self.question.bins is None, "with bins, which say it"),
-        ):
-            if value is not None and not fits:
-                raise InvalidRequest(
-                    f"{name} must be left out {unless}. Got {to_json_value(value)}."
-                )
-        if self.claim.epsilon * self.scale < LEAST:
-            must("epsilon", f"at least {float(LEAST / self.scale):g}", self.claim.epsilon)
-        if self.claim.epsilon * self.scale > LARGEST:
-            most = f"at most {LARGEST / float(self.scale):g} (a program has e^epsilon)"
-            must("epsilon", most, self.claim.epsilon)
-        if self.aim.reach is not None and metric != "squared":
-            need = smallest_reach(float(self.claim.epsilon), float(self.question.c), metric)
-            if self.aim.reach < need * (1 + 1e-9):
-                must("reach", f"above {need:.6g}, the least at this epsilon", float(self.aim.reach))
+        if self.question.bins is None:
+            return OPTIMISED_KNOTS
+        return 0

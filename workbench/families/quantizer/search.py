@@ -1,10 +1,11 @@
-"""Bins and parameters of published mechanisms when only the number of outputs is given.
+"""Search for bins and parameters of published mechanisms if only the number of outputs is given.
 
-OPTM and the product optimum (the outer loop of Algorithm 2): m bins are -B, then m - 2 equally spaced from -b to b,
-then B. B and b run over a grid; for four bins that is the paper's search. What is minimised is the exact MAE, and a
-mechanism whose exact ε exceeds the request does not count.
+OPTM and the product optimum (the outer loop of Algorithm 2): m bins are -B, then m - 2 equally
+spaced from -b to b, then B. B and b run over a grid; for four bins that is the paper's search. The
+exact MAE is minimised, and a mechanism whose exact ε exceeds the request does not count.
 
-RQM: its outermost output on a grid, bins equally spaced, its selection probability q the largest for the budget.
+RQM: its outermost output runs over a grid, bins are equally spaced, and its selection probability q
+is the largest that is private.
 """
 
 from __future__ import annotations
@@ -31,23 +32,17 @@ from workbench.privacy.audit import audit_extremes
 from workbench.questions.density import Density
 from workbench.solvers.search import bisect
 
-_FINEST = 10**18  # of 1/(1 - q)
+_MAX_SELECTION_UNITS = 10**18  # q is resolved to at most this many parts of 1 - q.
+_RQM_REACH_FACTORS = (1.0001, 1.03, 1.1, 1.15, 1.2, 1.25, 1.3, 1.35, 1.45, 1.6, 1.9)
+"""Outermost outputs of RQM that are tried, as multiples of the least reach."""
 
-
-_FACTORS = (
-    1.0001,
-    1.03,
-    1.1,
-    1.15,
-    1.2,
-    1.25,
-    1.3,
-    1.35,
-    1.45,
-    1.6,
-    1.9,
-)  # of the least reach: outer bins of RQM
-_REFINED = 4  # how often the grid is halved around its best
+_RQM_REFINEMENTS = 4  # The grid of outermost outputs is halved around the best this often.
+_MAX_FINE_LEVELS = 5  # For more outputs the grid of bins is coarser.
+_INNER_BIN_REACH = 5.0  # Outputs this far beyond the least reach are not useful.
+_FIRST_BIN_STEP = Fraction(1, 5)  # Bins are moved by this step first.
+_LAST_BIN_STEP = Fraction(1, 100)  # Bins are not moved by this step or a smaller one.
+_MIN_BIN_GAIN = 1e-6  # A move must lower the error by this.
+_EPSILON_ROUNDING = Fraction(1, 10**9)  # A mechanism may exceed ε by this before its repair.
 
 
 def search_bins(
@@ -58,151 +53,222 @@ def search_bins(
     reach: float | None = None,
     stride: int = 1,
 ) -> Bins:
-    """The best bins of the family for method "optm" or "product". Raises NotProven when the search ends with none.
+    """Search for the best bins of a method.
 
-    reach: the largest output allowed, by default twice the least feasible one; every: a part of the grid, the every-th
-    outer and inner bin.
+    Args:
+        m: the number of bins.
+        question: the question of the law.
+        method: "optm" or "product".
+        reach: the largest output allowed. Default: twice the least feasible one.
+        stride: only every stride-th outer and inner bin of the grid is tried.
+
+    Returns:
+        The bins in increasing order.
+
+    Raises:
+        NotProven: no bins of the grid have a private mechanism.
     """
-    top = default_reach(question.float_epsilon) if reach is None else reach
-    grid = list_bin_grid(m, question, top, stride=stride)
+    max_output = default_reach(question.float_epsilon) if reach is None else reach
+    grid = list_bin_grid(m, question, max_output, stride=stride)
     widths = list_slice_widths(question.epsilon)
-    for width in widths if m <= 5 else dict.fromkeys((widths[0], None)):
-        best = _best_of(grid, question, width)
+    if m > _MAX_FINE_LEVELS:
+        widths = tuple(dict.fromkeys((widths[0], None)))
+    for width in widths:
+        best = _find_best_bins(grid, question, width)
         if best is not None:
-            return best if method == "optm" else _refined(best, question, top)
+            if method == "optm":
+                return best
+            return _refine_bins(best, question, max_output)
     raise NotProven(
-        f"The search over {m} bins ended without a private mechanism at epsilon = {question.float_epsilon:g}."
+        f"The search over {m} bins ended without a private mechanism at "
+        f"epsilon = {question.float_epsilon:g}."
     )
 
 
-def list_bin_grid(m: int, question: LawQuestion, top: float, *, stride: int = 1) -> list[Bins]:
-    """The bins that the search of Algorithm 2 looks at: -B, m - 2 around a centre (one: the centre itself), B."""
-    density, step = question.density, max(stride, 2 if m > 5 else 1)
-    least = smallest_reach(question.float_epsilon)
-    # bins are of use to about 2 beyond the least reach, however far that is: inner bins get at most about ε/2 each
-    span = min(least, 5.0)
-    far = top if span == least else min(top, least + span)
-    inner = [ZERO] if m <= 3 else [Fraction(k, 10) for k in range(1, 11, step)]
+def list_bin_grid(
+    m: int, question: LawQuestion, max_output: float, *, stride: int = 1
+) -> list[Bins]:
+    """List the bins that Algorithm 2 searches: -B, m - 2 around a centre, B.
+
+    Args:
+        m: the number of bins. One inner bin is the centre itself.
+        question: the question of the law.
+        max_output: the largest B.
+        stride: only every stride-th outer and inner bin of the grid is listed.
+
+    Returns:
+        The bins, each in increasing order.
+    """
+    density = question.density
+    step = max(stride, 2 if m > _MAX_FINE_LEVELS else 1)
+    least_reach = smallest_reach(question.float_epsilon)
+    # Outputs are useful up to about 2 beyond the least reach, however far that is: inner bins get
+    # at most about ε/2 each.
+    span = min(least_reach, _INNER_BIN_REACH)
+    last_output = max_output
+    if span != least_reach:
+        last_output = min(max_output, least_reach + span)
+    inner_reaches = [ZERO]
+    if m > 3:
+        inner_reaches = [Fraction(k, 10) for k in range(1, 11, step)]
     centres = [ZERO]
     if not density.is_symmetric:
         x, w = density.quadrature([0.0])
-        centres = [_near(s * math.fsum(x * w)) for s in (0.0, 0.5, 1.0)]
+        centres = [_round_bin(share * math.fsum(x * w)) for share in (0.0, 0.5, 1.0)]
     grid = []
-    for outer in np.linspace(least + 0.02 * span, far, 11)[::step]:
-        for b, centre in itertools.product(inner, centres):
-            between = [centre - b + 2 * b * Fraction(k, max(1, m - 3)) for k in range(m - 2)]
-            grid.append((-_near(outer), *between, _near(outer)))
-    return [bins for bins in grid if _rising(bins)]
+    for outer in np.linspace(least_reach + 0.02 * span, last_output, 11)[::step]:
+        for b, centre in itertools.product(inner_reaches, centres):
+            inner = [centre - b + 2 * b * Fraction(k, max(1, m - 3)) for k in range(m - 2)]
+            grid.append((-_round_bin(outer), *inner, _round_bin(outer)))
+    return [bins for bins in grid if _is_increasing(bins)]
 
 
-def _rising(bins: Sequence[Fraction]) -> bool:
+def _is_increasing(bins: Sequence[Fraction]) -> bool:
+    """Check whether bins are strictly increasing."""
     return all(a < b for a, b in itertools.pairwise(bins))
 
 
-def _best_of(grid: Sequence[Bins], question: LawQuestion, width: float | None) -> Bins | None:
-    """The bins of the grid whose OPTM has the least exact error and is private, up to rounding; None without one."""
-    epsilon, density = question.epsilon, question.density
-    live = ProgramSolver(question)
-    least, best = math.inf, None
-    for at, bins in enumerate(grid):
-        if at == 0 or bins[-1] != grid[at - 1][-1]:
+def _find_best_bins(
+    grid: Sequence[Bins], question: LawQuestion, width: float | None
+) -> Bins | None:
+    """Find the bins of the grid whose OPTM has the least exact error and is private.
+
+    Privacy is checked up to rounding. None if no bins have a private mechanism.
+    """
+    epsilon = question.epsilon
+    solver = ProgramSolver(question)
+    least_error = math.inf
+    best = None
+    for k, bins in enumerate(grid):
+        if k == 0 or bins[-1] != grid[k - 1][-1]:
             question.progress(
-                f"outer bin {float(bins[-1]):g} ({at + 1} of {len(grid)} choices of bins), {live.solve_count} LPs"
+                f"outer bin {float(bins[-1]):g} ({k + 1} of {len(grid)} choices of bins), "
+                f"{solver.solve_count} LPs"
             )
-        design = solve_optm(bins, question, width=width, solver=live)
-        if design is None:
+        answer = solve_optm(bins, question, width=width, solver=solver)
+        if answer is None:
             continue
-        value = design.quantizer.expected_loss(question.loss, density)
-        if value < least and is_private(design.quantizer, epsilon + Fraction(1, 10**9)):
-            least, best = value, bins
-    live.close()
+        error = answer.quantizer.expected_loss(question.loss, question.density)
+        if error < least_error and is_private(answer.quantizer, epsilon + _EPSILON_ROUNDING):
+            least_error = error
+            best = bins
+    solver.close()
     return best
 
 
-def _refined(bins: Bins, question: LawQuestion, top: float) -> Bins:
-    """The bins moved one after the other while the product optimum improves (symmetric pairs together)."""
-    m, even = len(bins), question.density.is_symmetric
+def _refine_bins(bins: Bins, question: LawQuestion, max_output: float) -> Bins:
+    """Move the bins one after the other while the product optimum improves.
 
-    def value_of(bins: Bins) -> float:
-        best = solve_product_optimum(bins, question, nodes=40 if m <= 6 else 4)
-        return math.inf if best is None else best.objective
+    Symmetric pairs move together.
+    """
+    m = len(bins)
+    is_symmetric = question.density.is_symmetric
 
-    value, step = value_of(bins), Fraction(1, 5)
-    while step > Fraction(1, 100):
-        moved = False
-        for i, sign in itertools.product(range(m // 2 if even else 0, m), (1, -1)):
+    def compute_error(bins: Bins) -> float:
+        answer = solve_product_optimum(bins, question, nodes=40 if m <= 6 else 4)
+        return math.inf if answer is None else answer.objective
+
+    error = compute_error(bins)
+    step = _FIRST_BIN_STEP
+    while step > _LAST_BIN_STEP:
+        has_moved = False
+        for i, sign in itertools.product(range(m // 2 if is_symmetric else 0, m), (1, -1)):
             trial = list(bins)
             trial[i] += sign * step
-            if even:
+            if is_symmetric:
                 trial[m - 1 - i] = -trial[i]
-            if (
-                _rising(trial)
-                and trial[0] <= -1
-                and trial[-1] >= 1
-                and max(-trial[0], trial[-1]) <= top
-            ):
-                there = value_of(tuple(trial))
-                if there < value - 1e-6:
-                    bins, value, moved = tuple(trial), there, True
-        step = step if moved else step / 2
-        question.progress(f"bins moved in steps of {float(step):g}: {value:.6f}")
+            if not _is_increasing(trial) or trial[0] > -1 or trial[-1] < 1:
+                continue
+            if max(-trial[0], trial[-1]) > max_output:
+                continue
+            trial_error = compute_error(tuple(trial))
+            if trial_error < error - _MIN_BIN_GAIN:
+                bins = tuple(trial)
+                error = trial_error
+                has_moved = True
+        if not has_moved:
+            step = step / 2
+        question.progress(f"bins moved in steps of {float(step):g}: {error:.6f}")
     return bins
 
 
-def _near(value: float) -> Fraction:
-    """A bin in hundredths."""
+def _round_bin(value: float) -> Fraction:
+    """Round a bin to hundredths."""
     return read_number(f"{value:.2f}", "a bin")
 
 
 def find_largest_q_rqm(bins: Any, epsilon: Real, *, digits: int = 3) -> Quantizer | None:
-    """RQM with the largest q that is exactly ε-private on these bins; None when there is none.
+    """Find RQM with the largest q that is exactly ε-private on these bins.
 
-    digits: of q, and of 1 - q where that is smaller: a large budget allows a q that many digits of q round down.
+    Args:
+        bins: the bins, as text or numbers.
+        epsilon: ε > 0.
+        digits: the digits of q; of 1 - q where that is smaller, as q of a large budget is near 1.
+
+    Returns:
+        The mechanism, or None if no q is private.
     """
-    outputs, top = read_bins(bins), 10**digits
+    outputs = read_bins(bins)
+    unit_count = 10**digits
 
-    def leaks(k: float) -> bool:
-        return not audit_extremes(rqm(outputs, Fraction(int(k), top)), 0).meets("pure", epsilon)
+    def is_leaking(k: float) -> bool:
+        mechanism = rqm(outputs, Fraction(int(k), unit_count))
+        return not audit_extremes(mechanism, 0).meets("pure", epsilon)
 
-    if leaks(0):
+    if is_leaking(0):
         return None
     while True:
-        largest, _ = bisect(
-            leaks, 0, top, tolerance=1, choose_point=lambda low, high: (low + high) // 2
+        largest_k, _ = bisect(
+            is_leaking,
+            0,
+            unit_count,
+            tolerance=1,
+            choose_point=lambda low, high: (low + high) // 2,
         )
-        if top - largest >= 10 ** (digits - 2) or top >= _FINEST:
+        has_enough_digits = unit_count - largest_k >= 10 ** (digits - 2)
+        if has_enough_digits or unit_count >= _MAX_SELECTION_UNITS:
             break
-        top *= 10
-    return rqm(outputs, Fraction(int(largest), top))
+        unit_count *= 10
+    return rqm(outputs, Fraction(int(largest_k), unit_count))
 
 
 def find_best_rqm(
     levels: int, epsilon: Real, loss: Any = "absolute", density: Density | None = None
 ) -> Quantizer | None:
-    """The best RQM with equal bins on [-1, 1]: outer bin on a grid that is refined around the best, the largest private
-    q to three digits.
+    """Find the best RQM with equal bins on [-1, 1].
 
-    With two outputs it is randomized response. None when no bin of the grid admits one.
+    The outer bin is on a grid that is refined around the best, and q is the largest private one to
+    three digits. With two outputs RQM is randomized response.
+
+    Args:
+        levels: the number of outputs.
+        epsilon: ε > 0.
+        loss: "absolute", "squared", or λ for λ|e| + (1 - λ) e².
+        density: the density of the inputs. Default: uniform.
+
+    Returns:
+        The mechanism, or None if no outer bin of the grid has one.
     """
     if levels == 2:
         return randomized_response(epsilon)
-    reach = 1 / math.tanh(float(read_positive(epsilon, "epsilon")) / 2)
-    tried: dict[float, tuple[float, Quantizer | None]] = {}
+    least_reach = 1 / math.tanh(float(read_positive(epsilon, "epsilon")) / 2)
+    results: dict[float, tuple[float, Quantizer | None]] = {}
 
-    def expected(factor: float) -> float:
-        if factor not in tried:
-            outer = Fraction(math.ceil(reach * factor * 10**4), 10**4)
+    def compute_error(factor: float) -> float:
+        if factor not in results:
+            outer = Fraction(math.ceil(least_reach * factor * 10**4), 10**4)
             quantizer = find_largest_q_rqm(equal_bins(levels, outer), epsilon)
-            tried[factor] = (
-                math.inf if quantizer is None else quantizer.expected_loss(loss, density),
-                quantizer,
-            )
-        return tried[factor][0]
+            error = math.inf
+            if quantizer is not None:
+                error = quantizer.expected_loss(loss, density)
+            results[factor] = error, quantizer
+        return results[factor][0]
 
-    best = min(_FACTORS, key=expected)
-    for _ in range(_REFINED):
-        factors = sorted(tried)
-        position = factors.index(best)
-        near = [factors[i] for i in (position - 1, position + 1) if 0 <= i < len(factors)]
-        best = min([best, *((best + other) / 2 for other in near)], key=expected)
-    return tried[best][1]
+    best = min(_RQM_REACH_FACTORS, key=compute_error)
+    for _ in range(_RQM_REFINEMENTS):
+        factors = sorted(results)
+        index = factors.index(best)
+        neighbours = [factors[i] for i in (index - 1, index + 1) if 0 <= i < len(factors)]
+        midpoints = [(best + neighbour) / 2 for neighbour in neighbours]
+        best = min([best, *midpoints], key=compute_error)
+    return results[best][1]

@@ -1,14 +1,15 @@
-"""The exact quantizer LP at given outputs and knots with polynomials of e^ε as entries, for formulas.
+"""State the exact quantizer LP with polynomials of e^ε as entries, for formulas.
 
-With inputs uniform on [-1, 1] the losses are rational. In a piece [a, b] of width w, with D = B - a, a law at a (at b)
-that is published as B costs
+The outputs and knots are given. With inputs uniform on [-1, 1] the losses are rational. In a piece
+[a, b] of width w, with D = B - a, a law at a (at b) that is published as B has the loss
 
-    absolute    w/2 |D/2 - w/6|            (w/2 |D/2 - w/3|)                  no output lies inside a piece
+    absolute    w/2 |D/2 - w/6|              (w/2 |D/2 - w/3|)         no output lies inside a piece
     squared     w/2 (D²/2 - D w/3 + w²/12)   (w/2 (D²/2 - 2 D w/3 + w²/4))
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
@@ -29,56 +30,100 @@ from workbench.solvers.exact.parametric import ParametricProgram
 def state_exact_program(
     question: Quantization, loss: str | Fraction, extra_knots: int
 ) -> FormulaProgram:
-    """The program for given bins. Raises InvalidRequest for a question without one."""
+    """State the exact quantizer LP for given outputs.
+
+    Args:
+        question: the question, with outputs and a uniform density.
+        loss: "absolute", "squared", or λ for λ|e| + (1 - λ) e².
+        extra_knots: the number of equally spaced extra knots.
+
+    Raises:
+        InvalidRequest: the density is not uniform, or the program is too large.
+    """
     c = question.c
     if question.density.name != "uniform":
         must("density", "uniform, for which losses are rational", question.density.name)
-    bins, outputs = question.bins or (), [*(question.centred_bins or ())]
+    outputs = [*(question.centred_bins or ())]
     knots = list_knots(tuple(outputs), extra_knots)
     share = Fraction(loss == "absolute") if isinstance(loss, str) else loss
-    units = c * share, c**2 * (1 - share)
-    losses = [
-        row
-        for a, b in pairwise(knots)
-        for row in zip(*(_ends(a, b, B, units) for B in outputs), strict=True)
-    ]
-    points = [x for a, b in pairwise(knots) for x in (a, b)]
-    n, m = len(points), len(outputs)
+    losses = _tabulate_losses(knots, outputs, (c * share, c**2 * (1 - share)))
+    points: list[Fraction] = []
+    for a, b in pairwise(knots):
+        points += [a, b]
+    n = len(points)
+    m = len(outputs)
     check_size(n * m)
-    model = LawModel(n, m)
-    numbers = {
-        "bins": outputs,
-        "at": points,
-        "loss": [losses[e][i] for i in range(m) for e in range(n)],
-    }
+    numbers = {"bins": outputs, "at": points, "loss": _list_by_output(losses)}
     unit = LossScale(ZERO, float(max(map(max, losses)))).unit
-    in_scale = replace(model.program, cost=1 / unit)
-    program = ParametricProgram(in_scale, {"odds": [fmpz_poly([-1, 1])]}, numbers=numbers)
-    sides = [
-        f"{format_fraction(question.middle + x * c)}{'-' if e % 2 and x < 1 else '+' if e and e % 2 == 0 else ''}"
-        for e, x in enumerate(points)
-    ]
-    masses = {
-        f"P({format_fraction(bins[i])}|{side})": (e + i * n, n * m + i)
-        for e, side in enumerate(sides)
-        for i in range(m)
-    }
-    named = (
-        loss
-        if isinstance(loss, str)
-        else f"{format_fraction(share)} absolute, {format_fraction(1 - share)} squared"
-    )
-    return FormulaProgram(
-        program, masses, f"best unbiased law affine between {len(knots)} knots, {named} loss"
-    )
+    scaled_program = replace(LawModel(n, m).program, cost=1 / unit)
+    program = ParametricProgram(scaled_program, {"odds": [fmpz_poly([-1, 1])]}, numbers=numbers)
+    loss_name = loss
+    if not isinstance(loss, str):
+        loss_name = f"{format_fraction(share)} absolute, {format_fraction(1 - share)} squared"
+    title = f"best unbiased law affine between {len(knots)} knots, {loss_name} loss"
+    return FormulaProgram(program, _name_masses(question, points), title)
 
 
-def _ends(a: Fraction, b: Fraction, output: Fraction, units: RationalPair) -> RationalPair:
-    """What the laws at both ends of a piece cost. units: of the absolute and of the squared error."""
-    w, D = b - a, output - a
-    absolute = abs(D / 2 - w / 6), abs(D / 2 - w / 3)
-    squared = D**2 / 2 - D * w / 3 + w**2 / 12, D**2 / 2 - 2 * D * w / 3 + w**2 / 4
-    low, high = (
-        w / 2 * (units[0] * p + units[1] * q) for p, q in zip(absolute, squared, strict=True)
-    )
+def _tabulate_losses(
+    knots: Sequence[Fraction], outputs: Sequence[Fraction], shares: RationalPair
+) -> list[list[Fraction]]:
+    """Tabulate the losses of the end laws of all pieces, one row for each end law.
+
+    Args:
+        knots: the knots.
+        outputs: the outputs.
+        shares: the coefficients of the absolute and of the squared error.
+    """
+    rows: list[list[Fraction]] = []
+    for a, b in pairwise(knots):
+        end_losses = [_compute_end_losses(a, b, output, shares) for output in outputs]
+        rows.append([low for low, _ in end_losses])
+        rows.append([high for _, high in end_losses])
+    return rows
+
+
+def _list_by_output(losses: Sequence[Sequence[Fraction]]) -> list[Fraction]:
+    """List the losses of all end laws for the first output, then for the next one."""
+    listed_losses: list[Fraction] = []
+    for column in zip(*losses, strict=True):
+        listed_losses += column
+    return listed_losses
+
+
+def _name_masses(question: Quantization, points: Sequence[Fraction]) -> dict[str, tuple[int, int]]:
+    """Map the names of the masses, such as P(0.5|-1), to their two columns in the program.
+
+    A sign after the input says from which side the law at a knot is the limit.
+    """
+    bins = question.bins or ()
+    n = len(points)
+    m = len(bins)
+    masses = {}
+    for e, x in enumerate(points):
+        side = ""
+        if e % 2 and x < 1:
+            side = "-"
+        elif e and e % 2 == 0:
+            side = "+"
+        name = f"{format_fraction(question.middle + x * question.c)}{side}"
+        for i in range(m):
+            masses[f"P({format_fraction(bins[i])}|{name})"] = (e + i * n, n * m + i)
+    return masses
+
+
+def _compute_end_losses(
+    a: Fraction, b: Fraction, output: Fraction, shares: RationalPair
+) -> RationalPair:
+    """Compute the losses of an output in the laws at both ends of a piece [a, b].
+
+    `shares` are the coefficients of the absolute and of the squared error.
+    """
+    w = b - a
+    D = output - a
+    low_absolute = abs(D / 2 - w / 6)
+    high_absolute = abs(D / 2 - w / 3)
+    low_squared = D**2 / 2 - D * w / 3 + w**2 / 12
+    high_squared = D**2 / 2 - 2 * D * w / 3 + w**2 / 4
+    low = w / 2 * (shares[0] * low_absolute + shares[1] * low_squared)
+    high = w / 2 * (shares[0] * high_absolute + shares[1] * high_squared)
     return low, high

@@ -1,24 +1,32 @@
-"""The least error of private unbiased laws at every input of [-1, 1], smooth in the outputs and their least masses.
+"""Find outputs for the least error of private unbiased laws at every input of [-1, 1].
 
-A law p_x over outputs o_1 <= ... <= o_m is ε-private where low_i <= p_x(i) <= t low_i, t = e^ε, for every x. Given low,
+The error is a smooth function of the outputs and of their least masses.
+
+A law p_x over outputs o_1 <= ... <= o_m is ε-private where low_i <= p_x(i) <= t low_i, t = e^ε, for
+every x. Given low,
 
     minimise    Σ_i p_x(i) e(o_i - x)
     subject to  Σ_i p_x(i) = 1,   Σ_i o_i p_x(i) = x,   low_i <= p_x(i) <= t low_i
 
-is solved at each x by itself. By its dual, outputs with g_i = e(o_i - x) - α - β o_i below 0 have all they may, others
-the least. e is convex, so those below 0 are neighbours: p_x = low + what a window of width S = 1 - Σ low holds of the
-capacities (t - 1) low_i, laid side by side in the order of the outputs. The window's place u follows from the mean,
-which rises with it; at most the two outputs at its ends have a part of their capacity, and there g = 0 gives α and β.
-u is affine in x between the places where an end of the window meets an end of a capacity, so p_x is too: with these x
-as knots (`bends`) the exact quantizer LP has this very law.
+is solved at each x by itself. By its dual, outputs with g_i = e(o_i - x) - α - β o_i below 0 have
+the largest mass they may have, and the others the least. e is convex, so those below 0 are
+neighbours: p_x = low + the part of the capacities (t - 1) low_i, laid side by side in the order of
+the outputs, that a window of width S = 1 - Σ low covers. The window's place u follows from the
+mean, which rises with it. At most the two outputs at its ends have a part of their capacity, and
+there g = 0 gives α and β. u is affine in x between the places where an end of the window meets an
+end of a capacity, so p_x is too: with these x as knots (`bends`) the exact quantizer LP has this
+very law.
 
-    F = ∫ Σ_i p_x(i) e(o_i - x) f(x) dx,    ∂F/∂low_i = ∫ min(g_i, t g_i) f,    ∂F/∂o_i = ∫ p_x(i) (e'(o_i - x) - β) f
+    F = ∫ Σ_i p_x(i) e(o_i - x) f(x) dx
+    ∂F/∂low_i = ∫ min(g_i, t g_i) f,    ∂F/∂o_i = ∫ p_x(i) (e'(o_i - x) - β) f
 
-F has continuous slopes where f has no atoms. Laws exist where the means of the windows farthest right and left reach
-1 and -1: two concave constraints. Their local optima are found by SciPy's SLSQP (Kraft 1988), a start in hundredths
-of a second, where the LP at a choice of outputs gives one value and a slope that jumps.
+F has continuous slopes where f has no atoms. Laws exist where the means of the windows farthest
+right and left reach 1 and -1: two concave constraints. SciPy's SLSQP (Kraft 1988) finds their local
+optima. A start takes hundredths of a second, while the LP at a choice of outputs gives one value
+and a slope that jumps.
 
-SLSQP's linear algebra differs in its last digits from machine to machine, so that outputs are taken to five decimals.
+SLSQP's linear algebra differs in its last digits from machine to machine, so outputs are rounded to
+five decimals.
 """
 
 from __future__ import annotations
@@ -41,24 +49,48 @@ from workbench.solvers.arrays import Pair, Vector
 if TYPE_CHECKING:
     from scipy.optimize import OptimizeResult
 
-_ITERATIONS = 300  # of a descent
-_FIRST, _TOLERANCE = (
-    1e-10,
-    1e-14,
-)  # of the value over the limit: of every start, and of the best one's end
-_WINDOW, _STALL = (
-    50,
-    1e-8,
-)  # a descent ends when so many iterations gain less than this share of the value
-_NEAREST = 1 + 8e-7  # the outermost outputs, in units of what the least reach has beyond 1, from 1
-_DIGITS = 5  # of outputs in their units
-_EVEN = 1e-4  # how far outputs that are taken for symmetric ones are from being so, in their units
-_SLACK = 1e-9  # of what the least reach has beyond 1: how far a mean may stay from an end
+
+@dataclass(frozen=True)
+class WindowLimits:
+    """Limits and tolerances of the descents.
+
+    Attributes:
+        iterations: the largest number of iterations of a descent.
+        first_tolerance: SLSQP ends a start at this change of the value over the limit.
+        last_tolerance: the same for the end of the best start.
+        stall_window: a descent ends if this many iterations gain less than `stall_share`.
+        stall_share: share of the value.
+        min_outermost: the least outermost output, in units of r - 1 from 1.
+        decimals: decimals of outputs in their units.
+        fold_distance: outputs this close to symmetric ones are made symmetric, in their units.
+        mean_tolerance: a mean may miss ±1 by this share of r - 1.
+        min_width: the least distance of the outputs at the ends of a window.
+    """
+
+    iterations: int = 300
+    first_tolerance: float = 1e-10
+    last_tolerance: float = 1e-14
+    stall_window: int = 50
+    stall_share: float = 1e-8
+    min_outermost: float = 1 + 8e-7
+    decimals: int = 5
+    fold_distance: float = 1e-4
+    mean_tolerance: float = 1e-9
+    min_width: float = 1e-12
+
+
+_LIMITS = WindowLimits()
 
 
 @dataclass(frozen=True)
 class WindowObjective:
-    """value: F; slopes: in outputs and low (2 m,); bends: x at which the laws bend, in increasing order."""
+    """The error of the best laws for given outputs and least masses.
+
+    Attributes:
+        value: F.
+        slopes: the slopes of F in the outputs, then in the least masses. Shape (2 m,).
+        bends: the inputs x at which the laws bend, in increasing order.
+    """
 
     value: float
     slopes: Vector
@@ -68,56 +100,88 @@ class WindowObjective:
 def compute_window_objective(
     question: LawQuestion, outputs: Vector, low: Vector
 ) -> WindowObjective:
-    """F at outputs in increasing order and their least masses, both (m,); inputs out of reach are taken as they would
-    cost if the window's last outputs had more capacity."""
-    odds, width, m = compute_odds(question.float_epsilon), 1 - low.sum(), low.size
+    """Compute F. Inputs beyond the means use more capacity of the window's last outputs.
+
+    Args:
+        question: the question of the law.
+        outputs: the outputs in increasing order (m,).
+        low: their least masses (m,).
+    """
+    odds = compute_odds(question.float_epsilon)
+    width = 1 - low.sum()
+    m = low.size
+    # Capacities end at `ends`; `moments` are their sums of capacity times output.
     ends, moments = np.zeros((2, m + 1))
     np.add.accumulate(odds * low, out=ends[1:])
     np.add.accumulate(odds * low * outputs, out=moments[1:])
-    places = np.maximum(0.0, np.minimum(np.concatenate([ends, ends - width]), ends[-1] - width))
+    places = np.concatenate([ends, ends - width])
+    places = np.maximum(0.0, np.minimum(places, ends[-1] - width))
     places.sort()
     bends = (
         (low * outputs).sum()
         + np.interp(places + width, ends, moments)
         - np.interp(places, ends, moments)
     )
-    x, share = question.density.quadrature(np.concatenate([bends, outputs]))
+    x, weights = question.density.quadrature(np.concatenate([bends, outputs]))
     left = np.interp(x, bends, places)
     first = np.minimum(ends.searchsorted(left, side="right") - 1, m - 1)
     last = np.minimum(np.maximum(ends.searchsorted(left + width) - 1, 0), m - 1)
-    left, each, start = left[:, None], np.arange(x.size), outputs[first]
-    law = low + np.maximum(np.minimum(left + width, ends[1:]) - np.maximum(left, ends[:-1]), 0.0)
-    gap, apart = outputs - x[:, None], np.maximum(outputs[last] - start, 1e-12)
-    missing = (x - law @ outputs) / apart
-    law[each, last] += missing
-    law[each, first] -= missing
-    error = compute_error(np.abs(gap), question.loss)
-    least = error[each, first]
-    beta = ((error[each, last] - least) / apart)[:, None]
-    g = error - least[:, None] - beta * (outputs - start[:, None])
-    by_output, by_low = (
-        law * (error_slope(gap, question.loss) - beta),
-        np.minimum(g, (1 + odds) * g),
-    )
-    slopes = np.concatenate([share @ by_output, share @ by_low])
-    return WindowObjective(math.fsum(share * (law * error).sum(axis=1)), slopes, bends)
+    left = left[:, None]
+    rows = np.arange(x.size)
+    first_outputs = outputs[first]
+    covered_masses = np.minimum(left + width, ends[1:]) - np.maximum(left, ends[:-1])
+    law = low + np.maximum(covered_masses, 0.0)
+    gaps = outputs - x[:, None]
+    distances = np.maximum(outputs[last] - first_outputs, _LIMITS.min_width)
+    # The two ends of the window give the law the mean x.
+    correction = (x - law @ outputs) / distances
+    law[rows, last] += correction
+    law[rows, first] -= correction
+    error = compute_error(np.abs(gaps), question.loss)
+    first_error = error[rows, first]
+    beta = ((error[rows, last] - first_error) / distances)[:, None]
+    g = error - first_error[:, None] - beta * (outputs - first_outputs[:, None])
+    output_slopes = law * (error_slope(gaps, question.loss) - beta)
+    low_slopes = np.minimum(g, (1 + odds) * g)
+    slopes = np.concatenate([weights @ output_slopes, weights @ low_slopes])
+    value = math.fsum(weights * (law * error).sum(axis=1))
+    return WindowObjective(value, slopes, bends)
 
 
 def compute_farthest_mean(ratio: float, outputs: Vector, low: Vector) -> tuple[float, Vector]:
-    """How far the mean of the window farthest right is beyond 1; its slopes in outputs and low (2 m,). ratio: e^ε."""
-    more = np.add.accumulate((ratio - 1) * low[::-1]).searchsorted(1 - low.sum())
-    k = max(0, low.size - 1 - int(more))
-    most = np.ones(low.size)
-    most[k + 1 :] = ratio
-    law = most * low
+    """Compute how far the mean of the window farthest right is beyond 1.
+
+    Args:
+        ratio: e^ε.
+        outputs: the outputs in increasing order (m,).
+        low: their least masses (m,).
+
+    Returns:
+        The distance, and its slopes in the outputs and in the least masses (2 m,).
+    """
+    capacities = np.add.accumulate((ratio - 1) * low[::-1])
+    covered_count = capacities.searchsorted(1 - low.sum())
+    k = max(0, low.size - 1 - int(covered_count))
+    factors = np.ones(low.size)
+    factors[k + 1 :] = ratio
+    law = factors * low
     law[k] += 1 - law.sum()
-    return float(law @ (outputs - 1)), np.concatenate([law, most * (outputs - outputs[k])])
+    slopes = np.concatenate([law, factors * (outputs - outputs[k])])
+    return float(law @ (outputs - 1)), slopes
 
 
 @dataclass(frozen=True)
-class _Descent:
-    """A descent's variables: outputs, outermost ones in units of what the least reach has beyond 1 and from ±1, then
-    t low. Shape (2 m,)."""
+class _WindowDescent:
+    """A descent over the outputs and their least masses.
+
+    The variables z (2 m,) are the outputs, outermost ones in units of r - 1 from ±1, where r is the
+    least reach, and then t low.
+
+    Attributes:
+        question: the question of the law.
+        m: the number of outputs.
+        limit: the largest output allowed.
+    """
 
     question: LawQuestion
     m: int
@@ -125,111 +189,145 @@ class _Descent:
 
     @cached_property
     def ratio(self) -> float:
-        """e^ε."""
+        """Return e^ε."""
         return 1 + compute_odds(self.question.float_epsilon)
 
     @cached_property
-    def units(self) -> Pair:
-        """The variables' units, and from where they count."""
+    def units_and_origins(self) -> Pair:
+        """Return the units of the variables and the points from which they count, (2 m,) each."""
         excess = 2 / compute_odds(self.question.float_epsilon)
-        units, zero = np.full(2 * self.m, 1 / self.ratio), np.zeros(2 * self.m)
+        units = np.full(2 * self.m, 1 / self.ratio)
+        origins = np.zeros(2 * self.m)
         units[: self.m] = max(1.0, excess)
-        units[[0, self.m - 1]], zero[[0, self.m - 1]] = excess, [-1.0, 1.0]
-        return units, zero
+        units[[0, self.m - 1]] = excess
+        origins[[0, self.m - 1]] = [-1.0, 1.0]
+        return units, origins
 
     @cached_property
     def bounds(self) -> Pair:
-        """Least and largest z: outermost outputs from the least reach to the limit, others within it, t low <= 1."""
-        units, zero = self.units
-        low, high = np.zeros(2 * self.m), np.ones(2 * self.m)
+        """Return the least and the largest z, (2 m,) each.
+
+        Outermost outputs are between the least reach and the limit, others within the limit, and
+        t low <= 1.
+        """
+        units, origins = self.units_and_origins
+        low = np.zeros(2 * self.m)
+        high = np.ones(2 * self.m)
         high[: self.m] = self.limit
         low[: self.m] = -self.limit
-        low, high = (low - zero) / units, (high - zero) / units
-        low[self.m :], high[self.m :] = 0.0, 1.0
-        high[0], low[self.m - 1] = -_NEAREST, _NEAREST
+        low = (low - origins) / units
+        high = (high - origins) / units
+        low[self.m :] = 0.0
+        high[self.m :] = 1.0
+        high[0] = -_LIMITS.min_outermost
+        low[self.m - 1] = _LIMITS.min_outermost
         return low, high
 
-    def begin(self, outputs: Vector) -> Vector:
-        """The variables at outputs (m,), masses all the same: Σ low as of two outputs."""
-        units, zero = self.units
+    def make_start(self, outputs: Vector) -> Vector:
+        """Return z for outputs (m,) with equal least masses, whose sum is that of two outputs."""
+        units, origins = self.units_and_origins
         masses = np.full(self.m, 2 / (self.ratio + 1) / self.m)
-        return np.clip((np.append(outputs, masses) - zero) / units, *self.bounds)
+        return np.clip((np.append(outputs, masses) - origins) / units, *self.bounds)
 
-    def read(self, z: Vector) -> Pair:
-        """Outputs and least masses, (m,) each."""
-        units, zero = self.units
-        here = z * units + zero
-        return here[: self.m], here[self.m :]
+    def read_variables(self, z: Vector) -> Pair:
+        """Return the outputs and the least masses of z, (m,) each."""
+        units, origins = self.units_and_origins
+        values = z * units + origins
+        return values[: self.m], values[self.m :]
 
-    def means(self, z: Vector) -> Pair:
-        """How far the farthest means are beyond ±1, in units of an outermost output, and their slopes. Shapes (2,) and
-        (2, 2 m)."""
-        outputs, low = self.read(z)
-        right, by_right = compute_farthest_mean(self.ratio, outputs, low)
-        left, by_left = compute_farthest_mean(self.ratio, -outputs[::-1], low[::-1])
-        by_left = np.concatenate([-by_left[self.m - 1 :: -1], by_left[: self.m - 1 : -1]])
-        excess = self.units[0][0]
-        return np.array([right, left]) / excess, np.array([by_right, by_left]) * self.units[
-            0
-        ] / excess
+    def compute_means(self, z: Vector) -> Pair:
+        """Compute how far the farthest means are beyond ±1, in units of an outermost output.
+
+        Returns:
+            The distances (2,), and their slopes (2, 2 m).
+        """
+        outputs, low = self.read_variables(z)
+        right, right_slopes = compute_farthest_mean(self.ratio, outputs, low)
+        left, left_slopes = compute_farthest_mean(self.ratio, -outputs[::-1], low[::-1])
+        output_slopes = -left_slopes[self.m - 1 :: -1]
+        low_slopes = left_slopes[: self.m - 1 : -1]
+        left_slopes = np.concatenate([output_slopes, low_slopes])
+        units = self.units_and_origins[0]
+        excess = units[0]
+        slopes = np.array([right_slopes, left_slopes]) * units / excess
+        return np.array([right, left]) / excess, slopes
 
     @cached_property
-    def linear(self) -> Pair:
-        """Outputs in their order and 1/t <= Σ low <= 1, as rows a z >= b."""
-        units, zero = self.units
+    def linear_constraints(self) -> Pair:
+        """Return the order of the outputs and 1/t <= Σ low <= 1, as rows a and b of a z >= b."""
+        units, origins = self.units_and_origins
         rows = np.zeros((self.m + 1, 2 * self.m))
         rows[: self.m - 1, : self.m] = np.diff(np.eye(self.m), axis=0)
-        rows[self.m - 1, self.m :], rows[self.m, self.m :] = self.ratio, -1.0
-        return rows * units, np.append(np.zeros(self.m - 1), [1.0, -1.0]) - rows @ zero
+        rows[self.m - 1, self.m :] = self.ratio
+        rows[self.m, self.m :] = -1.0
+        limits = np.append(np.zeros(self.m - 1), [1.0, -1.0])
+        return rows * units, limits - rows @ origins
 
     def descend(self, z: Vector, tolerance: float) -> tuple[float, Vector] | None:
-        """The best value on the way from z, and where it is; None: no law."""
+        """Descend from z. Returns the best value and its z, None if there is no law.
+
+        Args:
+            z: where the descent starts (2 m,).
+            tolerance: the change of the value over the limit at which SLSQP ends.
+        """
         from scipy.optimize import Bounds, minimize  # slow to import
         from threadpoolctl import threadpool_limits
 
         best: list[tuple[float, Vector]] = []
         values: list[float] = []
-        means = lru_cache(maxsize=1)(lambda key: self.means(np.frombuffer(key)))
-        rows, least = self.linear
+        compute_means = lru_cache(maxsize=1)(lambda key: self.compute_means(np.frombuffer(key)))
+        rows, limits = self.linear_constraints
 
-        def value(z: Vector) -> tuple[float, Vector]:
-            error = compute_window_objective(self.question, *self.read(z))
-            if (not best or error.value < best[0][0]) and means(z.tobytes())[0].min() > -_SLACK:
-                best[:] = [(error.value, z.copy())]
-            return error.value / self.limit, error.slopes * self.units[0] / self.limit
+        def evaluate(z: Vector) -> tuple[float, Vector]:
+            objective = compute_window_objective(self.question, *self.read_variables(z))
+            if not best or objective.value < best[0][0]:
+                distances = compute_means(z.tobytes())[0]
+                if distances.min() > -_LIMITS.mean_tolerance:
+                    best[:] = [(objective.value, z.copy())]
+            slopes = objective.slopes * self.units_and_origins[0] / self.limit
+            return objective.value / self.limit, slopes
 
         def stop(intermediate_result: OptimizeResult) -> None:
             values.append(best[0][0] if best else INFEASIBLE_VALUE - len(values))
-            if len(values) > _WINDOW and not values[-1] < values[-_WINDOW - 1] * (1 - _STALL):
-                raise StopIteration
+            if len(values) > _LIMITS.stall_window:
+                earlier_value = values[-_LIMITS.stall_window - 1]
+                if not values[-1] < earlier_value * (1 - _LIMITS.stall_share):
+                    raise StopIteration
 
         constraints: Any = {
             "type": "ineq",
-            "fun": lambda z: np.concatenate([means(z.tobytes())[0], rows @ z - least]),
-            "jac": lambda z: np.concatenate([means(z.tobytes())[1], rows]),
+            "fun": lambda z: np.concatenate([compute_means(z.tobytes())[0], rows @ z - limits]),
+            "jac": lambda z: np.concatenate([compute_means(z.tobytes())[1], rows]),
         }
-        with threadpool_limits(1, "blas"):  # of matrices so small that threads wait for each other
+        # The matrices are so small that threads would wait for each other.
+        with threadpool_limits(1, "blas"):
             minimize(
-                value,
+                evaluate,
                 z,
                 jac=True,
                 bounds=Bounds(*self.bounds),
                 constraints=constraints,
                 method="SLSQP",
                 callback=stop,
-                options={"maxiter": _ITERATIONS, "ftol": tolerance},
+                options={"maxiter": _LIMITS.iterations, "ftol": tolerance},
             )
         return best[0] if best else None
 
-    def rounded(self, z: Vector) -> Pair:
-        """Outputs in so many digits, and the least masses; symmetric ones where they nearly are and the density is."""
+    def round_variables(self, z: Vector) -> Pair:
+        """Return rounded outputs and the least masses of z, (m,) each.
+
+        If the density is symmetric and the outputs nearly are, they are made symmetric.
+        """
         if self.question.density.is_symmetric:
             mirror = np.append(-z[: self.m][::-1], z[self.m :][::-1])
-            z = (z + mirror) / 2 if np.abs(z - mirror)[: self.m].max() < _EVEN else z
-        near = np.where(np.arange(z.size) < self.m, np.round(z, _DIGITS), z)
+            if np.abs(z - mirror)[: self.m].max() < _LIMITS.fold_distance:
+                z = (z + mirror) / 2
+        is_output = np.arange(z.size) < self.m
+        rounded_z = np.where(is_output, np.round(z, _LIMITS.decimals), z)
         for bound in self.bounds:
-            near = np.where(np.abs(z - bound) < 10.0**-_DIGITS, bound, near)
-        return self.read(near)
+            is_at_bound = np.abs(z - bound) < 10.0**-_LIMITS.decimals
+            rounded_z = np.where(is_at_bound, bound, rounded_z)
+        return self.read_variables(rounded_z)
 
 
 def search_window_outputs(
@@ -239,17 +337,32 @@ def search_window_outputs(
     limit: float,
     progress: Progress = ignore_progress,
 ) -> LocalOptimum | None:
-    """The best outputs from several starts (m,), of equal values (nine digits) the first one's; None without a law."""
-    descent, reached = _Descent(question, m, limit), []
+    """Search for the best outputs from several starts.
+
+    Of equal values (nine digits) the first is returned.
+
+    Args:
+        question: the question of the law.
+        m: the number of outputs.
+        starts: the starts, (m,) each.
+        limit: the largest output allowed.
+        progress: is called with the value of every start.
+
+    Returns:
+        The best outputs, or None if no start has a law.
+    """
+    descent = _WindowDescent(question, m, limit)
+    results = []
     for k, start in enumerate(starts):
-        end = descent.descend(descent.begin(start), _FIRST)
-        if end is not None:
-            reached.append(end)
-            progress(f"start {k + 1}: {end[0]:.6f}")
-    if not reached:
+        result = descent.descend(descent.make_start(start), _LIMITS.first_tolerance)
+        if result is not None:
+            results.append(result)
+            progress(f"start {k + 1}: {result[0]:.6f}")
+    if not results:
         return None
-    best = min(reached, key=lambda end: float(f"{end[0]:.9g}"))
-    value, z = descent.descend(best[1], _TOLERANCE) or best
-    outputs, low = descent.rounded(z)
+    best = min(results, key=lambda result: float(f"{result[0]:.9g}"))
+    value, z = descent.descend(best[1], _LIMITS.last_tolerance) or best
+    outputs, low = descent.round_variables(z)
     bends = compute_window_objective(question, outputs, low).bends
-    return LocalOptimum(outputs, value, tuple(value for value, _ in reached), bends)
+    start_values = tuple(value for value, _ in results)
+    return LocalOptimum(outputs, value, start_values, bends)

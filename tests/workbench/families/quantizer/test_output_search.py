@@ -163,7 +163,7 @@ def test_the_same_outputs_without_the_processor_s_vector_units():
     program = (
         "from fractions import Fraction as F; from workbench.questions.density import normal_density;"
         "from workbench.families.quantizer.laws import LawQuestion as Q;"
-        "from workbench.families.quantizer.output_search import optimised_bins as o;"
+        "from workbench.families.quantizer.output_search import optimise_bins as o;"
         "print(*map(float, o(4, Q(F(2), normal_density(0, .5)), starts=1, knots=11).quantizer.bins))"
     )
     less = {

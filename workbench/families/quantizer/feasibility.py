@@ -1,0 +1,104 @@
+"""Find the smallest ε at which an unbiased private quantizer exists on given outputs."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+from workbench.errors import Infeasible
+from workbench.families.quantizer.laws import Bins, list_knots
+from workbench.families.quantizer.request import QuantizerRequest
+from workbench.models.quantizer.program import smallest_epsilon
+
+_EPSILON_ROUNDING = 1e-12  # An ε below the smallest one by this share is accepted.
+
+
+def find_smallest_epsilon(request: QuantizerRequest) -> float | None:
+    """Find the smallest ε at which a quantizer with the given outputs exists.
+
+    Args:
+        request: the request.
+
+    Returns:
+        The smallest ε; None if the outputs are optimised, or privacy is by |x - x'|².
+
+    Raises:
+        Infeasible: the request has a smaller ε, or no ε is enough.
+    """
+    question = request.question
+    metric = request.aim.metric
+    if question.bins is None or metric == "squared":
+        return None
+    first = float(question.bins[0])
+    last = float(question.bins[-1])
+    low_end, high_end = map(float, question.ends)
+    c = float(question.c)
+    low = first - float(question.middle)
+    high = last - float(question.middle)
+    least_epsilon = smallest_epsilon(low, high, c)
+    if metric == "absolute" and math.isfinite(least_epsilon):
+        # Σ_i (B_i - low) p_i(x) = x - low grows by at most ε times itself. At -c this needs
+        # ε >= 1/(-c - low), and the same from above.
+        least_epsilon = 1 / min(high - c, -c - low)
+    if math.isinf(least_epsilon):
+        raise Infeasible(
+            f"bins must reach beyond [{low_end:g}, {high_end:g}] on both sides. With an outermost "
+            "output at an end, the input there would have to be published as it is. "
+            f"Got {first:g} to {last:g}."
+        )
+    epsilon = float(request.claim.epsilon)
+    if epsilon < least_epsilon * (1 - _EPSILON_ROUNDING):
+        raise Infeasible(
+            f"epsilon must be at least {least_epsilon:.9g} for outputs in [{first:g}, {last:g}] "
+            "(the smallest at which an unbiased private quantizer on "
+            f"[{low_end:g}, {high_end:g}] exists). Got {epsilon:g}."
+        )
+    return least_epsilon
+
+
+def describe_infeasibility(request: QuantizerRequest, bins: Bins | None) -> str:
+    """Return a sentence for a request without a solution.
+
+    Args:
+        request: the infeasible request.
+        bins: the given outputs in units of c, None if outputs are optimised.
+
+    Returns:
+        The sentence. For privacy by |x - x'|² it names the smallest ε for the given outputs.
+    """
+    metric = request.aim.metric
+    relation = "private"
+    if metric is not None:
+        relation = f"{metric}-metric private"
+    outputs = "these outputs"
+    if request.question.bins is None:
+        outputs = "outputs within the reach"
+    sentence = (
+        f"No unbiased {relation} quantizer with {outputs} and knots exists at "
+        f"epsilon = {float(request.claim.epsilon):g}."
+    )
+    if metric != "squared" or bins is None or bins[0] == -1 or bins[-1] == 1:
+        return sentence
+    if request.how.method == "mvu":
+        knots = list_knots((), request.how.inputs or len(bins))
+    else:
+        knots = list_knots(bins, request.extra_knot_count)
+    least_epsilon = _find_smallest_squared_epsilon(bins, knots, request.question.c)
+    return f"{sentence} The smallest feasible epsilon is {least_epsilon:.6g}."
+
+
+def _find_smallest_squared_epsilon(bins: Bins, knots: Sequence[Fraction], c: Fraction) -> float:
+    """Find the smallest ε for privacy by |x - x'|² between neighbouring knots.
+
+    Σ_i (B_i - low) p_i(x) = x - low grows from one knot to the next by a limited ratio, and so it
+    does from above.
+    """
+    low = bins[0]
+    high = bins[-1]
+    epsilons = []
+    for a, b in itertools.pairwise(knots):
+        log_ratio = math.log1p((b - a) / min(a - low, high - b))
+        epsilons.append(log_ratio / (c * (b - a)) ** 2)
+    return float(max(epsilons))
