@@ -513,7 +513,7 @@ def _describe_class(design: Design) -> str:
     if is_optimal and not design.details.get("stopped"):
         phrase = f"optimal {noise}"
     else:
-        phrase = f"best {noise} found; not proven optimal"
+        phrase = f"{noise}, best found; not proven optimal"
     if design.request.aim.minimise != "loss":
         return phrase
     return f"{design.request.loss_name}, {phrase}"

@@ -65,7 +65,7 @@ def test_worst_answer_is_bounded_from_both_sides(
     assert mean.objective < design.objective
     assert design.certificate is not None
     stated = design.certificate.objective
-    assert is_rounded_up(stated.value, stated.of(design.mechanism))
+    assert is_rounded_up(stated.value, stated.exact_loss_of(design.mechanism))
 
 
 def test_pure_noise_for_the_worst_answer_is_a_mixture_of_staircases():
