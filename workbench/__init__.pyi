@@ -94,23 +94,23 @@ def design(
         mu (default None): gdp: the budget > 0.
         curve (default None): curve: "0.5:0.1,1:0.01", each epsilon with its delta.
         tradeoff (default None): tradeoff: points alpha:beta of a trade-off function, "0:1,0.1:0.6,0.4:0.2,1:0".
-        prior (default None): CSV with N probabilities of the true answer (loss prior-squared).
+        prior (default None): CSV with the N probabilities of the true answer (loss prior-squared).
         zero_mean (default False): Require noise of mean zero.
         equal (default None): Require equal masses: "1=8,2=7" (row-major noise values).
         constraints (default None): More linear constraints, as a function of the CVXPY variable f (N,).
         minimise (default 'loss'): loss; delta or epsilon for a max_loss.
         runs (default 1): With notion dp: for how many runs the budget is.
-        method (default 'fast'): fast, or literal: PDP with delta > 0 as the printed MILP.
+        method (default 'fast'): fast, or literal: PDP with delta > 0 as the MILP of the paper.
         certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
         solver (default 'highs'): A name from `workbench doctor`.
         time_limit (default None): Seconds.
         gap (default None): Relative MILP gap at which the solver may stop.
-        seed (default None): Of the solver.
+        seed (default None): Random seed of the solver.
         options (default None): More options of the solver, a mapping such as {'threads': 2}; also by name.
         max_loss (default None): Largest loss allowed, where delta or epsilon is minimised.
-        delta (default None): In [0, 1]; 0 by default. With minimise delta: an upper limit.
-        epsilon (default None): Privacy budget > 0; "1=0.5,2=1" gives each difference its own. Where it is minimised: a
-            limit.
+        delta (default None): Privacy budget in [0, 1]. Default: 0. With minimise delta: an upper limit.
+        epsilon (default None): Privacy budget > 0; "1=0.5,2=1" gives each difference a separate budget. If it is
+            minimised: an upper limit.
     """
 
 @overload
@@ -142,26 +142,28 @@ def design(
 
         loss (default 'squared'): absolute, squared, pinball:τ, huber:h, error-rate (clamped), or a CSV of losses of
             |noise| 0, 1, 2, ...
-        unit (default '1'): What a step of clamped answers is worth to the loss.
-        prior (default None): Weights of clamped answers, of the reals of equal parts of the range; or worst; uniform by
-            default.
+        unit (default '1'): Difference of two consecutive clamped answers, for a named loss.
+        prior (default None): Weights of clamped answers (on the reals: of equal parts of the range), or worst. Default:
+            uniform.
         notion (default 'dp'): dp, pure, curve, tradeoff, renyi, zcdp or gdp.
         alpha (default None): renyi: the order > 1.
         rho (default None): zcdp: the budget > 0.
         mu (default None): gdp: the budget > 0.
         curve (default None): curve: "0.5:0.1,1:0.01", each epsilon with its delta.
         tradeoff (default None): tradeoff: points alpha:beta of a trade-off function, "0:1,0.1:0.6,0.4:0.2,1:0".
-        steps (default None): Cells of a sensitivity, of the reals; refined by default.
-        gap (default None): Relative, of loss and bound; 1e-8, on the reals 2e-4 or, for ε > 2, 2e-3.
-        runs (default 1): For how many runs the budget is, of integer noise.
+        steps (default None): Cells of a sensitivity, for noise on the reals. Default: refined until loss and bound
+            agree.
+        gap (default None): Relative gap between loss and bound at which the search stops. Default: 1e-8; on the reals
+            2e-4, or 2e-3 for ε > 2.
+        runs (default 1): Number of runs that share the budget, for noise on the integers.
         minimise (default 'loss'): loss; delta or epsilon for a max_loss.
         max_loss (default None): Largest loss allowed, where delta or epsilon is minimised.
         certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
         solver (default 'highs'): A name from `workbench doctor`.
         time_limit (default None): Seconds.
         options (default None): More options of the solver, a mapping such as {'threads': 2}; also by name.
-        delta (default '0'): In [0, 1]. Where it is minimised: an upper limit.
-        epsilon (default None): Privacy budget > 0. Where it is minimised: an upper limit.
+        delta (default '0'): Privacy budget in [0, 1]. If it is minimised: an upper limit.
+        epsilon (default None): Privacy budget > 0. If it is minimised: an upper limit.
     """
 
 @overload
@@ -240,18 +242,20 @@ def design(
 
         epsilon (required): Privacy budget > 0.
         method (default 'exact'): exact, optm, product or mvu.
-        knots (default None): Extra knots of the exact LP (0 with bins, 41 with levels).
-        loss (default None): absolute (the default), squared (that of mvu), or a share of absolute in [0, 1].
-        metric (default None): absolute or squared: privacy in proportion to the inputs' distance.
-        reach (default None): Largest output allowed with levels.
-        inputs (default None): Points MVU dithers inputs to (as many as outputs).
-        starts (default 4): Starts of the search over outputs, 1 to 7.
+        knots (default None): Number of extra knots of the exact LP. Default: 0 with bins, 41 with levels.
+        loss (default None): absolute, squared, or a share of absolute in [0, 1]. Default: absolute; with method mvu
+            squared.
+        metric (default None): Privacy in proportion to the distance of the inputs: absolute or squared.
+        reach (default None): Largest output allowed with levels. Default: twice the least feasible one; with method mvu
+            40 times.
+        inputs (default None): Number of points to which MVU dithers inputs. Default: the number of outputs.
+        starts (default 4): Number of starts of the search over outputs, 1 to 7.
         certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
         solver (default 'highs'): A name from `workbench doctor`.
         time_limit (default None): Seconds.
         options (default None): More options of the solver, a mapping such as {'threads': 2}; also by name.
         progress (default None): Told a line now and then.
-        notion (default 'dp'): dp or pure: the same, as its budget has no delta.
+        notion (default 'dp'): dp or pure. Both mean the same, as the budget has no delta.
     """
 
 @overload
@@ -313,7 +317,7 @@ def design(
 ) -> Design:
     """Design exact Laplace noise in few bits.
 
-        bits (required): Mean bits a scalar, > 0.
+        bits (required): Mean bits per scalar, > 0.
         epsilon (required): Database privacy per unit of |x - x'|, > 0.
         code (default 'gamma'): Signed Elias code of the integers: gamma or delta.
     """
