@@ -92,7 +92,7 @@ TAKEN: list[Case] = [
 # A problem's class, one of its routes, a request that the route is not for, and the reason.
 REFUSED: list[tuple[type[Problem], str, Any, dict[str, Any], str]] = [
     (ModuloProblem, "tangents", RESIDUES, PDP, "pdp states one bound on ratios"),
-    (ModuloProblem, "fast search", RESIDUES, {**PDP, "method": "literal"}, "method literal was asked for"),
+    (ModuloProblem, "fast search", RESIDUES, {**PDP, "method": "literal"}, "the requested method is literal"),
     (ModuloProblem, "fast search", RESIDUES, {"epsilon": 1}, "it searches the patterns of pdp with delta > 0"),
     (ModuloProblem, "program", RESIDUES, ZCDP, "zcdp states several bounds"),
     (NoiseProblem, "staircase", wb.IntegerNoise(1), {"epsilon": 1, "delta": "0.01"}, "delta is 0.01, not 0"),
@@ -114,9 +114,9 @@ REFUSED: list[tuple[type[Problem], str, Any, dict[str, Any], str]] = [
     (FreeOutputsProblem, "linear loss", FREE, {"epsilon": 1}, "the loss is not linear between outputs"),
     (QuantizerProblem, "exact program", wb.Quantization(levels=2), {"epsilon": 1}, "outputs are not given"),
     (QuantizerProblem, "search over outputs", LISTED, {"epsilon": 1}, "levels are not given"),
-    (QuantizerProblem, "mvu", LISTED, {"epsilon": 1}, "method exact was asked for"),
-    (QuantizerProblem, "optm", LISTED, {"epsilon": 1}, "method exact was asked for"),
-    (QuantizerProblem, "product", LISTED, {"epsilon": 1}, "method exact was asked for"),
+    (QuantizerProblem, "mvu", LISTED, {"epsilon": 1}, "the requested method is exact"),
+    (QuantizerProblem, "optm", LISTED, {"epsilon": 1}, "the requested method is exact"),
+    (QuantizerProblem, "product", LISTED, {"epsilon": 1}, "the requested method is exact"),
 ]  # fmt: skip
 # Routes that no request is refused by, and those that are asked only after another one.
 ALWAYS = {"programs from both sides", "composed noise", "search over outputs", "bins", "cones"}

@@ -254,7 +254,7 @@ class _Laplace(Family):
         return "found" if design.details["reachable"] else "infeasible"
 
     def exact_values(self, design: Design) -> Record:
-        """Return the exact values of the audit, of which there are none."""
+        """Return no exact values: the mechanism is not audited."""
         return {"pdp_delta": None, "dp_delta": None, "pure_epsilon": None}
 
     def extra_columns(self, design: Design) -> Record:

@@ -65,9 +65,9 @@ def solve_exactly(
     """
     with translate_errors():
         is_same = solution.program is program
-        cost = program.cost
+        cost_factor = program.cost
         shift = Fraction(program.shift)
-        template = replace(program.template, c=program.template.c * cost)
+        template = replace(program.template, c=program.template.c * cost_factor)
         program = replace(program, template=template)
         relaxed_program = None
         if not request.bounds.bounds_mass:
@@ -85,8 +85,8 @@ def solve_exactly(
             basis=basis,
             held_sides=lifted_basis,
         )
-    bound = None if point.bound is None else point.bound / Fraction(cost) + shift
-    return replace(point, bound=bound, objective=point.objective / Fraction(cost) + shift)
+    bound = None if point.bound is None else point.bound / Fraction(cost_factor) + shift
+    return replace(point, bound=bound, objective=point.objective / Fraction(cost_factor) + shift)
 
 
 def _make_exact_program(

@@ -165,7 +165,7 @@ class ModuloProblem(Problem):
         if request.has_several_bounds:
             return require_one_bound(self)
         if request.how.method != "fast":
-            return f"method {request.how.method} was asked for"
+            return f"the requested method is {request.how.method}"
         with translate_errors():
             by_patterns = request.model().is_pattern_model
         return None if by_patterns else "it searches the patterns of pdp with delta > 0"

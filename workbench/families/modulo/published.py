@@ -318,9 +318,7 @@ def _compute_clamped_reference(name: str, request: Any) -> Reference:
     if not question.is_scalar:
         raise NotApplicable("it publishes one number, and the answers are tuples")
     if loss not in ("error-rate", "squared"):
-        raise NotApplicable(
-            "its loss is the error rate or the square, of which alone clamping is worked out"
-        )
+        raise NotApplicable("its loss is only computed for the error rate and the squared error")
     epsilon = request.claim.epsilon
     delta = request.claim.delta or ZERO
     if question.order > _MAX_SCANNED_ANSWERS:
@@ -351,10 +349,12 @@ def _has_many_answers(request: Any) -> bool:
 def _make_clamped_entry(name: str, wide_name: str) -> Published:
     """Make the entry of a clamped law, which the scan or only the channel's law serves."""
     channel_entry = _CHANNEL_ENTRIES[wide_name]
-    cost = partial(_compute_clamped_reference, name)
+    make_reference = partial(_compute_clamped_reference, name)
     if name in _SCANNED_FAMILIES:
-        return Published(name, channel_entry.source, cost)
-    return replace(channel_entry, name=name, make_reference=cost, serves=_has_many_answers)
+        return Published(name, channel_entry.source, make_reference)
+    return replace(
+        channel_entry, name=name, make_reference=make_reference, serves=_has_many_answers
+    )
 
 
 PUBLISHED = (

@@ -41,7 +41,7 @@ from workbench.questions.modulo_noise import ModuloNoise, Shift
 from workbench.solvers.arrays import Ints, Vector
 
 MAX_EPSILON = 20  # The largest coefficient of a scaled program is then 2^20 e^20, about 5e14.
-MIN_EPSILON = Fraction(1, 10**12)  # A smaller ε cannot be told from 0 in e^ε.
+MIN_EPSILON = Fraction(1, 10**12)  # For a smaller ε, e^ε cannot be distinguished from 1.
 MAX_COLUMNS = 5_000_000  # Programs with more columns are refused.
 _LOSS_RULE = "a finite number >= 0"
 
@@ -386,7 +386,7 @@ def compute_shift_budgets(question: ModuloNoise, epsilon: Real | Mapping[Any, Re
         InvalidRequest: an ε is too small or too large, or the program has too many columns.
     """
     budgets = question.budgets(epsilon)
-    # One ε for all differences is one object, of which there may be millions of references.
+    # There may be millions of differences, all with the same object as ε.
     distinct = {id(value): value for value in budgets.values()}.values()
     for value in (max(distinct), min(distinct)):
         check_epsilon_range(

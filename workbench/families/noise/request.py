@@ -156,7 +156,9 @@ class NoiseRequest(Request):
         if self.is_on_reals:
             self._check_loss_on_reals()
         if self.aim.unit != 1 and (clamp is None or not isinstance(loss, str)):
-            raise InvalidRequest("unit must be left out but for a named loss of clamped answers.")
+            raise InvalidRequest(
+                "unit must be left out, except for a named loss of clamped answers."
+            )
         answer_count = 0 if clamp is None else clamp[1] - clamp[0] + 1
         if isinstance(loss, AnswerLoss) and len(loss.values) != answer_count:
             must("loss", "of answers that are clamped", "others")
@@ -171,13 +173,13 @@ class NoiseRequest(Request):
         loss = self.aim.loss
         if self.question.clamp is not None and self.aim.minimise != "loss":
             raise InvalidRequest(
-                "clamp must be left out where epsilon or delta of noise on the reals is minimised."
+                "clamp must be left out if epsilon or delta of noise on the reals is minimised."
             )
         if loss not in ("absolute", "squared"):
             must(
                 "loss",
-                "absolute or squared for noise on the reals; others are designed in steps, on the "
-                "integers, with the sensitivity counted in them",
+                "absolute or squared for noise on the reals. For other losses, use noise on the "
+                "integers and count the sensitivity in steps",
                 loss if isinstance(loss, str) else "a list",
             )
 
@@ -208,12 +210,13 @@ class NoiseRequest(Request):
         delta = self.claim.delta
         runs = self.aim.runs
         if not isinstance(question, IntegerNoise) or question.clamp is not None:
-            must("runs", "1 but for noise on all integers", runs)
+            must("runs", "1, except for noise on all integers", runs)
         if question.sensitivity > MAX_RUNS_SENSITIVITY:
             rule = f"at most {MAX_RUNS_SENSITIVITY} for more than 1 run"
             must("sensitivity", rule, question.sensitivity)
         if not delta or self.aim.loss not in ("absolute", "squared"):
-            must("runs", "1 where delta is 0, or the loss neither absolute nor squared", runs)
+            rule = "1 if delta is 0, or if the loss is neither absolute nor squared"
+            must("runs", rule, runs)
         has_searchable_delta = MIN_DELTA <= delta <= Fraction(1, 2)
         if not has_searchable_delta or self.claim.epsilon > 10 * runs:
             rule = (
@@ -295,7 +298,7 @@ class NoiseRequest(Request):
 
     @cached_property
     def line_losses(self) -> tuple[LineLoss, ...]:
-        """Return the losses of noise, of which the largest mean is minimised.
+        """Return the losses of noise. The largest of their means is minimised.
 
         There is one loss, except for the worst answer: then there is one for each answer, or for
         each answer and its mirror image if the noise may be symmetric. Empty on the reals.

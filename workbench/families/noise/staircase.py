@@ -25,7 +25,7 @@ def make_staircase_on_reals(
     """Make the staircase on a grid of cells whose centre step is closest to the optimal one.
 
     Args:
-        question: the noise on the reals that is asked for, with its sensitivity.
+        question: the requested noise on the reals, with its sensitivity.
         epsilon: the pure ε > 0.
         loss_name: "absolute" or "squared", on which the optimal γ depends.
         cell_count: the number of cells of a sensitivity. Default: the number that fits best.

@@ -31,7 +31,7 @@ a |e| + b e²:
   ∫ 2 u (d - u)/d du = d²/3 and ∫ u (d - u) du = d³/6 over the gap. m - 1 gaps cover [-1, 1]; both
   sums are least for equal gaps d = 2/(m - 1): MAE >= 2/(3 (m - 1)), mean squared error
   >= 2/(3 (m - 1)²). This is tight at large ε;
-* two inputs x < y cannot be told apart well (Le Cam): E|M(x) - x| + E|M(y) - y| >=
+* two inputs x < y cannot be distinguished well (Le Cam): E|M(x) - x| + E|M(y) - y| >=
   (y - x) Σ_i min(p(x, i), p(y, i)) >= 2 (y - x)/(1 + e^ε). Pairing quantiles q and q + 1/2:
   MAE >= 2 E|X - median|/(1 + e^ε). And the variance at x is at least
   Δ²/χ² >= Δ² e^ε/(e^ε - 1)², Δ = 1 + |x| the distance of the mean from that at the farther end
@@ -70,7 +70,7 @@ _PRICING_ROUNDING = 1e-13  # Sums that price outputs err by less than this share
 _LIMIT_TOLERANCE = 1e-6  # No more outputs are generated at this gap.
 _BOUND_FACTOR = 1 - 1e-9  # Bounds are lowered by this, more than sums of doubles err.
 _MAX_NEW_OUTPUTS = 6  # At most this many outputs are added to the LP at a time.
-_MIN_DRAWN_MASS = 1e-7  # Outputs that no law draws more often cannot be told from rounding.
+_MIN_DRAWN_MASS = 1e-7  # Outputs that no law draws more often may be due to rounding.
 
 
 @dataclass(frozen=True)

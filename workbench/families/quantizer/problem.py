@@ -65,7 +65,7 @@ def _make_route(
 
     def explain_refusal(problem: QuantizerProblem) -> Reason:
         if problem.request.how.method != method:
-            return f"method {problem.request.how.method} was asked for"
+            return f"the requested method is {problem.request.how.method}"
         available_input = "levels" if problem.bins is None else "outputs"
         if required_input and required_input != available_input:
             return f"{required_input} are not given"

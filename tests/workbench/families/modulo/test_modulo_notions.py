@@ -1,4 +1,4 @@
-"""Noise designed under notions of several bounds: curve, Rényi, zCDP, GDP; optimal, certified, refused in words."""
+"""Test modulo noise under notions of several bounds: curve, Rényi DP, zCDP and GDP."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 
 @pytest.mark.parametrize("notion", BUDGETS)
-def test_on_three_values_bisection_finds_the_same(notion):
+def test_optimum_on_three_values_equals_bisection(notion):
     """f = (1 - 2a, a, a) by symmetry: the least a that the exact audit accepts."""
     made = wb.design(SMALL, notion=notion, **BUDGETS[notion])
     low, high = Fraction(0), Fraction(1, 3)
@@ -49,7 +49,7 @@ def test_on_three_values_bisection_finds_the_same(notion):
 
 @pytest.mark.parametrize("notion", BUDGETS)
 @pytest.mark.parametrize("loss", ["squared", "error-rate"])
-def test_the_answer_is_certified_and_within_its_bound(notion, loss, tmp_path: Path):
+def test_design_is_certified_and_within_its_gap(notion, loss, tmp_path: Path):
     made = wb.design(LINE, notion=notion, loss=loss, **BUDGETS[notion])
     assert made.private
     assert made.status == "optimal"
@@ -74,7 +74,7 @@ def test_the_answer_is_certified_and_within_its_bound(notion, loss, tmp_path: Pa
     assert not made.privacy.meets(notion, **tighter)
 
 
-def test_a_curve_of_one_point_is_dp():
+def test_curve_of_one_point_equals_dp():
     both = [
         wb.design(LINE, loss="squared", **{"notion": name} | max_loss)
         for name, max_loss in (
@@ -85,7 +85,7 @@ def test_a_curve_of_one_point_is_dp():
     assert both[0].objective == pytest.approx(both[1].objective, rel=1e-9)
 
 
-def test_notions_that_imply_each_other_are_ordered():
+def test_optima_of_implied_notions_are_ordered():
     """ρ-zCDP implies D_2 <= 2ρ, and pure ε implies ε²/2-zCDP: the optima follow."""
     loss = {"loss": "squared"}
     concentrated = wb.design(LINE, notion="zcdp", rho="0.125", **loss).objective
@@ -97,7 +97,7 @@ def test_notions_that_imply_each_other_are_ordered():
     )
 
 
-def test_constraints_vectors_and_directed_differences():
+def test_constraints_vectors_and_directed_differences_are_supported():
     made = wb.design(
         LINE, notion="zcdp", rho="0.1", loss="squared", constraints=lambda f: [f[1] == f[9]]
     )
@@ -116,7 +116,7 @@ def test_constraints_vectors_and_directed_differences():
     assert one_sided.objective <= both.objective * (1 + 1e-6)
 
 
-def test_a_session_moves_along_the_budget():
+def test_session_answers_several_budgets():
     with FAMILY.open_session(
         FAMILY.make_request(LINE, notion="renyi", alpha=2, epsilon=1, loss="squared")
     ) as session:
@@ -127,7 +127,7 @@ def test_a_session_moves_along_the_budget():
             session.design({"delta": Fraction(1, 2)})
 
 
-def test_raw_answers_are_audited_and_claim_nothing():
+def test_uncertified_designs_are_audited():
     made = wb.design(LINE, notion="zcdp", rho="0.1", loss="squared", certify=False)
     assert made.certificate is None
     assert made.objective == pytest.approx(made.bound, rel=1e-5)
@@ -186,14 +186,14 @@ def test_raw_answers_are_audited_and_claim_nothing():
         (("--notion", "pdp"), "epsilon must be given"),
     ],
 )
-def test_bad_requests_get_one_sentence(capsys, more, message):
+def test_invalid_requests_raise_one_sentence(capsys, more, message):
     code, out, err = run(capsys, "design", "modulo", "--n", "6", "--max-shift", "1", *more)
     assert (code, out) == (2, "")
     assert message in err
     assert len(err.strip().splitlines()) == 1
 
 
-def test_the_command_line_and_its_json(capsys):
+def test_command_line_prints_json(capsys):
     import json
 
     code, out, err = run(
@@ -223,7 +223,7 @@ LABELS = wb.Labels.uniform(0, 3)
 
 
 @pytest.mark.parametrize("notion", BUDGETS)
-def test_channels_are_designed_under_the_same_notions(notion, tmp_path: Path):
+def test_channels_support_the_same_notions(notion, tmp_path: Path):
     made = wb.design(LABELS, method="lp", notion=notion, **BUDGETS[notion])
     assert made.private
     assert made.objective <= made.bound * (1 + 1e-5)
@@ -238,7 +238,7 @@ def test_channels_are_designed_under_the_same_notions(notion, tmp_path: Path):
     assert near.objective <= made.objective * (1 + 1e-6)
 
 
-def test_a_channel_under_a_curve_of_one_point_is_dp():
+def test_channel_under_curve_of_one_point_equals_dp():
     one = wb.design(LABELS, method="lp", notion="curve", curve=[(1, "0.05")])
     assert one.objective == pytest.approx(
         wb.design(LABELS, method="lp", notion="dp", epsilon=1, delta="0.05").objective, rel=1e-7
@@ -254,6 +254,6 @@ def test_a_channel_under_a_curve_of_one_point_is_dp():
         ({}, "epsilon must be given"),
     ],
 )
-def test_bad_channel_requests_are_refused(given, message):
+def test_invalid_channel_requests_raise(given, message):
     with pytest.raises(wb.InvalidRequest, match=message):
         wb.design(LABELS, **{"method": "lp"} | given)

@@ -1,4 +1,4 @@
-"""Masses that a solver takes for 0 have their exact basis at once, and the design is that of solvers' corrections."""
+"""Test that the exact basis of masses that a solver rounds to 0 is found without a solver."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _design(**question: object) -> wb.Design:
 
 
 @pytest.mark.parametrize("question", [{"max_shift": 2}, {"max_shift": 2, "directed": True}])
-def test_no_solver_corrects_the_basis_of_small_masses(
+def test_lifted_basis_of_small_masses_needs_no_solver(
     question: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as without:

@@ -1,4 +1,4 @@
-"""Noise on the reals that is clamped into a range: what it costs, what it publishes."""
+"""Test noise on the reals that is clamped to a range: its loss and its samples."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import workbench as wb
 from workbench.privacy.expected_error import compute_expected_error
 
 
-def test_what_clamping_leaves_of_real_noise():
+def test_clamped_loss_equals_midpoint_sum():
     """Against a midpoint sum over answers and noise values."""
     plain = wb.AdditiveRealNoise.from_masses(wb.RealNoise(1), 2, -3, [1, 2, 3, 4, 3, 2, 1], 5)
     edges, values = plain.density()
@@ -43,7 +43,7 @@ def test_what_clamping_leaves_of_real_noise():
         uneven.clamped_loss("squared", weights)
 
 
-def test_clamped_noise_publishes_what_its_loss_is_of(tmp_path):
+def test_samples_of_clamped_noise_have_its_loss(tmp_path):
     """The design, its file and its draws; the certificate is that of the noise."""
     question = wb.RealNoise(1, clamp="0..2")
     clamped, plain = (
@@ -68,7 +68,7 @@ def test_clamped_noise_publishes_what_its_loss_is_of(tmp_path):
     ("prior", "words"), [("1,3", "each of 2 equal parts"), ("worst", "for the worst answer")]
 )
 @pytest.mark.parametrize("loss", ["absolute", "squared"])
-def test_a_prior_of_the_range(prior: str, words: str, loss: str):
+def test_prior_gives_weights_of_parts_of_the_range(prior: str, words: str, loss: str):
     """`recommend` says the same, and its command makes the row."""
     query = {"range": "-1..2", "loss": loss, "prior": prior, "epsilon": "1", "delta": "0.01"}
     (row,) = wb.recommend(**query, only="real noise, clamped", time_limit=300)
@@ -88,7 +88,7 @@ def test_a_prior_of_the_range(prior: str, words: str, loss: str):
     assert error.mean_error < plain.mechanism.loss(loss)
 
 
-def test_a_search_that_is_stopped_has_the_numbers_of_clamped_noise(monkeypatch):
+def test_stopped_search_reports_the_loss_of_clamped_noise(monkeypatch):
     """Not those of the noise before it is clamped."""
     plain = wb.design(wb.RealNoise(3), loss="absolute", epsilon=1, delta="0.01")
     known = wb.design(wb.RealNoise(3, clamp="-1..2"), loss="absolute", epsilon=1, delta="0.01")
@@ -109,7 +109,7 @@ def test_a_search_that_is_stopped_has_the_numbers_of_clamped_noise(monkeypatch):
     assert "the best found before it is clamped" in error.value.design.words[-1]
 
 
-def test_a_prior_needs_a_range():
+def test_prior_without_clamp_raises():
     with pytest.raises(
         wb.InvalidRequest, match="prior must be left out for noise that is not clamped"
     ):
@@ -122,7 +122,7 @@ def test_a_prior_needs_a_range():
         wb.design(wb.RealNoise(1, clamp=(0, 4)), prior="0,0", epsilon=1)
 
 
-def test_a_frontier_of_clamped_noise_has_the_numbers_of_its_designs():
+def test_frontier_of_clamped_noise_equals_its_designs():
     question, query = wb.RealNoise(5, clamp="0..5"), {"loss": "absolute", "delta": "0.01"}
     rows = wb.frontier(question, epsilon="0.5,1", baselines=False, **query)
     designs = [wb.design(question, epsilon=epsilon, **query) for epsilon in ("0.5", "1")]

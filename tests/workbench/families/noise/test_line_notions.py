@@ -1,4 +1,4 @@
-"""Noise on the integers and the reals, and finite channels, under DP curves, Rényi DP, zCDP and GDP."""
+"""Test noise and finite channels under DP curves, Rényi DP, zCDP and GDP."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 
 @pytest.mark.parametrize("notion", BUDGETS)
-def test_noise_on_the_integers_is_certified_and_within_its_bound(notion, tmp_path: Path):
+def test_integer_noise_is_certified_and_within_its_gap(notion, tmp_path: Path):
     made = wb.design(wb.IntegerNoise(1), notion=notion, **BUDGETS[notion])
     assert made.private
     assert made.status == "optimal"
@@ -74,7 +74,7 @@ def test_noise_on_the_integers_is_certified_and_within_its_bound(notion, tmp_pat
         wb.check(tmp_path / "other.json")
 
 
-def test_known_laws():
+def test_optima_equal_known_laws():
     """Geometric noise by its closed form; one (ε, δ) by the LP's known optimum; the rounded Gaussian by its law."""
     b = math.exp(-0.7)
     assert canonical_loss([(0.7, 0.0)], lambda k: k * k) == pytest.approx(
@@ -86,7 +86,7 @@ def test_known_laws():
 
 
 @pytest.mark.parametrize("kind", [HOCKEY_STICK, POWER_CONE, RELATIVE_ENTROPY])
-def test_the_relaxation_is_below_every_law_that_is_feasible(kind):
+def test_relaxation_is_below_every_feasible_law(kind):
     """Geometric noise is feasible for its own divergences: every bound lies below its loss."""
     ratio = math.exp(-0.5)
     law = IntegerLaw(-1, [Fraction(ratio), 1, Fraction(ratio)], 1, Fraction(ratio))
@@ -112,7 +112,7 @@ def test_the_relaxation_is_below_every_law_that_is_feasible(kind):
     assert before > (0.9 if kind == HOCKEY_STICK else 0.5) * loss
 
 
-def test_merged_outcomes_are_those_of_the_exact_law():
+def test_merged_outcomes_equal_those_of_the_exact_law():
     """P and Q of the open program are those of the exact law, all beyond the reach as one outcome."""
     law = IntegerLaw(-3, [1, 2, 3, 4, 3, 2, 1], 2, Fraction(1, 4))
     total = float(law.total)
@@ -144,7 +144,7 @@ def test_merged_outcomes_are_those_of_the_exact_law():
         assert pairs == pytest.approx(np.column_stack([p[shift], q[shift]]))
 
 
-def test_losses_that_are_not_even_clamped_and_on_the_reals():
+def test_uneven_losses_clamping_and_reals_are_supported():
     prior = [Fraction(1, 8)] * 4 + [Fraction(1, 2)]
     made = wb.design(wb.IntegerNoise(1, clamp=(0, 4)), notion="zcdp", rho="0.3", prior=prior)
     assert made.private
@@ -162,7 +162,7 @@ def test_losses_that_are_not_even_clamped_and_on_the_reals():
     assert both.objective > dp.bound
 
 
-def test_a_curve_with_a_pure_end_has_tails():
+def test_noise_for_curve_with_pure_end_has_tails():
     made = wb.design(wb.IntegerNoise(2), notion="curve", curve="0.5:0.1,2:0", loss="absolute")
     assert made.private
     assert made.mechanism.noise.ratio
@@ -170,7 +170,7 @@ def test_a_curve_with_a_pure_end_has_tails():
 
 
 @pytest.mark.parametrize("notion", ["curve", "renyi"])
-def test_channels(notion, tmp_path: Path):
+def test_channels_are_certified_and_within_their_gap(notion, tmp_path: Path):
     question = wb.FiniteQuery("0..4", max_shift=1)
     made = wb.design(question, notion=notion, **BUDGETS[notion])
     assert made.private
@@ -246,7 +246,7 @@ def test_channels(notion, tmp_path: Path):
         ),
     ],
 )
-def test_requests_that_make_no_sense_get_one_sentence(capsys, arguments, message):
+def test_invalid_requests_raise_one_sentence(capsys, arguments, message):
     code, out, err = run(capsys, "design", *arguments.split())
     assert (code, out) == (2, "")
     assert message in err
@@ -262,7 +262,7 @@ def test_requests_that_make_no_sense_get_one_sentence(capsys, arguments, message
         (wb.IntegerNoise(1), {"max_loss": "2.5", "delta": "0.01"}),
     ],
 )
-def test_the_least_epsilon_of_a_loss(question, options):
+def test_minimal_epsilon_is_certified_and_bounded(question, options):
     """A certificate at ε within the budget, and a bound above it at 1e-6 less."""
     made = wb.design(question, minimise="epsilon", **options)
     assert made.private
@@ -285,7 +285,7 @@ def test_the_least_epsilon_of_a_loss(question, options):
         (wb.IntegerNoise(1), {"epsilon": "0.5", "max_loss": "0.001"}),
     ],
 )
-def test_the_least_delta_of_a_loss(question, options):
+def test_minimal_delta_is_certified_and_bounded(question, options):
     """A certificate at δ within the budget, and a bound above it at 1e-6 less."""
     made = wb.design(question, minimise="delta", **options)
     assert made.private
@@ -298,7 +298,7 @@ def test_the_least_delta_of_a_loss(question, options):
     assert wb.design(question, delta=less, **rest).bound > float(options["max_loss"])
 
 
-def test_the_least_delta_by_one_linear_program():
+def test_minimal_delta_equals_a_linear_program():
     """min δ over f on -40..40 with the loss as a row, stated by SciPy."""
     from scipy.optimize import linprog
 
@@ -322,7 +322,7 @@ def test_the_least_delta_by_one_linear_program():
     assert made.objective == pytest.approx(found.fun, rel=1e-6)
 
 
-def test_no_delta_is_needed_for_a_loss_that_pure_noise_has():
+def test_minimal_delta_is_zero_if_pure_noise_has_the_loss():
     made = wb.design(wb.IntegerNoise(1), minimise="delta", epsilon=1, max_loss=2)
     assert (made.objective, made.bound, made.status, made.certificate.delta) == (0, 0, "optimal", 0)
     with pytest.raises(
@@ -332,7 +332,7 @@ def test_no_delta_is_needed_for_a_loss_that_pure_noise_has():
         wb.design(wb.IntegerNoise(1), minimise="delta", epsilon=1, max_loss="0.5", delta="0.1")
 
 
-def test_frontiers_of_every_budget():
+def test_frontiers_support_every_budget():
     table = wb.frontier(
         wb.IntegerNoise(1),
         notion="dp,renyi",
@@ -358,6 +358,6 @@ def test_frontiers_of_every_budget():
         wb.frontier(wb.IntegerNoise(1), notion="zcdp")
 
 
-def test_verification_of_channels_and_of_noise():
+def test_verification_compares_channels_and_noise():
     result = wb.verify("highs", family="channel", small=True)
     assert all(row["agrees"] for row in result)

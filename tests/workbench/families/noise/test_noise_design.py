@@ -1,4 +1,4 @@
-"""Noise on the integers and the reals as a user meets it: Python, command line, files, published columns."""
+"""Test designs of noise in Python and on the command line, their files and published columns."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def real():
     return wb.design(wb.RealNoise(1), epsilon=1, delta="0.2", loss="absolute", gap="0.005")
 
 
-def test_integers_on_the_command_line(capsys):
+def test_command_line_designs_integer_noise(capsys):
     code, out, _ = run(
         capsys, "design noise --on integers --sensitivity 1 --epsilon 1 --delta 1e-3 --json"
     )
@@ -60,7 +60,7 @@ def test_integers_on_the_command_line(capsys):
     assert made["beside"]["discrete Gaussian"] == pytest.approx(6.4833, abs=5e-3)
 
 
-def test_clamped_noise_names_its_class(capsys):
+def test_report_names_the_class_of_clamped_noise(capsys):
     code, out, _ = run(
         capsys, "design noise --on integers --clamp 0..20 --epsilon 1 --delta 1e-5 --notion dp"
     )
@@ -84,7 +84,7 @@ def test_clamped_noise_is_private_before_it_is_clamped():
         )
 
 
-def test_a_thousand_clamped_answers_are_proven_or_refused():
+def test_many_clamped_answers_are_certified_or_raise():
     made = wb.design(wb.IntegerNoise(3, clamp=(0, 1000)), epsilon=1, delta="1e-5")
     assert made.certificate.holds()
     assert made.objective == pytest.approx(made.bound, rel=1e-8)
@@ -94,25 +94,25 @@ def test_a_thousand_clamped_answers_are_proven_or_refused():
 
 @pytest.mark.parametrize("weights", [[1, 2, 4, 8, 4], [4, 8, 4, 2, 1], [1, 2, 4, 2, 1]])
 @pytest.mark.parametrize("delta", ["0.02", "0.2", "0.5", "0.8"])
-def test_the_repair_decides_as_the_audit_of_all_shifts_does(weights, delta):
+def test_repair_accepts_what_the_audit_accepts(weights, delta):
     noise = AdditiveIntegerNoise(wb.IntegerNoise(2), IntegerLaw(-2, weights))
     claim = Claim("dp", Fraction(1), Fraction(delta))
     assert _is_proven_private(noise, NoiseClaimBounds(claim)) == audit(noise, 1).holds(claim)
 
 
-def test_a_given_grid_is_not_held_against_the_optimum_of_all():
+def test_fixed_grid_is_not_compared_with_the_optimum_over_grids():
     made = wb.design(wb.RealNoise(1), notion="pure", epsilon="1.5", steps=2)
     assert made.oracle.agrees
     assert made.objective > made.oracle.value * 1.01
 
 
-def test_a_frontier_without_any_value_says_why(capsys, tmp_path: Path):
+def test_frontier_without_values_gives_the_reason(capsys, tmp_path: Path):
     code, out, err = run(capsys, f"frontier noise --max-loss 1e-12 --out {tmp_path}")
     assert (code, err) == (0, "")
     assert "needs epsilon > 20" in " ".join(out.split())
 
 
-def test_tiny_budgets_are_reported():
+def test_tiny_budgets_have_a_report():
     made = wb.design(wb.IntegerNoise(1), notion="pure", epsilon="1e-9")
     assert made.family.list_tables(made)[1:] == []  # nothing beside it: laws of billions of values
 
@@ -133,14 +133,14 @@ def test_pure_noise_is_the_staircase(question, loss):
     assert found.oracle.agrees in (True, None)
 
 
-def test_losses_of_ones_own(tmp_path: Path):
+def test_user_defined_losses(tmp_path: Path):
     found = wb.design(wb.IntegerNoise(), epsilon=1, delta="0.01", loss=[0, 1, 1, 5, 9, 9])
     assert found.objective == pytest.approx(found.bound, rel=1e-7)
     found.save(tmp_path / "own.json")
     assert wb.check(tmp_path / "own.json").objective.name == "own"
 
 
-def test_a_prior_for_clamped_answers():
+def test_prior_of_clamped_answers_changes_the_loss():
     sure = wb.design(
         wb.IntegerNoise(clamp=(0, 3)), epsilon=1, delta="0.1", loss="absolute", prior=[1, 0, 0, 0]
     )
@@ -172,14 +172,14 @@ def test_a_prior_for_clamped_answers():
         ("--on reals --minimise epsilon --max-loss -1 --notion pure", "max_loss must be > 0"),
     ],
 )
-def test_bad_input_gets_one_sentence(capsys, text: str, sentence: str):
+def test_invalid_options_print_one_sentence(capsys, text: str, sentence: str):
     code, _, err = run(capsys, f"design noise {text}")
     assert code == 2
     assert sentence in err
     assert err.count("\n") == 1
 
 
-def test_reals_from_both_sides(real, tmp_path: Path):
+def test_real_noise_is_bounded_from_both_sides(real, tmp_path: Path):
     assert 0.558576 * (1 - 5e-3) <= real.bound <= real.objective <= 0.558765 * (1 + 5e-3)
     assert real.oracle.name == "truncated Laplace"
     assert real.certificate.holds()
@@ -201,7 +201,7 @@ def test_every_solver_with_duals_bounds_real_noise(solver: str):
     assert found.details["solver"] == solver
 
 
-def test_a_solver_without_duals_is_refused():
+def test_solver_without_duals_raises():
     with pytest.raises(wb.InvalidRequest, match="dual values"):
         wb.design(wb.RealNoise(1), epsilon=1, delta="0.2", loss="absolute", solver="scip")
 
@@ -222,7 +222,7 @@ def test_shifts_between_grid_points_are_covered(real, shift: str):
     assert stick <= 0.2 + 1e-9
 
 
-def test_a_changed_certificate_proves_nothing(real, tmp_path: Path):
+def test_changed_certificate_is_rejected(real, tmp_path: Path):
     real.save(tmp_path / "r.json")
     data = json.loads((tmp_path / "r.json").read_text())
     check_certificate.prove_statement(data)
@@ -273,7 +273,7 @@ def test_draws_reach_into_the_tails():
         IntegerLaw(0, [1], 1, Fraction(1, 2)),
     ],
 )
-def test_laws_with_tails_add_up(law: IntegerLaw):
+def test_laws_with_tails_sum_to_one(law: IntegerLaw):
     wide = law.weights_between(-60, 60)
     assert float(sum(wide)) == pytest.approx(float(law.total))
     for eta in (-9, -3, -2, 0, 1, 3, 4, 10):
@@ -290,7 +290,7 @@ def test_laws_with_tails_add_up(law: IntegerLaw):
     assert sum(law.clamp(-1, 5).integers) == law.clamp(-1, 5).total
 
 
-def test_noise_that_misses_is_repaired():
+def test_noise_that_is_not_private_is_repaired():
     rough = wb.AdditiveIntegerNoise(wb.IntegerNoise(), IntegerLaw(-1, [1, 4, 1]))
     proof = wb.certify(rough, "dp", 1, "0.1")
     assert proof.holds()
@@ -302,7 +302,7 @@ def test_noise_that_misses_is_repaired():
     assert wb.audit(stairs, 1).holds(Claim.for_mechanism("pure", stairs, {"epsilon": 1}))
 
 
-def test_a_column_of_salaries(real, capsys, tmp_path: Path):
+def test_column_of_salaries_is_published(real, capsys, tmp_path: Path):
     made = wb.design(
         wb.RealNoise(200_000), epsilon="0.5", delta="0.05", loss="absolute", gap="0.02"
     )
@@ -332,7 +332,7 @@ def test_a_column_of_salaries(real, capsys, tmp_path: Path):
         "--on reals --minimise epsilon --max-loss 4",
     ],
 )
-def test_losses_stand_beside_the_design(capsys: pytest.CaptureFixture[str], asked: str):
+def test_table_compares_losses_if_a_budget_is_minimised(capsys: pytest.CaptureFixture[str], asked: str):
     """What is minimised is ε or δ; the table compares what the losses of the designs are."""
     _, out, _ = run(capsys, f"design noise {asked} --loss squared")
     (line,) = [line for line in out.splitlines() if line.strip().startswith("this design")]
@@ -342,7 +342,7 @@ def test_losses_stand_beside_the_design(capsys: pytest.CaptureFixture[str], aske
 
 
 @pytest.mark.timeout(600)
-def test_many_differences_are_answered():
+def test_large_sensitivity_is_solved():
     """32,352 excesses, of which some 2,900 are stated; the whole program takes a minute, cutting planes never end."""
     d = wb.design(wb.IntegerNoise(sensitivity=32), epsilon=1, delta="1e-5", time_limit=300)
     assert d.objective == pytest.approx(1962.28493, abs=1e-5)
@@ -351,7 +351,7 @@ def test_many_differences_are_answered():
 
 
 @pytest.mark.parametrize("question", [wb.IntegerNoise(2), wb.RealNoise(1)])
-def test_a_raw_answer_below_its_bound_is_not_proven(question):
+def test_uncertified_loss_below_its_bound_is_not_proven(question):
     """Programs that a time limit stops leave laws that are not private, and that cost less than any that is."""
     d = wb.design(question, epsilon=1, delta="0.01", loss="absolute", gap="0.01", certify=False)
     problem = NoiseProblem(d.request)
@@ -362,14 +362,14 @@ def test_a_raw_answer_below_its_bound_is_not_proven(question):
     assert stop.value.bound == d.bound
 
 
-def test_a_steep_staircase_has_cells_as_narrow_as_its_step():
+def test_steep_staircase_has_narrow_cells():
     """γ = .0075 at ε = 14: 64 cells of a sensitivity, of which none is narrower than 1/128, cost .2 % more."""
     steep = wb.design(wb.RealNoise(1), epsilon=14, loss="squared")
     assert steep.private
     assert 0 <= steep.objective - steep.bound <= 1e-8 * steep.objective
 
 
-def test_many_runs_at_a_large_epsilon_warn_of_nothing() -> None:
+def test_many_runs_at_a_large_epsilon_do_not_warn() -> None:
     question = wb.IntegerNoise(1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

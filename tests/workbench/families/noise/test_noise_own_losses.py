@@ -1,4 +1,4 @@
-"""Costs of one's own for noise that is clamped: the mean and the worst answer, beside programs stated here."""
+"""Test user-defined losses of clamped noise against separate linear programs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _least(
 
 
 @pytest.mark.parametrize("prior", [None, [0.05, 0.05, 0.1, 0.2, 0.2, 0.2, 0.2]])
-def test_mean_loss_is_that_of_another_statement(prior: list[float] | None):
+def test_mean_loss_equals_a_separate_program(prior: list[float] | None):
     design = wb.design(CLAMPED, epsilon=1, delta="0.01", loss=LOSSES, prior=prior)
     weights = np.full(7, 1 / 7) if prior is None else np.array(prior)
     assert design.objective == pytest.approx(
@@ -52,7 +52,7 @@ def test_mean_loss_is_that_of_another_statement(prior: list[float] | None):
     assert 0 <= design.objective - design.bound <= 1e-8 * design.objective
 
 
-def test_squared_losses_as_a_list_are_squared_losses():
+def test_list_of_squares_equals_the_squared_loss():
     listed = [k * k for k in range(7)]
     for prior in (None, "worst"):
         own = wb.design(CLAMPED, epsilon=1, delta="0.01", loss=listed, prior=prior)
@@ -64,7 +64,7 @@ def test_squared_losses_as_a_list_are_squared_losses():
     )
 
 
-def test_worst_answer_costs_what_is_said_and_the_certificate_names_no_loss(tmp_path: Path):
+def test_worst_case_loss_of_a_list_is_exact_and_not_certified(tmp_path: Path):
     design = wb.design(CLAMPED, epsilon=1, delta="0.01", loss=LOSSES, prior="worst")
     design.save(tmp_path / "own.json")
     assert design.certificate.objective is None
@@ -77,14 +77,14 @@ def test_worst_answer_costs_what_is_said_and_the_certificate_names_no_loss(tmp_p
     assert each.max() == pytest.approx(design.objective, rel=1e-12)
 
 
-def test_what_falls_or_is_for_real_noise_is_refused():
+def test_decreasing_losses_and_lists_on_the_reals_raise():
     with pytest.raises(wb.InvalidRequest, match="not fall"):
         wb.design(wb.IntegerNoise(1), epsilon=1, delta="0.01", loss=[0, 2, 1])
     with pytest.raises(wb.InvalidRequest, match="absolute or squared for noise on the reals"):
         wb.design(wb.RealNoise(1), epsilon=1, delta="0.01", loss=[0, 1])
 
 
-def test_noise_that_publishes_one_end_but_for_delta():
+def test_noise_publishes_one_end_except_with_probability_delta():
     """Where ε is small the heavy end costs least: published whatever the answer, but for the answer itself with δ."""
     question = wb.IntegerNoise(1, clamp=(-4, -3))
     design = wb.design(
@@ -96,7 +96,7 @@ def test_noise_that_publishes_one_end_but_for_delta():
     assert design.details["rounds"] < 500  # one small program of each side is enough
 
 
-def test_a_function_of_all_numbers_is_refused():
+def test_loss_function_of_unclamped_noise_raises():
     for question in (wb.IntegerNoise(1), wb.RealNoise(1)):
         with pytest.raises(wb.InvalidRequest, match="whose last step goes on"):
             wb.design(question, epsilon=1, delta="0.01", loss=lambda noise: abs(noise) ** 1.5)

@@ -1,4 +1,4 @@
-"""Losses of one's own of clamped integers as a function, and as a list under every notion: the same as by name."""
+"""Test user-defined losses, as functions and lists, against named losses under every notion."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BUDGETS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
-def test_a_function_and_a_list_are_what_they_say(budget: dict[str, Any]) -> None:
+def test_function_and_list_equal_the_named_loss(budget: dict[str, Any]) -> None:
     named = wb.design(CLAMPED, loss="absolute", **budget)
     for own in (abs, list(range(7))):
         design = wb.design(CLAMPED, loss=own, **budget)
@@ -30,7 +30,7 @@ def test_a_function_and_a_list_are_what_they_say(budget: dict[str, Any]) -> None
 
 
 @pytest.mark.parametrize("budget", [{"notion": "zcdp", "rho": "0.5"}, {"notion": "gdp", "mu": 1}])
-def test_a_list_of_unclamped_noise_under_notions_without_an_end(budget: dict[str, Any]) -> None:
+def test_list_of_losses_of_noise_with_infinite_support(budget: dict[str, Any]) -> None:
     """|η|, level from 40 on: what is beyond has no weight that twelve digits show."""
     named = wb.design(wb.IntegerNoise(1), loss="absolute", **budget)
     design = wb.design(wb.IntegerNoise(1), loss=[min(k, 40) for k in range(42)], **budget)
@@ -38,7 +38,7 @@ def test_a_list_of_unclamped_noise_under_notions_without_an_end(budget: dict[str
     assert design.bound <= named.objective * (1 + 1e-12)
 
 
-def test_a_function_may_be_of_the_sign_and_falls_where_it_likes() -> None:
+def test_loss_function_may_be_uneven_and_decreasing() -> None:
     dear_above = wb.design(CLAMPED, loss=lambda e: 3 * e if e > 0 else -e, epsilon=1)
     pinball = wb.design(CLAMPED, loss="pinball:0.25", epsilon=1)
     assert dear_above.objective == pytest.approx(4 * pinball.objective, rel=1e-7)
@@ -60,6 +60,6 @@ def test_a_function_may_be_of_the_sign_and_falls_where_it_likes() -> None:
         ),
     ],
 )
-def test_what_no_function_can_say_is_refused(question: Any, loss: Any, words: str) -> None:
+def test_invalid_loss_functions_raise(question: Any, loss: Any, words: str) -> None:
     with pytest.raises(wb.InvalidRequest, match=words):
         wb.design(question, loss=loss, epsilon=1)

@@ -1,4 +1,4 @@
-"""Noise for many runs where neighbouring answers differ by more than one: composed by proof at every shift."""
+"""Test noise for many runs and a sensitivity above 1, whose composition is proven at every shift."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def wide() -> wb.Design:
     return wb.design(wb.IntegerNoise(3), epsilon=3, delta="1e-3", runs=4, time_limit="300")
 
 
-def test_it_is_proven_and_no_worse_than_the_split_budget(wide: wb.Design):
+def test_composition_is_proven_and_loss_beats_the_split_budget(wide: wb.Design):
     assert bound_composed_delta(wide.mechanism, 4, Fraction(3)) <= Fraction(1, 1000)
     assert wide.details["composed"]["delta"] <= 1e-3
     assert wide.certificate is not None
@@ -30,7 +30,7 @@ def test_it_is_proven_and_no_worse_than_the_split_budget(wide: wb.Design):
     assert "none: not proven optimal among all designs for 4 runs" in str(wide)
 
 
-def test_another_library_agrees_at_every_shift(wide: wb.Design):
+def test_dp_accounting_agrees_at_every_shift(wide: wb.Design):
     pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
     law = wide.mechanism.noise
     reach = 400
@@ -47,7 +47,7 @@ def test_another_library_agrees_at_every_shift(wide: wb.Design):
         assert composed.get_delta_for_epsilon(3.0) <= 1e-3
 
 
-def test_published_noise_stands_beside_it(wide: wb.Design):
+def test_published_noise_has_its_least_parameter(wide: wb.Design):
     """Each at its least parameter within the budget of all runs, by the losses at every shift."""
     rows = wide.family.extra_json(wide)["beside"]
     assert {*rows} == {"geometric", "discrete Gaussian"}
@@ -74,7 +74,7 @@ def four_runs(exponents: np.ndarray, shift: int) -> float:
     return float(four @ np.maximum(0.0, -np.expm1(np.minimum(0.0, 3 - total))))
 
 
-def test_a_time_limit_ends_the_search_with_what_is_proven():
+def test_time_limit_returns_proven_noise():
     short = wb.design(wb.IntegerNoise(3), epsilon=3, delta="1e-3", runs=4, time_limit="0.001")
     assert "stopped at its time limit" in str(short)
     assert (short.status, short.private) == ("found", True)
@@ -82,10 +82,10 @@ def test_a_time_limit_ends_the_search_with_what_is_proven():
     assert short.objective <= float(split)
 
 
-def test_what_is_too_wide_is_one_sentence():
+def test_large_sensitivity_and_clamping_raise():
     with pytest.raises(
         wb.InvalidRequest, match=r"sensitivity must be at most 32 for more than 1 run\. Got 33\."
     ):
         wb.design(wb.IntegerNoise(33), epsilon=3, delta="1e-3", runs=4)
-    with pytest.raises(wb.InvalidRequest, match="runs must be 1 but for noise on all integers"):
+    with pytest.raises(wb.InvalidRequest, match="runs must be 1, except for noise on all integers"):
         wb.design(wb.IntegerNoise(1, (0, 9)), epsilon=3, delta="1e-3", runs=4)

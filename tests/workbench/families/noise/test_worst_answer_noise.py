@@ -1,4 +1,4 @@
-"""Clamped noise for the worst answer, against one linear program with the epigraph written out here."""
+"""Test clamped noise for the worst answer against a linear program."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def direct(n: int, D: int, epsilon: float, delta: float, power: int, L: int) -> 
     ("n", "D", "loss", "epsilon", "delta"),
     [(4, 1, "squared", 1, 0.1), (4, 4, "squared", 1, 0.1), (5, 2, "absolute", 1, 0.1)],
 )
-def test_worst_answer_is_bounded_from_both_sides(
+def test_worst_case_loss_is_bounded_from_both_sides(
     n: int, D: int, loss: str, epsilon: float, delta: float
 ):
     design = wb.design(
@@ -68,7 +68,7 @@ def test_worst_answer_is_bounded_from_both_sides(
     assert is_rounded_up(stated.value, stated.exact_loss_of(design.mechanism))
 
 
-def test_pure_noise_for_the_worst_answer_is_a_mixture_of_staircases():
+def test_pure_noise_for_the_worst_answer_mixes_staircases():
     design = wb.design(
         wb.IntegerNoise(2, clamp=(0, 5)), epsilon=1, notion="pure", loss="squared", prior="worst"
     )
@@ -85,7 +85,7 @@ def test_pure_noise_for_the_worst_answer_is_a_mixture_of_staircases():
     assert design.privacy.pure_epsilon <= 1 + 1e-9
 
 
-def test_worst_prior_is_refused_where_no_answer_is_the_worst():
+def test_worst_prior_without_clamped_answers_raises():
     with pytest.raises(wb.InvalidRequest, match="not clamped"):
         wb.design(wb.IntegerNoise(1), epsilon=1, delta=0.1, prior="worst")
     with pytest.raises(wb.InvalidRequest, match="when notion is zcdp"):

@@ -1,4 +1,4 @@
-"""Designing quantizers as a user does: library, command line, errors."""
+"""Test designs of quantizers in Python and on the command line, and their errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEYS = {"mae", "mae_51", "mse", "exact", "bins", "method", "objective", "bound",
 
 
 @pytest.mark.parametrize("method", ["exact", "optm", "product", "mvu"])
-def test_every_method_on_given_bins(method: str):
+def test_every_method_designs_for_given_bins(method: str):
     made = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, method=method)
     found = made.to_dict()
     assert set(found) >= KEYS
@@ -39,7 +39,7 @@ def test_every_method_on_given_bins(method: str):
     assert "MAE" in str(made)
 
 
-def test_a_raw_design_says_that_it_misses():
+def test_uncertified_design_reports_its_bias():
     made = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, knots=41, certify=False)
     assert not made.private
     assert made.certificate is None
@@ -48,7 +48,7 @@ def test_a_raw_design_says_that_it_misses():
     assert better.objective == pytest.approx(made.objective, abs=1e-12)
 
 
-def test_the_exact_method_gives_the_references():
+def test_exact_method_equals_reference_values():
     values = [
         wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, knots=k).mechanism.mae()
         for k in (0, 41)
@@ -56,14 +56,14 @@ def test_the_exact_method_gives_the_references():
     assert values == pytest.approx([1.798681, 1.700701], abs=1e-6)
 
 
-def test_two_outputs_are_judged_by_their_closed_form():
+def test_two_outputs_are_compared_with_their_closed_form():
     made = wb.design(wb.Quantization([-3, 3]), epsilon=1)
     assert made.oracle.valid
     assert made.oracle.agrees
     assert made.oracle.value == pytest.approx((9 - 1 / 3) / 3)
 
 
-def test_levels_are_optimised_below_a_proven_limit():
+def test_optimised_levels_are_above_the_proven_limit():
     made = wb.design(wb.Quantization(levels=4), epsilon=1, starts=1)
     assert made.mechanism.mae() < 1.66
     assert made.bound is not None
@@ -89,7 +89,7 @@ def test_two_optimised_outputs_are_randomized_response():
         ({}, {"epsilon": "0.3", "method": "mvu", "loss": "absolute", "inputs": 5}),
     ],
 )
-def test_the_bound_for_two_optimised_outputs_is_their_optimum(
+def test_bound_of_two_optimised_outputs_is_their_optimum(
     question: dict[str, Any], options: dict[str, Any]
 ):
     made = wb.design(wb.Quantization(levels=2, **question), **options)
@@ -109,7 +109,7 @@ def test_the_bound_for_two_optimised_outputs_is_their_optimum(
 @pytest.mark.parametrize(
     ("bins", "inputs"), [("-2,-0.3,0.4,1.9", 3), ("-3,-1,1,3", 5), ("-4,-0.1,2.5", 2)]
 )
-def test_the_bound_of_mvu_at_given_outputs_is_that_of_its_program(
+def test_bound_of_mvu_at_given_outputs_is_its_program_bound(
     bins: str, inputs: int, metric: str | None
 ):
     made = wb.design(wb.Quantization(bins), epsilon=2, method="mvu", inputs=inputs, metric=metric)
@@ -129,7 +129,7 @@ def test_the_bound_of_mvu_at_given_outputs_is_that_of_its_program(
         (3, "2", {"method": "mvu", "metric": "squared"}),
     ],
 )
-def test_outputs_by_distance_leave_a_proof_room(levels: int, epsilon: str, options: dict[str, Any]):
+def test_outputs_by_distance_are_beyond_the_least_reach(levels: int, epsilon: str, options: dict[str, Any]):
     """The best outermost outputs are at the least reach, where every ratio is tight."""
     asked: dict[str, Any] = {"epsilon": epsilon, "metric": "absolute"} | options
     made = wb.design(wb.Quantization(levels=levels), **asked)
@@ -139,7 +139,7 @@ def test_outputs_by_distance_leave_a_proof_room(levels: int, epsilon: str, optio
     assert made.objective == pytest.approx(raw.objective, rel=1e-6)
 
 
-def test_the_least_epsilon_and_reach_by_distance():
+def test_smallest_epsilon_and_reach_by_distance():
     """Σ (B_i + B) p_i(x) = x + B grows by at most ε of itself: B >= c + 1/ε."""
     with pytest.raises(wb.InvalidRequest, match="reach must be above 2, "):
         wb.design(wb.Quantization(levels=3), epsilon=1, metric="absolute", reach="1.9")
@@ -148,7 +148,7 @@ def test_the_least_epsilon_and_reach_by_distance():
     assert wb.design(wb.Quantization("-5,0,2.001"), epsilon=1, metric="absolute").private
 
 
-def test_metric_designs():
+def test_metric_designs_are_private_by_distance():
     made = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, metric="absolute", knots=11)
     assert made.claim.notion.name == "metric"
     assert 1 - 1e-6 < made.privacy.metric_epsilon <= 1
@@ -162,7 +162,7 @@ def test_metric_designs():
 
 @pytest.mark.parametrize("method", ["exact", "optm", "mvu"])
 @pytest.mark.parametrize("m", range(3, 17))
-def test_every_number_of_outputs_and_no_repair_that_changes_it(m: int, method: str):
+def test_repair_keeps_every_number_of_outputs(m: int, method: str):
     bins = [-3 + 6 * Fraction(k, m - 1) for k in range(m)]
     made = wb.design(wb.Quantization(bins), epsilon=1, method=method)
     raw = wb.design(wb.Quantization(bins), epsilon=1, method=method, certify=False)
@@ -173,7 +173,7 @@ def test_every_number_of_outputs_and_no_repair_that_changes_it(m: int, method: s
 
 @pytest.mark.parametrize("method", ["exact", "optm", "product", "mvu"])
 @pytest.mark.parametrize("c", ["0.000001", "1/3", "1000000"])
-def test_inputs_of_any_size(method: str, c: str):
+def test_inputs_may_have_any_magnitude(method: str, c: str):
     unit = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, method=method).to_dict()
     scale = Fraction(c)
     bins = [Fraction(b) * scale for b in ("-3", "-1/2", "1/2", "3")]
@@ -222,7 +222,7 @@ def test_small_budgets_are_certified(epsilon: str, method: str):
 @pytest.mark.parametrize(
     ("epsilon", "density"), [(12, "uniform"), (30, "uniform"), (7, "normal:0.5,0.2")]
 )
-def test_large_budgets_have_a_bound_too(epsilon: float, density: str):
+def test_large_budgets_have_a_bound(epsilon: float, density: str):
     made = wb.design(wb.Quantization(levels=3, density=density), epsilon=epsilon, starts=1)
     assert made.private
     assert made.bound is not None
@@ -251,7 +251,7 @@ def test_squared_distances_add_up_over_the_coordinates_of_a_vector():
         )  # so vectors of diameter B are 2 B²-private (Section 5)
 
 
-def test_by_distance_the_smallest_feasible_epsilon_is_named_and_right():
+def test_error_names_the_smallest_feasible_epsilon_by_distance():
     for bins, options in (
         ("-3,-1,1,3", {"metric": "squared", "knots": 5}),
         ("-5,-0.3,0.9,2", {"metric": "squared", "knots": 4}),
@@ -291,7 +291,7 @@ def test_by_distance_the_smallest_feasible_epsilon_is_named_and_right():
         ({"bins": "-3,3"}, {"epsilon": 1, "reach": 5}, "reach must be left out with bins"),
     ],
 )
-def test_requests_that_make_no_sense(question: dict, request_: dict, words: str):
+def test_invalid_requests_raise(question: dict, request_: dict, words: str):
     with pytest.raises(wb.WorkbenchError, match=words):
         wb.design(wb.Quantization(**question), **request_)
 
@@ -310,7 +310,7 @@ def test_requests_that_make_no_sense(question: dict, request_: dict, words: str)
         ({"bins": "-3,3", "density": "x"}, "density must be uniform, or normal"),
     ],
 )
-def test_questions_that_make_no_sense(arguments: dict, words: str):
+def test_invalid_questions_raise(arguments: dict, words: str):
     with pytest.raises(wb.InvalidRequest, match=words):
         wb.Quantization(**arguments)
 
@@ -322,7 +322,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
     return int(stop.value.code or 0), captured.out, captured.err
 
 
-def test_the_command_line_designs(capsys: pytest.CaptureFixture[str], tmp_path: Path):
+def test_command_line_designs_quantizers(capsys: pytest.CaptureFixture[str], tmp_path: Path):
     code, out, _ = run(
         capsys,
         "design",
@@ -351,7 +351,7 @@ def test_the_command_line_designs(capsys: pytest.CaptureFixture[str], tmp_path: 
     assert (tmp_path / "q.png").stat().st_size > 10_000
 
 
-def test_the_command_line_reports_and_refuses(capsys: pytest.CaptureFixture[str]):
+def test_command_line_prints_reports_and_errors(capsys: pytest.CaptureFixture[str]):
     code, out, _ = run(capsys, "design", "quantizer", "--bins=-3,3", "--epsilon", "1.2")
     assert code == 0
     assert "Output law" in out
@@ -365,7 +365,7 @@ def test_the_command_line_reports_and_refuses(capsys: pytest.CaptureFixture[str]
         assert err.count("\n") == 1
 
 
-def test_the_command_line_audits_published_quantizers(capsys: pytest.CaptureFixture[str]):
+def test_command_line_audits_published_quantizers(capsys: pytest.CaptureFixture[str]):
     rqm = ("audit", "rqm", "--with", "bins=-2.7,-0.9,0.9,2.7", "--with", "q=0.22")
     code, out, _ = run(capsys, *rqm, "--loss", "absolute", "--json")
     assert code == 0
@@ -394,7 +394,7 @@ def test_the_command_line_audits_published_quantizers(capsys: pytest.CaptureFixt
         ("randomized-response", {"epsilon": 0}),
     ],
 )
-def test_published_quantizers_that_make_no_sense(mechanism: str, parameters: dict):
+def test_invalid_published_quantizers_raise(mechanism: str, parameters: dict):
     with pytest.raises(wb.InvalidRequest):
         build_named_quantizer(mechanism, **parameters)
 
@@ -413,7 +413,7 @@ def test_every_published_quantizer_can_be_built():
 
 
 @pytest.mark.parametrize("method", ["exact", "mvu"])
-def test_outputs_stay_within_the_reach_and_the_words_name_it(method: str):
+def test_outputs_stay_within_the_reach(method: str):
     made = wb.design(wb.Quantization(levels=4, c=2), epsilon=1, method=method, reach=5, starts=1)
     assert max(abs(b) for b in made.mechanism.bins) <= 5
     assert made.bound is not None
@@ -425,7 +425,7 @@ def test_outputs_stay_within_the_reach_and_the_words_name_it(method: str):
     )
 
 
-def test_bits_are_levels():
+def test_bits_option_sets_levels():
     kind = next(kind for kind in list_families() if kind.name == "quantizer")
     assert kind.make_request_from_options(bits=2, epsilon=1).question == wb.Quantization(levels=4)
     given, spelled = (
@@ -437,7 +437,7 @@ def test_bits_are_levels():
 
 
 @pytest.mark.parametrize("loss", ["mae", "mse", "worst", 2])
-def test_losses_have_the_names_of_every_family(loss: object):
+def test_losses_have_the_common_names(loss: object):
     known = {"mae": "absolute, which", "mse": "squared, which"}.get(
         str(loss), "one of absolute, squared, λ; "
     )

@@ -1,4 +1,4 @@
-"""MVU's alphabets: asymmetric and at large ε, certified, above their bound."""
+"""Test MVU's alphabets: asymmetric ones, large ε, certificates and bounds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LEAST = [("0.5", 15.98813), ("1.5", 1.619785), ("10", 2.28e-4), ("30", 6.7e-5)]
 
 
 @pytest.mark.parametrize(("epsilon", "least"), LEAST)
-def test_the_best_known_alphabets_are_found_and_certified(epsilon: str, least: float):
+def test_search_finds_and_certifies_known_alphabets(epsilon: str, least: float):
     made = wb.design(wb.Quantization(levels=4), epsilon=epsilon, method="mvu", inputs=4)
     assert made.objective <= least
     assert made.private
@@ -34,7 +34,7 @@ def test_the_best_known_alphabets_are_found_and_certified(epsilon: str, least: f
     )  # at ε = 30 the repair is a thousandth of it
 
 
-def test_the_bound_of_alphabets_is_below_random_ones():
+def test_bound_is_below_random_alphabets():
     points, rng = np.linspace(-1, 1, 5), np.random.default_rng(3)
     for epsilon, loss in ((0.7, "squared"), (3.0, "absolute"), (6.0, "squared"), (9.0, "0.4")):
         problem = make_grid_problem(points, 6, loss)
@@ -48,7 +48,7 @@ def test_the_bound_of_alphabets_is_below_random_ones():
         problem.close()
 
 
-def test_nearly_the_inputs_are_nearly_best_at_large_budgets():
+def test_inputs_are_a_good_alphabet_at_large_budgets():
     made = solve_mvu(LawQuestion(Fraction(10), uniform_density(), "squared"), 4)
     assert made.bound is not None
     # two points 2 apart cost 4 e^ε/(e^ε - 1)² in variance (Hammersley, Chapman and Robbins)

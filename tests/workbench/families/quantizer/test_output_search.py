@@ -1,4 +1,4 @@
-"""Optimised outputs: slopes, asymmetric optima, more outputs never worse, the same on every machine, bounds."""
+"""Test the search for outputs: slopes, asymmetric optima, reproducibility and bounds."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def least_masses(outputs: np.ndarray, epsilon: float, share: float) -> np.ndarra
 @pytest.mark.parametrize(
     ("density", "loss"), [(uniform_density(), "absolute"), (normal_density(0.3, 0.4), "0.5")]
 )
-def test_the_slopes_of_the_window_s_error_are_difference_quotients(
+def test_window_slopes_equal_difference_quotients(
     epsilon: float, density, loss: str
 ):
     question = replace(LAW, epsilon=Fraction(epsilon), density=density, loss=loss)
@@ -67,7 +67,7 @@ def test_the_slopes_of_the_window_s_error_are_difference_quotients(
 
 
 @pytest.mark.parametrize("epsilon", OUTPUTS)
-def test_the_laws_of_a_window_are_the_program_s_where_they_bend(epsilon: float):
+def test_window_laws_equal_the_program_with_bends_as_knots(epsilon: float):
     """At the program's least masses the window errs as much as it does with the bends as knots, less than without."""
     question = replace(LAW, epsilon=Fraction(epsilon))
     outputs = np.array(OUTPUTS[epsilon])
@@ -86,7 +86,7 @@ def test_the_laws_of_a_window_are_the_program_s_where_they_bend(epsilon: float):
 
 # the best known for four outputs, uniform inputs; symmetric outputs reach .700259 at ε = 2
 @pytest.mark.parametrize(("epsilon", "best"), [("1", 1.657626), ("2", 0.694530), ("10", 0.222384)])
-def test_the_best_known_outputs_are_found(epsilon: str, best: float):
+def test_search_finds_known_outputs(epsilon: str, best: float):
     found = optimise_bins(4, LawQuestion(Fraction(epsilon)), starts=1)
     assert found is not None
     assert found.objective <= best
@@ -158,7 +158,7 @@ def test_optimised_outputs_are_never_worse_than_mvu(epsilon: str, m: int, loss: 
     )
 
 
-def test_the_same_outputs_without_the_processor_s_vector_units():
+def test_outputs_are_the_same_without_vector_instructions():
     """To a unit or two of their five decimals, where the error is flat: SLSQP ends in digits of the machine."""
     program = (
         "from fractions import Fraction as F; from workbench.questions.density import normal_density;"
@@ -186,7 +186,7 @@ def test_the_same_outputs_without_the_processor_s_vector_units():
 
 
 @pytest.mark.parametrize("loss", ["absolute", "squared"])
-def test_the_bound_is_below_every_quantizer(loss: str):
+def test_bound_is_below_every_quantizer(loss: str):
     rng = np.random.default_rng(0)
     density = Density(
         "steps",
@@ -212,7 +212,7 @@ def test_the_bound_is_below_every_quantizer(loss: str):
                 assert 0 < bound <= found.objective
 
 
-def test_the_bound_by_two_inputs():
+def test_bound_by_two_inputs_is_below_the_error():
     # half the inputs at -1/2, half at 1/2: 2 E|X - median|/(1 + e^ε) = 1/(1 + e^ε)
     bound = compute_output_bound(
         4,
@@ -223,7 +223,7 @@ def test_the_bound_by_two_inputs():
     assert bound == pytest.approx(1 / (2 + compute_odds(25.0)), rel=1e-6)
 
 
-def test_a_search_that_is_out_of_time_keeps_the_outputs_that_it_has():
+def test_search_out_of_time_returns_its_outputs():
     spent = LawQuestion(Fraction(1), deadline=Deadline(1.0))
     spent.deadline._begin -= 100  # as if the time were over
     found = optimise_bins(40, spent)

@@ -1,4 +1,4 @@
-"""Published randomizers of a value in a range: the closed forms, against their densities."""
+"""Test the closed forms of published randomizers against their densities."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def steps(name: str, epsilon: float, x: float) -> tuple[np.ndarray, np.ndarray]:
     ("name", "loss"),
     [(n, c) for n in ("piecewise", "optimal piecewise") for c in ("absolute", "squared")],
 )
-def test_a_closed_form_is_the_integral_of_its_density(name: str, loss: str, epsilon: float):
+def test_closed_forms_equal_integrals_of_densities(name: str, loss: str, epsilon: float):
     power, total = (1 if loss == "absolute" else 2), 0.0
     for x in X:
         ends, density = steps(name, epsilon, float(x))
@@ -60,7 +60,7 @@ def test_a_closed_form_is_the_integral_of_its_density(name: str, loss: str, epsi
     )
 
 
-def test_hybrid_is_duchi_at_small_epsilon_and_a_mixture_beyond():
+def test_hybrid_is_duchi_at_small_epsilon_and_otherwise_a_mixture():
     known = compute_references(PUBLISHED, query(0.6, "squared"))
     assert known["hybrid"].objective == known["Duchi et al."].objective
     known = compute_references(PUBLISHED, query(2.0, "squared"))
@@ -69,7 +69,7 @@ def test_hybrid_is_duchi_at_small_epsilon_and_a_mixture_beyond():
     )
 
 
-def test_duchi_is_its_two_point_law():
+def test_duchi_equals_its_two_point_law():
     b = (math.e + 1) / (math.e - 1)
     up = (1 + X / b) / 2
     expected = (up * (b - X) + (1 - up) * (b + X)).mean()
@@ -78,14 +78,14 @@ def test_duchi_is_its_two_point_law():
     ).objective == pytest.approx(expected, rel=1e-6)
 
 
-def test_they_protect_the_whole_range_only():
+def test_randomizers_are_only_listed_for_local_ranges():
     assert not compute_references(PUBLISHED, query(1.0, "absolute", 1))
     names = ["Duchi et al.", "piecewise", "hybrid", "optimal piecewise"]
     assert [*compute_references(PUBLISHED, query(1.0, "absolute"))] == names
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-5), (1.0, 0.01), (4.0, 0.3)])
-def test_the_gaussian_parameter_is_the_least_that_is_private(epsilon: float, delta: float):
+def test_gaussian_parameter_is_the_least_private_one(epsilon: float, delta: float):
     from scipy.stats import norm
 
     sigma = compute_gaussian_sigma(epsilon, delta)

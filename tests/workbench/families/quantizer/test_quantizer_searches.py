@@ -1,4 +1,4 @@
-"""The searches: pruning against the full search, the product optimum against its grid, MVU, outputs, limits."""
+"""Test the searches of OPTM, the product optimum, MVU and outputs, and the limits."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ LAW = LawQuestion(ONE)
 BINS = tuple(Fraction(b) for b in ("-3", "-1/2", "1/2", "3"))
 
 
-def test_the_pruned_search_is_the_full_search():
+def test_pruned_search_equals_the_full_search():
     quick, slow = ProgramSolver(LAW), ProgramSolver(LAW)
     for B, b in itertools.product(
         (Fraction(5, 2), Fraction(3), Fraction(6)), (Fraction(1, 5), Fraction(1, 2), ONE)
@@ -87,7 +87,7 @@ def test_optm_is_private_between_the_bounds_and_above_the_product_optimum():
         assert exact.objective < best.bound
 
 
-def test_the_product_optimum_against_a_grid_of_selections():
+def test_product_optimum_is_below_a_grid_of_selections():
     best = solve_product_optimum(BINS, LawQuestion(ONE))
     assert best is not None
     for t in np.linspace(0.55, 0.8, 6):
@@ -99,7 +99,7 @@ def test_the_product_optimum_against_a_grid_of_selections():
 
 
 @pytest.mark.parametrize("m", [3, 5, 6, 9, 16])
-def test_every_number_of_bins(m: int):
+def test_optm_supports_every_number_of_bins(m: int):
     bins = equal_bins(m, 3)
     found = solve_optm(bins, LAW)
     assert found is not None
@@ -110,7 +110,7 @@ def test_every_number_of_bins(m: int):
     assert exact.objective <= found.quantizer.mae() + 1e-9
 
 
-def test_asymmetric_optm_for_a_clipped_normal():
+def test_optm_for_a_clipped_normal_is_asymmetric():
     density = normal_density(0.5, 0.1)
     bins = [Fraction(b) for b in ("-4", "1/5", "3/5", "4")]
     found = solve_optm(bins, LawQuestion(ONE, density))
@@ -122,7 +122,7 @@ def test_asymmetric_optm_for_a_clipped_normal():
     assert found.quantizer.mae(density) <= found.objective
 
 
-def test_mvu_at_printed_alphabets_and_out_of_its_trap():
+def test_mvu_equals_printed_values_and_leaves_the_local_optimum():
     for epsilon, alphabet, value in (
         ("0.5", "-4.34,-3.6,3.6,4.34", 3.9585),
         ("1", "-2.42,-1.69,1.69,2.42", 1.9300),
@@ -143,7 +143,7 @@ def test_mvu_at_printed_alphabets_and_out_of_its_trap():
     assert audit_extremes(best.quantizer, 0).pure_epsilon == pytest.approx(1.5, abs=1e-9)
 
 
-def test_mvu_curve_for_the_dql_paper():
+def test_mvu_curve_equals_the_dql_paper():
     rows = compute_mvu_curve([1, 4], bits=3, iterations=15)
     assert [row[0] for row in rows] == [1.0, 4.0]
     assert rows[0][1] > rows[1][1] > 0
@@ -157,7 +157,7 @@ def test_mvu_curve_for_the_dql_paper():
 
 
 @pytest.mark.parametrize("m", [12, 14, 16])
-def test_a_product_is_never_worse_than_optm(m: int):
+def test_product_optimum_is_never_worse_than_optm(m: int):
     found = solve_optm(equal_bins(m, 3), LAW)
     best = solve_product_optimum(equal_bins(m, 3), LawQuestion(ONE), nodes=0)
     assert found is not None
@@ -165,7 +165,7 @@ def test_a_product_is_never_worse_than_optm(m: int):
     assert best.quantizer.mae() <= found.quantizer.mae() + 1e-9
 
 
-def test_thin_slices_serve_where_thick_ones_leave_nothing():
+def test_thin_slices_have_solutions_where_thick_ones_have_none():
     bins = [Fraction(b) for b in ("-2.2", "-0.4", "0.4", "2.2")]  # Table 8, just feasible at 1
     assert solve_optm(bins, LAW) is None
     found = solve_optm_with_thinner_slices(bins, LAW)
@@ -179,7 +179,7 @@ def test_mvu_by_distance_is_private_for_all_real_inputs():
     assert audit_extremes(found.quantizer, 0).metric_epsilon == pytest.approx(1, abs=1e-9)
 
 
-def test_outputs_that_coincide_become_one():
+def test_close_outputs_are_merged():
     outputs, laws = merge_close_outputs(
         np.array([-1.0, -1e-8, 1e-8, 1.0, 2.0]), np.array([[0.2, 0.3, 0.1, 0.4, 0.0]])
     )
@@ -199,7 +199,7 @@ def test_optimised_bins_beat_every_published_mechanism(epsilon: str, least: floa
     )
 
 
-def test_a_search_over_outputs_stays_where_laws_exist():
+def test_search_over_outputs_stays_feasible():
     problem = make_grid_problem(np.linspace(-1, 1, 4), 4)
     found = search_best_outputs(problem, 1.0, make_spread_starts(4, 1.0, 2))
     assert problem.find_optimum(1.0, found.outputs).value == pytest.approx(found.value, abs=1e-9)
@@ -207,7 +207,7 @@ def test_a_search_over_outputs_stays_where_laws_exist():
 
 
 @pytest.mark.parametrize("epsilon", ["0.5", "1", "2"])
-def test_limits_are_bounds_and_nearly_reached(epsilon: str):
+def test_limits_are_bounds_and_nearly_attained(epsilon: str):
     eps = float(epsilon)
     free, capped = compute_mae_limit(eps), compute_mae_limit(eps, reach=2 * smallest_reach(eps))
     assert free.lower < free.upper < capped.upper
@@ -229,7 +229,7 @@ def test_limits_are_bounds_and_nearly_reached(epsilon: str):
 
 
 @pytest.mark.parametrize("loss", ["squared", "0.5"])
-def test_the_limit_of_other_errors(loss: str):
+def test_limit_supports_other_errors(loss: str):
     reach = 2 * smallest_reach(1.0)
     found = bound_least_error(LawQuestion(ONE, loss=loss), reach)
     best = optimise_bins(4, LawQuestion(ONE, uniform_density(), loss), starts=1, knots=11)
@@ -238,7 +238,7 @@ def test_the_limit_of_other_errors(loss: str):
     assert found.lower < value < found.lower * 1.03
 
 
-def test_the_largest_q_is_the_largest_to_its_digits():
+def test_largest_q_is_the_largest_private_decimal():
     for m, epsilon in ((3, "2"), (4, "1"), (9, "1.5")):
         bins = equal_bins(
             m, Fraction(12, 10) * Fraction(round(smallest_reach(float(epsilon)) * 100), 100)
@@ -254,7 +254,7 @@ def test_the_largest_q_is_the_largest_to_its_digits():
         assert made.pieces == rqm(bins, Fraction(max(kept), 100)).pieces
 
 
-def test_the_grid_limit_is_below_every_alphabet():
+def test_grid_limit_is_below_every_alphabet():
     points = np.linspace(-1, 1, 5)
     limit = solve_unlimited_outputs(points, 1.0, "squared")
     assert limit.lower <= limit.upper <= limit.lower * (1 + 1e-3)

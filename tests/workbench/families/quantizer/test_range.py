@@ -1,4 +1,4 @@
-"""Quantizers of numbers in a range, in the units of the data: those of [-c, c], moved."""
+"""Test quantizers of numbers in a range, which are those of [-c, c], shifted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from workbench.privacy.expected_error import compute_expected_error
         ({"levels": 3, "density": "normal:104,2"}, {"starts": 1, "method": "mvu"}),
     ],
 )
-def test_a_range_is_the_centred_question_moved(
+def test_range_equals_the_shifted_centred_question(
     given: dict[str, object], more: dict[str, object]
 ) -> None:
     centred = {**given, "density": "normal:-1,2"} if "density" in given else given
@@ -37,7 +37,7 @@ def test_a_range_is_the_centred_question_moved(
     assert there.mechanism.mae_51 == pytest.approx(here.mechanism.mae_51)
 
 
-def test_bins_and_formulas_are_in_the_units_of_the_range() -> None:
+def test_bins_and_formulas_use_the_units_of_the_range() -> None:
     question = wb.Quantization("4,15,26", range=(10, 20))
     assert question.middle == 15
     assert question.ends == (10, 20)
@@ -50,7 +50,7 @@ def test_bins_and_formulas_are_in_the_units_of_the_range() -> None:
     assert [*map(float, formula(2))] == pytest.approx([made.objective] * 2)
 
 
-def test_what_is_no_range_is_refused() -> None:
+def test_invalid_ranges_raise() -> None:
     with pytest.raises(wb.InvalidRequest, match="c must be left out with a range"):
         wb.Quantization(levels=2, c=1, range="0..1")
     with pytest.raises(wb.InvalidRequest, match=r"range must be LOW\.\.HIGH with LOW < HIGH"):
@@ -59,7 +59,7 @@ def test_what_is_no_range_is_refused() -> None:
         wb.Quantization("12,25", range="10..20")
 
 
-def test_a_column_is_published_in_its_own_units(tmp_path, capsys) -> None:
+def test_column_is_published_in_its_units(tmp_path, capsys) -> None:
     source, out = tmp_path / "in.csv", tmp_path / "out.csv"
     source.write_text("income\n" + "\n".join(["1000", "150000"] * 50) + "\n")
     given = [
@@ -92,7 +92,7 @@ def test_a_column_is_published_in_its_own_units(tmp_path, capsys) -> None:
 @pytest.mark.parametrize(
     ("prior", "loss"), [("5,1,1,0", "absolute"), ("worst", "absolute"), ("worst", "squared")]
 )
-def test_a_quantizer_costs_the_answers_of_a_query_what_its_laws_say(prior: str, loss: str) -> None:
+def test_recommended_quantizer_has_the_loss_of_its_laws(prior: str, loss: str) -> None:
     table = wb.recommend(
         range="-3..5", prior=prior, loss=loss, epsilon=1, only="quantizer, 2 outputs"
     )
@@ -118,12 +118,12 @@ def test_a_quantizer_costs_the_answers_of_a_query_what_its_laws_say(prior: str, 
 
 
 @pytest.mark.parametrize("wrong", ["parts:", "parts:0,0", "parts:1,-1", "parts:1,x"])
-def test_weights_of_parts_are_numbers(wrong: str) -> None:
+def test_weights_of_parts_must_be_numbers(wrong: str) -> None:
     with pytest.raises(wb.InvalidRequest, match="weights of parts"):
         wb.Quantization(levels=2, density=wrong)
 
 
-def test_a_density_of_parts_is_that_of_its_pieces() -> None:
+def test_density_of_parts_is_piecewise_constant() -> None:
     """An odd number of parts has no break in the middle; masses and the mean of the whole."""
     law = wb.Quantization(levels=2, range="0..6", density="parts:1,0,3").density
     assert law.interval_masses([-3, -1, 1, 3]) == pytest.approx([0.25, 0, 0.75])
@@ -133,7 +133,7 @@ def test_a_density_of_parts_is_that_of_its_pieces() -> None:
     assert wb.Quantization(levels=2, density="parts:1,2,1").density.is_symmetric
 
 
-def test_what_the_solver_claims_is_in_the_units_of_the_range():
+def test_claimed_objective_uses_the_units_of_the_range():
     design = wb.design(
         "quantizer", range="0..200000", bins=[-300000, 50000, 150000, 500000], epsilon=1
     )

@@ -1,4 +1,4 @@
-"""OPTM and the product optimum at small ε: slices, bins and masses in proportion to it, checked in rationals."""
+"""Test OPTM and the product optimum at small ε in rational arithmetic."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def unbiased_and_private(quantizer: Quantizer, epsilon: Fraction) -> bool:
 
 @pytest.mark.parametrize("method", ["optm", "product"])
 @pytest.mark.parametrize("epsilon", ["0.01", "0.001"])
-def test_four_outputs_at_a_small_epsilon(method: str, epsilon: str):
+def test_optm_designs_four_outputs_at_a_small_epsilon(method: str, epsilon: str):
     design = wb.design(wb.Quantization(levels=4), epsilon=epsilon, method=method)
     assert design.private
     assert unbiased_and_private(design.mechanism, Fraction(epsilon))
@@ -53,7 +53,7 @@ def test_outputs_within_reach_always_have_a_law(bins: str):
     assert unbiased_and_private(answer.quantizer, Fraction(1, 100) + Fraction(1, 10**9))
 
 
-def test_relative_slices_serve_where_no_width_does():
+def test_relative_slices_have_solutions_where_no_width_has():
     bins = [Fraction(b) for b in ("-2.17", "-0.4", "0.4", "2.17")]  # the least reach is 2.16395
     answer = solve_optm_with_thinner_slices(bins, LawQuestion(Fraction(1)))
     assert answer is not None
