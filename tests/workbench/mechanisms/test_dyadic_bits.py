@@ -175,17 +175,17 @@ def test_smallest_ell_where_the_length_is_not_monotone(
 def test_a_dip_between_two_points_of_the_scan_is_found(centre: float) -> None:
     """Also where the dip's lowest scanned point ends an octave. A made-up length stands in for the real one."""
 
-    class Made(search._Length):
+    class Made(search._LengthFunction):
         def __init__(self) -> None:
-            self.least = math.inf
+            self.least_bits = math.inf
 
-        def many(self, log_delta: np.ndarray) -> np.ndarray:
+        def compute_at(self, log_delta: np.ndarray) -> np.ndarray:
             away = np.abs(log_delta - centre)
             return np.where(
                 log_delta < -2, 20.0, 5.1 + 0.01 * away + np.minimum(15 * away, 0.1) - 0.1005
             )
 
-    found = search._first_crossing(Made(), 5.0)
+    found = search._find_first_crossing(Made(), 5.0)
     assert found == pytest.approx(centre, abs=1e-4)
     assert Made()(found) <= 5.0
 

@@ -142,7 +142,7 @@ def test_a_repair_that_the_audit_refuses_is_refused(monkeypatch):
     def hopeless(*_, **__):
         raise wb.NotCertified("nothing helps.")
 
-    monkeypatch.setattr(repair, "_exactly", hopeless)
+    monkeypatch.setattr(repair, "solve_exactly", hopeless)
     monkeypatch.setattr(repair, "repair_noise", hopeless)
     with pytest.raises(wb.NotCertified, match="nothing helps"):
         wb.design(paper(), epsilon=1.5)
@@ -438,7 +438,7 @@ def test_where_no_time_is_left_for_the_exact_program_floats_are_repaired(monkeyp
     question = wb.ModuloNoise(n=8, max_shift=3)
     exact = wb.design(question, notion="pdp", epsilon=1.5, delta=0.1, time_limit=60)
     assert exact.origin == "exact optimum of the pattern"
-    monkeypatch.setattr(problem, "_CERTIFIED_BY", 0.0)
+    monkeypatch.setattr(problem, "_EXACT_TIME_FACTOR", 0.0)
     late = wb.design(question, notion="pdp", epsilon=1.5, delta=0.1, time_limit=60)
     assert late.origin == "solver's floats"
     assert late.certificate.privacy.pdp_delta <= Fraction(1, 10)

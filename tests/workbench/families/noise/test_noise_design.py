@@ -332,7 +332,9 @@ def test_column_of_salaries_is_published(real, capsys, tmp_path: Path):
         "--on reals --minimise epsilon --max-loss 4",
     ],
 )
-def test_table_compares_losses_if_a_budget_is_minimised(capsys: pytest.CaptureFixture[str], asked: str):
+def test_table_compares_losses_if_a_budget_is_minimised(
+    capsys: pytest.CaptureFixture[str], asked: str
+):
     """What is minimised is ε or δ; the table compares what the losses of the designs are."""
     _, out, _ = run(capsys, f"design noise {asked} --loss squared")
     (line,) = [line for line in out.splitlines() if line.strip().startswith("this design")]

@@ -129,7 +129,9 @@ def test_bound_of_mvu_at_given_outputs_is_its_program_bound(
         (3, "2", {"method": "mvu", "metric": "squared"}),
     ],
 )
-def test_outputs_by_distance_are_beyond_the_least_reach(levels: int, epsilon: str, options: dict[str, Any]):
+def test_outputs_by_distance_are_beyond_the_least_reach(
+    levels: int, epsilon: str, options: dict[str, Any]
+):
     """The best outermost outputs are at the least reach, where every ratio is tight."""
     asked: dict[str, Any] = {"epsilon": epsilon, "metric": "absolute"} | options
     made = wb.design(wb.Quantization(levels=levels), **asked)

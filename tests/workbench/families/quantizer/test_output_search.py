@@ -46,9 +46,7 @@ def least_masses(outputs: np.ndarray, epsilon: float, share: float) -> np.ndarra
 @pytest.mark.parametrize(
     ("density", "loss"), [(uniform_density(), "absolute"), (normal_density(0.3, 0.4), "0.5")]
 )
-def test_window_slopes_equal_difference_quotients(
-    epsilon: float, density, loss: str
-):
+def test_window_slopes_equal_difference_quotients(epsilon: float, density, loss: str):
     question = replace(LAW, epsilon=Fraction(epsilon), density=density, loss=loss)
     outputs = np.array(OUTPUTS[epsilon])
     low = least_masses(outputs, epsilon, 0.1)

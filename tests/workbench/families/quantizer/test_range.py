@@ -107,7 +107,10 @@ def test_recommended_quantizer_has_the_loss_of_its_laws(prior: str, loss: str) -
     uniform = wb.design(wb.Quantization(levels=2, range="-3..5"), loss=loss, epsilon=1)
     if prior == "worst":
         assert made.mechanism == uniform.mechanism
-        assert (made.bound, "The quantizer is designed for uniform answers" in made.words[-1]) == (None, True)
+        assert (made.bound, "The quantizer is designed for uniform answers" in made.words[-1]) == (
+            None,
+            True,
+        )
     else:
         assert (
             made.bound
