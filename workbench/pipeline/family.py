@@ -1,9 +1,10 @@
-"""What a kind of question is to everything generic: a `Family` with its options, its requests and its sessions.
+"""The interface of a family: one kind of question with its options, requests and sessions.
 
     options ──read──▶ Request (frozen, exact numbers) ──open──▶ Session ──design(point)──▶ Design
 
-The command line, sweeps, frontiers and the comparison of solvers are written against this file and know no family by
-name. To add a family: one folder with a `Family`, and one line in `workbench.pipeline.registry`.
+The command line, sweeps, frontiers and the comparison of solvers use only this interface. They know
+no family by name. To add a family, write a folder with a `Family` and add one line to
+`workbench.pipeline.registry`.
 """
 
 from __future__ import annotations
@@ -40,31 +41,51 @@ if TYPE_CHECKING:
     from workbench.solvers.backend import Options
 
 
-_MAX_TIME_LIMIT_SECONDS = 1e9  # seconds; solvers refuse more
+# Solvers refuse larger time limits.
+_MAX_TIME_LIMIT_SECONDS = 1e9
 
 
 class Session:
-    """One request, answered at many values of its hot options; it may keep a live solver from point to point. That of
-    a family without a hot start solves every point on its own (`Family.solve`)."""
+    """One request that is solved at many values of its hot options.
+
+    A session may keep a live solver from point to point. The session of a family without a hot
+    start solves every point separately with `Family.solve`.
+
+    Args:
+        request: The request.
+    """
 
     def __init__(self, request: Request) -> None:
         self.request = request
 
     def design(self, point: Values | None = None, *, start: str = "hot") -> Design:
-        """The design at a point (hot option -> exact value; the request's own where left out).
+        """Design a mechanism at a point.
 
-        start: "hot" from where the last solve ended, or "cold".
-        Raises InvalidRequest, Infeasible, SolverUnavailable, LicenceLimit, NotProven, NotCertified.
+        Args:
+            point: Exact values of hot options. Missing ones have the value of the request.
+            start: "hot" continues from the previous solve, "cold" does not.
+
+        Raises:
+            InvalidRequest, Infeasible, SolverUnavailable, LicenceLimit, NotProven, NotCertified:
+                There is no design, or it is not proven optimal.
         """
         design: Design = self.request.family.solve(self.request.at_point(point or {}))
         return design
 
     def row(self, point: Values, *, start: str = "hot") -> Row:
-        """The answer at a point as a row of a table (`workbench.pipeline.outcome`). Errors as `design`."""
+        """Return the design at a point as a row of a table (`workbench.pipeline.outcome`).
+
+        Args:
+            point: As in `design`.
+            start: As in `design`.
+
+        Raises:
+            WorkbenchError: As in `design`.
+        """
         return self.design(point, start=start).row()
 
     def close(self) -> None:
-        """Give native resources back."""
+        """Release native resources."""
 
     def __enter__(self) -> Session:
         return self
@@ -76,9 +97,15 @@ class Session:
 class Family(Reports):
     """One kind of question.
 
-    name: in commands, sweeps and keys. title: what is designed, in a few words. summary: one sentence.
-    examples: command lines; formulas: those of `workbench formula`. options: in the order of tables. checks: what a
-    sweep may ask to be done with an answer.
+    Attributes:
+        name: Name in commands, sweeps and keys.
+        title: What is designed, in a few words.
+        summary: One sentence for help pages.
+        examples: Command lines.
+        formulas: Command lines of `workbench formula`.
+        options: Options in the order of tables.
+        no_formula_reason: Why the family has no formula in e^ε.
+        solving_option_names: Options that say how a program is solved and not what is designed.
     """
 
     title: str
@@ -87,47 +114,72 @@ class Family(Reports):
     formulas: Sequence[str] = ()
     options: Sequence[Option]
     no_formula_reason: str = "it states no linear program with powers of e^epsilon in it"
-    solving_option_names: Strings = (
-        "solver",
-        "options",
-        "certify",
-    )  # options that say how a program is solved alone
+    solving_option_names: Strings = ("solver", "options", "certify")
 
     @property
     def frontier(self) -> str | None:
-        """Name the module with `FRONTIER`, None where there is none. A family of another package sets it."""
+        """Return the module with `FRONTIER`, None if there is none. Plug-ins set the attribute."""
         return get_places("frontiers").get(self.name)
 
     @property
     def programs(self) -> str | None:
-        """Name the module with `instances()`, as `frontier` does."""
+        """Return the module with `instances()`, None if there is none.
+
+        Plug-ins set the attribute.
+        """
         return get_places("programs").get(self.name)
 
     @property
     def recommendation(self) -> str | None:
-        """Name the module with `candidates(query)`, as `frontier` does."""
+        """Return the module with `candidates(query)`, None if there is none.
+
+        Plug-ins set the attribute.
+        """
         return get_places("recommendations").get(self.name)
 
     @property
     @abstractmethod
     def question_class(self) -> type:
-        """The class of its questions."""
+        """Return the class of the questions of this family."""
 
     @abstractmethod
     def parse_question(self, values: Values) -> Any:
-        """The question that options spell. Raises InvalidRequest."""
+        """Make a question from the values of options.
+
+        Args:
+            values: Exact values by name.
+
+        Raises:
+            InvalidRequest: The values describe no question.
+        """
 
     @abstractmethod
     def build_request(self, question: Any, values: Record) -> Request:
-        """The request made of exact values: check, options (workbench.solvers.backend.Options), and every option that
-        does not spell the question. Raises InvalidRequest."""
+        """Make a request from exact values.
+
+        Args:
+            question: The question.
+            values: check, options (a `workbench.solvers.backend.Options`), family, and every option
+                that does not describe the question.
+
+        Raises:
+            InvalidRequest: The values contradict each other.
+        """
 
     def open_session(self, request: Any) -> Session:
-        """A session for a request; solves nothing."""
+        """Open a session for a request, without solving anything.
+
+        Args:
+            request: A request of this family.
+        """
         return Session(request)
 
     def design_request(self, request: Any) -> Design:
-        """The design of one request. Raises WorkbenchError."""
+        """Design a mechanism for one request. Raises WorkbenchError.
+
+        Args:
+            request: A request of this family.
+        """
         with self.open_session(request) as session:
             return session.design()
 
@@ -137,171 +189,239 @@ class Family(Reports):
         """Trace the frontier over δ of a notion whose programs have binaries, at the request's ε.
 
         Args:
-            request: The request; its δ is the upper end of `deltas`.
+            request: The request. Its δ is the upper end of `deltas`.
             deltas: The interval of δ, in order.
             time_limit: Seconds, or None for no limit.
-            progress: Is told a line now and then.
+            progress: Function that is called with a line of text from time to time.
 
         Returns:
-            The pieces from δ = 0 on, each of one pattern of pairs that exceed the ratio; `workbench.formula` makes
-            formulas of them.
+            The pieces from δ = 0 on, each of one pattern of pairs that exceed the ratio.
+            `workbench.formula` makes formulas of them.
 
         Raises:
             InvalidRequest: The family traces no patterns, or not those of this request.
         """
-        named = request.claim.notion.name
+        notion = request.claim.notion.name
         raise InvalidRequest(
-            f"A formula of the family {self.name} under {named} would ask for binaries."
+            f"A formula of the family {self.name} under {notion} would need binary variables."
         )
 
     def question_to_options(self, question: Any) -> Record:
-        """The values of the options that spell a question. Raises InvalidRequest where there are none."""
+        """Return the values of the options that describe a question.
+
+        Args:
+            question: A question of this family.
+
+        Raises:
+            InvalidRequest: Options cannot describe the question.
+        """
         raise InvalidRequest(f"A question of the family {self.name} cannot be written as options.")
 
     def solve(self, request: Any) -> Design:
-        """The design of one request, for a family without a hot start."""
-        raise NotImplementedError(f"The family {self.name} has neither `open` nor `solve`.")
+        """Design a mechanism for one request, in a family without a hot start.
+
+        Args:
+            request: A request of this family.
+        """
+        raise NotImplementedError(f"The family {self.name} has neither `open_session` nor `solve`.")
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        """A copy for another process names the family, of which there is one in each."""
-        names = (
-            name
-            for name, value in vars(sys.modules[type(self).__module__]).items()
-            if value is self
-        )
-        return next(names, (type(self), ()))
+        """Return the name of the family in its module, which has one in every process."""
+        for name, value in vars(sys.modules[type(self).__module__]).items():
+            if value is self:
+                return name
+        return (type(self), ())
 
     # Options.
 
     def options_for(self, place: Place) -> list[Option]:
-        """The options of a command line, of Python or of a sweep."""
+        """Return the options of a command line, of Python or of a sweep.
+
+        Args:
+            place: "command", "python" or "sweep".
+        """
         return [option for option in self.options if place in option.places]
 
     @property
     def design_examples(self) -> list[str]:
-        """The examples that design, without what is done with the answer."""
+        """Return the examples that design a mechanism, without options for output."""
         start = f"design {self.name} "
-        return [
-            re.split(r" --(?:json|plot|save)\b", line)[0]
-            for line in self.examples
-            if line.startswith(start)
-        ]
+        lines = [line for line in self.examples if line.startswith(start)]
+        return [re.split(r" --(?:json|plot|save)\b", line)[0] for line in lines]
 
     @property
     def hot_option_names(self) -> Strings:
-        """The options that move along a path; the last one varies fastest."""
+        """Return the options that move along a path. The last one varies fastest."""
         return tuple(option.name for option in self.options if option.hot)
 
     @cached_property
     def _options_by_name(self) -> dict[str, Option]:
+        """Return all options by name."""
         return {option.name: option for option in self.options}
 
     def get_option(self, name: str) -> Option:
-        """The option of a name, or of one it had before. Raises KeyError."""
+        """Return an option. Raises KeyError.
+
+        Args:
+            name: Name of the option.
+        """
         return self._options_by_name[name]
 
     def read_values(
         self, values: Values, place: Place = "python", *, with_question: bool = False
     ) -> Record:
-        """The exact value of every option of a place, with the defaults. spelled: those of the question too, which
-        Python otherwise gives as an object. Raises InvalidRequest."""
-        known = (
-            self.design_arguments
-            if place == "python" and not with_question
-            else self.options_for(place)
-        )
-        return read_options(known, values, exact_defaults=True)
+        """Return the exact value of every option of a place, including defaults.
 
-    def make_request(self, question: Any, **given: Any) -> Request:
-        """The request for a question, as Python gives it. Raises InvalidRequest."""
-        return self._make_checked_request(
-            question, self.read_values(self._collect_solver_options(given))
-        )
+        Args:
+            values: Values as they were given.
+            place: "command", "python" or "sweep".
+            with_question: Whether Python gives the question by options, and not as an object.
 
-    def make_request_from_options(self, **given: Any) -> Request:
-        """The request that options spell in Python, those of the question among them. Raises InvalidRequest."""
-        return self.make_request_from_values(
-            self.read_values(self._collect_solver_options(given), "python", with_question=True)
-        )
+        Raises:
+            InvalidRequest: A value is invalid.
+        """
+        options = self.options_for(place)
+        if place == "python" and not with_question:
+            options = self.design_arguments
+        return read_options(options, values, exact_defaults=True)
+
+    def make_request(self, question: Any, **options: Any) -> Request:
+        """Make a request from a question and options of Python.
+
+        Args:
+            question: The question.
+            options: Values as they were given.
+
+        Raises:
+            InvalidRequest: A value is invalid.
+        """
+        values = self.read_values(self._collect_solver_options(options))
+        return self._make_checked_request(question, values)
+
+    def make_request_from_options(self, **options: Any) -> Request:
+        """Make a request from options of Python that also describe the question.
+
+        Args:
+            options: Values as they were given.
+
+        Raises:
+            InvalidRequest: A value is invalid.
+        """
+        values = self._collect_solver_options(options)
+        return self.make_request_from_values(self.read_values(values, "python", with_question=True))
 
     def make_request_from_values(self, values: Values) -> Request:
-        """The request that exact values of all options, those of the question too, amount to. Raises InvalidRequest."""
-        spelling = {option.name for option in self.options if option.question}
-        rest = {name: value for name, value in values.items() if name not in spelling}
-        return self._make_checked_request(self.parse_question(values), rest)
+        """Make a request from the exact values of all options, including those of the question.
 
-    def _collect_solver_options(self, given: Values) -> Values:
-        """What Python is given, with the solver's options that are given by name among `options`."""
-        named = {
-            name: given[name]
-            for name in given
-            if name in SOLVER_OPTIONS and name not in self._options_by_name
-        }
-        if not named or "options" not in self._options_by_name:
-            return given
-        rest = {name: value for name, value in given.items() if name not in named}
-        options = rest.pop("options", None)
-        known = {} if options is None else read_solver_options(options, "options")
-        _refuse_duplicates(known, named)
-        return {**rest, "options": {**known, **named}}
+        Args:
+            values: Exact values by name.
+
+        Raises:
+            InvalidRequest: The values contradict each other.
+        """
+        question_names = {option.name for option in self.options if option.question}
+        others = {name: value for name, value in values.items() if name not in question_names}
+        return self._make_checked_request(self.parse_question(values), others)
+
+    def _collect_solver_options(self, values: Values) -> Values:
+        """Move solver options that are given by name into the value of `options`."""
+        names = SOLVER_OPTIONS.keys() - self._options_by_name.keys()
+        solver_values = {name: value for name, value in values.items() if name in names}
+        if not solver_values or "options" not in self._options_by_name:
+            return values
+        others = {name: value for name, value in values.items() if name not in solver_values}
+        options = others.pop("options", None)
+        options = {} if options is None else read_solver_options(options, "options")
+        _refuse_duplicates(options, solver_values)
+        return {**others, "options": {**options, **solver_values}}
 
     def _make_checked_request(self, question: Any, values: Record) -> Request:
+        """Make a request from a question and exact values, with check and options of the solver."""
         if not isinstance(question, self.question_class):
             must("question", f"a {self.question_class.__name__}", repr(question))
-        values.setdefault("check", "audit" if values.pop("certify", None) is False else "certify")
-        if ours := [option.name for option in self.options if option.solver]:
-            given = {name: values.pop(name) for name in ours if name in values}
-            values["options"] = _merge_solver_options(values.get("options"), given)
+        is_certified = values.pop("certify", None) is not False
+        values.setdefault("check", "certify" if is_certified else "audit")
+        solver_names = [option.name for option in self.options if option.solver]
+        if solver_names:
+            solver_values = {name: values.pop(name) for name in solver_names if name in values}
+            values["options"] = _merge_solver_options(values.get("options"), solver_values)
         return self.build_request(question, {**values, "family": self})
 
     # Keys of sweeps.
 
     def sweep_key(self, values: Values) -> Record:
-        """The fixed options of a sweep as they enter its keys, so that two spellings of one question share one."""
-        return {
-            option.name: to_json_value(values[option.name])
-            for option in self.options_for("sweep")
-            if not option.hot
-        }
+        """Return the fixed options of a sweep in the form that its keys contain.
+
+        Args:
+            values: Exact values. Equal questions have equal keys.
+        """
+        options = [option for option in self.options_for("sweep") if not option.hot]
+        return {option.name: to_json_value(values[option.name]) for option in options}
 
     def complete_point(self, values: Values, point: Values) -> Values:
-        """A point with its defaults; values: the fixed options. Where a family minimises one of several things, δ is 0
-        unless it is minimised, when leaving it out means no limit."""
-        missing = (
-            "delta" in point
-            and point["delta"] is None
-            and values.get("minimise", "delta") != "delta"
-        )
-        return {**point, "delta": Fraction(0)} if missing else point
+        """Return a point of a sweep with its defaults.
+
+        A family that minimises one of several quantities has δ = 0 by default. If δ is minimised,
+        a missing δ means that it has no limit.
+
+        Args:
+            values: The fixed options.
+            point: The hot options.
+        """
+        has_no_delta = "delta" in point and point["delta"] is None
+        if has_no_delta and values.get("minimise", "delta") != "delta":
+            return {**point, "delta": Fraction(0)}
+        return point
 
     def solver_label(self, values: Values) -> str | None:
-        """The label of the solver that is asked, None when there is none."""
+        """Return the label of the solver that is called, None if there is none.
+
+        Args:
+            values: The fixed options of a sweep.
+        """
         return str(values["solver"])
 
     def points_per_task(self, values: Values) -> int:
-        """How many points of one path make a task of a sweep."""
+        """Return how many points of one path a task of a sweep has.
+
+        Args:
+            values: The fixed options of the sweep.
+        """
         return 1
 
-    # What designs are compared with (`workbench.pipeline.published`).
+    # Mechanisms that designs are compared with (`workbench.pipeline.published`).
 
     def published_mechanisms(self) -> Sequence[Published]:
-        """Return the published mechanisms of the family; one of another package returns its own."""
-        listed: Sequence[Published] = ()
+        """Return the published mechanisms of the family. A plug-in returns its own."""
+        mechanisms: Sequence[Published] = ()
         if self.name in get_places("published mechanisms"):
-            listed = load_provided("published mechanisms", self.name)
-        return listed
+            mechanisms = load_provided("published mechanisms", self.name)
+        return mechanisms
 
     def compute_loss(self, request: Any, mechanism: Any) -> float:
-        """What a mechanism costs that was made for a request. Raises InvalidRequest for one that does not fit it."""
-        raise InvalidRequest(f"The family {self.name} takes no baselines from outside.")
+        """Return the expected loss of a baseline.
+
+        Args:
+            request: A request of this family.
+            mechanism: A mechanism for the request.
+
+        Raises:
+            InvalidRequest: The mechanism does not fit the request.
+        """
+        raise InvalidRequest(f"The family {self.name} does not accept baselines.")
 
     def relate_mechanism(self, request: Any, mechanism: Any) -> Any:
-        """The mechanism under the neighbour relation of the request's question, for the audit."""
+        """Return a mechanism with the neighbour relation of the request, for the audit.
+
+        Args:
+            request: A request of this family.
+            mechanism: A mechanism for the request.
+        """
         return mechanism
 
     @property
     def design_arguments(self) -> list[Option]:
-        """The keywords of `workbench.design` for a question of this family, those first that must be given."""
+        """Return the keywords of `workbench.design` for this family, required ones first."""
         options = [option for option in self.options_for("python") if not option.question]
         return sorted(options, key=lambda option: not option.required)
 
@@ -311,35 +431,42 @@ class Family(Reports):
     def __str__(self) -> str:
         lines = [repr(self)]
         for option in self.design_arguments:
-            given = "required" if option.required else f"default {to_json_value(option.default)!r}"
-            lines.append(
-                textwrap.fill(
-                    f"    {option.name} ({given}): {option.python_help}",
-                    116,
-                    subsequent_indent=" " * 8,
-                )
-            )
+            default = f"default {to_json_value(option.default)!r}"
+            if option.required:
+                default = "required"
+            text = f"    {option.name} ({default}): {option.python_help}"
+            lines.append(textwrap.fill(text, 116, subsequent_indent=" " * 8))
         return "\n".join(lines)
 
 
-def _merge_solver_options(options: Record | None, given: Values) -> Options:
-    """The solver's options. options: a mapping of them; given: those that the family has options for, exact values or
-    None. Raises InvalidRequest for one that is given twice."""
+def _merge_solver_options(options: Record | None, values: Values) -> Options:
+    """Return the options of the solver.
+
+    Args:
+        options: Value of the option `options`.
+        values: Exact values of the options that the family has for its solver.
+
+    Raises:
+        InvalidRequest: An option is given twice.
+    """
     from workbench.solvers.backend import Options
 
-    floats: Record = {name: float(value) if name in ("time_limit", "gap") and value is not None else value
-              for name, value in given.items()}  # fmt: skip
-    if floats.get("time_limit") is not None:
-        floats["time_limit"] = min(floats["time_limit"], _MAX_TIME_LIMIT_SECONDS)
+    solver_values: Record = {}
+    for name, value in values.items():
+        is_number = name in ("time_limit", "gap") and value is not None
+        solver_values[name] = float(value) if is_number else value
+    if solver_values.get("time_limit") is not None:
+        solver_values["time_limit"] = min(solver_values["time_limit"], _MAX_TIME_LIMIT_SECONDS)
     if options is None:
-        return Options(**floats)
-    named = {name: value for name, value in floats.items() if value is not None}
-    _refuse_duplicates(options, named)
-    return Options(**{**options, **named})
+        return Options(**solver_values)
+    given_values = {name: value for name, value in solver_values.items() if value is not None}
+    _refuse_duplicates(options, given_values)
+    return Options(**{**options, **given_values})
 
 
-def _refuse_duplicates(options: Values, named: Values) -> None:
-    """Raise InvalidRequest where a solver's option is given in `options` and by its name."""
-    for name in named:
-        if options.get(name) is not None and not (name == "threads" and options[name] == 1):
+def _refuse_duplicates(options: Values, values: Values) -> None:
+    """Raise InvalidRequest if a solver option is given both in `options` and by its name."""
+    for name in values:
+        is_default = name == "threads" and options.get(name) == 1
+        if options.get(name) is not None and not is_default:
             raise InvalidRequest(f"{name} must be given once. Got it in options as well.")

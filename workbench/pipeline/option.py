@@ -1,8 +1,9 @@
-"""One option of a family, declared once: its reader, its default, its help; and the readers that options share.
+"""One option of a family: its reader, its default and its help; and the readers that options share.
 
-A value arrives as the text of a command line, as a TOML value of a sweep, or as a Python object. One reader takes all
-of them to one exact value (a Fraction, an int, a word, a tuple of these), or refuses it as InvalidRequest. `spell`
-writes such a value as canonical JSON: what a sweep files its answers under.
+A value is the text of a command line, a TOML value of a sweep, or a Python object. One reader
+converts all of them to one exact value (a Fraction, an int, a text, or a tuple of these) or raises
+InvalidRequest. `to_json_value` writes such a value as canonical JSON, which is the key of answers
+in the ledger.
 """
 
 from __future__ import annotations
@@ -31,7 +32,14 @@ from workbench.io.files import format_fraction
 Reader = Callable[[Any, str], Any]
 Place = Literal["command", "python", "sweep"]
 EVERYWHERE: frozenset[Place] = frozenset(("command", "python", "sweep"))
+PYTHON_ONLY: frozenset[Place] = frozenset(("python",))
+# Larger numbers are refused, because programs need them as doubles.
 _MAX_NUMBER = 10**300
+# A budget and its reciprocal are at most this, so that the square of either is a double.
+_MAX_BUDGET_PARAMETER = 10**100
+# Rényi orders α are at most this, and 1/(α - 1) is at most this.
+_MAX_RENYI_ORDER = 10**9
+# Common names of losses that have another name here.
 _LOSS_BY_ALIAS = {
     "mse": "squared",
     "l2": "squared",
@@ -39,21 +47,26 @@ _LOSS_BY_ALIAS = {
     "l1": "absolute",
     "0-1": "error-rate",
 }
-_LARGEST_PARAMETER, _LARGEST_ORDER = 10**100, 10**9
-PYTHON_ONLY: frozenset[Place] = frozenset(("python",))
 
 
 @dataclass(frozen=True)
 class Option:
     """One option of a family.
 
-    name: in Python, in sweeps and in keys. read: (value, name) -> its exact value, or InvalidRequest. default: an exact
-    value; None where it may be left out. help: one line.
-    required: it may not be left out. hot: a live session follows it from point to point; of several the last one in a
-    family's table varies fastest. solver: it is handed to the solver. question: it spells the question, and is an
-    argument of the question's class in Python.
-    kind, command: what a command line takes it as (str, int, float, bool, Path, list), and under which name if not
-    --name. places: where it can be given.
+    Attributes:
+        name: Name in Python, in sweeps and in keys.
+        read: Function of a value and the name that returns the exact value, or raises
+            InvalidRequest.
+        default: Exact default value. None if the option may be left out.
+        help: One line of help.
+        required: Whether the option must be given.
+        hot: Whether a live session follows its value from point to point. The last hot option in
+            the table of a family varies fastest.
+        solver: Whether it is an option of the solver.
+        question: Whether it describes the question, and is an argument of its class in Python.
+        kind: Type on a command line: str, int, float, bool, Path or list.
+        command: Name on a command line. None: the name.
+        places: Where it can be given.
     """
 
     name: str
@@ -70,71 +83,97 @@ class Option:
 
     @property
     def python_help(self) -> str:
-        """Its help as Python says it: other options without the dashes of a command line."""
+        """Return the help for Python, which names other options without dashes."""
         return re.sub(r"--([a-z][a-z-]*)", lambda match: match[1].replace("-", "_"), self.help)
 
     def read_value(self, value: Any) -> Any:
-        """The exact value; None is one only of an option that may be left out. Raises InvalidRequest."""
+        """Return the exact value of the option.
+
+        Args:
+            value: A value as it was given. None is accepted only if the option may be left out.
+
+        Raises:
+            InvalidRequest: The value is invalid.
+        """
         if self.name == "loss" and isinstance(value, str) and value.lower() == "rmse":
-            must(
-                "loss", "squared, whose root is the RMSE (max_loss is then its square)", repr(value)
-            )
+            rule = "squared, whose root is the RMSE (max_loss is then its square)"
+            must("loss", rule, repr(value))
         if self.name == "loss" and isinstance(value, str) and value in _LOSS_BY_ALIAS:
-            must("loss", f"{_LOSS_BY_ALIAS[value]}, which is what it is called here", repr(value))
-        return (
-            None
-            if value is None and self.default is None and not self.required
-            else self.read(value, self.name)
-        )
+            must("loss", f"{_LOSS_BY_ALIAS[value]}, the name of this loss here", repr(value))
+        if value is None and self.default is None and not self.required:
+            return None
+        return self.read(value, self.name)
 
 
-def suggest_names(word: str, known: Iterable[str]) -> list[str]:
-    """What of the known words may be meant: those that a word begins, else those like it."""
-    words = list(known)
-    return [each for each in words if each.startswith(word)] or get_close_matches(word, words)
+def suggest_names(name: str, names: Iterable[str]) -> list[str]:
+    """Return the names that a misspelt name may stand for.
+
+    Args:
+        name: The unknown name.
+        names: All names that exist. Those that begin with `name` are preferred to similar ones.
+    """
+    candidates = list(names)
+    completions = [candidate for candidate in candidates if candidate.startswith(name)]
+    return completions or get_close_matches(name, candidates)
 
 
 def read_options(
     options: Iterable[Option], given: Values, what: str = "request", *, exact_defaults: bool = False
 ) -> Record:
-    """The exact value of every option, its default where it is not given. Raises InvalidRequest.
+    """Return the exact value of every option.
 
-    what: they make up; exact_defaults: whether defaults are exact values, and not read like what is given.
+    Args:
+        options: The options.
+        given: Values by name. Missing options have their default.
+        what: What the options describe together, for error messages.
+        exact_defaults: Whether defaults are exact values. Otherwise they are read like values.
+
+    Raises:
+        InvalidRequest: A value is invalid, a required option is missing, or a name is unknown.
     """
-    named = {option.name: option for option in options}
-    if foreign := next((name for name in given if name not in named), None):
-        near = suggest_names(foreign, named)
-        if near:
-            raise InvalidRequest(f"No such option {foreign}; did you mean {' or '.join(near)}?")
-        must(what, f"made of {', '.join(named)}", foreign)
+    options_by_name = {option.name: option for option in options}
+    unknown_name = next((name for name in given if name not in options_by_name), None)
+    if unknown_name is not None:
+        suggestions = suggest_names(unknown_name, options_by_name)
+        if suggestions:
+            question = f"did you mean {' or '.join(suggestions)}?"
+            raise InvalidRequest(f"No such option {unknown_name}; {question}")
+        must(what, f"made of {', '.join(options_by_name)}", unknown_name)
     values = {}
     for name, value in given.items():
-        is_text_of_integer = named[name].kind is int and isinstance(value, str)
-        values[name] = named[name].read_value(
-            read_integer_text(value) if is_text_of_integer else value
-        )
-    for name, option in named.items():
-        if name not in values if exact_defaults else values.get(name) is None:
-            if option.required:
-                raise InvalidRequest(f"{name} must be given. Got none.")
-            values[name] = option.default if exact_defaults else option.read_value(option.default)
+        option = options_by_name[name]
+        if option.kind is int and isinstance(value, str):
+            value = read_integer_text(value)
+        values[name] = option.read_value(value)
+    for name, option in options_by_name.items():
+        is_missing = name not in values if exact_defaults else values.get(name) is None
+        if not is_missing:
+            continue
+        if option.required:
+            raise InvalidRequest(f"{name} must be given. Got none.")
+        values[name] = option.default if exact_defaults else option.read_value(option.default)
     return values
 
 
 def to_json_value(value: Any) -> Any:
-    """An exact value as canonical JSON: a Fraction as the shortest text that spells it, a tuple as a list.
+    """Return an exact value as canonical JSON.
 
-    Raises InvalidRequest for what cannot be written down, such as a function.
+    Args:
+        value: A Fraction becomes its shortest text, a tuple a list, an object its `to_dict()`.
+
+    Raises:
+        InvalidRequest: The value cannot be written, as a function.
     """
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, Fraction):
         return format_fraction(value)
     if isinstance(value, Mapping):
-        return {
-            ",".join(map(str, key)) if isinstance(key, tuple) else str(key): to_json_value(v)
-            for key, v in value.items()
-        }
+        texts = {}
+        for key, item in value.items():
+            text = ",".join(map(str, key)) if isinstance(key, tuple) else str(key)
+            texts[text] = to_json_value(item)
+        return texts
     if isinstance(value, (tuple, list)):
         return [to_json_value(part) for part in value]
     if not hasattr(value, "to_dict"):
@@ -142,11 +181,17 @@ def to_json_value(value: Any) -> Any:
     return to_json_value(value.to_dict())
 
 
-# Readers.
+# The readers of options. Each takes a value and the name of its option, and returns the exact value
+# or raises InvalidRequest.
 
 
 def choice_reader(*words: str, more_choices: Callable[[], Iterable[str]] = tuple) -> Reader:
-    """One of some words; more: those that are known only where it is read."""
+    """Return a reader that accepts one of some texts.
+
+    Args:
+        words: Texts that are accepted.
+        more_choices: Function that returns further texts. It is called when a value is read.
+    """
 
     def read(value: Any, name: str) -> str:
         if not isinstance(value, str) or value not in chain(words, more_choices()):
@@ -157,26 +202,41 @@ def choice_reader(*words: str, more_choices: Callable[[], Iterable[str]] = tuple
 
 
 def read_flag(value: Any, name: str) -> bool:
-    """True or False."""
+    """Read True or False.
+
+    Args:
+        value: A bool.
+        name: Name of the option.
+    """
     if not isinstance(value, bool):
         must(name, "true or false", repr(value))
     return value
 
 
-def integer_reader(least: int, most: int) -> Reader:
-    """An integer in least..most."""
+def integer_reader(minimum: int, maximum: int) -> Reader:
+    """Return a reader that accepts an integer.
+
+    Args:
+        minimum: Smallest integer accepted.
+        maximum: Largest integer accepted.
+    """
 
     def read(value: Any, name: str) -> int:
-        if not is_integer(value) or not least <= int(value) <= most:
+        if not is_integer(value) or not minimum <= int(value) <= maximum:
             got = repr(value) if isinstance(value, str) else value
-            must(name, f"an integer in {least}..{most}", got)
+            must(name, f"an integer in {minimum}..{maximum}", got)
         return int(value)
 
     return read
 
 
 def read_integer(value: Any, name: str) -> int:
-    """An integer, or the text of one."""
+    """Read an integer of any size.
+
+    Args:
+        value: An integer or its text.
+        name: Name of the option.
+    """
     try:
         if isinstance(value, str) or is_integer(value):
             return int(value)
@@ -186,21 +246,30 @@ def read_integer(value: Any, name: str) -> int:
 
 
 def read_plain_text(value: Any, name: str) -> str:
-    """A string that says something."""
+    """Read a text that is not empty.
+
+    Args:
+        value: A string.
+        name: Name of the option.
+    """
     if not isinstance(value, str) or not value.strip():
         must(name, "a string", repr(value))
     return value.strip()
 
 
 def list_reader(read: Reader, separator: str = ",") -> Callable[[Any, str], tuple[Any, ...]]:
-    """A sequence, or one string "1,2,3"."""
+    """Return a reader that accepts a sequence, an array, or a text such as "1,2,3".
+
+    Args:
+        read: Reader of one item.
+        separator: What separates the items of a text.
+    """
 
     def reader(value: Any, name: str) -> tuple[Any, ...]:
+        is_array = hasattr(value, "tolist") or hasattr(value, "to_numpy")
         if isinstance(value, str):
             value = value.strip().removesuffix(separator).split(separator) if value.strip() else []
-        elif not isinstance(value, (list, tuple)) and (
-            hasattr(value, "tolist") or hasattr(value, "to_numpy")
-        ):
+        elif not isinstance(value, (list, tuple)) and is_array:
             value = read_list(value, name, column=True)
         if not isinstance(value, (list, tuple)) or not value:
             must(name, f'a list such as "1{separator}2{separator}3"', repr(value))
@@ -212,7 +281,13 @@ def list_reader(read: Reader, separator: str = ",") -> Callable[[Any, str], tupl
 def read_probabilities(
     value: Any, name: str, wanted: str = "a list of probabilities, one for every answer"
 ) -> Rationals:
-    """A list of probabilities, or a CSV file of them or of answers and them."""
+    """Read a list of probabilities.
+
+    Args:
+        value: A list, or a CSV file of probabilities, with or without a column of answers.
+        name: Name of the option.
+        wanted: What an error message asks for.
+    """
     from workbench.data.points import list_labelled_cells
 
     cells = list_labelled_cells(value, name, wanted)
@@ -220,50 +295,79 @@ def read_probabilities(
 
 
 def _constraint_names() -> Iterable[str]:
+    """Return the names of the constraints of channels."""
     from workbench.models.channel.program import CONSTRAINTS
 
     return CONSTRAINTS
 
 
 def read_constraints(value: Any, name: str) -> Strings:
-    """Names of constraints of a channel, or none."""
+    """Read the names of constraints of a channel.
+
+    Args:
+        value: A list of names, a text with commas, or None.
+        name: Name of the option.
+    """
     if value is None:
         return ()
-    names = (
-        value
-        if isinstance(value, str)
-        else read_list(value, name, "a list of names of constraints")
-    )
-    return list_reader(choice_reader(more_choices=_constraint_names))(names, name) if names else ()
+    names = value
+    if not isinstance(value, str):
+        names = read_list(value, name, "a list of names of constraints")
+    if not names:
+        return ()
+    return list_reader(choice_reader(more_choices=_constraint_names))(names, name)
 
 
-def check_epsilon_range(epsilon: Fraction, least: Fraction, most: int, more: str = "") -> None:
-    """Raise InvalidRequest for an ε that is not between two. more: words after them."""
-    if not least <= epsilon <= most:
-        got = (
-            format_fraction(epsilon)
-            if epsilon.denominator < 10**9
-            else f"{nearest_float(epsilon):g}"
-        )
-        must("epsilon", f"between {float(least):g} and {most}{more}", got)
+def check_epsilon_range(
+    epsilon: Fraction, minimum: Fraction, maximum: int, suffix: str = ""
+) -> None:
+    """Raise InvalidRequest if an ε is not in an interval.
+
+    Args:
+        epsilon: The ε.
+        minimum: Smallest ε accepted.
+        maximum: Largest ε accepted.
+        suffix: Text after the limits in the message.
+    """
+    if minimum <= epsilon <= maximum:
+        return
+    got = f"{nearest_float(epsilon):g}"
+    if epsilon.denominator < 10**9:
+        got = format_fraction(epsilon)
+    must("epsilon", f"between {float(minimum):g} and {maximum}{suffix}", got)
 
 
 def accept_anything(value: Any, name: str) -> Any:
-    """Whatever it is; the request checks it."""
+    """Return the value, which the request checks later.
+
+    Args:
+        value: Any value.
+        name: Name of the option.
+    """
     return value
 
 
 def read_seconds(value: Any, name: str) -> Fraction:
-    """A time limit."""
-    wanted = "a finite number of seconds > 0"
-    limit = read_number(value, name, wanted)
+    """Read a time limit.
+
+    Args:
+        value: A number of seconds > 0.
+        name: Name of the option.
+    """
+    rule = "a finite number of seconds > 0"
+    limit = read_number(value, name, rule)
     if not 0 < limit < _MAX_NUMBER:
-        must(name, wanted, repr(value))
+        must(name, rule, repr(value))
     return limit
 
 
 def read_solver_label(value: Any, name: str) -> str:
-    """The label of a solver this workbench knows; it need not be installed."""
+    """Read the label of a solver that the workbench supports. It need not be installed.
+
+    Args:
+        value: A string.
+        name: Name of the option.
+    """
     from workbench.pipeline.outcome import translate_errors
 
     if not isinstance(value, str):
@@ -275,111 +379,165 @@ def read_solver_label(value: Any, name: str) -> str:
 
 
 def read_progress(value: Any, name: str) -> Any:
-    """A function of one line."""
+    """Read a function that reports progress.
+
+    Args:
+        value: A function of one line of text.
+        name: Name of the option.
+    """
     if not callable(value):
         must(name, "a function of one line of text", repr(value))
     return value
 
 
 def read_nonnegative(value: Any, name: str) -> Fraction:
-    """A number >= 0 that is one in floating point too."""
+    """Read a number >= 0 that a double can represent.
+
+    Args:
+        value: A number or its text.
+        name: Name of the option.
+    """
     number = read_positive(value, name, or_zero=True)
     return number if number < _MAX_NUMBER else must(name, "a finite number >= 0", value)
 
 
 def read_budget_parameter(value: Any, name: str) -> Fraction:
-    """A budget > 0 that is a number > 0 in floating point too, squared as well."""
+    """Read a budget > 0 that is also > 0 as a double, even when squared.
+
+    Args:
+        value: A number or its text.
+        name: Name of the option.
+    """
     number = read_positive(value, name)
-    if not Fraction(1, _LARGEST_PARAMETER) <= number <= _LARGEST_PARAMETER:
-        must(name, f"between 1e-100 and {float(_LARGEST_PARAMETER):g}", value)
+    if not Fraction(1, _MAX_BUDGET_PARAMETER) <= number <= _MAX_BUDGET_PARAMETER:
+        must(name, f"between 1e-100 and {float(_MAX_BUDGET_PARAMETER):g}", value)
     return number
 
 
 def read_renyi_order(value: Any, name: str) -> Fraction:
-    """An order of a Rényi divergence: the notion says that it is > 1, a cone's power that it is more than rounding."""
+    """Read the order of a Rényi divergence.
+
+    The notion checks that the order exceeds 1. This reader refuses orders whose cone has a power
+    that rounding would change.
+
+    Args:
+        value: A number or its text.
+        name: Name of the option.
+    """
     number = read_number(value, name)
-    if not Fraction(1, _LARGEST_ORDER) <= number - 1 <= _LARGEST_ORDER and number > 1:
-        must(name, f"1 + 1e-9 at least and {float(_LARGEST_ORDER):g} at most", value)
+    if not Fraction(1, _MAX_RENYI_ORDER) <= number - 1 <= _MAX_RENYI_ORDER and number > 1:
+        must(name, f"between 1 + 1e-9 and {float(_MAX_RENYI_ORDER):g}", value)
     return number
 
 
 # Options that several families have.
 
-SOLVER = Option("solver", read_solver_label, "highs", "A name from `workbench doctor`.")
-TIME_LIMIT = Option("time_limit", read_seconds, help="Seconds.", kind=float, solver=True)
+SOLVER = Option("solver", read_solver_label, "highs", "Solver, named as in `workbench doctor`.")
+TIME_LIMIT = Option(
+    "time_limit", read_seconds, help="Time limit in seconds.", kind=float, solver=True
+)
 MINIMISE = Option(
     "minimise",
     choice_reader("loss", "delta", "epsilon"),
     "loss",
-    "loss; delta or epsilon for a --max-loss.",
+    "What is minimised: loss, or delta or epsilon for a --max-loss.",
 )
 MAX_LOSS = Option(
     "max_loss",
     read_number,
-    help="Largest loss allowed, where delta or epsilon is minimised.",
+    help="Largest expected loss allowed when delta or epsilon is minimised.",
     hot=True,
 )
-NOTION_PARAMETERS = (  # budgets other than ε and δ
-    Option("alpha", read_renyi_order, help="renyi: the order > 1."),
-    Option("rho", read_budget_parameter, help="zcdp: the budget > 0."),
-    Option("mu", read_budget_parameter, help="gdp: the budget > 0."),
-    Option("curve", accept_anything, help='curve: "0.5:0.1,1:0.01", each epsilon with its delta.'),
+# The budgets of notions other than ε and δ.
+NOTION_PARAMETERS = (
+    Option("alpha", read_renyi_order, help="Order > 1 of --notion renyi."),
+    Option("rho", read_budget_parameter, help="Budget > 0 of --notion zcdp."),
+    Option("mu", read_budget_parameter, help="Budget > 0 of --notion gdp."),
     Option(
-        "tradeoff", accept_anything, help='tradeoff: points alpha:beta of a trade-off function, "0:1,0.1:0.6,0.4:0.2,1:0".',
+        "curve",
+        accept_anything,
+        help='Points epsilon:delta of --notion curve, such as "0.5:0.1,1:0.01".',
     ),
-)  # fmt: skip
+    Option(
+        "tradeoff",
+        accept_anything,
+        help='Points alpha:beta of --notion tradeoff, such as "0:1,0.1:0.6,0.4:0.2,1:0".',
+    ),
+)
 
 
 def make_check_option(*checks: str) -> Option:
-    """What a sweep has done with each answer."""
-    words = "What is done with an answer: " + ", ".join(checks)
+    """Make the option of a sweep that selects the check of every answer.
+
+    Args:
+        checks: Names of the checks.
+    """
     return Option(
-        "check", choice_reader(*checks), "audit", f"{words}.", places=frozenset(("sweep",))
+        "check",
+        choice_reader(*checks),
+        "audit",
+        f"Check of every answer: {', '.join(checks)}.",
+        places=frozenset(("sweep",)),
     )
 
 
-CERTIFY = Option(  # the same in Python; a command line has --raw
-    "certify", read_flag, True, "True: a mechanism proven private, with its certificate; False: the solver's own.",
-    kind=bool, places=PYTHON_ONLY,
-)  # fmt: skip
+# This is the check in Python. A command line has --raw instead.
+CERTIFY = Option(
+    "certify",
+    read_flag,
+    True,
+    "True: return a certified mechanism. False: return the solver's mechanism.",
+    kind=bool,
+    places=PYTHON_ONLY,
+)
 
 
 def read_solver_options(value: Any, name: str) -> Record:
-    """The solver's options that are set, of a mapping or a `workbench.solvers.backend.Options`. Raises
-    InvalidRequest."""
+    """Read the options of the solver.
+
+    Args:
+        value: A mapping, or a `workbench.solvers.backend.Options`.
+        name: Name of the option.
+
+    Returns:
+        The options that are set.
+
+    Raises:
+        InvalidRequest: An option is unknown or invalid.
+    """
     if not isinstance(value, Mapping):
         from workbench.solvers.backend import Options
 
         if not isinstance(value, Options):
-            must(
-                name,
-                "a mapping of the solver's options, or a workbench.solvers.backend.Options",
-                repr(value),
-            )
-        value = (
-            value.list_set_options()
-            | {"threads": value.threads}
-            | ({"native": value.native} if value.native else {})
-        )
-    if foreign := next((each for each in value if each not in SOLVER_OPTIONS), None):
-        must(name, f"a mapping of {', '.join(SOLVER_OPTIONS)}", repr(foreign))
-    return {
-        each: None if given is None else SOLVER_OPTIONS[each](given, each)
-        for each, given in value.items()
-    }
+            rule = "a mapping of the solver's options, or a workbench.solvers.backend.Options"
+            must(name, rule, repr(value))
+        options = value
+        value = options.list_set_options() | {"threads": options.threads}
+        if options.native:
+            value |= {"native": options.native}
+    unknown_name = next((key for key in value if key not in SOLVER_OPTIONS), None)
+    if unknown_name is not None:
+        must(name, f"a mapping of {', '.join(SOLVER_OPTIONS)}", repr(unknown_name))
+    exact_values = {}
+    for key, item in value.items():
+        exact_values[key] = None if item is None else SOLVER_OPTIONS[key](item, key)
+    return exact_values
 
 
 def _read_tolerance(value: Any, name: str) -> float:
+    """Read a tolerance > 0."""
     return float(read_budget_parameter(value, name))
 
 
 def _read_native_options(value: Any, name: str) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping) or not all(isinstance(word, str) for word in value):
+    """Read options under the names that the solver uses."""
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         must(name, "a mapping of options under the solver's own names", repr(value))
     return dict(value)
 
 
-SOLVER_OPTIONS: dict[str, Reader] = {  # of `workbench.solvers.backend.Options`
+# The readers of the fields of `workbench.solvers.backend.Options`.
+SOLVER_OPTIONS: dict[str, Reader] = {
     "time_limit": lambda value, name: float(read_seconds(value, name)),
     "gap": lambda value, name: float(read_nonnegative(value, name)),
     "node_limit": integer_reader(0, 10**9),
@@ -394,11 +552,22 @@ SOLVER_OPTIONS: dict[str, Reader] = {  # of `workbench.solvers.backend.Options`
     "native": _read_native_options,
 }
 OPTIONS = Option(
-    "options", read_solver_options, help="More options of the solver, a mapping such as {'threads': 2}; also by name.",
+    "options",
+    read_solver_options,
+    help="Further solver options, a mapping such as {'threads': 2}. Also accepted by name.",
     places=PYTHON_ONLY,
-)  # fmt: skip
-PROGRESS = Option("progress", read_progress, help="Told a line now and then.", places=PYTHON_ONLY)
+)
+PROGRESS = Option(
+    "progress",
+    read_progress,
+    help="Function that is called with a line of text from time to time.",
+    places=PYTHON_ONLY,
+)
 SOLVING = (make_check_option("audit", "certify"), CERTIFY, SOLVER, TIME_LIMIT, OPTIONS)
 RUNS = Option(
-    "runs", integer_reader(1, 1024), 1, "With notion dp: for how many runs the budget is.", kind=int
+    "runs",
+    integer_reader(1, 1024),
+    1,
+    "Number of runs that share the budget (with --notion dp).",
+    kind=int,
 )

@@ -1,14 +1,17 @@
-"""What a family knows of one request: a `Problem`, which `workbench.pipeline.solve` takes to a design.
+"""The interface of a problem: what a family knows about one request.
 
-    program()                (the model, stated; the values of its parameters)
-    mechanism(solution)      the solver's own mechanism, in floats
-    repaired(answer)         what the exact audit accepts, its certificate, and words; any mechanism by default
-    loss(mechanism)          what it costs, exactly where that is rational
-    bound(solution)          a bound on the optimum; by default that of the solver's multipliers
-    oracle(answer)           what a closed form says
+`workbench.pipeline.solve` makes a design from a `Problem` by these methods:
 
-These six are the whole of a family with one program. A family that answers in other ways (closed forms, cuts, several
-algorithms, a search) lists them as `routes`, in place of program, mechanism and bound (`workbench.pipeline.routes`).
+    to_program()                  the program with the values of its parameters
+    extract_mechanism(solution)   the solver's mechanism, in floats
+    repair(answer)                a mechanism that the exact audit accepts, its certificate, notes
+    compute_loss(mechanism)       the expected loss, exact if it is rational
+    prove_bound(solution)         a lower bound on the optimum; default: by the solver's multipliers
+    judge_by_formula(answer)      the comparison with a closed form
+
+A family with one program needs nothing else. A family that answers in other ways (closed forms,
+cuts, several algorithms, a search) lists them as `routes`, in place of to_program,
+extract_mechanism and prove_bound (`workbench.pipeline.routes`).
 """
 
 from __future__ import annotations
@@ -36,21 +39,32 @@ from workbench.privacy.objective import ExpectedLoss, is_exact_loss
 from workbench.solvers.program import Program
 from workbench.solvers.solution import Solution, Start, Termination
 
-_MAX_RELATIVE_GAP = 1e-5  # relative gap of what counts as an optimum
+# A bound within this relative gap proves that an objective is optimal.
+_MAX_RELATIVE_GAP = 1e-5
 
-ZERO_DELTA_NOTE = "The mechanism is the best one at delta = 0, which is private at every delta."
+ZERO_DELTA_NOTE = (
+    "The mechanism was designed for delta = 0 and is therefore private at every delta."
+)
 
-Repaired = tuple[
-    Any, Certificate | None, list[str]
-]  # the mechanism, its certificate where there is one, words
+# The mechanism, its certificate if there is one, and notes for the reader.
+Repaired = tuple[Any, Certificate | None, list[str]]
 
 
 class ProgramTooLarge(InvalidRequest):
-    """A program too large to be stated; the message says which size would fit."""
+    """A program is too large to be built. The message says which size fits."""
 
 
 def answer_by_program(problem: Problem, programs: Programs | None, start: str) -> Answer:
-    """Solve the program of a problem. Raises InvalidRequest, Infeasible, NotProven, SolverUnavailable."""
+    """Solve the program of a problem.
+
+    Args:
+        problem: The problem.
+        programs: The compiled programs of the session.
+        start: "hot" or "cold".
+
+    Raises:
+        InvalidRequest, Infeasible, NotProven, SolverUnavailable: The solver returned no mechanism.
+    """
     assert programs is not None
     with translate_errors():
         program, values = problem.to_program()
@@ -59,20 +73,26 @@ def answer_by_program(problem: Problem, programs: Programs | None, start: str) -
     if solution.x is None:
         raise_no_point(solution, "mechanism meets the request", "")
     mechanism = problem.extract_mechanism(solution)
-    return Answer(
-        mechanism, problem.prove_bound(solution), solution, claimed_objective=solution.objective
-    )
+    bound = problem.prove_bound(solution)
+    return Answer(mechanism, bound, solution, claimed_objective=solution.objective)
 
 
 PROGRAM = Route("program", applies_always, answer_by_program)
 
 
 class Problem(ABC):
-    """One request, without control flow: what is stated, repaired, proven.
+    """One request with its program, repair and proof.
 
-    SUBJECT: what a solver's mechanism is called; ENOUGH: relative gap up to which a design says between what the
-    optimum lies, where the digits are used up; BEST: whether a solver's answer without a bound passes for the best.
-    routes: the ways to answer, in order; the first that applies is taken.
+    Args:
+        request: The request.
+
+    Attributes:
+        SUBJECT: Name of a solver's mechanism in sentences.
+        ACCEPTED_GAP: Relative gap up to which a design is returned with its interval, if the solver
+            has no further digits.
+        CLAIMS_OPTIMUM: Whether a solver's answer without a bound is called optimal.
+        routes: Ways to answer, in order. The first one that applies is used.
+        reported_request: The request of the design, if this problem is part of another one.
     """
 
     routes: Sequence[Route] = (PROGRAM,)
@@ -83,104 +103,165 @@ class Problem(ABC):
 
     def __init__(self, request: Any) -> None:
         self.request = request
-        self.reported_request = (
-            request  # the request of the design, where this one is underneath another
-        )
+        self.reported_request = request
 
     @property
     def claim(self) -> Claim:
-        """What a mechanism is audited for."""
+        """Return the claim that a mechanism is audited for."""
         claim: Claim = self.request.audited_claim
         return claim
 
     def without_delta(self) -> Problem | None:
-        """The same problem at δ = 0, whose mechanisms are private at every δ; None where it is no candidate."""
+        """Return the same problem at δ = 0, None if its optimum is no candidate.
+
+        A mechanism that is private at δ = 0 is private at every δ.
+        """
         return None
 
     def bound_at_delta(self, bound: Fraction | float) -> Fraction | None:
-        """A bound at δ from one on the optimum at δ = 0; None where none is known."""
+        """Return a lower bound on the optimum at δ, None if none is known.
+
+        Args:
+            bound: A lower bound on the optimum at δ = 0.
+        """
         return None
 
     def find_simpler_candidates(self) -> Iterator[Answer]:
-        """Mechanisms that are private by a simpler argument, tried where the program proved nothing."""
+        """Yield mechanisms that a simpler argument proves private.
+
+        They are tried if the program proved nothing.
+        """
         yield from ()
 
     def find_constant(self, loss_limit: float) -> Answer | None:
-        """The best mechanism that tells nothing, where it costs less than a loss and is in the class."""
+        """Return the best mechanism with a constant output, if it belongs to the class.
+
+        Args:
+            loss_limit: None is returned if its loss is not smaller.
+        """
         return None
 
     def to_program(self) -> tuple[Program, Values]:
-        """The model, stated, and the values of its parameters. Raises InvalidRequest."""
+        """Return the program and the values of its parameters. Raises InvalidRequest."""
         raise NotImplementedError
 
     def extract_mechanism(self, solution: Solution) -> Any:
-        """The solver's own mechanism, in floats."""
+        """Return the solver's mechanism, in floats.
+
+        Args:
+            solution: The solver's answer.
+        """
         raise NotImplementedError
 
     def prove_bound(self, solution: Solution) -> Fraction | float | None:
-        """A bound on the optimum, None where nothing is known."""
+        """Return a lower bound on the optimum, None if none is known.
+
+        Args:
+            solution: The solver's answer.
+        """
         return solution.bound
 
     def repair(self, answer: Answer) -> Repaired:
-        """What the exact audit accepts. Raises Infeasible, NotCertified."""
+        """Return a mechanism that the exact audit accepts, its certificate, and notes.
+
+        Args:
+            answer: The answer of a route.
+
+        Raises:
+            Infeasible: No mechanism satisfies the request.
+            NotCertified: The mechanism cannot be repaired.
+        """
         certificate = certify(answer.mechanism, self.claim.notion, **self.claim.values)
         return certificate.mechanism, certificate, []
 
     @abstractmethod
     def compute_loss(self, mechanism: Any) -> Fraction | float:
-        """What a mechanism costs, exactly where that is rational."""
+        """Return the expected loss of a mechanism, exact if it is rational.
+
+        Args:
+            mechanism: A mechanism of the class.
+        """
 
     @property
     def loss_scale(self) -> LossScale:
-        """The scale of what is minimised, by which gaps are judged."""
+        """Return the scale of the objective, by which gaps are judged."""
         return LossScale()
 
     def audit(self, mechanism: Any) -> Privacy:
-        """The exact audit of a mechanism that decides the claim."""
+        """Return the exact audit that decides the claim.
+
+        Args:
+            mechanism: A mechanism of the class.
+        """
         return audit_for_claim(mechanism, self.claim.adapt_to(mechanism))
 
     def claim_for_audit(self, privacy: Privacy) -> Claim:
-        """The claim on the comparisons of an audit."""
+        """Return the claim with a budget for each comparison of an audit.
+
+        Args:
+            privacy: The audit.
+        """
         return self.claim
 
     def smallest_delta(self, answer: Answer, privacy: Privacy) -> Fraction:
-        """The δ of a mechanism that is not certified, where δ is minimised."""
+        """Return the δ of a mechanism without a certificate, if δ is minimised.
+
+        Args:
+            answer: The answer of a route.
+            privacy: The audit of its mechanism.
+        """
         return Fraction(privacy.dp_delta.upper)
 
     def judge_by_formula(self, answer: Answer) -> OracleVerdict:
-        """What a closed form says."""
+        """Compare an answer with a closed form.
+
+        Args:
+            answer: The answer of a route.
+        """
         return OracleVerdict.without_formula(
             "no closed form is known for this notion; the bound is proven by multipliers."
         )
 
     def list_notes(self) -> list[str]:
-        """Sentences that a reader must know of every design."""
+        """Return sentences that a reader of every design must know."""
         return []
 
     def require_proof(self, design: Design) -> Design:
-        """The design, where its exact loss is within the gap of its bound. Raises NotProven, with the design."""
-        solution, bound, loss = design.solution, design.bound, design.objective
+        """Return a design if its exact loss is within the gap of its bound.
+
+        Args:
+            design: The design.
+
+        Raises:
+            NotProven: It is not. The error has the design.
+        """
+        solution = design.solution
+        bound = design.bound
+        loss = design.objective
         if bound is not None and self.loss_scale.settles(loss, bound, _MAX_RELATIVE_GAP):
             if solution is not None and solution.termination is Termination.NUMERICAL:
                 # The audit and the bound decide, not the solver.
-                return replace(design, solution=replace(solution, termination=Termination.OPTIMAL))
+                optimal = replace(solution, termination=Termination.OPTIMAL)
+                return replace(design, solution=optimal)
             return design
-        between = (
-            f"is at most {loss:.9g}"
-            if bound is None
-            else f"lies between {bound:.9g} and {loss:.9g}"
-        )
+        interval = f"is at most {loss:.9g}"
+        if bound is not None:
+            interval = f"lies between {bound:.9g} and {loss:.9g}"
         if solution is None:
             raise NotProven(
-                f"The route {design.route!r} proves no more than that the optimum {between}.",
+                f"The route {design.route!r} proves only that the optimum {interval}.",
                 design=design,
             )
         if bound is not None and self.loss_scale.settles(loss, bound, self.ACCEPTED_GAP):
-            words = f"The solver's digits were used up: the optimum {between}."
-            ended = replace(solution, termination=Termination.GAP_LIMIT)
-            return replace(design.mark_stopped(), solution=ended, words=(*design.words, words))
-        words = f"{solution.solver} ended with {solution.raw_status!r}, which proves no more than that the optimum"
-        raise NotProven(f"{words} {between}.", design=design)
+            note = f"The solver's precision is exhausted: the optimum {interval}."
+            limited = replace(solution, termination=Termination.GAP_LIMIT)
+            notes = (*design.words, note)
+            return replace(design.mark_stopped(), solution=limited, words=notes)
+        raise NotProven(
+            f"{solution.solver} ended with {solution.raw_status!r}, which proves only that the "
+            f"optimum {interval}.",
+            design=design,
+        )
 
 
 def make_certificate(
@@ -192,18 +273,30 @@ def make_certificate(
     record: Values,
     rows: Sequence[int] | None = None,
 ) -> Certificate:
-    """The certificate of a channel that meets a claim, with its means and its loss where a file can state them.
+    """Make the certificate of a channel, with its means and its loss if a file can state them.
 
-    loss: its name, None where it is not stated; numbers: (inputs, outputs), None where some are none; prior: of the
-    inputs, None for the worst one; rows: of every input, where inputs share them. Raises NotCertified.
+    Args:
+        channel: A channel that satisfies the claim.
+        claim: The claim.
+        loss: Name of the loss. None: the loss is not stated.
+        numbers: The inputs and the outputs. None if some of them are not numbers.
+        prior: Weights of the inputs. None: the worst input counts.
+        record: Recorded entries, which are not proven.
+        rows: Row of every input, if inputs share rows.
+
+    Raises:
+        NotCertified: The channel does not satisfy the claim.
     """
-    objective = bias = None
+    objective = None
+    bias = None
     if numbers is not None:
         inputs, outputs = map(tuple, numbers)
         if loss is not None and prior is not None and is_exact_loss(loss):
-            at = tuple(range(len(inputs)) if rows is None else rows)
-            objective = ExpectedLoss(
-                loss, Fraction(0), inputs, tuple(prior), outputs, at
-            ).with_value_of(channel)
-        bias = None if rows is not None else Bias.measure(channel, outputs, inputs)
+            row_indices = tuple(range(len(inputs)) if rows is None else rows)
+            loss_statement = ExpectedLoss(
+                loss, Fraction(0), inputs, tuple(prior), outputs, row_indices
+            )
+            objective = loss_statement.with_value_of(channel)
+        if rows is None:
+            bias = Bias.measure(channel, outputs, inputs)
     return Certificate(channel, claim, objective=objective, bias=bias, record=record)

@@ -1,21 +1,21 @@
-"""A request: what is asked, in exact numbers, as four parts that are read once and checked once.
+"""A request: what is to be designed, in exact numbers, as four parts that are checked once.
 
-    part       what it says                                                    example
-    question   who may answer what, and which answers are neighbours           FiniteQuery("0..10", max_shift=1)
-    claim      a notion of privacy with its budget                             dp at epsilon = 1, delta = 0
-    aim        what is minimised, of which loss, within which limit            the absolute loss of one run
-    how        which solver and method answer, and what is checked             HiGHS, certified
+    part       content                                                  example
+    question   the possible answers, and which of them are neighbours   FiniteQuery("0..10", ...)
+    claim      a notion of privacy with its budget                      dp at epsilon = 1, delta = 0
+    aim        what is minimised, for which loss, within which limit    absolute loss of one run
+    how        the solver, the method, and what is checked              HiGHS, certified
 
-Option values become a request in two steps. `read_claim` takes the notion and its budget out of the values and refuses
-budgets that the notion does not have; nothing else in the workbench looks at an empty budget. `Request.of` sorts the
-other values into aim and how by the fields of these classes. A family with options of its own extends `Aim` and `How`
-by fields, and `Request` by properties that are derived from the four parts.
+Option values become a request in two steps. `read_claim` takes the notion and its budget out of the
+values and refuses budgets that the notion does not have. `Request.from_values` then sorts the other
+values into aim and how by the fields of these classes. A family with further options extends `Aim`
+and `How` by fields, and `Request` by properties that are derived from the four parts.
 
-Where ε or δ is minimised, the aim says so and the claim holds its upper limit. A δ of None has no limit.
+If ε or δ is minimised, the aim says so and the claim has its upper limit. A δ of None has no limit.
 
-`Request.with_values` changes values by the names of their options, wherever they are, and checks the result again.
-`Request.at` does the same for a point of a path of hot options. `Request.with_options` changes options of the solver
-alone, which says nothing about what is asked: it builds and checks nothing.
+`Request.with_values` changes values by the names of their options and checks the result again.
+`Request.at_point` does the same for a point of a path of hot options. `Request.with_options`
+changes only options of the solver, which do not change what is designed. It checks nothing.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ from workbench.pipeline.stated import FormulaProgram
 from workbench.privacy.claim import Claim, read_budget
 from workbench.solvers.backend import Options
 
-# The options that give a budget, whatever the notion.
+# The options that state a budget under some notion.
 BUDGET_OPTIONS = ("epsilon", "delta", *(option.name for option in NOTION_PARAMETERS))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Aim:
-    """What a request asks for.
+    """What is minimised.
 
     Attributes:
-        loss: the loss that is minimised or limited.
+        loss: The loss that is minimised or limited.
         minimise: "loss", or "epsilon" or "delta" within a largest loss.
-        max_loss: the largest loss allowed, where the loss is not minimised.
-        runs: how many runs the budget is for.
+        max_loss: Largest expected loss allowed. None if the loss is minimised.
+        runs: Number of runs that share the budget.
     """
 
     loss: Any = None
@@ -60,14 +60,14 @@ class Aim:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class How:
-    """How a request is answered.
+    """How a request is solved.
 
     Attributes:
-        solver: the label of the solver that answers.
-        options: the options of the solver.
-        check: "none", "bound", "audit" or "certify": what is done with the solver's answer.
-        method: the family's way to answer.
-        progress: a function that is told a line now and then.
+        solver: Label of the solver.
+        options: Options of the solver.
+        check: What is done with the solver's answer: "none", "bound", "audit" or "certify".
+        method: Algorithm of the family.
+        progress: Function that is called with a line of text from time to time.
     """
 
     solver: str = "highs"
@@ -79,14 +79,16 @@ class How:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Request:
-    """A question with a claim, an aim and a way to answer. Making one raises InvalidRequest for what cannot be asked.
+    """A question with a claim, an aim, and how it is solved.
+
+    Raises InvalidRequest if the parts contradict each other.
 
     Attributes:
-        question: who may answer what, and which answers are neighbours.
-        claim: the notion with its budget; the upper limit of what is minimised.
-        aim: what is minimised.
-        how: the solver, the method and the check.
-        family: the family of the question.
+        question: The possible answers, and which of them are neighbours.
+        claim: The notion with its budget, or with the upper limit of what is minimised.
+        aim: What is minimised.
+        how: The solver, the method and the check.
+        family: The family of the question.
     """
 
     AIM: ClassVar[type[Aim]] = Aim
@@ -100,193 +102,213 @@ class Request:
 
     @classmethod
     def from_values(cls, question: Any, claim: Claim, values: Values) -> Self:
-        """Make the request of exact values of options, which are sorted into aim and how.
+        """Make a request from exact values of options, which are sorted into aim and how.
 
         Args:
-            question: the question.
-            claim: the notion with its budget, as `read_claim` returns it.
-            values: option -> exact value, of the aim and of how; and "family".
+            question: The question.
+            claim: The notion with its budget, as `read_claim` returns it.
+            values: Exact values by name, of the aim and of how; and "family".
 
         Raises:
-            InvalidRequest: the values cannot be asked together.
+            InvalidRequest: The values contradict each other.
         """
-        aim_names, how_names = _field_names(cls.AIM), _field_names(cls.HOW)
-        if foreign := [name for name in values if name not in {*aim_names, *how_names, "family"}]:
-            raise TypeError(f"{cls.__name__} has no place for {', '.join(foreign)}.")
+        aim_names = _field_names(cls.AIM)
+        how_names = _field_names(cls.HOW)
+        known_names = {*aim_names, *how_names, "family"}
+        unknown_names = [name for name in values if name not in known_names]
+        if unknown_names:
+            raise TypeError(f"{cls.__name__} has no place for {', '.join(unknown_names)}.")
         aim = cls.AIM(**{name: values[name] for name in values if name in aim_names})
         how = cls.HOW(**{name: values[name] for name in values if name in how_names})
         return cls(question=question, claim=claim, aim=aim, how=how, family=values.get("family"))
 
     def __post_init__(self) -> None:
-        """Check the request; families extend it."""
+        """Check the request. Families extend this method."""
 
     def with_values(self, **values: Any) -> Self:
-        """Return the same request at other values, by the names of their options or parts.
+        """Return the request with other values.
 
-        A parameter that the notion does not have must be 0 or None.
+        Args:
+            values: Values by the names of their options or parts. A budget that the notion does not
+                have must be 0 or None.
 
         Raises:
-            InvalidRequest: the values cannot be asked together.
+            InvalidRequest: The values contradict each other.
         """
         claim = values.pop("claim", self.claim)
         budget = {name: values.pop(name) for name in BUDGET_OPTIONS if name in values}
         for name in [name for name in budget if name not in claim.notion.parameters]:
-            if got := budget.pop(name):
-                refuse_option(name, claim.notion.name, _format_budget(got))
-        aim = {name: values.pop(name) for name in _field_names(self.AIM) if name in values}
-        how = {name: values.pop(name) for name in _field_names(self.HOW) if name in values}
+            value = budget.pop(name)
+            if value:
+                refuse_option(name, claim.notion.name, _format_budget(value))
+        aim_values = {name: values.pop(name) for name in _field_names(self.AIM) if name in values}
+        how_values = {name: values.pop(name) for name in _field_names(self.HOW) if name in values}
         return replace(
             self,
             **values,
             claim=claim.with_values(**budget) if budget else claim,
-            aim=replace(self.aim, **aim) if aim else self.aim,
-            how=replace(self.how, **how) if how else self.how,
+            aim=replace(self.aim, **aim_values) if aim_values else self.aim,
+            how=replace(self.how, **how_values) if how_values else self.how,
         )
 
     def at_point(self, point: Values) -> Self:
-        """Return the same request at a point of a path: hot option -> exact value, None where it stays.
+        """Return the request at a point of a path.
+
+        Args:
+            point: Exact values of hot options. None leaves the value of the request.
 
         Raises:
-            InvalidRequest: the values cannot be asked together.
+            InvalidRequest: The values contradict each other.
         """
         values = {name: value for name, value in point.items() if value is not None}
         return self.with_values(**values) if values else self
 
     def with_options(self, options: Options) -> Self:
-        """Return the same request under other options of the solver, which are not checked.
+        """Return the request with other options of the solver, which are not checked.
 
-        What was derived from the question, the claim and the aim is kept where the time limit alone differs; an
-        algorithm may decide how a request is answered.
+        If only the time limit differs, values derived from the question, the claim and the aim are
+        kept. Otherwise they are not, because an algorithm may change how a request is solved.
+
+        Args:
+            options: The options.
         """
-        changed = object.__new__(type(self))
-        is_same_way = replace(options, time_limit=None) == replace(
-            self.how.options, time_limit=None
-        )
-        kept = (
-            vars(self)
-            if is_same_way
-            else {each.name: getattr(self, each.name) for each in fields(self)}
-        )
-        changed.__dict__.update(kept, how=replace(self.how, options=options))
-        return changed
+        current = self.how.options
+        is_same_way = replace(options, time_limit=None) == replace(current, time_limit=None)
+        if is_same_way:
+            state = vars(self)
+        else:
+            state = {part.name: getattr(self, part.name) for part in fields(self)}
+        request = object.__new__(type(self))
+        request.__dict__.update(state, how=replace(self.how, options=options))
+        return request
 
     def formula_program(self) -> FormulaProgram:
-        """The request as a program in polynomials of e^ε, for `workbench.formula`. Raises InvalidRequest."""
+        """Return the program in powers of e^ε, for `workbench.formula`. Raises InvalidRequest."""
+        reason = self.family.no_formula_reason
         raise InvalidRequest(
-            f"The family {self.family.name} has no formula in e^epsilon: {self.family.no_formula_reason}."
+            f"The family {self.family.name} has no formula in e^epsilon: {reason}."
         )
 
-    # Derived from the claim.
+    # Properties of the claim.
 
     @property
     def audited_claim(self) -> Claim:
-        """The claim that a mechanism is audited for: without a δ of None, and with a budget for every comparison."""
+        """Return the claim that a mechanism is audited for.
+
+        Its δ is not None, and it has a budget for every comparison.
+        """
         return self.claim if self.claim.delta is not None else self.claim.with_values(delta=ZERO)
 
     @property
     def is_per_distance(self) -> bool:
-        """Whether ε is per unit of distance."""
+        """Return whether ε is a budget per unit of distance."""
         return False
 
     @cached_property
     def has_several_bounds(self) -> bool:
-        """Whether the notion states several convex bounds, or more than can be listed, and not one on a ratio."""
+        """Return whether the notion implies several convex bounds, not one bound on a ratio."""
         return not bounds_one_ratio(self.claim.notion)
 
     # Checks that families share.
 
     def check_aim(self) -> None:
-        """Check that the notion can be asked for this aim. Raises InvalidRequest."""
+        """Check that the notion supports the aim. Raises InvalidRequest."""
         if self.has_several_bounds:
             self._check_aim_of_several_bounds()
         else:
             self._check_aim_of_one_bound()
 
     def _check_aim_of_several_bounds(self) -> None:
-        measure, aim = self.claim.notion, self.aim
-        if aim.minimise != "loss":
-            refuse_option("minimise", measure.name, repr(aim.minimise))
-        if aim.max_loss is not None:
-            refuse_option("max_loss", measure.name, to_json_value(aim.max_loss))
-        if aim.runs != 1:
-            refuse_option("runs", measure.name, aim.runs)
+        """Check that the loss of one run is minimised, and that the budget is not 0."""
+        notion = self.claim.notion
+        if self.aim.minimise != "loss":
+            refuse_option("minimise", notion.name, repr(self.aim.minimise))
+        if self.aim.max_loss is not None:
+            refuse_option("max_loss", notion.name, to_json_value(self.aim.max_loss))
+        if self.aim.runs != 1:
+            refuse_option("runs", notion.name, self.aim.runs)
         first, value = next(iter(self.claim.values.items()))
         if not value:
-            must(first, f"> 0 for the notion {measure.name}", "0")
+            must(first, f"> 0 for the notion {notion.name}", "0")
 
     def _check_aim_of_one_bound(self) -> None:
-        measure, minimise, most = self.claim.notion, self.aim.minimise, self.aim.max_loss
-        if minimise == "delta" and not measure.has_delta:
-            must(
-                "minimise",
-                f"loss or epsilon when notion is {measure.name}, which has no delta",
-                "'delta'",
-            )
-        if (most is None) == (minimise != "loss"):
-            got = "none" if most is None else format_fraction(most)
-            must("max_loss", "given where delta or epsilon is minimised, and only there", got)
-        if self.claim.delta and not measure.has_delta:
-            must("delta", f"0 when notion is {measure.name}", format_fraction(self.claim.delta))
+        """Check δ and max_loss against the notion and against what is minimised."""
+        notion = self.claim.notion
+        minimise = self.aim.minimise
+        max_loss = self.aim.max_loss
+        if minimise == "delta" and not notion.has_delta:
+            rule = f"loss or epsilon when notion is {notion.name}, which has no delta"
+            must("minimise", rule, "'delta'")
+        if (max_loss is None) == (minimise != "loss"):
+            got = "none" if max_loss is None else format_fraction(max_loss)
+            must("max_loss", "given if delta or epsilon is minimised, and only then", got)
+        if self.claim.delta and not notion.has_delta:
+            must("delta", f"0 when notion is {notion.name}", format_fraction(self.claim.delta))
 
     def check_runs(self) -> None:
-        """Refuse what cannot be asked for more than one run. Raises InvalidRequest."""
+        """Check that the request supports several runs, if it has them. Raises InvalidRequest."""
         if self.aim.runs == 1:
             return
-        several = isinstance(self.claim.epsilon, Mapping)
-        if not self.claim.notion.can_compose or self.aim.minimise != "loss" or several:
-            must("runs", "1 but for notion dp, one epsilon, and minimise loss", self.aim.runs)
+        has_one_epsilon = not isinstance(self.claim.epsilon, Mapping)
+        is_loss_minimised = self.aim.minimise == "loss"
+        if not (self.claim.notion.can_compose and is_loss_minimised and has_one_epsilon):
+            must("runs", "1 unless notion dp has one epsilon, and loss is minimised", self.aim.runs)
         if self.how.check not in ("audit", "certify"):
             must("runs", f"1 where check is {self.how.check}", self.aim.runs)
 
-    # In words.
+    # Texts.
 
     @property
     def wants_certificate(self) -> bool:
-        """Whether a certificate is wanted."""
+        """Return whether the design must have a certificate."""
         return self.how.check == "certify"
 
     @property
     def heading(self) -> str:
-        """What is asked about, in words: the first line of reports, above pictures and pages."""
+        """Return the first line of reports, pictures and pages: the question as text."""
         return str(self.question)
 
     @property
     def loss_name(self) -> str:
-        """The name of the loss."""
+        """Return the name of the loss."""
         return str(self.aim.loss)
 
     @property
     def objective_name(self) -> str:
-        """What the objective is, in words."""
+        """Return the name of the objective."""
         return f"{self.loss_name} loss" if self.aim.minimise == "loss" else self.aim.minimise
 
     @property
     def budget_text(self) -> str:
-        """The notion, its budget, and what is minimised within which loss."""
-        name, least = self.claim.notion.name, self.aim.minimise
-        if not set(self.claim.notion.parameters) <= {"epsilon", "delta"}:
-            return f"{name}, {format_parameters(self.claim)}"
-        epsilon = self.claim.epsilon
-        per = " per unit of distance" if self.is_per_distance else ""
-        shown = {
-            "epsilon": to_jsonable(epsilon)
-            if isinstance(epsilon, Mapping)
-            else f"{float(epsilon):g}{per}",
-            "delta": f"{float(self.claim.delta or 0):g}",
-        }
-        words = [
-            f"{parameter} = {value}" for parameter, value in shown.items() if parameter != least
-        ]
+        """Return the notion, its budget, and what is minimised, as text."""
+        notion = self.claim.notion
+        if not set(notion.parameters) <= {"epsilon", "delta"}:
+            return f"{notion.name}, {format_parameters(self.claim)}"
+        minimise = self.aim.minimise
+        parts = []
+        if minimise != "epsilon":
+            parts.append(f"epsilon = {self._epsilon_text}")
+        if minimise != "delta":
+            parts.append(f"delta = {float(self.claim.delta or 0):g}")
         if self.aim.max_loss is not None:
-            words.append(f"{self.loss_name} loss <= {float(self.aim.max_loss):.9g}")
-        what = name if least == "loss" else f"the least {least} for {name}"
-        runs = f" for {self.aim.runs} runs in all" if self.aim.runs > 1 else ""
-        return f"{what}, {', '.join(words)}{runs}"
+            parts.append(f"{self.loss_name} loss <= {float(self.aim.max_loss):.9g}")
+        start = notion.name if minimise == "loss" else f"minimal {minimise} for {notion.name}"
+        runs = f" for {self.aim.runs} runs together" if self.aim.runs > 1 else ""
+        return f"{start}, {', '.join(parts)}{runs}"
+
+    @property
+    def _epsilon_text(self) -> Any:
+        """Return ε as text, or several ε by their labels."""
+        epsilon = self.claim.epsilon
+        if isinstance(epsilon, Mapping):
+            return to_jsonable(epsilon)
+        unit = " per unit of distance" if self.is_per_distance else ""
+        return f"{float(epsilon):g}{unit}"
 
 
 def _field_names(part: type[Aim] | type[How]) -> tuple[str, ...]:
-    """The names of the options that a part of a request holds."""
-    return tuple(each.name for each in fields(part))
+    """Return the names of the options that a part of a request contains."""
+    return tuple(item.name for item in fields(part))
 
 
 def read_claim(
@@ -295,56 +317,67 @@ def read_claim(
     """Take the notion and its budget out of the exact values of options.
 
     Args:
-        values: option -> exact value; the notion and every budget are removed.
-        max_epsilon: the upper limit of ε where it is minimised and left out. Default: none.
-        max_delta: the upper limit of δ where it is minimised and left out. Default: none.
+        values: Exact values by name. The notion and every budget are removed.
+        max_epsilon: Upper limit of an ε that is minimised and left out. None: no limit.
+        max_delta: Upper limit of a δ that is minimised and left out. None: no limit.
 
     Returns:
-        The claim; what is minimised is None in it where it has no limit.
+        The claim. A minimised parameter without a limit is None in it.
 
     Raises:
-        InvalidRequest: a budget is missing, or the notion does not have it.
+        InvalidRequest: A budget is missing, or the notion does not have it.
     """
-    measure = get_notion(values.pop("notion"))
-    given = {name: values.pop(name) for name in BUDGET_OPTIONS if name in values}
-    minimised = values.get("minimise")
-    limit = {"epsilon": max_epsilon, "delta": max_delta}.get(minimised or "")
-    if minimised in measure.parameters and given.get(minimised) is None:
-        given[minimised] = limit
+    notion = get_notion(values.pop("notion"))
+    budgets = {name: values.pop(name) for name in BUDGET_OPTIONS if name in values}
+    minimise = values.get("minimise")
+    limit = {"epsilon": max_epsilon, "delta": max_delta}.get(minimise or "")
+    if minimise in notion.parameters and budgets.get(minimise) is None:
+        budgets[minimise] = limit
     for name in BUDGET_OPTIONS:
-        value = given.get(name)
+        value = budgets.get(name)
         is_given = value is not None and (name != "delta" or value != 0)
-        if is_given and name not in measure.parameters:
-            refuse_option(name, measure.name, _format_budget(value))
-    budget = {name: given.get(name) for name in measure.parameters}
-    if not set(measure.parameters) <= {"epsilon", "delta"}:
-        return Claim(measure, **read_budget(measure, budget))
-    if minimised != "epsilon" and budget["epsilon"] is None:
+        if is_given and name not in notion.parameters:
+            refuse_option(name, notion.name, _format_budget(value))
+    budget = {name: budgets.get(name) for name in notion.parameters}
+    if not set(notion.parameters) <= {"epsilon", "delta"}:
+        return Claim(notion, **read_budget(notion, budget))
+    if minimise != "epsilon" and budget["epsilon"] is None:
         raise InvalidRequest("epsilon must be given. Got none.")
-    claim = Claim(measure, ZERO).with_values(epsilon=budget["epsilon"])
-    if minimised == "delta" or budget.get("delta") is not None:
+    claim = Claim(notion, ZERO).with_values(epsilon=budget["epsilon"])
+    if minimise == "delta" or budget.get("delta") is not None:
         claim = claim.with_values(delta=budget["delta"])
     return claim
 
 
-def refuse_option(name: str, measured: str, got: Any) -> NoReturn:
-    """Raise InvalidRequest for an option that a notion does not have, with the notions that have it."""
-    of = " or ".join(other for other in BUILT_IN_NOTIONS if name in get_notion(other).parameters)
-    remark = f" (notion {of} takes it)" if of else ""
-    must(name, f"left out when notion is {measured}{remark}", got)
+def refuse_option(name: str, notion: str, got: Any) -> NoReturn:
+    """Raise InvalidRequest for an option that a notion does not have.
+
+    Args:
+        name: Name of the option.
+        notion: Name of the notion.
+        got: Value of the option, as the message shows it.
+    """
+    supporting_notions = [
+        other for other in BUILT_IN_NOTIONS if name in get_notion(other).parameters
+    ]
+    hint = f" (notion {' or '.join(supporting_notions)} takes it)" if supporting_notions else ""
+    must(name, f"left out when notion is {notion}{hint}", got)
 
 
 def _format_budget(value: Any) -> Any:
-    """A budget as an error shows it."""
+    """Format a budget for an error message."""
     return to_json_value(value) if isinstance(value, (int, float, Fraction)) else repr(value)
 
 
 def format_parameters(claim: Claim) -> str:
-    """The budget in words."""
+    """Format the budget of a claim.
+
+    Args:
+        claim: The claim.
+    """
     values = claim.values
     for name, pair in (("curve", "(epsilon, delta)"), ("tradeoff", "(alpha, beta)")):
         if name in values:
-            return f"{pair} = " + ", ".join(
-                f"({float(a):g}, {float(b):g})" for a, b in values[name]
-            )
+            points = [f"({float(a):g}, {float(b):g})" for a, b in values[name]]
+            return f"{pair} = {', '.join(points)}"
     return ", ".join(f"{name} = {float(value):g}" for name, value in values.items())

@@ -1,4 +1,8 @@
-"""What a notion requires, handed to a model: one bound on ratios for every neighbour, of one kind and one δ."""
+"""The requirements of a notion in the form of the models.
+
+Linear models need one bound on ratios for every neighbour, of one kind and with one δ. Convex
+models need hockey sticks, power cones or relative entropies.
+"""
 
 from __future__ import annotations
 
@@ -35,16 +39,24 @@ from workbench.notions import (
 from workbench.pipeline.option import choice_reader
 from workbench.solvers.arrays import Ints
 
+# The kinds of bounds on the ratio of two probabilities.
 _KINDS: dict[type, RatioBound] = {HockeyStick: HOCKEY_STICK, MassAboveRatio: MASS_ABOVE_RATIO}
 
-
-MAX_STICK_EPSILON = 34  # ε of a hockey stick: e^ε is a coefficient, which solvers take below 10^15
-_MAX_POWER_EXPONENT = 700  # exponent of a bound on Σ P^α Q^(1-α)
+# e^ε of a hockey stick is a coefficient of a program. Solvers accept coefficients below 10^15.
+MAX_STICK_EPSILON = 34
+# A bound on Σ P^α Q^(1-α) has at most this exponent, so that it is a double.
+_MAX_POWER_EXPONENT = 700
 
 
 @dataclass(frozen=True)
 class RatioBounds:
-    """kind: of `workbench.models.convex.requirements`; epsilons: ε of every neighbour; delta: one for all."""
+    """The bounds on ratios that a budget implies.
+
+    Attributes:
+        kind: Kind of the bounds (`workbench.models.convex.requirements`).
+        epsilons: ε of every neighbour.
+        delta: δ of all neighbours.
+    """
 
     kind: RatioBound
     epsilons: Mapping[Any, Fraction]
@@ -52,141 +64,154 @@ class RatioBounds:
 
     @cached_property
     def epsilon_levels(self) -> tuple[Ints, list[Fraction]]:
-        """(the group of every neighbour, the ε of every group)."""
+        """Return the group of every neighbour, and the ε of every group."""
         epsilons = self.epsilons.values()
-        different = {
-            id(value): value for value in epsilons
-        }.values()  # one number for all is one object
-        if len(different) == 1:
-            return (0,) * len(epsilons), [*different]
-        levels = sorted(set(different))
+        # One ε for all neighbours is one object, which is found without comparing fractions.
+        objects = {id(value): value for value in epsilons}.values()
+        if len(objects) == 1:
+            return (0,) * len(epsilons), [*objects]
+        levels = sorted(set(objects))
         return tuple(map(levels.index, epsilons)), levels
 
     @property
     def bounds_mass(self) -> bool:
-        """Whether the mass above a ratio is bounded, by binaries, and not the hockey stick."""
+        """Return whether the mass above a ratio is bounded, which needs binary variables."""
         return self.kind == MASS_ABOVE_RATIO and bool(self.delta)
 
 
 def make_ratio_bounds(
-    named: str | Notion, epsilons: Mapping[Any, Fraction], delta: Fraction | None = None
+    notion: str | Notion, epsilons: Mapping[Any, Fraction], delta: Fraction | None = None
 ) -> RatioBounds:
-    """What a notion requires at budgets ε, neighbour by neighbour, and δ (None: one that is to be minimised).
+    """Return the bounds on ratios that a notion implies.
 
-    Raises InvalidRequest where it is anything but one bound on the ratio P/Q.
+    Args:
+        notion: The notion or its name.
+        epsilons: ε of every neighbour.
+        delta: δ. None: it is minimised.
+
+    Raises:
+        InvalidRequest: The notion implies anything but one bound on the ratio P/Q.
     """
-    measure = get_notion(named)
-    allowed = Fraction(1 if measure.has_delta else 0) if delta is None else delta
-    stated = {}  # one number for all is one object
+    measure = get_notion(notion)
+    allowed_delta = delta
+    if allowed_delta is None:
+        allowed_delta = Fraction(1 if measure.has_delta else 0)
+    # One ε for all neighbours is one object, whose bound is made once.
+    bounds = {}
     for epsilon in {id(value): value for value in epsilons.values()}.values():
-        required = measure.requirements({"epsilon": epsilon, "delta": allowed})
-        if len(required) != 1 or type(required[0]) not in _KINDS:
-            kinds = " and ".join(bound.kind for bound in required)
-            must(
-                "notion",
-                f"one that requires {' or '.join(RATIO_BOUNDS)}",
-                f"{measure.name} ({kinds})",
-            )
-        stated[id(epsilon)] = cast("HockeyStick | MassAboveRatio", required[0])
-    (kind,), (share,) = (
-        {type(bound) for bound in stated.values()},
-        {bound.delta for bound in stated.values()},
-    )
-    return RatioBounds(
-        _KINDS[kind],
-        {label: stated[id(epsilon)].epsilon for label, epsilon in epsilons.items()},
-        share,
-    )
+        requirements = measure.requirements({"epsilon": epsilon, "delta": allowed_delta})
+        if len(requirements) != 1 or type(requirements[0]) not in _KINDS:
+            kinds = " and ".join(requirement.kind for requirement in requirements)
+            rule = f"one that requires {' or '.join(RATIO_BOUNDS)}"
+            must("notion", rule, f"{measure.name} ({kinds})")
+        bounds[id(epsilon)] = cast("HockeyStick | MassAboveRatio", requirements[0])
+    (kind,) = {type(bound) for bound in bounds.values()}
+    (bound_delta,) = {bound.delta for bound in bounds.values()}
+    bound_epsilons = {label: bounds[id(epsilon)].epsilon for label, epsilon in epsilons.items()}
+    return RatioBounds(_KINDS[kind], bound_epsilons, bound_delta)
 
 
-def get_ratio_kind(named: str | Notion) -> RatioBound:
-    """The kind of bound a notion puts on ratios. Raises InvalidRequest."""
-    return make_ratio_bounds(named, {(): ONE}).kind
+def get_ratio_kind(notion: str | Notion) -> RatioBound:
+    """Return the kind of bound that a notion puts on ratios. Raises InvalidRequest.
+
+    Args:
+        notion: The notion or its name.
+    """
+    return make_ratio_bounds(notion, {(): ONE}).kind
 
 
 def list_ratio_notions() -> Iterator[str]:
-    """The notions with budgets (ε, δ) that require one bound on ratios: what linear models can be asked for."""
+    """List the notions that linear models support: a budget (ε, δ) and one bound on ratios."""
     return filter(bounds_one_ratio, notion_names())
 
 
-def bounds_one_ratio(named: str | Notion) -> bool:
-    """Whether a notion has a budget (ε, δ) and requires one bound on the ratio P/Q."""
-    if set(get_notion(named).parameters) != {"epsilon", "delta"}:
+def bounds_one_ratio(notion: str | Notion) -> bool:
+    """Return whether a notion has a budget (ε, δ) and implies one bound on the ratio P/Q.
+
+    Args:
+        notion: The notion or its name.
+    """
+    if set(get_notion(notion).parameters) != {"epsilon", "delta"}:
         return False
     try:
-        get_ratio_kind(named)
+        get_ratio_kind(notion)
     except InvalidRequest:
         return False
     return True
 
 
 @lru_cache(maxsize=64)
-def is_hockey_stick(named: str | Notion) -> bool:
-    """Whether a notion with a budget (ε, δ) requires one hockey stick at that very budget, whatever the distance."""
-    measure = get_notion(named)
+def is_hockey_stick(notion: str | Notion) -> bool:
+    """Return whether a notion implies one hockey stick at its own (ε, δ), for every distance.
+
+    Args:
+        notion: The notion or its name.
+    """
+    measure = get_notion(notion)
     if set(measure.parameters) != {"epsilon", "delta"} or measure.is_per_distance:
         return False
-    epsilon, delta = ONE, Fraction(1, 2) if measure.has_delta else ZERO
+    delta = Fraction(1, 2) if measure.has_delta else ZERO
     try:
-        return measure.requirements({"epsilon": epsilon, "delta": delta}) == (
-            HockeyStick(epsilon, delta),
-        )
+        requirements = measure.requirements({"epsilon": ONE, "delta": delta})
     except InvalidRequest:
         return False
+    return requirements == (HockeyStick(ONE, delta),)
 
 
 def list_hockey_stick_notions() -> tuple[str, ...]:
-    """Their names, in alphabetical order."""
+    """List the notions that imply one hockey stick, in alphabetical order."""
     return tuple(sorted(name for name in notion_names() if is_hockey_stick(name)))
 
 
 def list_convex_notions() -> Iterator[str]:
-    """The notions whose requirements are all hockey sticks or power cones, however many: what convex models can be
-    asked for beyond `ratio_notions`."""
-    others = (
-        (name, type(get_notion(name))) for name in notion_names() if not bounds_one_ratio(name)
-    )
-    return (
-        name
-        for name, kind in others
-        if kind.initial_requirements is not Notion.initial_requirements
-        or kind.requirements is not Notion.requirements
-    )
+    """List the notions that only convex models support, because they imply several bounds."""
+    for name in notion_names():
+        if bounds_one_ratio(name):
+            continue
+        kind = type(get_notion(name))
+        has_initial = kind.initial_requirements is not Notion.initial_requirements
+        if has_initial or kind.requirements is not Notion.requirements:
+            yield name
 
 
-# Readers of options: the name of a notion that linear models state, or linear or convex ones.
+# These readers accept the names of notions that linear models support, or linear and convex models.
 read_ratio_notion = choice_reader(more_choices=list_ratio_notions)
 read_convex_or_ratio_notion = choice_reader(
     more_choices=lambda: chain(list_ratio_notions(), list_convex_notions())
 )
 
 
-def to_model_bound(required: Requirement) -> Bound:
-    """A requirement as a model takes it, its limit rounded up. Raises InvalidRequest for a kind that is not convex."""
-    if isinstance(required, HockeyStick):
-        if required.epsilon > MAX_STICK_EPSILON:
-            must(
-                "epsilon",
-                f"at most {MAX_STICK_EPSILON} in a program",
-                f"{nearest_float(required.epsilon):g}",
-            )
-        level = nextafter(exp(float(required.epsilon)), inf) if required.epsilon else 1.0
-        if isinstance(required, SlopedHockeyStick):
-            level = round_up(required.slope)
-        return Bound(
-            HOCKEY_STICK, level, nextafter(float(required.delta), inf) if required.delta else 0.0
-        )
-    if isinstance(required, PowerCone):
-        if required.exponent > _MAX_POWER_EXPONENT:
-            must(
-                "(alpha - 1) times the divergence",
-                f"at most {_MAX_POWER_EXPONENT} in a program",
-                f"{nearest_float(required.exponent):g}",
-            )
-        return Bound(
-            POWER_CONE, float(required.alpha), nextafter(exp(float(required.exponent)), inf)
-        )
-    if isinstance(required, RelativeEntropy):
-        return Bound(RELATIVE_ENTROPY, 1.0, nextafter(nearest_float(required.limit), inf))
+def to_model_bound(requirement: Requirement) -> Bound:
+    """Convert a requirement to the bound of a model, with its limit rounded up.
+
+    Args:
+        requirement: A requirement of a notion.
+
+    Raises:
+        InvalidRequest: The requirement is not convex, or too large for a program.
+    """
+    if isinstance(requirement, HockeyStick):
+        return _to_stick_bound(requirement)
+    if isinstance(requirement, PowerCone):
+        if requirement.exponent > _MAX_POWER_EXPONENT:
+            rule = f"at most {_MAX_POWER_EXPONENT} in a program"
+            got = f"{nearest_float(requirement.exponent):g}"
+            must("(alpha - 1) times the divergence", rule, got)
+        limit = nextafter(exp(float(requirement.exponent)), inf)
+        return Bound(POWER_CONE, float(requirement.alpha), limit)
+    if isinstance(requirement, RelativeEntropy):
+        return Bound(RELATIVE_ENTROPY, 1.0, nextafter(nearest_float(requirement.limit), inf))
     kinds = ", ".join((HOCKEY_STICK, POWER_CONE, RELATIVE_ENTROPY))
-    return must("notion", f"one that requires {kinds}", required.kind)
+    return must("notion", f"one that requires {kinds}", requirement.kind)
+
+
+def _to_stick_bound(stick: HockeyStick) -> Bound:
+    """Convert a hockey stick to the bound of a model, with its level and limit rounded up."""
+    if stick.epsilon > MAX_STICK_EPSILON:
+        rule = f"at most {MAX_STICK_EPSILON} in a program"
+        must("epsilon", rule, f"{nearest_float(stick.epsilon):g}")
+    level = nextafter(exp(float(stick.epsilon)), inf) if stick.epsilon else 1.0
+    if isinstance(stick, SlopedHockeyStick):
+        level = round_up(stick.slope)
+    limit = nextafter(float(stick.delta), inf) if stick.delta else 0.0
+    return Bound(HOCKEY_STICK, level, limit)

@@ -235,10 +235,11 @@ def _make_design(problem: Problem, answer: Answer) -> Design:
     privacy = problem.audit(mechanism) if certificate is None else certificate.deciding_audit
     claim = problem.claim_for_audit(privacy)
     loss = problem.compute_loss(mechanism)
-    objective: Any = loss
-    has_claim = answer.claimed_objective is not None
-    if has_claim and (certificate is None or answer.is_proxy):
-        objective = answer.claimed_objective
+    objective = loss
+    claimed_objective = answer.claimed_objective
+    uses_claim = certificate is None or answer.is_proxy
+    if uses_claim and claimed_objective is not None:
+        objective = claimed_objective
     if request.aim.minimise == "delta":
         if certificate is None:
             objective = problem.smallest_delta(answer, privacy)

@@ -171,7 +171,7 @@ def test_half_distances_have_powers_of_a_root_of_e() -> None:
         ("formula modulo --n 8 --max-shift 1 --notion pdp", "epsilon must be one number for pdp"),
         (
             "formula channel --answers 0..3 --max-shift 1 --notion pdp --epsilon 1",
-            "would ask for binaries",
+            "would need binary variables",
         ),
         ("formula noise --sensitivity 1", "infinitely many masses"),
         ("formula labels --labels 0..5", "needs method lp"),

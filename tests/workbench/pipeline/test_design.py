@@ -249,7 +249,7 @@ def test_a_session_keeps_its_solver_and_changes_nothing():
         ({"minimise": "delta"}, "max_loss must be given"),
         (
             {"max_loss": 0.3},
-            "max_loss must be given where delta or epsilon is minimised, and only there",
+            "max_loss must be given if delta or epsilon is minimised, and only then",
         ),
         ({"minimise": "delta", "max_loss": float("nan")}, "max_loss must be a finite number"),
         ({"time_limit": -1}, "time_limit must be a finite number of seconds > 0"),

@@ -42,7 +42,7 @@ def test_it_beats_geometric_noise_within_a_proven_budget(design: wb.Design):
     assert claim is not None
     assert (claim.runs, claim.epsilon, claim.delta) == (2, 1, design.request.claim.delta)
     assert (design.status, design.private) == ("found", True)
-    assert "for 2 runs in all" in str(design)
+    assert "for 2 runs together" in str(design)
 
 
 def test_another_library_agrees(design: wb.Design):

@@ -39,7 +39,7 @@ def checked(design: wb.Design, runs: int, epsilon: str, delta: str) -> None:
         <= design.details["composed"]["delta"]
     )
     assert (design.status, design.private) == ("found", True)
-    assert f"for {runs} runs in all" in str(design)
+    assert f"for {runs} runs together" in str(design)
     assert design.bound is None
     assert f"none: not proven optimal among all designs for {runs} runs" in str(design)
     assert f"No bound is proven over all designs for {runs} runs." in " ".join(design.words)
@@ -89,7 +89,7 @@ def test_labels_are_no_worse_than_the_split_budget():
     assert found.details["composed"]["delta"] <= 1e-2
     assert found.certificate.composed.runs == 4
     assert (found.status, found.private) == ("found", True)
-    assert "for 4 runs in all" in str(found)
+    assert "for 4 runs together" in str(found)
     assert found.to_dict()["exact"]["composed"]["runs"] == 4
     split = wb.design(labels, epsilon=Fraction(1, 2), delta=Fraction(1, 400), **lp)
     assert found.bound is None

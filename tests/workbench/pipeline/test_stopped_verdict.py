@@ -23,7 +23,7 @@ from workbench.pipeline.design import OracleVerdict
 def test_a_stopped_solve_is_not_said_to_disagree(objective, kind, bound, agrees):
     verdict = OracleVerdict.judge(objective, "law", 1.0, kind, "Proof.").for_stopped_search(bound)
     assert verdict.agrees is agrees
-    assert ("not decided: stopped" in str(verdict)) is (agrees is None)
+    assert ("not decided, because the search stopped" in str(verdict)) is (agrees is None)
     assert ("DISAGREES" in str(verdict)) is (agrees is False)
 
 

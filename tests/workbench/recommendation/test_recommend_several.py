@@ -61,7 +61,7 @@ def test_no_class_for_several_runs_is_said_to_be_optimal():
 def test_budgets_that_several_runs_do_not_share_are_refused(budget, words: str, query):
     with pytest.raises(wb.InvalidRequest) as error:
         wb.recommend(runs=2, **query, **budget)
-    assert words in str(error.value) or "runs must be 1 but for notion dp" in str(error.value)
+    assert words in str(error.value) or "runs must be 1 unless notion dp" in str(error.value)
 
 
 def test_a_channel_of_a_range_for_two_pure_runs():

@@ -308,7 +308,7 @@ def test_raw_answers_are_audited_and_claim_nothing():
         ),
         (
             {"epsilon": 1, "max_loss": 1},
-            "max_loss must be given where delta or epsilon is minimised, and only there",
+            "max_loss must be given if delta or epsilon is minimised, and only then",
         ),
         ({"epsilon": 1, "loss": [[1, 2], [3, 4]]}, "loss must be a matrix of 5 rows and 5 columns"),
         ({"epsilon": 1, "loss": 3}, "loss must be a name, a matrix"),
