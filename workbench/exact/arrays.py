@@ -1,4 +1,4 @@
-"""Names of the types of arrays; docstrings say their shapes."""
+"""Names of array types. Docstrings state the shapes."""
 
 import numpy as np
 from numpy.typing import NDArray

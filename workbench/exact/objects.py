@@ -1,12 +1,14 @@
-"""Names of the types of plain objects that are passed on everywhere above; needs nothing that is slow to import."""
+"""Names of types of plain objects. This module imports nothing that is slow to load."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-Record = dict[str, Any]  # an object of a JSON file, or keyword arguments
-Progress = Callable[[str], None]  # told a line of what a search has reached
-Pair = tuple[int, int]  # of positions, or others
+Record = dict[str, Any]  # An object of a JSON file, or keyword arguments.
+Progress = Callable[
+    [str], None
+]  # A function that is called with lines on the progress of a search.
+Pair = tuple[int, int]  # Two integers, such as the positions of two neighbours.
 Pairs = tuple[Pair, ...]
 FloatPair = tuple[float, float]
 Strings = tuple[str, ...]
-Values = Mapping[str, Any]  # anything by name, to be read
+Values = Mapping[str, Any]  # Values by name, before or after they are read.

@@ -1,11 +1,15 @@
-"""Random draws that follow exact rational laws: no float ever decides an outcome.
+"""Draw random numbers that follow exact rational laws: no float decides an outcome.
 
-    words          independent 64-bit words, from the operating system (or, seeded, from PCG64: not for releases)
-    below          uniform on 0..d-1, by rejection
-    bernoulli      true with probability a/b: the next word against ⌊2^64 a/b⌋, more bits only on a tie
-    discrete_laplace   Pr[y] ∝ e^{-|y| s/t} for integers s, t > 0 (Canonne, Kamath, Steinke 2020, Algorithm 2)
+    draw_uint64,              independent words, from the operating system (or, seeded, from PCG64:
+    draw_uint16, draw_uint8   not for releases)
+    draw_integers             uniform on 0..bound-1, by rejection
+    draw_bernoulli            true with probability a/b: the next word against ⌊2^64 a/b⌋, more bits
+                              only on a tie
+    draw_discrete_laplace     Pr[y] ∝ e^{-|y| s/t} for integers s, t > 0 (Canonne, Kamath, Steinke
+                              2020, Algorithm 2)
 
-Samplers with floats are a known hole in published mechanisms (Mironov 2012); these have none to attack.
+Samplers with floats are a known hole in published mechanisms (Mironov 2012); these have none to
+attack.
 """
 
 from __future__ import annotations
@@ -19,96 +23,136 @@ from numpy.typing import NDArray
 from workbench.data.plain import read_integer
 from workbench.exact.arrays import Flags, Integers, Words
 
-_WORD = 1 << 64
+_WORD_COUNT = 1 << 64  # The number of different 64-bit words.
 Word = TypeVar("Word", np.uint64, np.uint16, np.uint8)
 
 
 class Source:
     """A stream of random words of the operating system.
 
-    insecure_seed: an integer >= 0 makes it repeatable, for experiments only: who knows the seed knows the noise.
-    Raises InvalidRequest.
+    insecure_seed: an integer >= 0 makes the stream repeatable, for experiments only, because
+    whoever knows the seed knows the noise. Raises InvalidRequest.
     """
 
     def __init__(self, insecure_seed: int | None = None) -> None:
-        seed = None if insecure_seed is None else read_integer(insecure_seed, "insecure_seed", 0)
-        self.generator = None if seed is None else np.random.default_rng(seed)
+        self.generator = None
+        if insecure_seed is not None:
+            seed = read_integer(insecure_seed, "insecure_seed", 0)
+            self.generator = np.random.default_rng(seed)
 
     def draw_uint64(self, count: int) -> Words:
-        """(count,) independent uniform 64-bit words."""
-        return self._uniform(np.uint64, count)
+        """Draw independent uniform 64-bit words. Shape (count,)."""
+        return self._draw_words(np.uint64, count)
 
     def draw_uint16(self, count: int) -> NDArray[np.uint16]:
-        """(count,) independent uniform 16-bit words."""
-        return self._uniform(np.uint16, count)
+        """Draw independent uniform 16-bit words. Shape (count,)."""
+        return self._draw_words(np.uint16, count)
 
     def draw_uint8(self, count: int) -> NDArray[np.uint8]:
-        """(count,) independent uniform bytes."""
-        return self._uniform(np.uint8, count)
+        """Draw independent uniform bytes. Shape (count,)."""
+        return self._draw_words(np.uint8, count)
 
-    def _uniform(self, kind: type[Word], count: int) -> NDArray[Word]:
-        limits = np.iinfo(kind)
+    def _draw_words(self, dtype: type[Word], count: int) -> NDArray[Word]:
+        limits = np.iinfo(dtype)
         if self.generator is not None:
-            return self.generator.integers(0, limits.max, count, dtype=kind, endpoint=True)
-        return np.frombuffer(os.urandom(limits.bits // 8 * count), dtype=kind)
+            return self.generator.integers(0, limits.max, count, dtype=dtype, endpoint=True)
+        return np.frombuffer(os.urandom(limits.bits // 8 * count), dtype=dtype)
 
     def draw_integers(self, bound: int, count: int) -> Integers:
-        """(count,) uniform integers in 0..bound-1; 1 <= bound < 2^63."""
-        limit = np.uint64(
-            _WORD - _WORD % bound - 1
-        )  # accept words up to here: a multiple of bound of them
-        drawn = self.draw_uint64(count).copy()
-        again = np.flatnonzero(drawn > limit)
-        while again.size:
-            drawn[again] = self.draw_uint64(again.size)
-            again = again[drawn[again] > limit]
-        return (drawn % np.uint64(bound)).astype(np.int64)
+        """Draw uniform integers in 0..bound-1. Shape (count,).
+
+        bound: 1 <= bound < 2^63.
+        """
+        # Words up to the limit are accepted, a multiple of `bound` of them.
+        limit = np.uint64(_WORD_COUNT - _WORD_COUNT % bound - 1)
+        draws = self.draw_uint64(count).copy()
+        rejects = np.flatnonzero(draws > limit)
+        while rejects.size:
+            draws[rejects] = self.draw_uint64(rejects.size)
+            rejects = rejects[draws[rejects] > limit]
+        return (draws % np.uint64(bound)).astype(np.int64)
 
     def is_uniform_below(self, value: int, bits: int, numerator: int, denominator: int) -> bool:
-        """Whether a uniform U is less than numerator/denominator: value: its first bits; 16 more until they decide."""
+        """Decide whether a uniform U in [0, 1) is below numerator/denominator, drawing more of its
+        bits as needed.
+
+        Args:
+            value: the first bits of U, as an integer.
+            bits: the number of these bits; 16 more are drawn until they decide.
+            numerator: >= 0.
+            denominator: > 0.
+
+        Returns:
+            Whether U < numerator/denominator.
+        """
         while value * denominator < numerator << bits < (value + 1) * denominator:
-            value, bits = value << 16 | int(self.draw_uint16(1)[0]), bits + 16
+            value = value << 16 | int(self.draw_uint16(1)[0])
+            bits += 16
         return value * denominator < numerator << bits
 
     def draw_bernoulli(self, numerator: int, denominator: int, count: int) -> Flags:
-        """(count,) booleans, true with probability numerator/denominator exactly. 0 <= numerator <= denominator."""
-        cut, rest = divmod(numerator * _WORD, denominator)
-        if cut >= _WORD:
+        """Draw booleans that are true with probability numerator/denominator exactly.
+
+        Args:
+            numerator: >= 0.
+            denominator: >= numerator, > 0.
+            count: the number of draws.
+
+        Returns:
+            Shape (count,).
+        """
+        threshold, remainder = divmod(numerator * _WORD_COUNT, denominator)
+        if threshold >= _WORD_COUNT:
             return np.ones(count, dtype=bool)
-        words = self.draw_uint64(count)
-        true = words < np.uint64(cut)
-        ties = np.flatnonzero(words == np.uint64(cut)) if rest else np.zeros(0, dtype=np.intp)
+        random_words = self.draw_uint64(count)
+        flags = random_words < np.uint64(threshold)
+        if not remainder:
+            return flags
+        ties = np.flatnonzero(random_words == np.uint64(threshold))
         if ties.size:
-            true[ties] = self.draw_bernoulli(rest, denominator, ties.size)
-        return true
+            flags[ties] = self.draw_bernoulli(remainder, denominator, ties.size)
+        return flags
 
     def draw_discrete_laplace(self, s: int, t: int, count: int) -> Integers:
-        """(count,) draws of Pr[y] ∝ e^{-|y| s/t}. s, t > 0, t < 2^40."""
-        drawn = np.zeros(count, dtype=np.int64)
-        open_ = np.arange(count)
-        while open_.size:
-            u = self.draw_integers(t, open_.size)
-            kept = self._exp_minus(u, t)
-            open_kept, u = open_[kept], u[kept]
-            v = np.zeros(u.size, dtype=np.int64)
-            going = np.arange(u.size)
-            while going.size:
-                going = going[self._exp_minus(np.ones(going.size, dtype=np.int64), 1)]
-                v[going] += 1
-            y = (u + t * v) // s
-            negative = self.draw_integers(2, y.size) == 1
-            good = ~(negative & (y == 0))
-            drawn[open_kept[good]] = np.where(negative, -y, y)[good]
-            open_ = np.concatenate([open_[~kept], open_kept[~good]])
-        return drawn
+        """Draw from Pr[y] ∝ e^{-|y| s/t}.
 
-    def _exp_minus(self, u: Integers, t: int) -> Flags:
-        """True with probability e^{-u/t}, 0 <= u <= t: the parity of the first failure of Bernoulli(u/(t j))."""
-        parity = np.zeros(u.size, dtype=bool)
-        alive = np.arange(u.size)
+        Args:
+            s: > 0.
+            t: > 0, less than 2^40.
+            count: the number of draws.
+
+        Returns:
+            Shape (count,).
+        """
+        draws = np.zeros(count, dtype=np.int64)
+        open_positions = np.arange(count)
+        while open_positions.size:
+            u = self.draw_integers(t, open_positions.size)
+            is_accepted = self._draw_exp_minus(u, t)
+            candidates = open_positions[is_accepted]
+            u = u[is_accepted]
+            v = np.zeros(u.size, dtype=np.int64)
+            running = np.arange(u.size)
+            while running.size:
+                running = running[self._draw_exp_minus(np.ones(running.size, dtype=np.int64), 1)]
+                v[running] += 1
+            y = (u + t * v) // s
+            is_negative = self.draw_integers(2, y.size) == 1
+            is_valid = ~(is_negative & (y == 0))
+            draws[candidates[is_valid]] = np.where(is_negative, -y, y)[is_valid]
+            open_positions = np.concatenate([open_positions[~is_accepted], candidates[~is_valid]])
+        return draws
+
+    def _draw_exp_minus(self, u: Integers, t: int) -> Flags:
+        """Draw booleans that are true with probability e^{-u/t}, 0 <= u <= t. Shape of u.
+
+        The answer is the parity of the first failure in draws of Bernoulli(u/(t j)), j = 1, 2, ...
+        """
+        is_odd = np.zeros(u.size, dtype=bool)
+        running = np.arange(u.size)
         j = 0
-        while alive.size:
+        while running.size:
             j += 1
-            parity[alive] = j % 2 == 1
-            alive = alive[self.draw_integers(t * j, alive.size) < u[alive]]
-        return parity
+            is_odd[running] = j % 2 == 1
+            running = running[self.draw_integers(t * j, running.size) < u[running]]
+        return is_odd

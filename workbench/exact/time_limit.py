@@ -1,11 +1,12 @@
-"""Limits on the time of exact work, which no solver's limit covers.
+"""Limit the time of exact work, which the time limit of a solver does not cover.
 
-`limit_time` sets one that long loops look at when they call `go_on`; `cpu_limit` ends any work between two of its
-steps. A loop over items that take a moment each looks at the clock once in `BLOCK` of them:
+`limit_time` sets a limit that long loops check by calling `check_time_limit`. `limit_cpu_time`
+interrupts any work between two of its steps. A loop over items that take a moment each looks at the
+clock once in `ITEMS_PER_CLOCK_CHECK` of them:
 
     for position, item in enumerate(items):
-        if position % BLOCK == 0:
-            go_on()
+        if position % ITEMS_PER_CLOCK_CHECK == 0:
+            check_time_limit()
 """
 
 from __future__ import annotations
@@ -18,15 +19,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-ITEMS_PER_CLOCK_CHECK = 64  # A loop over short items looks at the clock once in so many of them.
+ITEMS_PER_CLOCK_CHECK = 64  # A loop over short items looks at the clock once in this many of them.
 
-# When the time is over, on the clock of `time.perf_counter`.
+# When a swallowed interruption is repeated, in seconds of CPU time.
+_INTERRUPTION_PERIOD_SECONDS = 1
+
+# The time at which the limit is reached, on the clock of `time.perf_counter`.
 _end: ContextVar[float] = ContextVar("end", default=math.inf)
 
 
 class OutOfTime(Exception):
-    """The time is up; caught where the limit was set. bound: of what is minimised, proven before; incumbent: its least
-    value that was found."""
+    """The time limit is reached. Whoever set the limit catches it.
+
+    Attributes:
+        bound: a lower bound on the minimised value that was proven in time, or None.
+        incumbent: the smallest value that was found in time, or None.
+    """
 
     bound: float | None = None
     incumbent: float | None = None
@@ -34,40 +42,44 @@ class OutOfTime(Exception):
 
 @contextmanager
 def limit_time(seconds: float | None) -> Iterator[None]:
-    """End exact work inside after so many seconds. None: no limit."""
-    before = _end.set(math.inf if seconds is None else time.perf_counter() + seconds)
+    """Limit the exact work inside to a number of seconds. seconds: None for no limit."""
+    end = math.inf if seconds is None else time.perf_counter() + seconds
+    token = _end.set(end)
     try:
         yield
     finally:
-        _end.reset(before)
+        _end.reset(token)
 
 
 def check_time_limit() -> None:
-    """Raise OutOfTime if the time is over."""
+    """Raise OutOfTime if the time limit is reached."""
     if time.perf_counter() > _end.get():
         raise OutOfTime
 
 
 @contextmanager
 def limit_cpu_time(seconds: float) -> Iterator[None]:
-    """Raise OutOfTime inside after so many seconds of CPU time: only in the main thread, and where there are such
-    clocks (not on Windows)."""
-    if (
-        not hasattr(signal, "setitimer")
-        or threading.current_thread() is not threading.main_thread()
-    ):
+    """Raise OutOfTime inside after a number of seconds of CPU time.
+
+    The limit only works in the main thread, and where the operating system has interval timers (not
+    on Windows).
+
+    seconds: of CPU time, > 0.
+    """
+    has_timer = hasattr(signal, "setitimer")
+    is_main_thread = threading.current_thread() is threading.main_thread()
+    if not has_timer or not is_main_thread:
         yield
         return
 
-    def stop(*_: object) -> None:
+    def interrupt(*_: object) -> None:
         raise OutOfTime
 
-    before = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(
-        signal.ITIMER_PROF, seconds, 1
-    )  # again each second, should something swallow the exception
+    previous_handler = signal.signal(signal.SIGPROF, interrupt)
+    # The signal is repeated in case some code swallows the exception.
+    signal.setitimer(signal.ITIMER_PROF, seconds, _INTERRUPTION_PERIOD_SECONDS)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
+        signal.signal(signal.SIGPROF, previous_handler)

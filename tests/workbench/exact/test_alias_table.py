@@ -92,10 +92,10 @@ def test_many_draws_from_many_outcomes_have_their_law():
     weights = [1 + i % 7 for i in range(5000)]
     sampler = Sampler(Distribution(weights), Source(insecure_seed=1))
     drawn = sampler.draw(400_000)
-    assert "_aliases" in vars(sampler)
+    assert "_alias_table" in vars(sampler)
     few = Sampler(Distribution(weights), Source(insecure_seed=1))
     assert few.draw(1000).size == 1000
-    assert "_aliases" not in vars(few)  # which takes longer to make than these to draw
+    assert "_alias_table" not in vars(few)  # which takes longer to make than these to draw
     by_weight = np.bincount(drawn % 7, minlength=7) / 400_000
     share = np.array([sum(w for i, w in enumerate(weights) if i % 7 == r) for r in range(7)]) / sum(
         weights
