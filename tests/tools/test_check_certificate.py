@@ -163,11 +163,11 @@ def test_pdp_on_real_inputs_at_its_exact_supremum():
         law = wb.PiecewiseAffine.from_laws(
             range(3), range(m), [[Fraction(x, sum(law)) for x in law] for law in ends]
         )
-        at_zero = wb.audit(law, 0).worst("pdp").measurement
+        at_zero = wb.audit(law, 0).worst_result("pdp").measurement
         assert at_zero.b == 0  # a rational, so δ can be exactly that
         assert verdict(quantizer(ends, "pdp", "0", str(at_zero.a))) == "proven"
         epsilon = source.choice(["0", "0.05", "0.1", "0.3"])
-        below, above = wb.audit(law, epsilon).worst("pdp").measurement.tight_enclosure()
+        below, above = wb.audit(law, epsilon).worst_result("pdp").measurement.tight_enclosure()
         assert verdict(quantizer(ends, "pdp", epsilon, str(above))) == "proven", seed
         if below > 0:
             refused += 1
@@ -209,7 +209,7 @@ def test_losses_of_the_file_are_called_so(tmp_path: Path):
     )
     assert "mine at most 0 by numbers that this file states." in run(path).stdout
     sentence = "Its loss is 0.0 by numbers that this file states, under the name 'mine'."
-    assert wb.check(path).words[-1] == sentence
+    assert wb.check(path).sentences[-1] == sentence
     row = {"first": 0, "period": 1, "ratio": "0", "total": "0x3", "weights": ["0x1"] * 3}
     line = certificate(
         {"kind": "integer-noise", "sensitivity": 1, "clamp": None, **row}, "dp", "0", "1"

@@ -55,7 +55,7 @@ def test_one_file_of_a_program_is_compared(tmp_path: Path, capsys):
 def test_a_search_says_on_stderr_what_it_reached_at_most_once_a_period(
     period: float, said: bool, capsys, monkeypatch
 ):
-    monkeypatch.setattr("workbench.io.result.SILENT", period)
+    monkeypatch.setattr("workbench.io.result.MAX_SILENT_SECONDS", period)
     assert run(f"design quantizer --levels 6 --epsilon {2 if said else 1}") == 0
     answer = capsys.readouterr()
     assert "start" not in answer.out

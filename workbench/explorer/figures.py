@@ -213,7 +213,7 @@ def _make_tradeoff_figure(
     from workbench.privacy.curve import thin_breakpoints
     from workbench.privacy.risk import compute_granted_errors
 
-    ends = thin_breakpoints(profile.ends, 400)
+    ends = thin_breakpoints(profile.breakpoints, 400)
     alpha = np.unique(np.concatenate([np.linspace(0, 1, 101), np.geomspace(1e-4, 1, 60)]))
     drawn = [
         make_series(
@@ -221,7 +221,7 @@ def _make_tradeoff_figure(
             "line",
             0,
             alpha,
-            compute_granted_errors(alpha, ends, profile.heights(ends)),
+            compute_granted_errors(alpha, ends, profile.float_deltas(ends)),
         )
     ]
     values = {} if claim is None else claim.values

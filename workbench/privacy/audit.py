@@ -1,14 +1,14 @@
-"""The exact audit: what a mechanism with exact masses is private for, as rationals and decided comparisons.
+"""Exact audits: how private a mechanism with exact masses is.
 
-Every comparison is measured once, by every notion that an audit at a budget ε reports
+Every comparison of neighbours is measured once, by every notion that an audit at a budget ε reports
 
     pdp_delta   Σ f(η) over {η : f(η) > e^ε f(η+μ)}      (3), (5), (8) of Kadam et al. 2024
     dp_delta    Σ max(0, f(η) - e^ε f(η+μ))              the hockey stick
     ratio       max f(η) / f(η+μ)                        e^ε of pure and metric privacy
 
-and by any other when it is asked for. Whether a claim holds, and the sentence that says so, are the notion's
-(`workbench.notions`). Nothing is compared in floating point alone, and the floats given for reports are
-rounded so that they never understate a δ or an ε.
+and by other notions on request. The notion (`workbench.notions`) decides whether a claim holds and
+words the verdict. No comparison relies on floating point alone. Floats in reports are rounded so
+that they never understate a δ or an ε.
 """
 
 from __future__ import annotations
@@ -48,26 +48,40 @@ if TYPE_CHECKING:
     from workbench.privacy.expected_error import ExpectedError
 
 
-REPORTED_NOTIONS = tuple(map(get_notion, ("pdp", "dp", "pure")))  # by every audit at a budget
+_MAX_DRAWN_MASSES = 20_000  # Larger audits are not drawn by a notebook on its own.
+
+# Every audit at a budget reports these notions.
+REPORTED_NOTIONS = tuple(map(get_notion, ("pdp", "dp", "pure")))
 
 
 @dataclass(frozen=True)
 class ClaimMeasurement:
-    """What the notion of a claim measures of every comparison."""
+    """The measurements of all comparisons by the notion of a claim.
+
+    Attributes:
+        claim: The claim, with a budget for every comparison.
+        results: One measurement for each comparison.
+    """
 
     claim: Claim
     results: tuple[ComparisonResult, ...]
 
     @cached_property
     def is_met(self) -> bool:
-        """Whether every one meets the claim, decided exactly."""
+        """Return whether every comparison meets the claim, decided exactly."""
         meets = self.claim.notion.is_within_budget
         return all(meets(result.measurement, result.budget) for result in self.results)
 
 
 @dataclass(frozen=True)
 class PairAudit:
-    """One difference or ordered pair of rows: its budget ε and what was measured there, by quantity."""
+    """The audit of one comparison: one difference, or one ordered pair of rows.
+
+    Attributes:
+        label: Label of the comparison.
+        epsilon: Its budget ε.
+        quantities: Measured values by quantity ("pdp_delta", "dp_delta", "ratio").
+    """
 
     label: Label
     epsilon: Fraction
@@ -75,67 +89,72 @@ class PairAudit:
 
     @property
     def pdp_delta(self) -> Fraction:
-        """The exact PDP δ."""
+        """Return the exact PDP δ."""
         delta: ExpNumber = self.quantities["pdp_delta"]
         return delta.a
 
     @property
     def dp_delta(self) -> ExpNumber:
-        """The exact DP δ, a - b e^ε."""
+        """Return the exact DP δ, a - b e^ε."""
         delta: ExpNumber = self.quantities["dp_delta"]
         return delta
 
     @property
     def ratio(self) -> Fraction | None:
-        """The largest ratio of masses; None: unbounded."""
+        """Return the largest ratio of masses, or None if it is unbounded."""
         ratio: Fraction | None = self.quantities["ratio"].value
         return ratio
 
 
 @dataclass(frozen=True, repr=False)
 class Privacy(Shown):
-    """The audit of a mechanism at a budget ε. Every comparison it answers is decided exactly.
+    """The audit of a mechanism at a budget ε. All comparisons are decided exactly.
 
-    epsilon: the common budget, None when the pairs have different ones (see `pairs`);
-    pdp_delta: the largest PDP δ, exact; dp_delta: the largest DP δ, the exact number a - b e^ε with float bounds
-    `.lower` and `.upper`; pure_ratio: the largest ratio e^ε must reach, None when a zero mass is reachable;
-    pure_epsilon: its logarithm rounded up, inf for None; pairs: the details for each difference or pair of rows;
-    error: the expected loss, where one was asked for.
+    Attributes:
+        pairs: Audit of each difference, or of each ordered pair of rows.
+        mechanism: The audited mechanism.
+        error: Exact expected loss. None if no loss was requested.
+        epsilon: Common budget. None if the pairs have different budgets.
+        pdp_delta: Largest PDP δ, exact.
+        dp_delta: Largest DP δ, the exact number a - b e^ε with float bounds `.lower`, `.upper`.
+        pure_ratio: Largest ratio of masses. None if it is unbounded.
+        pure_epsilon: Logarithm of `pure_ratio`, rounded up. Infinity if it is unbounded.
     """
 
     pairs: tuple[PairAudit, ...]
     mechanism: Mechanism = field(repr=False, compare=False)
     error: ExpectedError | None = field(default=None, repr=False, compare=False)
-    _only_extremes: bool = field(
-        default=False, repr=False, compare=False
-    )  # of `extremes`, which may be all there are
+    # Whether only `mechanism.extremes()` were audited, which may be all comparisons.
+    _only_extremes: bool = field(default=False, repr=False, compare=False)
     _measurements: list[ClaimMeasurement] = field(default_factory=list, repr=False, compare=False)
 
     @cached_property
     def epsilon(self) -> Fraction | None:
-        """The common budget."""
-        each = [pair.epsilon for pair in self.pairs]
-        return each[0] if each.count(each[0]) == len(each) else None
+        """Return the common budget, or None if the pairs have different budgets."""
+        budgets = [pair.epsilon for pair in self.pairs]
+        return budgets[0] if budgets.count(budgets[0]) == len(budgets) else None
 
     def __repr__(self) -> str:
-        at = "budgets of their own" if self.epsilon is None else f"epsilon={float(self.epsilon):g}"
-        return f"Privacy({len(self.pairs)} comparisons at {at}, pure_epsilon={self.pure_epsilon!r})"
+        budget = "separate budgets"
+        if self.epsilon is not None:
+            budget = f"epsilon={float(self.epsilon):g}"
+        count = len(self.pairs)
+        return f"Privacy({count} comparisons at {budget}, pure_epsilon={self.pure_epsilon!r})"
 
     def facts(self) -> Facts:
-        """The exact values, rounded up."""
-        at = (
-            "each pair's own epsilon"
-            if self.epsilon is None
-            else f"epsilon = {format_fraction(self.epsilon)}"
-        )
+        """Return rows (label, text) of a report. Numbers are rounded up."""
+        budget = "a separate epsilon for each pair"
+        if self.epsilon is not None:
+            budget = f"epsilon = {format_fraction(self.epsilon)}"
         values = self.to_dict()
-        rows = [("mechanism", self.mechanism.describe()), ("neighbours", f"{len(self.pairs)} ordered pairs"),
-                ("exact pure epsilon", f"{values['pure_epsilon']} (rounded up)")]  # fmt: skip
-        rows += [
-            (f"exact {name} delta", f"{values[key]!r} at {at}")
-            for name, key in (("PDP", "pdp_delta"), ("DP", "dp_delta"))
-            if values[key] is not None
+        rows = [
+            ("mechanism", self.mechanism.describe()),
+            ("neighbours", f"{len(self.pairs)} ordered pairs"),
+            ("exact pure epsilon", f"{values['pure_epsilon']} (rounded up)"),
         ]
+        for name, key in (("PDP", "pdp_delta"), ("DP", "dp_delta")):
+            if values[key] is not None:
+                rows.append((f"exact {name} delta", f"{values[key]!r} at {budget}"))
         if values["metric_epsilon"] is not None:
             rows.append(("metric epsilon", f"{values['metric_epsilon']} for |x - x'|"))
         if values["bias"] is not None:
@@ -145,238 +164,328 @@ class Privacy(Shown):
         return rows if self.error is None else rows + self.error.facts()
 
     def to_dict(self) -> Record:
-        """JSON-ready; every number rounded against the mechanism, "inf" for unbounded ones. metric_epsilon, bias: of
-        mechanisms on real inputs; loss, data, mean_error, worst_error, worst_input: where a loss was asked for."""
-        decided = self.mechanism.segments is not None
-        means = getattr(self.mechanism, "unbiased_means", None) if self.mechanism.segments else None
+        """Return the audit as data for JSON.
+
+        Every number is rounded so that it never overstates privacy. Unbounded numbers are "inf".
+        `metric_epsilon` and `bias` belong to mechanisms on real inputs. `loss`, `data`,
+        `mean_error`, `worst_error` and `worst_input` are there if a loss was requested.
+        """
+        segments = self.mechanism.segments
+        pdp_delta = None
+        if segments is not None:
+            pdp_delta = self.worst_result("pdp").measurement.upper
+        means = getattr(self.mechanism, "unbiased_means", None) if segments else None
+        bias = None
+        if means is not None:
+            bias = float(Bias.measure(self.mechanism, *means).worst)
         return {
             "kind": type(self.mechanism).__name__,
             "neighbours": len(self.pairs),
             "one_sided": self.mechanism.is_one_sided,
             "pure_epsilon": to_jsonable(self.pure_epsilon),
             "epsilon": None if self.epsilon is None else float(self.epsilon),
-            "pdp_delta": self.worst_result("pdp").measurement.upper if decided else None,
+            "pdp_delta": pdp_delta,
             "dp_delta": self.dp_delta.upper,
-            "metric_epsilon": to_jsonable(self.metric_epsilon) if self.mechanism.segments else None,
-            "bias": None if means is None else float(Bias.measure(self.mechanism, *means).worst),
+            "metric_epsilon": to_jsonable(self.metric_epsilon) if segments else None,
+            "bias": bias,
             **({} if self.error is None else self.error.to_dict()),
         }
 
     @property
     def drawable(self) -> bool:
-        """Whether the profiles of so many comparisons are drawn in a moment."""
-        return len(self.pairs) * len(self.mechanism.outputs) <= 20_000
+        """Return whether the privacy profiles can be drawn within a second or so."""
+        return len(self.pairs) * len(self.mechanism.outputs) <= _MAX_DRAWN_MASSES
 
     def figure(self) -> Figure:
-        """The exact privacy profiles, the budget marked."""
+        """Draw the exact privacy profiles, with the budget marked."""
         from workbench.privacy.curve import draw_profiles
 
         return draw_profiles(self.mechanism, [self.epsilon] if self.epsilon else [])
 
     def save(self, path: str | Path) -> None:
-        """Write the facts and the budgets as JSON."""
+        """Write the report and the budgets as a JSON file.
+
+        Args:
+            path: Path of the file.
+        """
         budgets = [[list(label), format_fraction(value)] for label, value in self.budgets.items()]
         write_json(path, {**dict(self.facts()), "budgets": budgets})
 
     @property
     def budgets(self) -> Budgets:
-        """The budget of every difference or ordered pair of rows."""
+        """Return the budget of each difference, or of each ordered pair of rows."""
         return {pair.label: pair.epsilon for pair in self.pairs}
 
     @cached_property
     def is_complete(self) -> bool:
-        """Whether it is of all comparisons of the mechanism, not only of `extremes`."""
+        """Return whether all comparisons of the mechanism were audited, not only the extremes."""
         return not self._only_extremes or self.budgets.keys() == self.mechanism.budgets(0).keys()
 
     def worst_result(
         self,
-        named: str | Notion,
+        notion_or_name: str | Notion,
         epsilon: Budget | None = None,
         delta: Real | None = None,
         **parameters: Any,
     ) -> ComparisonResult:
-        """The comparison that a notion finds worst, at these budgets unless others are given; on real inputs what it
-        measures over all of them. Raises InvalidRequest."""
-        measured_by = get_notion(named)
-        if epsilon is None and "epsilon" in measured_by.parameters:
+        """Return the measurement of the comparison that a notion considers the least private.
+
+        On real inputs it may be one measurement over all pairs of inputs.
+
+        Args:
+            notion_or_name: The notion or its name, such as "dp".
+            epsilon: A number, or a mapping label -> number. None for the budgets of this audit.
+            delta: δ. None for the default of the notion.
+            **parameters: Further parameters of the notion by name.
+
+        Raises:
+            InvalidRequest: A parameter is wrong, or the notion cannot be decided for the mechanism.
+        """
+        measuring_notion = get_notion(notion_or_name)
+        if epsilon is None and "epsilon" in measuring_notion.parameters:
             epsilon = self.budgets if self.epsilon is None else self.epsilon
-        return measured_by.worst_result(
-            self.measure_comparisons(self.claim(measured_by, epsilon, delta, **parameters))
-        )
+        claim = self.claim(measuring_notion, epsilon, delta, **parameters)
+        return measuring_notion.worst_result(self.measure_comparisons(claim))
 
     @cached_property
     def pdp_delta(self) -> Fraction:
-        """The exact PDP δ. Raises InvalidRequest on real inputs, where it need not be rational (`worst`)."""
+        """Return the exact PDP δ.
+
+        Raises InvalidRequest on real inputs, where it need not be rational (see `worst_result`).
+        """
         if has_real_inputs(self.mechanism):
             raise InvalidRequest(
-                "The PDP delta on real inputs is no rational number; worst('pdp') gives it."
+                "The PDP delta on real inputs is no rational number. Use worst_result('pdp')."
             )
         return Fraction(self.worst_result("pdp").measurement.a)
 
     @cached_property
     def dp_delta(self) -> ExpNumber:
-        """The exact DP δ."""
+        """Return the exact DP δ."""
         delta: ExpNumber = self.worst_result("dp").measurement
         return delta
 
     @cached_property
     def pure_ratio(self) -> Fraction | None:
-        """The largest ratio of masses; None: unbounded."""
+        """Return the largest ratio of masses, or None if it is unbounded."""
         ratio: Fraction | None = self.worst_result("pure").measurement.value
         return ratio
 
     @cached_property
     def pure_epsilon(self) -> float:
-        """The ε of pure DP, rounded up; inf when a zero mass is reachable."""
+        """Return the ε of pure DP, rounded up. It is infinity if a ratio of masses is unbounded."""
         return float(self.worst_result("pure").measurement.loss)
 
     @cached_property
     def metric_epsilon(self) -> float:
-        """The least ε for the distance |x - x'| of a mechanism on real inputs, rounded up; inf where there is none.
-        Raises InvalidRequest for any other."""
+        """Return the smallest ε for the distance |x - x'| on real inputs, rounded up.
+
+        It is infinity if there is none. Raises InvalidRequest for mechanisms on other inputs.
+        """
         if not self.mechanism.segments:
             raise InvalidRequest(
-                "The least epsilon by distance is that of mechanisms on real inputs."
+                "metric_epsilon must be read from the audit of a mechanism on real inputs."
             )
         steepest = self.worst_result("metric").measurement.value
         return math.inf if steepest is None else round_up(steepest)
 
     def audit_at(self, epsilon: Budget) -> Privacy:
-        """The audit of every comparison at a budget: this one where it is that, or where it is of `extremes` and finds
-        nothing above the budget, so that every δ is 0 as here."""
+        """Return the audit of all comparisons at another budget.
+
+        Args:
+            epsilon: A number, or a mapping label -> number.
+
+        Returns:
+            This audit if it has the same budget. An audit of the extremes alone also counts if it
+            finds no PDP δ above 0, because all δ are then 0.
+        """
         if not isinstance(epsilon, Mapping) and self.epsilon == read_positive(
             epsilon, "epsilon", or_zero=True
         ):
             return self._complete_audit
-        return (
-            self
-            if self.mechanism.budgets(epsilon) == self.budgets
-            else audit(self.mechanism, epsilon)
-        )
+        if self.mechanism.budgets(epsilon) == self.budgets:
+            return self
+        return audit(self.mechanism, epsilon)
 
     @cached_property
     def _complete_audit(self) -> Privacy:
-        private = not any(pair.pdp_delta for pair in self.pairs)
-        return self if private or self.is_complete else audit(self.mechanism, self.epsilon)
+        is_private = not any(pair.pdp_delta for pair in self.pairs)
+        if is_private or self.is_complete:
+            return self
+        return audit(self.mechanism, self.epsilon)
 
     def measure_comparisons(self, claim: Claim) -> tuple[ComparisonResult, ...]:
-        """What the notion of a claim measures of every comparison, measured once. Raises InvalidRequest."""
+        """Measure every comparison by the notion of a claim. Equal claims are measured once.
+
+        Args:
+            claim: The claim.
+
+        Raises:
+            InvalidRequest: The notion cannot be decided for the mechanism.
+        """
         return self._measurement_of(claim).results
 
     def _measurement_of(self, claim: Claim) -> ClaimMeasurement:
-        """That of a claim, one object for equal claims, in copies of this audit as well."""
+        """Return the measurement of a claim. Copies of this audit share the measurements."""
         claim = claim.adapt_to(self.mechanism)
-        for measured in self._measurements:
-            if measured.claim == claim:
-                return measured
+        for measurement in self._measurements:
+            if measurement.claim == claim:
+                return measurement
         self._measurements.append(ClaimMeasurement(claim, tuple(self._compute_results(claim))))
         return self._measurements[-1]
 
     def _compute_results(self, claim: Claim) -> Iterable[ComparisonResult]:
-        quantity, own = claim.notion.quantity, _measured_by(claim.notion)
-        known = any(
-            quantity == other.quantity and own == _measured_by(other) for other in REPORTED_NOTIONS
+        """Measure the comparisons, or reuse the quantities that the audit has measured already."""
+        quantity = claim.notion.quantity
+        identity = _measurement_identity(claim.notion)
+        is_measured = any(
+            quantity == other.quantity and identity == _measurement_identity(other)
+            for other in REPORTED_NOTIONS
         )
-        if not known or (has_real_inputs(self.mechanism) and not claim.notion.is_convex):
+        if not is_measured or (has_real_inputs(self.mechanism) and not claim.notion.is_convex):
             return measure_mechanism(self.mechanism, claim)
-        # the largest ratio is the same at every budget
-        pairs = (
-            self.pairs
-            if claim.is_decided_by_ratio and quantity == "ratio"
-            else self.audit_at(claim.values["epsilon"]).pairs
-        )
+        if claim.is_decided_by_ratio and quantity == "ratio":
+            pairs = self.pairs  # The largest ratio is the same at every budget.
+        else:
+            pairs = self.audit_at(claim.values["epsilon"]).pairs
         common = claim.common_values
-        return (
-            ComparisonResult(
-                pair.label,
-                pair.quantities[quantity],
-                claim.values_at(pair.label) if common is None else common,
-            )
-            for pair in pairs
-        )
+        results = []
+        for pair in pairs:
+            values = claim.values_at(pair.label) if common is None else common
+            results.append(ComparisonResult(pair.label, pair.quantities[quantity], values))
+        return results
 
     def meets(
         self,
-        named: str | Notion,
+        notion_or_name: str | Notion,
         epsilon: Budget | None = None,
         delta: Real | None = None,
         **parameters: Any,
     ) -> bool:
-        """Whether the mechanism is private in a notion, decided exactly.
+        """Return whether the mechanism satisfies a notion of privacy, decided exactly.
 
-        named: the notion, such as "dp"; epsilon: a number, or a mapping for each shift or pair, as `audit` takes;
-        delta: 0 for "pure" and "metric"; parameters: of other notions, by name. Raises InvalidRequest.
+        Args:
+            notion_or_name: The notion or its name, such as "dp".
+            epsilon: A number, or a mapping label -> number, as `audit` accepts.
+            delta: δ. It must be 0 for "pure" and "metric".
+            **parameters: Further parameters of the notion by name.
+
+        Raises:
+            InvalidRequest: A parameter is wrong, or the notion cannot be decided for the mechanism.
         """
-        return self.holds(self.claim(named, epsilon, delta, **parameters))
+        return self.holds(self.claim(notion_or_name, epsilon, delta, **parameters))
 
     def verdict(
         self,
-        named: str | Notion,
+        notion_or_name: str | Notion,
         epsilon: Budget | None = None,
         delta: Real | None = None,
         *,
         subject: str = "The mechanism",
         **parameters: Any,
     ) -> str:
-        """`meets` in words: what was measured beside what was asked, and one outcome that breaks the budget."""
-        return self.describe_verdict(self.claim(named, epsilon, delta, **parameters), subject)
+        """Return the result of `meets` as a sentence.
+
+        It states the measured and the requested numbers, and one outcome that exceeds the budget.
+
+        Args:
+            notion_or_name: The notion or its name, such as "dp".
+            epsilon: A number, or a mapping label -> number, as `audit` accepts.
+            delta: δ. It must be 0 for "pure" and "metric".
+            subject: Subject of the sentence.
+            **parameters: Further parameters of the notion by name.
+
+        Raises:
+            InvalidRequest: A parameter is wrong, or the notion cannot be decided for the mechanism.
+        """
+        claim = self.claim(notion_or_name, epsilon, delta, **parameters)
+        return self.describe_verdict(claim, subject)
 
     def claim(
         self,
-        named: str | Notion,
+        notion_or_name: str | Notion,
         epsilon: Budget | None = None,
         delta: Real | None = None,
         **parameters: Any,
     ) -> Claim:
-        """A request about this mechanism as a claim. Raises InvalidRequest."""
-        return Claim.for_mechanism(
-            named, self.mechanism, {"epsilon": epsilon, "delta": delta, **parameters}
-        )
+        """Build a claim about this mechanism.
+
+        Args:
+            notion_or_name: The notion or its name, such as "dp".
+            epsilon: A number, or a mapping label -> number, as `audit` accepts.
+            delta: δ. None for the default of the notion.
+            **parameters: Further parameters of the notion by name.
+
+        Raises:
+            InvalidRequest: A parameter is missing, unknown or has a wrong value.
+        """
+        values = {"epsilon": epsilon, "delta": delta, **parameters}
+        return Claim.for_mechanism(notion_or_name, self.mechanism, values)
 
     def holds(self, claim: Claim) -> bool:
-        """Whether every comparison meets a claim, decided exactly."""
+        """Return whether every comparison meets a claim, decided exactly.
+
+        Args:
+            claim: The claim.
+        """
         return self._measurement_of(claim).is_met
 
     def describe_verdict(self, claim: Claim, subject: str = "The mechanism") -> str:
-        """The verdict on a claim."""
-        measuring, results = claim.notion, self.measure_comparisons(claim)
+        """Return a sentence that states whether a claim holds, and by which numbers.
+
+        Args:
+            claim: The claim.
+            subject: Subject of the sentence.
+        """
+        claimed_notion = claim.notion
+        results = self.measure_comparisons(claim)
         broken = [result for result in results if not claim.is_met_by(result)]
-        worst = measuring.worst_result(results)
+        worst_result = claimed_notion.worst_result(results)
         budget = claim.describe_budget(one_sided=self.mechanism.is_one_sided)
-        finding = measuring.describe_finding(worst.measurement, worst.budget, budget)
-        sentence = f"{subject} {'misses' if broken else 'meets'} the request: {finding}"
-        if (
-            not broken or not worst.label
-        ):  # no single comparison stands for a mechanism measured as a whole
+        finding = claimed_notion.describe_finding(
+            worst_result.measurement, worst_result.budget, budget
+        )
+        verdict = "is NOT private" if broken else "is private"
+        sentence = f"{subject} {verdict} at the requested budget: {finding}"
+        if not broken or not worst_result.label:
+            # A mechanism that is measured as a whole has no single comparison to name.
             return sentence
-        result = measuring.worst_violation(broken)
+        broken_result = claimed_notion.worst_violation(broken)
         comparison = next(
             comparison
             for comparison in self.mechanism.comparisons()
-            if comparison.label == result.label
+            if comparison.label == broken_result.label
         )
-        witness = measuring.describe_witness(
-            Laws(comparison.p, comparison.q), result, comparison.describe
-        )
+        laws = Laws(comparison.p, comparison.q)
+        witness = claimed_notion.describe_witness(laws, broken_result, comparison.describe)
         return sentence if witness is None else f"{sentence} ({witness})"
 
 
-def _measured_by(notion: Notion) -> tuple[Any, ...]:
-    """Return what makes a measurement: equal results mean that two notions measure the same."""
-    kind = type(notion)
+def _measurement_identity(measuring_notion: Notion) -> tuple[Any, ...]:
+    """Return the methods that define a measurement. Notions with equal methods measure the same."""
+    kind = type(measuring_notion)
     return kind.measure, getattr(kind, "coefficients", None), getattr(kind, "counts_excess", None)
 
 
 def measure_mechanism(
     mechanism: Mechanism, claim: Claim, comparisons: Iterable[Comparison] | None = None
 ) -> Iterator[ComparisonResult]:
-    """What the notion of a claim measures, as far as it decides the claim, one comparison after the other.
+    """Measure the comparisons that decide a claim, one after the other.
 
-    listed: comparisons that decide it. Raises InvalidRequest where nothing decides it.
+    Args:
+        mechanism: The mechanism.
+        claim: The claim, with budgets for the comparisons of the mechanism.
+        comparisons: Comparisons that decide the claim. None for all that are needed.
+
+    Yields:
+        One measurement for each comparison, or a single one over all pairs of real inputs.
+
+    Raises:
+        InvalidRequest: The notion cannot be decided for the mechanism.
     """
-    whole = _measure_segments(mechanism, claim)
-    if whole is not None:
-        yield whole
+    overall_result = _measure_segments(mechanism, claim)
+    if overall_result is not None:
+        yield overall_result
         return
     if comparisons is None:
         comparisons = mechanism.extremes() if claim.is_decided_by_ratio else mechanism.comparisons()
@@ -385,28 +494,40 @@ def measure_mechanism(
         if position % ITEMS_PER_CLOCK_CHECK == 0:
             check_time_limit()
         values = claim.values_at(comparison.label) if common is None else common
-        yield ComparisonResult(
-            comparison.label, claim.notion.measure(Laws(comparison.p, comparison.q), values), values
-        )
+        measured = claim.notion.measure(Laws(comparison.p, comparison.q), values)
+        yield ComparisonResult(comparison.label, measured, values)
 
 
 def _measure_segments(mechanism: Mechanism, claim: Claim) -> ComparisonResult | None:
-    """What a notion measures over all pairs of real inputs at once; None where the comparisons decide it."""
-    measuring = claim.notion
-    if mechanism.segments is None and not measuring.is_convex:
+    """Measure all pairs of real inputs at once, or return None if the comparisons decide."""
+    measuring_notion = claim.notion
+    if mechanism.segments is None and not measuring_notion.is_convex:
         raise InvalidRequest(
-            f"The notion {measuring.name} is not decided for a law that is not affine in its input."
+            f"The notion {measuring_notion.name} cannot be decided for a law that is not affine in "
+            "its input."
         )
-    whole = (
-        measuring.measure_segments(mechanism.segments, claim.values) if mechanism.segments else None
-    )
-    return None if whole is None else ComparisonResult((), whole, claim.values)
+    if not mechanism.segments:
+        return None
+    measured = measuring_notion.measure_segments(mechanism.segments, claim.values)
+    return None if measured is None else ComparisonResult((), measured, claim.values)
 
 
 def satisfies_claim(
     mechanism: Mechanism, claim: Claim, comparisons: Iterable[Comparison] | None = None
 ) -> bool:
-    """Whether a mechanism meets a claim, decided exactly, as far as the first comparison that does not."""
+    """Return whether a mechanism meets a claim, decided exactly.
+
+    The search ends at the first comparison that exceeds its budget.
+
+    Args:
+        mechanism: The mechanism.
+        claim: The claim, with budgets for the comparisons of the mechanism.
+        comparisons: Comparisons that decide the claim. None for all that are needed.
+
+    Raises:
+        InvalidRequest: The notion cannot be decided for the mechanism.
+        NotProven: A comparison stays undecided.
+    """
     meets = claim.notion.is_within_budget
     return all(
         meets(result.measurement, result.budget)
@@ -417,7 +538,18 @@ def satisfies_claim(
 def provably_satisfies_claim(
     mechanism: Mechanism, claim: Claim, comparisons: Iterable[Comparison] | None = None
 ) -> bool:
-    """`holds`, where what stays undecided counts as refused: a mechanism a little further away can be proven."""
+    """Return whether a mechanism provably meets a claim. Undecided claims count as not met.
+
+    A repair then moves the mechanism a little further, until it can be proven.
+
+    Args:
+        mechanism: The mechanism.
+        claim: The claim, with budgets for the comparisons of the mechanism.
+        comparisons: Comparisons that decide the claim. None for all that are needed.
+
+    Raises:
+        InvalidRequest: The notion cannot be decided for the mechanism.
+    """
     try:
         return satisfies_claim(mechanism, claim, comparisons)
     except NotProven:
@@ -425,66 +557,99 @@ def provably_satisfies_claim(
 
 
 def audit_for_claim(mechanism: Mechanism, claim: Claim) -> Privacy:
-    """An audit that decides a claim, at its ε (at 0 for a notion without one): of the comparisons that do, and what a
-    notion measures over all real inputs at once needs none. claim: `on` the mechanism. Raises InvalidRequest."""
+    """Audit the comparisons that decide a claim, at its ε (at 0 for a notion without ε).
+
+    A notion that is measured over all real inputs at once needs no complete audit.
+
+    Args:
+        mechanism: The mechanism.
+        claim: The claim, adapted to the mechanism.
+
+    Raises:
+        InvalidRequest: The budgets do not fit the mechanism.
+    """
     epsilon = claim.values.get("epsilon", 0)
-    whole = (
+    is_measured_at_once = (
         bool(mechanism.segments) and not claim.notion.is_convex and not isinstance(epsilon, Mapping)
     )
-    return (
-        audit_extremes(mechanism, epsilon)
-        if claim.is_decided_by_ratio or whole
-        else audit(mechanism, epsilon)
-    )
+    if claim.is_decided_by_ratio or is_measured_at_once:
+        return audit_extremes(mechanism, epsilon)
+    return audit(mechanism, epsilon)
 
 
 def audit(
     mechanism: Any, epsilon: Budget | None = None, *, loss: str | None = None, data: Any = None
 ) -> Privacy:
-    """The exact audit of a mechanism: every comparison of it, each under its own budget; what it gets wrong, too.
+    """Audit all comparisons of a mechanism exactly, each at its budget.
 
         >>> import workbench as wb
         >>> noise = wb.AdditiveNoise(wb.ModuloNoise(n=2, max_shift=1), [2, 1, 1])
         >>> found = wb.audit(noise, 1, loss="squared", data=[0, 0, 2])
-        >>> found.pure_epsilon, float(found.error.mean), float(found.error.worst), found.error.worst_input
-        (0.6931471805599454, 1.25, 1.25, 0)
+        >>> found.pure_epsilon, float(found.error.mean_error), float(found.error.worst_error)
+        (0.6931471805599454, 1.25, 1.25)
+        >>> found.error.worst_input
+        0
 
-    mechanism: any, or a Design or Certificate of one; epsilon: a finite number >= 0, or a mapping label -> number
-    (shifts of additive noise, pairs of rows of a channel), by default a certificate's own, else 0; loss, data: as
-    `workbench.privacy.expected_error.expected_error` takes them, data also a CSV file of one column; with either, its
-    exact expected loss is `error`. Raises InvalidRequest.
+    Args:
+        mechanism: A mechanism, or a Design or Certificate of one.
+        epsilon: A finite number >= 0, or a mapping label -> number. Labels are shifts of additive
+            noise or pairs of rows of a channel. Default: the ε of the certificate, otherwise 0.
+        loss: Name of a loss, as `compute_expected_error` accepts. The audit then has the exact
+            expected loss as `error`.
+        data: Inputs to average over, as `compute_expected_error` accepts. It may also be a CSV
+            file with one column. With data alone the loss is "absolute".
+
+    Raises:
+        InvalidRequest: An argument is wrong or does not fit the mechanism.
     """
     subject = as_mechanism(mechanism)
     if epsilon is None:
         claim: Any = getattr(getattr(mechanism, "certificate", mechanism), "claim", None)
-        without = claim is None or (subject.segments and claim.notion.is_per_distance)
-        epsilon = 0 if without else claim.values.get("epsilon", 0)
+        if claim is None or (subject.segments and claim.notion.is_per_distance):
+            epsilon = 0
+        else:
+            epsilon = claim.values.get("epsilon", 0)
     error = None
     if loss is not None or data is not None:
         from workbench.privacy.expected_error import compute_expected_error
 
         error = compute_expected_error(subject, "absolute" if loss is None else loss, data)
     budgets = subject.budgets(epsilon)
-    pairs = (
-        _audit_pair(pair, budgets[pair.label], position)
-        for position, pair in enumerate(subject.comparisons())
-    )
+    pairs = []
+    for position, comparison in enumerate(subject.comparisons()):
+        pairs.append(_audit_pair(comparison, budgets[comparison.label], position))
     return Privacy(tuple(pairs), subject, error)
 
 
 def audit_extremes(mechanism: Any, epsilon: Real) -> Privacy:
-    """The audit of the comparisons that decide pure ε: linear in a channel whose rows are all neighbours. Its pure ε is
-    that of all, and so are its δ's, for which all are compared where pure ε fails. Raises InvalidRequest."""
-    subject, value = as_mechanism(mechanism), read_positive(epsilon, "epsilon", or_zero=True)
-    pairs = (_audit_pair(pair, value, position) for position, pair in enumerate(subject.extremes()))
+    """Audit only the comparisons that decide pure ε.
+
+    This takes linear time for a channel whose rows are all neighbours. The pure ε of the audit is
+    the pure ε of the mechanism. If it exceeds `epsilon`, all comparisons are audited before a δ is
+    returned, so the δ are those of the mechanism as well.
+
+    Args:
+        mechanism: A mechanism, or a Design or Certificate of one.
+        epsilon: A finite number >= 0.
+
+    Raises:
+        InvalidRequest: ε is no such number.
+    """
+    subject = as_mechanism(mechanism)
+    value = read_positive(epsilon, "epsilon", or_zero=True)
+    pairs = []
+    for position, comparison in enumerate(subject.extremes()):
+        pairs.append(_audit_pair(comparison, value, position))
     return Privacy(tuple(pairs), subject, _only_extremes=True)
 
 
 def _audit_pair(comparison: Comparison, epsilon: Fraction, position: int) -> PairAudit:
-    """Measure one comparison at ε; `position` counts the comparisons of an audit."""
+    """Measure one comparison at ε. `position` counts the comparisons of an audit."""
     if position % ITEMS_PER_CLOCK_CHECK == 0:
         check_time_limit()
     laws = Laws(comparison.p, comparison.q)
     values = {"epsilon": epsilon}
-    measured = {notion.quantity: notion.measure(laws, values) for notion in REPORTED_NOTIONS}
-    return PairAudit(comparison.label, epsilon, measured)
+    quantities = {}
+    for reported_notion in REPORTED_NOTIONS:
+        quantities[reported_notion.quantity] = reported_notion.measure(laws, values)
+    return PairAudit(comparison.label, epsilon, quantities)

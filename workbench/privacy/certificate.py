@@ -1,15 +1,15 @@
-"""A certificate: a mechanism in integers and a claim about it, proven from nothing else.
+"""Certificates: a mechanism in exact numbers with a claim that is proven from these numbers alone.
 
-    mechanism    noise: sizes, shifts, weights · channel: rows of weights, pairs · quantizer: knots, outputs, end laws
-    claim        a notion and its parameters: epsilon (one, or one for each shift or pair) and delta, or others
-    objective    a loss and what the mechanism costs, recomputed where one is stated (`workbench.privacy.objective`)
-    bias         max |E[output | input] - input|, where the mechanism is one of numbers, recomputed
-    composed     of a design for many runs: what so many adaptive runs are together, composed again
-    record       solver, versions, its claim and bound: written down, not proven here
+    mechanism    noise: sizes, shifts, weights · channel: rows of weights, pairs
+                 quantizer: knots, outputs, end laws
+    claim        a notion and its parameters, such as epsilon (one, or one for each pair) and delta
+    objective    a loss with its value, which is recomputed (`workbench.privacy.objective`)
+    bias         max |E[output | input] - input| of a mechanism of numbers, recomputed
+    composed     the privacy of many adaptive runs, for a design for many runs; composed again
+    record       solver, versions, the claim and bound of the solver; not proven
 
-The claim is decided by its notion, in an exact audit, every time a certificate is made or read; what a file says counts
-for nothing.
-See `workbench.privacy.certificate_file` for the file.
+The notion decides the claim in an exact audit whenever a certificate is built or read. Verdicts
+that a file states are ignored. `workbench.privacy.certificate_file` describes the file.
 """
 
 from __future__ import annotations
@@ -52,24 +52,56 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-CERTIFICATE_FORMAT, CERTIFICATE_VERSION = "dp-workbench certificate", 1
+CERTIFICATE_FORMAT = "dp-workbench certificate"
+CERTIFICATE_VERSION = 1
+_BIAS_FORM = RecordForm("The bias", outputs=RATIOS, inputs=RATIOS, worst=RATIO)
 CERTIFICATE_FORM = RecordForm(
-    "A certificate", {"format": CERTIFICATE_FORMAT, "version": CERTIFICATE_VERSION}, mechanism=UNCHANGED, claim=make_object_entry(Claim.read),
-    composed=make_optional_entry(make_object_entry(ComposedClaim.read)), objective=make_optional_entry(make_object_entry(read_objective)),
-    bias=make_optional_entry(RecordForm("The bias", outputs=RATIOS, inputs=RATIOS, worst=RATIO).as_entry_of(Bias)), record=OBJECT,
-)  # fmt: skip
+    "A certificate",
+    {"format": CERTIFICATE_FORMAT, "version": CERTIFICATE_VERSION},
+    mechanism=UNCHANGED,
+    claim=make_object_entry(Claim.read),
+    composed=make_optional_entry(make_object_entry(ComposedClaim.read)),
+    objective=make_optional_entry(make_object_entry(read_objective)),
+    bias=make_optional_entry(_BIAS_FORM.as_entry_of(Bias)),
+    record=OBJECT,
+)
+
+# Parts of a certificate by argument, with the types that they may have.
+_PART_TYPES = {
+    "objective": (Objective, ExpectedLoss, NoneType),
+    "bias": (Bias, NoneType),
+    "record": (Mapping,),
+    "parameters": (Mapping,),
+    "audited": (Privacy, NoneType),
+    "composed": (ComposedClaim, NoneType),
+}
 
 
 @dataclass(frozen=True, repr=False, init=False)
 class Certificate(Shown):
-    """A mechanism that meets a notion's budget: nothing else can be built.
+    """A mechanism together with a privacy claim that has been proven.
 
-    notion: its name (or the notion itself, or a whole claim); epsilon: one for all, or a mapping shift (or ordered pair
-    of rows) -> ε; parameters: of a notion that has others than epsilon and delta. Decimals are meant: 0.1 is 1/10.
-    record: what is known beyond the proof.
-    audited: an exact audit of this very mechanism, which is then not repeated (`workbench.privacy.audit.audit_for`).
-    composed: what many runs together are, claimed beside what one is.
-    Raises NotCertified when the exact audit refuses the claim, InvalidRequest when it makes no sense.
+    The constructor proves the claim and everything else that the certificate states. It raises an
+    error if the proof fails, so a certificate with a false claim does not exist.
+
+    Args:
+        mechanism: The mechanism, with exact masses.
+        notion: Name of a notion, a notion, or a complete claim.
+        epsilon: ε, or a mapping shift (or ordered pair of rows) -> ε. Decimals are exact: 0.1
+            means 1/10.
+        delta: δ. None for the default of the notion.
+        objective: A loss with its value. None if no loss is stated.
+        bias: The largest bias of the mechanism. None if no bias is stated.
+        record: Facts that are written down and not proven.
+        parameters: Further parameters of the notion by name.
+        audited: An exact audit of this mechanism object, which is not repeated
+            (see `workbench.privacy.audit.audit_for_claim`).
+        composed: A claim about many runs together.
+
+    Raises:
+        NotCertified: The exact audit refutes the claim, or another stated number is wrong.
+        NotProven: The claim stays undecided.
+        InvalidRequest: The parts do not fit together.
     """
 
     mechanism: Mechanism
@@ -80,94 +112,98 @@ class Certificate(Shown):
     composed: ComposedClaim | None
 
     def __init__(
-        self, mechanism: Mechanism, notion: str | Notion | Claim, epsilon: Any = None, delta: Any = None,
-        objective: Objective | ExpectedLoss | None = None, bias: Bias | None = None,
-        record: Values = MappingProxyType({}), parameters: Values = MappingProxyType({}),
-        audited: Privacy | None = None, composed: ComposedClaim | None = None,
-    ) -> None:  # fmt: skip
-        for name, part, kinds in (
-            ("objective", objective, (Objective, ExpectedLoss, NoneType)),
-            ("bias", bias, (Bias, NoneType)),
-            ("record", record, Mapping),
-            ("parameters", parameters, Mapping),
-            ("audited", audited, (Privacy, NoneType)),
-            ("composed", composed, (ComposedClaim, NoneType)),
-        ):
-            if not isinstance(part, kinds):
-                must(
-                    name,
-                    "what a certificate holds under this name (see its documentation)",
-                    repr(part)[:80],
-                )
+        self,
+        mechanism: Mechanism,
+        notion: str | Notion | Claim,
+        epsilon: Any = None,
+        delta: Any = None,
+        objective: Objective | ExpectedLoss | None = None,
+        bias: Bias | None = None,
+        record: Values = MappingProxyType({}),
+        parameters: Values = MappingProxyType({}),
+        audited: Privacy | None = None,
+        composed: ComposedClaim | None = None,
+    ) -> None:
+        _check_part_types(
+            objective=objective,
+            bias=bias,
+            record=record,
+            parameters=parameters,
+            audited=audited,
+            composed=composed,
+        )
         if not hasattr(mechanism, "comparisons"):
             must("mechanism", "a mechanism", repr(mechanism)[:80])
         if isinstance(notion, Claim):
             claim = Claim.for_mechanism(notion.notion, mechanism, notion.values)
         else:
-            claim = Claim.for_mechanism(
-                notion, mechanism, {"epsilon": epsilon, "delta": delta, **parameters}
-            )
-        if (
-            getattr(mechanism, "is_rounded", False)
-            and not claim.notion.is_convex
-            and claim.values.get("delta") != 0
-        ):
-            must(
-                "notion",
-                "one that rounding preserves, as what is published is rounded",
-                claim.notion.name,
-            )
+            values = {"epsilon": epsilon, "delta": delta, **parameters}
+            claim = Claim.for_mechanism(notion, mechanism, values)
+        _check_notion(mechanism, claim)
         self.__dict__.update(
-            mechanism=mechanism, claim=claim, objective=objective, bias=bias, composed=composed,
+            mechanism=mechanism,
+            claim=claim,
+            objective=objective,
+            bias=bias,
+            composed=composed,
             record=MappingProxyType(dict(record)),
-        )  # fmt: skip
+        )
         if getattr(mechanism, "can_publish_reals", False) and claim.notion.is_per_distance:
             must("notion", "one without distances for a channel of a range", claim.notion.name)
         if audited is not None:
-            if audited.mechanism is not mechanism:
-                must("audited", "an audit of the mechanism itself", audited.mechanism)
-            audited = audited.audit_at(claim.values.get("epsilon", 0))
-            if claim.is_decided_by_ratio or audited.is_complete:
-                self.__dict__["deciding"] = audited
+            self._use_audit(audited)
         if not self.holds():
             raise NotCertified(self.deciding_audit.describe_verdict(claim))
         if composed is not None:
             composed.check(mechanism)
-        if objective is not None and not is_rounded_up(
-            objective.value, cost := objective.exact_loss_of(mechanism)
-        ):
-            raise NotCertified(
-                f"The {objective.name} is {round_up(cost)!r}, not {round_up(objective.value)!r}."
-            )
-        if bias is not None:
-            actual = Bias.measure(mechanism, bias.outputs, bias.inputs)
-            if actual != bias:
+        if objective is not None:
+            loss = objective.exact_loss_of(mechanism)
+            if not is_rounded_up(objective.value, loss):
                 raise NotCertified(
-                    f"The bias is {round_up(actual.worst)!r}, not {round_up(bias.worst)!r}."
+                    f"The {objective.name} is {round_up(loss)!r}, "
+                    f"not {round_up(objective.value)!r}."
+                )
+        if bias is not None:
+            actual_bias = Bias.measure(mechanism, bias.outputs, bias.inputs)
+            if actual_bias != bias:
+                raise NotCertified(
+                    f"The bias is {round_up(actual_bias.worst)!r}, not {round_up(bias.worst)!r}."
                 )
         self._label_rows()
 
+    def _use_audit(self, audited: Privacy) -> None:
+        """Use a finished audit as the deciding audit, if it covers all comparisons that decide."""
+        if audited.mechanism is not self.mechanism:
+            must("audited", "an audit of the mechanism itself", audited.mechanism)
+        audited = audited.audit_at(self.claim.values.get("epsilon", 0))
+        if self.claim.is_decided_by_ratio or audited.is_complete:
+            self.__dict__["deciding_audit"] = audited
+
     def _label_rows(self) -> None:
-        """Bare rows of a channel get the inputs they stand for and the values they publish, where those are known:
-        from the bias, or of texts from the record."""
+        """Label the rows and columns of a bare channel with its inputs and published values.
+
+        The labels are those of the bias, or those of the record (for texts). Without usable labels
+        the channel stays as it is.
+        """
         mechanism: Any = self.mechanism
-        if getattr(mechanism, "axis_labels", ()) is not None:  # they have them, or are no rows
-            return
+        if getattr(mechanism, "axis_labels", ()) is not None:
+            return  # The mechanism has labels already, or has no rows.
         try:
             if self.bias is not None:
-                labelled: Any = self.bias.inputs, self.bias.outputs
+                labels: Any = self.bias.inputs, self.bias.outputs
             else:
-                labelled = tuple(
-                    read_points(read_list(self.record.get(k), k, "a list"), k)
-                    for k in ("inputs", "outputs")
-                )
-            if len({*labelled[0]}) == len(labelled[0]):
-                self.__dict__["mechanism"] = replace(mechanism, axis_labels=labelled)
-        except InvalidRequest:  # not one for every row, or no list of them
-            pass
+                labels = self._read_recorded_labels("inputs"), self._read_recorded_labels("outputs")
+            if len({*labels[0]}) == len(labels[0]):
+                self.__dict__["mechanism"] = replace(mechanism, axis_labels=labels)
+        except InvalidRequest:
+            pass  # The record has no list of labels, or not one label for every row.
+
+    def _read_recorded_labels(self, name: str) -> tuple[Any, ...]:
+        """Read the labels under a name of the record. Raises InvalidRequest."""
+        return read_points(read_list(self.record.get(name), name, "a list"), name)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copies and messages between processes are proven again."""
+        """Pickle the parts, so that copies and messages between processes are proven again."""
         parts = (
             self.mechanism,
             self.claim,
@@ -181,110 +217,125 @@ class Certificate(Shown):
 
     @property
     def notion(self) -> str:
-        """The name of the notion."""
+        """Return the name of the notion."""
         return self.claim.notion.name
 
     @property
     def epsilon(self) -> Any:
-        """ε, a mapping where neighbours have their own; None of a notion without one."""
+        """Return ε, a mapping if neighbours have different ε, or None for a notion without ε."""
         value = self.claim.epsilon
         return MappingProxyType(value) if isinstance(value, Mapping) else value
 
     @property
     def delta(self) -> Fraction | None:
-        """δ; None of a notion without one."""
+        """Return δ, or None for a notion without δ."""
         return self.claim.values.get("delta")
 
     @cached_property
     def privacy(self) -> Privacy:
-        """The exact audit at the claimed ε; at ε = 0 for a notion that has none."""
-        known = self.deciding_audit
-        return (
-            known
-            if known.is_complete
-            else audit(self.mechanism, self.claim.values.get("epsilon", 0))
-        )
+        """Return the exact audit of all comparisons at the claimed ε (at 0 without an ε)."""
+        deciding_audit = self.deciding_audit
+        if deciding_audit.is_complete:
+            return deciding_audit
+        return audit(self.mechanism, self.claim.values.get("epsilon", 0))
 
     @cached_property
     def deciding_audit(self) -> Privacy:
-        """An audit that decides the claim, at the claimed ε: `privacy`, or what says the same with less work."""
+        """Return an audit that decides the claim at the claimed ε.
+
+        It may audit fewer comparisons than `privacy`, which takes less time.
+        """
         return audit_for_claim(self.mechanism, self.claim)
 
     def holds(self) -> bool:
-        """Whether the exact audit meets the claim."""
+        """Return whether the exact audit confirms the claim."""
         return self.deciding_audit.holds(self.claim)
 
-    def _recorded_loss(self) -> str:
-        """Say which loss the record has where no objective proves one."""
+    def _describe_recorded_loss(self) -> str:
+        """Return a sentence about the loss in the record, which no objective proves."""
         for name in ("expected_loss", "largest_loss"):
             value = self.record.get(name)
             if isinstance(value, float):
-                return f"Its record has the {name.replace('_', ' ')} {value!r}, which this check does not prove."
+                loss_name = name.replace("_", " ")
+                return f"Its record has the {loss_name} {value!r}, which this check does not prove."
         return "It proves no loss."
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What this certificate proves, one sentence each."""
-        sentences = [
-            f"{self.mechanism.describe()}.",
-            self.deciding_audit.describe_verdict(self.claim),
-        ]
+        """Return what this certificate proves, one sentence each."""
+        deciding_audit = self.deciding_audit
+        sentences = [f"{self.mechanism.describe()}.", deciding_audit.describe_verdict(self.claim)]
         sentences += getattr(self.mechanism, "proof_notes", ())
-        whole = not self.deciding_audit.measure_comparisons(self.claim)[
-            0
-        ].label  # measured over all real inputs: not pair by pair
-        if "epsilon" in self.claim.values and not whole:
-            p = self.deciding_audit
-            more = f"exact DP delta {p.dp_delta.upper!r}, pure epsilon {p.pure_epsilon!r}"
-            if not can_publish_reals(p.mechanism):
-                more = f"exact PDP delta {round_up(p.pdp_delta)!r}, {more}"
-            sentences.append(f"At that budget: {more} (each rounded up).")
-        sentences += [] if self.composed is None else [f"{self.composed.description}."]
+        # A result without a label covers all real inputs at once, so there is no audit by pairs.
+        has_pairs = bool(deciding_audit.measure_comparisons(self.claim)[0].label)
+        if "epsilon" in self.claim.values and has_pairs:
+            deltas = f"exact DP delta {deciding_audit.dp_delta.upper!r}"
+            numbers = f"{deltas}, pure epsilon {deciding_audit.pure_epsilon!r}"
+            if not can_publish_reals(deciding_audit.mechanism):
+                numbers = f"exact PDP delta {round_up(deciding_audit.pdp_delta)!r}, {numbers}"
+            sentences.append(f"At that budget: {numbers} (each rounded up).")
+        if self.composed is not None:
+            sentences.append(f"{self.composed.description}.")
         if self.mechanism.is_one_sided:
             sentences.append(
                 "Only one side of each pair of neighbours is protected (directed differences)."
             )
-        sentences.append(
-            self._recorded_loss() if self.objective is None else self.objective.sentence
-        )
+        if self.objective is None:
+            sentences.append(self._describe_recorded_loss())
+        else:
+            sentences.append(self.objective.sentence)
         if self.bias is not None:
-            worst = self.bias.worst
-            sentences.append(
-                "It is exactly unbiased."
-                if not worst
-                else f"Its largest bias is {round_up(worst)!r}."
-            )
-        for what, package in self.foreign_packages.items():
-            sentences.append(f"The {what} is code of {package}, which this proof relies on.")
+            largest_bias = self.bias.worst
+            if largest_bias:
+                sentences.append(f"Its largest bias is {round_up(largest_bias)!r}.")
+            else:
+                sentences.append("It is exactly unbiased.")
+        for part_name, package in self.foreign_packages.items():
+            sentences.append(f"The {part_name} is code of {package}, which this proof relies on.")
         return tuple(sentences)
 
     @property
     def foreign_packages(self) -> dict[str, str]:
-        """The packages other than this one whose code states the laws or decides the claim: "mechanism of kind K",
-        "notion N" -> package."""
+        """Return the other packages whose code states the laws or decides the claim.
+
+        The keys are "mechanism of kind K" and "notion N".
+        """
         kind = getattr(self.mechanism, "kind", type(self.mechanism).__name__)
         parts = {
             f"mechanism of kind {kind}": self.mechanism,
             f"notion {self.notion}": self.claim.notion,
         }
-        return {
-            what: package
-            for what, part in parts.items()
-            if (package := find_foreign_package(part)) is not None
-        }
+        packages = {}
+        for part_name, part in parts.items():
+            package = find_foreign_package(part)
+            if package is not None:
+                packages[part_name] = package
+        return packages
 
     def to_dict(self, *, columns: bool = False) -> Record:
-        """JSON-ready, and self-contained: see `workbench.privacy.certificate_file`, which reads it.
+        """Return the certificate as self-contained data for JSON.
 
-        columns: a channel whose rows are all neighbours by its columns.
+        `workbench.privacy.certificate_file` reads these data.
+
+        Args:
+            columns: Whether to write a channel whose rows are all neighbours by its columns, which
+                is shorter.
         """
-        short = getattr(self.mechanism, "short_record", lambda: None)
-        mechanism = (short() if columns else None) or self.mechanism.to_dict()
-        checked = {"checked_by": self.foreign_packages} if self.foreign_packages else {}
-        return CERTIFICATE_FORM.write(self, mechanism=mechanism, record={**self.record, **checked})
+        write_short_record = getattr(self.mechanism, "short_record", lambda: None)
+        short_record = write_short_record() if columns else None
+        foreign_packages = self.foreign_packages
+        checked_by = {"checked_by": foreign_packages} if foreign_packages else {}
+        return CERTIFICATE_FORM.write(
+            self,
+            mechanism=short_record or self.mechanism.to_dict(),
+            record={**self.record, **checked_by},
+        )
 
     def content(self) -> bytes:
-        """What its file holds. Raises NotCertified when it would be too large to be proven again."""
+        """Return the content of the certificate file.
+
+        Raises NotCertified if the file would be too large to be proven again.
+        """
         try:
             check_certificate_work(
                 self.mechanism, self.claim, self.objective, self.bias, self.composed
@@ -293,9 +344,9 @@ class Certificate(Shown):
             raise NotCertified(
                 f"The certificate could not be proven again from its file. {error}"
             ) from None
-        content = (
-            b"" if getattr(self.mechanism, "record_digits", 0) > MAX_FILE_BYTES else self._content()
-        )
+        content = b""
+        if getattr(self.mechanism, "record_digits", 0) <= MAX_FILE_BYTES:
+            content = self._content()
         if not content or len(content) > MAX_FILE_BYTES:
             content = self._content(columns=True)
         if len(content) > MAX_FILE_BYTES:
@@ -305,25 +356,31 @@ class Certificate(Shown):
         return content
 
     def save(self, path: Path | str) -> None:
-        """Write the file, whole or not at all. Raises NotCertified when it would be too large to be proven again."""
+        """Write the certificate file. An interrupted write leaves no partial file.
+
+        Args:
+            path: Path of the file.
+
+        Raises:
+            NotCertified: The file would be too large to be proven again.
+        """
         write_atomically(path, self.content())
 
     def _content(self, *, columns: bool = False) -> bytes:
-        return (
-            json.dumps(self.to_dict(columns=columns), indent=1, allow_nan=False) + "\n"
-        ).encode()
+        text = json.dumps(self.to_dict(columns=columns), indent=1, allow_nan=False)
+        return (text + "\n").encode()
 
     def facts(self) -> Facts:
-        """What is proven."""
+        """Return what is proven as rows (label, sentence) of a report."""
         return [("proven", sentence) for sentence in self.sentences]
 
     @property
     def drawable(self) -> bool:
-        """Whether its mechanism is."""
+        """Return whether the mechanism can be drawn within a second or so."""
         return bool(getattr(self.mechanism, "drawable", False))
 
     def figure(self) -> Figure:
-        """The law of its mechanism."""
+        """Draw the law of the mechanism."""
         mechanism: Any = self.mechanism
         figure: Figure = mechanism.figure()
         return figure
@@ -335,6 +392,24 @@ class Certificate(Shown):
         return "\n".join(self.sentences)
 
 
+def _check_part_types(**parts: Any) -> None:
+    """Raise InvalidRequest if a part of a certificate has a wrong type."""
+    for name, part in parts.items():
+        if not isinstance(part, _PART_TYPES[name]):
+            must(name, "of a type that the documentation of Certificate names", repr(part)[:80])
+
+
+def _check_notion(mechanism: Mechanism, claim: Claim) -> None:
+    """Raise InvalidRequest if randomized rounding of the answers could break the notion."""
+    is_rounded = getattr(mechanism, "is_rounded", False)
+    if is_rounded and not claim.notion.is_convex and claim.values.get("delta") != 0:
+        must(
+            "notion",
+            "one that rounding preserves, because the mechanism publishes rounded answers",
+            claim.notion.name,
+        )
+
+
 def check_certificate_work(
     mechanism: Mechanism,
     claim: Claim,
@@ -342,13 +417,28 @@ def check_certificate_work(
     bias: Bias | None,
     composed: ComposedClaim | None = None,
 ) -> None:
-    """Raise CorruptFile where proving all that a certificate states would be beyond the limit."""
+    """Check that everything a certificate states can be proven within the work limit.
+
+    Args:
+        mechanism: The mechanism.
+        claim: The claim.
+        objective: The stated loss. None without one.
+        bias: The stated bias. None without one.
+        composed: The claim about many runs. None without one.
+
+    Raises:
+        CorruptFile: The proof needs more work than allowed.
+    """
     numbers = () if objective is None else objective.numbers
     if bias is not None:
         numbers = (*numbers, *bias.outputs, *bias.inputs, bias.worst)
-    labels = len(objective.labels) if isinstance(objective, ExpectedLoss) else 0
-    check_work_units(
-        count_work_units(
-            mechanism, claim.notion, claim.values, numbers, labels, is_composed=composed is not None
-        )
+    label_count = len(objective.labels) if isinstance(objective, ExpectedLoss) else 0
+    units = count_work_units(
+        mechanism,
+        claim.notion,
+        claim.values,
+        numbers,
+        label_count,
+        is_composed=composed is not None,
     )
+    check_work_units(units)

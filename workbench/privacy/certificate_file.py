@@ -1,30 +1,36 @@
-"""The file of a certificate: strict JSON, self-contained, versioned; reading one proves it again from nothing else.
+"""Certificate files: strict, self-contained, versioned JSON. Reading a file proves its claim again.
 
     {"format": "dp-workbench certificate", "version": 1,
-     "mechanism": {"kind": "noise", "sizes": [9], "shifts": [[1]], "directed": false, "total": "0x..", "weights": [..]},
-     "claim": {"notion": "pdp", "epsilon": "1.5", "delta": "0.1"},        see `workbench.privacy.claim`
+     "mechanism": {"kind": "noise", "sizes": [9], "shifts": [[1]], "directed": false,
+                   "total": "0x..", "weights": [..]},
+     "claim": {"notion": "pdp", "epsilon": "1.5", "delta": "0.1"},    see `workbench.privacy.claim`
      "objective": null | {"name": .., "value": "..", "losses": null | [..]}          of noise
-                       | {"name": .., "value": "..", "labels": [..], "prior": [..], "outputs": [..], "rows": [..]},
+                       | {"name": .., "value": "..", "labels": [..], "prior": [..],
+                          "outputs": [..], "rows": [..]},
      "bias": null | {"outputs": [..], "inputs": [..], "worst": ".."},
-     "composed": null | {"runs": 4, "epsilon": "1", "delta": "1e-6", "step": ".."},                 of many runs
-     "record": {...}}                                                      what was known when it was written
+     "composed": null | {"runs": 4, "epsilon": "1", "delta": "1e-6", "step": ".."},  of many runs
+     "record": {...}}                                                 facts that are not proven
 
-Weights and totals are hexadecimal integers (read in linear time), other numbers exact decimals or ratios in strings.
-The second objective is that of a channel. A channel whose rows are all neighbours, and would exceed the largest file,
-is written by its columns, each a list of runs downwards (so many rows of this weight):
+Weights and totals are hexadecimal integers, which are read in linear time. Other numbers are exact
+decimals or ratios in strings. The second form of the objective belongs to channels. If all rows of
+a channel are neighbours and its file would be too large, it is written by columns. A column lists
+runs of equal weights downwards, each as its length and the weight:
 
     {"kind": "channel", "rows": 3, "columns": [[1, "0x3", 2, "0x1"], ..], "pairs": "all"}
 
-A channel of the real answers in a range holds the ends of its cells, and which answers are neighbours, as well:
+A channel for real answers in a range also contains the ends of its cells and the sensitivity:
 
-    {"kind": "range", "ends": ["0", "1/3", ..], "sensitivity": "1", "at_ends": false, "outputs": [..], "channel": {..}}
+    {"kind": "range", "ends": ["0", "1/3", ..], "sensitivity": "1", "at_ends": false,
+     "outputs": [..], "channel": {..}}
 
-One whose nearest outputs are likelier, RR-on-Bins for own = 1, holds these alone, however many they are:
+A channel that gives each answer's nearest outputs a higher probability (RR-on-Bins for own = 1) is
+stored by these entries alone, whatever its number of outputs:
 
     {"kind": "nearest-outputs", "ends": ["0", "1"], "outputs": ["1/8", ..], "own": 1, "odds": ".."}
 
-A reader allocates no more than the file holds: sizes, weights and pairs are counted before anything is built, and
-what would take longer than about ten seconds is refused before it starts (`workbench.privacy.audit_work`).
+A reader allocates no more memory than the file has bytes, up to a factor: sizes, weights and pairs
+are counted before anything is built. A proof that would take longer than about ten seconds is
+refused before it starts (`workbench.privacy.audit_work`).
 """
 
 from __future__ import annotations
@@ -45,7 +51,7 @@ from workbench.notions.notion import limit_work
 from workbench.privacy.audit_work import MAX_WORK_UNITS, check_work_units, count_work_units
 from workbench.privacy.certificate import CERTIFICATE_FORM, Certificate, check_certificate_work
 
-# kind of a record -> its class; these are what a certificate can hold
+# The class of each kind of mechanism that a certificate can hold.
 CERTIFIABLE_KINDS = {
     "noise": "workbench.mechanisms.additive:AdditiveNoise",
     "channel": "workbench.mechanisms.channel:Channel",
@@ -56,19 +62,31 @@ CERTIFIABLE_KINDS = {
     "real-noise": "workbench.mechanisms.real_noise:AdditiveRealNoise",
 }
 
-# and these have files of their own, which claim nothing
+_LABEL_RANDOMIZERS = "workbench.mechanisms.label_randomizers"
+
+# The class of each kind of mechanism whose file claims nothing.
 UNCERTIFIABLE_KINDS = {
     "poisson-binomial": "workbench.mechanisms.baselines.poisson_binomial:PoissonBinomial",
-    "randomized-response": "workbench.mechanisms.label_randomizers.randomized_response:RandomizedResponse",
+    "randomized-response": f"{_LABEL_RANDOMIZERS}.randomized_response:RandomizedResponse",
 }
+
+# The kinds of this package, which plug-ins cannot redefine.
 OURS = (*CERTIFIABLE_KINDS, *UNCERTIFIABLE_KINDS)
 
 
 def save(given: Any, path: Path | str) -> None:
-    """Write a mechanism or its proof, whole or not at all; `workbench.load` reads it back.
+    """Write a mechanism or its certificate to a file, which `workbench.load` reads back.
 
-    given: a Certificate, a Design (its certificate, where it has one), or a mechanism, which claims nothing.
-    Raises InvalidRequest, NotCertified when a certificate would be too large to be proven again.
+    An interrupted write leaves no partial file.
+
+    Args:
+        given: A Certificate, a Design (its certificate, if it has one), or a mechanism, whose file
+            claims nothing.
+        path: Path of the file.
+
+    Raises:
+        InvalidRequest: The object or the path is none of these.
+        NotCertified: The file of a certificate would be too large to be proven again.
     """
     proof = getattr(given, "certificate", given)
     if isinstance(proof, Certificate):
@@ -82,10 +100,18 @@ def save(given: Any, path: Path | str) -> None:
 
 
 def check(path: Path | str) -> Any:
-    """Read a file that proves something, and prove it again: the Certificate, or the Formula where it is a formula's.
+    """Read a certificate file or a formula file, and prove it again.
 
-    Raises CorruptFile with the reason when it is malformed or proves nothing (caused by NotCertified where a claim is
-    false), InvalidRequest for a file that cannot be read.
+    Args:
+        path: Path of the file.
+
+    Returns:
+        The Certificate, or the Formula for the file of a formula.
+
+    Raises:
+        CorruptFile: The file is malformed or does not prove its claim. The cause is NotCertified if
+            the claim is false.
+        InvalidRequest: The file cannot be read.
     """
     text = read_text(path)
     with prefix_errors_with_file(path):
@@ -97,38 +123,49 @@ def check(path: Path | str) -> Any:
 
 
 def read_checker_source(kind: str) -> bytes:
-    """The source of the independent checker of a kind of file, "certificate" or "formula"."""
+    """Return the source code of an independent checker.
+
+    Args:
+        kind: Kind of the files that it checks, "certificate" or "formula".
+    """
     return Path(__file__).with_name("checkers").joinpath(f"check_{kind}.txt").read_bytes()
 
 
 def certificate_from_dict(data: Any) -> Certificate:
-    """The certificate `to_dict` wrote, proven again. Raises CorruptFile, caused by NotCertified for a claim that is
-    false and by NotProven for one that stays undecided."""
+    """Build the certificate that `Certificate.to_dict` wrote, and prove it again.
+
+    Args:
+        data: Data of the JSON file.
+
+    Raises:
+        CorruptFile: The data are malformed or do not prove the claim. The cause is NotCertified if
+            the claim is false, and NotProven if it stays undecided.
+    """
     try:
         fields = CERTIFICATE_FORM.read(_upgrade_record(data))
-        mechanism, claim = _build_mechanism(fields.pop("mechanism")), fields.pop("claim")
-        check_certificate_work(
-            mechanism, claim, **{name: fields[name] for name in fields if name != "record"}
-        )
+        mechanism = _build_mechanism(fields.pop("mechanism"))
+        claim = fields.pop("claim")
+        proven_fields = {name: value for name, value in fields.items() if name != "record"}
+        check_certificate_work(mechanism, claim, **proven_fields)
         with limit_work(MAX_WORK_UNITS):
-            proven = Certificate(mechanism, claim, **fields)
+            certificate = Certificate(mechanism, claim, **fields)
     except (NotCertified, NotProven) as error:
         raise CorruptFile(f"The certificate does not prove its claim. {error}") from error
     except InvalidRequest as error:
-        raise CorruptFile(f"The certificate makes no sense: {error}") from None
-    if any(
-        isinstance(value, dict) and value != proven.claim.values[name]
-        for name, value in claim.values.items()
-    ):
-        raise_corrupt_entry(
-            "epsilon", "one number for every difference or ordered pair, and for nothing else"
-        )
-    return proven
+        raise CorruptFile(f"The certificate is not consistent: {error}") from None
+    for name, value in claim.values.items():
+        if isinstance(value, dict) and value != certificate.claim.values[name]:
+            raise_corrupt_entry(
+                "epsilon", "one number for every difference or ordered pair, and for nothing else"
+            )
+    return certificate
 
 
 def _upgrade_record(data: Any) -> Any:
-    """A certificate of any age with the entries of today: early ones claim nothing of many runs, and call losses
-    costs."""
+    """Return the data of an older certificate with the entries of the present version.
+
+    Early certificates have no entry "composed", and call the losses of an objective "costs".
+    """
     if not isinstance(data, dict):
         return data
     data = {"composed": None, **data}
@@ -141,7 +178,15 @@ def _upgrade_record(data: Any) -> Any:
 
 
 def mechanism_from_dict(data: Any) -> Any:
-    """The mechanism of any kind that its `to_dict` wrote, which claims nothing. Raises CorruptFile, InvalidRequest."""
+    """Build the mechanism of any kind that its `to_dict` wrote. It claims nothing.
+
+    Args:
+        data: Data of the JSON file.
+
+    Raises:
+        CorruptFile: The data are malformed, or an audit would take too long.
+        InvalidRequest: The entries do not fit together.
+    """
     if isinstance(data, dict) and data.get("kind") in [*UNCERTIFIABLE_KINDS]:
         return _build_mechanism(data, UNCERTIFIABLE_KINDS)
     mechanism = _build_mechanism(data)
@@ -150,20 +195,21 @@ def mechanism_from_dict(data: Any) -> Any:
 
 
 def _build_mechanism(data: Any, kinds: Mapping[str, str] = CERTIFIABLE_KINDS) -> Any:
-    """As `mechanism_of`, before it is known what a proof about it costs; of other kinds those of other packages."""
+    """Build a mechanism of one of these kinds or of a plug-in, without checking the work limit."""
     kind = data.get("kind") if isinstance(data, dict) else None
     if isinstance(kind, str) and kind in kinds:
         module, name = kinds[kind].split(":")
         return getattr(importlib.import_module(module), name).from_dict(data)
-    added = load_plugins("mechanisms")
-    if not isinstance(kind, str) or kind not in added:
-        *first, last = *CERTIFIABLE_KINDS, *added
-        raise CorruptFile(f"The mechanism must be of kind {', '.join(first)} or {last}.")
+    added_kinds = load_plugins("mechanisms")
+    if not isinstance(kind, str) or kind not in added_kinds:
+        *first_kinds, last_kind = *CERTIFIABLE_KINDS, *added_kinds
+        raise CorruptFile(f"The mechanism must be of kind {', '.join(first_kinds)} or {last_kind}.")
+    plugin = added_kinds[kind]
     try:
-        return added[kind].extension.from_dict(data)
+        return plugin.extension.from_dict(data)
     except (CorruptFile, InvalidRequest):
         raise
-    except Exception as error:  # of code that is not ours
+    except Exception as error:  # The code of a plug-in may raise anything.
         raise CorruptFile(
-            f"{added[kind].package} cannot read it: {type(error).__name__}: {error}."
+            f"{plugin.package} cannot read it: {type(error).__name__}: {error}."
         ) from error

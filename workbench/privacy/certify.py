@@ -1,12 +1,14 @@
-"""Certify a mechanism: audit it, repair it where it misses, and hand back the proof.
+"""Certify a mechanism: audit it, repair it if it is not private, and return a certificate.
 
-    certify(mechanism, notion, epsilon, delta)     additive noise, channels, label randomizers, laws affine in a real
-                                                   input: every mechanism that a certificate can hold
+    certify(mechanism, notion, epsilon, delta)     additive noise, channels, label randomizers, laws
+                                                   affine in a real input: every mechanism that a
+                                                   certificate can hold
 
-Additive noise is repaired in its group (`workbench.privacy.repair`); anything else by its rows, the laws it is rebuilt
-from (`with_rows`), exactly unbiased where that is asked for (`workbench.privacy.repair_channel`). No solver is needed.
-Repair changes a mechanism as little as an exact mixture can; what a solver's answer can be brought to without loss is
-found by `workbench.solvers.exact.rational_refinement` at the level of designs.
+Additive noise is repaired on its group (`workbench.privacy.repair`). Other mechanisms are repaired
+by their rows, the laws from which `with_rows` rebuilds them. On request they stay exactly unbiased
+(`workbench.privacy.repair_channel`). No solver is needed. Repair changes a mechanism as little as
+an exact mixture can. For designs, `workbench.solvers.exact.rational_refinement` first tries to make
+the answer of a solver exact without any increase of the loss.
 """
 
 from __future__ import annotations
@@ -44,22 +46,30 @@ def certify(
     record: Values | None = None,
     **parameters: Any,
 ) -> Certificate:
-    """A certificate of a mechanism, repaired if it misses the budget of a notion in exact arithmetic.
+    """Certify a mechanism, and repair it first if it exceeds its budget in exact arithmetic.
 
     Args:
-        mechanism: any that a certificate can hold, or a Design or Certificate of one. Of a label randomizer the
-            certificate holds the channel of all labels.
-        notion: "pdp", "dp", "pure", "metric" (δ = 0) or another, whose own parameters are given by name.
-        epsilon, delta: exact; epsilon may be a mapping shift (pair) -> number, as for budgets per distance.
-        unbiased: whether the mean of the output must be the input, exactly, as on real inputs and labels; or
-        outputs, unbiased_for: the value of every output of a channel and the mean every row must have.
-        allow_bias: rather than refuse, give unbiasedness up; the certificate then states the exact bias that is left.
-        objective: of a channel: a loss with its labels, prior and outputs, whose value is computed and stated, whatever
-            it holds.
-        record: JSON-ready facts to write down beside the proof.
+        mechanism: A mechanism that a certificate can hold, or a Design or Certificate of one. For
+            a label randomizer the certificate holds the channel of all labels.
+        notion: "pdp", "dp", "pure", "metric" (δ = 0), or another notion.
+        epsilon: ε, exact. It may be a mapping shift (or pair) -> number.
+        delta: δ, exact. None for the default of the notion.
+        unbiased: Whether the mean of the output must be exactly the input.
+        outputs: Values of the outputs of a channel. Must be given with `unbiased_for`.
+        unbiased_for: Mean that each row of the channel must have exactly.
+        allow_bias: Whether to give up unbiasedness if it cannot be preserved. The certificate then
+            states the exact bias. Default: raise NotCertified.
+        objective: For a channel, a loss with its labels, prior and outputs. Its `value` is
+            ignored. The certificate states the value of the certified channel.
+        record: Facts for JSON that are written down and not proven.
+        **parameters: Further parameters of the notion by name.
+
+    Returns:
+        The certificate of the mechanism, or of the repaired mechanism.
 
     Raises:
-        InvalidRequest, NotCertified.
+        InvalidRequest: An argument is wrong or does not fit the mechanism.
+        NotCertified: The mechanism is not private, and no repair is found.
     """
     read_boolean(unbiased, "unbiased")
     read_boolean(allow_bias, "allow_bias")
@@ -74,45 +84,57 @@ def certify(
     means = _find_means(subject, outputs, unbiased_for)
     if hasattr(subject, "certified_form"):
         subject = subject.certified_form()
-    claim = Claim.for_mechanism(notion, subject, {"epsilon": epsilon, "delta": delta, **parameters})
-    noted = dict(record or {})
-    repaired_by = getattr(subject, "repaired_by", None)
-    if repaired_by == "masses":
-        if (audited := audit_for_claim(subject, claim)).holds(claim):
-            return Certificate(subject, claim, record=noted, audited=audited)
-        audited = repair_noise(subject.question, subject.exact_pmf, claim)
-        repaired: Any = audited.mechanism
-        moved = (
-            sum(abs(a - b) for a, b in zip(repaired.exact_pmf, subject.exact_pmf, strict=True)) / 2
-        )
-        noted |= {"repair_moved_mass": float(moved)}
-        return Certificate(repaired, claim, record=noted, audited=audited)
-    if repaired_by == "line" and not satisfies_claim(subject, claim):
-        rebuilt, share = repair_line_noise(subject, claim)
-        return Certificate(rebuilt, claim, record=noted | {"repair_moved_mass": float(share)})
-    if repaired_by != "rows":
-        return Certificate(subject, claim, record=noted)
-    kept = means if unbiased or unbiased_for is not None else None
-    rebuilt, share = repair_rows(
-        subject, lambda candidate: satisfies_claim(candidate, claim), kept, allow_bias=allow_bias
+    values = {"epsilon": epsilon, "delta": delta, **parameters}
+    claim = Claim.for_mechanism(notion, subject, values)
+    facts = dict(record or {})
+    repair_kind = getattr(subject, "repaired_by", None)
+    if repair_kind == "masses":
+        return _certify_noise(subject, claim, facts)
+    if repair_kind == "line" and not satisfies_claim(subject, claim):
+        repaired, share = repair_line_noise(subject, claim)
+        facts["repair_moved_mass"] = float(share)
+        return Certificate(repaired, claim, record=facts)
+    if repair_kind != "rows":
+        return Certificate(subject, claim, record=facts)
+    must_keep_means = unbiased or unbiased_for is not None
+    repaired, share = repair_rows(
+        subject,
+        lambda candidate: satisfies_claim(candidate, claim),
+        means if must_keep_means else None,
+        allow_bias=allow_bias,
     )
-    bias = None if means is None else Bias.measure(rebuilt, *means)
-    stated = None if objective is None else objective.with_value_of(rebuilt)
-    noted |= {"repair_mixed_in": float(share)} if share else {}
-    return Certificate(rebuilt, claim, objective=stated, bias=bias, record=noted)
+    bias = None if means is None else Bias.measure(repaired, *means)
+    proven_objective = None if objective is None else objective.with_value_of(repaired)
+    if share:
+        facts["repair_mixed_in"] = float(share)
+    return Certificate(repaired, claim, objective=proven_objective, bias=bias, record=facts)
+
+
+def _certify_noise(noise: Any, claim: Claim, facts: dict[str, Any]) -> Certificate:
+    """Certify noise on a group, and repair its masses first if they exceed the budget."""
+    audited = audit_for_claim(noise, claim)
+    if audited.holds(claim):
+        return Certificate(noise, claim, record=facts, audited=audited)
+    audited = repair_noise(noise.question, noise.exact_pmf, claim)
+    repaired: Any = audited.mechanism
+    mass_pairs = zip(repaired.exact_pmf, noise.exact_pmf, strict=True)
+    moved_mass = sum(abs(after - before) for after, before in mass_pairs) / 2
+    facts["repair_moved_mass"] = float(moved_mass)
+    return Certificate(repaired, claim, record=facts, audited=audited)
 
 
 def _find_means(
     subject: Any, outputs: Sequence[Any] | None, unbiased_for: Sequence[Any] | None
 ) -> tuple[Rationals, Rationals] | None:
-    """(published values, inputs they should have as means), where the mechanism or the request knows them."""
+    """Return the published values, and the means that the rows should have.
+
+    They come from the request or from the mechanism. None if neither defines them.
+    """
     if (outputs is None) != (unbiased_for is None):
         raise InvalidRequest("outputs and unbiased_for must be given together.")
     if outputs is not None and unbiased_for is not None:
-        values, means = (
-            read_rationals(outputs, "outputs"),
-            read_rationals(unbiased_for, "unbiased_for"),
-        )
+        values = read_rationals(outputs, "outputs")
+        means = read_rationals(unbiased_for, "unbiased_for")
         shape = (len(subject.outputs), len(getattr(subject, "rows", means)))
         if (len(values), len(means)) != shape:
             must(

@@ -1,6 +1,9 @@
-"""A claim: a notion with a budget in exact numbers, the first parameter perhaps one number for each neighbour.
+"""Privacy claims: a notion together with exact numbers for its parameters.
 
-{"notion": "dp", "epsilon": "0.5", "delta": "0.01"}            its JSON; epsilon may be [[[1], "0.5"], [[2], "1"]]
+The first parameter may be one number, or one number for each pair of neighbours. The JSON form is
+
+    {"notion": "dp", "epsilon": "0.5", "delta": "0.01"}
+    {"notion": "dp", "epsilon": [[[1], "0.5"], [[2], "1"]], "delta": "0.01"}
 """
 
 from __future__ import annotations
@@ -18,59 +21,89 @@ from workbench.mechanisms.mechanism import can_publish_reals
 from workbench.notions import HockeyStick, MassAboveRatio, Notion, get_notion
 from workbench.notions.notion import ComparisonResult, Label, Values, format_rational
 
-_MAX_FILE_PARAMETER = 10**6  # of a budget in a file
+_MAX_FILE_PARAMETER = 10**6  # A larger parameter in a file is refused.
 
 
 @dataclass(frozen=True, init=False)
 class Claim:
-    """A notion and its budget. values: parameter -> exact number; the first may be a mapping label -> number.
+    """A notion and its parameters.
 
-    Made of numbers that are exact already, which are not read again; `of` reads what a user gives.
+    The constructor expects exact numbers and does not parse them. `for_mechanism` parses numbers
+    that a user gives.
+
+    Args:
+        notion_or_name: Name of the notion, or the notion itself.
+        epsilon: ε, or a mapping label -> ε. None for the default of the notion.
+        delta: δ. None for the default of the notion.
+        **others: Further parameters of the notion by name.
+
+    Attributes:
+        notion: The notion.
+        values: Parameter -> exact number. The first parameter may be a mapping label -> number.
     """
 
     notion: Notion
     values: Values
 
     def __init__(
-        self, named: str | Notion, epsilon: Any = None, delta: Any = None, **others: Any
+        self, notion_or_name: str | Notion, epsilon: Any = None, delta: Any = None, **others: Any
     ) -> None:
-        measuring, given = get_notion(named), {"epsilon": epsilon, "delta": delta, **others}
-        values = {
-            name: measuring.defaults[name] if given.get(name) is None else given[name]
-            for name in measuring.parameters
-        }
-        self.__dict__.update(notion=measuring, values=values)
+        resolved_notion = get_notion(notion_or_name)
+        parameters = {"epsilon": epsilon, "delta": delta, **others}
+        values = {}
+        for name in resolved_notion.parameters:
+            value = parameters.get(name)
+            values[name] = resolved_notion.defaults[name] if value is None else value
+        self.__dict__.update(notion=resolved_notion, values=values)
 
     @classmethod
-    def for_mechanism(cls, named: str | Notion, mechanism: Any, given: Values) -> Claim:
-        """The claim of a request about a mechanism: a budget given for shifts or pairs covers every comparison.
+    def for_mechanism(
+        cls, notion_or_name: str | Notion, mechanism: Any, parameters: Values
+    ) -> Claim:
+        """Build the claim of a request about a mechanism.
 
-        given: parameter -> number, None where it is not given. Raises InvalidRequest.
+        A budget that is given for shifts or pairs is extended to all comparisons.
+
+        Args:
+            notion_or_name: Name of the notion, or the notion itself.
+            mechanism: The mechanism, which lists the comparisons.
+            parameters: Parameter -> number or text. None for a parameter that is not given.
+
+        Raises:
+            InvalidRequest: A parameter is missing, unknown or has a wrong value.
         """
-        measuring = get_notion(named)
-        first = measuring.parameters[0]
-        each = given.get(first)
-        if not isinstance(each, Mapping):
-            return cls(measuring, **read_budget(measuring, given))
+        resolved_notion = get_notion(notion_or_name)
+        first = resolved_notion.parameters[0]
+        first_value = parameters.get(first)
+        if not isinstance(first_value, Mapping):
+            return cls(resolved_notion, **read_budget(resolved_notion, parameters))
         if can_publish_reals(mechanism):
             raise InvalidRequest(f"{first} must be one number for a mechanism on real inputs.")
-        others = read_budget(measuring, {**given, first: 0})
-        return cls(measuring, **others | {first: mechanism.budgets(each)})
+        other_values = read_budget(resolved_notion, {**parameters, first: 0})
+        return cls(resolved_notion, **other_values | {first: mechanism.budgets(first_value)})
 
     @property
     def epsilon(self) -> Any:
-        """ε, or ε of each label; None of a notion without one, or where it is minimised without an upper limit."""
+        """Return ε, or the mapping label -> ε.
+
+        It is None if the notion has no ε, or if ε is minimised without an upper limit.
+        """
         return self.values.get("epsilon")
 
     @property
     def delta(self) -> Any:
-        """δ; 0 of a notion without one; None where it is minimised without an upper limit."""
+        """Return δ, which is 0 for a notion without δ.
+
+        It is None if δ is minimised without an upper limit.
+        """
         return self.values.get("delta", Fraction(0))
 
     def with_values(self, **values: Any) -> Claim:
-        """Return the same notion at other values of some parameters, which are exact already.
+        """Return the claim with other values of some parameters.
 
-        A value may be None: it is minimised, without an upper limit.
+        Args:
+            **values: Exact numbers by name. None for a parameter that is minimised without an
+                upper limit.
         """
         changed = Claim.__new__(Claim)
         changed.__dict__.update(notion=self.notion, values={**self.values, **values})
@@ -78,69 +111,114 @@ class Claim:
 
     @property
     def is_epsilon_delta(self) -> bool:
-        """Whether the budget is ε, perhaps with δ, and nothing else."""
+        """Return whether the parameters are ε and perhaps δ, and no others."""
         return {"epsilon"} <= self.values.keys() <= {"epsilon", "delta"}
 
     def adapt_to(self, mechanism: Any) -> Claim:
-        """The same claim with a budget for every comparison of a mechanism, where budgets differ. Raises
-        InvalidRequest."""
+        """Extend budgets for single labels to every comparison of a mechanism.
+
+        Args:
+            mechanism: The mechanism, which lists the comparisons.
+
+        Returns:
+            The claim itself if it has one budget for all comparisons.
+
+        Raises:
+            InvalidRequest: The budgets do not fit the mechanism.
+        """
         first = self.notion.parameters[0]
         if not isinstance(self.values[first], Mapping):
             return self
         return Claim.for_mechanism(self.notion, mechanism, self.values)
 
     def values_at(self, label: Label) -> Values:
-        """The budget of one comparison."""
+        """Return the parameters of one comparison.
+
+        Args:
+            label: Label of the comparison: a shift, or an ordered pair of rows.
+        """
         first = self.notion.parameters[0]
-        each = self.values[first]
-        return {**self.values, first: each[label]} if isinstance(each, Mapping) else self.values
+        first_value = self.values[first]
+        if isinstance(first_value, Mapping):
+            return {**self.values, first: first_value[label]}
+        return self.values
 
     @property
     def common_values(self) -> Values | None:
-        """The budget of every comparison; None where budgets differ."""
-        return None if isinstance(self.values[self.notion.parameters[0]], Mapping) else self.values
+        """Return the parameters of all comparisons, or None if they differ between comparisons."""
+        first_value = self.values[self.notion.parameters[0]]
+        return None if isinstance(first_value, Mapping) else self.values
 
     def is_met_by(self, result: ComparisonResult) -> bool:
-        """Whether one comparison is within its budget."""
+        """Return whether one comparison is within its budget.
+
+        Args:
+            result: Measurement of the comparison.
+        """
         return self.notion.is_within_budget(result.measurement, result.budget)
 
     @property
     def is_decided_by_ratio(self) -> bool:
-        """Whether the comparison of largest ratio decides the claim: one budget for all, and a notion that says so."""
-        one_for_all = not isinstance(self.values[self.notion.parameters[0]], Mapping)
-        return one_for_all and self.notion.is_decided_by_ratio(self.values)
+        """Return whether the comparison with the largest ratio decides the claim.
+
+        This holds for a notion that says so, with one budget for all comparisons.
+        """
+        has_common_budget = not isinstance(self.values[self.notion.parameters[0]], Mapping)
+        return has_common_budget and self.notion.is_decided_by_ratio(self.values)
 
     def list_ratio_bounds(self, label: Label) -> tuple[HockeyStick | MassAboveRatio, ...]:
-        """The bounds on ratios that the notion puts on one comparison; none where it bounds something else."""
+        """List the bounds on ratios that the notion requires of one comparison.
+
+        Args:
+            label: Label of the comparison.
+
+        Returns:
+            An empty tuple if the notion also bounds anything else.
+        """
         try:
-            every = self.notion.requirements(self.values_at(label))
+            requirements = self.notion.requirements(self.values_at(label))
         except InvalidRequest:
             return ()
-        kept = tuple(bound for bound in every if isinstance(bound, (HockeyStick, MassAboveRatio)))
-        return kept if len(kept) == len(every) else ()
+        kinds = (HockeyStick, MassAboveRatio)
+        ratio_bounds = tuple(bound for bound in requirements if isinstance(bound, kinds))
+        return ratio_bounds if len(ratio_bounds) == len(requirements) else ()
 
     def describe_budget(self, *, one_sided: bool = False) -> str:
-        """The first parameter in words: "epsilon = 1", or "each shift's own epsilon"."""
+        """Describe the first parameter: "epsilon = 1", or "a separate epsilon for each shift".
+
+        Args:
+            one_sided: Whether the sentence is about one-sided neighbours.
+        """
         first = self.notion.parameters[0]
         value = self.values[first]
-        if isinstance(value, Mapping) and len(different := set(value.values())) == 1:
-            (value,) = different
-        text = (
-            f"each shift's own {first}"
-            if isinstance(value, Mapping)
-            else f"{first} = {format_parameter(value)}"
-        )
+        if isinstance(value, Mapping):
+            distinct_values = set(value.values())
+            if len(distinct_values) == 1:
+                (value,) = distinct_values
+        if isinstance(value, Mapping):
+            text = f"a separate {first} for each shift"
+        else:
+            text = f"{first} = {format_parameter(value)}"
         return f"{text} for one-sided neighbours" if one_sided else text
 
     def to_dict(self) -> Record:
-        """JSON-ready."""
-        return {"notion": self.notion.name} | {
-            name: _write_parameter(value) for name, value in self.values.items()
-        }
+        """Return the claim as data for JSON."""
+        record: Record = {"notion": self.notion.name}
+        for name, value in self.values.items():
+            record[name] = _write_parameter(value)
+        return record
 
     @classmethod
     def read(cls, data: Any) -> Claim:
-        """What `to_dict` wrote; what its numbers mean is not yet read. Raises CorruptFile and InvalidRequest."""
+        """Read the data that `to_dict` returned. The ranges of the numbers are not checked here.
+
+        Args:
+            data: Data of a JSON file.
+
+        Raises:
+            CorruptFile: The data are no claim.
+            InvalidRequest: The notion is unknown.
+        """
         if not isinstance(data, dict) or not isinstance(data.get("notion"), str):
             raise CorruptFile("The claim must be an object with a notion and its parameters.")
         named = get_notion(read_short_text(data["notion"], "The notion"))
@@ -152,73 +230,84 @@ class Claim:
         return cls(named, **values)
 
 
-def read_budget(measuring: Notion, given: Values) -> Record:
-    """Read all parameters of a notion into exact numbers, in their order.
+def read_budget(resolved_notion: Notion, parameters: Values) -> Record:
+    """Read all parameters of a notion as exact numbers, in their order.
 
     Args:
-        measuring: The notion.
-        given: Parameter -> number or text, None where it is not given.
+        resolved_notion: The notion.
+        parameters: Parameter -> number or text. None for a parameter that is not given.
+
+    Returns:
+        Parameter -> exact number, with defaults for optional parameters that are not given.
 
     Raises:
-        InvalidRequest: A parameter is missing, has a wrong value, or is none of the notion.
+        InvalidRequest: A parameter is missing, has a wrong value, or does not belong to the notion.
     """
-    named = {name: value for name, value in given.items() if value is not None}
-    for name in named:
-        if name not in measuring.parameters:
-            names = ", ".join(measuring.parameters)
+    given_values = {name: value for name, value in parameters.items() if value is not None}
+    for name in given_values:
+        if name not in resolved_notion.parameters:
+            names = ", ".join(resolved_notion.parameters)
             raise InvalidRequest(
-                f"The parameters of the notion {measuring.name} must be {names}. Got {name}."
+                f"The parameters of the notion {resolved_notion.name} must be {names}. Got {name}."
             )
     values = {}
-    for name in measuring.parameters:
-        if name in named:
-            values[name] = measuring.parse(name, named[name])
-        elif name in measuring.defaults:
-            values[name] = measuring.defaults[name]
+    for name in resolved_notion.parameters:
+        if name in given_values:
+            values[name] = resolved_notion.parse(name, given_values[name])
+        elif name in resolved_notion.defaults:
+            values[name] = resolved_notion.defaults[name]
         else:
-            raise InvalidRequest(f"{name} must be given for the notion {measuring.name}. Got none.")
+            raise InvalidRequest(
+                f"{name} must be given for the notion {resolved_notion.name}. Got none."
+            )
     return values
 
 
 def _write_parameter(value: Any) -> Any:
+    """Write a parameter for JSON: a number, a list of points, or pairs of label and number."""
     if isinstance(value, Mapping):
-        return [[list(label), format_fraction(each)] for label, each in sorted(value.items())]
-    return (
-        [_write_parameter(part) for part in value]
-        if isinstance(value, tuple)
-        else format_fraction(value)
-    )
+        items = sorted(value.items())
+        return [[list(label), format_fraction(number)] for label, number in items]
+    if isinstance(value, tuple):
+        return [_write_parameter(part) for part in value]
+    return format_fraction(value)
 
 
 def format_parameter(value: Any) -> str:
-    """A number; points as they are given, "0.5:0.1,1:0.01"."""
+    """Format a parameter for a message.
+
+    Args:
+        value: A number, which becomes a format_rational, or a tuple of points (x, y), which becomes
+            "0.5:0.1,1:0.01".
+    """
     if isinstance(value, tuple):
         return ",".join(":".join(map(format_rational, point)) for point in value)
-    return format_rational(value) if isinstance(value, Fraction) else str(value)
+    if isinstance(value, Fraction):
+        return format_rational(value)
+    return str(value)
 
 
 def _read_parameter(data: Any, name: str) -> Any:
-    """A number, or [[label, number], ...] as a mapping, or [[number, number], ...] as a tuple."""
+    """Read a number, pairs [label, number] as a mapping, or pairs of numbers as a tuple."""
 
-    def number(text: Any) -> Fraction:
+    def read_number(text: Any) -> Fraction:
         value = parse_ratio(text, name)
         if not 0 <= value <= _MAX_FILE_PARAMETER:
             raise CorruptFile(f"{name} must be a number in [0, {_MAX_FILE_PARAMETER}].")
         return value
 
     if not isinstance(data, list):
-        return number(data)
+        return read_number(data)
     if not all(isinstance(item, list) and len(item) == 2 for item in data):
         raise CorruptFile(f"{name} must be a number, or a list of pairs.")
     if data and not any(isinstance(item[0], list) for item in data):
-        return tuple((number(first), number(second)) for first, second in data)
+        return tuple((read_number(first), read_number(second)) for first, second in data)
     budgets = {}
     for label, text in data:
-        if (
-            not isinstance(label, list)
-            or not all(type(part) is int for part in label)
-            or tuple(label) in budgets
-        ):
+        if not isinstance(label, list):
             raise CorruptFile(f"{name} must be one number for each shift, given once.")
-        budgets[tuple(label)] = number(text)
+        has_integer_parts = all(type(part) is int for part in label)
+        if not has_integer_parts or tuple(label) in budgets:
+            raise CorruptFile(f"{name} must be one number for each shift, given once.")
+        budgets[tuple(label)] = read_number(text)
     return budgets

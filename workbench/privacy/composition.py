@@ -1,11 +1,13 @@
-"""Composition from exact dominating pairs, with proven bounds on either side.
+"""Bounds on the privacy of many runs, composed from exact dominating pairs.
 
-When a pair of laws dominates each of k adaptive runs, the k-fold product of it dominates them all, and runs of several
-mechanisms the product of their pairs (Zhu, Dong and Wang, 2022; `workbench.privacy.dominating_pair`).
+If a pair of laws dominates each of k adaptive runs, its k-fold product dominates them all. Runs of
+several mechanisms are dominated by the product of their pairs (Zhu, Dong and Wang, 2022;
+`workbench.privacy.dominating_pair`).
 
-The product is convolved in integers (`loss_law`); nothing is a float before the answer is rounded to its side. What it
-gives is an upper bound: no run need attain the pair, as different comparisons may attain h at different E. The lower
-bounds are those of actual neighbours, one comparison of each mechanism in all of its runs.
+The product is convolved in integers (`loss_law`). The only floats are final results, which are
+rounded to the safe side. The product gives an upper bound, because no single comparison need attain
+the dominating pair: different comparisons may attain the worst hockey stick h(E) at different E.
+Lower bounds come from actual neighbours: one comparison of each mechanism, the same in all runs.
 """
 
 from __future__ import annotations
@@ -53,17 +55,58 @@ from workbench.privacy.loss_law import LossLaw
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Runs: TypeAlias = "list[tuple[Laws, int]]"
-_DRAWN, _FAR = 60, 100.0  # values of ε in a picture, and the largest
+Runs: TypeAlias = "list[tuple[Laws, int]]"  # Pairs of laws, each with its number of runs.
+
+
+@dataclass(frozen=True)
+class _CompositionSettings:
+    """Sizes of the grids of losses, and other limits of this module."""
+
+    max_runs: int = 10**6
+    """Largest number of runs, and largest ε and step in a file."""
+    max_step_bits: int = 256
+    """Largest number of bits of the denominator of a step in a file."""
+    max_digits: int = 1300
+    """Largest number of digits of a number in a checked convolution."""
+    proof_points: int = 1 << 12
+    """Points of the grids on which designs and certificates are proven."""
+    fine_proof_points: tuple[int, ...] = (1 << 15, 1 << 14)
+    """Points of finer proof grids for many runs. The first one that can be checked is used."""
+    lower_points: int = 1 << 18
+    """Points of the grid of a lower bound."""
+    upper_points: int = 1 << 17
+    """Points of the grid of an upper bound."""
+    few_runs: int = 40
+    """Up to this number of runs, moving losses down is tighter than cutting atoms in two."""
+    few_comparisons: int = 32
+    """Up to this number of comparisons, all of a mechanism are tried for a lower bound."""
+    rough_points: int = 1 << 10
+    """Points of the grids on which comparisons are tried, and of plots."""
+    plotted_points: int = 60
+    """Number of values of ε in a plot."""
+    max_plotted_epsilon: float = 100.0
+    """Largest ε in a plot, up to a margin."""
+
+
+_SETTINGS = _CompositionSettings()
 _FORM = RecordForm("The composed claim", runs=INTEGER, epsilon=RATIO, delta=RATIO, step=RATIO)
+# Orders λ at which comparisons are ranked, times the largest loss.
+_SCALED_ORDERS = np.geomspace(1e-3, 1e4, 48)
 
 
 @dataclass(frozen=True)
 class Composition(Shown):
-    """Privacy of `times` runs (of each mechanism, where there are several): epsilon bounds what they cost at `delta`
-    from above, for adaptive runs on any neighbours, epsilon_low from below, for neighbours that are the same in every
-    run (or delta, delta_low at epsilon, when that was given). All four are proven. one_sided: whether neighbours of
-    some mechanism were compared in one order only."""
+    """Proven bounds on the privacy of many runs of one or several mechanisms.
+
+    Attributes:
+        times: Number of runs, or one number for each mechanism.
+        epsilon: Upper bound on ε at `delta`. It holds for adaptive runs on any neighbours.
+        epsilon_low: Lower bound on ε, reached by neighbours that are the same in every run.
+        delta: Upper bound on δ at `epsilon`, or the given δ.
+        delta_low: Lower bound on δ, or the given δ.
+        is_one_sided: Whether the neighbours of some mechanism were compared in one order only.
+        runs: Dominating pair of each mechanism, with its number of runs.
+    """
 
     times: int | tuple[int, ...]
     epsilon: float
@@ -74,7 +117,7 @@ class Composition(Shown):
     runs: Runs = field(default_factory=list, repr=False, compare=False)
 
     def facts(self) -> Facts:
-        """The interval."""
+        """Return the bounds as rows (label, text) of a report."""
         runs = self.times if isinstance(self.times, tuple) else (self.times,)
         return [
             ("runs", " + ".join(map(str, runs))),
@@ -84,25 +127,38 @@ class Composition(Shown):
         ]
 
     def figure(self) -> Figure:
-        """δ(ε) of all runs, proven from above on a rough grid of losses, and the interval that was asked for."""
-        law = _compose_losses(self.runs, _choose_grid_step(self.runs, ZERO, _ROUGH), upper=True)
-        at = np.linspace(0, 1.5 * min(self.epsilon, _FAR) or 1.0, _DRAWN)
-        curve = make_series(
-            "all runs, no more",
-            "line",
-            0,
-            at,
-            [float(law.delta(Fraction(epsilon))) for epsilon in at],
+        """Draw an upper bound on δ(ε) of all runs, on a rough grid of losses, with the interval."""
+        step = _choose_grid_step(self.runs, ZERO, _SETTINGS.rough_points)
+        law = _compose_losses(self.runs, step, is_upper=True)
+        last_epsilon = 1.5 * min(self.epsilon, _SETTINGS.max_plotted_epsilon) or 1.0
+        epsilons = np.linspace(0, last_epsilon, _SETTINGS.plotted_points)
+        deltas = [float(law.delta(Fraction(epsilon))) for epsilon in epsilons]
+        curve = make_series("upper bound for all runs", "line", 0, epsilons, deltas)
+        interval = make_series(
+            "requested: lower bound, upper bound",
+            "filled",
+            1,
+            [self.epsilon_low, self.epsilon],
+            [self.delta_low, self.delta],
         )
-        ends = [self.epsilon_low, self.epsilon], [self.delta_low, self.delta]
-        drawn = [curve, make_series("asked: from below, from above", "filled", 1, *ends)]
-        return draw_chart(
-            make_line_figure("Privacy of all runs: the δ that holds at every ε", "ε", "δ(ε)", drawn)
-        )
+        title = "Privacy of all runs: δ as a function of ε"
+        return draw_chart(make_line_figure(title, "ε", "δ(ε)", [curve, interval]))
 
     def save(self, path: str | Path) -> None:
-        """Write the numbers as JSON."""
-        write_json(path, {name: value for name, value in vars(self).items() if name != "runs"})
+        """Write the bounds as a JSON file.
+
+        Args:
+            path: Path of the file.
+        """
+        record = {
+            "times": self.times,
+            "epsilon": self.epsilon,
+            "epsilon_low": self.epsilon_low,
+            "delta": self.delta,
+            "delta_low": self.delta_low,
+            "one_sided": self.is_one_sided,
+        }
+        write_json(path, record)
 
 
 def compose(
@@ -113,66 +169,99 @@ def compose(
     epsilon: Real | None = None,
     interval: float = 1e-4,
 ) -> Composition:
-    """What many runs cost together: ε at a given δ, or δ at a given ε.
+    """Bound the privacy of many runs: ε at a given δ, or δ at a given ε.
 
-    mechanism: one, or a list of several, each with its own neighbours (the person who is protected changes every one of
-    them by a pair of its neighbours); times: how often each runs, >= 1, or "10,40" as a text; interval: the finest grid
-    of losses; it is made coarser where the grid would have more than some 10^5 points, which the bounds then show.
-    Raises InvalidRequest.
+    Args:
+        mechanism: A mechanism, or a list of mechanisms, each with its neighbours. The protected
+            person changes the input of every one of them to a neighbour.
+        times: Number of runs >= 1, one for each mechanism, or a text such as "10,40".
+        delta: δ at which ε is bounded. Exactly one of `delta` and `epsilon` must be given.
+        epsilon: ε at which δ is bounded.
+        interval: Smallest step of the grid of losses, in [1e-7, 1]. A grid of more than some 10^5
+            points is made coarser, which widens the bounds.
+
+    Raises:
+        InvalidRequest: An argument is wrong.
     """
-    several = isinstance(mechanism, (list, tuple))
-    subjects = [as_mechanism(subject) for subject in (mechanism if several else [mechanism])]
-    if isinstance(times, str):
-        parts = read_integers(times, "times")
-        times = parts[0] if len(parts) == 1 else parts
-    counts: list[Any] = list(times) if isinstance(times, (list, tuple)) else [times] * len(subjects)
-    if not subjects or len(counts) != len(subjects):
-        must("times", "one count, or one for each mechanism", times)
-    counts = [read_integer(count, "times", 1, _MAX_RUNS) for count in counts]
+    has_several = isinstance(mechanism, (list, tuple))
+    subjects = [as_mechanism(part) for part in (mechanism if has_several else [mechanism])]
+    counts = _read_run_counts(times, len(subjects))
     if (delta is None) == (epsilon is None):
         raise InvalidRequest("compose must be given exactly one of delta and epsilon.")
     if not isinstance(interval, (int, float)) or not 1e-7 <= interval <= 1:
         must("interval", "a number in [1e-7, 1]", interval)
-    at = (
-        read_positive(epsilon, "epsilon", or_zero=True)
-        if delta is None
-        else read_probability(delta, "delta")
-    )
-    runs = [
-        (compute_dominating_pair(subject), count)
-        for subject, count in zip(subjects, counts, strict=True)
-    ]
-    shown, step = tuple(counts) if several else counts[0], Fraction(interval)
-    one_sided = any(subject.is_one_sided for subject in subjects)
+    if delta is None:
+        value = read_positive(epsilon, "epsilon", or_zero=True)
+    else:
+        value = read_probability(delta, "delta")
+    runs = []
+    for subject, count in zip(subjects, counts, strict=True):
+        runs.append((compute_dominating_pair(subject), count))
+    stated_times = tuple(counts) if has_several else counts[0]
+    step = Fraction(interval)
+    is_one_sided = any(subject.is_one_sided for subject in subjects)
     if delta is not None:
-        return Composition(
-            shown, *_bound_epsilon(subjects, runs, at, step), float(at), float(at), one_sided, runs
-        )
-    high, low = _bound_delta(subjects, runs, at, step)
+        high, low = _bound_epsilon(subjects, runs, value, step)
+        return Composition(stated_times, high, low, float(value), float(value), is_one_sided, runs)
+    upper, lower = _bound_delta(subjects, runs, value, step)
     return Composition(
-        shown, round_up(at), round_down(at), round_up(high), round_down(low), one_sided, runs
+        stated_times,
+        round_up(value),
+        round_down(value),
+        round_up(upper),
+        round_down(lower),
+        is_one_sided,
+        runs,
     )
+
+
+def _read_run_counts(times: Any, mechanism_count: int) -> list[int]:
+    """Read the number of runs of each mechanism. Raises InvalidRequest."""
+    if isinstance(times, str):
+        parts = read_integers(times, "times")
+        times = parts[0] if len(parts) == 1 else parts
+    if isinstance(times, (list, tuple)):
+        counts: list[Any] = list(times)
+    else:
+        counts = [times] * mechanism_count
+    if not mechanism_count or len(counts) != mechanism_count:
+        must("times", "one count, or one for each mechanism", times)
+    return [read_integer(count, "times", 1, _SETTINGS.max_runs) for count in counts]
 
 
 def bound_composed_delta(
     mechanism: Any, times: int, epsilon: Fraction, target_delta: Fraction | None = None
 ) -> Fraction:
-    """A proven upper bound of δ at ε after as many runs, on the grids that certificates are proven on; `compose` gives
-    no larger one. wanted: the first bound that is at most this will do."""
-    runs = [(compute_dominating_pair(mechanism), times)]
-    return _bound_delta_above(
-        runs, epsilon, _list_proof_steps(runs[0][0], times, epsilon, target_delta), target_delta
-    )[0]
+    """Prove an upper bound on δ at ε after many runs, on the grids of certificates.
+
+    `compose` returns an upper bound that is at most as large.
+
+    Args:
+        mechanism: The mechanism.
+        times: Number of runs.
+        epsilon: ε of all runs together.
+        target_delta: The search ends at the first bound that is at most this. None for the
+            smallest bound of all grids.
+    """
+    pair = compute_dominating_pair(mechanism)
+    steps = _list_proof_steps(pair, times, epsilon, target_delta)
+    return _bound_delta_above([(pair, times)], epsilon, steps, target_delta)[0]
 
 
 @dataclass(frozen=True)
 class ComposedClaim:
-    """That `runs` adaptive runs of a mechanism are (epsilon, delta)-private together, which a certificate may state.
+    """The claim that many adaptive runs of a mechanism together are (ε, δ)-private.
 
-    step: of the grid of losses on which the composition is proven: a hint, which no choice of makes a false claim hold.
+    If every run is ε/runs-private, the claim is true, which is decided exactly. For δ = 0 this is
+    also necessary. Otherwise the composed dominating pair proves the claim on a grid of losses, or
+    fixed neighbours refute it on a grid with an eighth of the step.
 
-    Decided exactly where every run is ε/runs-private, which is all there is for δ = 0; else by the composed dominating
-    pair from above, and that of fixed neighbours, on a grid of an eighth of the step, from below.
+    Attributes:
+        runs: Number of runs.
+        epsilon: ε of all runs together.
+        delta: δ of all runs together.
+        step: Step of the grid of losses on which the claim is proven. No choice of the step can
+            make a false claim pass.
     """
 
     runs: int
@@ -184,243 +273,272 @@ class ComposedClaim:
     def for_mechanism(
         cls, mechanism: Any, runs: int, epsilon: Fraction, delta: Fraction
     ) -> ComposedClaim:
-        """The claim on a grid that proves it, where one of ours does."""
-        pairs = [(compute_dominating_pair(mechanism), runs)]
-        if not pairs[0][0].violation_masses(epsilon / runs)[0]:
+        """Build the claim with the step of a grid that proves it, if one of the tried grids does.
+
+        Args:
+            mechanism: The mechanism.
+            runs: Number of runs.
+            epsilon: ε of all runs together.
+            delta: δ of all runs together.
+        """
+        pair = compute_dominating_pair(mechanism)
+        if not pair.violation_masses(epsilon / runs)[0]:
             return cls(runs, epsilon, delta, epsilon / runs or ONE)
-        return cls(
-            runs,
-            epsilon,
-            delta,
-            _bound_delta_above(
-                pairs, epsilon, _list_proof_steps(pairs[0][0], runs, epsilon, delta), delta
-            )[1],
-        )
+        steps = _list_proof_steps(pair, runs, epsilon, delta)
+        step = _bound_delta_above([(pair, runs)], epsilon, steps, delta)[1]
+        return cls(runs, epsilon, delta, step)
 
     def check(self, mechanism: Any) -> None:
-        """Raises NotCertified where the claim is false, NotProven where it is not decided."""
+        """Prove the claim for a mechanism.
+
+        Args:
+            mechanism: The mechanism.
+
+        Raises:
+            NotCertified: The claim is false.
+            NotProven: The claim is not decided on its grid, or deciding it takes too long.
+        """
         pair = compute_dominating_pair(mechanism)
-        if not pair.violation_masses(self.epsilon / self.runs)[
-            0
-        ]:  # no ratio exceeds e^ε of one run
-            return
+        if not pair.violation_masses(self.epsilon / self.runs)[0]:
+            return  # No ratio of one run exceeds e^(ε/runs).
         if not self.delta:
             raise NotCertified(
-                f"The mechanism misses {self.description}: the largest losses add up to more."
+                f"It is false that {self.description}: the largest losses add up to more."
             )
         self._check_work(pair)
         bits = _count_mass_bits(self.delta)
-        if (
-            _compose_losses([(pair, self.runs)], self.step, upper=True, bits=bits).delta(
-                self.epsilon
-            )
-            <= self.delta
-        ):
+        law = _compose_losses([(pair, self.runs)], self.step, is_upper=True, bits=bits)
+        if law.delta(self.epsilon) <= self.delta:
             return
         runs = _find_worst_neighbours([mechanism], [(pair, self.runs)], epsilon=self.epsilon)
-        least = _compose_losses(runs, self.step / 8, upper=False, bits=bits).delta(self.epsilon)
-        if least > self.delta:
+        lower_law = _compose_losses(runs, self.step / 8, is_upper=False, bits=bits)
+        lower_bound = lower_law.delta(self.epsilon)
+        if lower_bound > self.delta:
             raise NotCertified(
-                f"The mechanism misses {self.description}: delta is at least {round_down(least):.6g}."
+                f"It is false that {self.description}: "
+                f"delta is at least {round_down(lower_bound):.6g}."
             )
-        raise NotProven(f"On its grid of losses it is not decided whether {self.description}.")
+        raise NotProven(f"Its grid of losses does not decide whether {self.description}.")
 
     def _check_work(self, pair: Laws) -> None:
-        """Raises NotProven for a convolution beyond the limit, counted as in `workbench.privacy.audit_work`."""
+        """Raise NotProven for a convolution beyond the limit of `workbench.privacy.audit_work`."""
         points = math.ceil(sum(_largest_finite_losses(pair)) / self.step) + 1
         digits = 30 + len(str(self.runs)) + math.floor(self.epsilon / 2)
-        digits += len(str(math.floor(1 / self.delta))) if self.delta * 10**_DIGITS > 1 else _DIGITS
+        if self.delta * 10**_SETTINGS.max_digits > 1:
+            digits += len(str(math.floor(1 / self.delta)))
+        else:
+            digits += _SETTINGS.max_digits
         longest = points * min(self.runs, 4 * math.isqrt(self.runs * digits) + 4)
         units = len(pair.p) * (500 + 10 * digits) + 7 * longest * (20 + 3 * digits)
-        if digits > _DIGITS or units > MAX_WORK_UNITS:
+        if digits > _SETTINGS.max_digits or units > MAX_WORK_UNITS:
             raise NotProven(
-                f"{units} units of work for {self.runs} runs are refused as too large; {MAX_WORK_UNITS} are allowed."
+                f"{units} units of work for {self.runs} runs are refused as too large; "
+                f"{MAX_WORK_UNITS} are allowed."
             )
 
     @property
     def description(self) -> str:
-        """The claim in words."""
+        """Return the claim as a clause without a full stop."""
         budget = f"epsilon = {format_rational(self.epsilon)}, delta = {format_rational(self.delta)}"
         return f"{self.runs} adaptive runs together are private at {budget}"
 
     def to_dict(self) -> Record:
-        """JSON-ready."""
+        """Return the claim as data for JSON."""
         return _FORM.write(self)
 
     @classmethod
     def read(cls, data: Any) -> ComposedClaim:
-        """What `to_dict` wrote. Raises CorruptFile."""
+        """Read the data that `to_dict` returned.
+
+        Args:
+            data: Data of a JSON file.
+
+        Raises:
+            CorruptFile: The data are no claim, or a number is out of range.
+        """
         claim = cls(**_FORM.read(data))
-        if (
-            not 1 <= claim.runs <= _MAX_RUNS
-            or not 0 <= claim.epsilon <= _MAX_RUNS
-            or not 0 <= claim.delta <= 1
-        ):
+        largest = _SETTINGS.max_runs
+        has_runs = 1 <= claim.runs <= largest
+        if not has_runs or not 0 <= claim.epsilon <= largest or not 0 <= claim.delta <= 1:
             raise_corrupt_entry(
                 "The composed claim",
-                f"of runs in 1..{_MAX_RUNS}, epsilon in [0, {_MAX_RUNS}] and delta in [0, 1]",
+                f"of runs in 1..{largest}, epsilon in [0, {largest}] and delta in [0, 1]",
             )
-        if not 0 < claim.step <= _MAX_RUNS or claim.step.denominator.bit_length() > _MAX_STEP_BITS:
+        max_bits = _SETTINGS.max_step_bits
+        if not 0 < claim.step <= largest or claim.step.denominator.bit_length() > max_bits:
             raise_corrupt_entry(
-                "step",
-                f"a number in (0, {_MAX_RUNS}] of a denominator of at most {_MAX_STEP_BITS} bits",
+                "step", f"a number in (0, {largest}] with a denominator of at most {max_bits} bits"
             )
         return claim
 
 
-_MAX_RUNS, _MAX_STEP_BITS, _DIGITS = 10**6, 256, 1300  # the most in a file
-_PROOF = 1 << 12  # points of the grids that designs and certificates are proven on
-_FINE_PROOF = (
-    1 << 15,
-    1 << 14,
-)  # Points of the grid of more than `_FEW` runs, the first that can be checked.
-_FINE, _COARSE = 1 << 18, 1 << 17  # points of the grids of the lower and the upper bound
-_FEW = 40  # runs up to which moving losses down is tighter than cutting them in two
-
-
 def _count_mass_bits(delta: Fraction | None) -> int:
-    """Of the masses, where δ is to be proven."""
+    """Return the number of bits of masses that suffice to prove δ."""
     return 160 + (math.floor(1 / delta).bit_length() if delta else 0)
 
 
 def _largest_finite_losses(pair: Laws) -> tuple[float, float]:
-    """The largest finite loss ln P*/Q*, and the largest of the opposite sign, rounded up; 0 where there is none."""
+    """Return the largest finite losses ln P*/Q* and ln Q*/P*, rounded up; 0 if there is none."""
     ratios = [ratio for ratio, *_ in pair.steps if ratio]
-    return (log_upper_bound(ratios[0]), log_upper_bound(1 / ratios[-1])) if ratios else (0.0, 0.0)
+    if not ratios:
+        return 0.0, 0.0
+    return log_upper_bound(ratios[0]), log_upper_bound(1 / ratios[-1])
 
 
 def _minimise_ratio(pair: Laws, delta: Fraction) -> Fraction | None:
-    """The least E >= 1 with Σ max(0, P* - E Q*) <= δ, exact; None: there is none."""
-    above = below = ZERO
-    for largest, a, b in pair.steps:
-        # from the last ratio down to this one the hockey stick is above - E below
+    """Return the smallest E >= 1 with Σ max(0, P* - E Q*) <= δ, exact; None if there is none."""
+    mass_p = ZERO
+    mass_q = ZERO
+    for largest, next_p, next_q in pair.steps:
+        # From the last ratio down to this one the hockey stick is mass_p - E mass_q.
         end = None if largest is None else max(ONE, largest)
-        if end is not None and above - below * end > delta:
-            return (above - delta) / below if below else None
-        above, below = a, b
+        if end is not None and mass_p - mass_q * end > delta:
+            return (mass_p - delta) / mass_q if mass_q else None
+        mass_p = next_p
+        mass_q = next_q
     return ONE
 
 
 def _bound_epsilon(
     subjects: list[Any], runs: Runs, delta: Fraction, interval: Fraction
 ) -> tuple[float, float]:
-    """Bounds of the least ε at δ from above and below."""
+    """Return an upper and a lower bound on the smallest ε at δ."""
     if len(runs) == 1 and runs[0][1] == 1:
-        least = _minimise_ratio(runs[0][0], delta)
-        return (
-            (math.inf, math.inf)
-            if least is None
-            else (log_upper_bound(least), max(0.0, -log_upper_bound(1 / least)))
-        )
-    pure = _bound_largest_loss(runs)
-    if delta == 1 or (pure is not None and not pure[0]):
+        least_ratio = _minimise_ratio(runs[0][0], delta)
+        if least_ratio is None:
+            return math.inf, math.inf
+        return log_upper_bound(least_ratio), max(0.0, -log_upper_bound(1 / least_ratio))
+    pure_bounds = _bound_largest_loss(runs)
+    if delta == 1 or (pure_bounds is not None and not pure_bounds[0]):
         return 0.0, 0.0
     if not delta:
-        return (
-            (math.inf, math.inf)
-            if pure is None
-            else (round_up(pure[0]), max(0.0, round_down(pure[1])))
-        )
+        if pure_bounds is None:
+            return math.inf, math.inf
+        return round_up(pure_bounds[0]), max(0.0, round_down(pure_bounds[1]))
     bits = 96 + delta.denominator.bit_length()
-    heavy = max((a, a / b) for pair, _ in runs for a, b in zip(pair.p, pair.q, strict=True) if b)[1]
-    anchor = abs(Fraction(log_upper_bound(heavy))) if heavy else ZERO
-    steps = dict.fromkeys(
-        _list_grid_steps(runs, anchor, _PROOF) + _list_grid_steps(runs, anchor, _COARSE, interval)
-    )
-    laws = (_compose_losses(runs, step, upper=True, bits=bits) for step in steps)
-    above = [None if pure is None else pure[0], *(law.epsilon(delta) for law in laws)]
-    fixed = _find_worst_neighbours(subjects, runs, delta=delta)
-    low = _compose_losses(
-        fixed, _choose_grid_step(fixed, interval, _FINE), upper=False, bits=bits
-    ).epsilon(delta)
-    high = min((bound for bound in above if bound is not None), default=None)
-    return math.inf if high is None else round_up(high), math.inf if low is None else round_down(
-        low
-    )
+    upper_bounds = [None if pure_bounds is None else pure_bounds[0]]
+    for step in _list_upper_steps(runs, interval):
+        law = _compose_losses(runs, step, is_upper=True, bits=bits)
+        upper_bounds.append(law.epsilon(delta))
+    worst_runs = _find_worst_neighbours(subjects, runs, delta=delta)
+    lower_step = _choose_grid_step(worst_runs, interval, _SETTINGS.lower_points)
+    lower_law = _compose_losses(worst_runs, lower_step, is_upper=False, bits=bits)
+    low = lower_law.epsilon(delta)
+    high = min((bound for bound in upper_bounds if bound is not None), default=None)
+    upper_bound = math.inf if high is None else round_up(high)
+    lower_bound = math.inf if low is None else round_down(low)
+    return upper_bound, lower_bound
+
+
+def _list_upper_steps(runs: Runs, interval: Fraction) -> list[Fraction]:
+    """List the steps of the grids on which an upper bound on ε is computed, each once.
+
+    They are anchored at the loss of the outcome with the largest mass.
+    """
+    candidates = []
+    for pair, _ in runs:
+        for a, b in zip(pair.p, pair.q, strict=True):
+            if b:
+                candidates.append((a, a / b))
+    heavy_ratio = max(candidates)[1]
+    anchor = abs(Fraction(log_upper_bound(heavy_ratio))) if heavy_ratio else ZERO
+    proof_steps = _list_grid_steps(runs, anchor, _SETTINGS.proof_points)
+    fine_steps = _list_grid_steps(runs, anchor, _SETTINGS.upper_points, interval)
+    return list(dict.fromkeys(proof_steps + fine_steps))
 
 
 def _bound_largest_loss(runs: Runs) -> Interval | None:
-    """Bounds from above and below of the sum of the largest losses, each one of fixed neighbours; None: it is
-    infinite."""
-    ratios = [(ratio, times) for pair, times in runs if (ratio := pair.max_ratio[0])]
-    if len(ratios) < len(runs):
-        return None
-    above, below = (
-        sum(Fraction(log_upper_bound(r**side)) * times * side for r, times in ratios)
-        for side in (1, -1)
-    )
-    return Fraction(above), Fraction(below)
+    """Return an upper and a lower bound on the sum of the largest losses of fixed neighbours.
+
+    None if the sum is infinite.
+    """
+    ratios = []
+    for pair, times in runs:
+        ratio = pair.max_ratio[0]
+        if not ratio:
+            return None
+        ratios.append((ratio, times))
+    upper = sum(Fraction(log_upper_bound(ratio)) * times for ratio, times in ratios)
+    lower = sum(Fraction(log_upper_bound(1 / ratio)) * times * -1 for ratio, times in ratios)
+    return Fraction(upper), Fraction(lower)
 
 
 def _bound_delta(
     subjects: list[Any], runs: Runs, epsilon: Fraction, interval: Fraction
 ) -> Interval:
-    """Bounds of δ at ε from above and below."""
+    """Return an upper and a lower bound on δ at ε."""
     if len(runs) == 1 and runs[0][1] == 1:
         low, high = ExpNumber.from_terms(
             *runs[0][0].violation_masses(epsilon), epsilon
         ).tight_enclosure()
         return high, low
-    share = epsilon / sum(times for _, times in runs)
-    grids = _list_grid_steps(runs, share, _PROOF) + _list_grid_steps(runs, share, _COARSE, interval)
-    fixed = _find_worst_neighbours(subjects, runs, epsilon=epsilon)
-    return _bound_delta_above(runs, epsilon, grids)[0], _compose_losses(
-        fixed, _choose_grid_step(fixed, interval, _FINE), upper=False
-    ).delta(epsilon)
+    loss_share = epsilon / sum(times for _, times in runs)
+    proof_steps = _list_grid_steps(runs, loss_share, _SETTINGS.proof_points)
+    fine_steps = _list_grid_steps(runs, loss_share, _SETTINGS.upper_points, interval)
+    worst_runs = _find_worst_neighbours(subjects, runs, epsilon=epsilon)
+    upper_bound = _bound_delta_above(runs, epsilon, proof_steps + fine_steps)[0]
+    lower_step = _choose_grid_step(worst_runs, interval, _SETTINGS.lower_points)
+    lower_law = _compose_losses(worst_runs, lower_step, is_upper=False)
+    return upper_bound, lower_law.delta(epsilon)
 
 
 def _bound_delta_above(
-    runs: Runs, epsilon: Fraction, steps: Iterable[Fraction], wanted: Fraction | None = None
+    runs: Runs, epsilon: Fraction, steps: Iterable[Fraction], target_delta: Fraction | None = None
 ) -> Interval:
-    """The least upper bound of δ at ε on grids of these steps, and its step; the first that is at most `wanted`."""
+    """Return the smallest upper bound on δ at ε on grids with these steps, and its step.
+
+    The search ends at the first bound that is at most `target_delta`.
+    """
     best = Fraction(2), ONE
+    bits = _count_mass_bits(target_delta)
     for step in dict.fromkeys(steps):
-        best = min(
-            best,
-            (
-                _compose_losses(runs, step, upper=True, bits=_count_mass_bits(wanted)).delta(
-                    epsilon
-                ),
-                step,
-            ),
-        )
-        if wanted is not None and best[0] <= wanted:
+        law = _compose_losses(runs, step, is_upper=True, bits=bits)
+        best = min(best, (law.delta(epsilon), step))
+        if target_delta is not None and best[0] <= target_delta:
             break
     return best
 
 
-def _compose_losses(runs: Runs, step: Fraction, *, upper: bool, bits: int = 160) -> LossLaw:
-    """The loss of all runs, from above or below."""
-    floor = not upper and sum(times for _, times in runs) <= _FEW
-    return reduce(
-        mul,
-        (
-            LossLaw.from_laws(
-                pair.p, pair.q, step, is_upper=upper, moves_down=floor, bits=bits
-            ).power(times)
-            for pair, times in runs
-        ),
-    )
+def _compose_losses(runs: Runs, step: Fraction, *, is_upper: bool, bits: int = 160) -> LossLaw:
+    """Compose the privacy loss of all runs, rounded to the upper or the lower side."""
+    run_count = sum(times for _, times in runs)
+    moves_down = not is_upper and run_count <= _SETTINGS.few_runs
+    laws = []
+    for pair, times in runs:
+        law = LossLaw.from_laws(
+            pair.p, pair.q, step, is_upper=is_upper, moves_down=moves_down, bits=bits
+        )
+        laws.append(law.power(times))
+    return reduce(mul, laws)
 
 
 def _list_grid_steps(
     runs: Runs, anchor: Fraction, points: int, interval: Fraction = ZERO
 ) -> list[Fraction]:
-    """Two steps of grids of about so many points: one with a loss on it that many runs have, or that sums to ε, as
-    losses on the grid stay as they are; and that of `_step`."""
+    """List the steps of one or two grids with about a given number of points.
+
+    The anchor is a loss that many runs have, or that adds up to ε. The first grid contains it,
+    because losses on the grid are not rounded. The last step is that of `_choose_grid_step`.
+    """
     step = _choose_grid_step(runs, interval, points)
-    return [anchor / math.ceil(anchor / step), step] if anchor > step / 16 else [step]
+    if anchor > step / 16:
+        return [anchor / math.ceil(anchor / step), step]
+    return [step]
 
 
 def _list_proof_steps(
     pair: Laws, times: int, epsilon: Fraction, delta: Fraction | None
 ) -> list[Fraction]:
-    """Steps of the grids that designs and certificates are proven on; of many runs a finer one that can be checked."""
-    runs, anchor = [(pair, times)], epsilon / times
-    steps = _list_grid_steps(runs, anchor, _PROOF)
-    if delta is None or times <= _FEW:
+    """List the steps of the grids on which designs and certificates are proven.
+
+    For many runs the last step is that of a finer grid that can still be checked.
+    """
+    runs = [(pair, times)]
+    anchor = epsilon / times
+    steps = _list_grid_steps(runs, anchor, _SETTINGS.proof_points)
+    if delta is None or times <= _SETTINGS.few_runs:
         return steps
-    for points in _FINE_PROOF:
+    for points in _SETTINGS.fine_proof_points:
         for step in _list_grid_steps(runs, anchor, points):
             with suppress(NotProven):
                 ComposedClaim(times, epsilon, delta, step)._check_work(pair)
@@ -429,22 +547,20 @@ def _list_proof_steps(
 
 
 def _choose_grid_step(runs: Runs, interval: Fraction, points: int) -> Fraction:
-    """A step that puts the largest loss just above a point of the grid, coarse enough for so many points.
+    """Choose a step that puts the largest loss just above a point of the grid.
 
-    The losses of k runs within ±R spread over ±k R, and over no more than ±8.4 R √k but for 1e-15 (Hoeffding).
+    The grid has at most about the given number of points. The losses of k runs within ±R spread
+    over ±k R, and over no more than ±8.4 R √k except with probability 1e-15 (Hoeffding).
     """
     spans = [(max(_largest_finite_losses(pair)), times) for pair, times in runs]
-    width = 2 * min(sum(r * t for r, t in spans), 8.4 * math.sqrt(sum(r * r * t for r, t in spans)))
-    step = max(float(interval), width / points)
-    largest = max(r for r, _ in spans)
-    if not largest:
+    full_width = sum(loss * times for loss, times in spans)
+    likely_width = 8.4 * math.sqrt(sum(loss * loss * times for loss, times in spans))
+    step = max(float(interval), 2 * min(full_width, likely_width) / points)
+    largest_loss = max(loss for loss, _ in spans)
+    if not largest_loss:
         return ONE
-    return Fraction(largest) * (1 - Fraction(1, 2**50)) / max(1, math.ceil(largest / step))
-
-
-_ORDERS = np.geomspace(1e-3, 1e4, 48)  # λ, over the largest loss
-_ALL = 32  # comparisons up to which all of a mechanism's are tried
-_ROUGH = 1 << 10  # points of the grids on which they are
+    lowered_loss = Fraction(largest_loss) * (1 - Fraction(1, 2**50))
+    return lowered_loss / max(1, math.ceil(largest_loss / step))
 
 
 def _find_worst_neighbours(
@@ -454,50 +570,66 @@ def _find_worst_neighbours(
     epsilon: Fraction | None = None,
     delta: Fraction | None = None,
 ) -> Runs:
-    """About the costliest fixed neighbours, one comparison of each mechanism; any give a lower bound.
+    """Find about the worst fixed neighbours: one comparison of each mechanism.
 
-    Tried are the comparisons of largest Σ P (P/Q)^λ at some λ and of largest mass of infinite loss, or all of few, one
-    mechanism after the other: by δ at ε, or ε at δ, on a rough grid. The others are at first those at the λ that bounds
-    it best (Chernoff).
+    Any comparisons give a valid lower bound. If a mechanism has few comparisons, all are tried.
+    Otherwise the candidates have the largest Σ P (P/Q)^λ at some λ, or the largest mass of infinite
+    loss. One mechanism after the other is optimised on a rough grid, by δ at ε or by ε at δ. The
+    other mechanisms start from the comparison at the λ with the best Chernoff bound.
     """
-    orders = _ORDERS / (max(max(_largest_finite_losses(pair)) for pair, _ in runs) or 1.0)
-    total = np.zeros(orders.size)
-    tried, at_orders = [], []
+    orders = _SCALED_ORDERS / (max(max(_largest_finite_losses(pair)) for pair, _ in runs) or 1.0)
+    total_moments = np.zeros(orders.size)
+    candidates_by_run = []
+    best_by_run = []
     for subject, (_, times) in zip(subjects, runs, strict=True):
         pairs = list_compared_laws(subject)
         moments = np.array([_log_moments(pair, orders) for pair in pairs])
-        total += times * moments.max(axis=0)[:-1]
-        best = moments.argmax(axis=0).tolist()
-        listed = range(len(pairs)) if len(pairs) <= _ALL else sorted({*best})
-        tried.append({k: pairs[k] for k in listed})
-        at_orders.append(best)
-    bounds = (
-        total - orders * float(epsilon)
-        if epsilon is not None
-        else (total - math.log(delta or 1)) / orders
-    )
-    fixed = [
-        (pairs[best[bounds.argmin()]], times)
-        for pairs, best, (_, times) in zip(tried, at_orders, runs, strict=True)
-    ]
+        total_moments += times * moments.max(axis=0)[:-1]
+        best_at_orders = moments.argmax(axis=0).tolist()
+        has_few = len(pairs) <= _SETTINGS.few_comparisons
+        indices = range(len(pairs)) if has_few else sorted({*best_at_orders})
+        candidates_by_run.append({index: pairs[index] for index in indices})
+        best_by_run.append(best_at_orders)
+    if epsilon is not None:
+        bounds = total_moments - orders * float(epsilon)
+    else:
+        bounds = (total_moments - math.log(delta or 1)) / orders
+    best_order = bounds.argmin()
+    worst_runs = []
+    for candidates, best_at_orders, (_, times) in zip(
+        candidates_by_run, best_by_run, runs, strict=True
+    ):
+        worst_runs.append((candidates[best_at_orders[best_order]], times))
 
-    def reached(k: int, pair: Laws) -> Fraction | float:
-        moved = [*fixed[:k], (pair, fixed[k][1]), *fixed[k + 1 :]]
-        law = _compose_losses(moved, _choose_grid_step(moved, ZERO, _ROUGH), upper=True)
+    def compute_bound(position: int, pair: Laws) -> Fraction | float:
+        """Return δ at ε or ε at δ if the comparison at a position is replaced."""
+        changed_run = (pair, worst_runs[position][1])
+        changed_runs = [*worst_runs[:position], changed_run, *worst_runs[position + 1 :]]
+        step = _choose_grid_step(changed_runs, ZERO, _SETTINGS.rough_points)
+        law = _compose_losses(changed_runs, step, is_upper=True)
         bound = law.delta(epsilon) if epsilon is not None else law.epsilon(delta or ONE)
         return math.inf if bound is None else bound
 
-    for k, others in enumerate(tried):
-        if len(others) > 1:
-            fixed[k] = (max(others.values(), key=lambda pair: reached(k, pair)), fixed[k][1])
-    return fixed
+    for position, candidates in enumerate(candidates_by_run):
+        if len(candidates) > 1:
+            bounds_by_index = {
+                index: compute_bound(position, pair) for index, pair in candidates.items()
+            }
+            worst_index = max(bounds_by_index, key=lambda index: bounds_by_index[index])
+            worst_runs[position] = (candidates[worst_index], worst_runs[position][1])
+    return worst_runs
 
 
 def _log_moments(pair: Laws, orders: Vector) -> Vector:
-    """ln Σ P (P/Q)^λ where Q > 0, at every λ, and then the mass of P where Q = 0, in floats."""
-    losses, p = pair.losses * math.log(2), pair.p.floats
-    both = np.isfinite(losses)
+    """Return ln Σ P (P/Q)^λ over Q > 0 for each order λ, and then the mass of P where Q = 0.
+
+    The values are floats. Shape (orders + 1,).
+    """
+    losses = pair.losses * math.log(2)
+    masses = pair.p.floats
+    is_finite = np.isfinite(losses)
     with np.errstate(divide="ignore"):
-        terms = losses[both, None] * orders + np.log(p[both, None])
+        terms = losses[is_finite, None] * orders + np.log(masses[is_finite, None])
     moments = np.logaddexp.reduce(terms, axis=0, initial=-np.inf)
-    return np.append(np.broadcast_to(moments, orders.shape), p[losses == np.inf].sum())
+    infinite_mass = masses[losses == np.inf].sum()
+    return np.append(np.broadcast_to(moments, orders.shape), infinite_mass)

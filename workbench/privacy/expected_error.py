@@ -1,12 +1,14 @@
-"""What a mechanism gets wrong: its expected loss on every input, in exact arithmetic; the mean of it, and the worst.
+"""The exact expected loss of a mechanism on every input, its mean over data, and its maximum.
 
-    inputs         expected loss at x                     its mean, its largest value
-    finitely many  Σ_o Pr[o | x] ℓ(o, x)                  over every input; any loss of `workbench.privacy.objective`
-    all numbers    E ℓ(η, 0) of additive noise              the same everywhere
+    inputs         expected loss at x                     mean and largest value
+    finitely many  Σ_o Pr[o | x] ℓ(o, x)                  over all inputs; any loss of
+                                                          `workbench.privacy.objective`
+    all numbers    E ℓ(η, 0) of additive noise            the same at every input
     real           Σ_i p_i(x) |B_i - x| or (B_i - x)²     over a quadratic in x on every piece
 
-Between neighbouring knots and outputs p_i(x) = u_i + v_i x with Σ_i v_i = 0, so both losses are quadratics there (of
-the squared one the cubic term is Σ_i v_i x³ = 0), and three values say which.
+Between neighbouring knots and outputs p_i(x) = u_i + v_i x with Σ_i v_i = 0, so both losses are
+quadratics there (the cubic term Σ_i v_i x³ of the squared loss is 0). Three values determine a
+quadratic.
 """
 
 from __future__ import annotations
@@ -30,21 +32,25 @@ from workbench.exact.objects import Record
 from workbench.io.shown import Facts
 from workbench.mechanisms.mechanism import Mechanism, as_mechanism, can_publish_reals
 from workbench.privacy.objective import compute_expected_losses
-from workbench.questions.density import Density
-from workbench.questions.density import parse_density as density_named
+from workbench.questions.density import Density, parse_density
 from workbench.questions.labels import Labels
 
-_REAL = ("absolute", "squared")
-_CELLS = 4_000_000  # one loss each, in integers: some seconds
+_REAL_LOSSES = ("absolute", "squared")
+_MAX_CELLS = 4_000_000  # More pairs of input and output are refused; this many take some seconds.
 
 
 @dataclass(frozen=True)
 class ExpectedError:
     """The expected loss of a mechanism.
 
-    loss, data: in words; mean: over the data, a Fraction where it is exact, a float (12 digits) where the data's law
-    is integrated numerically; worst: the largest over all inputs, an upper end of it exactly; worst_input: where, on
-    real inputs the point that it is approached at. Both are None where the law gives no finite way to decide them.
+    Attributes:
+        loss: Name of the loss.
+        data: Description of the data.
+        mean_error: Mean over the data: a Fraction if it is exact, a float (12 digits) if the law of
+            the data is integrated numerically.
+        worst_error: Exact upper bound on the largest expected loss of any input. None if the law
+            gives no finite method to decide it.
+        worst_input: Input with this loss. On real inputs, the point at which it is approached.
     """
 
     loss: str
@@ -54,101 +60,111 @@ class ExpectedError:
     worst_input: Any
 
     def to_dict(self) -> Record:
-        """loss, data, mean_error and worst_error rounded up, exact (whether the mean is), worst_input."""
+        """Return the errors as data for JSON, rounded up. The entry "exact" is about the mean."""
+        mean_error = self.mean_error
         return {
             "loss": self.loss,
             "data": self.data,
-            "mean_error": self.mean_error
-            if isinstance(self.mean_error, float)
-            else round_up(self.mean_error),
-            "exact": not isinstance(self.mean_error, float),
+            "mean_error": mean_error if isinstance(mean_error, float) else round_up(mean_error),
+            "exact": not isinstance(mean_error, float),
             "worst_error": None if self.worst_error is None else round_up(self.worst_error),
             "worst_input": self.worst_input,
         }
 
     def facts(self) -> Facts:
-        """The loss in words."""
+        """Return the errors as rows (label, text) of a report."""
         values = self.to_dict()
         rows = [("data", self.data), (f"mean {self.loss} loss", repr(values["mean_error"]))]
         if self.worst_error is not None:
-            where = "" if self.worst_input is None else f" at {self.worst_input}"
-            rows.append(("of the worst input", f"{values['worst_error']!r}{where}"))
+            place = "" if self.worst_input is None else f" at {self.worst_input}"
+            rows.append((f"largest {self.loss} loss", f"{values['worst_error']!r}{place}"))
         return rows
 
 
 def compute_expected_error(
     mechanism: Any, loss: str = "absolute", data: Any = None
 ) -> ExpectedError:
-    """The exact expected loss of a mechanism, a Design or a Certificate on given data, and on its worst input.
+    """Compute the exact expected loss of a mechanism on data, and on its worst input.
 
-    loss: absolute, squared, error-rate, pinball:τ or huber:h; on real inputs absolute or squared.
-    data: None (inputs equally likely; of a label randomizer its own prior), a column of inputs, a CSV file of
-    one, a mapping of inputs to weights, or `Labels`; on real inputs also "uniform", "normal:MU,SIGMA" or a
-    Density.
-    Raises InvalidRequest.
+    Args:
+        mechanism: A mechanism, or a Design or Certificate of one.
+        loss: absolute, squared, error-rate, pinball:τ or huber:h. On real inputs only absolute and
+            squared.
+        data: A column of inputs, a CSV file with one column, a mapping input -> weight, or
+            `Labels`. On real inputs also "uniform", "normal:MU,SIGMA" or a Density. Default: the
+            prior of a label randomizer, otherwise equally likely inputs.
+
+    Raises:
+        InvalidRequest: The loss or the data do not fit the mechanism.
     """
     subject: Any = as_mechanism(mechanism)
-    subject, question = getattr(subject, "real_law", subject), getattr(mechanism, "question", None)
+    subject = getattr(subject, "real_law", subject)
+    question = getattr(mechanism, "question", None)
     if data is None and isinstance(question, Labels):
         data = question
     data = read_data_file(data)
-    if (
-        subject.inputs is None and subject.segments is not None and not subject.segments
-    ):  # noise on all numbers
-        if data is not None:
-            must(
-                "data",
-                "left out: noise on all numbers is off by the same law everywhere",
-                repr(data),
-            )
-        clamp = getattr(subject.question, "clamp", None)
-        if clamp is not None:
-            mean, worst = subject.clamped_loss(loss), subject.clamped_loss(loss, None)
-            return ExpectedError(loss, f"uniform on {format_range(clamp)}", mean, worst, None)
-        of_noise: Fraction = subject.loss(loss)
-        return ExpectedError(loss, "every input alike", of_noise, of_noise, None)
-    return (
-        _error_on_real_inputs(subject, loss, data)
-        if can_publish_reals(subject)
-        else _error_on_finite_inputs(subject, loss, data)
-    )
+    has_finite_inputs = subject.inputs is not None
+    if not has_finite_inputs and subject.segments is not None and not subject.segments:
+        return _error_of_line_noise(subject, loss, data)
+    if can_publish_reals(subject):
+        return _error_on_real_inputs(subject, loss, data)
+    return _error_on_finite_inputs(subject, loss, data)
+
+
+def _error_of_line_noise(noise: Any, loss: str, data: Any) -> ExpectedError:
+    """Compute the expected loss of noise on all integers or all reals."""
+    if data is not None:
+        must(
+            "data",
+            "left out, because noise on all numbers has the same expected loss at every input",
+            repr(data),
+        )
+    clamp = getattr(noise.question, "clamp", None)
+    if clamp is not None:
+        mean_error = noise.clamped_loss(loss)
+        worst_error = noise.clamped_loss(loss, None)
+        range_text = f"uniform on {format_range(clamp)}"
+        return ExpectedError(loss, range_text, mean_error, worst_error, None)
+    error: Fraction = noise.loss(loss)
+    return ExpectedError(loss, "the same for every input", error, error, None)
 
 
 def _error_on_finite_inputs(mechanism: Mechanism, loss: str, data: Any) -> ExpectedError:
-    labelled = getattr(mechanism, "axis_labels", None)  # rows with exact labels
-    published = mechanism.outputs if labelled is None else labelled[1]
-    inputs, outputs = ([*map(_to_python_point, values)] for values in (mechanism.inputs, published))
-    if len(inputs) * len(outputs) > _CELLS:
-        must(
-            "inputs times outputs",
-            f"at most {_CELLS} for expected losses",
-            len(inputs) * len(outputs),
-        )
+    """Compute the expected loss of a mechanism with finitely many inputs."""
+    labels = getattr(mechanism, "axis_labels", None)  # Exact labels of the rows and columns.
+    published_values = mechanism.outputs if labels is None else labels[1]
+    inputs = [*map(_to_python_point, mechanism.inputs)]
+    outputs = [*map(_to_python_point, published_values)]
+    cell_count = len(inputs) * len(outputs)
+    if cell_count > _MAX_CELLS:
+        must("inputs times outputs", f"at most {_MAX_CELLS} for expected losses", cell_count)
     laws = [mechanism.law(x) for x in inputs]
-    if not all(isinstance(value, (int, float, Fraction)) for value in (*inputs, *outputs)):
-        if loss != "error-rate":  # a vector or a text: right in every part, or wrong
-            what = (
-                "a vector query" if labelled is None else "inputs and outputs that are no numbers"
-            )
-            must("loss", f"error-rate for {what}", repr(loss))
-        places = {output: k for k, output in enumerate(outputs)}
-        losses = [
-            1 - (law[places[x]] if x in places else ZERO)
-            for x, law in zip(inputs, laws, strict=True)
-        ]
+    if all(isinstance(value, (int, float, Fraction)) for value in (*inputs, *outputs)):
+        exact_inputs = read_rationals(inputs, "inputs")
+        exact_outputs = read_rationals(outputs, "outputs")
+        losses = compute_expected_losses(loss, exact_inputs, laws, exact_outputs)
     else:
-        labels, values = read_rationals(inputs, "inputs"), read_rationals(outputs, "outputs")
-        losses = compute_expected_losses(loss, labels, laws, values)
-    weights, words = _weigh_inputs_of(mechanism, inputs, data)
-    at = max(range(len(losses)), key=losses.__getitem__)
-    mean = Distribution(weights).mean(losses)
-    return ExpectedError(
-        loss, words, mean, losses[at], inputs[at] if labelled is None else format_point(inputs[at])
-    )
+        if loss != "error-rate":
+            # A vector or a text is either right in every part, or wrong.
+            subject = "inputs and outputs that are no numbers"
+            if labels is None:
+                subject = "a vector query"
+            must("loss", f"error-rate for {subject}", repr(loss))
+        positions = {output: position for position, output in enumerate(outputs)}
+        losses = []
+        for x, law in zip(inputs, laws, strict=True):
+            losses.append(1 - (law[positions[x]] if x in positions else ZERO))
+    weights, data_text = _weigh_inputs_of(mechanism, inputs, data)
+    worst_index = max(range(len(losses)), key=losses.__getitem__)
+    mean_error = Distribution(weights).mean(losses)
+    worst_input = inputs[worst_index]
+    if labels is not None:
+        worst_input = format_point(worst_input)
+    return ExpectedError(loss, data_text, mean_error, losses[worst_index], worst_input)
 
 
 def _to_python_point(point: Any) -> Any:
-    """An input or a published value as Python has it; of a vector, a tuple."""
+    """Convert an input or a published value of NumPy to Python. A vector becomes a tuple."""
     value = point.tolist() if isinstance(point, (np.generic, np.ndarray)) else point
     return tuple(value) if isinstance(value, list) else value
 
@@ -156,34 +172,38 @@ def _to_python_point(point: Any) -> Any:
 def _weigh_inputs_of(
     mechanism: Mechanism, inputs: list[Any], data: Any
 ) -> tuple[list[Fraction], str]:
-    """The weight of every input, and the law of the data in words. Raises InvalidRequest for what is no input."""
+    """Return the weight of every input, and a description of the data. Raises InvalidRequest."""
     if data is None:
         data = getattr(mechanism, "labels", None)
     if data is None:
         return [ONE] * len(inputs), f"{len(inputs)} inputs, equally likely"
     if isinstance(data, Labels):
-        given = dict(zip(data.values.tolist(), map(Fraction, data.prior.tolist()), strict=True))
-        words = repr(data)
+        prior = map(Fraction, data.prior.tolist())
+        weights = dict(zip(data.values.tolist(), prior, strict=True))
+        description = repr(data)
     else:
-        given, words = read_input_weights(data)
-    is_labelled = getattr(mechanism, "axis_labels", None) is not None
-    shown_inputs = [*map(format_point, inputs)] if is_labelled else inputs
-    return align_input_weights(given, inputs, shown_inputs), words
+        weights, description = read_input_weights(data)
+    has_labels = getattr(mechanism, "axis_labels", None) is not None
+    shown_inputs = [*map(format_point, inputs)] if has_labels else inputs
+    return align_input_weights(weights, inputs, shown_inputs), description
 
 
 class _Piece:
-    """The quadratic on [low, high] with these values at the two ends and in the middle."""
+    """The quadratic on [low, high] with given values at both ends and in the middle.
+
+    It is left + slope t + bend t², with t = (x - low) / (high - low).
+    """
 
     def __init__(
         self, low: Fraction, high: Fraction, left: Fraction, middle: Fraction, right: Fraction
     ) -> None:
-        self.low, self.high, self.left = low, high, left
-        # left + slope t + bend t², t the way from low to high
+        self.low = low
+        self.high = high
+        self.left = left
         self.bend = 2 * (left + right - 2 * middle)
         self.slope = right - left - self.bend
-        self.integral = (
-            (high - low) / 6 * (left + 4 * middle + right)
-        )  # by Simpson's rule, which is exact
+        # Simpson's rule is exact for a quadratic.
+        self.integral = (high - low) / 6 * (left + 4 * middle + right)
 
     def __call__(self, x: Fraction) -> Fraction:
         t = (x - self.low) / (self.high - self.low)
@@ -191,7 +211,7 @@ class _Piece:
 
     @property
     def maximum(self) -> RationalPair:
-        """(value, place) of the maximum."""
+        """Return (largest value, its place)."""
         places = [self.low, self.high]
         if self.bend < 0 < self.slope < -2 * self.bend:
             places.append(self.low - self.slope / (2 * self.bend) * (self.high - self.low))
@@ -199,69 +219,87 @@ class _Piece:
 
 
 def _list_exact_outputs(mechanism: Any) -> Rationals:
-    """The exact numbers that a mechanism holds; where it holds none, those of its doubles."""
-    held = (getattr(mechanism, name, None) for name in ("published_values", "bins", "outputs"))
-    return read_rationals(next(each for each in held if each is not None), "outputs")
+    """List the exact outputs of a mechanism, or the exact values of its doubles."""
+    for name in ("published_values", "bins", "outputs"):
+        outputs = getattr(mechanism, name, None)
+        if outputs is not None:
+            return read_rationals(outputs, "outputs")
+    raise AssertionError("A mechanism has outputs.")
 
 
 def _list_error_pieces(mechanism: Any, loss: str) -> Iterator[_Piece]:
-    """The expected loss as a function of x, from left to right: a quadratic on a segment, where the law is a mixture of
-    its ends' and outputs are not inside it or the loss is squared, else between them too."""
+    """Yield the expected loss as a function of x, from left to right.
+
+    Between two knots the law is a mixture of two end laws. The absolute loss also changes its
+    formula at outputs, so pieces end there as well.
+    """
     outputs = _list_exact_outputs(mechanism)
     knots = sorted(outputs) if loss == "absolute" else []
     for segment in mechanism.segments:
-        a, b = segment.low, segment.high
-        ends = [*pairwise([a, *(o for o in knots if a < o < b), b])]
-        places = [x for low, high in ends for x in (low, (low + high) / 2, high)]
-        of_laws = (
-            compute_expected_losses(loss, places, [law] * len(places), outputs)
-            for law in (segment.left, segment.right)
-        )
-        mixed = [
-            ((b - x) * p + (x - a) * q) / (b - a) for x, p, q in zip(places, *of_laws, strict=True)
-        ]
-        for at, (low, high) in enumerate(ends):
-            yield _Piece(low, high, *mixed[3 * at : 3 * at + 3])
+        a = segment.low
+        b = segment.high
+        inner_knots = [knot for knot in knots if a < knot < b]
+        ends = [*pairwise([a, *inner_knots, b])]
+        places = []
+        for low, high in ends:
+            places += [low, (low + high) / 2, high]
+        left_losses = compute_expected_losses(loss, places, [segment.left] * len(places), outputs)
+        right_losses = compute_expected_losses(loss, places, [segment.right] * len(places), outputs)
+        values = []
+        for x, left, right in zip(places, left_losses, right_losses, strict=True):
+            values.append(((b - x) * left + (x - a) * right) / (b - a))
+        for position, (low, high) in enumerate(ends):
+            yield _Piece(low, high, *values[3 * position : 3 * position + 3])
 
 
 def _error_on_real_inputs(mechanism: Any, loss: str, data: Any) -> ExpectedError:
-    if loss not in _REAL:
-        must("loss", " or ".join(_REAL) + " on real inputs", repr(loss))
+    """Compute the expected loss of a mechanism on real inputs."""
+    if loss not in _REAL_LOSSES:
+        must("loss", " or ".join(_REAL_LOSSES) + " on real inputs", repr(loss))
     pieces = [*_list_error_pieces(mechanism, loss)] if mechanism.segments else []
-    worst, place = max((piece.maximum for piece in pieces), default=(None, None))
-    stated = getattr(mechanism, "errors", None)
-    if stated is not None:
-        uniform, worst, place = stated(loss)
+    worst_error, place = max((piece.maximum for piece in pieces), default=(None, None))
+    compute_errors = getattr(mechanism, "errors", None)
+    if compute_errors is not None:
+        uniform_error, worst_error, place = compute_errors(loss)
         if data is None or data == "uniform":
-            return ExpectedError(
-                loss, _describe_uniform(*mechanism.ends), uniform, worst, nearest_float(place)
-            )
-    where = None if place is None else nearest_float(place)
+            range_text = _describe_uniform(*mechanism.ends)
+            return ExpectedError(loss, range_text, uniform_error, worst_error, nearest_float(place))
+    worst_input = None if place is None else nearest_float(place)
     if data is None or isinstance(data, (str, Density)):
-        return ExpectedError(loss, *_integrate_error(mechanism, loss, data, pieces), worst, where)
-    given, words = read_input_weights(data)
-    mean = Distribution(given.values()).mean(
-        [_error_at_input(mechanism, loss, pieces, x) for x in given]
-    )
-    return ExpectedError(loss, words, mean, worst, where)
+        description, mean_error = _integrate_error(mechanism, loss, data, pieces)
+        return ExpectedError(loss, description, mean_error, worst_error, worst_input)
+    weights, description = read_input_weights(data)
+    losses = [_error_at_input(mechanism, loss, pieces, x) for x in weights]
+    exact_mean = Distribution(weights.values()).mean(losses)
+    return ExpectedError(loss, description, exact_mean, worst_error, worst_input)
 
 
 def _integrate_error(
     mechanism: Any, loss: str, data: Any, pieces: list[_Piece]
 ) -> tuple[str, Fraction | float]:
-    """The law in words, and the mean: exact for the uniform law, else integrated as the mechanism integrates."""
-    low, high = (pieces[0].low, pieces[-1].high) if pieces else (-mechanism.c, mechanism.c)
+    """Return a description of the law of the data, and the mean error.
+
+    The mean is exact for the uniform law. For other laws the mechanism integrates numerically.
+    """
+    if pieces:
+        low = pieces[0].low
+        high = pieces[-1].high
+    else:
+        low = -mechanism.c
+        high = mechanism.c
     if data is None or (isinstance(data, str) and data.strip() == "uniform"):
-        words = _describe_uniform(low, high)
+        description = _describe_uniform(low, high)
         if pieces:
-            return words, sum((piece.integral for piece in pieces), ZERO) / (high - low)
-        law = density_named("uniform", float(high))
+            integral = sum((piece.integral for piece in pieces), ZERO)
+            return description, integral / (high - low)
+        law = parse_density("uniform", float(high))
     else:
         if low != -high:
             must("data", "a column, or uniform, for inputs that are not in [-c, c]", repr(data))
-        law = density_named(data, float(high))
-        words = law.name
-    return words, float(mechanism.mae(law) if loss == "absolute" else mechanism.mse(law))
+        law = parse_density(data, float(high))
+        description = law.name
+    mean_error = mechanism.mae(law) if loss == "absolute" else mechanism.mse(law)
+    return description, float(mean_error)
 
 
 def _describe_uniform(low: Fraction, high: Fraction) -> str:
@@ -269,11 +307,15 @@ def _describe_uniform(low: Fraction, high: Fraction) -> str:
 
 
 def _error_at_input(mechanism: Any, loss: str, pieces: list[_Piece], x: Any) -> Fraction:
-    """The expected loss at one input; a float is the rational it is, or the knot it is nearest to."""
+    """Return the expected loss at one input.
+
+    A float is the binary fraction that it holds, or the knot whose nearest float it is.
+    """
     if not pieces:
-        return compute_expected_losses(
-            loss, read_rationals([x], "data"), [mechanism.law(x)], _list_exact_outputs(mechanism)
-        )[0]
+        inputs = read_rationals([x], "data")
+        outputs = _list_exact_outputs(mechanism)
+        return compute_expected_losses(loss, inputs, [mechanism.law(x)], outputs)[0]
     ends = [piece.low for piece in pieces] + [pieces[-1].high]
-    at = read_real_input(x, ends[0], ends[-1], ends, "data")
-    return pieces[min(bisect_right(ends, at), len(pieces)) - 1](at)
+    exact_input = read_real_input(x, ends[0], ends[-1], ends, "data")
+    position = min(bisect_right(ends, exact_input), len(pieces)) - 1
+    return pieces[position](exact_input)

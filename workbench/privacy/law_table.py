@@ -1,19 +1,24 @@
-"""The whole law of a mechanism as a table of exact numbers, and the mechanism that such a table holds.
+"""Complete laws of mechanisms as tables of exact numbers, and mechanisms built from such tables.
 
-The head of the first column says which question the law answers; the law stands in the rows. Every row and every
-cell is there, so that an audit of the table is an audit of the mechanism.
+The head of the first column says which question the law answers. The rows hold the law. The table
+contains every probability, so that an audit of the table is an audit of the mechanism.
 
     first head                                          rows
     noise on integers | sensitivity 1 | clamp 0..50     noise value, probability
-    noise modulo 9 | shifts 1 2 3                       noise value (0:1 in a group of two factors), probability
-    noise on reals | sensitivity 1 | grid .. | steps 6  "-1/12 to 1/12", probability of the cell; "0", of the atom
+    noise modulo 9 | shifts 1 2 3                       noise value (0:1 in a group of two factors),
+                                                        probability
+    noise on reals | sensitivity 1 | grid .. | steps 6  "-1/12 to 1/12", probability of the cell;
+                                                        "0", probability of the atom
     input | rows 11 | neighbours all                    input, probability of every output
     input in a cell | rows 4 | sensitivity 1 | ..       "0 to 1/4", probability of every output
-    input at an end | rows 5 | sensitivity 1 | ..       the input, probability of every output; affine between rows
-    input at a piece's end | rows 6                     the input, probability of every output; two rows for a piece
+    input at an end | rows 5 | sensitivity 1 | ..       input, probability of every output; affine
+                                                        between rows
+    input at a piece's end | rows 6                     input, probability of every output; two rows
+                                                        for a piece
 
-Geometric tails are two more rows, "below -1, times 0.36 every 1" and "above 1, times 0.36 every 1", each with the
-probability of the whole tail. A probability is an exact decimal, or a ratio of integers.
+Geometric tails are two more rows, "below -1, times 0.36 every 1" and "above 1, times 0.36 every 1",
+each with the probability of the whole tail. A probability is an exact decimal, or a ratio of
+integers.
 """
 
 from __future__ import annotations
@@ -43,16 +48,20 @@ from workbench.mechanisms.real_noise import AdditiveRealNoise
 from workbench.questions.modulo_noise import ModuloNoise
 from workbench.questions.unbounded_noise import IntegerNoise, RealNoise
 
-Table = tuple[list[str], list[list[str]]]  # heads, rows
+Table = tuple[list[str], list[list[str]]]  # Heads of the columns, and the rows.
 
-_MAX_CELLS = 1_000_000  # A law with more probabilities is not written as a table.
-_INTEGERS, _MODULO, _REALS = "noise on integers", "noise modulo", "noise on reals"
-_FINITE, _CELLS, _ENDS, _PIECES = (
-    "input",
-    "input in a cell",
-    "input at an end",
-    "input at a piece's end",
-)
+_MAX_TABLE_CELLS = 1_000_000  # A law with more probabilities is not written as a table.
+_MAX_INTEGER = 1 << 40  # A cell for an integer must hold a smaller one.
+_MAX_CELL_CHARACTERS = 5000  # A longer cell is read as a ratio of hexadecimal integers only.
+
+# The heads of the first column.
+_INTEGERS = "noise on integers"
+_MODULO = "noise modulo"
+_REALS = "noise on reals"
+_FINITE = "input"
+_CELLS = "input in a cell"
+_ENDS = "input at an end"
+_PIECES = "input at a piece's end"
 _KINDS = (_INTEGERS, _REALS, _FINITE, _CELLS, _ENDS, _PIECES)
 _TAIL = re.compile(r"(below|above) (\S+), times (\S+) every (\d+)")
 
@@ -60,8 +69,12 @@ _TAIL = re.compile(r"(below|above) (\S+), times (\S+) every (\d+)")
 def build_law_table(mechanism: Any) -> Table | None:
     """Write the law of a mechanism as (heads, rows), complete and exact.
 
+    Args:
+        mechanism: The mechanism.
+
     Returns:
-        None for a mechanism that has no finite table: one without exact laws, or with more than 10^6 probabilities.
+        None for a mechanism without a finite table: one without exact laws, or with more than 10^6
+        probabilities.
     """
     if isinstance(mechanism, AdditiveNoise):
         return _write_modulo_table(mechanism)
@@ -76,89 +89,102 @@ def build_law_table(mechanism: Any) -> Table | None:
         return _write_range_table(mechanism)
     if isinstance(mechanism, Channel):
         return _write_channel_table(mechanism)
-    rows: Any = getattr(mechanism, "inputs", None)
-    has_laws = (
-        rows is not None and hasattr(mechanism, "law") and not getattr(mechanism, "direct", 0)
-    )
-    if not has_laws or mechanism.segments != () or len(rows) * len(mechanism.outputs) > _MAX_CELLS:
+    inputs: Any = getattr(mechanism, "inputs", None)
+    if inputs is None or not hasattr(mechanism, "law") or getattr(mechanism, "direct", False):
         return None
-    labelled = tuple(map(_exact_point, rows)), tuple(map(_exact_point, mechanism.outputs.tolist()))
-    return _write_channel_table(
-        Channel(tuple(map(mechanism.law, rows)), None, labelled)
-    )  # any two inputs are neighbours
+    cell_count = len(inputs) * len(mechanism.outputs)
+    if mechanism.segments != () or cell_count > _MAX_TABLE_CELLS:
+        return None
+    input_points = tuple(map(_read_exact_point, inputs))
+    output_points = tuple(map(_read_exact_point, mechanism.outputs.tolist()))
+    laws = tuple(map(mechanism.law, inputs))
+    # Any two inputs are neighbours.
+    return _write_channel_table(Channel(laws, None, (input_points, output_points)))
 
 
 def is_law_table(heads: Sequence[str]) -> bool:
-    """Whether the heads of a table are those that `law_table` writes."""
+    """Return whether the heads of a table are those that `build_law_table` writes.
+
+    Args:
+        heads: Heads of the columns.
+    """
     kind, *options = heads[0].split(" | ") if heads else [""]
     is_group = kind.startswith(f"{_MODULO} ")
     return len(heads) > 1 and bool(options) and (is_group or kind.strip() in _KINDS)
 
 
 def read_law_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Mechanism:
-    """Build the mechanism of a table that `law_table` wrote. Raises CorruptFile, InvalidRequest."""
+    """Build the mechanism of a table that `build_law_table` wrote.
+
+    Args:
+        heads: Heads of the columns.
+        rows: Cells of the rows.
+
+    Raises:
+        CorruptFile: The table is malformed.
+        InvalidRequest: Its parts do not fit together.
+    """
     kind, *options = (part.strip() for part in heads[0].split(" | "))
-    given = dict(option.partition(" ")[::2] for option in options)
+    option_values = dict(option.partition(" ")[::2] for option in options)
     if any(len(row) != len(heads) for row in rows):
         raise CorruptFile(f"Every row must have {len(heads)} cells.")
     if kind.startswith(_MODULO):
-        return _read_modulo(kind.removeprefix(_MODULO).strip(), given, rows)
+        return _read_modulo(kind.removeprefix(_MODULO).strip(), option_values, rows)
     if kind == _INTEGERS:
-        clamp = given.get("clamp")
-        question = IntegerNoise(
-            _read_integer_cell(given.get("sensitivity")),
-            None if clamp is None else _read_clamp(clamp),
-        )
-        return AdditiveIntegerNoise(question, read_integer_law(rows))
+        return _read_integers(option_values, rows)
     if kind == _REALS:
-        return _read_reals(given, rows)
-    if len(rows) != _read_integer_cell(given.get("rows")):
+        return _read_reals(option_values, rows)
+    if len(rows) != _read_integer_cell(option_values.get("rows")):
         raise CorruptFile(
-            f"The table must have the {given.get('rows')} rows that its head names. Got {len(rows)}."
+            f"The table must have the {option_values.get('rows')} rows that its head names. "
+            f"Got {len(rows)}."
         )
     laws = tuple(_read_law_masses([read_cell_number(cell) for cell in row[1:]]) for row in rows)
-    labels, outputs = (
-        [row[0] for row in rows],
-        tuple(read_point(_strip_brackets(head), "output") for head in heads[1:]),
-    )
+    labels = [row[0] for row in rows]
+    outputs = tuple(read_point(_strip_brackets(head), "output") for head in heads[1:])
     if kind == _PIECES:
         return _read_pieces(labels, outputs, laws)
-    neighbours = _read_neighbours(given.get("neighbours"))
+    neighbours = _read_neighbours(option_values.get("neighbours"))
     if kind == _FINITE:
-        return Channel(
-            laws,
-            neighbours,
-            (tuple(read_point(_strip_brackets(x), "input") for x in labels), outputs),
-        )
+        inputs = tuple(read_point(_strip_brackets(label), "input") for label in labels)
+        return Channel(laws, neighbours, (inputs, outputs))
     if kind == _CELLS:
-        cells = [[read_cell_number(end) for end in label.split(" to ")] for label in labels]
-        if any(len(cell) != 2 for cell in cells) or any(a[1] != b[0] for a, b in pairwise(cells)):
-            raise CorruptFile("The cells must follow each other: 'a to b', then 'b to c'.")
-        ends = (cells[0][0], *(high for _, high in cells))
-        places = tuple((low + high) / 2 for low, high in cells)
+        ends, places = _read_cells(labels)
     elif kind == _ENDS:
         ends = places = tuple(map(read_cell_number, labels))
     else:
         raise CorruptFile(f"The first head must name a law. Got {kind[:40]!r}.")
-    return RangeMechanism(
-        laws,
-        neighbours,
-        (places, outputs),
-        ends,
-        read_cell_number(given.get("sensitivity")),
-        kind == _ENDS,
-    )
+    sensitivity = read_cell_number(option_values.get("sensitivity"))
+    return RangeMechanism(laws, neighbours, (places, outputs), ends, sensitivity, kind == _ENDS)
+
+
+def _read_cells(labels: Sequence[str]) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
+    """Read the ends and the centres of the cells "a to b", "b to c", ... Raises CorruptFile."""
+    cells = [[read_cell_number(end) for end in label.split(" to ")] for label in labels]
+    if any(len(cell) != 2 for cell in cells) or any(a[1] != b[0] for a, b in pairwise(cells)):
+        raise CorruptFile("The cells must follow each other: 'a to b', then 'b to c'.")
+    ends = (cells[0][0], *(high for _, high in cells))
+    return ends, tuple((low + high) / 2 for low, high in cells)
 
 
 def read_integer_law(rows: Sequence[Sequence[str]]) -> IntegerLaw:
-    """Read rows (noise value, probability) in any order, with or without tails. Raises CorruptFile."""
+    """Read a law of integer noise from a table.
+
+    Args:
+        rows: Rows (noise value, probability) in any order, with or without two rows of tails.
+
+    Raises:
+        CorruptFile: The rows are no law.
+    """
     masses: dict[int, Fraction] = {}
     tails: dict[str, tuple[Fraction, int, Fraction]] = {}
     for label, mass in rows:
-        if tail := _TAIL.fullmatch(label):
-            if tail[1] in tails:
-                raise CorruptFile(f"The tail {tail[1]} must stand in one row. Got two.")
-            tails[tail[1]] = read_cell_number(tail[3]), int(tail[4]), _read_mass(mass)
+        tail = _TAIL.fullmatch(label)
+        if tail:
+            side = tail[1]
+            if side in tails:
+                raise CorruptFile(f"The tail {side} must stand in one row. Got two.")
+            tails[side] = read_cell_number(tail[3]), int(tail[4]), _read_mass(mass)
             continue
         value = _read_integer_cell(label)
         if value in masses:
@@ -166,9 +192,12 @@ def read_integer_law(rows: Sequence[Sequence[str]]) -> IntegerLaw:
         masses[value] = _read_mass(mass)
     if not masses:
         raise CorruptFile("The table must have at least one noise value.")
-    first, last = min(masses), max(masses)
-    if last - first >= _MAX_CELLS:
-        raise CorruptFile(f"The noise values must span at most {_MAX_CELLS}. Got {first}..{last}.")
+    first = min(masses)
+    last = max(masses)
+    if last - first >= _MAX_TABLE_CELLS:
+        raise CorruptFile(
+            f"The noise values must span at most {_MAX_TABLE_CELLS}. Got {first}..{last}."
+        )
     weights = [masses.get(value, ZERO) for value in range(first, last + 1)]
     _check_mass_total(sum(weights, ZERO) + sum((tail[2] for tail in tails.values()), ZERO))
     if not tails:
@@ -177,11 +206,12 @@ def read_integer_law(rows: Sequence[Sequence[str]]) -> IntegerLaw:
         raise CorruptFile("Both tails must be given, with one ratio and one period.")
     ratio, period, _ = tails["below"]
     law = IntegerLaw(first, weights, period, ratio)
-    for side, end in zip(("below", "above"), law.end_sums, strict=True):
-        whole = law.ratio / (1 - law.ratio) * end / law.total
-        if abs(whole - tails[side][2]) > MAX_SUM_ERROR:
+    for side, end_weight in zip(("below", "above"), law.end_sums, strict=True):
+        tail_mass = law.ratio / (1 - law.ratio) * end_weight / law.total
+        if abs(tail_mass - tails[side][2]) > MAX_SUM_ERROR:
             raise CorruptFile(
-                f"The tail {side} must have the probability that its ratio gives, {float(whole):g}."
+                f"The tail {side} must have the probability that its ratio gives, "
+                f"{float(tail_mass):g}."
             )
     return law
 
@@ -190,67 +220,97 @@ def read_integer_law(rows: Sequence[Sequence[str]]) -> IntegerLaw:
 
 
 def _write_tail_rows(law: IntegerLaw, total: Fraction, low: str, high: str) -> list[list[str]]:
+    """Write the two rows of geometric tails, or none for a law without tails."""
     if not law.ratio:
         return []
-    fall = f"times {format_fraction(law.ratio)} every {law.period}"
-    masses = [law.ratio / (1 - law.ratio) * end / total for end in law.end_sums]
-    return [[f"{side} {end}, {fall}", _format_mass(mass)]
-            for side, end, mass in zip(("below", "above"), (low, high), masses, strict=True)]  # fmt: skip
+    decay = f"times {format_fraction(law.ratio)} every {law.period}"
+    masses = [law.ratio / (1 - law.ratio) * end_weight / total for end_weight in law.end_sums]
+    rows = []
+    for side, end, mass in zip(("below", "above"), (low, high), masses, strict=True):
+        rows.append([f"{side} {end}, {decay}", _format_mass(mass)])
+    return rows
 
 
 def _write_integer_table(mechanism: AdditiveIntegerNoise) -> Table | None:
-    law, clamp = mechanism.noise, mechanism.question.clamp
-    if len(law.weights) > _MAX_CELLS:
+    """Write the table of noise on the integers."""
+    law = mechanism.noise
+    clamp = mechanism.question.clamp
+    if len(law.weights) > _MAX_TABLE_CELLS:
         return None
     head = f"{_INTEGERS} | sensitivity {mechanism.question.sensitivity}"
-    head += "" if clamp is None else f" | clamp {clamp[0]}..{clamp[1]}"
-    rows = [
-        [str(law.first + k), _format_mass(weight / law.total)]
-        for k, weight in enumerate(law.weights)
-    ]
-    return [head, "probability"], rows + _write_tail_rows(
-        law, law.total, str(law.first), str(law.last)
-    )
+    if clamp is not None:
+        head += f" | clamp {clamp[0]}..{clamp[1]}"
+    rows = []
+    for value, weight in enumerate(law.weights, law.first):
+        rows.append([str(value), _format_mass(weight / law.total)])
+    tail_rows = _write_tail_rows(law, law.total, str(law.first), str(law.last))
+    return [head, "probability"], rows + tail_rows
+
+
+def _read_integers(
+    option_values: dict[str, str], rows: Sequence[Sequence[str]]
+) -> AdditiveIntegerNoise:
+    """Build noise on the integers from its table. Raises CorruptFile, InvalidRequest."""
+    clamp = option_values.get("clamp")
+    sensitivity = _read_integer_cell(option_values.get("sensitivity"))
+    question = IntegerNoise(sensitivity, None if clamp is None else _read_clamp(clamp))
+    return AdditiveIntegerNoise(question, read_integer_law(rows))
 
 
 def _write_modulo_table(mechanism: AdditiveNoise) -> Table | None:
+    """Write the table of noise on a finite group."""
     question = mechanism.question
-    if question.order > _MAX_CELLS:
+    if question.order > _MAX_TABLE_CELLS:
         return None
-    head = f"{_MODULO} {'x'.join(map(str, question.sizes))} | shifts {' '.join(map(_format_group_element, question.shifts))}"
-    head += " | directed yes" if question.directed else ""
-    cells = [
-        [_format_group_element(question.element_at(k)), _format_mass(mass)]
-        for k, mass in enumerate(mechanism.masses)
-    ]
-    return [head, "probability"], cells
+    shifts = " ".join(map(_format_group_element, question.shifts))
+    head = f"{_MODULO} {'x'.join(map(str, question.sizes))} | shifts {shifts}"
+    if question.directed:
+        head += " | directed yes"
+    rows = []
+    for index, mass in enumerate(mechanism.masses):
+        rows.append([_format_group_element(question.element_at(index)), _format_mass(mass)])
+    return [head, "probability"], rows
 
 
 def _format_group_element(value: Iterable[int]) -> str:
+    """Format an element of a group, such as "0:1" for two factors."""
     return ":".join(map(str, value))
 
 
 def _read_group_element(text: str) -> tuple[int, ...]:
+    """Read an element of a group, such as "0:1" for two factors."""
     return tuple(_read_integer_cell(part) for part in text.split(":"))
 
 
-def _read_modulo(sizes: str, given: dict[str, str], rows: Sequence[Sequence[str]]) -> AdditiveNoise:
+def _read_modulo(
+    sizes: str, option_values: dict[str, str], rows: Sequence[Sequence[str]]
+) -> AdditiveNoise:
+    """Build noise on a finite group from its table. Raises CorruptFile, InvalidRequest."""
     orders = [_read_integer_cell(part) for part in sizes.split("x")]
-    shifts = [_read_group_element(part) for part in given.get("shifts", "").split()]
-    scalar = len(orders) == 1
-    moves: list[Any] = [shift[0] for shift in shifts] if scalar else [*shifts]
-    question = ModuloNoise(sizes=orders, shifts=moves, directed=given.get("directed") == "yes")
+    shifts = [_read_group_element(part) for part in option_values.get("shifts", "").split()]
+    is_scalar = len(orders) == 1
+    scalar_or_tuple_shifts: list[Any] = [shift[0] for shift in shifts] if is_scalar else [*shifts]
+    is_directed = option_values.get("directed") == "yes"
+    question = ModuloNoise(sizes=orders, shifts=scalar_or_tuple_shifts, directed=is_directed)
     return AdditiveNoise(question, read_group_masses(question, rows))
 
 
 def read_group_masses(question: ModuloNoise, rows: Sequence[Sequence[str]]) -> Distribution:
-    """Read rows (noise value, probability) of noise on a group, every value once. Raises CorruptFile."""
-    if question.order > _MAX_CELLS or len(rows) != question.order:
+    """Read the masses of noise on a group.
+
+    Args:
+        question: The question, which has the group.
+        rows: Rows (noise value, probability), one for every noise value, in any order.
+
+    Raises:
+        CorruptFile: A noise value is missing, or the probabilities do not add up to 1.
+    """
+    if question.order > _MAX_TABLE_CELLS or len(rows) != question.order:
         raise CorruptFile(
             f"The table must have a row for each of {question.order} noise values. Got {len(rows)}."
         )
     masses = {_read_group_element(label): _read_mass(mass) for label, mass in rows}
-    values = [question.element_at(k) for k in range(question.order)]
+    values = [question.element_at(index) for index in range(question.order)]
     missing = next((value for value in values if value not in masses), None)
     if missing is not None:
         raise CorruptFile(
@@ -260,34 +320,37 @@ def read_group_masses(question: ModuloNoise, rows: Sequence[Sequence[str]]) -> D
 
 
 def _write_real_table(mechanism: AdditiveRealNoise) -> Table | None:
-    law, question, width = mechanism.cells, mechanism.question, mechanism.width
-    if len(law.weights) > _MAX_CELLS:
+    """Write the table of noise on the reals: cells, the atom at 0, and tails."""
+    law = mechanism.cells
+    question = mechanism.question
+    if len(law.weights) > _MAX_TABLE_CELLS:
         return None
-    head = f"{_REALS} | sensitivity {format_fraction(question.sensitivity)} | grid {format_fraction(question.grid)}"
-    head += f" | steps {mechanism.steps}"
-    head += "" if question.clamp is None else f" | clamp {format_range(question.clamp)}"
+    head = f"{_REALS} | sensitivity {format_fraction(question.sensitivity)}"
+    head += f" | grid {format_fraction(question.grid)} | steps {mechanism.steps}"
+    if question.clamp is not None:
+        head += f" | clamp {format_range(question.clamp)}"
     total = mechanism.total
-    ends = [
-        format_fraction((law.first + k - Fraction(1, 2)) * width)
-        for k in range(len(law.weights) + 1)
-    ]
-    rows = [
-        [f"{low} to {high}", _format_mass(weight / total)]
-        for (low, high), weight in zip(pairwise(ends), law.weights, strict=True)
-    ]
+    first_end = law.first - Fraction(1, 2)
+    numbers = [(first_end + k) * mechanism.width for k in range(len(law.weights) + 1)]
+    ends = [format_fraction(number) for number in numbers]
+    rows = []
+    for (low, high), weight in zip(pairwise(ends), law.weights, strict=True):
+        rows.append([f"{low} to {high}", _format_mass(weight / total)])
     if mechanism.atom:
         rows.append(["0", _format_mass(mechanism.atom / total)])
     return [head, "probability"], rows + _write_tail_rows(law, total, ends[0], ends[-1])
 
 
-def _read_reals(given: dict[str, str], rows: Sequence[Sequence[str]]) -> AdditiveRealNoise:
-    clamp = given.get("clamp")
-    ends = None if clamp is None else read_range(clamp, "clamp")
-    question = RealNoise(
-        read_cell_number(given.get("sensitivity")), read_cell_number(given.get("grid")), ends
-    )
-    steps = _read_integer_cell(given.get("steps"))
-    width, atom = question.sensitivity / steps, ZERO
+def _read_reals(option_values: dict[str, str], rows: Sequence[Sequence[str]]) -> AdditiveRealNoise:
+    """Build noise on the reals from its table. Raises CorruptFile, InvalidRequest."""
+    clamp = option_values.get("clamp")
+    clamp_ends = None if clamp is None else read_range(clamp, "clamp")
+    sensitivity = read_cell_number(option_values.get("sensitivity"))
+    grid = read_cell_number(option_values.get("grid"))
+    question = RealNoise(sensitivity, grid, clamp_ends)
+    steps = _read_integer_cell(option_values.get("steps"))
+    width = question.sensitivity / steps
+    atom = ZERO
     cells: list[tuple[str, Fraction]] = []
     tails = []
     for label, mass in rows:
@@ -306,10 +369,10 @@ def _read_reals(given: dict[str, str], rows: Sequence[Sequence[str]]) -> Additiv
             cells.append((str(low), _read_mass(mass)))
     if atom >= 1:
         raise CorruptFile("The probability of the atom must be below 1.")
-    share = 1 - atom  # of the cells and the tails, which the atom is added to
-    scaled = [[label, format_fraction(mass / share)] for label, mass in cells]
-    scaled += [[label, format_fraction(_read_mass(mass) / share)] for label, mass in tails]
-    law = read_integer_law(scaled)
+    share = 1 - atom  # This is the share of the cells and tails, to which the atom is added.
+    scaled_rows = [[label, format_fraction(mass / share)] for label, mass in cells]
+    scaled_rows += [[label, format_fraction(_read_mass(mass) / share)] for label, mass in tails]
+    law = read_integer_law(scaled_rows)
     return AdditiveRealNoise(question, steps, law, atom / share * law.total)
 
 
@@ -323,7 +386,8 @@ def _write_matrix_table(
     outputs: Sequence[Any],
     laws: Sequence[Distribution],
 ) -> Table | None:
-    if len(laws) * len(laws[0]) > _MAX_CELLS:
+    """Write a table of one law a row."""
+    if len(laws) * len(laws[0]) > _MAX_TABLE_CELLS:
         return None
     head = " | ".join([kind, f"rows {len(laws)}", *options])
     rows = [[label, *map(_format_mass, law)] for label, law in zip(labels, laws, strict=True)]
@@ -331,6 +395,7 @@ def _write_matrix_table(
 
 
 def _write_channel_table(channel: Channel) -> Table | None:
+    """Write the table of a channel. Rows and columns without labels are numbered from 0."""
     numbers = tuple(range(len(channel.rows))), tuple(range(len(channel.rows[0])))
     inputs, outputs = channel.axis_labels or numbers
     return _write_matrix_table(
@@ -339,28 +404,32 @@ def _write_channel_table(channel: Channel) -> Table | None:
 
 
 def _write_range_table(mechanism: RangeMechanism) -> Table | None:
+    """Write the table of a channel of a range, by cells or by ends."""
     assert mechanism.axis_labels is not None
     ends = [format_fraction(end) for end in mechanism.ends]
-    labels = ends if mechanism.at_ends else [f"{low} to {high}" for low, high in pairwise(ends)]
-    options = [
-        f"sensitivity {format_fraction(mechanism.sensitivity)}",
-        _write_neighbours(mechanism),
-    ]
-    kind = _ENDS if mechanism.at_ends else _CELLS
+    if mechanism.at_ends:
+        kind = _ENDS
+        labels = ends
+    else:
+        kind = _CELLS
+        labels = [f"{low} to {high}" for low, high in pairwise(ends)]
+    sensitivity = format_fraction(mechanism.sensitivity)
+    options = [f"sensitivity {sensitivity}", _write_neighbours(mechanism)]
     return _write_matrix_table(kind, options, labels, mechanism.axis_labels[1], mechanism.rows)
 
 
 def _write_neighbours(channel: Channel) -> str:
-    """The ordered pairs of rows, counted from 0: those of both orders as 0-1, others as 0>1."""
+    """Write the ordered pairs of rows, counted from 0: both orders as 0-1, one order as 0>1."""
     if channel.neighbours is None:
         return "neighbours all"
-    known = {*channel.neighbours}
-    both = [f"{i}-{j}" for i, j in channel.neighbours if i < j and (j, i) in known]
-    single = [f"{i}>{j}" for i, j in channel.neighbours if (j, i) not in known]
-    return f"neighbours {' '.join(both + single)}"
+    pairs = {*channel.neighbours}
+    both_orders = [f"{i}-{j}" for i, j in channel.neighbours if i < j and (j, i) in pairs]
+    one_order = [f"{i}>{j}" for i, j in channel.neighbours if (j, i) not in pairs]
+    return f"neighbours {' '.join(both_orders + one_order)}"
 
 
 def _read_neighbours(text: str | None) -> tuple[tuple[int, int], ...] | None:
+    """Read the pairs that `_write_neighbours` wrote; None for all pairs. Raises CorruptFile."""
     if text == "all":
         return None
     pairs = set()
@@ -368,8 +437,11 @@ def _read_neighbours(text: str | None) -> tuple[tuple[int, int], ...] | None:
         match = re.fullmatch(r"(\d{1,9})([->])(\d{1,9})", part)
         if match is None:
             raise CorruptFile(f"Neighbouring rows must be given as 0-1 or 0>1. Got {part[:20]!r}.")
-        i, j = int(match[1]), int(match[3])
-        pairs |= {(i, j)} if match[2] == ">" else {(i, j), (j, i)}
+        i = int(match[1])
+        j = int(match[3])
+        pairs.add((i, j))
+        if match[2] != ">":
+            pairs.add((j, i))
     if not pairs:
         raise CorruptFile("The head must name the neighbouring rows.")
     return tuple(sorted(pairs))
@@ -378,9 +450,12 @@ def _read_neighbours(text: str | None) -> tuple[tuple[int, int], ...] | None:
 def _read_pieces(
     labels: Sequence[str], outputs: tuple[Point, ...], laws: Sequence[Distribution]
 ) -> PiecewiseAffine:
-    places, values = [*map(read_cell_number, labels)], rationals_or_none(outputs)
+    """Build a mechanism on real inputs from two rows for every piece. Raises CorruptFile."""
+    places = [*map(read_cell_number, labels)]
+    values = rationals_or_none(outputs)
     knots = (*places[0::2], *places[-1:])
-    if values is None or len(places) % 2 or places != [x for pair in pairwise(knots) for x in pair]:
+    piece_ends = [end for piece in pairwise(knots) for end in piece]
+    if values is None or len(places) % 2 or places != piece_ends:
         raise CorruptFile(
             "Every piece must have two rows, at its left and its right end, and numbers as outputs."
         )
@@ -390,14 +465,15 @@ def _read_pieces(
 # Cells.
 
 
-def _exact_point(value: Any) -> Point:
-    return (
-        Fraction(value) if isinstance(value, (int, float, Fraction)) else read_point(value, "input")
-    )
+def _read_exact_point(value: Any) -> Point:
+    """Read an input or output. A float is the binary fraction that it holds."""
+    if isinstance(value, (int, float, Fraction)):
+        return Fraction(value)
+    return read_point(value, "input")
 
 
 def _format_label(value: Any) -> str:
-    """An input or output as text; the parts of a place stand in brackets."""
+    """Format an input or output. The parts of a place stand in brackets."""
     if isinstance(value, (int, Fraction)):
         return format_fraction(Fraction(value))
     if isinstance(value, tuple):
@@ -406,25 +482,36 @@ def _format_label(value: Any) -> str:
 
 
 def _strip_brackets(text: str) -> Any:
-    """A label as `point` reads it: places are in brackets."""
+    """Split the parts of a place that stands in brackets. Any other text is returned unchanged."""
     if text.startswith("(") and text.endswith(")"):
         return tuple(text[1:-1].split())
     return text
 
 
 def _format_mass(value: Fraction) -> str:
+    """Format a probability exactly."""
     return format_fraction(Fraction(value))
 
 
 def read_cell_number(cell: str | None) -> Fraction:
-    """Read the exact number of a cell. Raises CorruptFile."""
-    value = parse_rational(cell) if cell is not None and 0 < len(cell) <= 5000 else None
+    """Read the exact number of a cell.
+
+    Args:
+        cell: A decimal, or a ratio of decimal or hexadecimal integers. None counts as empty.
+
+    Raises:
+        CorruptFile: The cell is no finite number.
+    """
+    value = None
+    if cell is not None and 0 < len(cell) <= _MAX_CELL_CHARACTERS:
+        value = parse_rational(cell)
     if value is None:
         value = _read_hexadecimal_ratio(cell or "")
     return value
 
 
 def _read_hexadecimal_ratio(cell: str) -> Fraction:
+    """Read a ratio such as "0x1/0x3". Raises CorruptFile."""
     match = re.fullmatch(r"(-?)(0x[0-9a-f]+)/(0x[0-9a-f]+)", cell)
     if match is None or not int(match[3], 16):
         raise CorruptFile(f"{cell[:40]!r} is not a finite number.")
@@ -433,13 +520,15 @@ def _read_hexadecimal_ratio(cell: str) -> Fraction:
 
 
 def _read_integer_cell(cell: str | None) -> int:
+    """Read an integer of moderate size. Raises CorruptFile."""
     value = read_cell_number(cell)
-    if value.denominator != 1 or abs(value) >= 1 << 40:
+    if value.denominator != 1 or abs(value) >= _MAX_INTEGER:
         raise CorruptFile(f"{str(cell)[:40]!r} must be an integer.")
     return int(value)
 
 
 def _read_clamp(text: str) -> tuple[int, int]:
+    """Read a clamp such as "0..50". Raises CorruptFile."""
     low, dots, high = text.partition("..")
     if not dots:
         raise CorruptFile(f"clamp must be two integers, as 0..50. Got {text[:40]!r}.")
@@ -447,6 +536,7 @@ def _read_clamp(text: str) -> tuple[int, int]:
 
 
 def _read_mass(cell: Any) -> Fraction:
+    """Read a probability >= 0 from a cell or a number. Raises CorruptFile."""
     value = cell if isinstance(cell, Fraction) else read_cell_number(cell)
     if value < 0:
         raise CorruptFile(f"A probability is negative: {float(value):g}.")
@@ -454,11 +544,13 @@ def _read_mass(cell: Any) -> Fraction:
 
 
 def _check_mass_total(total: Fraction) -> None:
+    """Raise CorruptFile if a sum of probabilities is not 1 within the accepted error."""
     if abs(total - 1) > MAX_SUM_ERROR:
         raise CorruptFile(f"The probabilities add up to {float(total):.9g}, not 1.")
 
 
 def _read_law_masses(masses: Sequence[Fraction]) -> Distribution:
-    checked = [_read_mass(mass) for mass in masses]
-    _check_mass_total(sum(checked, ZERO))
-    return Distribution(checked)
+    """Build a distribution from probabilities that add up to 1. Raises CorruptFile."""
+    checked_masses = [_read_mass(mass) for mass in masses]
+    _check_mass_total(sum(checked_masses, ZERO))
+    return Distribution(checked_masses)

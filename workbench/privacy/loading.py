@@ -1,16 +1,21 @@
-"""Read any mechanism file: ours, or somebody's matrix or PMF. Nothing a file claims is believed; audit it.
+"""Read any mechanism file: a file of the workbench, or a table of a PMF, a channel or noise.
 
-    certificate, mechanism      the files this workbench writes (JSON)
+    certificate, mechanism      the files that this workbench writes (JSON)
     a list of numbers           a PMF: JSON list, {"pmf": [...]}, or CSV with one row or one column
-    a list of rows              a channel: JSON list of lists, {"rows": [...]} or {"matrix": [...]}, or CSV, whose first
-                                column may name the inputs where its first line names the columns
-    pairs                       (value, probability) of noise on the integers: JSON list of pairs, or CSV
-    a law                       the CSV that a page saves of a mechanism (`workbench.privacy.law_table`)
+    a list of rows              a channel: JSON list of lists, {"rows": [...]} or {"matrix": [...]},
+                                or CSV; its first column may name the inputs if its first line names
+                                the columns
+    pairs                       (value, probability) of noise on the integers: JSON list of pairs,
+                                or CSV
+    a law                       the CSV of a mechanism that a page of the explorer saves
+                                (`workbench.privacy.law_table`)
 
-Decimals are meant: 0.1 is 1/10, of however many digits; integers and ratios such as 1/3 are exact as well. Weights are
-divided by their exact sum, which must be 1 within 1e-6 unless all are whole numbers. A PMF or matrix has no
-neighbour relation of its own: it must be given. Nothing in a table is skipped except blank lines, comments (#) and a
-first line of names: a row or cell left out would be a mechanism that is audited without its worst outcome.
+Claims in a file are not trusted, they are proven again. Decimals are exact: 0.1 is 1/10, with any
+number of digits. Integers and ratios such as 1/3 are exact as well. Weights are divided by their
+exact sum, which must be 1 within 1e-6 unless all weights are integers. A PMF or matrix has no
+neighbour relation, so the caller must give one. Nothing in a table is skipped except blank lines,
+comments (#) and a first line of names, because a missing row or cell could be the worst outcome of
+the mechanism.
 """
 
 from __future__ import annotations
@@ -51,9 +56,12 @@ from workbench.questions.unbounded_noise import IntegerNoise
 
 @dataclass(frozen=True)
 class FileContents:
-    """What a file holds: a mechanism, or bare noise (`Distribution`, `IntegerLaw`); its certificate, if any.
+    """The contents of a mechanism file.
 
-    relates: whether the file says which inputs are neighbours.
+    Attributes:
+        mechanism: The mechanism, or noise without a question (`Distribution`, `IntegerLaw`).
+        certificate: The certificate. None for other files.
+        has_neighbours: Whether the file defines which inputs are neighbours.
     """
 
     mechanism: Mechanism | Distribution | IntegerLaw
@@ -69,17 +77,30 @@ class FileContents:
         directed: bool = False,
         pairs: Iterable[Any] | None = None,
     ) -> Mechanism:
-        """The mechanism with its neighbour relation: the file's own, or the one given here for a PMF or matrix.
+        """Return the mechanism with its neighbour relation.
 
-        A channel without any takes every two rows as neighbours, the strongest relation; max_shift then means inputs
-        at most so far apart, or rows where they have no labels. Raises InvalidRequest.
+        The relation is that of the file, or for a PMF or matrix the one given here. Without any
+        relation, every two rows of a channel are neighbours, which is the strongest relation.
+
+        Args:
+            sizes: Orders of the cyclic factors of the group, for a PMF or noise values.
+            shifts: Differences of neighbours, for a PMF or noise modulo a size.
+            max_shift: Largest difference of neighbours. For a channel, inputs that differ by at
+                most this, or rows if they have no labels.
+            directed: Whether neighbours are compared in one order only.
+            pairs: Pairs of neighbouring rows of a channel.
+
+        Raises:
+            InvalidRequest: An option does not fit the file.
         """
         mechanism = self.mechanism
         if self.has_neighbours:
             assert not isinstance(mechanism, (Distribution, IntegerLaw))
-            if any(given is not None for given in (sizes, shifts, max_shift, pairs)) or directed:
+            options = (sizes, shifts, max_shift, pairs)
+            if any(option is not None for option in options) or directed:
                 raise InvalidRequest(
-                    "The file has its own neighbour relation; leave out sizes, shifts, max-shift and pairs."
+                    "The file has its own neighbour relation; leave out sizes, shifts, max-shift "
+                    "and pairs."
                 )
             return mechanism
         if isinstance(mechanism, Distribution):
@@ -89,8 +110,8 @@ class FileContents:
                 raise InvalidRequest(
                     "A PMF does not say which answers are neighbours: give shifts or max-shift."
                 )
-            where = {"n": len(mechanism) - 1} if sizes is None else {"sizes": sizes}
-            question = ModuloNoise(**where, shifts=shifts, max_shift=max_shift, directed=directed)
+            group = {"n": len(mechanism) - 1} if sizes is None else {"sizes": sizes}
+            question = ModuloNoise(**group, shifts=shifts, max_shift=max_shift, directed=directed)
             return AdditiveNoise(question, mechanism)
         if isinstance(mechanism, IntegerLaw):
             if pairs is not None:
@@ -101,21 +122,26 @@ class FileContents:
             raise InvalidRequest(
                 "sizes and shifts are for PMFs; give pairs or max-shift for a channel."
             )
-        if pairs is not None and max_shift is not None:
+        return _channel_with_neighbours(mechanism, max_shift, pairs, directed)
+
+
+def _channel_with_neighbours(
+    channel: Channel, max_shift: int | None, pairs: Iterable[Any] | None, is_directed: bool
+) -> Channel:
+    """Return a channel with a neighbour relation. Raises InvalidRequest."""
+    if pairs is not None and max_shift is not None:
+        raise InvalidRequest("A channel's neighbours must be given by one of pairs and max-shift.")
+    row_count = len(channel.rows)
+    if channel.axis_labels is not None and channel.axis_labels[0] != tuple(range(row_count)):
+        if pairs is not None:
             raise InvalidRequest(
-                "A channel's neighbours must be given by one of pairs and max-shift."
+                "pairs count rows, and the rows of this file have labels: leave the labels out."
             )
-        count = len(mechanism.rows)
-        if mechanism.axis_labels is not None and mechanism.axis_labels[0] != tuple(range(count)):
-            if pairs is not None:
-                raise InvalidRequest(
-                    "pairs count rows, and the rows of this file have labels: leave the labels out."
-                )
-            if max_shift is not None:
-                pairs = FiniteQuery(mechanism.axis_labels[0], max_shift=max_shift).neighbour_pairs
-        if pairs is None:
-            pairs = pairs_within(count - 1, count - 1 if max_shift is None else max_shift)
-        return Channel.from_pairs(mechanism, pairs, directed=directed)
+        if max_shift is not None:
+            pairs = FiniteQuery(channel.axis_labels[0], max_shift=max_shift).neighbour_pairs
+    if pairs is None:
+        pairs = pairs_within(row_count - 1, row_count - 1 if max_shift is None else max_shift)
+    return Channel.from_pairs(channel, pairs, directed=is_directed)
 
 
 def _noise_with_neighbours(
@@ -123,17 +149,17 @@ def _noise_with_neighbours(
     sizes: Iterable[int] | None,
     shifts: Iterable[Any] | None,
     max_shift: int | None,
-    directed: bool,
+    is_directed: bool,
 ) -> Mechanism:
-    """Noise values as noise on the integers, or modulo a size that is given. Raises InvalidRequest."""
+    """Return noise values as noise on the integers, or modulo a given size. Raises InvalidRequest."""
     if sizes is None:
-        if max_shift is None or shifts is not None or directed:
+        if max_shift is None or shifts is not None or is_directed:
             raise InvalidRequest(
-                "Noise values do not say which answers are neighbours: give max-shift alone for noise on the "
-                "integers, or sizes with shifts or max-shift for noise modulo a size."
+                "Noise values do not say which answers are neighbours: give max-shift alone for "
+                "noise on the integers, or sizes with shifts or max-shift for noise modulo a size."
             )
         return AdditiveIntegerNoise(IntegerNoise(max_shift), law)
-    question = ModuloNoise(sizes=sizes, shifts=shifts, max_shift=max_shift, directed=directed)
+    question = ModuloNoise(sizes=sizes, shifts=shifts, max_shift=max_shift, directed=is_directed)
     if not question.is_scalar or law.ratio or law.first < 0 or law.last >= question.order:
         raise InvalidRequest(
             f"Noise modulo {question.order} must have the values 0..{question.order - 1}. "

@@ -1,19 +1,24 @@
-"""The privacy loss of many runs, by convolution in integers, every rounding to one side.
+"""The privacy loss of many runs, by convolution in integers with every rounding to one side.
 
-Of a pair of laws (P, Q), the loss ln P/Q under P decides H_E = Σ max(0, P - E Q) for every E, and the loss of a product
-of pairs is the sum of the losses. Losses are put on a grid i h and masses on multiples of 2^-bits, so that
+For a pair of laws (P, Q), the distribution of the loss ln P/Q under P determines
+H_E = Σ max(0, P - E Q) for every E. The loss of a product of pairs is the sum of the losses. Losses
+are placed on a grid i h and masses on multiples of 2^-bits, so that
 
-    upper   every atom (p, q) of loss L in [i h, (i+1) h) is cut into two of losses i h and (i+1) h, of the same p and q
-            in all: merging the two is post-processing, so the cut pair dominates (it is the "connect the dots" of
-            Doroshenko et al. 2022), and costs only O(h²). Masses round up; a tail of mass < 2^-cut is taken to loss ∞,
-            or up to the lowest loss that is kept
-    lower   masses round down and tails are dropped, which makes H smaller. With few runs, L goes down to i h, and H
-            with it. With many, atoms are cut as above and ε is shifted: a cut moves a loss by Z in an interval of
-            length h with E e^-Z = 1, hence E Z <= h²/8, and T of them by more than s with probability at most
-            η = exp(-2 (s - T h²/8)² / (T h²)) (Hoeffding's lemma, twice): δ(ε - s) >= δ of the cut pair at ε, less η
+    upper   Every atom (p, q) of loss L in [i h, (i+1) h) is cut into two atoms of losses i h and
+            (i+1) h, with the same p and q in total. Merging the two is post-processing, so the cut
+            pair dominates (this is the "connect the dots" method of Doroshenko et al. 2022), and
+            the bound increases only by O(h²). Masses are rounded up. A tail of mass < 2^-cut is
+            moved to loss ∞, or up to the lowest remaining loss.
+    lower   Masses are rounded down and tails are dropped, which decreases H. With few runs, L moves
+            down to i h, which decreases H as well. With many runs, atoms are cut as above and ε is
+            shifted: a cut moves a loss by Z in an interval of length h with E e^-Z = 1, hence
+            E Z <= h²/8, and T of them by more than s with probability at most
+            η = exp(-2 (s - T h²/8)² / (T h²)) (Hoeffding's lemma, twice): δ(ε - s) is at least δ of
+            the cut pair at ε, minus η.
 
-The convolutions themselves are exact (FLINT). So δ and ε of an upper law are proven upper bounds, of a lower law proven
-lower bounds, for adaptive runs as well when (P, Q) dominates each of them (Zhu, Dong and Wang 2022).
+The convolutions themselves are exact (FLINT). So δ and ε of an upper law are proven upper bounds,
+and those of a lower law proven lower bounds. They also hold for adaptive runs if (P, Q) dominates
+each run (Zhu, Dong and Wang 2022).
 """
 
 from __future__ import annotations
@@ -29,13 +34,22 @@ from typing import Any
 from workbench.exact.numbers import ONE, ZERO, RationalPair, ball_ends, make_ball
 from workbench.exact.objects import Pair
 
+_MAX_LIGHT_UNITS = 1 << 40  # Tails of at most this many units of mass are removed from a law.
+
 
 @dataclass(frozen=True)
 class LossLaw:
-    """Masses of the losses (first + k) step, and of the loss ∞, in units of 2^-bits.
+    """The distribution of a privacy loss on a grid.
 
-    masses: fmpz_poly, the k-th coefficient belonging to the k-th loss; upper: to which side everything is rounded;
-    moved: in how many runs atoms of a lower law were cut.
+    Attributes:
+        step: Step h of the grid.
+        first: The lowest loss is `first * step`.
+        masses: Polynomial (fmpz_poly). The k-th coefficient is the mass of the loss
+            (first + k) step, in units of 2^-bits.
+        infinite: Mass of the loss ∞, in the same units.
+        bits: Binary digits of the masses.
+        is_upper: Whether everything is rounded so that bounds are upper bounds.
+        cut_runs: Number of runs whose atoms were cut, for a lower law.
     """
 
     step: Fraction
@@ -57,54 +71,61 @@ class LossLaw:
         moves_down: bool = False,
         bits: int = 160,
     ) -> LossLaw:
-        """The loss of one run. p, q: exact laws on the same outcomes; step: h > 0; floor: move the atoms of a lower law
-        down, do not cut them."""
+        """Build the loss of one run.
+
+        Args:
+            p: Exact law P.
+            q: Exact law Q on the same outcomes.
+            step: Step h > 0 of the grid.
+            is_upper: Whether to round for upper bounds.
+            moves_down: Whether the atoms of a lower law are moved down instead of cut.
+            bits: Binary digits of the masses.
+        """
         from flint import fmpz_poly
 
         atoms: dict[int, int] = {}
         infinite = 0
-        for a, b in zip(p, q, strict=True):
-            if a and not b:
-                infinite += _round_mass(a, bits, up=is_upper)
-            elif a:
-                for index, mass in _place_on_grid(
-                    a, b, step, bits, upper=is_upper, floor=moves_down
-                ):
+        for mass_p, mass_q in zip(p, q, strict=True):
+            if mass_p and not mass_q:
+                infinite += _round_mass(mass_p, bits, rounds_up=is_upper)
+            elif mass_p:
+                parts = _place_on_grid(
+                    mass_p, mass_q, step, bits, is_upper=is_upper, moves_down=moves_down
+                )
+                for index, mass in parts:
                     atoms[index] = atoms.get(index, 0) + mass
         first = min(atoms, default=0)
-        listed = [0] * (max(atoms, default=0) - first + 1)
+        coefficients = [0] * (max(atoms, default=0) - first + 1)
         for index, mass in atoms.items():
-            listed[index - first] = mass
-        return cls(
-            step,
-            first,
-            fmpz_poly(listed),
-            infinite,
-            bits,
-            is_upper,
-            int(not is_upper and not moves_down),
-        )
+            coefficients[index - first] = mass
+        cut_runs = int(not is_upper and not moves_down)
+        return cls(step, first, fmpz_poly(coefficients), infinite, bits, is_upper, cut_runs)
 
-    def __mul__(self, other: LossLaw) -> LossLaw:
-        """The loss of both runs."""
+    def __mul__(self, law: LossLaw) -> LossLaw:
+        """Return the loss of both runs together."""
         from flint import fmpz_poly
 
-        total, others = (int(law.masses(1)) for law in (self, other))
+        finite_total = int(self.masses(1))
+        law_total = int(law.masses(1))
         infinite = self._divide_by_unit(
-            self.infinite * (other.infinite + others) + total * other.infinite
+            self.infinite * (law.infinite + law_total) + finite_total * law.infinite
         )
-        masses, unit = self.masses * other.masses, 1 << self.bits
+        masses = self.masses * law.masses
+        unit = 1 << self.bits
         if self.is_upper:
-            masses += fmpz_poly(
-                [unit - 1] * len(masses)
-            )  # masses are >= 0: // rounds them down, and so up
-        return self._trim(
-            self.first + other.first, masses // unit, infinite, self.cut_runs + other.cut_runs
-        )
+            # The masses are >= 0, so // rounds down. Adding unit - 1 first rounds them up.
+            masses += fmpz_poly([unit - 1] * len(masses))
+        cut_runs = self.cut_runs + law.cut_runs
+        return self._trim(self.first + law.first, masses // unit, infinite, cut_runs)
 
     def power(self, times: int) -> LossLaw:
-        """The loss of as many runs, times >= 1."""
-        result, square = None, self
+        """Return the loss of several runs.
+
+        Args:
+            times: Number of runs, >= 1.
+        """
+        result = None
+        square = self
         while True:
             if times & 1:
                 result = square if result is None else result * square
@@ -115,22 +136,34 @@ class LossLaw:
             square = square * square
 
     def _divide_by_unit(self, value: int) -> int:
+        """Divide by 2^bits and round to the side of the law."""
         return -(-value >> self.bits) if self.is_upper else value >> self.bits
 
-    def _trim(self, first: int, masses: Any, infinite: int, moved: int) -> LossLaw:
+    def _trim(self, first: int, masses: Any, infinite: int, cut_runs: int) -> LossLaw:
+        """Return a law with these masses but without light tails.
+
+        An upper law moves the lower tail up to the lowest remaining loss, and the upper tail to ∞.
+        """
         from flint import fmpz_poly
 
-        listed = [int(mass) for mass in masses.coeffs()]
-        low, below = _count_light_masses(listed)
-        high, above = _count_light_masses(listed[: low - 1 if low else None : -1])
-        kept = masses.truncate(len(listed) - high).right_shift(low)
+        coefficients = [int(mass) for mass in masses.coeffs()]
+        low_count, low_mass = _count_light_masses(coefficients)
+        falling = coefficients[: low_count - 1 if low_count else None : -1]
+        high_count, high_mass = _count_light_masses(falling)
+        remaining = masses.truncate(len(coefficients) - high_count).right_shift(low_count)
         if self.is_upper:
-            kept += fmpz_poly([below])
-            infinite += above
-        return replace(self, first=first + low, masses=kept, infinite=infinite, cut_runs=moved)
+            remaining += fmpz_poly([low_mass])
+            infinite += high_mass
+        return replace(
+            self,
+            first=first + low_count,
+            masses=remaining,
+            infinite=infinite,
+            cut_runs=cut_runs,
+        )
 
     def _bound_cut_shift(self, share: Fraction) -> RationalPair:
-        """(s, η) of the module's rule, with η at most `share`."""
+        """Return (s, η) of the rule in the module header, with η at most `share`."""
         from flint import ctx
 
         if not self.cut_runs:
@@ -140,94 +173,120 @@ class LossLaw:
         return self.step * ball_ends(tail)[1] + self.cut_runs * self.step**2 / 8, share
 
     def delta(self, epsilon: Fraction) -> Fraction:
-        """A bound on δ at ε >= 0, to the side of the law; in [0, 1]."""
-        first = self._unshifted_delta(epsilon)
-        if not first or not self.cut_runs or not self.masses(1):
-            return first
-        shift, lost = self._bound_cut_shift(first * max(1 - first, Fraction(1, 10**12)) / 1000)
-        return max(ZERO, self._unshifted_delta(epsilon + shift) - lost)
+        """Return an upper or lower bound on δ, depending on the side of the law, in [0, 1].
+
+        Args:
+            epsilon: ε >= 0.
+        """
+        unshifted = self._unshifted_delta(epsilon)
+        if not unshifted or not self.cut_runs or not self.masses(1):
+            return unshifted
+        lost_share = unshifted * max(1 - unshifted, Fraction(1, 10**12)) / 1000
+        shift, lost_mass = self._bound_cut_shift(lost_share)
+        return max(ZERO, self._unshifted_delta(epsilon + shift) - lost_mass)
 
     def epsilon(self, delta: Fraction) -> Fraction | None:
-        """A bound on the least ε >= 0 that holds at δ in (0, 1), to the side of the law; None: there is none."""
-        shift, lost = self._bound_cut_shift(delta / 1000)
-        least = self._unshifted_epsilon(min(ONE, delta + lost))
-        return None if least is None else max(ZERO, least - shift)
+        """Return an upper or lower bound on the smallest ε >= 0, or None if there is no such ε.
+
+        Args:
+            delta: δ in (0, 1).
+        """
+        shift, lost_mass = self._bound_cut_shift(delta / 1000)
+        unshifted = self._unshifted_epsilon(min(ONE, delta + lost_mass))
+        return None if unshifted is None else max(ZERO, unshifted - shift)
 
     def _iter_falling_losses(self) -> Iterator[tuple[int, int, Any]]:
-        """(k, the masses of the losses beyond k, a ball around Σ of these times e^(k step - loss)) from the largest
-        loss down to 0."""
+        """Yield sums over the losses beyond k step, from the largest loss down to 0.
+
+        Each item is (k, their mass, a ball around the sum of their masses times e^(k step - loss)).
+        """
         from flint import arb
 
-        masses, factor = self.masses.coeffs(), (-make_ball(self.step)).exp()
-        above, tilted, largest = self.infinite, arb(0), self.first + len(masses) - 1
+        masses = self.masses.coeffs()
+        factor = (-make_ball(self.step)).exp()
+        mass_beyond = self.infinite
+        tilted_mass = arb(0)
+        largest = self.first + len(masses) - 1
         for k in range(largest, min(largest, 0) - 1, -1):
-            yield k, above, tilted
+            yield k, mass_beyond, tilted_mass
             mass = masses[k - self.first] if k >= self.first else 0
-            above, tilted = above + mass, (tilted + mass) * factor
+            mass_beyond += mass
+            tilted_mass = (tilted_mass + mass) * factor
 
     def _unshifted_delta(self, epsilon: Fraction) -> Fraction:
+        """Return the bound on δ before the correction for cut atoms of a lower law."""
         from flint import arb, ctx
 
-        at = math.floor(epsilon / self.step)
+        last_index = math.floor(epsilon / self.step)
         with ctx.workprec(self.bits + 64):
-            k, above, tilted = next(each for each in self._iter_falling_losses() if each[0] <= at)
-            low, high = ball_ends(arb(above) - tilted * make_ball(epsilon - k * self.step).exp())
-        return min(ONE, max(ZERO, (high if self.is_upper else low) / (1 << self.bits)))
+            k, mass_beyond, tilted_mass = next(
+                sums for sums in self._iter_falling_losses() if sums[0] <= last_index
+            )
+            excess = arb(mass_beyond) - tilted_mass * make_ball(epsilon - k * self.step).exp()
+            low, high = ball_ends(excess)
+        bound = high if self.is_upper else low
+        return min(ONE, max(ZERO, bound / (1 << self.bits)))
 
     def _unshifted_epsilon(self, delta: Fraction) -> Fraction | None:
+        """Return the bound on ε before the correction for cut atoms of a lower law."""
         from flint import arb, ctx
 
-        most = delta * (1 << self.bits)
-        if self.infinite > most:
+        allowed_units = delta * (1 << self.bits)
+        if self.infinite > allowed_units:
             return None
         with ctx.workprec(self.bits + 64):
-            allowed, surely = make_ball(most), math.floor(most)
-            for k, above, tilted in self._iter_falling_losses():
-                if above > surely and not arb(above) - tilted <= allowed:
-                    low, high = ball_ends(((arb(above) - allowed) / tilted).log())
+            allowed = make_ball(allowed_units)
+            allowed_floor = math.floor(allowed_units)
+            for k, mass_beyond, tilted_mass in self._iter_falling_losses():
+                if mass_beyond > allowed_floor and not arb(mass_beyond) - tilted_mass <= allowed:
+                    offset = ((arb(mass_beyond) - allowed) / tilted_mass).log()
+                    low, high = ball_ends(offset)
                     return max(ZERO, k * self.step + (high if self.is_upper else low))
         return ZERO
 
 
 def _place_on_grid(
-    p: Fraction, q: Fraction, step: Fraction, bits: int, *, upper: bool, floor: bool
+    p: Fraction, q: Fraction, step: Fraction, bits: int, *, is_upper: bool, moves_down: bool
 ) -> list[Pair]:
-    """One atom on the grid: (index, mass)."""
+    """Place one atom on the grid. Returns one or two pairs (index, mass)."""
     from flint import ctx
 
     if p == q:
-        return [(0, _round_mass(p, bits, up=upper))]
+        return [(0, _round_mass(p, bits, rounds_up=is_upper))]
     precision = bits + 64 + max(p.denominator.bit_length(), q.denominator.bit_length())
-    while True:  # ln p/q is no multiple of a rational h (Lindemann): some precision tells between which it lies
+    # ln p/q is no multiple of a rational h (Lindemann), so some precision separates it from the
+    # points of the grid.
+    while True:
         with ctx.workprec(precision):
             h = make_ball(step)
-            index, above = (
-                math.floor(end) for end in ball_ends((make_ball(p) / make_ball(q)).log() / h)
-            )
-            if index == above:
+            quotient_ends = ball_ends((make_ball(p) / make_ball(q)).log() / h)
+            index, upper_index = (math.floor(end) for end in quotient_ends)
+            if index == upper_index:
                 break
         precision *= 2
-    if floor:
-        return [(index, _round_mass(p, bits, up=False))]
+    if moves_down:
+        return [(index, _round_mass(p, bits, rounds_up=False))]
     with ctx.workprec(precision):
-        left, right = (-index * h).exp(), (-(index + 1) * h).exp()
-        low, high = ball_ends(
-            (make_ball(q) - make_ball(p) * right) / (left - right)
-        )  # of p, at the lower loss
-    if not upper:
-        low, high = high, low
-    shares = (min(p, max(ZERO, share)) for share in (high, p - low))
-    return [(index + k, _round_mass(share, bits, up=upper)) for k, share in enumerate(shares)]
+        left = (-index * h).exp()
+        right = (-(index + 1) * h).exp()
+        # This is the part of p at the lower of the two losses.
+        low, high = ball_ends((make_ball(q) - make_ball(p) * right) / (left - right))
+    lower_share, upper_share = (high, p - low) if is_upper else (low, p - high)
+    parts = []
+    for offset, share in enumerate((lower_share, upper_share)):
+        clamped_share = min(p, max(ZERO, share))
+        parts.append((index + offset, _round_mass(clamped_share, bits, rounds_up=is_upper)))
+    return parts
 
 
 def _count_light_masses(masses: Sequence[int]) -> Pair:
-    """How many of the first masses are together at most 2^40 units, so light that they are not carried along, and their
-    sum."""
+    """Return how many of the first masses are light enough to be removed, and their sum."""
     sums = [*accumulate(masses)]
-    count = bisect_right(sums, 1 << 40)
+    count = bisect_right(sums, _MAX_LIGHT_UNITS)
     return count, sums[count - 1] if count else 0
 
 
-def _round_mass(mass: Fraction, bits: int, *, up: bool) -> int:
+def _round_mass(mass: Fraction, bits: int, *, rounds_up: bool) -> int:
+    """Round a mass up or down to an integer number of units of 2^-bits."""
     scaled = mass.numerator << bits
-    return -(-scaled // mass.denominator) if up else scaled // mass.denominator
+    return -(-scaled // mass.denominator) if rounds_up else scaled // mass.denominator

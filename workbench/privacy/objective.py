@@ -1,23 +1,25 @@
-"""What a certified mechanism costs, recomputed from its exact law; a loss with a known name has its known formula.
+"""Losses that certificates state, recomputed from the exact law. Named losses have known formulas.
 
-    mechanism   objective       exact loss                                       the file holds
-    noise       Objective       Σ f(η) loss(η)                                   the losses, one for each η
-    on Z, on R  Objective       E|η| (absolute), E η² (squared), Σ f(η) loss(η)  nothing; the losses of the weights
+    mechanism   objective       exact loss                                        content of the file
+    noise       Objective       Σ f(η) loss(η)                                    a loss for each η
+    on Z, on R  Objective       E|η| (absolute), E η² (squared)                   no losses
+                                Σ f(η) loss(η)                                    losses of weights
     channel, clamped noise
-                ExpectedLoss    Σ_y p(y) Σ_o Pr[o|y] ℓ(o, y) / Σ_y p(y)          labels y, prior p, outputs o
+                ExpectedLoss    Σ_y p(y) Σ_o Pr[o|y] ℓ(o, y) / Σ_y p(y)           labels y, prior p,
+                                                                                  outputs o
 
-| loss of noise      | in every factor of size s   |      | loss        | ℓ(o, y), with r = o - y           |
-|--------------------|-----------------------------|------|-------------|-----------------------------------|
-| error-rate         | 1 unless every part is 0    |      | squared     | r²                                |
-| squared            | η (s - η)                   |      | absolute    | abs(r)                            |
-| eta-squared        | η²                          |      | error-rate    | 1 unless r = 0                    |
-| circular-squared   | min(η, s - η)²              |      | pinball:τ   | -τ r if r < 0 else (1 - τ) r      |
-|                    |                             |      | huber:h     | r²/2 if abs(r) <= h,              |
-|                    |                             |      |             | else h (abs(r) - h/2)             |
+| loss of noise      | in every factor of size s   |      | loss        | ℓ(o, y), with r = o - y      |
+|--------------------|-----------------------------|------|-------------|------------------------------|
+| error-rate         | 1 unless every part is 0    |      | squared     | r²                           |
+| squared            | η (s - η)                   |      | absolute    | abs(r)                       |
+| eta-squared        | η²                          |      | error-rate  | 1 unless r = 0               |
+| circular-squared   | min(η, s - η)²              |      | pinball:τ   | -τ r if r < 0 else (1 - τ) r |
+|                    |                             |      | huber:h     | r²/2 if abs(r) <= h,         |
+|                    |                             |      |             | else h (abs(r) - h/2)        |
 
-Losses of noise with any other name are numbers that the file states, and are worded so. Losses with a logarithm
-(poisson) are not rational: no certificate states them. worst-squared has no one loss for each η, so none is stated
-either.
+Losses of noise with any other name are numbers that the file states, and the report says so. Losses
+with a logarithm (poisson) are not rational, so no certificate states them. worst-squared is not one
+loss for each η, so it is not stated either.
 """
 
 from __future__ import annotations
@@ -41,9 +43,11 @@ from workbench.io.records import INTEGERS, RATIO, RATIOS, TEXT, RecordForm, make
 from workbench.mechanisms.additive import PART_LOSSES
 from workbench.mechanisms.mechanism import has_real_inputs
 
-_PLAIN = ("squared", "absolute", "error-rate")
-_STATED = RecordForm("The objective", name=TEXT, value=RATIO, losses=make_optional_entry(RATIOS))
-_EXPECTED = RecordForm(
+_PARAMETER_FREE_LOSSES = ("squared", "absolute", "error-rate")
+_NOISE_FORM = RecordForm(
+    "The objective", name=TEXT, value=RATIO, losses=make_optional_entry(RATIOS)
+)
+_CHANNEL_FORM = RecordForm(
     "The objective",
     name=TEXT,
     value=RATIO,
@@ -56,10 +60,12 @@ _EXPECTED = RecordForm(
 
 @dataclass(frozen=True)
 class Objective:
-    """What additive noise costs: Σ f(η) loss(η).
+    """The expected loss of additive noise, Σ f(η) loss(η).
 
-    name: of the loss; value: a number the exact loss does not exceed, and at most 1e-15 (relative) above it.
-    losses: (N,), rationals; None for "error-rate", which needs none.
+    Attributes:
+        name: Name of the loss.
+        value: The exact expected loss, rounded up by at most a relative error of 1e-15.
+        losses: Loss of each η, rational. Shape (N,). None for "error-rate", which has a formula.
     """
 
     name: str
@@ -67,45 +73,59 @@ class Objective:
     losses: Rationals | None = None
 
     def __post_init__(self) -> None:
-        # it is printed among what is proven, where a file must not write sentences of its own
+        # The name is printed among proven facts, so a file must not put a sentence there.
         if not re.fullmatch(r"[a-z][a-z0-9-]{0,39}", self.name):
             must("the name of an objective", "a word such as squared", repr(self.name))
 
     @property
     def numbers(self) -> Rationals:
-        """Every number it holds."""
+        """Return every number of the objective, for counting the work of a proof."""
         return (self.value, *(self.losses or ()))
 
     def to_dict(self) -> Record:
-        """JSON-ready."""
-        return _STATED.write(self)
+        """Return the objective as data for JSON."""
+        return _NOISE_FORM.write(self)
 
     def exact_loss_of(self, mechanism: object) -> Fraction:
-        """Of a mechanism, exactly. Raises InvalidRequest when these losses do not fit it or are not its name's."""
-        exact: Callable[[str, Rationals | None], Fraction] | None = getattr(
+        """Compute the expected loss of a mechanism exactly.
+
+        Args:
+            mechanism: Additive noise.
+
+        Raises:
+            InvalidRequest: The losses do not fit the mechanism or the name.
+        """
+        compute_loss: Callable[[str, Rationals | None], Fraction] | None = getattr(
             mechanism, "exact_loss", None
         )
-        if exact is None:
+        if compute_loss is None:
             raise InvalidRequest(
                 "objective must be an expected loss for a channel, and left out for a quantizer."
             )
-        return exact(self.name, self.losses)
+        return compute_loss(self.name, self.losses)
 
     @property
     def sentence(self) -> str:
-        """The loss in one sentence, for an objective that holds."""
+        """Return the loss in one sentence, for an objective that was verified."""
         if self.losses is None or self.name in PART_LOSSES:
             return f"Its {self.name} loss is {round_up(self.value)!r}, recomputed."
-        return f"Its loss is {round_up(self.value)!r} by numbers that this file states, under the name {self.name!r}."
+        return (
+            f"Its loss is {round_up(self.value)!r} by numbers that this file states, "
+            f"under the name {self.name!r}."
+        )
 
 
 @dataclass(frozen=True)
 class ExpectedLoss:
-    """What a channel costs under a prior: Σ_y p(y) Σ_o Pr[o|y] ℓ(o, y) / Σ_y p(y).
+    """The expected loss of a channel under a prior, Σ_y p(y) Σ_o Pr[o|y] ℓ(o, y) / Σ_y p(y).
 
-    name: a loss of the module's table, its parameter an exact decimal; value: as in `Objective`.
-    labels, prior: (k,) values y and weights p(y) >= 0, not all 0; outputs: (m,) values o;
-    rows: (k,) the row of the channel that is the law of each label.
+    Attributes:
+        name: Name of a loss of the module header. Its parameter is an exact decimal.
+        value: The exact expected loss, rounded up by at most a relative error of 1e-15.
+        labels: Values y. Shape (k,).
+        prior: Weights p(y) >= 0, not all 0. Shape (k,).
+        outputs: Values o. Shape (m,).
+        rows: Row of the channel that is the law of each label. Shape (k,).
     """
 
     name: str
@@ -126,15 +146,22 @@ class ExpectedLoss:
 
     @property
     def numbers(self) -> Rationals:
-        """Every number it holds."""
+        """Return every number of the objective, for counting the work of a proof."""
         return (self.value, *self.labels, *self.prior, *self.outputs)
 
     def to_dict(self) -> Record:
-        """JSON-ready."""
-        return _EXPECTED.write(self)
+        """Return the objective as data for JSON."""
+        return _CHANNEL_FORM.write(self)
 
     def exact_loss_of(self, mechanism: Any) -> Fraction:
-        """The exact expected loss of a channel. Raises InvalidRequest when labels, outputs and rows do not fit it."""
+        """Compute the expected loss of a mechanism exactly.
+
+        Args:
+            mechanism: A channel.
+
+        Raises:
+            InvalidRequest: Labels, outputs or rows do not fit the mechanism.
+        """
         laws = getattr(mechanism, "rows", ())
         if not laws or has_real_inputs(mechanism):
             raise InvalidRequest(
@@ -144,48 +171,74 @@ class ExpectedLoss:
             raise InvalidRequest(
                 f"outputs and rows must be those of a {len(laws)} x {len(laws[0])} channel."
             )
-        losses = compute_expected_losses(
-            self.name, self.labels, [laws[row] for row in self.rows], self.outputs
-        )
+        label_laws = [laws[row] for row in self.rows]
+        losses = compute_expected_losses(self.name, self.labels, label_laws, self.outputs)
         return Distribution(self.prior).mean(losses)
 
     def with_value_of(self, mechanism: Any) -> ExpectedLoss:
-        """The same question with the `value` that the mechanism has. Raises InvalidRequest."""
+        """Return the same objective with the value that a mechanism has.
+
+        Args:
+            mechanism: A channel.
+
+        Raises:
+            InvalidRequest: Labels, outputs or rows do not fit the mechanism.
+        """
         return replace(self, value=round_loss_up(self.exact_loss_of(mechanism)))
 
     @property
     def sentence(self) -> str:
-        """The loss in one sentence, for an objective that holds."""
+        """Return the loss in one sentence, for an objective that was verified."""
         return (
-            f"Its expected {self.name} loss is {round_up(self.value)!r}, recomputed for the labels, prior and outputs "
-            "in the file."
+            f"Its expected {self.name} loss is {round_up(self.value)!r}, "
+            "recomputed for the labels, prior and outputs in the file."
         )
 
 
 def read_objective(data: Any) -> Objective | ExpectedLoss:
-    """What `to_dict` of either wrote. Raises CorruptFile and InvalidRequest."""
+    """Read the data that `to_dict` of either class returned.
+
+    Args:
+        data: Data of a JSON file.
+
+    Raises:
+        CorruptFile: The data are malformed.
+        InvalidRequest: The loss or the prior is wrong.
+    """
     if not isinstance(data, dict) or "losses" in data:
-        return Objective(**_STATED.read(data))
-    return ExpectedLoss(**_EXPECTED.read(data))
+        return Objective(**_NOISE_FORM.read(data))
+    return ExpectedLoss(**_CHANNEL_FORM.read(data))
 
 
 def compute_expected_losses(
     name: str, labels: Sequence[Fraction], laws: Sequence[Distribution], outputs: Sequence[Fraction]
 ) -> list[Fraction]:
-    """Σ_o Pr[o|y] ℓ(o, y) for every label y, exact. name: of a loss; laws: one for each label; outputs: (m,).
+    """Compute Σ_o Pr[o|y] ℓ(o, y) for every label y, exactly.
 
-    Raises InvalidRequest for a loss that is not one of the table.
+    Args:
+        name: Name of a loss of the module header.
+        labels: Values y. Shape (k,).
+        laws: Law of the output for each label. Length k.
+        outputs: Values o. Shape (m,).
+
+    Raises:
+        InvalidRequest: The loss is not in the table of the module header.
     """
     loss, scale, unit = build_integer_loss(*_parse_loss_name(name), (*labels, *outputs))
-    values = np.array([int(o * scale) for o in outputs], dtype=object)
-    return [
-        Fraction(int(law.array @ loss(values - int(y * scale))), law.total * unit)
-        for y, law in zip(labels, laws, strict=True)
-    ]
+    scaled_outputs = np.array([int(o * scale) for o in outputs], dtype=object)
+    expected_losses = []
+    for label, law in zip(labels, laws, strict=True):
+        integer_losses = loss(scaled_outputs - int(label * scale))
+        expected_losses.append(Fraction(int(law.array @ integer_losses), law.total * unit))
+    return expected_losses
 
 
 def is_exact_loss(name: str) -> bool:
-    """Whether a loss is one of the table, so that a certificate can state it."""
+    """Return whether a loss is in the table, so that a certificate can state it.
+
+    Args:
+        name: Name of the loss.
+    """
     try:
         _parse_loss_name(name)
     except InvalidRequest:
@@ -194,7 +247,11 @@ def is_exact_loss(name: str) -> bool:
 
 
 def round_loss_up(value: Fraction) -> Fraction:
-    """An exact loss, rounded up to a decimal of 17 significant digits or more."""
+    """Round an exact loss up to a decimal of 17 significant digits or more.
+
+    Args:
+        value: The loss. Values <= 0 are returned unchanged.
+    """
     if value <= 0:
         return value
     places = max(0, 17 - math.floor(math.log10(value.numerator) - math.log10(value.denominator)))
@@ -202,14 +259,19 @@ def round_loss_up(value: Fraction) -> Fraction:
 
 
 def is_rounded_up(value: Fraction, exact: Fraction) -> bool:
-    """Whether a value is what a mechanism costs exactly, rounded up by at most 1e-15 of it."""
+    """Return whether a stated loss is the exact loss, rounded up by at most 1e-15 of it.
+
+    Args:
+        value: The stated loss.
+        exact: The exact loss of the mechanism.
+    """
     return exact <= value <= exact + max(abs(exact), Fraction(1, 10**300)) / 10**15
 
 
 def _parse_loss_name(name: str) -> tuple[str, Fraction]:
-    """(kind, parameter); the parameter of a plain loss is 1."""
-    kind, colon, text = str(name).partition(":")  # a caller of Python may give anything
-    if kind in _PLAIN and not colon:
+    """Return (kind, parameter) of a loss. A loss without a parameter has 1. Raises InvalidRequest."""
+    kind, colon, text = str(name).partition(":")  # A caller in Python may pass anything.
+    if kind in _PARAMETER_FREE_LOSSES and not colon:
         return kind, ONE
     if re.fullmatch(r"[0-9]{1,40}(\.[0-9]{1,40})?(e-?[0-9]{1,3})?", text):
         try:
@@ -226,8 +288,16 @@ def _parse_loss_name(name: str) -> tuple[str, Fraction]:
 def build_integer_loss(
     kind: str, parameter: Fraction, numbers: Iterable[Fraction]
 ) -> tuple[Callable[[NDArray[Any]], NDArray[Any]], int, int]:
-    """(loss, scale, unit) of a kind of the module's table: ℓ(r) = loss(r scale) / unit, with the differences r of these
-    numbers times the scale in integers. loss: of arrays of Python's integers, of any shape."""
+    """Build a loss in integers, so that ℓ(r) = loss(r scale) / unit.
+
+    Args:
+        kind: Kind of a loss of the module header.
+        parameter: Its parameter, or 1.
+        numbers: Labels and outputs. The scale makes all of them integers.
+
+    Returns:
+        (loss, scale, unit). `loss` maps arrays of Python integers, of any shape, to such arrays.
+    """
     scale = math.lcm(parameter.denominator, *{number.denominator for number in numbers})
     h = int(parameter * scale)
     losses: dict[str, tuple[Callable[[NDArray[Any]], NDArray[Any]], int]] = {

@@ -1,22 +1,24 @@
-"""Repair: turn masses that are nearly private into masses that are, changing as little as possible.
+"""Repair masses that are nearly private into masses that are exactly private, with small changes.
 
-Solver output satisfies f(η) <= e^ε f(η+μ) up to rounding, and rounding either way breaks an exact bound. With integers
-k(η) over 2^b and E = ⌊2^112 e^ε⌋ / 2^112 <= e^ε
+The output of a solver satisfies f(η) <= e^ε f(η+μ) only up to rounding, and rounding in either
+direction breaks an exact bound. With integers k(η) over 2^b and E = ⌊2^112 e^ε⌋ / 2^112 <= e^ε
 
     raise        k(η+μ) to ⌈k(η) / E⌉ wherever η is no violation of μ, to the least fixed point
-    then         k(η) <= E k(η+μ) <= e^ε k(η+μ) holds exactly there, whatever the k are divided by
-    violations   of a bound on their mass: the pattern {η : f(η) > e^ε f(η+μ)} of every μ is kept, zeros stay zero
-    room         if δ is still missed, mix with the closure without violations, k <- (1-θ) k + θ k', by the least share
-                 that does: k' is purely private, and both the hockey stick and the mass on violations can only fall
+    then         k(η) <= E k(η+μ) <= e^ε k(η+μ) holds exactly there, whatever k is divided by
+    violations   of a bound on their mass: the pattern {η : f(η) > e^ε f(η+μ)} of every μ is kept,
+                 and zeros stay zero
+    mixing       if δ is still exceeded, mix with the closure without violations,
+                 k <- (1-θ) k + θ k', with the smallest sufficient share θ: k' is purely private, so
+                 the hockey stick and the mass on violations can only decrease
 
-Noise on the integers or the reals, f with neighbours up to s apart:
+Noise on the integers or the reals, f with neighbours at most s apart:
 
-    law without tails    (1 - λ) f + λ g, g staircase noise at half the budget: its tails fall like e^(-ε/2) a
-                         sensitivity, and it is pure private
-    otherwise            the least law above f with f(η) <= e^ε f(η + s) everywhere: pure private, hence private in
-                         every notion with an ε
+    law without tails    (1 - λ) f + λ g, with g staircase noise at half the budget: its tails fall
+                         like e^(-ε/2) for each sensitivity, and it is purely private
+    otherwise            the smallest law above f with f(η) <= e^ε f(η + s) everywhere: it is purely
+                         private, hence private in every notion with an ε
 
-The exact audit judges every step; nothing here is trusted.
+The exact audit decides after every step, so no step of the repair has to be trusted.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ from workbench.exact.integer_law import IntegerLaw, raise_law_to_ratio, raise_to
 from workbench.exact.numbers import ONE, ZERO, exp_bounds
 from workbench.exact.objects import Pair
 from workbench.mechanisms.additive import AdditiveNoise
+from workbench.notions import HockeyStick, MassAboveRatio
 from workbench.privacy.audit import Privacy, audit_for_claim, provably_satisfies_claim
 from workbench.privacy.claim import Claim
 from workbench.questions.modulo_noise import ModuloNoise, Shift
@@ -45,57 +48,83 @@ if TYPE_CHECKING:
 
     Noise: TypeAlias = AdditiveIntegerNoise | AdditiveRealNoise
 
-Pattern = Mapping[Shift, Flags]  # difference -> (N,) where the loss may exceed ε
+Pattern = Mapping[Shift, Flags]  # Shift -> (N,) whether the privacy loss may exceed ε there.
 Accepted = TypeVar("Accepted")
 
-_BITS = 112  # of E below e^ε
-_SMALLEST = 96  # bits of the smallest weight
-_WIDEST = 4096  # bits of a weight
-_PLACES = 64  # of a ratio
+_EXP_BITS = 112  # Binary digits of E, the lower bound on e^ε.
+_MIN_WEIGHT_BITS = 96  # The smallest positive weight gets at least this many bits.
+_MAX_WEIGHT_BITS = 4096  # Masses that need larger weights are not repaired.
+_RATIO_BITS = 64  # Binary digits of e^-ε in the repair of noise on a line.
+_MAX_EXP_EPSILON = 700.0  # e^ε is a double up to this ε.
 
 
 def find_least_share(
     mix: Callable[[Fraction], Accepted | None], max_exponent: int, halvings: int = 0
 ) -> tuple[Accepted, Fraction]:
-    """(what is accepted, θ) for the least share θ >= 2^-least of a private law that is mixed in: its power of two, then
-    so many halvings more. mixed: θ -> the mixture, None where it is refused. Raises NotCertified where θ = 1 is."""
-    best, high = mix(ONE), ONE
+    """Find the smallest share θ of a private law for which a mixture is accepted.
+
+    The search first finds the smallest power of two, 2^-j with j <= `max_exponent`. Then it bisects
+    between this power and the next one.
+
+    Args:
+        mix: Maps θ to the mixture, or to None if the mixture is refused.
+        max_exponent: Largest j of the search.
+        halvings: Number of bisection steps.
+
+    Returns:
+        The accepted mixture, and its share θ.
+
+    Raises:
+        NotCertified: Even θ = 1 is refused.
+    """
+    best = mix(ONE)
     if best is None:
         raise NotCertified("The exact audit refuses every mixture with a private law.")
-    enough, less = 0, max_exponent  # 2^-enough is accepted
-    while less - enough > 1:
-        middle = (enough + less) // 2
+    accepted_exponent = 0
+    refused_exponent = max_exponent
+    while refused_exponent - accepted_exponent > 1:
+        middle = (accepted_exponent + refused_exponent) // 2
         candidate = mix(Fraction(1, 1 << middle))
-        enough, less, best = (
-            (enough, middle, best) if candidate is None else (middle, less, candidate)
-        )
-    high, low = Fraction(1, 1 << enough), Fraction(1, 2 << enough)
+        if candidate is None:
+            refused_exponent = middle
+        else:
+            accepted_exponent = middle
+            best = candidate
+    high = Fraction(1, 1 << accepted_exponent)
+    low = Fraction(1, 2 << accepted_exponent)
     for _ in range(halvings):
         share = (low + high) / 2
         candidate = mix(share)
-        low, high, best = (share, high, best) if candidate is None else (low, share, candidate)
+        if candidate is None:
+            low = share
+        else:
+            high = share
+            best = candidate
     return best, high
 
 
 def floor_scaled_exp(epsilon: Fraction) -> int:
-    """⌊2^112 e^ε⌋."""
-    return exp_bounds(epsilon, _BITS)[0]
+    """Return ⌊2^112 e^ε⌋."""
+    return exp_bounds(epsilon, _EXP_BITS)[0]
 
 
 def find_violation_pattern(mechanism: AdditiveNoise, budgets: Mapping[Shift, Fraction]) -> Pattern:
-    """Where a mechanism means its privacy loss to exceed ε: f(η) > e^ε f(η+μ) (1 + 1e-6) + 1e-12, in floats.
+    """Find the outcomes whose privacy loss is meant to exceed ε.
 
-    Ratios tight up to rounding are no violations, and neither are masses below what a solver can see.
+    These have f(η) > e^ε f(η+μ) (1 + 1e-6) + 1e-12 in floats. A ratio that is tight up to rounding
+    is no violation, and neither is a mass below the accuracy of a solver.
+
+    Args:
+        mechanism: Noise on a group.
+        budgets: ε of each shift μ.
     """
-    f = mechanism.pmf
-    return {
-        shift: f
-        > np.exp(min(float(epsilon), 700.0))
-        * f[mechanism.question.shifted_positions(shift)]
-        * (1 + 1e-6)
-        + 1e-12
-        for shift, epsilon in budgets.items()
-    }
+    masses = mechanism.pmf
+    pattern = {}
+    for shift, epsilon in budgets.items():
+        growth = np.exp(min(float(epsilon), _MAX_EXP_EPSILON))
+        shifted_masses = masses[mechanism.question.shifted_positions(shift)]
+        pattern[shift] = masses > growth * shifted_masses * (1 + 1e-6) + 1e-12
+    return pattern
 
 
 def raise_weights(
@@ -104,21 +133,30 @@ def raise_weights(
     budgets: Mapping[Shift, Fraction],
     pattern: Pattern | None,
 ) -> list[int]:
-    """The least integers >= weights with k(η) <= E k(η+μ) for every μ and every η outside its pattern.
+    """Raise weights until k(η) <= E k(η+μ) for every μ and every η outside its pattern.
 
-    Largest first, so that every element is final when it is taken: ⌈k/E⌉ <= k.
+    The result is the smallest solution that is at least the given weights. The largest weights come
+    first, so every weight is final when it is visited, because ⌈k/E⌉ <= k.
+
+    Args:
+        question: The question, which has the group.
+        weights: Integers k(η) >= 0. Shape (N,).
+        budgets: ε of each shift μ.
+        pattern: Outcomes that may violate the bound. None for no outcomes.
     """
-    moves = [(question.shifted_positions(shift).tolist(), floor_scaled_exp(epsilon), None if pattern is None else pattern[shift].tolist())
-             for shift, epsilon in budgets.items()]  # fmt: skip
+    moves = []
+    for shift, epsilon in budgets.items():
+        indices = question.shifted_positions(shift).tolist()
+        violations = None if pattern is None else pattern[shift].tolist()
+        moves.append((indices, floor_scaled_exp(epsilon), violations))
 
-    def least(at: int, weight: int) -> Iterator[Pair]:
-        return (
-            (index[at], -(-(weight << _BITS) // e))
-            for index, e, free in moves
-            if free is None or not free[at]
-        )
+    def iter_lower_bounds(position: int, weight: int) -> Iterator[Pair]:
+        """Yield (other position, smallest weight there) for a weight."""
+        for indices, scaled_exp, violations in moves:
+            if violations is None or not violations[position]:
+                yield indices[position], -(-(weight << _EXP_BITS) // scaled_exp)
 
-    return raise_to_floors(list(weights), least)
+    return raise_to_floors(list(weights), iter_lower_bounds)
 
 
 def repair_noise(
@@ -127,146 +165,224 @@ def repair_noise(
     claim: Claim,
     pattern: Pattern | None = None,
 ) -> Privacy:
-    """The exact audit of a mechanism near `values`, which proves a claim of it.
+    """Repair the masses of noise on a group until the exact audit proves a claim.
+
+    If the notion bounds ratios, masses are raised to satisfy the bounds. If it bounds none, the law
+    is mixed with uniform noise, which reveals nothing.
 
     Args:
-        question: of N elements; values: N rationals, negative ones count as 0.
-        claim: what to meet; masses are raised for the ratios that its notion bounds, and mixed with uniform noise where
-            it bounds none (uniform noise reveals nothing).
-        pattern: of the outcomes that may break the ratio, where the notion bounds their mass; by default what the
-            values mean.
+        question: The question, with a group of N elements.
+        values: N rational masses. Negative ones count as 0.
+        claim: The claim to prove.
+        pattern: Outcomes that may violate the ratio, if the notion bounds their mass. None for the
+            pattern that the values show.
+
+    Returns:
+        The exact audit of the repaired mechanism, which proves the claim.
 
     Raises:
-        NotCertified: the values are all zero, or need weights of more than 4096 bits.
+        NotCertified: The values are all zero, need weights of more than 4096 bits, or no mixture is
+            private.
     """
-    k = _scale_to_integers(values)
+    weights = _scale_to_integers(values)
 
-    def private(weights: Sequence[int]) -> Privacy | None:
-        privacy = audit_for_claim(AdditiveNoise(question, weights), claim)
-        with suppress(
-            NotProven
-        ):  # as good as refused: a mechanism a little further away can be proven
+    def prove(candidate_weights: Sequence[int]) -> Privacy | None:
+        """Return an audit that proves the claim, or None."""
+        privacy = audit_for_claim(AdditiveNoise(question, candidate_weights), claim)
+        # An undecided claim counts as refused: a mechanism a little further away can be proven.
+        with suppress(NotProven):
             return privacy if privacy.holds(claim) else None
         return None
 
-    required = {
-        shift: several
-        for shift in question.differences
-        if (several := claim.list_ratio_bounds(shift))
-    }
-    budgets = {
-        shift: min(bound.epsilon for bound in several) for shift, several in required.items()
-    }
-    bounds = [bound for several in required.values() for bound in several]
-    pure = bool(bounds) and all(bound.delta == 0 for bound in bounds)
-    repaired = private(k)
-    if repaired is None and (pure or {bound.kind for bound in bounds} == {"mass-above-ratio"}):
-        if pattern is None and not pure:
-            pattern = find_violation_pattern(AdditiveNoise(question, k), budgets)
-        k = raise_weights(question, k, budgets, pattern)
-        repaired = private(k)
-    if repaired is not None:
-        return repaired
-    if pure:
+    bounds_by_shift = {}
+    for shift in question.differences:
+        shift_bounds = claim.list_ratio_bounds(shift)
+        if shift_bounds:
+            bounds_by_shift[shift] = shift_bounds
+    budgets = {}
+    all_bounds: list[HockeyStick | MassAboveRatio] = []
+    for shift, shift_bounds in bounds_by_shift.items():
+        budgets[shift] = min(bound.epsilon for bound in shift_bounds)
+        all_bounds.extend(shift_bounds)
+    is_pure = bool(all_bounds) and all(bound.delta == 0 for bound in all_bounds)
+    bounds_violations = {bound.kind for bound in all_bounds} == {"mass-above-ratio"}
+    proof = prove(weights)
+    if proof is None and (is_pure or bounds_violations):
+        if pattern is None and not is_pure:
+            pattern = find_violation_pattern(AdditiveNoise(question, weights), budgets)
+        weights = raise_weights(question, weights, budgets, pattern)
+        proof = prove(weights)
+    if proof is not None:
+        return proof
+    if is_pure:
         raise NotCertified("The exact audit refuses the repaired masses.")
-    closed = raise_weights(question, k, budgets, None) if bounds else [1] * len(k)
-    total, closed_total = sum(k), sum(closed)
+    if all_bounds:
+        private_weights = raise_weights(question, weights, budgets, None)
+    else:
+        private_weights = [1] * len(weights)
+    total = sum(weights)
+    private_total = sum(private_weights)
 
-    def mixed(share: Fraction) -> Privacy | None:
-        top, whole = share.numerator, share.denominator
-        return private(
-            [
-                (whole - top) * a * closed_total + top * b * total
-                for a, b in zip(k, closed, strict=True)
-            ]
-        )
+    def prove_mixture(share: Fraction) -> Privacy | None:
+        """Return an audit that proves the claim of a mixture, or None."""
+        top = share.numerator
+        bottom = share.denominator
+        mixed_weights = []
+        for weight, private_weight in zip(weights, private_weights, strict=True):
+            own_part = (bottom - top) * weight * private_total
+            mixed_weights.append(own_part + top * private_weight * total)
+        return prove(mixed_weights)
 
-    # the share may be large where a solver has not come close before
-    close = bool(bounds) and len(bounds) == len(required)
-    return find_least_share(mixed, 80, 0 if close else 10)[0]
+    # A solver comes close to one bound for each shift. Otherwise the share may be large, so that it
+    # is worth refining.
+    has_single_bounds = bool(all_bounds) and len(all_bounds) == len(bounds_by_shift)
+    return find_least_share(prove_mixture, 80, 0 if has_single_bounds else 10)[0]
 
 
 def _scale_to_integers(values: Sequence[Fraction]) -> list[int]:
-    """Integers in proportion to the values > 0, the smallest of 96 bits, 0 for the others. Raises NotCertified."""
-    least = min((value for value in values if value > 0), default=None)
-    if least is None:
+    """Scale masses to integers and round them down. Values <= 0 become 0.
+
+    The smallest positive value gets 96 bits. Raises NotCertified.
+    """
+    smallest = min((value for value in values if value > 0), default=None)
+    if smallest is None:
         raise NotCertified("There is no mass to repair.")
-    width = _SMALLEST + max(0, (least.denominator // least.numerator).bit_length())
-    if width > _WIDEST:
+    exponent = max(0, (smallest.denominator // smallest.numerator).bit_length())
+    width = _MIN_WEIGHT_BITS + exponent
+    if width > _MAX_WEIGHT_BITS:
         raise NotCertified(
-            f"Masses as small as 2^-{width - _SMALLEST} need weights of more than {_WIDEST} bits."
+            f"Masses as small as 2^-{exponent} need weights of more than {_MAX_WEIGHT_BITS} bits."
         )
     return [max(0, int(value * (1 << width))) for value in values]
 
 
 def compute_exact_loss(mechanism: AdditiveNoise, losses: Any) -> Fraction:
-    """Σ f(η) loss(η) exactly, floats as they are; for a matrix (answers, N) the largest over rows."""
+    """Compute Σ f(η) loss(η) exactly. Floats are the binary fractions that they hold.
+
+    Args:
+        mechanism: Noise on a group of N elements.
+        losses: Losses, shape (N,) or (answers, N). The largest of several sums is returned.
+    """
     table = np.asarray(losses, dtype=np.float64)
     rows = table if table.ndim == 2 else table[None, :]
     return max(mechanism.masses.mean([*map(Fraction, row.tolist())]) for row in rows)
 
 
-def bound_inverse_exponential(epsilon: Fraction, bits: int = _PLACES) -> Fraction:
-    """A rational a little above e^-ε: mass that falls by this share at most keeps the budget. ε > 0."""
+def bound_inverse_exponential(epsilon: Fraction, bits: int = _RATIO_BITS) -> Fraction:
+    """Return a rational slightly above e^-ε.
+
+    Masses that fall by at most this factor stay within the budget.
+
+    Args:
+        epsilon: ε > 0.
+        bits: Binary digits of the result, to which 2ε digits are added.
+    """
     places = bits + int(2 * epsilon)
-    return Fraction(min(exp_bounds(-epsilon, places)[1], (1 << places) - 1), 1 << places)
+    upper = exp_bounds(-epsilon, places)[1]
+    return Fraction(min(upper, (1 << places) - 1), 1 << places)
 
 
 def build_staircase_law(ratio: Fraction, reach: int, inner: int) -> IntegerLaw:
-    """f(η) ∝ 1 for |η| < inner, ratio^j for inner + (j - 1) reach <= |η| < inner + j reach: pure at ln 1/ratio."""
-    beside = [ratio] * reach
-    return IntegerLaw(1 - inner - reach, [*beside, *[ONE] * (2 * inner - 1), *beside], reach, ratio)
+    """Build staircase noise on the integers, which is purely private at ε = ln 1/ratio.
+
+    f(η) ∝ 1 for |η| < inner, and ratio^j for inner + (j - 1) reach <= |η| < inner + j reach.
+
+    Args:
+        ratio: Ratio of consecutive steps, in (0, 1).
+        reach: Width of a step.
+        inner: Half the width of the top step.
+    """
+    side_weights = [ratio] * reach
+    weights = [*side_weights, *[ONE] * (2 * inner - 1), *side_weights]
+    return IntegerLaw(1 - inner - reach, weights, reach, ratio)
 
 
 def repair_line_noise(mechanism: Noise, claim: Claim) -> tuple[Noise, Fraction]:
-    """(a mechanism that meets the claim, the share of its mass that moved at most). Raises NotCertified."""
-    epsilon, reach = claim.values.get("epsilon"), mechanism.reach
+    """Repair noise on the integers or the reals until a claim is proven.
+
+    Args:
+        mechanism: The noise.
+        claim: The claim to prove.
+
+    Returns:
+        The repaired mechanism, and an upper bound on the share of its mass that moved.
+
+    Raises:
+        NotCertified: No repair is found.
+    """
+    epsilon = claim.values.get("epsilon")
+    reach = mechanism.reach
     if not isinstance(epsilon, Fraction) or not epsilon:
         raise NotCertified(
-            "The noise misses the claim, and only one epsilon > 0 for all differences can be repaired."
+            "The noise is not private, and it can only be repaired for one epsilon > 0 for all "
+            "differences."
         )
     noise = mechanism.noise
     if not noise.ratio and claim.values.get("delta"):
         with suppress(NotCertified):
-            private = build_staircase_law(bound_inverse_exponential(epsilon / 2), reach, 1)
+            private_law = build_staircase_law(bound_inverse_exponential(epsilon / 2), reach, 1)
             return mix_line_noise(
-                mechanism, private, lambda candidate: provably_satisfies_claim(candidate, claim), 60
+                mechanism,
+                private_law,
+                lambda candidate: provably_satisfies_claim(candidate, claim),
+                60,
             )
-    weights = [weight << _PLACES for weight in noise.weights]
-    raised = raise_law_to_ratio(noise.first, weights, reach, bound_inverse_exponential(epsilon))
-    candidate = mechanism.with_noise(raised)
+    scaled_weights = [weight << _RATIO_BITS for weight in noise.weights]
+    ratio = bound_inverse_exponential(epsilon)
+    repaired_law = raise_law_to_ratio(noise.first, scaled_weights, reach, ratio)
+    candidate = mechanism.with_noise(repaired_law)
     if not provably_satisfies_claim(candidate, claim):
-        raise NotCertified("The noise misses the claim and could not be repaired.")
-    before, after = (
-        noise.weights_between(raised.first, raised.last),
-        raised.weights_between(raised.first, raised.last),
-    )
-    differences = (
-        abs(a / noise.total - b / raised.total) for a, b in zip(before, after, strict=True)
-    )
-    return candidate, sum(differences, ZERO) / 2
+        raise NotCertified("The noise is not private and could not be repaired.")
+    weights_before = noise.weights_between(repaired_law.first, repaired_law.last)
+    weights_after = repaired_law.weights_between(repaired_law.first, repaired_law.last)
+    moved_mass = ZERO
+    for before, after in zip(weights_before, weights_after, strict=True):
+        moved_mass += abs(before / noise.total - after / repaired_law.total)
+    return candidate, moved_mass / 2
 
 
 def mix_line_noise(
-    mechanism: Noise, private: IntegerLaw, accepted: Callable[[Noise], bool], least: int
+    mechanism: Noise,
+    private_law: IntegerLaw,
+    is_accepted: Callable[[Noise], bool],
+    max_exponent: int,
 ) -> tuple[Noise, Fraction]:
-    """Noise without tails mixed with another law, by the least share >= 2^-least that is accepted, and the share; an
-    atom stays apart. Raises NotCertified."""
-    cells, total, pad = mechanism.cells, mechanism.total, private.period if private.ratio else 0
-    low, high = min(cells.first - pad, private.first), max(cells.last + pad, private.last)
+    """Mix noise without tails with a private law, by the smallest share that is accepted.
+
+    An atom of the noise at 0 is preserved separately.
+
+    Args:
+        mechanism: Noise without tails.
+        private_law: A private law on the same integers or cells.
+        is_accepted: Decides whether a mixture is private enough.
+        max_exponent: Shares of at least 2^-max_exponent are tried.
+
+    Returns:
+        The mixture, and the share of the private law.
+
+    Raises:
+        NotCertified: No mixture is accepted.
+    """
+    cells = mechanism.cells
+    total = mechanism.total
+    padding = private_law.period if private_law.ratio else 0
+    low = min(cells.first - padding, private_law.first)
+    high = max(cells.last + padding, private_law.last)
     masses = [
-        *zip(cells.weights_between(low, high), private.weights_between(low, high), strict=True)
+        *zip(cells.weights_between(low, high), private_law.weights_between(low, high), strict=True)
     ]
 
-    def mixed(share: Fraction) -> Noise | None:
-        weights = [(1 - share) * a / total + share * b / private.total for a, b in masses]
-        law, atom = (
-            IntegerLaw(low, weights, private.period, private.ratio),
-            (1 - share) * mechanism.atom / total,
-        )
+    def mix(share: Fraction) -> Noise | None:
+        """Return the mixture with a share of the private law, or None if it is refused."""
+        weights = []
+        for weight, private_weight in masses:
+            private_part = share * private_weight / private_law.total
+            weights.append((1 - share) * weight / total + private_part)
+        law = IntegerLaw(low, weights, private_law.period, private_law.ratio)
+        atom = (1 - share) * mechanism.atom / total
         candidate: Any = mechanism.with_noise(law)
         if atom:
             candidate = replace(candidate, atom=atom / (1 - atom) * law.total)
-        return candidate if accepted(candidate) else None
+        return candidate if is_accepted(candidate) else None
 
-    return find_least_share(mixed, least)
+    return find_least_share(mix, max_exponent)

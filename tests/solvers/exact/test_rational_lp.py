@@ -202,10 +202,8 @@ def test_the_closed_form_steps_in(monkeypatch):
     def hopeless(*_, **__):
         raise wb.NotCertified("the basis is infeasible.")
 
-    monkeypatch.setattr(module, "_solve_pattern", hopeless)
-    monkeypatch.setattr(
-        module, "find_violation_pattern", lambda mechanism, epsilons: dict.fromkeys(epsilons)
-    )
+    monkeypatch.setattr(module, "_exactly", hopeless)
+    monkeypatch.setattr(module, "find_violation_pattern", lambda made, budgets: dict.fromkeys(budgets))
     d = wb.design(
         wb.ModuloNoise(n=8, shifts=[1, 2, 3], directed=True),
         epsilon=1.5,

@@ -71,7 +71,7 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "pmf": lambda values: AdditiveNoise.from_pmf(GROUP, values).pmf.tolist(),
     "rows": lambda values: Channel.from_rows([values, values]).matrix.tolist(),
     "loss": lambda values: make_loss_table(FINITE, read_loss([values] * 4, "loss")).floats.tolist(),
-    "data": lambda values: wb.audit(EYE, loss="absolute", data=values).error.mean,
+    "data": lambda values: wb.audit(EYE, loss="absolute", data=values).error.mean_error,
     "publish": lambda values: FIXED.publish(values, insecure_seed=1).tolist(),
 }
 

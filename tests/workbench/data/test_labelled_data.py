@@ -208,9 +208,12 @@ def test_losses_of_noise_values_are_labelled_by_them() -> None:
 
 def test_counts_as_data_of_an_audit_are_weights() -> None:
     channel = wb.design(wb.FiniteQuery("0..3", max_shift=1), epsilon=1).mechanism
-    by_rows = wb.audit(channel, loss="absolute", data=DATA).error.mean
-    assert wb.audit(channel, loss="absolute", data=COUNTS).error.mean == by_rows
-    assert wb.audit(channel, loss="absolute", data=DATA[DATA > 0].iloc[::-1]).error.mean != by_rows
+    by_rows = wb.audit(channel, loss="absolute", data=DATA).error.mean_error
+    assert wb.audit(channel, loss="absolute", data=COUNTS).error.mean_error == by_rows
+    assert (
+        wb.audit(channel, loss="absolute", data=DATA[DATA > 0].iloc[::-1]).error.mean_error
+        != by_rows
+    )
 
 
 def test_where_there_are_no_labels_other_ones_are_refused() -> None:
@@ -353,7 +356,7 @@ def test_an_audit_reads_a_table_by_its_labels(tmp_path: Path) -> None:
         file.write_text(body)
         found = wb.audit(read_mechanism_file(file).with_neighbours(max_shift=1), loss="absolute")
         assert found.pure_epsilon == pytest.approx(1.6094379124)
-        assert found.error.mean == pytest.approx(
+        assert found.error.mean_error == pytest.approx(
             (0.9 * 5 + (0.5 + 0.5 * 4) + (0.9 * 2 + 0.1 * 3)) / 3
         )
     with pytest.raises(wb.InvalidRequest, match="pairs count rows"):

@@ -163,7 +163,7 @@ def test_what_is_published_matches_an_answer_within_the_tolerance() -> None:
     assert wb.sample(channel, 1, answer=0.7).shape == (1,)
     exact = wb.audit(channel, loss="absolute", data=[0.3]).error
     computed = wb.audit(channel, loss="absolute", data=[0.30000000000000004]).error
-    assert exact.mean == computed.mean
+    assert exact.mean_error == computed.mean_error
     assert channel.sample(np.array(column)).shape == (4,)
     labels = wb.Labels(TENTHS)
     assert labels.find_positions(column).tolist() == [1, 2, 3, 7]

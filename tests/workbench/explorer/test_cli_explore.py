@@ -297,7 +297,7 @@ def test_commands_write_pages(
     assert row["objective"] == said["objective"]
     assert here(capsys, "audit", "noise.json", "--html", "audit.html", "--json")[0] == 0
     facts = dict(data_of(tmp_path / "audit.html")["sections"][0]["parts"][0]["rows"])
-    assert facts["certificate"].startswith("The mechanism meets the request")
+    assert facts["certificate"].startswith("The mechanism is private at the requested budget")
     for words in (
         [*noise, "--save", "a.html", "--html", "a.html"],
         ["audit", "noise.json", "--html", "noise.json"],

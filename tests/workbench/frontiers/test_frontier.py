@@ -108,7 +108,7 @@ def test_noise_rows_agree_with_each_other() -> None:
         wb.ModuloNoise(n=5, max_shift=2), epsilon="0.5,1.5", delta="0,0.05,0.2", notion="pdp,dp"
     )
     table = outcome.to_frame()
-    assert not outcome.interrupted
+    assert not outcome.is_interrupted
     assert table["failure"].isna().all()
     points = table[table["curve"] == "point"]
     assert points["certified"].all()

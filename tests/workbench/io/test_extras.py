@@ -93,7 +93,7 @@ def test_a_reproduction_leaves_out_what_an_extra_is_missing_for_and_says_so_firs
         progress=lambda done, total, line: said.append(line),
     )
     assert said[0].startswith("Left out: modulo-noise second, which need the extra 'learning'")
-    assert (found.finished, found.total, found.interrupted) == (1, 1, False)
+    assert (found.finished, found.total, found.is_interrupted) == (1, 1, False)
     assert "### First" in (tmp_path / "README.md").read_text("utf-8")
 
 

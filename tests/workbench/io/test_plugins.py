@@ -121,7 +121,7 @@ def test_every_verb_on_a_mechanism_that_shares_no_code_with_ours(
     monkeypatch.setattr(plugins, "_plugins", {group: {} for group in plugins.PLUGIN_GROUPS})
     coin = importlib.import_module("workbench_example.coin").Coin("1/4")
     proof = wb.certify(coin, "pure", "1.2")
-    assert proof.foreign == {"mechanism of kind coin": "workbench-example 1.2"}
+    assert proof.foreign_packages == {"mechanism of kind coin": "workbench-example 1.2"}
     with pytest.raises(wb.NotCertified, match="exact pure epsilon"):
         wb.certify(coin, "pure", 1)
     for form in (coin, proof):
@@ -129,7 +129,7 @@ def test_every_verb_on_a_mechanism_that_shares_no_code_with_ours(
         assert {*wb.sample(form, 100, answer=1)} == {0, 1}
         assert wb.compose(form, 2, delta=0).epsilon == pytest.approx(2 * math.log(3))
         assert wb.profile(form, "dp").deltas([0])[0] == pytest.approx(0.5)
-        assert wb.audit(form, loss="absolute").error.mean == Fraction(1, 4)
+        assert wb.audit(form, loss="absolute").error.mean_error == Fraction(1, 4)
         assert wb.risk(form).advantage == 0.5
     (tmp_path / "coin.json").write_bytes(proof.content())
     (tmp_path / "rows.csv").write_text("x\n" + "0\n1\n" * 50)
@@ -195,7 +195,7 @@ def test_a_notion_a_backend_and_baselines(tmp_path: Path) -> None:
     assert good["private"] is True
     bad = next(row for row in table["rows"] if row["mechanism"] == "impudent")
     assert bad["objective"] is None
-    assert "misses the request" in bad["failure"]
+    assert "is NOT private at the requested budget" in bad["failure"]
 
 
 def _package(folder: Path, name: str, entries: str, code: str) -> Path:
@@ -432,7 +432,7 @@ def test_baselines_stand_beside_quantized_laplace_noise(monkeypatch: pytest.Monk
     kinds = {
         name: Plugin(published.Baseline(name, "laplace", build), "theirs") for name, build in made
     }
-    monkeypatch.setattr(published, "plugins", lambda group: kinds)
+    monkeypatch.setattr(published, "load_plugins", lambda group: kinds)
     rows = wb.frontier("laplace", epsilon=1, bits="1/2,2", ell=2).rows
     theirs = {(row["mechanism"], row["bits"]): row for row in rows if row["curve"] == "baseline"}
     good = theirs["two", 2.0]
@@ -443,7 +443,7 @@ def test_baselines_stand_beside_quantized_laplace_noise(monkeypatch: pytest.Monk
     )  # 1 + x² - 2x E[M(x)], E[M(x)] ~ x
     assert "at most 2^0.5 outputs" in theirs["two", 0.5]["failure"]
     assert "objective" not in theirs["steep", 2.0]
-    assert "misses the request" in theirs["steep", 2.0]["failure"]
+    assert "is NOT private at the requested budget" in theirs["steep", 2.0]["failure"]
 
 
 class _Odd(BaseException):

@@ -171,7 +171,7 @@ def test_reproduce(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         jobs=1,
         progress=lambda done, total, line: lines.append(f"{done}/{total}"),
     )
-    assert (result.interrupted, result.finished, result.total) == (True, 1, 3)
+    assert (result.is_interrupted, result.finished, result.total) == (True, 1, 3)
     assert [(row["what"], row["surprising"]) for row in result] == [("a", False), ("b", True)]
     assert (tmp_path / "dql" / "one.csv").exists()
     assert lines == ["0/3", "0/3", "1/3"]
@@ -256,7 +256,7 @@ def test_an_interrupted_comparison_keeps_its_rows(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(module, "_design_by_solver", stop)
     result = wb.compare(QUESTION, ["highs", "scip"], epsilon=1)
-    assert (result.interrupted, len(result)) == (True, 1)
+    assert (result.is_interrupted, len(result)) == (True, 1)
 
 
 def test_compare_a_suite() -> None:

@@ -80,7 +80,7 @@ def test_each_notion_is_its_definition(rows: list[list[int]], epsilon: str, delt
         assert privacy.meets(name, epsilon, share) == expected
         words = privacy.verdict(name, epsilon, share)
         assert words.startswith(
-            f"The mechanism {'meets' if expected else 'misses'} the request: exact "
+            f"The mechanism {'is private' if expected else 'is NOT private'} at the requested budget: exact "
         )
         assert (
             "where" in words or "exceeds" in words
@@ -102,7 +102,11 @@ def test_metric_privacy_on_real_inputs(
     if continuous:
         ends[2] = ends[1]
     law = wb.PiecewiseAffine.from_laws([0, 1, 2], [0, 1, 2], ends)
-    slope = wb.audit(law, 1).results(wb.audit(law, 1).claim("metric", 1))[0].measurement.value
+    slope = (
+        wb.audit(law, 1)
+        .measure_comparisons(wb.audit(law, 1).claim("metric", 1))[0]
+        .measurement.value
+    )
     jumps = Channel.from_rows([ends[1]]) != Channel.from_rows([ends[2]])
     vanish = any(
         (a == 0) != (b == 0) for k in (0, 2) for a, b in zip(ends[k], ends[k + 1], strict=True)
@@ -184,7 +188,7 @@ def test_a_notion_from_outside_audits_and_certifies(halved: Halved) -> None:
             "dp", Fraction(epsilon, 2), delta
         )
     assert privacy.verdict("halved", 2, "0.01").startswith(
-        "The mechanism misses the request: exact halved DP delta is"
+        "The mechanism is NOT private at the requested budget: exact halved DP delta is"
     )
     proof = wb.certify(noise, "halved", 2, "0.01")
     assert proof.privacy.meets("dp", 1, "0.01")
@@ -309,7 +313,9 @@ def test_renyi_is_its_definition(rows: list[list[int]], alpha: str, epsilon: str
     privacy = wb.audit(channel, 0)
     expected = most is not None and most <= decimal(Fraction(epsilon)) + Decimal("1e-40")
     assert privacy.meets("renyi", epsilon, alpha=alpha) == expected
-    reached = privacy.worst("renyi", epsilon, alpha=alpha).measurement.divergence_upper_bound(order)
+    reached = privacy.worst_result(
+        "renyi", epsilon, alpha=alpha
+    ).measurement.divergence_upper_bound(order)
     if most is None:
         assert reached == float("inf")
     else:
@@ -395,7 +401,7 @@ def test_certificates_of_other_budgets_are_proven_again() -> None:
         assert 0 < proof.record["repair_moved_mass"] < 0.3
         assert certificate_from_dict(proof.to_dict()) == proof
         assert pickle.loads(pickle.dumps(proof)) == proof
-        with pytest.raises(wb.NotCertified, match="misses the request"):
+        with pytest.raises(wb.NotCertified, match="is NOT private at the requested budget"):
             wb.Certificate(
                 noise,
                 notion,
@@ -435,7 +441,9 @@ def test_gdp_is_the_worst_of_all_tests(rows: list[list[int]]) -> None:
     ]
     most = max(0.0, *needed)
     privacy = wb.audit(Channel.from_rows(rows), 0)
-    assert privacy.worst("gdp", mu=1).measurement.smallest_mu == pytest.approx(most, abs=1e-9)
+    assert privacy.worst_result("gdp", mu=1).measurement.smallest_mu == pytest.approx(
+        most, abs=1e-9
+    )
     assert privacy.meets("gdp", mu=most + 1e-9)
     assert most < 1e-6 or not privacy.meets("gdp", mu=most - 1e-9)
 
@@ -456,7 +464,7 @@ def test_zcdp_is_the_worst_of_all_orders(rows: list[list[int]]) -> None:
     privacy = wb.audit(Channel.from_rows(rows), 0)
     assert privacy.meets("zcdp", rho=most * 1.01 + 1e-9)
     assert most < 1e-6 or not privacy.meets("zcdp", rho=most * 0.999)
-    least = privacy.worst("zcdp", rho=1).measurement
+    least = privacy.worst_result("zcdp", rho=1).measurement
     assert least.is_same or least.smallest_rho[0] <= least.smallest_rho[1] <= Fraction(
         most
     ) * Fraction("1.01") + Fraction(1, 10**9)
@@ -489,14 +497,14 @@ def test_a_discrete_gaussian_has_its_rho() -> None:
         Fraction(math.exp(-(min(k, 2 * side + 1 - k) ** 2) / 2)) for k in range(2 * side + 1)
     ]
     clamped = [Channel.from_rows([weights, weights[1:] + weights[:1]])]
-    low, high = wb.audit(clamped[0], 0).worst("zcdp", rho=1).measurement.smallest_rho
+    low, high = wb.audit(clamped[0], 0).worst_result("zcdp", rho=1).measurement.smallest_rho
     assert low == pytest.approx(0.5, rel=1e-5)
     assert low <= high
 
 
 def test_a_claim_that_costs_too_much_is_refused_before_it_starts() -> None:
     wide = wb.AdditiveNoise(wb.ModuloNoise(n=29_999, shifts=[1]), [2] + [1] * 29_999)
-    with pytest.raises(wb.CorruptFile, match="comparisons is refused"):
+    with pytest.raises(wb.CorruptFile, match="units of work is refused"):
         check_work_units(count_work_units(wide, notions.get_notion("zcdp")))
     check_work_units(count_work_units(wide, notions.get_notion("dp")))
 

@@ -43,7 +43,7 @@ def test_two_processes_write_the_bytes_of_one(tmp_path: Path) -> None:
     )
     assert several.rows == single.rows
     assert len(single.rows) > 4
-    assert (several.finished, several.total, several.interrupted) == (4, 4, False)
+    assert (several.finished, several.total, several.is_interrupted) == (4, 4, False)
     written = files(tmp_path / "one")
     assert len(written) > 10
     assert files(tmp_path / "two") == written

@@ -73,7 +73,7 @@ def test_a_raw_pmf_that_misses_says_so():
     for n in range(5, 12):
         d = wb.design(wb.ModuloNoise(n=n, max_shift=2), epsilon=1.0, certify=False)
         assert d.certificate is None
-        assert d.private == (not any("misses the request" in sentence for sentence in d.words))
+        assert d.private == (not any("is NOT private at the requested budget" in sentence for sentence in d.words))
         missed += not d.private
     assert missed > 0
 
@@ -167,7 +167,7 @@ def test_budgets_per_difference_are_audited_one_by_one():
     d = wb.design(
         wb.ModuloNoise(n=6, shifts=[1, 2]), epsilon={1: 0.5, 2: 1.0}, delta=0.05, notion="dp"
     )
-    assert d.privacy.at({1: 0.5, 2: 1.0}).dp_delta.upper <= 0.05 + 1e-9
+    assert d.privacy.audit_at({1: 0.5, 2: 1.0}).dp_delta.upper <= 0.05 + 1e-9
     plain = wb.design(wb.ModuloNoise(n=6, shifts=[1, 2]), epsilon=0.5, delta=0.05, notion="dp")
     assert d.objective < plain.objective
     assert "epsilon = {'1': 0.5, '2': 1.0}, delta = 0.05" in str(d)
@@ -454,7 +454,7 @@ def test_a_certified_design_measures_every_difference_once(monkeypatch, notion, 
         Laws, "__init__", lambda self, p, q: measured.append(1) or begin(self, p, q)
     )
     d = wb.design(wb.ModuloNoise(n=8, max_shift=2), epsilon=1, delta=delta, notion=notion)
-    assert d.privacy is d.certificate.privacy is d.certificate.deciding
+    assert d.privacy is d.certificate.privacy is d.certificate.deciding_audit
     d.row()
     str(d)
     assert len(measured) == 4
@@ -480,8 +480,8 @@ def test_extreme_comparisons_prove_no_delta():
     channel = wb.Channel.from_pairs(rows)
     few = audit_extremes(channel, "0.1")
     proof = wb.Certificate(channel, "dp", "0.1", "0.3", audited=few)
-    assert proof.deciding is not few
-    assert len(proof.deciding.pairs) == 6
+    assert proof.deciding_audit is not few
+    assert len(proof.deciding_audit.pairs) == 6
 
 
 def test_noise_that_wraps_at_a_price_says_so():

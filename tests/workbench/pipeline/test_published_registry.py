@@ -66,7 +66,7 @@ def test_families_packages_and_users_have_entries_of_one_type(monkeypatch: pytes
     plugin = Plugin(Baseline("installed", "noise", geometric), "somebody 1.0")
     elsewhere = Plugin(Baseline("elsewhere", "modulo", geometric), "somebody 1.0")
     monkeypatch.setattr(
-        "workbench.pipeline.published.plugins",
+        "workbench.pipeline.published.load_plugins",
         lambda group: {"installed": plugin, "elsewhere": elsewhere},
     )
     ours = [entry.name for entry in noise.published_mechanisms()]

@@ -170,7 +170,7 @@ def test_a_tight_mechanism_is_reported_at_its_budget() -> None:
     found = audit(staircase(TABLE_1["0"][0], directed=True), 1.5)
     assert (found.pdp_delta, found.dp_delta.upper, found.pure_epsilon) == (0, 0.0, 1.5)
     assert found.verdict("pure", 1.5) == (
-        "The mechanism meets the request: exact pure epsilon is 1.5, asked epsilon = 1.5 for one-sided neighbours"
+        "The mechanism is private at the requested budget: exact pure epsilon is 1.5, asked epsilon = 1.5 for one-sided neighbours"
     )
 
 
@@ -226,7 +226,7 @@ def test_a_budget_for_each_shift() -> None:
     check(noise, tight)
     check(noise, {1: "0.3", 2: "1.38"})
     assert audit(noise, tight).verdict("metric", tight) == (
-        "The mechanism misses the request: exact pure epsilon is 1.3862943611198908, asked each shift's own epsilon "
+        "The mechanism is NOT private at the requested budget: exact pure epsilon is 1.3862943611198908, asked a separate epsilon for each shift "
         "(f(0) exceeds e^epsilon f(2) by 0.0025)"
     ), audit(noise, tight).verdict("metric", tight)
 
@@ -247,14 +247,16 @@ def test_verdicts() -> None:
     noise = AdditiveNoise.from_pmf(question, solver / solver.sum())
     found = audit(noise, 1.5)
     words = found.verdict("pdp", 1.5, "0.1212", subject="The solver's PMF")
-    assert words.startswith("The solver's PMF misses the request: exact PDP delta is 0.7339")
+    assert words.startswith(
+        "The solver's PMF is NOT private at the requested budget: exact PDP delta is 0.7339"
+    )
     assert (
         " at epsilon = 1.5 for one-sided neighbours, asked 0.1212 (f(0) exceeds e^epsilon f("
         in words
     )
     assert words.endswith("e-17)")
     assert found.verdict("dp", 1.5, "0.1212") == (
-        "The mechanism meets the request: exact DP delta is 0.0961793 at epsilon = 1.5 for one-sided neighbours, "
+        "The mechanism is private at the requested budget: exact DP delta is 0.0961793 at epsilon = 1.5 for one-sided neighbours, "
         "asked 0.1212"
     )
     both = audit(AdditiveNoise(ModuloNoise(n=8, max_shift=3), noise.masses), 1.5).verdict(
@@ -262,7 +264,7 @@ def test_verdicts() -> None:
     )
     assert (
         both
-        == "The mechanism meets the request: exact DP delta is 0.719584 at epsilon = 1.5, asked 1"
+        == "The mechanism is private at the requested budget: exact DP delta is 0.719584 at epsilon = 1.5, asked 1"
     )
     round_trip = ModuloNoise(
         n=2, shifts=[1, 2], directed=True

@@ -188,7 +188,7 @@ def test_the_largest_ratio_decides_delta_0_and_a_failing_claim_reports_the_exact
         answers.append(whole.meets(notion, "1.3", 0))
         if answers[-1]:
             proof = wb.Certificate(channel, notion, "1.3", 0)
-            assert len(proof.deciding.pairs) == len(few.pairs)
+            assert len(proof.deciding_audit.pairs) == len(few.pairs)
             assert proof.privacy.dp_delta == whole.dp_delta
         else:
             with pytest.raises(wb.NotCertified) as refused:

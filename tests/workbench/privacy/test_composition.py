@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -256,8 +257,8 @@ def test_a_million_runs_are_answered_on_a_coarser_grid(monkeypatch):
         (1 << 13, 10**6, {"epsilon": 10**6}),
         (1 << 16, 500, {"delta": "1e-6"}),
     ):
-        monkeypatch.setattr(composition, "_FINE", 2 * points)
-        monkeypatch.setattr(composition, "_COARSE", points)
+        settings = replace(composition._SETTINGS, lower_points=2 * points, upper_points=points)
+        monkeypatch.setattr(composition, "_SETTINGS", settings)
         found = compose(one_pair(), runs, **budget)
         assert 0 <= found.delta_low <= found.delta <= 1
     assert 0 < found.epsilon - found.epsilon_low < 0.001 * found.epsilon

@@ -117,12 +117,12 @@ def audits_of(kind: str) -> dict:
 
 @pytest.mark.parametrize("kind", ["noise", "channel", "quantizer"])
 def test_an_audit_without_end_is_refused(kind):
-    with pytest.raises(wb.CorruptFile, match="comparisons is refused"):
+    with pytest.raises(wb.CorruptFile, match="units of work is refused"):
         certificate_from_dict(audits_of(kind))
 
 
 def test_what_could_not_be_proven_again_is_not_written(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr("workbench.privacy.audit_work.LIMIT", 5)
+    monkeypatch.setattr("workbench.privacy.audit_work.MAX_WORK_UNITS", 5)
     with pytest.raises(wb.NotCertified, match="proven again"):
         save(noise(), tmp_path / "c.json")
     assert not [*tmp_path.iterdir()]

@@ -15,7 +15,7 @@ from workbench.exact.numbers import ExpNumber
 
 
 def pdp_delta(law: wb.PiecewiseAffine, epsilon: str) -> ExpNumber:
-    found: ExpNumber = wb.audit(law, epsilon).worst("pdp").measurement
+    found: ExpNumber = wb.audit(law, epsilon).worst_result("pdp").measurement
     return found
 
 

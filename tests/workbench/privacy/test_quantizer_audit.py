@@ -124,7 +124,7 @@ def test_a_metric_certificate_lists_no_comparisons(monkeypatch: pytest.MonkeyPat
         == Fraction(1, 2)
     )
     listed = wb.Certificate(law, "metric", steepest).privacy
-    assert listed.complete
+    assert listed.is_complete
     monkeypatch.setattr(
         PiecewiseAffine, "comparisons", lambda self: pytest.fail("comparisons were listed")
     )

@@ -229,7 +229,7 @@ def test_a_jump_inside_is_seen():
     given_ = wb.PiecewiseAffine.from_laws([-1, 0, 1], [-3, 3], ends)
     proof = wb.certify(given_, "pure", 2)
     assert math.exp(proof.privacy.pure_epsilon) == pytest.approx(0.7 / 0.2)
-    assert wb.audit(given_, 1).worst("metric").measurement.value is None
+    assert wb.audit(given_, 1).worst_result("metric").measurement.value is None
     with pytest.raises(wb.NotCertified):
         wb.Certificate(given_, "metric", Fraction(100))
     with pytest.raises(wb.InvalidRequest, match="real inputs"):
@@ -254,7 +254,7 @@ def test_quantizer_repair_keeps_means_and_continuity():
 def test_metric_quantizer_holds_between_the_knots():
     ends = [[0.6, 0.4], [0.4, 0.6]]
     law = wb.PiecewiseAffine.from_laws([0, 1], [0, 1], ends)
-    reached = float(wb.audit(law, 1).worst("metric").measurement.value)
+    reached = float(wb.audit(law, 1).worst_result("metric").measurement.value)
     assert reached == pytest.approx(0.5)  # slope 0.2 over the least mass 0.4
     grid = np.linspace(0, 1, 101)
     steepest = max(

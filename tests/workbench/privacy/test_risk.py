@@ -186,7 +186,7 @@ def test_a_whole_profile_grants_the_curve_itself_and_one_budget_less():
     curve, found = wb.profile(noise), wb.risk(noise)
     alphas = np.linspace(0, 1, 51)
     own = np.array([float(found.beta(Fraction(k, 50))) for k in range(51)])
-    whole = compute_granted_errors(alphas, curve.ends, curve.heights(curve.ends))
+    whole = compute_granted_errors(alphas, curve.breakpoints, curve.float_deltas(curve.breakpoints))
     assert whole == pytest.approx(own, abs=1e-9)
     single = compute_granted_errors(alphas, [1.0], [curve.delta(1)])
     assert (single <= whole + 1e-9).all()

@@ -126,7 +126,7 @@ def test_audit_and_its_extremes(name: str):
         assert found.pure_epsilon == results[0].pure_epsilon > 0.3
         assert audit_extremes(case.mechanism, case.epsilon).pure_ratio == found.pure_ratio
         assert not found.meets("pure", "0.3")
-        assert "misses" in found.verdict("pure", "0.3")
+        assert "is NOT private" in found.verdict("pure", "0.3")
         assert found.meets(
             "dp",
             "0.3",
@@ -180,7 +180,7 @@ def test_profile_is_the_audit_at_every_epsilon(name: str):
     for form in forms(name):
         curve = wb.profile(form)
         for epsilon in ("0", "0.2", "0.5", "2"):
-            assert curve.at(epsilon) == wb.audit(form, epsilon).dp_delta
+            assert curve.exact_delta(epsilon) == wb.audit(form, epsilon).dp_delta
         assert curve.pure_epsilon == wb.audit(form, 0).pure_epsilon
 
 
@@ -321,7 +321,7 @@ def test_a_law_that_is_not_affine_has_no_pdp_delta():
     audit = wb.audit(poisson_binomial(4, epsilon=1), 1)
     for refused in (
         lambda: audit.pdp_delta,
-        lambda: audit.worst("pdp"),
+        lambda: audit.worst_result("pdp"),
         lambda: audit.meets("pdp", 1, "0.1"),
         lambda: audit.meets("pdp", 2, "0.1"),
         lambda: wb.profile(audit.mechanism, "pdp"),
@@ -397,10 +397,10 @@ def test_a_designed_channel_takes_and_publishes_what_its_question_names(
             wb.sample(form, 3, answer=2)
         assert as_mechanism(form).law(10) == design.mechanism.rows[0]
         error = wb.audit(form, loss="squared").error
-        assert float(error.mean) == pytest.approx(design.objective, rel=1e-6)
+        assert float(error.mean_error) == pytest.approx(design.objective, rel=1e-6)
         assert error.worst_input in (10, 20, 30)
         error = wb.audit(form, data=[30, 30]).error
-        assert float(error.mean) == pytest.approx(
+        assert float(error.mean_error) == pytest.approx(
             float(design.mechanism.rows[2].floats @ [21, 10.5, 1])
         )
 
@@ -418,7 +418,7 @@ def test_a_designed_channel_of_texts_publishes_texts(tmp_path: Path):
             ):
                 wb.sample(form, 3, answer=bad)
         error = wb.audit(form, loss="error-rate").error
-        assert (error.worst, error.worst_input) == (1.0, "maybe")
+        assert (error.worst_error, error.worst_input) == (1.0, "maybe")
         with pytest.raises(
             wb.InvalidRequest,
             match="loss must be error-rate for inputs and outputs that are no numbers",
@@ -437,8 +437,8 @@ def test_the_file_of_a_label_randomizer_keeps_the_labels(tmp_path: Path):
     assert (
         {*wb.sample(read, 200, answer=0.1)} == {*wb.sample(read, 200, answer="5")} == {-7.5, 8.25}
     )
-    assert float(wb.audit(read, loss="absolute").error.mean) == pytest.approx(
-        float(wb.audit(made, loss="absolute").error.mean)
+    assert float(wb.audit(read, loss="absolute").error.mean_error) == pytest.approx(
+        float(wb.audit(made, loss="absolute").error.mean_error)
     )
     bare = wb.certify(
         Channel.from_rows(ROWS), "pure", "1.4", record={"inputs": "table.csv", "outputs": 3}
@@ -491,7 +491,7 @@ def test_a_profile_is_saved_as_a_table_and_a_picture(tmp_path: Path) -> None:
     lines = table.read_text("utf-8").splitlines()
     assert lines[0] == "epsilon,delta"
     assert [float(line.split(",")[1]) for line in lines[1:]] == pytest.approx(
-        [profile.delta(e) for e in profile.ends.tolist()], rel=1e-11
+        [profile.delta(e) for e in profile.breakpoints.tolist()], rel=1e-11
     )
     assert [file.name for file in profile.save(tmp_path / "all")] == [
         "profile.csv",

@@ -80,4 +80,4 @@ def test_a_density_in_thousands_of_cells_is_certified_by_one_shift():
     design = wb.design(wb.RealNoise(1), epsilon=20, loss="squared")
     assert design.mechanism.steps > 400
     assert len(design.privacy.pairs) == 1
-    assert design.certificate.deciding.pure_epsilon <= 20
+    assert design.certificate.deciding_audit.pure_epsilon <= 20

@@ -132,7 +132,7 @@ def test_ranges_at_large_epsilon_are_within_one_percent(prior, loss: str, delta:
     assert 0.99 * value.objective <= value.bound <= value.objective
     assert "(within 1 %)" in value.words[0]
     assert ("It is private at delta = 0." in value.words[0]) == (delta != "0")
-    assert value.certificate.deciding.dp_delta.upper <= float(delta)
+    assert value.certificate.deciding_audit.dp_delta.upper <= float(delta)
     uneven = np.linspace(0, 1, 48) ** 1.1 * 8 - 3  # some other bins cost more
     middles = (uneven[1:] + uneven[:-1]) / 2
     x = (np.arange(8000) + 0.5) / 1000 - 3

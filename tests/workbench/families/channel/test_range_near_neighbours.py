@@ -92,7 +92,7 @@ def test_cells_are_refined_until_they_are_within_one_percent(
     )
     assert 0.99 * design.objective <= design.bound <= design.objective
     assert "(within 1 %)" in design.words[0]
-    assert design.certificate.deciding.dp_delta.upper <= float(delta) * (1 + 1e-12)
+    assert design.certificate.deciding_audit.dp_delta.upper <= float(delta) * (1 + 1e-12)
     assert (design.question.cells * Fraction(sensitivity) / 10).denominator == 1
 
 

@@ -196,7 +196,7 @@ def test_a_long_file_is_written_by_columns(tmp_path: Path, monkeypatch: pytest.M
     made = wb.design(wb.Labels.uniform(0, 10), epsilon=1, method="unbiased")
     made.save(tmp_path / "rows.json")
     monkeypatch.setattr(
-        "workbench.privacy.certificate.LIMIT", (tmp_path / "rows.json").stat().st_size - 1
+        "workbench.privacy.certificate.MAX_FILE_BYTES", (tmp_path / "rows.json").stat().st_size - 1
     )
     made.save(tmp_path / "columns.json")
     rows, columns = (
