@@ -433,13 +433,8 @@ def quantizer(source: random.Random) -> Data:
         epsilon = source.choice(
             ["0", "0.05", "1/10", "0.3"] if crossing else ["0", rational(source, 2)]
         )
-<<<<<<< HEAD
-        audit = wb.audit(mechanism_from_dict(mechanism), checker.rational(epsilon, "epsilon"))
-        reached = audit.worst_result("pdp").measurement.tight_enclosure()[1]
-=======
         audit = wb.audit(mechanism_from_dict(mechanism), checker.read_rational(epsilon, "epsilon"))
-        reached = audit.worst("pdp").measurement.tight_enclosure()[1]
->>>>>>> main
+        reached = audit.worst_result("pdp").measurement.tight_enclosure()[1]
         data = certificate(mechanism, notion, epsilon, nearly(source, min(reached, Fraction(1))))
     else:
         pairs = [(law_of(one), law_of(two)) for one in ends for two in ends]

@@ -161,11 +161,7 @@ def _check(file: Path) -> Report:
     try:
         with limit_cpu_time(_CHECK_SECONDS), limit_work(MAX_WORK_UNITS):
             proven = prove(file)
-<<<<<<< HEAD
-            words = proven.sentences
-=======
             words = proven.sentences if isinstance(proven, Certificate) else proven.words
->>>>>>> main
     except (
         CorruptFile
     ) as error:  # 1 for a file that is false, 2 for one that cannot be read or decided

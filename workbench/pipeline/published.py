@@ -99,7 +99,7 @@ class Reference:
             return audit(self.mechanism, claim.values["epsilon"]).describe_verdict(
                 claim.adapt_to(self.mechanism)
             )
-        return f"The mechanism misses the request: {claim.notion.name}, {claim.describe_budget()}"
+        return f"The mechanism is NOT private at the requested budget: {claim.notion.name}, {claim.describe_budget()}"
 
     def row(self, request: Any) -> Row:
         """Return the columns of a frontier, with the exact audit of the mechanism.

@@ -1,8 +1,8 @@
-"""A column of data through a saved mechanism: which mechanism may be used, which rows fit it, what it all costs.
+"""Publish a column of data with a saved mechanism: accepted mechanisms, valid rows, privacy cost.
 
-What a row costs has two numbers (`workbench.privacy.row_cost`): between neighbours, and between any two values. A
-release is entered in a ledger (`workbench.privacy.release_ledger`) at the second: no neighbour relation of
-numbers is one of people.
+A row has two budgets (`workbench.privacy.row_cost`): between neighbours, and between any two
+values. A ledger (`workbench.privacy.release_ledger`) records the second one, because neighbouring
+numbers are not neighbouring people.
 """
 
 from __future__ import annotations
@@ -39,11 +39,12 @@ from workbench.privacy.privacy_budget import PrivacyBudget, add_budgets, budget_
 from workbench.privacy.release_ledger import LedgerTerms, Release, ReleaseLedger
 from workbench.privacy.row_cost import RowCost, budget_record, compose_steps, find_exact_budget
 
-_IGNORED_CATEGORIES = frozenset(
-    ("Cc", "Cf", "Zs", "Zl", "Zp")
-)  # Categories of characters that do not tell names apart.
-_MAX_NUMBER_CHARACTERS = 40  # Names of more characters are not read as numbers.
+# Names are compared without characters of these Unicode categories.
+_IGNORED_CATEGORIES = frozenset(("Cc", "Cf", "Zs", "Zl", "Zp"))
+_MAX_NUMBER_CHARACTERS = 40  # A longer name is not read as a number.
+_MAX_LEDGER_CHARACTERS = 100  # Longer names of columns and outputs are cut in a ledger.
 
+# Accepted mechanisms of each kind of the command, for messages.
 _ACCEPTED_MECHANISMS = {
     "noise": "additive noise on the answers 0..n, on the integers or on the reals",
     "quantizer": "a mechanism on real inputs",
@@ -53,8 +54,14 @@ _ACCEPTED_MECHANISMS = {
 
 @dataclass(frozen=True)
 class ColumnMechanism:
-    """A mechanism for the numbers of a column. inputs: those it takes; claim: what its certificate proves, None
-    without one."""
+    """A mechanism for the numbers of a column.
+
+    Attributes:
+        mechanism: The mechanism.
+        inputs: The numbers that it accepts.
+        claim: The claim that its certificate proves. None without a certificate.
+        notes: Sentences about its guarantee for the report.
+    """
 
     mechanism: ColumnPublisher
     inputs: ColumnInputs
@@ -63,88 +70,110 @@ class ColumnMechanism:
 
     @property
     def pure_epsilon(self) -> float | str | None:
-        """Without a certificate, the exact pure ε of the audit, rounded up ("inf": unbounded)."""
+        """Return the exact pure ε of the audit, rounded up ("inf": unbounded).
+
+        It is None for a mechanism with a certificate.
+        """
         if self.claim is not None:
             return None
-        reached: float | str = to_jsonable(audit_extremes(self.mechanism, 0).pure_epsilon)
-        return reached
+        epsilon: float | str = to_jsonable(audit_extremes(self.mechanism, 0).pure_epsilon)
+        return epsilon
 
     @cached_property
     def budget(self) -> PrivacyBudget | None:
-        """ε and δ of one row; None for a notion without them."""
+        """Return ε and δ of one row, or None for a notion without ε and δ."""
         if self.claim is not None:
             return budget_of_claim(self.claim)
-        reached = self.pure_epsilon
-        return PrivacyBudget(
-            None if isinstance(reached, str) or reached is None else Fraction(reached)
-        )
+        epsilon = self.pure_epsilon
+        if isinstance(epsilon, str) or epsilon is None:
+            return PrivacyBudget(None)
+        return PrivacyBudget(Fraction(epsilon))
 
     def row_cost(self, domain: Interval | None) -> RowCost:
-        """What a row costs whose value may be any in a domain; None: any number."""
-        budget, claim = self.budget, self.claim
-        notion = claim.notion.name if claim else "none"
+        """Return the privacy cost of publishing one row.
+
+        Args:
+            domain: Smallest and largest possible value. None if any number is possible.
+        """
+        budget = self.budget
+        claim = self.claim
+        notion_name = claim.notion.name if claim else "none"
         rho = claim.values.get("rho") if claim else None
         distance = _get_sensitivity(self.mechanism)
-        within = "" if distance is None else f"at most {float(distance):g} apart"
+        condition = "" if distance is None else f"at most {float(distance):g} apart"
         if domain is None:
+            unbounded = PrivacyBudget(None)
             return RowCost(
-                budget, PrivacyBudget(None), True, None, notion, neighbour_condition=within
+                budget, unbounded, True, None, notion_name, neighbour_condition=condition
             )
-        words = _format_domain(domain)
-        joined = _widen_to_domain(self.mechanism, domain)
-        if joined is self.mechanism and not (budget and budget.per_distance):
-            pure = self._between_all(joined, None).round_up_epsilon() if budget is None else budget
-            return RowCost(
-                budget, None if pure.epsilon is None else pure, False, words, notion, rho
-            )
+        domain_text = _format_domain(domain)
+        wide_mechanism = _widen_to_domain(self.mechanism, domain)
+        is_wide_already = wide_mechanism is self.mechanism
+        if is_wide_already and not (budget and budget.per_distance):
+            pure = budget
+            if pure is None:
+                pure = self._budget_between_all(wide_mechanism, None).round_up_epsilon()
+            any_two = None if pure.epsilon is None else pure
+            return RowCost(budget, any_two, False, domain_text, notion_name, rho)
         steps = None if distance is None else math.ceil((domain[1] - domain[0]) / distance)
-        any_two = self._between_all(joined, steps)
+        any_two = self._budget_between_all(wide_mechanism, steps)
         if budget is None or budget.per_distance:
-            is_local, any_two = joined is not self.mechanism, any_two.round_up_epsilon()
+            is_local = not is_wide_already
+            any_two = any_two.round_up_epsilon()
         else:
             is_local = not any_two.is_within(budget)
             any_two = any_two.round_up_epsilon() if is_local else budget
-        far = None if rho is None or steps is None else rho * steps**2
-        return RowCost(budget, any_two, is_local, words, notion, far, within)
+        wide_rho = None if rho is None or steps is None else rho * steps**2
+        return RowCost(budget, any_two, is_local, domain_text, notion_name, wide_rho, condition)
 
-    def _between_all(self, joined: Any, steps: int | None) -> PrivacyBudget:
-        """The least budget that is known where all values are neighbours. joined: the mechanism with that relation, if
-        there is one; steps: from any value to any other between neighbours."""
+    def _budget_between_all(self, wide_mechanism: Any, steps: int | None) -> PrivacyBudget:
+        """Return the smallest known budget between any two values.
+
+        Args:
+            wide_mechanism: The mechanism with all values as neighbours. None if there is none.
+            steps: Number of steps between neighbours from any value to any other. None if unknown.
+        """
         budget = self.budget
         delta = Fraction(0) if budget is None else budget.delta
-        known = [find_exact_budget(joined, delta)] if joined is not None else []
+        candidates = []
+        if wide_mechanism is not None:
+            candidates.append(find_exact_budget(wide_mechanism, delta))
         if budget is not None and steps is not None and not budget.per_distance:
-            known.append(compose_steps(budget, steps))
-        finite = [each for each in known if each is not None and each.epsilon is not None]
-        return (
-            min(finite, key=lambda each: (each.delta > delta, each.epsilon))
-            if finite
-            else PrivacyBudget(None)
-        )
+            candidates.append(compose_steps(budget, steps))
+        budgets = [candidate for candidate in candidates if candidate is not None]
+        bounded = [candidate for candidate in budgets if candidate.epsilon is not None]
+        if not bounded:
+            return PrivacyBudget(None)
+        return min(bounded, key=lambda candidate: (candidate.delta > delta, candidate.epsilon))
 
     @property
     def expected_error(self) -> dict[str, float]:
-        """What a published number is off by, on average; of the mechanism alone, never of the data."""
-        stated = self.mechanism.published_error()
-        if stated is not None:
-            return stated
-        error, real = compute_expected_error(self.mechanism), can_publish_reals(self.mechanism)
-        name = f"largest mean absolute error of any {'input' if real else 'answer'}"
-        stated = {} if error.worst_error is None else {name: round_up(error.worst_error)}
-        if real:
-            stated["mean absolute error of inputs spread evenly"] = round_up(
-                Fraction(error.mean_error)
-            )
-        return stated
+        """Return the expected error of a published number, by name.
+
+        It depends on the mechanism alone and never on the data.
+        """
+        stated_error = self.mechanism.published_error()
+        if stated_error is not None:
+            return stated_error
+        error = compute_expected_error(self.mechanism)
+        has_real_inputs = can_publish_reals(self.mechanism)
+        errors = {}
+        if error.worst_error is not None:
+            subject = "input" if has_real_inputs else "answer"
+            errors[f"largest mean absolute error of any {subject}"] = round_up(error.worst_error)
+        if has_real_inputs:
+            mean_error = round_up(Fraction(error.mean_error))
+            errors["mean absolute error of inputs spread evenly"] = mean_error
+        return errors
 
 
 def _widen_to_domain(mechanism: Any, domain: Interval) -> Any:
-    """The mechanism where every two values of a domain are neighbours; None where there is none."""
+    """Return the mechanism with all values of a domain as neighbours, or None if there is none."""
     if hasattr(mechanism, "with_neighbours_over"):
         try:
             return mechanism.with_neighbours_over(*domain)
-        except InvalidRequest:  # It has more neighbours than a mechanism may have.
-            return None
+        except InvalidRequest:
+            return None  # It has more neighbours than a mechanism may have.
     inputs = mechanism.inputs
     return None if inputs is None else Channel(tuple(map(mechanism.law, inputs)))
 
@@ -155,63 +184,76 @@ def _format_domain(domain: Interval) -> str:
 
 
 def _get_sensitivity(mechanism: Any) -> Fraction | None:
-    """The distance up to which all numbers are neighbours, of a mechanism that has one."""
+    """Return the distance up to which all numbers are neighbours, or None if there is none."""
     distance = getattr(getattr(mechanism, "question", mechanism), "sensitivity", None)
     return None if distance is None else Fraction(distance)
 
 
 def load_column_mechanism(path: Path, kind: str, *, raw: bool = False) -> ColumnMechanism:
-    """The mechanism in a file. kind: the command's, as "noise"; raw: take one without a certificate.
+    """Load the mechanism of a file.
 
-    Raises CorruptFile, also where a certificate does not prove its claim, and InvalidRequest.
+    Args:
+        path: Path of a mechanism file or a certificate.
+        kind: Kind of the command: "noise", "quantizer" or "channel".
+        raw: Whether a mechanism without a certificate is accepted.
+
+    Raises:
+        CorruptFile: The file is malformed, or its certificate does not prove the claim.
+        InvalidRequest: The file has no mechanism of this kind, or no certificate.
     """
-    stored = read_mechanism_file(path)
-    mechanism = stored.mechanism
+    contents = read_mechanism_file(path)
+    mechanism = contents.mechanism
     inputs = getattr(mechanism, "column_inputs", None)
     if inputs is None or inputs.command != kind:
-        got = (
-            mechanism.describe()
-            if stored.has_neighbours and hasattr(mechanism, "describe")
-            else "no such mechanism"
-        )
-        must("mechanism", _ACCEPTED_MECHANISMS[kind], f"{path.name}: {got}")
-    words = []
-    if stored.certificate is None:
+        description = "no such mechanism"
+        if contents.has_neighbours and hasattr(mechanism, "describe"):
+            description = mechanism.describe()
+        must("mechanism", _ACCEPTED_MECHANISMS[kind], f"{path.name}: {description}")
+    notes = []
+    if contents.certificate is None:
         if not raw:
-            must(
-                "mechanism", "a certificate (or use --raw)", f"{path.name}, which proves no privacy"
-            )
-        words.append(
-            "The mechanism has no certificate and claims no privacy: the budget is its exact pure epsilon."
+            got = f"{path.name}, which proves no privacy"
+            must("mechanism", "a certificate (or use --raw)", got)
+        notes.append(
+            "The mechanism has no certificate and claims no privacy. "
+            "The budget is its exact pure epsilon."
         )
-    return _build_column_mechanism(mechanism, stored.certificate, words)
+    return _build_column_mechanism(mechanism, contents.certificate, notes)
 
 
 def column_mechanism_of_design(design: Any) -> ColumnMechanism:
-    """The mechanism of a design, or of a certificate."""
-    return _build_column_mechanism(design.mechanism, getattr(design, "certificate", design), [])
+    """Return the mechanism of a design or a certificate.
+
+    Args:
+        design: A Design or a Certificate.
+    """
+    certificate = getattr(design, "certificate", design)
+    return _build_column_mechanism(design.mechanism, certificate, [])
 
 
 def _build_column_mechanism(
-    mechanism: Any, certificate: Certificate | None, words: list[str]
+    mechanism: Any, certificate: Certificate | None, notes: list[str]
 ) -> ColumnMechanism:
     if mechanism.is_one_sided:
-        words.append(
+        notes.append(
             "Only one side of each pair of neighbours is protected (directed differences)."
         )
-    words += mechanism.column_cautions
-    inputs = mechanism.column_inputs
-    return ColumnMechanism(
-        mechanism, inputs, None if certificate is None else certificate.claim, tuple(words)
-    )
+    notes += mechanism.column_cautions
+    claim = None if certificate is None else certificate.claim
+    return ColumnMechanism(mechanism, mechanism.column_inputs, claim, tuple(notes))
 
 
 @dataclass(frozen=True)
 class ColumnRows:
-    """The numbers of a column as a mechanism takes them.
+    """The numbers of a column, as the mechanism receives them.
 
-    given: as they are in the file, as doubles; values: as they are written, clipped where asked, integers (n,) for a
-    mechanism of whole numbers; clipped: how many were; domain: the values that are possible, None where any number is.
+    Attributes:
+        file_values: Numbers of the file as doubles. Shape (n,).
+        values: Numbers for the mechanism, exact and clipped if requested. Shape (n,). Integers for
+            a mechanism of integers.
+        clipped_count: Number of values that were clipped.
+        domain: Smallest and largest possible value. None if any number is possible.
+        notes: Sentences about clipping for the report.
     """
 
     file_values: Vector
@@ -224,57 +266,64 @@ class ColumnRows:
     def read(
         cls, column: CsvColumn, subject: ColumnMechanism, *, clip: str | None = None
     ) -> ColumnRows:
-        """The rows of a column.
+        """Read the rows of a column.
 
         Args:
-            column: of the file.
-            subject: the mechanism.
-            clip: "LOW..HIGH", to the nearest end of which other numbers are moved; "inputs" for the inputs of the
-                mechanism; None: what is no input is refused.
+            column: Column of the file.
+            subject: The mechanism.
+            clip: "LOW..HIGH", to whose nearest end other numbers are moved, or "inputs" for the
+                inputs of the mechanism. None to refuse numbers that are no inputs.
 
         Raises:
-            InvalidRequest: with the row and the file for what does not fit.
+            InvalidRequest: A number does not fit. The error names its row and file.
         """
         inputs = subject.inputs
-        ends = _input_ends(inputs)
+        input_ends = _input_ends(inputs)
         domain = read_clip_range(clip, inputs)
         values = column.exact_numbers()
-        low, high = domain or ends
+        low, high = domain or input_ends
         if inputs.is_whole:
-            column.refuse_rows(
-                np.array([value.denominator != 1 for value in values]), inputs.constraint
-            )
-        outside = np.array([not low <= value <= high for value in values])
+            is_fractional = np.array([value.denominator != 1 for value in values])
+            column.refuse_rows(is_fractional, inputs.constraint)
+        is_outside = np.array([not low <= value <= high for value in values])
+        notes = []
         if clip is None:
-            wanted = "--clip moves them to the nearest input"
-            more = wanted if inputs.is_bounded else "--clip LOW..HIGH moves them to its nearest end"
-            column.refuse_rows(outside, inputs.constraint, more)
-        words = []
-        if clip is not None:
+            hint = "--clip LOW..HIGH moves them to its nearest end"
+            if inputs.is_bounded:
+                hint = "--clip moves them to the nearest input"
+            column.refuse_rows(is_outside, inputs.constraint, hint)
+        else:
             values[:] = [min(max(value, low), high) for value in values]
-            words.append(
-                f"Numbers outside [{float(low):g}, {float(high):g}] were moved to the nearest of them first."
+            notes.append(
+                f"Numbers outside [{float(low):g}, {float(high):g}] were first moved to the "
+                "nearest end of this range."
             )
-        taken: NDArray[Any] = values
+        accepted_values: NDArray[Any] = values
         if inputs.is_whole:
-            taken = np.array([int(value) for value in values], dtype=np.int64)
+            accepted_values = np.array([int(value) for value in values], dtype=np.int64)
         elif not inputs.is_exact:
-            taken = np.array([float(value) for value in values])
-        return cls(column.numbers(), taken, int(outside.sum()), domain, tuple(words))
+            accepted_values = np.array([float(value) for value in values])
+        clipped_count = int(is_outside.sum())
+        return cls(column.numbers(), accepted_values, clipped_count, domain, tuple(notes))
 
 
 def _input_ends(inputs: ColumnInputs) -> Interval:
-    """The least and the largest number of a mechanism, exactly."""
+    """Return the smallest and the largest input of a mechanism, exactly."""
     largest = sys.float_info.max
     return Fraction(max(inputs.low, -largest)), Fraction(min(inputs.high, largest))
 
 
 def read_clip_range(clip: str | None, inputs: ColumnInputs) -> Interval | None:
-    """The values that are possible: those of the option, or the inputs of a mechanism that has ends; None for any.
+    """Return the range of possible values, or None if any number is possible.
 
-    Raises InvalidRequest for an option that the mechanism cannot take.
+    Args:
+        clip: "LOW..HIGH", "inputs" for the inputs of the mechanism, or None.
+        inputs: Inputs of the mechanism.
+
+    Raises:
+        InvalidRequest: The mechanism does not accept the range.
     """
-    ends = _input_ends(inputs)
+    input_ends = _input_ends(inputs)
     if clip is None or clip == "inputs":
         if clip is not None and not inputs.is_bounded:
             must(
@@ -282,14 +331,13 @@ def read_clip_range(clip: str | None, inputs: ColumnInputs) -> Interval | None:
                 "LOW..HIGH for noise that takes every number, such as --clip 0..100",
                 "no range",
             )
-        return ends if inputs.is_bounded else None
+        return input_ends if inputs.is_bounded else None
     low, high = read_range(clip, "clip")
-    if not ends[0] <= low < high <= ends[1]:
-        must(
-            "clip",
-            f"within {_format_domain(ends)}" if inputs.is_bounded else inputs.constraint,
-            clip,
-        )
+    if not input_ends[0] <= low < high <= input_ends[1]:
+        constraint = inputs.constraint
+        if inputs.is_bounded:
+            constraint = f"within {_format_domain(input_ends)}"
+        must("clip", constraint, clip)
     if inputs.is_whole and (low.denominator, high.denominator) != (1, 1):
         must("clip", "two integers LOW..HIGH", clip)
     return low, high
@@ -297,10 +345,18 @@ def read_clip_range(clip: str | None, inputs: ColumnInputs) -> Interval | None:
 
 @dataclass(frozen=True)
 class Account:
-    """What a release costs, in words and for its report; `book` enters it into a ledger.
+    """The privacy cost of a release for its report. `book` enters the release into a ledger.
 
-    own_words, own: for the owner of the data alone. The largest number of rows of one person, the budget it makes and
-    the sums of a ledger are not private, and stand in nothing that is published.
+    The notes and the report for the owner must not be published: the largest number of rows of one
+    person, the resulting budget and the sums of a ledger are not private.
+
+    Attributes:
+        cost: Cost for one person.
+        max_rows: Largest number of rows of one person. None if persons are unknown.
+        notes: Sentences that may be published.
+        report: Entries of the report that may be published.
+        owner_notes: Sentences for the owner of the data alone.
+        owner_report: Entries for the owner of the data alone.
     """
 
     cost: RowCost
@@ -312,101 +368,135 @@ class Account:
 
     @classmethod
     def from_row_cost(cls, cost: RowCost, max_rows: int | None, *, has_ledger: bool) -> Account:
-        """What publishing a column costs. most: the largest number of rows of one person, None where persons are not
-        known; has_ledger: whether it will be booked."""
-        whole = cost.for_rows(max_rows or 1)
-        counts = " (--person counts them)" if max_rows is None else ""
-        words = [
-            f"The budget is that of one row; of somebody with k rows it is k times as large{counts}.",
+        """Build the account of a release from the cost of one row.
+
+        Args:
+            cost: Cost of one row.
+            max_rows: Largest number of rows of one person. None if persons are unknown.
+            has_ledger: Whether the release will be entered into a ledger.
+        """
+        person_cost = cost.for_rows(max_rows or 1)
+        hint = " (--person counts the rows)" if max_rows is None else ""
+        notes = [
+            "This is the budget of one row. The budget of a person with k rows is k times as "
+            f"large{hint}.",
             *cost.sentences,
         ]
         if not has_ledger:
-            words.append(
-                "Another release of the same people's data adds its budget to this one (--ledger adds up)."
+            notes.append(
+                "Another release about the same people adds its budget to this one "
+                "(--ledger keeps the sum)."
             )
-        report = cost.to_dict() | (
-            {"budget": budget_record(cost.neighbours)} if max_rows is None else {}
-        )
-        own = {"budget": budget_record(whole.neighbours), "rows_of_one_person": max_rows}
-        if max_rows is not None:
-            own["budget_of_one_person_between_any_two_values"] = budget_record(whole.any_two)
-        own_words = (
-            []
-            if max_rows is None
-            else _describe_person(cost.neighbours, whole.neighbours, max_rows)
-        )
-        return cls(whole, max_rows, words, report, own_words, own)
+        report = cost.to_dict()
+        owner_report: Record = {
+            "budget": budget_record(person_cost.neighbours),
+            "rows_of_one_person": max_rows,
+        }
+        owner_notes = []
+        if max_rows is None:
+            report = report | {"budget": budget_record(cost.neighbours)}
+        else:
+            key = "budget_of_one_person_between_any_two_values"
+            owner_report[key] = budget_record(person_cost.any_two)
+            owner_notes = _describe_person(cost.neighbours, person_cost.neighbours, max_rows)
+        return cls(person_cost, max_rows, notes, report, owner_notes, owner_report)
 
     @property
     def headline(self) -> str:
-        """The budget of one person."""
+        """Return the budget of one person in words."""
         return self.cost.headline
 
     def book(
         self, path: Path, terms: LedgerTerms, column: str, file_values: Vector, output: str
     ) -> BookedRelease:
-        """Enter the release into a ledger, which is on the disk when this returns.
+        """Enter the release into a ledger. It is on the disk when this method returns.
 
-        path: of the ledger, made with these terms where there is none; given: the true numbers. Raises CorruptFile and
-        InvalidRequest, also where the ledger has other terms, or not so much left.
+        Args:
+            path: Path of the ledger. A new ledger is created with `terms`.
+            terms: Terms that the ledger must have.
+            column: Name of the published column.
+            file_values: True numbers, shape (n,). The ledger keeps only their HMAC.
+            output: Name of the output file.
+
+        Raises:
+            CorruptFile: The ledger is damaged.
+            InvalidRequest: The ledger has other terms, or its limit would be exceeded.
         """
         ledger = ReleaseLedger.open(path, terms)
-        fixed, person = ledger.terms, terms.person
-        if terms.epsilon is not None and (terms.epsilon, terms.delta) != (
-            fixed.epsilon,
-            fixed.delta,
-        ):
-            limit = (
-                "no limit"
-                if fixed.epsilon is None
-                else str(PrivacyBudget(fixed.epsilon, fixed.delta))
-            )
-            must(
-                "ledger_limit",
-                f"left out, as {path.name} has {limit}",
-                PrivacyBudget(terms.epsilon, terms.delta),
-            )
-        if fixed.relation != "replace":
-            must(
-                "ledger",
-                "one for data sets of as many rows (replace)",
-                f"{path.name}, for {fixed.relation}",
-            )
-        if fixed.person != person:
-            wanted = "left out" if fixed.person is None else repr(fixed.person)
-            must("person", f"{wanted}, as {path.name} says of all its releases", repr(person))
+        _check_terms(ledger.terms, terms, path.name)
         cost = self.cost
-        # A notion without an epsilon that holds between any two values is not booked in another one's terms.
+        # A notion without an epsilon that holds between any two values has no entry in ε and δ.
         charge = cost.any_two if cost.neighbours or cost.is_local else None
         release = Release(
-            column[:100],
+            column[:_MAX_LEDGER_CHARACTERS],
             ledger.digest(file_values),
             cost.notion,
             cost.neighbours,
             charge,
-            output[:100],
+            output[:_MAX_LEDGER_CHARACTERS],
             cost.rho,
         )
         booked = ledger.book(release)
         last = booked[-1]
-        same = [each for each in booked if each.column == last.column or each.digest == last.digest]
-        total = add_budgets([each.charge for each in same]) if len(same) > 1 else None
-        own = {
-            "releases_of_this_column": len(same),
+
+        def is_same_column(entry: Release) -> bool:
+            """Whether an entry has the same name or the same values as the last one."""
+            return entry.column == last.column or entry.digest == last.digest
+
+        same_column = [entry for entry in booked if is_same_column(entry)]
+        total = None
+        if len(same_column) > 1:
+            total = add_budgets([earlier.charge for earlier in same_column])
+        owner_report = {
+            "releases_of_this_column": len(same_column),
             "budget_of_all_releases_of_this_column": budget_record(total),
         }
-        words = _describe_sum(same, "this column")
-        words += _describe_sum(booked, "these data") if len(booked) > len(same) else []
-        if fixed.epsilon is not None:
-            words.append(
-                f"The ledger {path.name} has {ledger.describe_remaining_budget(booked)} left."
-            )
-        return BookedRelease(ledger, last.number, words, own)
+        notes = _describe_sum(same_column, "this column")
+        if len(booked) > len(same_column):
+            notes += _describe_sum(booked, "these data")
+        if ledger.terms.epsilon is not None:
+            remaining = ledger.describe_remaining_budget(booked)
+            notes.append(f"The ledger {path.name} has {remaining} left.")
+        return BookedRelease(ledger, last.number, notes, owner_report)
+
+
+def _check_terms(ledger_terms: LedgerTerms, terms: LedgerTerms, ledger_name: str) -> None:
+    """Raise InvalidRequest if an existing ledger has other terms than a release."""
+    limit = (ledger_terms.epsilon, ledger_terms.delta)
+    if terms.epsilon is not None and (terms.epsilon, terms.delta) != limit:
+        limit_text = "no limit"
+        if ledger_terms.epsilon is not None:
+            limit_text = str(PrivacyBudget(ledger_terms.epsilon, ledger_terms.delta))
+        must(
+            "ledger_limit",
+            f"left out, as {ledger_name} has {limit_text}",
+            PrivacyBudget(terms.epsilon, terms.delta),
+        )
+    if ledger_terms.relation != "replace":
+        must(
+            "ledger",
+            "one for data sets of equal size (replace)",
+            f"{ledger_name}, for {ledger_terms.relation}",
+        )
+    if ledger_terms.person != terms.person:
+        expected = "left out" if ledger_terms.person is None else repr(ledger_terms.person)
+        must(
+            "person",
+            f"{expected}, as {ledger_name} says of all its releases",
+            repr(terms.person),
+        )
 
 
 @dataclass(frozen=True)
 class BookedRelease:
-    """A release in a ledger. words, own: for the owner of the data alone."""
+    """A release in a ledger.
+
+    Attributes:
+        ledger: The ledger.
+        number: Number of the release in the ledger.
+        notes: Sentences for the owner of the data alone.
+        owner_report: Entries for the owner of the data alone.
+    """
 
     ledger: ReleaseLedger
     number: int
@@ -414,56 +504,71 @@ class BookedRelease:
     owner_report: Record
 
     def withdraw(self) -> None:
-        """Take it out again: it was certainly not published."""
+        """Remove the release from the ledger, if it was certainly not published."""
         self.ledger.withdraw(self.number)
 
 
 def count_max_rows_per_person(person: CsvColumn) -> int:
-    """The largest number of rows with one entry in a column. Raises InvalidRequest.
+    """Count the rows of the person with most rows.
 
-    Spellings of one name are one person, such as 7, 07 and 7.0, or Ann and ANN: two persons who are taken for one make
-    the budget too large, one who is taken for two makes it too small.
+    Different spellings of one name are one person, such as 7, 07 and 7.0, or Ann and ANN. If two
+    persons are taken for one, the budget is too large, which is safe. If one person were taken for
+    two, it would be too small.
+
+    Args:
+        person: Column with the name of the person of each row.
+
+    Raises:
+        InvalidRequest: A cell is empty.
     """
     names = [_normalise_name(cell) for cell in person.cells]
     if "" in names:
-        raise InvalidRequest(
-            f"{person.table.describe_row(names.index(''))} must say whose row it is. Got an empty cell."
-        )
+        place = person.table.describe_row(names.index(""))
+        raise InvalidRequest(f"{place} must say whose row it is. Got an empty cell.")
     return max(Counter(names).values())
 
 
 def _normalise_name(cell: str) -> str:
-    """A name in one spelling: without case, spaces and characters that are not seen, a number in its least digits."""
-    characters = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", cell).casefold())
-    name = "".join(
-        each for each in characters if unicodedata.category(each) not in _IGNORED_CATEGORIES
-    )
-    number = parse_rational(name) if name.isascii() and len(name) < _MAX_NUMBER_CHARACTERS else None
+    """Return a name in one spelling.
+
+    Case, spaces and invisible characters are removed. A number gets its shortest spelling.
+    """
+    normal_form = unicodedata.normalize("NFKC", cell).casefold()
+    characters = unicodedata.normalize("NFKC", normal_form)
+    visible = [c for c in characters if unicodedata.category(c) not in _IGNORED_CATEGORIES]
+    name = "".join(visible)
+    number = None
+    if name.isascii() and len(name) < _MAX_NUMBER_CHARACTERS:
+        number = parse_rational(name)
     return name if number is None else str(number)
 
 
-def _describe_sum(releases: Sequence[Release], what: str) -> list[str]:
-    """What the last of some releases makes of their sum; nothing of one alone."""
+def _describe_sum(releases: Sequence[Release], subject: str) -> list[str]:
+    """Describe the sum of several releases. A single release needs no sentence."""
     if len(releases) == 1:
         return []
     total = add_budgets([release.charge for release in releases])
-    number = f"This is release {len(releases)} of {what} in the ledger"
+    number = f"This is release {len(releases)} of {subject} in the ledger"
     if total is None:
         return [
-            f"{number}; their budgets are of kinds that are not added up here, but they do add up."
+            f"{number}. Their budgets are of different kinds, which are not added here, "
+            "but the privacy losses do add up."
         ]
     return [f"{number}: budgets add up to {total} (basic composition)."]
 
 
 def _describe_person(
-    row: PrivacyBudget | None, whole: PrivacyBudget | None, most: int
+    row_budget: PrivacyBudget | None, person_budget: PrivacyBudget | None, max_rows: int
 ) -> list[str]:
-    if most == 1:
+    """Describe the budget of the person with most rows."""
+    if max_rows == 1:
         return ["No person has more than one row."]
-    if whole is None:
+    if person_budget is None:
         return [
-            f"One person has up to {most} rows, whose budgets add up; this notion's are not added up here."
+            f"One person has up to {max_rows} rows, whose privacy losses add up. The budgets of "
+            "this notion are not added here."
         ]
     return [
-        f"One person has up to {most} rows, each with {row}: together {whole} (basic composition)."
+        f"One person has up to {max_rows} rows, each with {row_budget}: "
+        f"together {person_budget} (basic composition)."
     ]

@@ -1,13 +1,14 @@
-"""The whole privacy profile as an exact function of ε.
+"""The whole privacy profile of a mechanism, δ as an exact function of ε.
 
-For neighbouring laws P, Q let r_1 > r_2 > ... be the different ratios P(i)/Q(i), r_0 = ∞ where Q(i) = 0. With
-A_j, B_j the P- and Q-mass of the outcomes of ratio >= r_j (rationals), for ln r_{j+1} <= ε < ln r_j
+For neighbouring laws P, Q let r_1 > r_2 > ... be the different ratios P(i)/Q(i), r_0 = ∞ where
+Q(i) = 0. With A_j, B_j the P- and Q-mass of the outcomes of ratio >= r_j (rationals), for
+ln r_{j+1} <= ε < ln r_j
 
     δ_PDP(ε) = A_j                          a staircase, right-continuous in ε
     δ_DP(ε)  = A_j - B_j e^ε                convex and piecewise affine in e^ε
 
-The profile of a mechanism is the upper envelope over all its neighbouring pairs. Pieces are kept per pair (exact
-rationals); the envelope is decided exactly wherever it is asked for, and its breakpoints are where a plot is drawn.
+The profile of a mechanism is the upper envelope over all its neighbouring pairs. The pieces of each
+pair are stored as exact rationals. The envelope is decided exactly at every ε that is evaluated.
 """
 
 from __future__ import annotations
@@ -40,8 +41,7 @@ from workbench.io.plain_figures import FigureData, draw_chart, make_line_figure,
 from workbench.io.result import Result
 from workbench.io.shown import Facts, Shown
 from workbench.mechanisms.mechanism import ONE_SIDED_NOTE, as_mechanism, has_real_inputs
-from workbench.notions import get_delta_notion, notion_names
-from workbench.notions import get_notion as named
+from workbench.notions import get_delta_notion, get_notion, notion_names
 from workbench.notions.dp import DeltaNotion
 from workbench.notions.laws import Laws
 
@@ -49,13 +49,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawn
 
 
-_ENDS = 300  # breakpoints drawn one by one
-_SEEN = 1e-3  # of the largest δ: less is nothing to see
+_MAX_PLOTTED_BREAKPOINTS = 300  # More breakpoints are replaced by evenly spaced values.
+_MIN_VISIBLE_SHARE = 1e-3  # A plot ends where every δ is below this share of its maximum.
+_PLOTTED_POINTS = 150  # Evenly spaced points of a plot, besides the breakpoints.
 
 
 @dataclass(frozen=True)
 class Piece:
-    """δ = p - q e^ε from ε = ln low on, low a ratio, up to the next piece."""
+    """A piece of a profile: δ = p - q e^ε from ε = ln low up to the next piece.
+
+    Attributes:
+        low: Ratio e^ε at which the piece begins.
+        p: Mass of P, exact.
+        q: Mass of Q, exact.
+    """
 
     low: Fraction
     p: Fraction
@@ -64,10 +71,12 @@ class Piece:
 
 @dataclass(frozen=True, repr=False)
 class Profile(Shown):
-    """δ(ε) of a mechanism for every ε >= 0, exact. curves: the pieces of every different pair, from ε = 0 upwards.
+    """The exact function δ(ε) of a mechanism for all ε >= 0.
 
-    notion: one with a δ at every ε, such as "dp" or "pdp"; one_sided: whether neighbours were compared in one order
-    only.
+    Attributes:
+        notion: Name of a notion with a δ at every ε, such as "dp" or "pdp".
+        curves: Pieces of every different pair of neighbours, from ε = 0 upwards.
+        is_one_sided: Whether neighbours were compared in one order only.
     """
 
     notion: str
@@ -78,170 +87,229 @@ class Profile(Shown):
         return f"Profile({self.notion}, {len(self.curves)} different pairs of neighbours)"
 
     def exact_delta(self, epsilon: Real) -> ExpNumber:
-        """The exact δ at ε >= 0, as the number a - b e^ε (b = 0 for "pdp"). Raises InvalidRequest."""
+        """Return the exact δ, as the number a - b e^ε (b = 0 for "pdp").
+
+        Args:
+            epsilon: ε >= 0.
+
+        Raises:
+            InvalidRequest: ε is no such number.
+        """
         value = read_positive(epsilon, "epsilon", or_zero=True)
 
         def begins_beyond(piece: Piece) -> bool:
+            """Whether a piece begins beyond ε."""
             return sign_exp(piece.low, ONE, value) > 0
 
-        there = (
-            curve[bisect_left(curve, True, key=begins_beyond) - 1] for curve in self.curves
-        )  # pieces are sorted
-        return max_exp_number(ExpNumber.from_terms(piece.p, piece.q, value) for piece in there)
+        # The pieces are sorted, so the last one that does not begin beyond ε contains it.
+        pieces = (curve[bisect_left(curve, True, key=begins_beyond) - 1] for curve in self.curves)
+        return max_exp_number(ExpNumber.from_terms(piece.p, piece.q, value) for piece in pieces)
 
     def delta(self, epsilon: Real) -> float:
-        """δ at ε >= 0, rounded up. Raises InvalidRequest."""
+        """Return δ, rounded up.
+
+        Args:
+            epsilon: ε >= 0.
+
+        Raises:
+            InvalidRequest: ε is no such number.
+        """
         value = self.exact_delta(epsilon)
         return round_up(value.a) if value.b == 0 else value.upper
 
     def deltas(self, epsilons: Iterable[Real]) -> Vector:
-        """`delta` at each ε. Shape (len(epsilons),). Raises InvalidRequest."""
+        """Return δ at several ε, rounded up. Shape (len(epsilons),).
+
+        Args:
+            epsilons: Numbers >= 0.
+
+        Raises:
+            InvalidRequest: An ε is no such number.
+        """
         return np.array([self.delta(epsilon) for epsilon in epsilons])
 
     @cached_property
     def _breakpoint_epsilons(self) -> dict[Fraction, float]:
-        """ε, rounded up, of every ratio where some pair's formula changes."""
-        return {
-            low: log_upper_bound(low)
-            for low in {piece.low for curve in self.curves for piece in curve}
-        }
+        """Return ε, rounded up, for the ratio at which any piece begins."""
+        ratios: set[Fraction] = set()
+        for curve in self.curves:
+            ratios.update(piece.low for piece in curve)
+        return {ratio: log_upper_bound(ratio) for ratio in ratios}
 
     @property
     def breakpoints(self) -> Vector:
-        """Every ε >= 0 where some pair's formula changes, rounded up. Sorted, without repetitions."""
+        """Return every ε >= 0 at which any piece begins, rounded up, sorted and different."""
         return np.array(sorted({0.0, *self._breakpoint_epsilons.values()}))
 
     def float_deltas(self, epsilons: Vector) -> Vector:
-        """δ at many ε >= 0 in floating point, within 1e-12: for pictures. Same shape."""
-        heights, growth = np.zeros(epsilons.shape), np.exp(np.minimum(epsilons, 700.0))
+        """Return δ in floating point for plots, within 1e-12. Shape as `epsilons`.
+
+        Args:
+            epsilons: Numbers >= 0.
+        """
+        deltas = np.zeros(epsilons.shape)
+        growth = np.exp(np.minimum(epsilons, 700.0))
         for curve in self.curves:
-            at = (
-                np.searchsorted(
-                    [self._breakpoint_epsilons[piece.low] for piece in curve],
-                    epsilons,
-                    side="right",
-                )
-                - 1
-            )
-            height, mass = np.array([(float(piece.p), float(piece.q)) for piece in curve])[at].T
-            heights = np.maximum(heights, height - mass * growth)
-        return heights
+            starts = [self._breakpoint_epsilons[piece.low] for piece in curve]
+            indices = np.searchsorted(starts, epsilons, side="right") - 1
+            masses = np.array([(float(piece.p), float(piece.q)) for piece in curve])
+            p, q = masses[indices].T
+            deltas = np.maximum(deltas, p - q * growth)
+        return deltas
 
     def save(self, path: str | Path) -> list[Path]:
-        """Write δ, rounded up, where a formula changes (.csv, .tex, .json), the curve (.png, .svg, .pdf), or a folder
-        with both; see `Result.save`."""
-        rows = [
-            {"epsilon": epsilon, "delta": self.delta(epsilon)}
-            for epsilon in self.breakpoints.tolist()
-        ]
-        title = f"{get_delta_notion(self.notion).title} profile{', one-sided neighbours' if self.is_one_sided else ''}"
-        return Result(title, rows, "profile", draw=lambda table: {"profile": self.figure}).save(
-            path
-        )
+        """Write the profile to a file or a folder, as `Result.save` does.
+
+        A table (.csv, .tex, .json) has δ, rounded up, at every breakpoint. A picture (.png, .svg,
+        .pdf) shows the curve. A folder gets both.
+
+        Args:
+            path: Path of the file or folder.
+        """
+        epsilons = self.breakpoints.tolist()
+        rows = [{"epsilon": epsilon, "delta": self.delta(epsilon)} for epsilon in epsilons]
+        suffix = ", one-sided neighbours" if self.is_one_sided else ""
+        title = f"{get_delta_notion(self.notion).title} profile{suffix}"
+        result = Result(title, rows, "profile", draw=lambda table: {"profile": self.figure})
+        return result.save(path)
 
     def facts(self) -> Facts:
-        """Some of its values, rounded up."""
+        """Return some values, rounded up, as rows (label, text) of a report."""
         title = get_delta_notion(self.notion).title
-        shown = [(f"{title} δ at ε = {epsilon}", repr(self.delta(epsilon))) for epsilon in (0, 1)]
         return [
-            *shown,
+            (f"{title} δ at ε = 0", repr(self.delta(0))),
+            (f"{title} δ at ε = 1", repr(self.delta(1))),
             ("exact pure epsilon", repr(self.pure_epsilon)),
             *([ONE_SIDED_NOTE] if self.is_one_sided else []),
         ]
 
     def figure(self) -> Drawn:
-        """The curve."""
+        """Draw the curve."""
         return draw_chart(make_profile_figure([self]))
 
     @property
     def pure_epsilon(self) -> float:
-        """Where the profile reaches 0 for good, rounded up; inf when it never does."""
-        last = [curve[-1] for curve in self.curves]
-        return (
-            math.inf
-            if any(piece.p for piece in last)
-            else max(log_upper_bound(piece.low) for piece in last)
-        )
+        """Return the smallest ε from which δ is 0, rounded up, or infinity if there is none."""
+        last_pieces = [curve[-1] for curve in self.curves]
+        if any(piece.p for piece in last_pieces):
+            return math.inf
+        return max(log_upper_bound(piece.low) for piece in last_pieces)
 
 
 def profile(mechanism: Any, notion: str = "dp") -> Profile:
-    """The exact profile of a mechanism with its relation. Raises InvalidRequest."""
+    """Compute the exact profile of a mechanism with its neighbour relation.
+
+    Args:
+        mechanism: A mechanism, or a Design or Certificate of one.
+        notion: Name of a notion with a δ at every ε, such as "dp" or "pdp".
+
+    Raises:
+        InvalidRequest: The notion has no profile for the mechanism.
+    """
     measure = get_delta_notion(notion)
     subject = as_mechanism(mechanism)
     if has_real_inputs(subject) and not measure.is_convex:
         raise InvalidRequest(
             f"notion must be decided by laws at knots for a mechanism on real inputs. Got {notion}."
         )
+    comparisons = subject.comparisons()
     curves = dict.fromkeys(
-        _list_profile_pieces(Laws(pair.p, pair.q), measure) for pair in subject.comparisons()
+        _list_profile_pieces(Laws(pair.p, pair.q), measure) for pair in comparisons
     )
     return Profile(measure.name, tuple(curves), subject.is_one_sided)
 
 
 def _list_profile_pieces(laws: Laws, notion: DeltaNotion) -> tuple[Piece, ...]:
-    """The pieces of one pair from ε = 0 upwards."""
-    pieces, p, q = [], ZERO, ZERO
-    for ratio, a, b in laws.steps:
+    """Return the pieces of one pair from ε = 0 upwards."""
+    pieces = []
+    p = ZERO
+    q = ZERO
+    for ratio, next_p, next_q in laws.steps:
         if ratio is not None and ratio <= 1:
             break
-        pieces += [] if ratio is None else [Piece(ratio, *notion.coefficients(p, q))]
-        p, q = a, b
+        if ratio is not None:
+            pieces.append(Piece(ratio, *notion.coefficients(p, q)))
+        p = next_p
+        q = next_q
     return (Piece(ONE, *notion.coefficients(p, q)), *reversed(pieces))
 
 
 def list_profiles(mechanism: Any) -> list[Profile]:
-    """The profiles of all notions that have one for the mechanism."""
+    """Compute the profiles of all notions that have one for the mechanism.
+
+    Args:
+        mechanism: A mechanism, or a Design or Certificate of one.
+    """
     subject = as_mechanism(mechanism)
-    measures = [each for name in notion_names() if isinstance(each := named(name), DeltaNotion)]
-    return [
-        profile(subject, each.name)
-        for each in measures
-        if each.is_convex or not has_real_inputs(subject)
-    ]
+    profiles = []
+    for name in notion_names():
+        measure = get_notion(name)
+        if not isinstance(measure, DeltaNotion):
+            continue
+        if measure.is_convex or not has_real_inputs(subject):
+            profiles.append(profile(subject, measure.name))
+    return profiles
 
 
 def draw_profiles(mechanism: Any, epsilons: Iterable[Real] = ()) -> Drawn:
-    """The exact profiles of a mechanism, budgets marked. Raises InvalidRequest."""
-    curves = list_profiles(mechanism)
-    return draw_chart(
-        make_profile_figure(
-            curves,
-            [
-                (float(read_positive(at, "epsilon", or_zero=True)), curves[0].delta(at))
-                for at in epsilons
-            ],
-        )
-    )
+    """Draw the exact profiles of a mechanism.
+
+    Args:
+        mechanism: A mechanism, or a Design or Certificate of one.
+        epsilons: Budgets ε to mark.
+
+    Raises:
+        InvalidRequest: An ε is no number >= 0.
+    """
+    profiles = list_profiles(mechanism)
+    budgets = []
+    for epsilon in epsilons:
+        value = float(read_positive(epsilon, "epsilon", or_zero=True))
+        budgets.append((value, profiles[0].delta(epsilon)))
+    return draw_chart(make_profile_figure(profiles, budgets))
 
 
 def make_profile_figure(
     curves: Sequence[Profile], budgets: Sequence[tuple[float, float]] = ()
 ) -> FigureData:
-    """Profiles as plain data, as far as there is something to see. marked: budgets (ε, δ)."""
-    ends, zero = curves[0].breakpoints, np.zeros(1)
-    seen = [
-        curve.breakpoints[curve.float_deltas(curve.breakpoints) > _SEEN * curve.float_deltas(zero)]
-        for curve in curves
-    ]
-    last = max(
-        1e-3,
-        *(1.5 * epsilon for epsilon, _ in budgets),
-        *(1.15 * float(each[-1]) for each in seen if each.size),
-    )
-    grid = np.unique(
-        np.concatenate([np.linspace(0, last, 150), thin_breakpoints(ends[ends <= last], _ENDS)])
-    )
-    drawn = []
-    for k, curve in enumerate(curves):
-        staircase = all(not piece.q for pieces in curve.curves for piece in pieces)
+    """Make the plain data of a figure of profiles, up to the ε where they are still visible.
+
+    Args:
+        curves: Profiles of one mechanism.
+        budgets: Points (ε, δ) to mark.
+    """
+    ends = [1e-3]
+    ends += [1.5 * epsilon for epsilon, _ in budgets]
+    for curve in curves:
+        breakpoints = curve.breakpoints
+        min_delta = _MIN_VISIBLE_SHARE * curve.float_deltas(np.zeros(1))
+        visible = breakpoints[curve.float_deltas(breakpoints) > min_delta]
+        if visible.size:
+            ends.append(1.15 * float(visible[-1]))
+    last = max(ends)
+    breakpoints = curves[0].breakpoints
+    shown_breakpoints = thin_breakpoints(breakpoints[breakpoints <= last], _MAX_PLOTTED_BREAKPOINTS)
+    even_points = np.linspace(0, last, _PLOTTED_POINTS)
+    epsilons = np.unique(np.concatenate([even_points, shown_breakpoints]))
+    series = []
+    for colour, curve in enumerate(curves):
+        is_staircase = all(all(not piece.q for piece in pieces) for pieces in curve.curves)
         name = f"{get_delta_notion(curve.notion).title} δ"
-        drawn.append(make_series(name, "line", k, grid, curve.float_deltas(grid), steps=staircase))
-    marks = [make_series("asked", "filled", 6, *zip(*budgets, strict=True))] if budgets else []
-    return make_line_figure(
-        "Privacy profile: the δ that holds at every ε", "ε", "δ(ε)", [*drawn, *marks]
-    )
+        deltas = curve.float_deltas(epsilons)
+        series.append(make_series(name, "line", colour, epsilons, deltas, steps=is_staircase))
+    if budgets:
+        series.append(make_series("requested", "filled", 6, *zip(*budgets, strict=True)))
+    title = "Privacy profile: δ as a function of ε"
+    return make_line_figure(title, "ε", "δ(ε)", series)
 
 
-def thin_breakpoints(ends: Vector, max_count: int) -> Vector:
-    """Ends where a curve changes; of more than `most` so many places evenly."""
-    return ends if ends.size <= max_count else np.linspace(0, float(ends[-1]), max_count)
+def thin_breakpoints(breakpoints: Vector, max_count: int) -> Vector:
+    """Return the breakpoints, or evenly spaced values if there are too many.
+
+    Args:
+        breakpoints: Increasing numbers. Shape (n,).
+        max_count: Largest number of values to return.
+    """
+    if breakpoints.size <= max_count:
+        return breakpoints
+    return np.linspace(0, float(breakpoints[-1]), max_count)

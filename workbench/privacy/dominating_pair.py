@@ -1,10 +1,12 @@
-"""The dominating pair of a mechanism, exact: the two laws that attain its worst hockey stick at every ε at once.
+"""The exact dominating pair of a mechanism: two laws with its worst hockey stick at every ε.
 
-A pair (P*, Q*) dominates a mechanism when, for every E >= 0, sup over neighbours of Σ max(0, P - E Q) is at most
-Σ max(0, P* - E Q*) (Zhu, Dong and Wang, 2022). The supremum is a convex, piecewise affine function h(E) of the pairs'
-lines A - B E. Its vertices (E_j, h(E_j)) and slope changes Q*_j give the pair that attains it exactly, in rationals:
+A pair (P*, Q*) dominates a mechanism if, for every E >= 0, the supremum over neighbours of
+Σ max(0, P - E Q) is at most Σ max(0, P* - E Q*) (Zhu, Dong and Wang, 2022). The supremum is a
+convex, piecewise affine function h(E) of the lines A - B E of the pairs. Its vertices (E_j, h(E_j))
+and slope changes Q*_j give the pair that attains it exactly, in rational numbers:
 
-    outcome j      Q*_j = slope change at E_j,  P*_j = E_j Q*_j       and one outcome with Q* = 0, P* = h(∞)
+    outcome j      Q*_j = slope change at E_j,  P*_j = E_j Q*_j
+    one outcome    Q* = 0, P* = h(∞)
 """
 
 from __future__ import annotations
@@ -22,61 +24,77 @@ from workbench.notions.laws import Laws
 
 Number = TypeVar("Number", Fraction, float)
 
+_MAX_FLOAT_ERROR = 1e-12  # A line may lie this far below the float envelope and still be on it.
+_MIN_FLOAT_SLOPE = 1e-290  # Lines with a smaller slope are compared in exact arithmetic only.
+
 
 def compute_dominating_pair(mechanism: Any) -> Laws:
-    """The exact dominating pair (P*, Q*) of a mechanism with its neighbour relation: two laws on the same outcomes that
-    attain its worst hockey stick at every ε at once. Raises InvalidRequest."""
-    points = [(0, 1, 0, 1)]  # A, B of the lines, each as a numerator and a denominator
+    """Compute the exact dominating pair (P*, Q*) of a mechanism with its neighbour relation.
+
+    Args:
+        mechanism: A mechanism, or a Design or Certificate of one.
+
+    Returns:
+        Two laws on the same outcomes that attain the worst hockey stick at every ε.
+
+    Raises:
+        InvalidRequest: The argument is no mechanism.
+    """
+    # Each entry is a line A - B E: numerator and denominator of A, then those of B.
+    lines = [(0, 1, 0, 1)]
     for laws in list_compared_laws(mechanism):
-        points += [(k, laws.p.total, l, laws.q.total) for k, l in laws.corners]
-    near = _select_upper_candidates(
-        [a / of_a for a, of_a, *_ in points], [b / of_b for *_, b, of_b in points]
-    )
-    hull = _compute_upper_envelope(
-        {
-            (Fraction(a, of_a), Fraction(b, of_b))
-            for a, of_a, b, of_b in map(points.__getitem__, near)
-        }
-    )
-    # E_j (b - d) of P, for the vertex E_j = (high - low)/(b - d)
-    both = [(high - low, b - d) for (high, b), (low, d) in pairwise(hull)]
-    # beyond the last vertex h is constant: mass that Q cannot produce; in the end mass that P cannot
-    atoms = [(hull[-1][0], 0), *both, (0, 1 - sum(q for _, q in both))]
-    return Laws(*map(Distribution, zip(*filter(any, atoms), strict=True)))
+        lines += [(k, laws.p.total, l, laws.q.total) for k, l in laws.corners]
+    heights = [a / a_total for a, a_total, *_ in lines]
+    slopes = [b / b_total for *_, b, b_total in lines]
+    exact_lines = set()
+    for position in _select_upper_candidates(heights, slopes):
+        a, a_total, b, b_total = lines[position]
+        exact_lines.add((Fraction(a, a_total), Fraction(b, b_total)))
+    hull = _compute_upper_envelope(exact_lines)
+    # The vertex between two lines is at E_j = (high - low) / (b - d), with Q*_j = b - d.
+    atoms = [(high - low, b - d) for (high, b), (low, d) in pairwise(hull)]
+    # Beyond the last vertex h is constant: this is mass that Q cannot produce. The last outcome
+    # has the mass of Q that P cannot produce.
+    p_only = (hull[-1][0], 0)
+    q_only = (0, 1 - sum(q for _, q in atoms))
+    return Laws(*map(Distribution, zip(*filter(any, [p_only, *atoms, q_only]), strict=True)))
 
 
 def list_compared_laws(mechanism: Any) -> list[Laws]:
-    """The different pairs of laws that are compared."""
-    return [
-        Laws(p, q)
-        for p, q in dict.fromkeys(
-            (pair.p, pair.q) for pair in as_mechanism(mechanism).comparisons()
-        )
-    ]
+    """List the pairs of laws that are compared, each different pair once.
+
+    Args:
+        mechanism: A mechanism, or a Design or Certificate of one.
+    """
+    comparisons = as_mechanism(mechanism).comparisons()
+    law_pairs = dict.fromkeys((comparison.p, comparison.q) for comparison in comparisons)
+    return [Laws(p, q) for p, q in law_pairs]
 
 
 def _select_upper_candidates(heights: list[float], slopes: list[float]) -> list[int]:
-    """The lines A - B E that may be on their upper envelope: those whose (B, A) lie no further below the concave curve
-    over all of them than floats may err, or whose B is beyond floats."""
-    a, b = np.array(heights), np.array(slopes)
-    hull: Vector = np.array(_compute_upper_envelope({*zip(heights, slopes, strict=True)}))[::-1]
-    return np.flatnonzero(
-        (a >= np.interp(b, hull[:, 1], hull[:, 0]) - 1e-12) | (b < 1e-290)
-    ).tolist()
+    """Return the positions of lines A - B E that may be on the upper envelope.
+
+    A line is dropped if its point (B, A) lies clearly below the concave hull of all points.
+    """
+    a = np.array(heights)
+    b = np.array(slopes)
+    envelope = _compute_upper_envelope({*zip(heights, slopes, strict=True)})
+    hull: Vector = np.array(envelope)[::-1]
+    is_near = a >= np.interp(b, hull[:, 1], hull[:, 0]) - _MAX_FLOAT_ERROR
+    return np.flatnonzero(is_near | (b < _MIN_FLOAT_SLOPE)).tolist()
 
 
 def _compute_upper_envelope(lines: set[tuple[Number, Number]]) -> list[tuple[Number, Number]]:
-    """The lines (A, B) of the upper envelope of A - B E on E >= 0, steepest (largest B) first."""
+    """Return the lines (A, B) of the upper envelope of A - B E on E >= 0, largest B first."""
     hull: list[tuple[Number, Number]] = []
     for a, b in sorted(lines, key=lambda line: (-line[1], line[0])):
-        while hull and hull[-1][0] <= a:  # already lower at E = 0, and falling faster
+        # A line that is lower at E = 0 and falls faster is never on the envelope.
+        while hull and hull[-1][0] <= a:
             hull.pop()
         while len(hull) > 1:
             (a1, b1), (a2, b2) = hull[-2], hull[-1]
-            if (a1 - a) * (b1 - b2) <= (a1 - a2) * (
-                b1 - b
-            ):  # the new line overtakes before the last one does
-                hull.pop()
+            if (a1 - a) * (b1 - b2) <= (a1 - a2) * (b1 - b):
+                hull.pop()  # The new line crosses before the last line does.
             else:
                 break
         hull.append((a, b))

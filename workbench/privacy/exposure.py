@@ -1,21 +1,23 @@
-"""How likely a finite channel reveals which of two neighbouring inputs it was given.
+"""The exposure of a finite channel: how likely an output reveals which neighbour was the input.
 
-    exposure = max over ordered neighbours x, x' of Pr[S | x],  S = {o : Pr[o | x] > 10^4 e^ε Pr[o | x']}
+    exposure = max over ordered neighbours x, x' of Pr[S | x]
+    S        = {o : Pr[o | x] > 10^4 e^ε Pr[o | x']}
 
-Whoever sees an output in S knows almost surely that the input was not x'. Outputs that x' cannot produce are in S. A
-channel from an interior point has tiny masses in place of most zeros, which reveal as much. So S includes all outputs
-whose ratio is far above e^ε.
+Whoever sees an output in S knows almost surely that the input was not x'. Outputs that x' cannot
+produce are in S. A channel from an interior-point solver has tiny masses in place of most zeros,
+which reveal as much. So S also includes all outputs whose ratio is far above e^ε.
 
-Under (ε, δ)-privacy, δ >= Pr[S | x] - e^ε Pr[S | x'] >= (1 - 10^-4) Pr[S | x]. So the exposure is at most
-δ/(1 - 10^-4), and 0 where δ is 0.
+Under (ε, δ)-privacy, δ >= Pr[S | x] - e^ε Pr[S | x'] >= (1 - 10^-4) Pr[S | x]. So the exposure is
+at most δ/(1 - 10^-4), and 0 if δ is 0.
 
-Where answers are rounded to points at random, it is the exposure of the points.
+If answers are rounded to points at random, this is the exposure of the points.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -24,14 +26,16 @@ from workbench.exact.arrays import Vector
 from workbench.exact.numbers import ZERO, exp_interval
 from workbench.mechanisms.channel import Channel
 
-_MASSES = 50_000_000  # Masses of pairs above which the exposure is not worked out.
-_FAR_ABOVE = 10_000  # A ratio of so many times e^ε is as revealing as an output that a neighbour cannot produce.
+_MAX_MASSES = 50_000_000  # The exposure is not computed for more masses of pairs.
+_REVEALING_FACTOR = 10_000  # A ratio of this times e^ε is as revealing as an impossible output.
 _EXP_BITS = 64  # Binary digits of e^ε.
+_PAIRS_PER_BLOCK = 1024  # Pairs are compared in blocks of this size, which bounds the memory.
+_SMALLEST_POSITIVE = 1e-300  # A positive mass is not rounded to 0 in floats.
 
 
 def _bound_revealing_ratio(epsilon: Fraction) -> Fraction:
-    """Return the ratio above which an output counts, 10^4 e^ε."""
-    return _FAR_ABOVE * exp_interval(epsilon, _EXP_BITS)[1]
+    """Return the ratio above which an output counts, 10^4 e^ε, rounded up."""
+    return _REVEALING_FACTOR * exp_interval(epsilon, _EXP_BITS)[1]
 
 
 def find_float_exposure(
@@ -40,52 +44,64 @@ def find_float_exposure(
     """Find the largest exposure in floats, and its ordered pair.
 
     Args:
-        rows: Masses, shape (inputs, outputs).
+        rows: Masses. Shape (inputs, outputs).
         pairs: Neighbouring row numbers.
-        epsilon: The budget's ε.
-        directed: Whether pairs are compared in the listed order only. Default: both orders.
+        epsilon: ε of the budget.
+        is_directed: Whether pairs are compared in the given order only. Default: both orders.
 
     Returns:
-        (exposure, pair); None where there are too many masses.
+        (exposure, pair), or None if there are too many masses.
     """
-    listed = np.array([*pairs], dtype=np.int64).reshape(-1, 2)
-    if listed.shape[0] * rows.shape[1] > _MASSES:
+    pair_array = np.array([*pairs], dtype=np.int64).reshape(-1, 2)
+    if pair_array.shape[0] * rows.shape[1] > _MAX_MASSES:
         return None
-    worst, of = 0.0, (0, 0)
-    shown = rows * float(_bound_revealing_ratio(epsilon))
-    orders = [listed.T] if is_directed else [listed.T, listed.T[::-1]]
+    largest_exposure = 0.0
+    largest_pair = (0, 0)
+    thresholds = rows * float(_bound_revealing_ratio(epsilon))
+    orders = [pair_array.T] if is_directed else [pair_array.T, pair_array.T[::-1]]
     for first, second in orders:
-        for start in range(0, len(first), 1024):
-            i, j = first[start : start + 1024], second[start : start + 1024]
-            alone = np.where(rows[i] > shown[j], rows[i], 0.0).sum(axis=1)
-            at = int(alone.argmax())
-            if alone[at] > worst:
-                worst, of = float(alone[at]), (int(i[at]), int(j[at]))
-    return worst, of
+        for start in range(0, len(first), _PAIRS_PER_BLOCK):
+            i = first[start : start + _PAIRS_PER_BLOCK]
+            j = second[start : start + _PAIRS_PER_BLOCK]
+            exposures = np.where(rows[i] > thresholds[j], rows[i], 0.0).sum(axis=1)
+            index = int(exposures.argmax())
+            if exposures[index] > largest_exposure:
+                largest_exposure = float(exposures[index])
+                largest_pair = (int(i[index]), int(j[index]))
+    return largest_exposure, largest_pair
 
 
 def compute_exposure(channel: Channel, epsilon: Fraction) -> Fraction | None:
-    """Compute the exposure of a channel over its ordered neighbours; None where there are too many masses."""
-    k = len(channel.rows)
+    """Compute the exposure of a channel over its ordered neighbours.
+
+    The worst pair is found in floats, and its exposure is exact.
+
+    Args:
+        channel: The channel.
+        epsilon: ε of the budget.
+
+    Returns:
+        None if there are too many masses.
+    """
+    row_count = len(channel.rows)
     pairs: Any = channel.neighbours
-    directed = pairs is not None
+    is_directed = pairs is not None
     if pairs is None:
-        if k * k * len(channel.rows[0]) > 2 * _MASSES:
+        if row_count * row_count * len(channel.rows[0]) > 2 * _MAX_MASSES:
             return None
-        pairs = [(i, j) for i in range(k) for j in range(i)]
-    masses = np.array([[mass > 0 for mass in row.integers] for row in channel.rows])
-    largest = find_float_exposure(
-        np.where(masses, np.maximum(channel.matrix, 1e-300), 0.0),
-        pairs,
-        epsilon,
-        is_directed=directed,
-    )
+        all_pairs = product(range(row_count), repeat=2)
+        pairs = [(i, j) for i, j in all_pairs if j < i]
+    is_positive = np.array([[mass > 0 for mass in row.integers] for row in channel.rows])
+    masses = np.where(is_positive, np.maximum(channel.matrix, _SMALLEST_POSITIVE), 0.0)
+    largest = find_float_exposure(masses, pairs, epsilon, is_directed=is_directed)
     if largest is None:
         return None
-    likely, (i, j) = largest
-    p, q = channel.rows[i], channel.rows[j]
+    float_exposure, (i, j) = largest
+    p = channel.rows[i]
+    q = channel.rows[j]
     ratio = _bound_revealing_ratio(epsilon) * p.total / q.total
-    alone = sum(
-        mass for mass, other in zip(p.integers, q.integers, strict=True) if mass > ratio * other
-    )
-    return Fraction(alone, p.total) if likely else ZERO
+    revealing_mass = 0
+    for mass, neighbour_mass in zip(p.integers, q.integers, strict=True):
+        if mass > ratio * neighbour_mass:
+            revealing_mass += mass
+    return Fraction(revealing_mass, p.total) if float_exposure else ZERO

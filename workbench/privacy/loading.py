@@ -151,7 +151,7 @@ def _noise_with_neighbours(
     max_shift: int | None,
     is_directed: bool,
 ) -> Mechanism:
-    """Return noise values as noise on the integers, or modulo a given size. Raises InvalidRequest."""
+    """Return noise on the integers, or modulo a given size. Raises InvalidRequest."""
     if sizes is None:
         if max_shift is None or shifts is not None or is_directed:
             raise InvalidRequest(
@@ -169,22 +169,37 @@ def _noise_with_neighbours(
 
 
 def load(path: Path | str) -> Mechanism | Distribution | IntegerLaw:
-    """The mechanism of a file (see the module's docstring); a PMF gives Distribution, a matrix a Channel, and pairs
-    (value, probability) an IntegerLaw.
+    """Read the mechanism of a file. A certificate is proven again first.
 
-    A certificate is proven again before its mechanism is returned. Raises CorruptFile with the reason, and
-    InvalidRequest for a file that cannot be read.
+    Args:
+        path: Path of a file of a kind that the module header lists.
+
+    Returns:
+        The mechanism: a Distribution for a PMF, a Channel for a matrix, and an IntegerLaw for pairs
+        (value, probability).
+
+    Raises:
+        CorruptFile: The file is malformed, or its certificate does not prove the claim.
+        InvalidRequest: The file cannot be read.
     """
     return read_mechanism_file(path).mechanism
 
 
 def read_mechanism_file(path: Path | str) -> FileContents:
-    """`load`, with the certificate when the file is one. Raises CorruptFile."""
-    text = read_text(path).removeprefix("\ufeff")  # spreadsheets write a byte order mark
-    start = text.lstrip()[:1]
+    """Read a file as `load` does, and return its certificate as well.
+
+    Args:
+        path: Path of the file.
+
+    Raises:
+        CorruptFile: The file is malformed, or its certificate does not prove the claim.
+    """
+    # Spreadsheets write a byte order mark.
+    text = read_text(path).removeprefix("\ufeff")
+    first_character = text.lstrip()[:1]
     try:
         with prefix_errors_with_file(path):
-            if start in {"{", "["} or Path(path).suffix.lower() == ".json":
+            if first_character in {"{", "["} or Path(path).suffix.lower() == ".json":
                 return _read_json_contents(text)
             return _read_csv_contents(text)
     except InvalidRequest as error:
@@ -192,58 +207,64 @@ def read_mechanism_file(path: Path | str) -> FileContents:
 
 
 def _read_json_contents(text: str) -> FileContents:
+    """Read a certificate, a mechanism or a table of numbers from JSON. Raises CorruptFile."""
     data = parse_json(text)
     if isinstance(data, dict):
         if data.get("format") == CERTIFICATE_FORMAT:
-            proven = certificate_from_dict(data)
-            return FileContents(proven.mechanism, proven)
+            certificate = certificate_from_dict(data)
+            return FileContents(certificate.mechanism, certificate)
         if data.get("format") == MECHANISM_FORMAT:
             return FileContents(mechanism_from_dict(MECHANISM_FILE_FORM.read(data)["mechanism"]))
     data = parse_json(text, decimals=True)
     if isinstance(data, dict):
-        named = [data[key] for key in ("pmf", "rows", "matrix") if key in data]
-        if len(named) != 1:
+        tables = [data[key] for key in ("pmf", "rows", "matrix") if key in data]
+        if len(tables) != 1:
             raise CorruptFile(
-                "The object must be a certificate, a mechanism, or hold one of pmf, rows and matrix."
+                "The object must be a certificate, a mechanism, or hold one of pmf, rows and "
+                "matrix."
             )
-        data = named[0]
+        data = tables[0]
     if not isinstance(data, list) or not data:
         raise CorruptFile("The file must hold a list of numbers or a list of rows.")
-    rows = data if isinstance(data[0], list) else [data]
+    has_rows = isinstance(data[0], list)
+    rows = data if has_rows else [data]
     if not all(isinstance(row, list) for row in rows):
         raise CorruptFile("Every row must be a list of numbers.")
     table = [[read_number(cell) for cell in row] for row in rows]
     if are_noise_pairs(table):
-        return FileContents(read_integer_law([*map(_format_row, table)]), has_neighbours=False)
-    return FileContents(
-        _build_distribution(table[0]) if not isinstance(data[0], list) else _build_channel(table),
-        has_neighbours=False,
-    )
+        law = read_integer_law([*map(_format_row, table)])
+        return FileContents(law, has_neighbours=False)
+    if has_rows:
+        return FileContents(_build_channel(table), has_neighbours=False)
+    return FileContents(_build_distribution(table[0]), has_neighbours=False)
 
 
 def _read_csv_contents(text: str) -> FileContents:
+    """Read a table of a law or of numbers from CSV. Raises CorruptFile, InvalidRequest."""
     lines = list_lines(text)
-    for mark in ",;\t":
-        with suppress(CorruptFile):  # quotes that end before another mark
-            if lines and is_law_table(heads := split_cells(*lines[0], mark)):
+    for separator in ",;\t":
+        # Quotes may end before another separator, which raises CorruptFile.
+        with suppress(CorruptFile):
+            if lines and is_law_table(heads := split_cells(*lines[0], separator)):
                 break
     else:
         return _contents_of_table(read_number_table(lines))
-    return FileContents(read_law_table(heads, [split_cells(*line, mark) for line in lines[1:]]))
+    rows = [split_cells(*line, separator) for line in lines[1:]]
+    return FileContents(read_law_table(heads, rows))
 
 
 def _contents_of_table(table: NumberTable) -> FileContents:
-    """The mechanism of a table of somebody else."""
+    """Return noise, a PMF or a channel from a table of numbers. Raises CorruptFile."""
     rows = table.rows
     if are_noise_pairs(rows, table.heads):
-        return FileContents(read_integer_law([*map(_format_row, rows)]), has_neighbours=False)
+        law = read_integer_law([*map(_format_row, rows)])
+        return FileContents(law, has_neighbours=False)
     if all(len(row) == 1 for row in rows):
         rows = [[row[0] for row in rows]]
     if len(rows) == 1:
         return FileContents(_build_distribution(rows[0]), has_neighbours=False)
-    return FileContents(
-        replace(_build_channel(rows), axis_labels=table.labels), has_neighbours=False
-    )
+    channel = replace(_build_channel(rows), axis_labels=table.labels)
+    return FileContents(channel, has_neighbours=False)
 
 
 def _format_row(row: Sequence[Fraction]) -> list[str]:
@@ -251,16 +272,18 @@ def _format_row(row: Sequence[Fraction]) -> list[str]:
 
 
 def _build_distribution(values: list[Fraction]) -> Distribution:
+    """Build a distribution from probabilities or integer weights. Raises CorruptFile."""
     if min(values) < 0:
         raise CorruptFile(f"A probability is negative: {round_up(min(values)):g}.")
     total = sum(values, ZERO)
-    weights = all(value.denominator == 1 for value in values)
-    if not weights and abs(total - 1) > MAX_SUM_ERROR:
+    are_integers = all(value.denominator == 1 for value in values)
+    if not are_integers and abs(total - 1) > MAX_SUM_ERROR:
         raise CorruptFile(f"The probabilities add up to {round_up(total):.9g}, not 1.")
     return Distribution(values)
 
 
 def _build_channel(rows: list[list[Fraction]]) -> Channel:
+    """Build a channel from rows of probabilities or integer weights. Raises CorruptFile."""
     if len({len(row) for row in rows}) != 1 or len(rows) < 2:
         raise CorruptFile("A channel must have at least two rows, all of one length.")
     return Channel(tuple(_build_distribution(row) for row in rows))

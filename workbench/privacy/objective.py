@@ -1,21 +1,20 @@
 """Losses that certificates state, recomputed from the exact law. Named losses have known formulas.
 
-    mechanism   objective       exact loss                                        content of the file
-    noise       Objective       Σ f(η) loss(η)                                    a loss for each η
-    on Z, on R  Objective       E|η| (absolute), E η² (squared)                   no losses
-                                Σ f(η) loss(η)                                    losses of weights
+    mechanism   objective       exact loss                              content of the file
+    noise       Objective       Σ f(η) loss(η)                          a loss for each η
+    on Z, on R  Objective       E|η| (absolute), E η² (squared)         no losses
+                                Σ f(η) loss(η)                          losses of the weights
     channel, clamped noise
-                ExpectedLoss    Σ_y p(y) Σ_o Pr[o|y] ℓ(o, y) / Σ_y p(y)           labels y, prior p,
-                                                                                  outputs o
+                ExpectedLoss    Σ_y p(y) Σ_o Pr[o|y] ℓ(o, y) / Σ_y p(y) labels y, prior p, outputs o
 
-| loss of noise      | in every factor of size s   |      | loss        | ℓ(o, y), with r = o - y      |
-|--------------------|-----------------------------|------|-------------|------------------------------|
-| error-rate         | 1 unless every part is 0    |      | squared     | r²                           |
-| squared            | η (s - η)                   |      | absolute    | abs(r)                       |
-| eta-squared        | η²                          |      | error-rate  | 1 unless r = 0               |
-| circular-squared   | min(η, s - η)²              |      | pinball:τ   | -τ r if r < 0 else (1 - τ) r |
-|                    |                             |      | huber:h     | r²/2 if abs(r) <= h,         |
-|                    |                             |      |             | else h (abs(r) - h/2)        |
+| loss of noise    | in every factor of size s |   | loss       | ℓ(o, y), with r = o - y      |
+|------------------|---------------------------|---|------------|------------------------------|
+| error-rate       | 1 unless every part is 0  |   | squared    | r²                           |
+| squared          | η (s - η)                 |   | absolute   | abs(r)                       |
+| eta-squared      | η²                        |   | error-rate | 1 unless r = 0               |
+| circular-squared | min(η, s - η)²            |   | pinball:τ  | -τ r if r < 0 else (1 - τ) r |
+|                  |                           |   | huber:h    | r²/2 if abs(r) <= h,         |
+|                  |                           |   |            | else h (abs(r) - h/2)        |
 
 Losses of noise with any other name are numbers that the file states, and the report says so. Losses
 with a logarithm (poisson) are not rational, so no certificate states them. worst-squared is not one
@@ -269,7 +268,7 @@ def is_rounded_up(value: Fraction, exact: Fraction) -> bool:
 
 
 def _parse_loss_name(name: str) -> tuple[str, Fraction]:
-    """Return (kind, parameter) of a loss. A loss without a parameter has 1. Raises InvalidRequest."""
+    """Return (kind, parameter) of a loss; the parameter is 1 by default. Raises InvalidRequest."""
     kind, colon, text = str(name).partition(":")  # A caller in Python may pass anything.
     if kind in _PARAMETER_FREE_LOSSES and not colon:
         return kind, ONE

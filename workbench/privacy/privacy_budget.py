@@ -1,12 +1,12 @@
-"""(ε, δ) of one person's part in a release, and their sums by basic composition.
+"""Budgets (ε, δ) of one person's part in a release, and their sums by basic composition.
 
     one row of a person, M (ε, δ)-private     (ε, δ)
     at most k rows of one person              (k ε, k δ)
     releases 1..m of the same rows            (Σ k_i ε_i, Σ k_i δ_i)
 
-These sums hold for adaptive releases too, and are upper bounds; δ of PDP is a mass outside of which the loss is within
-ε, and adds up as well. Budgets per unit of distance add up among themselves. Notions without ε and δ (zCDP, Rényi, GDP,
-a curve) are not added up here.
+These sums also hold for adaptive releases, and are upper bounds. δ of PDP is a mass outside of
+which the loss is at most ε, and it adds up as well. Budgets per unit of distance are only added to
+each other. Notions without ε and δ (zCDP, Rényi, GDP, a curve) are not added here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,13 @@ from workbench.privacy.claim import Claim
 
 @dataclass(frozen=True)
 class PrivacyBudget:
-    """(ε, δ) of one person's part in a release; ε None: unbounded. per_distance: ε is per unit of |x - x'|."""
+    """The budget (ε, δ) of one person's part in a release.
+
+    Attributes:
+        epsilon: ε. None if it is unbounded.
+        delta: δ.
+        per_distance: Whether ε is per unit of |x - x'|.
+    """
 
     epsilon: Fraction | None
     delta: Fraction = ZERO
@@ -33,26 +39,30 @@ class PrivacyBudget:
     def __str__(self) -> str:
         epsilon = "unbounded" if self.epsilon is None else format_rational(self.epsilon)
         unit = " per unit of distance" if self.per_distance else ""
-        return f"epsilon = {epsilon}{unit}" + (
-            f", delta = {format_rational(self.delta)}" if self.delta else ""
-        )
+        delta = f", delta = {format_rational(self.delta)}" if self.delta else ""
+        return f"epsilon = {epsilon}{unit}{delta}"
 
     def round_up_epsilon(self) -> PrivacyBudget:
-        """The same with an ε of six digits, which is not less."""
+        """Return the budget with ε rounded up to six digits."""
         if self.epsilon is None:
             return self
-        digits = Context(prec=6, rounding=ROUND_CEILING)
-        epsilon = digits.divide(Decimal(self.epsilon.numerator), Decimal(self.epsilon.denominator))
-        return replace(self, epsilon=Fraction(epsilon))
+        context = Context(prec=6, rounding=ROUND_CEILING)
+        numerator = Decimal(self.epsilon.numerator)
+        denominator = Decimal(self.epsilon.denominator)
+        return replace(self, epsilon=Fraction(context.divide(numerator, denominator)))
 
-    def is_within(self, other: PrivacyBudget | None) -> bool:
-        """Whether both numbers are at most those of another budget of the same unit."""
-        if other is None or self.per_distance != other.per_distance or self.delta > other.delta:
+    def is_within(self, limit: PrivacyBudget | None) -> bool:
+        """Return whether ε and δ are at most those of another budget of the same unit.
+
+        Args:
+            limit: The other budget. None for no budget, which nothing is within.
+        """
+        if limit is None or self.per_distance != limit.per_distance or self.delta > limit.delta:
             return False
-        return other.epsilon is None or (self.epsilon is not None and self.epsilon <= other.epsilon)
+        return limit.epsilon is None or (self.epsilon is not None and self.epsilon <= limit.epsilon)
 
     def to_dict(self) -> Record:
-        """JSON-ready, rounded up; "inf" for an unbounded ε."""
+        """Return the budget as data for JSON, rounded up. An unbounded ε is "inf"."""
         epsilon = "inf" if self.epsilon is None else round_up(self.epsilon)
         return {
             "epsilon": epsilon,
@@ -62,21 +72,37 @@ class PrivacyBudget:
 
 
 def budget_of_claim(claim: Claim) -> PrivacyBudget | None:
-    """ε and δ of a claim, the largest ε where neighbours have their own; None for a notion without them."""
+    """Return ε and δ of a claim, with the largest ε if neighbours have different ones.
+
+    Args:
+        claim: The claim.
+
+    Returns:
+        None for a notion without ε and δ.
+    """
     if not claim.is_epsilon_delta:
         return None
-    largest = max(claim.epsilon.values()) if isinstance(claim.epsilon, Mapping) else claim.epsilon
-    return PrivacyBudget(largest, claim.delta, claim.notion.is_per_distance)
+    epsilon = claim.epsilon
+    if isinstance(epsilon, Mapping):
+        epsilon = max(epsilon.values())
+    return PrivacyBudget(epsilon, claim.delta, claim.notion.is_per_distance)
 
 
 def add_budgets(budgets: Sequence[PrivacyBudget | None], rows: int = 1) -> PrivacyBudget | None:
-    """The sum of budgets, each for k rows of a person; None where one is unknown, or their units differ."""
-    known = [budget for budget in budgets if budget is not None]
-    units = {budget.per_distance for budget in known}
-    if len(known) < len(budgets) or len(units) > 1:
+    """Add budgets by basic composition.
+
+    Args:
+        budgets: Budgets of one row each. None for an unknown budget.
+        rows: Number of rows of one person.
+
+    Returns:
+        The sum. None if a budget is unknown, or if the units differ.
+    """
+    known_budgets = [budget for budget in budgets if budget is not None]
+    units = {budget.per_distance for budget in known_budgets}
+    if len(known_budgets) < len(budgets) or len(units) > 1:
         return None
-    finite = [budget.epsilon for budget in known if budget.epsilon is not None]
-    epsilon = sum(finite, ZERO) * rows if len(finite) == len(known) else None
-    return PrivacyBudget(
-        epsilon, min(ONE, sum((budget.delta for budget in known), ZERO) * rows), any(units)
-    )
+    finite = [budget.epsilon for budget in known_budgets if budget.epsilon is not None]
+    epsilon = sum(finite, ZERO) * rows if len(finite) == len(known_budgets) else None
+    delta = sum((budget.delta for budget in known_budgets), ZERO) * rows
+    return PrivacyBudget(epsilon, min(ONE, delta), any(units))

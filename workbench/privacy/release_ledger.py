@@ -1,18 +1,22 @@
-"""The account of the releases of one data set: what each costs the people in it, added up by one rule.
+"""A ledger of the releases of one data set, which adds their privacy costs by one rule.
 
-The ledger is one SQLite file that only its owner can read. What it fixes when it is made:
+The ledger is one SQLite file that only its owner can read. When it is created, these terms are
+fixed:
 
-    relation      which data sets are neighbours: "replace" (the rows of one person by as many others), "add-remove"
-    person        the column that says whose row it is; without one every row is a person
-    accounting    "basic": Σ ε <= ε and Σ δ <= δ of the ledger; "zcdp": ρ = Σ ρ_i is (ε, δ)-private for ρ <= ε and
-                  (ε - ρ)² >= 4 ρ ln(1/δ), which is ρ + 2 √(ρ ln(1/δ)) <= ε (Bun and Steinke 2016)
-    epsilon, delta  what all releases together may cost; without an ε there is no limit
+    relation      which data sets are neighbours: "replace" (the rows of one person by as many
+                  others) or "add-remove"
+    person        the column that says whose row it is. Without one every row is a person.
+    accounting    "basic": Σ ε <= ε and Σ δ <= δ of the ledger
+                  "zcdp": ρ = Σ ρ_i is (ε, δ)-private for ρ <= ε and (ε - ρ)² >= 4 ρ ln(1/δ), which
+                  is ρ + 2 √(ρ ln(1/δ)) <= ε (Bun and Steinke 2016)
+    epsilon, delta  limit of all releases together. Without an ε there is no limit.
 
-Both rules hold when later releases depend on earlier outputs. A release is booked in one exclusive transaction, which
-checks the total and is on the disk before `book` returns: two processes never book on the same sum, and nothing that is
-published after `book` is lost by a crash. What is left of a ledger is decided in exact arithmetic.
+Both rules hold if later releases depend on earlier outputs. A release is booked in one exclusive
+transaction. The transaction checks the total and is on the disk before `book` returns. So two
+processes never book on the same sum, and a crash loses no release that is published after `book`.
+The limit is checked in exact arithmetic.
 
-A ledger in JSON, which earlier versions wrote, is read once and replaced by a file of this kind.
+A ledger in JSON, from earlier versions, is converted to this format when it is first opened.
 """
 
 from __future__ import annotations
@@ -59,23 +63,36 @@ from workbench.io.records import (
 from workbench.notions.notion import format_rational
 from workbench.privacy.privacy_budget import PrivacyBudget, add_budgets
 
-APPLICATION_ID = 0x64707265  # "dpre", in the file's header: a sweep's ledger has another number.
+APPLICATION_ID = 0x64707265  # SQLite application ID "dpre". Ledgers of sweeps have another one.
 SCHEMA_VERSION = 1
 RELATIONS = ("replace", "add-remove")
 RULES = ("basic", "zcdp")
-_PATIENCE_SECONDS = 60  # How long a booking waits for another process.
-_HEAD = b"SQLite format 3\0"
+_LOCK_TIMEOUT_SECONDS = 60  # A booking waits this long for another process.
+_SQLITE_HEADER = b"SQLite format 3\0"
+_KEY_BYTES = 32  # Size of the secret key of a ledger.
+_DOWN_DIGITS = 17  # A remaining budget is rounded down to this many digits.
 _TABLES = (
     "create table terms (name text primary key, value text) strict",
     """create table releases (
-             number integer primary key autoincrement, booked text not null, content text not null, value blob,
-             seal text not null) strict""",
+             number integer primary key autoincrement, booked text not null,
+             content text not null, value blob, seal text not null) strict""",
 )
 
 
 @dataclass(frozen=True)
 class LedgerTerms:
-    """What a ledger fixes when it is made; see the module's text. epsilon None: no limit. Raises InvalidRequest."""
+    """The terms of a ledger, which are fixed when it is created.
+
+    Attributes:
+        relation: Which data sets are neighbours, "replace" or "add-remove".
+        person: Column that says whose row it is. None if every row is a person.
+        accounting: Rule of addition, "basic" or "zcdp".
+        epsilon: Limit on ε. None for no limit.
+        delta: Limit on δ.
+
+    Raises:
+        InvalidRequest: A term is wrong.
+    """
 
     relation: str = "replace"
     person: str | None = None
@@ -94,18 +111,18 @@ class LedgerTerms:
 
 @dataclass(frozen=True)
 class Release:
-    """One release.
+    """A release.
 
     Attributes:
-        column: the name of what was published.
-        digest: `ReleaseLedger.digest` of the true values, by which they are known again under another name.
-        notion: the notion of privacy of the mechanism.
-        neighbours: its budget between neighbours; None for a notion without ε and δ.
-        charge: its budget under the relation of the ledger, for all rows of one person; None where it has none.
-        rho: the same in zCDP, where that is known.
-        output: where it was written.
-        value: what was released, where the ledger holds it.
-        number: its number in the ledger, 0 before it is booked.
+        column: Name of the published column.
+        digest: `ReleaseLedger.digest` of the true values, which identifies them under other names.
+        notion: Notion of privacy of the mechanism.
+        neighbours: Budget between neighbours. None for a notion without ε and δ.
+        charge: Budget under the relation of the ledger, for all rows of one person. None without.
+        output: Name of the output file.
+        rho: The same budget in zCDP. None if it is not known.
+        value: The published values. None if the ledger does not contain them.
+        number: Number in the ledger. 0 before it is booked.
     """
 
     column: str
@@ -120,7 +137,7 @@ class Release:
 
     @property
     def zcdp_rho(self) -> Fraction | None:
-        """ρ: the one that is known, or ε²/2 of a pure guarantee (Bun and Steinke 2016); None where there is none."""
+        """Return ρ, or ε²/2 for a pure guarantee (Bun and Steinke 2016), or None without either."""
         charge = self.charge
         if self.rho is not None:
             return self.rho
@@ -130,7 +147,7 @@ class Release:
 
 
 def _check_budget(budget: PrivacyBudget | None) -> None:
-    """Refuse a budget that is none. Raises CorruptFile."""
+    """Raise CorruptFile if ε or δ is out of range."""
     if budget is not None and ((budget.epsilon or 0) < 0 or not 0 <= budget.delta <= 1):
         raise_corrupt_entry("The budget", "numbers epsilon >= 0 and delta in [0, 1]")
 
@@ -139,9 +156,15 @@ _BUDGET = RecordForm(
     "The budget", epsilon=make_optional_entry(RATIO), delta=RATIO, per_distance=FLAG
 )
 _CONTENT = RecordForm(
-    "A release", column=TEXT, digest=TEXT, notion=TEXT, neighbours=make_optional_entry(_BUDGET.as_entry_of(PrivacyBudget)),
-    charge=make_optional_entry(_BUDGET.as_entry_of(PrivacyBudget)), output=TEXT, rho=make_optional_entry(RATIO),
-)  # fmt: skip
+    "A release",
+    column=TEXT,
+    digest=TEXT,
+    notion=TEXT,
+    neighbours=make_optional_entry(_BUDGET.as_entry_of(PrivacyBudget)),
+    charge=make_optional_entry(_BUDGET.as_entry_of(PrivacyBudget)),
+    output=TEXT,
+    rho=make_optional_entry(RATIO),
+)
 _JSON_RELEASE = RecordForm(
     "A release",
     column=TEXT,
@@ -157,82 +180,119 @@ _JSON = RecordForm(
 
 
 class ReleaseLedger:
-    """An account of releases in a file. `ReleaseLedger.open` makes one where there is none."""
+    """A ledger in a file. `ReleaseLedger.open` creates the file if it does not exist.
+
+    Args:
+        path: Path of the file.
+        terms: Terms of the ledger.
+        key: Secret key, with which values and entries are signed.
+    """
 
     def __init__(self, path: Path, terms: LedgerTerms, key: bytes) -> None:
-        self.path, self.terms, self.key = path, terms, key
+        self.path = path
+        self.terms = terms
+        self.key = key
 
     @classmethod
     def create(cls, path: Path | str, terms: LedgerTerms) -> ReleaseLedger:
-        """Make a ledger. Raises InvalidRequest, also where the file exists."""
-        where = read_file_path(path, "ledger")
-        with _write_unfinished_ledger(where, terms, secrets.token_bytes(32), ()) as unfinished:
+        """Create a ledger.
+
+        Args:
+            path: Path of a new file.
+            terms: Terms of the ledger.
+
+        Raises:
+            InvalidRequest: The file exists already, or cannot be written.
+        """
+        ledger_path = read_file_path(path, "ledger")
+        with _write_unfinished_ledger(
+            ledger_path, terms, secrets.token_bytes(_KEY_BYTES), ()
+        ) as unfinished:
             try:
-                os.link(unfinished, where)
+                os.link(unfinished, ledger_path)
             except FileExistsError:
-                must("ledger", "a new file", f"{where.name}, which exists")
-            _sync_folder(where)
-        return cls.open(where, terms)
+                must("ledger", "a new file", f"{ledger_path.name}, which exists")
+            _sync_folder(ledger_path)
+        return cls.open(ledger_path, terms)
 
     @classmethod
     def open(cls, path: Path | str, terms: LedgerTerms | None = None) -> ReleaseLedger:
-        """The ledger of a file; where there is none, or one in JSON, it is made with these terms.
+        """Open the ledger of a file.
+
+        A missing file is created with the given terms. A ledger in JSON is converted with them.
+
+        Args:
+            path: Path of the file.
+            terms: Terms of a new ledger. None if the file must exist.
 
         Raises:
-            InvalidRequest: for a file that is no ledger, or cannot be read or written.
-            CorruptFile: for one that is damaged.
+            InvalidRequest: The file is no ledger, or cannot be read or written.
+            CorruptFile: The file is damaged.
         """
-        where = Path(os.path.realpath(read_file_path(path, "ledger")))
-        if not where.exists():
+        ledger_path = Path(os.path.realpath(read_file_path(path, "ledger")))
+        if not ledger_path.exists():
             if terms is None:
-                must("ledger", "an existing file", where.name)
+                must("ledger", "an existing file", ledger_path.name)
             try:
-                return cls.create(where, terms)
+                return cls.create(ledger_path, terms)
             except InvalidRequest:
-                if not where.exists():  # Otherwise another process has made it meanwhile.
+                if not ledger_path.exists():  # Otherwise another process has just created it.
                     raise
-        if not where.is_file():
-            must("ledger", "a file", where.name)
-        with where.open("rb") as file:
-            head = file.read(len(_HEAD))
-        if head != _HEAD:
-            if not head.lstrip().startswith(b"{"):
-                must("ledger", "a ledger of releases", f"{where.name}, which is of another kind")
-            _convert_json_ledger(where, terms or LedgerTerms())
-        with _connect_database(where) as database:
+        if not ledger_path.is_file():
+            must("ledger", "a file", ledger_path.name)
+        with ledger_path.open("rb") as file:
+            header = file.read(len(_SQLITE_HEADER))
+        if header != _SQLITE_HEADER:
+            if not header.lstrip().startswith(b"{"):
+                got = f"{ledger_path.name}, which is of another kind"
+                must("ledger", "a ledger of releases", got)
+            _convert_json_ledger(ledger_path, terms or LedgerTerms())
+        with _connect_database(ledger_path) as database:
             application, schema = (
                 database.execute(f"pragma {name}").fetchone()[0]
                 for name in ("application_id", "user_version")
             )
             if application != APPLICATION_ID:
-                must("ledger", "a ledger of releases", f"{where.name}, which is of another kind")
+                got = f"{ledger_path.name}, which is of another kind"
+                must("ledger", "a ledger of releases", got)
             if schema != SCHEMA_VERSION:
-                must("ledger", f"of format {SCHEMA_VERSION}", f"{where.name}, of format {schema}")
+                got = f"{ledger_path.name}, of format {schema}"
+                must("ledger", f"of format {SCHEMA_VERSION}", got)
             state = database.execute("pragma quick_check(1)").fetchone()[0]
             if state != "ok":
-                raise CorruptFile(f"{where.name} is damaged: {state}.")
+                raise CorruptFile(f"{ledger_path.name} is damaged: {state}.")
             entries = dict(database.execute("select name, value from terms"))
-        with prefix_errors_with_file(where):
-            return cls(where, *_read_terms(entries))
+        with prefix_errors_with_file(ledger_path):
+            return cls(ledger_path, *_read_terms(entries))
 
     def digest(self, values: Vector) -> str:
-        """The HMAC of a column under the key of the ledger."""
-        return hmac.new(
-            self.key, np.asarray(values, dtype="<f8").tobytes(), hashlib.sha256
-        ).hexdigest()
+        """Return the HMAC of a column under the key of the ledger.
+
+        Args:
+            values: Values of the column. Shape (n,).
+        """
+        content = np.asarray(values, dtype="<f8").tobytes()
+        return hmac.new(self.key, content, hashlib.sha256).hexdigest()
 
     @property
     def releases(self) -> tuple[Release, ...]:
-        """All that are booked, in their order. Raises CorruptFile."""
+        """Return all booked releases in their order. Raises CorruptFile."""
         with _connect_database(self.path) as database:
             return self._read(database)
 
     def book(self, release: Release) -> tuple[Release, ...]:
-        """Enter a release, which is on the disk when this returns; returns all there are, this one last.
+        """Enter a release. It is on the disk when this method returns.
+
+        Args:
+            release: The release.
+
+        Returns:
+            All releases of the ledger, this one last.
 
         Raises:
-            InvalidRequest: where the rule of the ledger has no sum for it, or the total would exceed the limit.
-            CorruptFile: for a damaged ledger.
+            InvalidRequest: The rule of the ledger cannot add the release, or the total would exceed
+                the limit.
+            CorruptFile: The ledger is damaged.
         """
         with _connect_database(self.path) as database, _lock_exclusively(database):
             earlier = self._read(database)
@@ -241,27 +301,36 @@ class ReleaseLedger:
         return (*earlier, replace(release, number=number))
 
     def withdraw(self, number: int) -> None:
-        """Take a release out again that was certainly not published: the file could not be written."""
+        """Remove a release that was certainly not published, as its file could not be written.
+
+        Args:
+            number: Number of the release in the ledger.
+        """
         with _connect_database(self.path) as database, _lock_exclusively(database):
             database.execute("delete from releases where number = ?", (number,))
 
     def describe_remaining_budget(self, releases: Sequence[Release]) -> str:
-        """What remains of the limit, rounded down, in words."""
+        """Describe the remaining budget, rounded down.
+
+        Args:
+            releases: All releases of the ledger.
+        """
         terms = self.terms
         if terms.epsilon is None:
             return "no limit"
         if terms.accounting == "zcdp":
-            log = math.log(1 / terms.delta)
-            limit = (math.sqrt(log + float(terms.epsilon)) - math.sqrt(log)) ** 2
-            return f"rho = {max(0.0, limit * (1 - 1e-12) - float(_sum_rho(releases) or 0)):.6g}"
-        total = add_budgets([each.charge for each in releases]) or PrivacyBudget(None)
+            log_term = math.log(1 / terms.delta)
+            limit = (math.sqrt(log_term + float(terms.epsilon)) - math.sqrt(log_term)) ** 2
+            spent = float(_sum_rho(releases) or 0)
+            return f"rho = {max(0.0, limit * (1 - 1e-12) - spent):.6g}"
+        total = add_budgets([release.charge for release in releases]) or PrivacyBudget(None)
         epsilon = ZERO if total.epsilon is None else max(ZERO, terms.epsilon - total.epsilon)
         delta = max(ZERO, terms.delta - total.delta)
-        rest = f"epsilon = {_round_down(epsilon)}"
-        return f"{rest}, delta = {_round_down(delta)}" if delta else rest
+        text = f"epsilon = {_round_down(epsilon)}"
+        return f"{text}, delta = {_round_down(delta)}" if delta else text
 
     def _check_limit(self, earlier: Sequence[Release], release: Release) -> None:
-        """Refuse a release that the rule cannot add, or that exceeds the limit. Raises InvalidRequest."""
+        """Raise InvalidRequest for a release that cannot be added or that exceeds the limit."""
         terms = self.terms
         if terms.accounting == "zcdp":
             total = _sum_rho([*earlier, release])
@@ -273,17 +342,13 @@ class ReleaseLedger:
                 )
             fits = terms.epsilon is None or _rho_fits(total, terms.epsilon, terms.delta)
         else:
-            sums = add_budgets([each.charge for each in (*earlier, release)])
-            fits = terms.epsilon is None or (
-                sums is not None and sums.is_within(PrivacyBudget(terms.epsilon, terms.delta))
-            )
+            sums = add_budgets([entry.charge for entry in (*earlier, release)])
+            limit = PrivacyBudget(terms.epsilon, terms.delta)
+            fits = terms.epsilon is None or (sums is not None and sums.is_within(limit))
         if not fits:
-            rho = release.zcdp_rho
-            cost = (
-                f"rho = {format_rational(rho)}"
-                if terms.accounting == "zcdp" and rho is not None
-                else str(release.charge)
-            )
+            cost = str(release.charge)
+            if terms.accounting == "zcdp" and release.zcdp_rho is not None:
+                cost = f"rho = {format_rational(release.zcdp_rho)}"
             must(
                 "ledger",
                 f"one that has {cost} left",
@@ -291,27 +356,27 @@ class ReleaseLedger:
             )
 
     def _insert(self, database: sqlite3.Connection, release: Release) -> int:
+        """Insert a release and return its number."""
         content = json.dumps(_CONTENT.write(release), sort_keys=True, ensure_ascii=False)
-        booked = datetime.now(UTC).isoformat(timespec="seconds")
-        entry = (
-            booked,
-            content,
-            release.value,
-            _compute_seal(self.key, booked, content, release.value),
-        )
+        booked_at = datetime.now(UTC).isoformat(timespec="seconds")
+        seal = _compute_seal(self.key, booked_at, content, release.value)
+        entry = (booked_at, content, release.value, seal)
         cursor = database.execute(
             "insert into releases (booked, content, value, seal) values (?, ?, ?, ?)", entry
         )
         return int(cursor.lastrowid or 0)
 
     def _read(self, database: sqlite3.Connection) -> tuple[Release, ...]:
+        """Read all releases and verify their seals. Raises CorruptFile."""
         rows = database.execute(
             "select number, booked, content, value, seal from releases order by number"
         ).fetchall()
         releases = []
         with prefix_errors_with_file(self.path):
-            for number, booked, content, value, seal in rows:
-                if not hmac.compare_digest(seal, _compute_seal(self.key, booked, content, value)):
+            for number, booked_at, content, value, seal in rows:
+                if not hmac.compare_digest(
+                    seal, _compute_seal(self.key, booked_at, content, value)
+                ):
                     raise CorruptFile(f"Release {number} was changed after it was booked.")
                 release = Release(**_CONTENT.read(parse_json(content)), value=value, number=number)
                 _check_budget(release.neighbours)
@@ -321,28 +386,29 @@ class ReleaseLedger:
 
 
 def _round_down(value: Fraction) -> str:
-    """A number in at most 17 digits, which is not more."""
+    """Round a number down to at most 17 digits."""
     text = format_rational(value)
     if Fraction(text) <= value:
         return text
-    return str(
-        Context(prec=17, rounding=ROUND_FLOOR).divide(
-            Decimal(value.numerator), Decimal(value.denominator)
-        )
-    )
+    context = Context(prec=_DOWN_DIGITS, rounding=ROUND_FLOOR)
+    return str(context.divide(Decimal(value.numerator), Decimal(value.denominator)))
 
 
-def _compute_seal(key: bytes, booked: str, content: str, value: bytes | None) -> str:
-    """The HMAC of a row, by which a changed one is noticed."""
-    text = json.dumps([booked, content, None if value is None else value.hex()])
+def _compute_seal(key: bytes, booked_at: str, content: str, value: bytes | None) -> str:
+    """Return the HMAC of a row, which reveals a later change."""
+    text = json.dumps([booked_at, content, None if value is None else value.hex()])
     return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
 
 
 def _sum_rho(releases: Iterable[Release]) -> Fraction | None:
-    """Σ ρ; None where a release has none."""
-    costs = [release.zcdp_rho for release in releases]
-    known = [cost for cost in costs if cost is not None]
-    return sum(known, ZERO) if len(known) == len(costs) else None
+    """Return Σ ρ, or None if a release has no ρ."""
+    total = ZERO
+    for release in releases:
+        rho = release.zcdp_rho
+        if rho is None:
+            return None
+        total += rho
+    return total
 
 
 def _rho_fits(rho: Fraction, epsilon: Fraction, delta: Fraction) -> bool:
@@ -353,21 +419,26 @@ def _rho_fits(rho: Fraction, epsilon: Fraction, delta: Fraction) -> bool:
 
 
 def _read_terms(entries: dict[str, Any]) -> tuple[LedgerTerms, bytes]:
-    """The terms and the key. Raises CorruptFile."""
+    """Read the terms and the key from the entries of the table. Raises CorruptFile."""
     names = {"relation", "person", "accounting", "epsilon", "delta", "key"}
     if set(entries) != names or not isinstance(entries["key"], str):
         raise CorruptFile("The terms of the ledger are incomplete.")
     epsilon = None if entries["epsilon"] is None else parse_ratio(entries["epsilon"], "epsilon")
     try:
-        terms = LedgerTerms(entries["relation"], entries["person"], entries["accounting"], epsilon,
-                            parse_ratio(entries["delta"], "delta"))  # fmt: skip
+        terms = LedgerTerms(
+            entries["relation"],
+            entries["person"],
+            entries["accounting"],
+            epsilon,
+            parse_ratio(entries["delta"], "delta"),
+        )
         return terms, _read_key(entries["key"])
     except InvalidRequest as error:
         raise CorruptFile(f"The terms of the ledger are damaged: {error}") from None
 
 
 def _read_key(text: str) -> bytes:
-    """The key in hexadecimal. Raises CorruptFile."""
+    """Read a key in hexadecimal. Raises CorruptFile."""
     if len(text) != 64 or not set(text) <= set("0123456789abcdef"):
         raise_corrupt_entry("The key", "64 hexadecimal digits")
     return bytes.fromhex(text)
@@ -375,26 +446,27 @@ def _read_key(text: str) -> bytes:
 
 @contextmanager
 def _connect_database(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection that writes through to the disk. Raises InvalidRequest and CorruptFile for what SQLite says."""
-    where = f"file:{quote(str(path.absolute()))}?mode=rw"
+    """Open a connection that writes through to the disk.
+
+    Errors of SQLite become InvalidRequest or CorruptFile.
+    """
+    uri = f"file:{quote(str(path.absolute()))}?mode=rw"
     try:
         with closing(
-            sqlite3.connect(where, uri=True, timeout=_PATIENCE_SECONDS, isolation_level=None)
+            sqlite3.connect(uri, uri=True, timeout=_LOCK_TIMEOUT_SECONDS, isolation_level=None)
         ) as database:
             database.execute("pragma synchronous = extra")
             yield database
     except sqlite3.OperationalError as error:
         must("ledger", "a file that can be read and written", f"{path.name}: {error}")
-    except (
-        sqlite3.DatabaseError,
-        UnicodeDecodeError,
-    ) as error:  # The second for a text that is no UTF-8.
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        # The second error is raised for a text that is not UTF-8.
         raise CorruptFile(f"{path.name} is damaged: {error}.") from None
 
 
 @contextmanager
 def _lock_exclusively(database: sqlite3.Connection) -> Iterator[None]:
-    """A transaction that no other process reads or writes beside; undone where anything is raised."""
+    """Run a transaction without other readers or writers. It is rolled back on any error."""
     database.execute("begin exclusive")
     try:
         yield
@@ -409,7 +481,7 @@ def _lock_exclusively(database: sqlite3.Connection) -> Iterator[None]:
 def _write_unfinished_ledger(
     path: Path, terms: LedgerTerms, key: bytes, releases: Sequence[Release]
 ) -> Iterator[Path]:
-    """A complete ledger under another name in the same folder, which is removed at the end."""
+    """Write a complete ledger under a temporary name in the same folder; remove it at the end."""
     unfinished = path.with_name(f".{path.name[:40]}.{os.urandom(8).hex()}")
     try:
         os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -439,7 +511,7 @@ def _write_unfinished_ledger(
 
 
 def _sync_folder(path: Path) -> None:
-    """Write the entry of a file in its folder to the disk, where the system has that."""
+    """Write the folder entry of a file to the disk, if the operating system supports it."""
     with suppress(OSError):
         folder = os.open(path.absolute().parent, os.O_RDONLY)
         try:
@@ -449,7 +521,7 @@ def _sync_folder(path: Path) -> None:
 
 
 def _convert_json_ledger(path: Path, terms: LedgerTerms) -> None:
-    """Replace a ledger in JSON by one of this kind, once, whoever tries at the same time.
+    """Replace a ledger in JSON by one in SQLite, even if several processes try at the same time.
 
     Raises InvalidRequest, CorruptFile.
     """

@@ -1,17 +1,21 @@
-"""What an attacker learns from one output of a mechanism, exact or rounded against the mechanism.
+"""What an attacker learns from one output of a mechanism, exact or rounded to the safe side.
 
-With P, Q the laws of two neighbours, and a test that takes the outcomes A for "P":
+With P, Q the laws of two neighbours, and a test that decides for "P" on the outcomes A:
 
-    type I error α = 1 - P(A), type II error β = Q(A); trade-off function T(P, Q)(α) = least β (Dong, Roth and Su 2022)
+    type I error α = 1 - P(A), type II error β = Q(A); trade-off function T(P, Q)(α) = smallest β
+                 (Dong, Roth and Su 2022)
     trade-off    the largest convex f with T(P, Q) >= f for all neighbours: that of the dominating
                  pair, with the same information as the DP profile (their Prop. 2.12)
     advantage    max (1 - α - β) = max P(A) - Q(A), which is the DP δ at ε = 0
-    posterior    r π / (r π + 1 - π) at most, where r = max P/Q (the Bayes factor) and π is the prior of "P"
+    posterior    at most r π / (r π + 1 - π), where r = max P/Q (the Bayes factor) and π is the
+                 prior of "P"
     guess        max π (1 - α) + (1 - π) (1 - β): how often the best attacker is right
     Rényi        D_α(P‖Q), the largest over neighbours (Mironov 2017)
-    ρ, μ         least of zCDP (Bun and Steinke 2016), least of GDP: f_μ is convex, so the hull's vertices decide it
+    ρ, μ         smallest parameter of zCDP (Bun and Steinke 2016) and of GDP: f_μ is convex, so the
+                 vertices of the hull decide it
 
-On real inputs all of these are largest at laws at knots: hockey sticks and divergences are jointly convex.
+On real inputs all of these are largest at laws at knots, because hockey sticks and divergences are
+jointly convex.
 """
 
 from __future__ import annotations
@@ -54,23 +58,30 @@ from workbench.privacy.claim import Claim
 from workbench.privacy.dominating_pair import compute_dominating_pair
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
-RENYI_ORDERS = tuple(
-    map(Fraction, ("5/4", "3/2", "2", "3", "4", "6", "8", "12", "16", "24", "32", "48", "64"))
-)
-_LIMIT = 2_000_000  # masses in all comparisons; some 30 µs each
+_ORDER_TEXTS = ("5/4", "3/2", "2", "3", "4", "6", "8", "12", "16", "24", "32", "48", "64")
+RENYI_ORDERS = tuple(map(Fraction, _ORDER_TEXTS))
+_REPORTED_ORDERS = (2, 4, 16)  # Orders of the Rényi divergences in the text report.
+_MAX_MASSES = 2_000_000  # More masses in all comparisons are refused; each takes some 30 µs.
+_MAX_DRAWN_MASSES = 20_000  # Larger mechanisms are not drawn by a notebook on its own.
+_PLOTTED_ALPHAS = 401  # Points of the trade-off function of a claim.
 
 Points = tuple[RationalPair, ...]
 
 
 @dataclass(frozen=True, repr=False)
 class Risk(Shown):
-    """The answers of the module's table for all neighbours of a mechanism.
+    """The quantities of the module header, over all neighbours of a mechanism.
 
-    trade_off: vertices (α, β) of the convex trade-off curve from (0, ·) to (1, 0), exact rationals, α growing;
-    bayes_factor: the largest ratio P/Q, exact; None: unbounded; prior: π, exact.
+    Attributes:
+        mechanism: The mechanism.
+        trade_off: Vertices (α, β) of the convex trade-off curve from (0, ·) to (1, 0), exact, with
+            increasing α.
+        bayes_factor: Largest ratio P/Q, exact. None if it is unbounded.
+        prior: Prior probability π of "P", exact.
     """
 
     mechanism: Mechanism = field(repr=False)
@@ -80,16 +91,18 @@ class Risk(Shown):
     _laws: tuple[Laws, ...] = field(repr=False, compare=False)
 
     def __repr__(self) -> str:
-        return f"Risk(advantage={round_up(self.advantage)!r}, prior={float(self.prior):g}, posterior={self.posterior!r})"
+        advantage = round_up(self.advantage)
+        prior = float(self.prior)
+        return f"Risk(advantage={advantage!r}, prior={prior:g}, posterior={self.posterior!r})"
 
     @property
     def advantage(self) -> Fraction:
-        """max (1 - α - β), exact."""
-        return max(1 - a - b for a, b in self.trade_off)
+        """Return the attack advantage, max (1 - α - β), exactly."""
+        return max(1 - alpha - beta for alpha, beta in self.trade_off)
 
     @property
     def posterior(self) -> float:
-        """The largest posterior probability of a neighbour with prior π, rounded up."""
+        """Return the largest posterior probability of a neighbour with prior π, rounded up."""
         if self.bayes_factor is None:
             return 1.0 if self.prior else 0.0
         odds = self.bayes_factor * self.prior
@@ -97,62 +110,82 @@ class Risk(Shown):
 
     @property
     def guess(self) -> Fraction:
-        """How often the best attacker says rightly which of two neighbours it was, exact; blind: max(π, 1 - π).
+        """Return the probability that the best attacker names the right neighbour, exactly.
 
-        Of ordered pairs: π stands on either side unless neighbours are one-sided.
+        Without an output it is max(π, 1 - π). The prior π belongs to either neighbour, unless
+        neighbours are one-sided.
         """
         priors = (self.prior,) if self.mechanism.is_one_sided else (self.prior, 1 - self.prior)
         tests = (*self.trade_off, (ZERO, ONE), (ONE, ZERO))
-        return max(prior * (1 - a) + (1 - prior) * (1 - b) for a, b in tests for prior in priors)
+        guesses = []
+        for alpha, beta in tests:
+            guesses += [prior * (1 - alpha) + (1 - prior) * (1 - beta) for prior in priors]
+        return max(guesses)
 
     def beta(self, alpha: Real) -> Fraction:
-        """The trade-off function: no test of type I error α has a smaller type II error. Raises InvalidRequest."""
+        """Return the smallest type II error of any test with a type I error α.
+
+        Args:
+            alpha: Type I error, in [0, 1].
+
+        Raises:
+            InvalidRequest: α is no probability.
+        """
         value = read_probability(alpha, "alpha")
-        for (a, b), (c, d) in pairwise(self.trade_off):
-            if value <= c:
-                return b + (d - b) * (value - a) / (c - a)
+        for (left_alpha, left_beta), (right_alpha, right_beta) in pairwise(self.trade_off):
+            if value <= right_alpha:
+                slope = (right_beta - left_beta) / (right_alpha - left_alpha)
+                return left_beta + slope * (value - left_alpha)
         return ZERO
 
     @cached_property
     def renyi(self) -> dict[Fraction, float]:
-        """The largest D_α at the orders `ORDERS`, rounded up; inf where a law misses mass of its neighbour."""
+        """Return the largest D_α at the orders `RENYI_ORDERS`, rounded up.
+
+        It is infinity if a law misses mass of its neighbour.
+        """
         losses = [PrivacyLoss(laws) for laws in self._laws]
-        return {
-            order: max(loss.divergence_upper_bound(order) for loss in losses)
-            for order in RENYI_ORDERS
-        }
+        divergences = {}
+        for order in RENYI_ORDERS:
+            divergences[order] = max(loss.divergence_upper_bound(order) for loss in losses)
+        return divergences
 
     @cached_property
     def rho(self) -> tuple[float, float]:
-        """An interval of the least ρ of zCDP, rounded outwards; the upper end is proven. (inf, inf): unbounded."""
-        low = high = ZERO
-        every = map(ConcentratedLoss, self._laws)
-        for measured in sorted(
-            every, key=lambda measured: measured.divergence_upper_bound(Fraction(2)), reverse=True
-        ):
-            if measured.is_unbounded:
+        """Return an interval around the smallest ρ of zCDP, rounded outwards.
+
+        The upper end is proven. It is (infinity, infinity) if ρ is unbounded.
+        """
+        low = ZERO
+        high = ZERO
+        losses = [ConcentratedLoss(laws) for laws in self._laws]
+        losses.sort(key=lambda loss: loss.divergence_upper_bound(Fraction(2)), reverse=True)
+        for loss in losses:
+            if loss.is_unbounded:
                 return math.inf, math.inf
-            if measured.is_same or (high and measured.is_enough(high)):
-                continue  # its least ρ is no larger
-            least = measured.smallest_rho
-            low, high = max(low, least[0]), max(high, least[1])
+            if loss.is_same or (high and loss.is_enough(high)):
+                continue  # The smallest ρ of this pair is not larger.
+            pair_low, pair_high = loss.smallest_rho
+            low = max(low, pair_low)
+            high = max(high, pair_high)
         return round_down(low), round_up(high)
 
     @cached_property
     def mu(self) -> float:
-        """The least μ of GDP, rounded up; inf where there is none."""
-        return TradeOffCurve(
-            (*(1 - a).as_integer_ratio(), *b.as_integer_ratio()) for a, b in self.trade_off
-        ).smallest_mu
+        """Return the smallest μ of GDP, rounded up, or infinity if there is none."""
+        vertices = []
+        for alpha, beta in self.trade_off:
+            vertices.append((*(1 - alpha).as_integer_ratio(), *beta.as_integer_ratio()))
+        return TradeOffCurve(vertices).smallest_mu
 
     def facts(self) -> Facts:
-        """What was found, in words."""
+        """Return the results as rows (label, text) of a report."""
         factor = math.inf if self.bayes_factor is None else round_up(self.bayes_factor)
         low, high = self.rho
-        prior, known = (
-            f"{float(self.prior):g}",
-            f" (proven; no rho below {_format_bound(low)} is)" if low < high else "",
-        )
+        prior = f"{float(self.prior):g}"
+        rho_note = f" (proven; no rho below {_format_bound(low)} is)" if low < high else ""
+        divergences = {order: self.renyi[Fraction(order)] for order in _REPORTED_ORDERS}
+        renyi_texts = [f"{_format_bound(value)} at {order}" for order, value in divergences.items()]
         return [
             ("mechanism", self.mechanism.describe()),
             (
@@ -161,22 +194,21 @@ class Risk(Shown):
             ),
             (
                 "Bayes factor",
-                f"{_format_bound(factor)} at most: prior {prior} becomes {self.posterior!r} at most",
+                f"{_format_bound(factor)} at most: prior {prior} becomes "
+                f"{self.posterior!r} at most",
             ),
             ("right guesses", f"{round_up(self.guess)!r} at most, with prior {prior}"),
-            ("least zCDP rho", f"{_format_bound(high)}{known}"),
-            ("least GDP mu", _format_bound(self.mu)),
-            (
-                "Rényi divergence",
-                ", ".join(f"{_format_bound(self.renyi[Fraction(a)])} at {a}" for a in (2, 4, 16)),
-            ),
+            ("minimal zCDP rho", f"{_format_bound(high)}{rho_note}"),
+            ("minimal GDP mu", _format_bound(self.mu)),
+            ("Rényi divergence", ", ".join(renyi_texts)),
             *([ONE_SIDED_NOTE] if self.mechanism.is_one_sided else []),
         ]
 
     def to_dict(self) -> Record:
-        """JSON-ready; every number rounded against the mechanism, "inf" for unbounded ones.
+        """Return the results as data for JSON.
 
-        tradeoff: points [α, β] on or below the exact curve.
+        Every number is rounded so that it never overstates privacy. Unbounded numbers are "inf".
+        `tradeoff` lists points [α, β] on or below the exact curve.
         """
         low, high = self.rho
         return {
@@ -194,97 +226,141 @@ class Risk(Shown):
         }
 
     def save(self, path: str | Path) -> None:
-        """Write `to_dict` as JSON."""
+        """Write `to_dict` as a JSON file.
+
+        Args:
+            path: Path of the file.
+        """
         write_json(path, self.to_dict())
 
     @property
     def drawable(self) -> bool:
-        """Whether it is drawn in a moment."""
-        return sum(len(laws.p) for laws in self._laws) <= 20_000
+        """Return whether the curves can be drawn within a second or so."""
+        return sum(len(laws.p) for laws in self._laws) <= _MAX_DRAWN_MASSES
 
     @apply_style_sheet
     def figure(self, claim: Claim | None = None) -> Figure:
-        """The trade-off curve and the Rényi curve. claim: one whose own trade-off function is drawn beside it."""
+        """Draw the trade-off curve and the Rényi curve.
+
+        Args:
+            claim: A claim whose trade-off function is drawn for comparison. None for no claim.
+        """
         figure, (left, right) = make_panels(2, height=3.2)
-        ends = [(ZERO, ONE), *self.trade_off] if self.trade_off[0][1] < 1 else self.trade_off
-        drawn = [make_series("this mechanism", "line", 0, *zip(*ends, strict=True))]
-        drawn.append(make_series("no information", "dashed", 7, [0, 1], [1, 0]))
-        one_sided = self.mechanism.is_one_sided  # which a claim grants less of
-        granted = _draw_claimed_curve(None if one_sided else claim)
-        drawn += [make_series(name, "dashed", 1, *curve) for name, curve in granted.items()]
-        draw_lines(left, make_line_figure("", "type I error α", "least type II error β", drawn))
-        title = f"Trade-off curve (exact, {'one-sided' if one_sided else 'all'} neighbours)"
-        left.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", title=title)
-        left.legend()
-        right.set_title("Rényi curve (rounded up)")
-        finite = [(order, value) for order, value in self.renyi.items() if value < math.inf]
-        if finite:
-            high, most = self.rho[1], 2 * finite[-1][1]
-            line = [
-                (order, high * float(order)) for order, _ in finite if high * float(order) <= most
-            ]
-            drawn = [make_series("D_α", "hollow", 0, *zip(*finite, strict=True))]
-            drawn += (
-                [make_series(f"ρα, ρ = {high:.4g}", "dashed", 2, *zip(*line, strict=True))]
-                if line
-                else []
-            )
-            draw_lines(right, make_line_figure("", "order α", "Rényi divergence", drawn))
-            right.set_xscale("log", base=2)
-            right.legend()
-        else:
-            words = "Unbounded at every order α:\nsome outcome of one neighbour\nnever occurs on the other."
-            right.text(0.5, 0.5, words, ha="center", va="center", transform=right.transAxes)
-            right.set_axis_off()
+        self._draw_trade_off(left, claim)
+        self._draw_renyi(right)
         return figure
+
+    def _draw_trade_off(self, axis: Axes, claim: Claim | None) -> None:
+        """Draw the trade-off curve, and that of a claim."""
+        vertices = self.trade_off
+        if vertices[0][1] < 1:
+            vertices = ((ZERO, ONE), *vertices)
+        series = [make_series("this mechanism", "line", 0, *zip(*vertices, strict=True))]
+        series.append(make_series("no information", "dashed", 7, [0, 1], [1, 0]))
+        # The trade-off function of a claim assumes neighbours in both orders.
+        is_one_sided = self.mechanism.is_one_sided
+        claimed_curves = _compute_claimed_curve(None if is_one_sided else claim)
+        for name, curve in claimed_curves.items():
+            series.append(make_series(name, "dashed", 1, *curve))
+        draw_lines(axis, make_line_figure("", "type I error α", "smallest type II error β", series))
+        title = f"Trade-off curve (exact, {'one-sided' if is_one_sided else 'all'} neighbours)"
+        axis.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", title=title)
+        axis.legend()
+
+    def _draw_renyi(self, axis: Axes) -> None:
+        """Draw the Rényi curve with the line ρα, or a note that it is unbounded."""
+        axis.set_title("Rényi curve (rounded up)")
+        finite = [(order, value) for order, value in self.renyi.items() if value < math.inf]
+        if not finite:
+            text = (
+                "Unbounded at every order α:\nsome outcome of one neighbour\n"
+                "never occurs on the other."
+            )
+            axis.text(0.5, 0.5, text, ha="center", va="center", transform=axis.transAxes)
+            axis.set_axis_off()
+            return
+        rho = self.rho[1]
+        max_value = 2 * finite[-1][1]
+        line = []
+        for order, _ in finite:
+            if rho * float(order) <= max_value:
+                line.append((order, rho * float(order)))
+        series = [make_series("D_α", "hollow", 0, *zip(*finite, strict=True))]
+        if line:
+            series.append(make_series(f"ρα, ρ = {rho:.4g}", "dashed", 2, *zip(*line, strict=True)))
+        draw_lines(axis, make_line_figure("", "order α", "Rényi divergence", series))
+        axis.set_xscale("log", base=2)
+        axis.legend()
 
 
 def risk(mechanism: Any, prior: Real = Fraction(1, 2)) -> Risk:
-    """What an attacker learns from one output.
+    """Compute what an attacker learns from one output.
 
-    mechanism: any, or a Design or Certificate; prior: the attacker's probability of one of two neighbours, in [0, 1].
-    Raises InvalidRequest, also where the comparisons have more than two million masses in all.
+    Args:
+        mechanism: A mechanism, or a Design or Certificate of one.
+        prior: Probability that the attacker gives to one of two neighbours, in [0, 1].
+
+    Raises:
+        InvalidRequest: An argument is wrong, or the comparisons have more than two million masses.
     """
-    subject, value = as_mechanism(mechanism), read_probability(prior, "prior")
-    laws, masses = [], 0
+    subject = as_mechanism(mechanism)
+    exact_prior = read_probability(prior, "prior")
+    laws = []
+    mass_count = 0
     for comparison in subject.comparisons():
-        masses += len(comparison.p)
-        if masses > _LIMIT:
+        mass_count += len(comparison.p)
+        if mass_count > _MAX_MASSES:
             raise InvalidRequest(
-                f"The comparisons of the mechanism must have at most {_LIMIT} masses in all for its risk. Got more."
+                f"The comparisons of the mechanism must have at most {_MAX_MASSES} masses in all "
+                "for its risk. Got more."
             )
         laws.append(Laws(comparison.p, comparison.q))
-    worst = compute_dominating_pair(subject)
-    # (1 - P*(A), Q*(A)) for its sets A of largest ratios; what Q* alone can produce leaves α at 0
-    sets = [(1 - p, q) for ratio, p, q in worst.steps if ratio != 0]
-    return Risk(subject, (*reversed(sets), (ONE, ZERO)), worst.max_ratio[0], value, tuple(laws))
+    pair = compute_dominating_pair(subject)
+    # The vertices are (1 - P*(A), Q*(A)) for the sets A of the largest ratios. What only Q* can
+    # produce leaves α at 0.
+    vertices = [(1 - p, q) for ratio, p, q in pair.steps if ratio != 0]
+    trade_off = (*reversed(vertices), (ONE, ZERO))
+    return Risk(subject, trade_off, pair.max_ratio[0], exact_prior, tuple(laws))
 
 
-def _draw_claimed_curve(claim: Claim | None) -> dict[str, tuple[Vector, Vector]]:
-    """The trade-off function that a claim of hockey sticks grants, by its name: points (α, β)."""
+def _compute_claimed_curve(claim: Claim | None) -> dict[str, tuple[Vector, Vector]]:
+    """Return the trade-off function that a claim of hockey sticks guarantees, by its name.
+
+    The curve is points (α, β). The result is empty for claims without such a function.
+    """
     if claim is None or isinstance(claim.values[claim.notion.parameters[0]], Mapping):
         return {}
-    sticks = claim.list_ratio_bounds(())
-    if not sticks:
+    hockey_sticks = claim.list_ratio_bounds(())
+    if not hockey_sticks:
         return {}
-    alphas, deltas = np.linspace(0, 1, 401), [float(stick.delta) for stick in sticks]
-    granted = compute_granted_errors(alphas, [float(stick.epsilon) for stick in sticks], deltas)
-    return {
-        f"claimed: {claim.describe_budget()}" + (f", δ = {deltas[0]:.3g}" if deltas[0] else ""): (
-            alphas,
-            granted,
-        )
-    }
+    alphas = np.linspace(0, 1, _PLOTTED_ALPHAS)
+    epsilons = [float(bound.epsilon) for bound in hockey_sticks]
+    deltas = [float(bound.delta) for bound in hockey_sticks]
+    name = f"claimed: {claim.describe_budget()}"
+    if deltas[0]:
+        name += f", δ = {deltas[0]:.3g}"
+    return {name: (alphas, compute_granted_errors(alphas, epsilons, deltas))}
 
 
 def compute_granted_errors(alphas: Vector, epsilons: ArrayLike, deltas: ArrayLike) -> Vector:
-    """The least type II error of any test of type I error α that (ε, δ)-DP at several budgets grants. Shape of alphas.
+    """Compute the smallest type II errors that (ε, δ)-DP at several budgets guarantees.
 
-    f(α) = max over (ε, δ) of max(0, 1 - δ - e^ε α, e^-ε (1 - δ - α))     Dong, Roth and Su 2022, Sec. 2
+    f(α) = max over (ε, δ) of max(0, 1 - δ - e^ε α, e^-ε (1 - δ - α))
+                                                        Dong, Roth and Su 2022, Sec. 2
+
+    Args:
+        alphas: Type I errors. Shape (n,).
+        epsilons: ε of each budget. Shape (k,).
+        deltas: δ of each budget. Shape (k,).
+
+    Returns:
+        Type II errors. Shape (n,).
     """
-    e, d = (np.asarray(numbers, dtype=float)[:, None] for numbers in (epsilons, deltas))
-    straight, flat = 1 - d - np.exp(np.minimum(e, 700.0)) * alphas, np.exp(-e) * (1 - d - alphas)
-    return np.asarray(np.maximum(0.0, np.maximum(straight, flat)).max(axis=0))
+    e = np.asarray(epsilons, dtype=float)[:, None]
+    d = np.asarray(deltas, dtype=float)[:, None]
+    steep = 1 - d - np.exp(np.minimum(e, 700.0)) * alphas
+    flat = np.exp(-e) * (1 - d - alphas)
+    return np.asarray(np.maximum(0.0, np.maximum(steep, flat)).max(axis=0))
 
 
 def _format_bound(value: float) -> str:

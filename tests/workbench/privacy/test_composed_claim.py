@@ -255,15 +255,10 @@ def test_the_claim_is_kept_and_worded():
         certificate_from_dict(proof.to_dict()),
     ):
         assert again.composed == claim
-<<<<<<< HEAD
-    assert "2 runs together: dp at epsilon = 1, delta = 0.41" in checker.check(proof.to_dict())
-    with pytest.raises(wb.NotCertified, match="It is false that"):
-=======
     assert "2 runs together: dp at epsilon = 1, delta = 0.41" in checker.prove_statement(
         proof.to_dict()
     )
-    with pytest.raises(wb.NotCertified, match="misses"):
->>>>>>> main
+    with pytest.raises(wb.NotCertified, match="It is false that"):
         Certificate(
             ROWS,
             "pure",

@@ -124,7 +124,7 @@ def test_what_is_unbounded_is_said():
     )
     assert risk.trade_off == ((F(0), F(1, 2)), (F(1, 2), F(0)), (F(1), F(0)))
     assert risk.to_dict()["rho"] == risk.to_dict()["mu"] == risk.to_dict()["bayes_factor"] == "inf"
-    assert "unbounded" in dict(risk.facts())["least GDP mu"]
+    assert "unbounded" in dict(risk.facts())["minimal GDP mu"]
     assert risk.beta(F(1, 4)) == F(1, 4)
     assert risk.beta(F(3, 4)) == 0
 

@@ -227,7 +227,7 @@ def test_privatise_a_column(capsys, sales: Path, tmp_path: Path):
         stated["words"][-1]
         == "Label DP protects the labels only: the other columns are copied as they are."
     )
-    assert stated["words"][0].startswith("The budget is that of one row")
+    assert stated["words"][0].startswith("This is the budget of one row")
     rows = read(target)
     assert rows[0] == ["id", "amount", "note"]
     assert len(rows) == 3001
