@@ -78,7 +78,7 @@ def main() -> None:
     with cluster.get_client() as client:
         client.wait_for_workers(1)  # the first job may wait in the queue for hours
         print(
-            wb.sweep(given.specification, given.ledger, cluster=cluster.scheduler_address).outcome
+            wb.sweep(given.specification, given.ledger, cluster=cluster.scheduler_address).counts
         )
     cluster.close()
 

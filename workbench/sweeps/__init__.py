@@ -1,1 +1,1 @@
-"""Sweeps: every point of a specification answered once, and kept in a ledger."""
+"""Run sweeps: solve every point of a specification once and store the answers in a ledger."""

@@ -1,9 +1,10 @@
-"""The ledger as a flat table, and that table as CSV or Parquet with its provenance.
+"""Export the ledger as a flat table, in CSV or Parquet, with its provenance.
 
-One line a row, sorted by request, so that two ledgers with the same answers export the same bytes. Columns: key,
-model, backend, the parameters, the solver's options, versions, then the answer; exact numbers as the nearest double
-(their spelling is in the request, `workbench results show KEY`), lists as JSON. A CSV's provenance is FILE.csv.json
-beside it, a Parquet file's is in its own metadata under "dp-workbench".
+The table has one line for each row, sorted by request. Two ledgers with the same answers therefore
+export the same bytes. The columns are: key, model, backend, the parameters, the solver's options,
+the versions, then the answer. Exact numbers are written as the nearest double (their exact text is
+in the request, see `workbench results show KEY`). Lists are written as JSON. The provenance of
+FILE.csv is in FILE.csv.json. A Parquet file has it in its own metadata under "dp-workbench".
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from workbench.io.files import escape_spreadsheet_text, write_atomically, write_
 from workbench.sweeps.ledger import SCHEMA, Ledger, LedgerRow, canonical_json
 
 EXPORT_SUFFIXES = (".csv", ".parquet")
+
+# The exact numbers in these columns are exported as doubles.
 NUMERIC_COLUMNS = frozenset(
     (
         "epsilon",
@@ -45,40 +48,55 @@ NUMERIC_COLUMNS = frozenset(
     )
 )
 _INFINITY_TEXTS = ("inf", "-inf")
-_PARQUET_BATCH_ROWS = 10_000  # rows of Parquet
+_PARQUET_BATCH_ROWS = 10_000  # A Parquet file is written in batches of this many rows.
+_CSV_TEXTS = {True: "true", False: "false", None: ""}
+_COLUMN_MEANINGS = (
+    "audited false: privacy was not checked exactly; "
+    "status claimed: the solver's result, without a bound"
+)
 
 
 def _flatten_row(row: LedgerRow, effort: bool) -> tuple[Record, Record]:
-    """What was asked, and what was answered."""
+    """Return the columns of the request and the columns of the answer of one row.
+
+    effort: whether to include the seconds.
+    """
     request = row.request_values
     head = {"key": row.key, "model": request["model"], "backend": request["backend"]}
-    head |= request["parameters"] | {
-        f"option_{name}": value for name, value in request["options"].items()
-    }
+    head |= request["parameters"]
+    head |= {f"option_{name}": value for name, value in request["options"].items()}
     for name, value in head.items():
-        head[name] = (
-            float(Fraction(value))
-            if name in NUMERIC_COLUMNS and value is not None
-            else _to_export_cell(value)
-        )
-    backend = [version for name, version in request["versions"].items() if name != "workbench"]
-    head |= {
-        "backend_version": next(iter(backend), None),
-        "workbench": request["versions"]["workbench"],
-    }
-    tail = {
-        name: float(v) if v in _INFINITY_TEXTS else _to_export_cell(v)
-        for name, v in row.answer_values.items()
-    }
-    return head, tail | ({"seconds": row.seconds} if effort else {})
+        if name in NUMERIC_COLUMNS and value is not None:
+            head[name] = float(Fraction(value))
+        else:
+            head[name] = _to_export_cell(value)
+    versions = request["versions"]
+    solver_versions = [version for name, version in versions.items() if name != "workbench"]
+    head["backend_version"] = next(iter(solver_versions), None)
+    head["workbench"] = versions["workbench"]
+    tail: Record = {}
+    for name, value in row.answer_values.items():
+        tail[name] = float(value) if value in _INFINITY_TEXTS else _to_export_cell(value)
+    if effort:
+        tail["seconds"] = row.seconds
+    return head, tail
 
 
 def _to_export_cell(value: Any) -> Any:
+    """Return a value as it is exported: lists and objects as JSON."""
     return canonical_json(value) if isinstance(value, (list, dict)) else value
 
 
 def check_export_path(path: Path) -> None:
-    """Refuse a file of another ending (InvalidRequest), or Parquet without pyarrow (NotInstalled)."""
+    """Check that an export file can be written.
+
+    Args:
+        path: The file.
+
+    Raises:
+        InvalidRequest: The suffix of the file is not supported.
+        NotInstalled: The file is Parquet, and pyarrow is not installed.
+    """
     if path.suffix.lower() not in EXPORT_SUFFIXES:
         must("export file", f"named {' or '.join(EXPORT_SUFFIXES)}", path.name)
     if path.suffix.lower() == ".parquet":
@@ -87,8 +105,15 @@ def check_export_path(path: Path) -> None:
 
 @dataclass(frozen=True)
 class _FlatRows:
-    """The lines of a table, read from the ledger each time they are gone through: they may be more than the memory
-    holds. numbers: of the rows."""
+    """Iterate over the flat rows of a ledger.
+
+    Each iteration reads the ledger again, because the rows may need more memory than there is.
+
+    Attributes:
+        ledger: The ledger.
+        numbers: The numbers of the rows.
+        effort: Whether to include the seconds.
+    """
 
     ledger: Ledger
     numbers: list[int]
@@ -96,12 +121,14 @@ class _FlatRows:
 
     @cached_property
     def columns_and_versions(self) -> tuple[list[str], set[str]]:
-        """The columns, and the versions, as JSON, that answered."""
-        head, tail, versions = {"key": None}, {}, set()
+        """Return the columns, and the versions that answered, as JSON."""
+        head: Record = {"key": None}
+        tail: Record = {}
+        versions = set()
         for row in self.ledger.read_numbered_rows(self.numbers):
-            first, last = _flatten_row(row, self.effort)
-            head.update(dict.fromkeys(first))
-            tail.update(dict.fromkeys(last))
+            row_head, row_tail = _flatten_row(row, self.effort)
+            head.update(dict.fromkeys(row_head))
+            tail.update(dict.fromkeys(row_tail))
             versions.add(canonical_json(row.request_values["versions"]))
         return [*dict.fromkeys([*head, *tail])], versions
 
@@ -115,8 +142,13 @@ class _FlatRows:
 def flatten_ledger(
     ledger: Ledger, keys: Collection[str] | None = None, *, effort: bool = False
 ) -> list[Record]:
-    """One flat mapping a row (all without keys), sorted by request, all with the same columns; effort: with the seconds
-    each took."""
+    """Return one flat record for each row, sorted by request, all with the same columns.
+
+    Args:
+        ledger: The ledger.
+        keys: The keys of the rows; None for all rows.
+        effort: Whether to include the seconds.
+    """
     return list(_FlatRows(ledger, ledger.list_row_numbers(keys), effort))
 
 
@@ -127,73 +159,95 @@ def export_ledger(
     keys: Collection[str] | None = None,
     effort: bool = False,
 ) -> tuple[list[Path], int]:
-    """Write rows as .csv (with a .json of their provenance beside it) or .parquet: the files written, how many rows.
+    """Write rows of a ledger to a file.
 
     Args:
-        keys: of the rows; None for all.
-        effort: with the seconds each took.
+        ledger: The ledger.
+        path: The file: .csv (its provenance is written to a .json file beside it) or .parquet.
+        keys: The keys of the rows; None for all rows.
+        effort: Whether to include the seconds.
 
-    Raises InvalidRequest for another ending, NotInstalled for Parquet without pyarrow, CorruptFile for a
-    damaged ledger.
+    Returns:
+        The files that were written, and the number of rows.
+
+    Raises:
+        InvalidRequest: The suffix of the file is not supported.
+        NotInstalled: The file is Parquet, and pyarrow is not installed.
+        CorruptFile: The ledger is damaged.
     """
     check_export_path(path)
-    lines = _FlatRows(ledger, ledger.list_row_numbers(keys), effort)
-    source = {
+    rows = _FlatRows(ledger, ledger.list_row_numbers(keys), effort)
+    _, versions = rows.columns_and_versions
+    provenance = {
         "ledger": str(ledger.path),
         "schema": SCHEMA,
-        "rows": len(lines.numbers),
+        "rows": len(rows.numbers),
         "exported": datetime.now(UTC).isoformat(timespec="seconds"),
         "exported_by": f"workbench {workbench.__version__}",
-        "versions": [json.loads(text) for text in sorted(lines.columns_and_versions[1])],
+        "versions": [json.loads(text) for text in sorted(versions)],
         "specifications": ledger.list_specifications(),
-        "meaning": "audited false: not checked for privacy exactly; status claimed: the solver's word, without a bound",
+        "meaning": _COLUMN_MEANINGS,
     }
     if path.suffix.lower() == ".parquet":
-        write_atomically(path, _write_parquet(lines, source))
-        return [path], len(lines.numbers)
-    beside, sha256 = path.with_name(path.name + ".json"), hashlib.sha256()
-    write_atomically(path, _write_csv(lines, sha256.update))
-    write_json(beside, {**source, "file": path.name, "sha256": sha256.hexdigest()})
-    return [path, beside], len(lines.numbers)
+        write_atomically(path, _write_parquet(rows, provenance))
+        return [path], len(rows.numbers)
+    provenance_path = path.with_name(path.name + ".json")
+    sha256 = hashlib.sha256()
+    write_atomically(path, _write_csv(rows, sha256.update))
+    provenance |= {"file": path.name, "sha256": sha256.hexdigest()}
+    write_json(provenance_path, provenance)
+    return [path, provenance_path], len(rows.numbers)
 
 
-def _write_csv(lines: _FlatRows, seen: Callable[[bytes], None]) -> Iterator[bytes]:
-    """The file in parts, each told to `seen`."""
+def _write_csv(rows: _FlatRows, record: Callable[[bytes], None]) -> Iterator[bytes]:
+    """Yield the CSV file line by line. record: called with each line, to hash the file."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    words = {True: "true", False: "false", None: ""}
-    table = (
-        [
-            words[v] if v is None or isinstance(v, bool) else escape_spreadsheet_text(v)
-            for v in line.values()
-        ]
-        for line in lines
-    )
-    for cells in itertools.chain([lines.columns_and_versions[0]], table):
+    columns, _ = rows.columns_and_versions
+    lines = (_to_csv_cells(row) for row in rows)
+    for cells in itertools.chain([columns], lines):
         writer.writerow(cells)
-        part = buffer.getvalue().encode()
+        line = buffer.getvalue().encode()
         buffer.seek(0)
         buffer.truncate()
-        seen(part)
-        yield part
+        record(line)
+        yield line
 
 
-def _split_batches(lines: _FlatRows) -> Iterator[list[Record]]:
-    rest = iter(lines)
-    return iter(lambda: [*itertools.islice(rest, _PARQUET_BATCH_ROWS)], [])
+def _to_csv_cells(row: Record) -> list[Any]:
+    """Return the cells of a row as they are written to a CSV file."""
+    cells: list[Any] = []
+    for value in row.values():
+        if value is None or isinstance(value, bool):
+            cells.append(_CSV_TEXTS[value])
+        else:
+            cells.append(escape_spreadsheet_text(value))
+    return cells
 
 
-def _write_parquet(lines: _FlatRows, origin: Values) -> bytes:
+def _split_batches(rows: _FlatRows) -> Iterator[list[Record]]:
+    """Yield the rows in batches."""
+    remaining = iter(rows)
+    return iter(lambda: [*itertools.islice(remaining, _PARQUET_BATCH_ROWS)], [])
+
+
+def _write_parquet(rows: _FlatRows, provenance: Values) -> bytes:
+    """Return the content of the Parquet file."""
     import pyarrow
     import pyarrow.parquet
 
-    empty = pyarrow.schema([(name, pyarrow.null()) for name in lines.columns_and_versions[0]])
-    parts = (pyarrow.Table.from_pylist(batch).schema for batch in _split_batches(lines))
+    columns, _ = rows.columns_and_versions
+    empty_schema = pyarrow.schema([(name, pyarrow.null()) for name in columns])
+    # The type of a column is known only after all batches were read.
+    schemas = (pyarrow.Table.from_pylist(batch).schema for batch in _split_batches(rows))
     schema = functools.reduce(
-        lambda a, b: pyarrow.unify_schemas([a, b], promote_options="permissive"), parts, empty
+        lambda a, b: pyarrow.unify_schemas([a, b], promote_options="permissive"),
+        schemas,
+        empty_schema,
     )
-    buffer, words = io.BytesIO(), {"dp-workbench": json.dumps(origin, ensure_ascii=False)}
-    with pyarrow.parquet.ParquetWriter(buffer, schema.with_metadata(words)) as writer:
-        for batch in _split_batches(lines):
+    buffer = io.BytesIO()
+    metadata = {"dp-workbench": json.dumps(provenance, ensure_ascii=False)}
+    with pyarrow.parquet.ParquetWriter(buffer, schema.with_metadata(metadata)) as writer:
+        for batch in _split_batches(rows):
             writer.write_table(pyarrow.Table.from_pylist(batch, schema=schema))
     return buffer.getvalue()

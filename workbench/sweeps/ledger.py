@@ -1,15 +1,16 @@
-"""The ledger: one SQLite file (WAL) that keeps every answer of every sweep, written by one process at a time.
+"""Store the answers of all sweeps in one SQLite file, which one process at a time writes.
 
-    column    what it holds
+    column    content
     key       sha256 of `request`
-    request   canonical JSON: schema, model, parameters, backend, versions, options; what was asked, and of whom
-    answer    canonical JSON: status, reason, objective, bound, ...; a failed solve has its status and its reason
-    seal      sha256 of request and answer, so that a flipped bit is noticed where SQLite would not
-    seconds   how long it took: the one number that differs from run to run, and therefore not part of the content
+    request   canonical JSON: schema, model, parameters, backend, versions, options
+    answer    canonical JSON: status, reason, objective, bound, ...; a failed solve has its reason
+    seal      sha256 of request and answer, which reveals a changed bit that SQLite does not notice
+    seconds   runtime; it differs from run to run and is therefore not part of the answer
 
-Rows are immutable: triggers refuse updates and deletes, and pass over a second row of the same key. A batch is one
-transaction, so a reader, or a process that comes after a crash, finds a batch whole or not at all. The table `sweeps`
-keeps the text of every specification that was run.
+Rows are immutable: triggers refuse updates and deletes, and ignore a second row of the same key.
+A batch is one transaction. A reader, or a process that starts after a crash, therefore finds all
+rows of a batch or none. The table `sweeps` stores the text of every specification that was run.
+The file uses a write-ahead log (WAL).
 """
 
 from __future__ import annotations
@@ -30,37 +31,40 @@ from workbench.errors import CorruptFile, WorkbenchError, must
 from workbench.exact.objects import Values
 from workbench.io.files import read_file_path, read_would_block
 
-DEFAULT_LEDGER = Path("results/ledger.sqlite")  # git-ignored
-APPLICATION_ID = 0x64707762  # "dpwb", in the file's header
+DEFAULT_LEDGER = Path("results/ledger.sqlite")  # Git ignores this file.
+APPLICATION_ID = 0x64707762  # The header of the file contains this number, "dpwb" in ASCII.
+SCHEMA = 1  # The version of the tables, which the header of the file contains too.
+
+# A caller may wait at most this long for another process that writes.
 _MAX_PATIENCE_SECONDS = 86_400
-# Ends every message about damage.
+# Every message about damage ends with this sentence.
 _RECOVERY_ADVICE = "Restore a copy of the file, or name another --ledger and run the sweep again."
-
-FALSE_NAME_STATUS = (
-    "false_name"  # the status of a row that another solver answered than the one it is filed under
-)
-_SEARCH_METHODS = re.compile(
-    r'"method":"(optm|product)"'
-)  # in requests whose rows may be under a false name
-_DAMAGE_MESSAGES = (
-    "Could not decode",
-    "no such table",
-    "no such column",
-)  # so begins what SQLite says of a damaged file
-# names of SQLite's errors -> what they mean for the ledger
+# The status of a row that another solver answered than the one in its request.
+FALSE_NAME_STATUS = "false_name"
+# Only requests with these methods may have such a row.
+_SEARCH_METHODS = re.compile(r'"method":"(optm|product)"')
+# The messages of SQLite about a damaged file start with one of these texts.
+_DAMAGE_MESSAGES = ("Could not decode", "no such table", "no such column")
+# Names of SQLite's errors -> their meaning for the ledger.
 _SQLITE_EXPLANATIONS = {
-    ("SQLITE_BUSY", "SQLITE_LOCKED"): "is locked: another process has been writing for {patience:g} s",
-    ("SQLITE_FULL", "SQLITE_IOERR_WRITE"): "cannot grow: the disk is full, or a limit on file sizes is reached",
-    ("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM"):
-        "cannot be written: the file or its folder is read-only, or is no folder",
-}  # fmt: skip
-
-SCHEMA = 1  # of the file
+    ("SQLITE_BUSY", "SQLITE_LOCKED"): (
+        "is locked: another process has been writing for {patience:g} s"
+    ),
+    ("SQLITE_FULL", "SQLITE_IOERR_WRITE"): (
+        "cannot grow: the disk is full, or a limit on file sizes is reached"
+    ),
+    ("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM"): (
+        "cannot be written: the file or its folder is read-only, or the folder does not exist"
+    ),
+}
+_COLUMNS = "key, request, answer, seal, seconds"
 _TABLES = (
     """create table results (
-             number integer primary key, key text not null unique, request text not null, answer text not null,
-             seal text not null, seconds real not null) strict""",
-    "create table sweeps (key text primary key, text text not null, first_run text not null) strict, without rowid",
+             number integer primary key, key text not null unique, request text not null,
+             answer text not null, seal text not null, seconds real not null) strict""",
+    """create table sweeps (
+             key text primary key, text text not null, first_run text not null)
+             strict, without rowid""",
     """create trigger results_once before insert on results
              when exists (select 1 from results where key = new.key or number = new.number)
              begin select raise(ignore); end""",
@@ -72,19 +76,26 @@ _TABLES = (
 
 
 def canonical_json(value: Any) -> str:
-    """The one JSON text of a value: sorted keys, no spaces, no NaN or infinity."""
+    """Write a value as its unique JSON text: sorted keys, no spaces, no NaN or infinity."""
     return json.dumps(
         value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     )
 
 
 def hash_texts(*texts: str) -> str:
-    """sha256 of texts, as hexadecimal digits."""
+    """Return the sha256 of texts as hexadecimal digits."""
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
 class LedgerRow(NamedTuple):
-    """One answer: key, request and answer as in the file, and the seconds it took."""
+    """One answer as it is stored.
+
+    Attributes:
+        key: The sha256 of the request.
+        request: The request as canonical JSON.
+        answer: The answer as canonical JSON.
+        seconds: The runtime.
+    """
 
     key: str
     request: str
@@ -93,12 +104,12 @@ class LedgerRow(NamedTuple):
 
     @property
     def request_values(self) -> Values:
-        """The request as an object."""
+        """Return the request as an object."""
         return dict(json.loads(self.request))
 
     @property
     def answer_values(self) -> Values:
-        """The answer as an object; of a row that names another solver than the one that answered, with that status."""
+        """Return the answer as an object, with the status FALSE_NAME_STATUS where it applies."""
         answer = dict(json.loads(self.answer))
         if _SEARCH_METHODS.search(self.request):
             answer.update(self._find_false_name(self.request_values))
@@ -106,49 +117,48 @@ class LedgerRow(NamedTuple):
 
     @staticmethod
     def _find_false_name(request: Values) -> Values:
-        """The status and failure of a row under a false name; nothing for any other row.
+        """Return the status and the failure of a row under a false name, else nothing.
 
-        Until requests had a revision, quantizers of methods optm and product searched with HiGHS whatever was named.
+        Before requests had a revision, searches for quantizers with the methods optm and product
+        used HiGHS, whatever solver the request named.
         """
-        parameters, named = request.get("parameters", {}), request.get("backend")
-        if (
-            request.get("model") != "quantizer"
-            or named in (None, "highs")
-            or "revision" in parameters
-        ):
+        parameters = request.get("parameters", {})
+        solver = request.get("backend")
+        is_quantizer = request.get("model") == "quantizer"
+        if not is_quantizer or solver in (None, "highs") or "revision" in parameters:
             return {}
         if parameters.get("method") == "product" and parameters.get("levels") is None:
             return {}
-        words = (
-            f"HiGHS answered, not {named}: do not use this row. A sweep solves the request again."
+        failure = (
+            f"HiGHS answered, not {solver}: do not use this row. A sweep solves the request again."
         )
-        return {"status": FALSE_NAME_STATUS, "failure": words}
+        return {"status": FALSE_NAME_STATUS, "failure": failure}
 
 
 class Ledger:
-    """An open ledger; a context manager.
+    """Open a ledger. It is a context manager that closes the file.
 
     Args:
-        path: of the file; its folder is made when the ledger is.
-        create: make the file when there is none. False: it must exist, and is opened for reading if need be.
-        patience: seconds to wait for another process that is writing.
+        path: The file. Its folder is created with the ledger.
+        create: Whether to create a missing file. If False, the file must exist, and it is opened
+            for reading if it cannot be written.
+        patience: The seconds to wait for another process that writes.
 
     Raises:
-        InvalidRequest: no such file, or what is none.
-        WorkbenchError: a folder that cannot be written, a full disk, a locked file, a newer schema.
-        CorruptFile: not a ledger, or a damaged one.
+        InvalidRequest: The file does not exist, or the path is not a regular file.
+        WorkbenchError: The folder cannot be written, the disk is full, the file is locked, or the
+            schema is newer.
+        CorruptFile: The file is damaged or is not a ledger.
     """
 
     def __init__(
         self, path: Path | str = DEFAULT_LEDGER, *, create: bool = True, patience: float = 10.0
     ) -> None:
-        if (
-            isinstance(patience, bool)
-            or not isinstance(patience, (int, float))
-            or not 0 <= patience <= _MAX_PATIENCE_SECONDS
-        ):
+        is_number = isinstance(patience, (int, float)) and not isinstance(patience, bool)
+        if not is_number or not 0 <= patience <= _MAX_PATIENCE_SECONDS:
             must("patience", f"a number of seconds in [0, {_MAX_PATIENCE_SECONDS}]", patience)
-        self.path, self.patience = read_file_path(path, "ledger"), float(patience)
+        self.path = read_file_path(path, "ledger")
+        self.patience = float(patience)
         if not isinstance(create, bool):
             must("create", "True or False", create)
         if not create and not self.path.is_file():
@@ -162,7 +172,7 @@ class Ledger:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise WorkbenchError(
-                    f"The ledger {self.path} cannot be made: {error.strerror}."
+                    f"The ledger {self.path} cannot be created: {error.strerror}."
                 ) from None
         self._db = self._connect("rwc" if create else "rw")
         try:
@@ -173,23 +183,27 @@ class Ledger:
             raise
 
     def _connect(self, mode: str) -> sqlite3.Connection:
-        where = f"file:{quote(str(self.path.absolute()))}?mode={mode}"
+        """Open the file in a mode of SQLite's URIs."""
+        address = f"file:{quote(str(self.path.absolute()))}?mode={mode}"
         with self._translated_errors():
-            return sqlite3.connect(where, uri=True, timeout=self.patience, isolation_level=None)
+            return sqlite3.connect(address, uri=True, timeout=self.patience, isolation_level=None)
 
     def _prepare(self, create: bool) -> None:
+        """Check the schema, set the options of the connection, and create missing tables."""
         try:
             version = self._read_schema_version()
         except sqlite3.OperationalError:
             if create or self._log_size:
                 raise
-            # A folder that cannot be written has no place for the shared memory of a WAL; nobody can be writing then.
+            # A read-only folder has no place for the shared memory of a WAL. Nobody can be writing
+            # to the file then, so it is opened as immutable.
             self._db.close()
             self._db = self._connect("ro&immutable=1")
             version = self._read_schema_version()
         if version > SCHEMA:
             raise WorkbenchError(
-                f"The ledger {self.path} has schema {version}, newer than this version's {SCHEMA}; update."
+                f"The ledger {self.path} has schema {version}, newer than the schema {SCHEMA} of "
+                "this version. Update the workbench."
             )
         self._db.execute("pragma synchronous = full")
         self._db.execute("pragma recursive_triggers = on")
@@ -197,57 +211,71 @@ class Ledger:
             self._create_tables()
 
     def _read_schema_version(self) -> int:
-        """The schema version; 0 for an empty file. Raises CorruptFile for somebody else's database, and for a ledger
-        whose header was changed."""
-        with contextlib.nullcontext() if self._db.in_transaction else self._transaction("deferred"):
-            # of one moment: another process may be writing the first tables
+        """Return the version of the schema, 0 for an empty file.
+
+        Raises CorruptFile if the file is another database or if its header was changed.
+        """
+        # One transaction reads all values, because another process may be creating the tables.
+        is_inside = self._db.in_transaction
+        transaction = contextlib.nullcontext() if is_inside else self._transaction("deferred")
+        with transaction:
             version = int(self._fetch_value("pragma user_version"))
-            if missing := self._count_missing_bytes():
-                raise CorruptFile(
-                    f"The ledger {self.path} is damaged: its last {missing} bytes are missing. {_RECOVERY_ADVICE}"
-                )
-            tables = int(self._fetch_value("select count(*) from sqlite_master"))
-            owner = self._fetch_value("pragma application_id")
-        if tables and owner != APPLICATION_ID:
+            missing_bytes = self._count_missing_bytes()
+            if missing_bytes:
+                raise self._damage_error(f"its last {missing_bytes} bytes are missing")
+            has_tables = int(self._fetch_value("select count(*) from sqlite_master")) > 0
+            application_id = self._fetch_value("pragma application_id")
+        if has_tables and application_id != APPLICATION_ID:
             raise CorruptFile(f"{self.path} is a database, but not a ledger of this workbench.")
-        if (version < 1) if tables else version:
-            raise CorruptFile(
-                f"The ledger {self.path} is damaged: its header says schema {version}, its tables do not. {_RECOVERY_ADVICE}"
+        is_expected = (has_tables and version >= 1) or (not has_tables and version == 0)
+        if not is_expected:
+            raise self._damage_error(
+                f"its header has schema {version}, which does not match its tables"
             )
         return version
 
+    def _damage_error(self, reason: str) -> CorruptFile:
+        """Make the error for a damaged file."""
+        return CorruptFile(f"The ledger {self.path} is damaged: {reason}. {_RECOVERY_ADVICE}")
+
     @property
     def _log_size(self) -> int:
-        """Bytes of the log beside the file."""
+        """Return the number of bytes of the write-ahead log."""
         log = Path(f"{self.path}-wal")
         return log.stat().st_size if log.exists() else 0
 
     def _count_missing_bytes(self) -> int:
-        """Bytes of the last page that the file lacks, which SQLite reads as zeros. Within a transaction: nobody writes
-        into the file meanwhile, unless there is a log, which may hold that page."""
+        """Count the bytes of the last page that the file lacks and SQLite reads as zeros.
+
+        Call this within a transaction, when nobody writes to the file. A log may contain the page,
+        so the result is 0 if there is a log.
+        """
         if self._log_size:
             return 0
-        return (
-            int(self._fetch_value("pragma page_count")) * int(self._fetch_value("pragma page_size"))
-            - self.path.stat().st_size
-        )
+        page_count = int(self._fetch_value("pragma page_count"))
+        page_size = int(self._fetch_value("pragma page_size"))
+        return page_count * page_size - self.path.stat().st_size
 
     def _create_tables(self) -> None:
-        """The tables of an empty file."""
+        """Create the tables of an empty file."""
         mode = self._enable_write_ahead_log()
         if mode != "wal":
             raise WorkbenchError(
                 f"The ledger {self.path} cannot use a write-ahead log on this file system ({mode})."
             )
         with self._transaction():
-            if not self._read_schema_version():  # another process may have been first
+            # Another process may have created the tables first.
+            if not self._read_schema_version():
                 for statement in (*_TABLES, f"pragma user_version = {SCHEMA}"):
                     self._db.execute(statement)
                 self._db.execute(f"pragma application_id = {APPLICATION_ID}")
 
     def _enable_write_ahead_log(self) -> Any:
-        """Turn the log on; SQLite does not wait for others that do so at the same moment."""
-        from workbench.solvers.search import Deadline  # which needs NumPy, slow to import
+        """Turn the write-ahead log on and return the mode of the journal.
+
+        SQLite does not wait for another process that turns it on at the same moment.
+        """
+        from workbench.solvers.search import Deadline  # This import needs NumPy, which is slow.
 
         deadline = Deadline(self.patience)
         while True:
@@ -259,10 +287,12 @@ class Ledger:
                 time.sleep(0.01)
 
     def _fetch_value(self, statement: str) -> Any:
+        """Return the first value of the result of a statement."""
         return self._db.execute(statement).fetchone()[0]
 
     @contextlib.contextmanager
     def _transaction(self, kind: str = "immediate") -> Iterator[None]:
+        """Commit at the end, or roll back after an exception."""
         self._db.execute(f"begin {kind}")
         try:
             yield
@@ -274,32 +304,32 @@ class Ledger:
 
     @contextlib.contextmanager
     def _translated_errors(self) -> Iterator[None]:
+        """Translate errors of SQLite to errors of the workbench."""
         try:
             yield
         except sqlite3.Error as error:
             self._raise_explained(error)
-        except UnicodeDecodeError as error:  # in SQLite's own words, which quote the damaged file
+        except UnicodeDecodeError as error:
+            # SQLite's own message quotes the damaged text of the file.
             raise CorruptFile(
                 f"The ledger {self.path} is damaged ({error.reason}). {_RECOVERY_ADVICE}"
             ) from None
 
     def _raise_explained(self, error: sqlite3.Error) -> NoReturn:
-        """Say what an error of SQLite means for the ledger."""
+        """Raise an error that explains an error of SQLite."""
         name = getattr(error, "sqlite_errorname", None) or ""
-        if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) or str(error).startswith(
-            _DAMAGE_MESSAGES
-        ):
+        is_damaged = name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB"))
+        if is_damaged or str(error).startswith(_DAMAGE_MESSAGES):
             raise CorruptFile(
                 f"The ledger {self.path} is damaged ({error}). {_RECOVERY_ADVICE}"
             ) from None
-        meant = (
-            words.format(patience=self.patience)
-            for names, words in _SQLITE_EXPLANATIONS.items()
-            if name.startswith(names)
-        )
-        what = next(meant, f"cannot be used ({error})")
+        explanation = f"cannot be used ({error})"
+        for names, text in _SQLITE_EXPLANATIONS.items():
+            if name.startswith(names):
+                explanation = text.format(patience=self.patience)
+                break
         raise WorkbenchError(
-            f"The ledger {self.path} {what}. What was committed before is kept."
+            f"The ledger {self.path} {explanation}. Rows that were committed before are kept."
         ) from None
 
     def close(self) -> None:
@@ -315,21 +345,30 @@ class Ledger:
     # Writing.
 
     def add(self, rows: Iterable[LedgerRow]) -> int:
-        """Commit rows in one transaction, passing over those whose key is there already; how many were new."""
-        sealed = [
+        """Commit rows in one transaction and return how many were new.
+
+        Args:
+            rows: The rows. A row whose key is in the ledger already is ignored.
+        """
+        records = [
             (row.key, row.request, row.answer, hash_texts(row.request, row.answer), row.seconds)
             for row in rows
         ]
-        before = self._db.total_changes
+        changes_before = self._db.total_changes
         with self._translated_errors(), self._transaction():
             self._db.executemany(
                 "insert into results (key, request, answer, seal, seconds) values (?, ?, ?, ?, ?)",
-                sealed,
+                records,
             )
-        return self._db.total_changes - before
+        return self._db.total_changes - changes_before
 
     def record_specification(self, text: str, first_run: str = "") -> None:
-        """Keep the text of a specification, with the time (UTC) of its first run: now, without."""
+        """Store the text of a specification.
+
+        Args:
+            text: The specification.
+            first_run: The time (UTC) of its first run. Default: now.
+        """
         first_run = first_run or datetime.now(UTC).isoformat(timespec="seconds")
         with self._translated_errors(), self._transaction():
             self._db.execute(
@@ -343,77 +382,93 @@ class Ledger:
             return int(self._fetch_value("select count(*) from results"))
 
     def list_specifications(self) -> list[dict[str, str]]:
-        """Every specification that was run: key (sha256), text, first_run (UTC)."""
+        """Return every specification that was run: key (sha256), text, first_run (UTC)."""
+        columns = ("key", "text", "first_run")
         with self._translated_errors():
             rows = self._db.execute(
-                "select key, text, first_run from sweeps order by first_run, key"
+                f"select {', '.join(columns)} from sweeps order by first_run, key"
             ).fetchall()
-        return [dict(zip(("key", "text", "first_run"), row, strict=True)) for row in rows]
+        return [dict(zip(columns, row, strict=True)) for row in rows]
 
     def find_known_keys(self, keys: Sequence[str]) -> set[str]:
-        """Which of the keys have a row."""
-        wanted = "select key from results where key in (select value from json_each(?))"
+        """Return the keys that have a row.
+
+        Args:
+            keys: The keys to look up.
+        """
+        statement = "select key from results where key in (select value from json_each(?))"
         with self._translated_errors():
-            return {key for (key,) in self._db.execute(wanted, (json.dumps(keys),))}
+            return {key for (key,) in self._db.execute(statement, (json.dumps(keys),))}
 
     def find(self, prefix: str) -> LedgerRow:
-        """The one row whose key begins so. Raises InvalidRequest for none or several."""
+        """Return the row whose key starts with a prefix.
+
+        Args:
+            prefix: Hexadecimal digits.
+
+        Raises:
+            InvalidRequest: No key or several keys start with the prefix.
+            CorruptFile: The row is damaged.
+        """
         if not prefix or not set(prefix) <= set("0123456789abcdef"):
             must("key", "hexadecimal digits, as `workbench results list` shows them", repr(prefix))
         with self._translated_errors():
-            row = self._db.execute(
+            rows = self._db.execute(
                 f"select {_COLUMNS} from results where key >= ? and key < ? limit 2",
                 (prefix, prefix + "g"),
             ).fetchall()
-        if len(row) != 1:
-            must(
-                "key",
-                "the beginning of one key in the ledger",
-                f"{prefix}, which begins {len(row)}",
-            )
-        return self._check_row(row[0])
+        if len(rows) != 1:
+            count = "no key" if not rows else "several keys"
+            must("key", "the beginning of exactly one key in the ledger", f"{prefix} ({count})")
+        return self._check_row(rows[0])
 
     def rows(self) -> Iterator[LedgerRow]:
-        """All rows in the order they were written. Raises CorruptFile at the first that cannot be read."""
+        """Yield all rows in the order they were written.
+
+        Raises CorruptFile at the first row that cannot be read.
+        """
         with self._translated_errors():
-            yield from map(
-                self._check_row, self._db.execute(f"select {_COLUMNS} from results order by number")
-            )
+            records = self._db.execute(f"select {_COLUMNS} from results order by number")
+            yield from map(self._check_row, records)
 
     def list_row_numbers(self, keys: Collection[str] | None = None) -> list[int]:
-        """The numbers of all rows, or of those of some keys, sorted by request."""
+        """Return the numbers of rows, sorted by request.
+
+        Args:
+            keys: The keys of the rows; None for all rows.
+        """
         with self._translated_errors():
-            named = self._db.execute("select number, key from results order by request")
-            return [number for number, key in named if keys is None or key in keys]
+            numbered_keys = self._db.execute("select number, key from results order by request")
+            return [number for number, key in numbered_keys if keys is None or key in keys]
 
     def read_numbered_rows(self, numbers: Iterable[int]) -> Iterator[LedgerRow]:
-        """The rows of these numbers, one at a time. Raises CorruptFile at the first that cannot be read."""
+        """Yield the rows of these numbers, one at a time.
+
+        Args:
+            numbers: The numbers that `list_row_numbers` returned.
+
+        Raises:
+            CorruptFile: A row cannot be read.
+        """
         with self._translated_errors():
             yield from map(self._read_numbered_row, numbers)
 
     def _read_numbered_row(self, number: int) -> LedgerRow:
-        cells = self._db.execute(
+        """Return the row of a number. Raises CorruptFile."""
+        record = self._db.execute(
             f"select {_COLUMNS} from results where number = ?", (number,)
         ).fetchone()
-        if cells is None:
-            raise CorruptFile(
-                f"The ledger {self.path} is damaged: there is no row {number}. {_RECOVERY_ADVICE}"
-            )
-        return self._check_row(cells)
+        if record is None:
+            raise self._damage_error(f"row {number} is missing")
+        return self._check_row(record)
 
-    def _check_row(self, cells: tuple[Any, ...]) -> LedgerRow:
-        row = LedgerRow(cells[0], cells[1], cells[2], cells[4])
-        if not all(isinstance(text, str) for text in cells[:4]) or not isinstance(
-            row.seconds, float
-        ):
-            raise CorruptFile(
-                f"The ledger {self.path} is damaged: a row holds values of other types. {_RECOVERY_ADVICE}"
-            )
-        if hash_texts(row.request) != row.key or hash_texts(row.request, row.answer) != cells[3]:
-            raise CorruptFile(
-                f"The ledger {self.path} is damaged: row {row.key[:12]} is not what was written. {_RECOVERY_ADVICE}"
-            )
+    def _check_row(self, record: tuple[Any, ...]) -> LedgerRow:
+        """Convert a record of SQLite to a row and check its hashes. Raises CorruptFile."""
+        row = LedgerRow(record[0], record[1], record[2], record[4])
+        has_texts = all(isinstance(text, str) for text in record[:4])
+        if not has_texts or not isinstance(row.seconds, float):
+            raise self._damage_error("a row has values of other types")
+        seal = record[3]
+        if hash_texts(row.request) != row.key or hash_texts(row.request, row.answer) != seal:
+            raise self._damage_error(f"the content of row {row.key[:12]} was changed")
         return row
-
-
-_COLUMNS = "key, request, answer, seal, seconds"

@@ -1,4 +1,4 @@
-"""Ledgers of several machines made one: every row once, and what two of them answer differently is said."""
+"""Merge ledgers of several machines into one and report different answers to the same request."""
 
 from __future__ import annotations
 
@@ -10,81 +10,107 @@ from typing import Any, NamedTuple
 
 from workbench.sweeps.ledger import Ledger, LedgerRow
 
-_BATCH_ROWS = 500  # rows of one transaction
-_RUN_DEPENDENT_VALUES = (
-    "recheck",
-    "start",
-    "residual",
-)  # What depends on the points that were solved before in the same run.
-_EQUALITY_TOLERANCE = 1e-9  # Numbers that differ by less are equal: a hot start ends at other last digits than a cold one.
+_BATCH_ROWS = 500  # One transaction commits this many rows.
+
+# These values depend on the points that were solved before in the same run.
+_RUN_DEPENDENT_VALUES = ("recheck", "start", "residual")
+
+# Numbers within this tolerance are equal, because a hot start changes the last digits.
+_EQUALITY_TOLERANCE = 1e-9
 
 
 class MergeResult(NamedTuple):
-    """new: rows added; equal: rows that were there with the same answer; different: keys, each with the ledger whose
-    answer to it is not the one kept."""
+    """The counts of a merge.
+
+    Attributes:
+        new: The number of rows that were added.
+        equal: The number of rows whose key and answer were in the target already.
+        different: The keys with another answer in the target, each with the ledger that disagrees.
+    """
 
     new: int
     equal: int
     different: list[tuple[str, Path]]
 
 
+def _ignore_progress(rows_read: int) -> None:
+    """Report nothing."""
+
+
 def merge_ledgers(
     sources: Iterable[Path],
     target: Path,
-    report_rows_read: Callable[[int], object] = lambda _: None,
+    report_rows_read: Callable[[int], object] = _ignore_progress,
 ) -> MergeResult:
-    """Add the rows of ledgers, and the specifications that were run, to the ledger `into`, made where there is none.
+    """Add the rows and the specifications of ledgers to a target ledger.
 
-    A key that is there already keeps its answer. Where a solve started, and whether it was solved a second time, is no
-    part of an answer. Batches are committed as they are read, so that an interrupted merge
-    is gone on with by the same call; the seconds that a row took are no part of its answer. tell: the rows read so far.
+    A key that is in the target already keeps its answer. The values that depend on the run (where
+    a solve started, whether it was solved twice, its seconds) are not compared. Rows are committed
+    in batches, so an interrupted merge continues with the same call.
 
-    Raises InvalidRequest where a source is no file, CorruptFile for a damaged one, and what opening a ledger raises.
+    Args:
+        sources: The ledgers to read. Each must exist.
+        target: The ledger to write. It is created if it does not exist.
+        report_rows_read: Called with the number of rows read after each batch.
+
+    Returns:
+        The counts, and the keys with different answers.
+
+    Raises:
+        InvalidRequest: A source is not a file.
+        CorruptFile: A ledger is damaged.
+        WorkbenchError: A ledger cannot be opened.
     """
-    new, different, read = 0, list[tuple[str, Path]](), 0
-    opened = [
-        Ledger(source, create=False) for source in sources
-    ]  # all of them, before anything is written
+    new_count = 0
+    read_count = 0
+    different: list[tuple[str, Path]] = []
+    # All sources are opened first, so that nothing is written if one of them is missing.
+    source_ledgers = [Ledger(source, create=False) for source in sources]
     try:
-        with Ledger(target) as book:
-            for other in opened:
-                rows = other.rows()
+        with Ledger(target) as target_ledger:
+            for source_ledger in source_ledgers:
+                rows = source_ledger.rows()
                 while batch := list(itertools.islice(rows, _BATCH_ROWS)):
-                    there = book.find_known_keys([row.key for row in batch])
-                    different += [
-                        (row.key, other.path)
-                        for row in batch
-                        if row.key in there and not _answers_agree(book.find(row.key), row)
-                    ]
-                    new += book.add(batch)
-                    report_rows_read(read := read + len(batch))
-                for sweep in other.list_specifications():
-                    book.record_specification(sweep["text"], sweep["first_run"])
+                    different_rows = _find_different_rows(batch, target_ledger)
+                    different += [(row.key, source_ledger.path) for row in different_rows]
+                    new_count += target_ledger.add(batch)
+                    read_count += len(batch)
+                    report_rows_read(read_count)
+                for sweep in source_ledger.list_specifications():
+                    target_ledger.record_specification(sweep["text"], sweep["first_run"])
     finally:
-        for other in opened:
-            other.close()
-    return MergeResult(new, read - new - len(different), different)
+        for source_ledger in source_ledgers:
+            source_ledger.close()
+    return MergeResult(new_count, read_count - new_count - len(different), different)
 
 
-def _answers_agree(kept: LedgerRow, other: LedgerRow) -> bool:
-    """Whether two rows of one request have the same answer."""
-    if kept.answer == other.answer:
+def _find_different_rows(batch: list[LedgerRow], ledger: Ledger) -> list[LedgerRow]:
+    """Return the rows of a batch to which a ledger has another answer."""
+    known_keys = ledger.find_known_keys([row.key for row in batch])
+    known_rows = (row for row in batch if row.key in known_keys)
+    return [row for row in known_rows if not _answers_agree(ledger.find(row.key), row)]
+
+
+def _answers_agree(first: LedgerRow, second: LedgerRow) -> bool:
+    """Return whether two rows of one request have the same answer."""
+    if first.answer == second.answer:
         return True
-    first, second = (
-        {
-            name: value
-            for name, value in row.answer_values.items()
-            if name not in _RUN_DEPENDENT_VALUES
-        }
-        for row in (kept, other)
-    )
-    return first.keys() == second.keys() and all(
-        _are_equal(value, second[name]) for name, value in first.items()
-    )
+    first_values = _comparable_values(first)
+    second_values = _comparable_values(second)
+    if first_values.keys() != second_values.keys():
+        return False
+    return all(_are_equal(value, second_values[name]) for name, value in first_values.items())
+
+
+def _comparable_values(row: LedgerRow) -> dict[str, Any]:
+    """Return the values of an answer that do not depend on the run."""
+    values = row.answer_values.items()
+    return {name: value for name, value in values if name not in _RUN_DEPENDENT_VALUES}
 
 
 def _are_equal(first: Any, second: Any) -> bool:
-    """Whether two values of an answer are equal, floats up to the rounding of another path to them."""
+    """Return whether two values of an answer are equal; floats may differ by rounding."""
     if type(first) is float and type(second) is float:
-        return math.isclose(first, second, rel_tol=_EQUALITY_TOLERANCE, abs_tol=_EQUALITY_TOLERANCE)
+        tolerance = _EQUALITY_TOLERANCE
+        return math.isclose(first, second, rel_tol=tolerance, abs_tol=tolerance)
     return type(first) is type(second) and bool(first == second)

@@ -1,4 +1,4 @@
-"""What a sweep returns: its counts, and the rows of its points as they stand in the ledger, read when they are used."""
+"""The result of a sweep: its counts, and the rows of its points, read from the ledger on demand."""
 
 from __future__ import annotations
 
@@ -19,8 +19,18 @@ if TYPE_CHECKING:
 
 @dataclass
 class SweepCounts:
-    """Where a sweep stands: points asked for, known before, solved now; statuses of what was solved; given_up: points
-    of tasks whose processes died again and again (run the sweep again to retry them)."""
+    """The progress of a sweep.
+
+    Attributes:
+        name: The name of the specification.
+        ledger: The path of the ledger.
+        points: The number of points of the specification.
+        known: The points that were in the ledger before.
+        solved: The points that were solved now.
+        given_up: The points of tasks whose processes died repeatedly. The next sweep tries them
+            again.
+        statuses: The statuses of the points that were solved now.
+    """
 
     name: str
     ledger: str
@@ -32,42 +42,58 @@ class SweepCounts:
 
     @property
     def left(self) -> int:
-        """Points that have no row."""
+        """Return the number of points without a row."""
         return self.points - self.known - self.solved
 
     def to_dict(self) -> Row:
-        """JSON-ready."""
+        """Return the counts as JSON-ready values."""
         names = ("name", "ledger", "points", "known", "solved", "left", "given_up")
-        return {name: getattr(self, name) for name in names} | {
-            "statuses": dict(sorted(self.statuses.items()))
-        }
+        counts: Row = {name: getattr(self, name) for name in names}
+        return counts | {"statuses": dict(sorted(self.statuses.items()))}
 
 
 class LedgerRows(Sequence[Row]):
-    """The rows of some keys as `workbench results export` writes them, sorted by request; read once, when first used.
+    """The flat rows of some keys, sorted by request.
 
-    Raises CorruptFile, WorkbenchError where the ledger cannot be read any more.
+    The ledger is read once, when the first row is used. This raises CorruptFile or WorkbenchError
+    if the ledger cannot be read.
+
+    Args:
+        ledger: The path of the ledger.
+        keys: The keys of the rows.
+        count: The number of rows.
     """
 
     def __init__(self, ledger: str, keys: Sequence[str], count: int) -> None:
-        self._ledger, self._keys, self._count = ledger, keys, count
+        self._ledger = ledger
+        self._keys = keys
+        self._count = count
 
     @cached_property
     def _rows(self) -> list[Row]:
-        with Ledger(self._ledger, create=False) as book:
-            return flatten_ledger(book, set(self._keys), effort=True)
+        with Ledger(self._ledger, create=False) as ledger:
+            return flatten_ledger(ledger, set(self._keys), effort=True)
 
     def __len__(self) -> int:
         return self._count
 
-    def __getitem__(self, at: Any) -> Any:
-        return self._rows[at]
+    def __getitem__(self, index: Any) -> Any:
+        return self._rows[index]
 
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
 class SweepResult(Result):
-    """The rows of a sweep's points, those known before included, and its counts: points asked for, known before, solved
-    now, left without a row, and given up; statuses of those solved now. outcome: the counts together."""
+    """The rows of all points of a sweep, including those known before, and its counts.
+
+    Attributes:
+        counts: The counts in one object.
+        points: The number of points of the specification.
+        known: The points that were in the ledger before.
+        solved: The points that were solved now.
+        left: The points without a row.
+        given_up: The points of tasks whose processes died repeatedly.
+        statuses: The statuses of the points that were solved now.
+    """
 
     counts: SweepCounts
     points: int
@@ -78,59 +104,79 @@ class SweepResult(Result):
     statuses: Counter[str]
 
     @classmethod
-    def from_counts(cls, outcome: SweepCounts, keys: Sequence[str], seconds: float) -> SweepResult:
-        """keys: of all points."""
-        have = outcome.points - outcome.left
-        lost = f"{outcome.given_up} points were given up: their processes died again and again. Run the sweep again."
+    def from_counts(cls, counts: SweepCounts, keys: Sequence[str], seconds: float) -> SweepResult:
+        """Make the result of a sweep.
+
+        Args:
+            counts: The counts at the end of the sweep.
+            keys: The keys of all points.
+            seconds: The runtime.
+        """
+        row_count = counts.points - counts.left
+        sentences: tuple[str, ...] = ()
+        if counts.given_up:
+            sentences = (
+                f"{counts.given_up} points were given up because their processes died repeatedly. "
+                "Run the sweep again.",
+            )
         return cls(
-            title=f"Sweep {outcome.name}",
-            rows=LedgerRows(outcome.ledger, keys, have),
+            title=f"Sweep {counts.name}",
+            rows=LedgerRows(counts.ledger, keys, row_count),
             name="sweep",
             draw=_make_plots,
-            finished=have,
-            total=outcome.points,
+            finished=row_count,
+            total=counts.points,
             seconds=seconds,
-            sentences=(lost,) if outcome.given_up else (),
-            counts=outcome,
-            left=outcome.left,
-            **{
-                name: getattr(outcome, name)
-                for name in ("points", "known", "solved", "given_up", "statuses")
-            },
+            sentences=sentences,
+            counts=counts,
+            points=counts.points,
+            known=counts.known,
+            solved=counts.solved,
+            left=counts.left,
+            given_up=counts.given_up,
+            statuses=counts.statuses,
         )
 
     @property
-    def is_interrupted(self) -> bool:
-        """No: Ctrl-C is raised, and the same sweep goes on from the ledger."""
+    def interrupted(self) -> bool:
+        """Return False: Ctrl-C raises KeyboardInterrupt, and the next sweep continues."""
         return False
 
     def to_dict(self) -> Row:
-        """JSON-ready: the counts, then the rows."""
+        """Return the counts and the rows as JSON-ready values."""
         return self.counts.to_dict() | super().to_dict()
 
 
 def _make_plots(table: pd.DataFrame) -> Plots:
+    """Return the plots of a sweep by name."""
     return {"objective": lambda: _draw_objective(table)}
 
 
 def _draw_objective(table: pd.DataFrame) -> Figure | None:
-    """The objective over the number that takes most values, one line for each value of everything else that differs."""
+    """Draw the objective against the number with most values.
+
+    Every combination of the other parameters is one line. Returns None if no number has two values.
+    """
     from workbench.pipeline.frontier_plots import Quantity, draw_by_name
     from workbench.pipeline.registry import get_family
 
-    hot = (
-        {name for model in table["model"].unique() for name in get_family(model).hot_option_names}
-        if len(table)
-        else set()
-    )
-    numbers = [name for name in table.columns if name in hot and table[name].nunique() > 1]
+    hot_names: set[str] = set()
+    if len(table):
+        for model in table["model"].unique():
+            hot_names.update(get_family(model).hot_option_names)
+    numbers = [name for name in table.columns if name in hot_names and table[name].nunique() > 1]
     if not numbers or "objective" not in table:
         return None
-    across = max(numbers, key=lambda name: table[name].nunique())
+    x_name = max(numbers, key=lambda name: table[name].nunique())
     parameters = table.loc[:, :"workbench"].columns.difference(
-        ["key", "backend_version", "workbench", across], sort=False
+        ["key", "backend_version", "workbench", x_name], sort=False
     )
-    others = [name for name in parameters if table[name].nunique(dropna=False) > 1]
-    values = zip(*(table[name] for name in others), strict=True) if others else [()] * len(table)
-    words = (", ".join(map(" ".join, zip(others, map(str, each), strict=True))) for each in values)
-    return draw_by_name(table, words, Quantity(across, across), Quantity("objective", "objective"))
+    varied = [name for name in parameters if table[name].nunique(dropna=False) > 1]
+    columns = [list(table[name]) for name in varied]
+    line_names = []
+    for index in range(len(table)):
+        parts = (f"{name} {column[index]}" for name, column in zip(varied, columns, strict=True))
+        line_names.append(", ".join(parts))
+    return draw_by_name(
+        table, line_names, Quantity(x_name, x_name), Quantity("objective", "objective")
+    )

@@ -1,4 +1,4 @@
-"""Sweeps: every point of a specification answered once, and kept.
+"""Run a sweep: solve every point of a specification once and store the answers.
 
     >>> import workbench as wb
     >>> result = wb.sweep("examples/sweeps/modulo.toml", jobs=2)      # doctest: +SKIP
@@ -6,9 +6,9 @@
     (60, 0, 60)
     >>> result.to_frame().objective.min()                            # doctest: +SKIP
 
-Tasks end in any order; this process alone writes the ledger, one transaction for each task. What is in the ledger is
-not solved again, so an interrupted sweep goes on where it stopped, with the same answers: a task is kept whole or not
-at all, and its answers depend on nothing outside it.
+Tasks end in any order. Only this process writes the ledger, with one transaction for each task.
+Points in the ledger are skipped, so an interrupted sweep continues where it stopped. Its answers do
+not change: a task is stored completely or not at all, and its answers depend on nothing outside it.
 """
 
 from __future__ import annotations
@@ -30,79 +30,94 @@ from workbench.sweeps.workers import Answers, count_cores, run_on_cluster, run_o
 Progress = Callable[[SweepCounts], None]
 
 
+def _ignore_progress(counts: SweepCounts) -> None:
+    """Report nothing."""
+
+
 def sweep(
     spec: Path | str | Values | Spec,
     ledger: Path | str | Ledger = DEFAULT_LEDGER,
     *,
     jobs: int | None = None,
     cluster: str | None = None,
-    progress: Progress = lambda outcome: None,
+    progress: Progress = _ignore_progress,
 ) -> SweepResult:
-    """Answer every point of a specification that the ledger does not know yet.
+    """Solve every point of a specification that is not in the ledger.
 
     Args:
-        spec: a TOML file, the same as a mapping, or a `Spec` read before.
-        ledger: where the rows are kept; made when there is none.
-        jobs: processes of this machine; 1 stays in this one, None takes all cores.
-        cluster: address of a Dask scheduler to use instead, "tcp://host:8786".
-        progress: told the state after each task.
+        spec: A TOML file, a mapping with the same content, or a `Spec`.
+        ledger: The ledger that stores the rows. It is created if it does not exist.
+        jobs: The number of processes on this machine; 1 uses this process. Default: all cores.
+        cluster: The address of a Dask scheduler that runs the tasks instead, "tcp://host:8786".
+        progress: Called with the counts at the start and after each task.
 
-    Returns the rows of all points, those known before included, as a `wb.Result` that reads the ledger when it is used.
+    Returns:
+        The rows of all points, including those known before. The rows are read from the ledger
+        when they are first used.
 
     Raises:
-        InvalidRequest: a wrong specification, before anything runs.
-        WorkbenchError, CorruptFile: the ledger or the cluster cannot be used. What was committed is kept.
-        KeyboardInterrupt: Ctrl-C; likewise.
+        InvalidRequest: The specification is wrong. This is checked before anything runs.
+        WorkbenchError: The ledger or the cluster cannot be used. Committed rows are kept.
+        CorruptFile: The ledger is damaged.
+        KeyboardInterrupt: Ctrl-C was pressed. Committed rows are kept.
     """
     if jobs is not None:
         integer_reader(1, 1024)(jobs, "jobs")
     if cluster is not None and jobs is not None:
-        raise InvalidRequest("jobs must be left out with a cluster, which has its own workers.")
+        raise InvalidRequest(
+            "jobs must be left out with a cluster, which has its own workers. "
+            f"Got jobs = {jobs} and cluster = {cluster}."
+        )
     specification = spec if isinstance(spec, Spec) else read_spec(spec)
     if cluster is not None:
         require_extra("cluster", "A sweep on a cluster")
     if isinstance(ledger, Ledger):
         return _run_specification(specification, ledger, jobs, cluster, progress)
-    with Ledger(ledger) as book:
-        return _run_specification(specification, book, jobs, cluster, progress)
+    with Ledger(ledger) as opened_ledger:
+        return _run_specification(specification, opened_ledger, jobs, cluster, progress)
 
 
 def _run_specification(
-    spec: Spec, book: Ledger, jobs: int | None, cluster: str | None, progress: Progress
+    spec: Spec, ledger: Ledger, jobs: int | None, cluster: str | None, progress: Progress
 ) -> SweepResult:
+    """Solve the missing points of a specification and store their answers."""
     clock = Deadline()
-    book.record_specification(spec.text)
-    known = book.find_known_keys(spec.keys)
-    chunks = [chunk for chunk in (c.without_keys(known) for c in spec.chunks) if chunk.keys]
-    outcome = SweepCounts(spec.name, str(book.path), len(spec), len(known))
-    progress(outcome)
-    with contextlib.closing(
-        _solve_chunks(chunks, jobs, cluster)
-    ) as stream:  # an error here ends the workers too
-        for at, answers in stream:
+    ledger.record_specification(spec.text)
+    known_keys = ledger.find_known_keys(spec.keys)
+    remaining = (chunk.without_keys(known_keys) for chunk in spec.chunks)
+    chunks = [chunk for chunk in remaining if chunk.keys]
+    counts = SweepCounts(spec.name, str(ledger.path), len(spec), len(known_keys))
+    progress(counts)
+    # Closing the stream after an error ends the workers.
+    with contextlib.closing(_solve_chunks(chunks, jobs, cluster)) as stream:
+        for index, answers in stream:
+            chunk = chunks[index]
             if answers is None:
-                outcome.given_up += len(chunks[at].keys)
+                counts.given_up += len(chunk.keys)
             else:
-                chunk = chunks[at]
-                if len(answers) != len(chunk.keys):
-                    raise WorkbenchError(
-                        f"A worker sent {len(answers)} answers to {len(chunk.keys)} requests."
-                    )
-                book.add(  # another sweep may have written some of them meanwhile, which then stay
-                    LedgerRow(key, request, answer, seconds)
-                    for key, request, (_, answer, seconds) in zip(
-                        chunk.keys, chunk.requests, answers, strict=True
-                    )
-                )
-                outcome.solved += len(answers)
-                outcome.statuses.update(status for status, _, _ in answers)
-            progress(outcome)
-    return SweepResult.from_counts(outcome, spec.keys, clock.elapsed_seconds)
+                # Rows that another sweep has written meanwhile are ignored by the ledger.
+                ledger.add(_make_rows(chunk, answers))
+                counts.solved += len(answers)
+                counts.statuses.update(status for status, _, _ in answers)
+            progress(counts)
+    return SweepResult.from_counts(counts, spec.keys, clock.elapsed_seconds)
+
+
+def _make_rows(chunk: Chunk, answers: Answers) -> list[LedgerRow]:
+    """Return the rows of a solved chunk. Raises WorkbenchError if answers are missing."""
+    if len(answers) != len(chunk.keys):
+        raise WorkbenchError(f"A worker sent {len(answers)} answers to {len(chunk.keys)} requests.")
+    rows = []
+    for key, request, answer in zip(chunk.keys, chunk.requests, answers, strict=True):
+        _, text, seconds = answer
+        rows.append(LedgerRow(key, request, text, seconds))
+    return rows
 
 
 def _solve_chunks(
     chunks: list[Chunk], jobs: int | None, cluster: str | None
 ) -> Generator[tuple[int, Answers | None], None, None]:
+    """Yield (index of a chunk, its answers) as chunks end; None for a chunk that was given up."""
     if cluster is None:
         yield from run_on_processes(chunks, min(jobs or count_cores(), len(chunks)))
     elif chunks:

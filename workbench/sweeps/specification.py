@@ -1,14 +1,16 @@
-"""A sweep's specification: a TOML file of grids, read, checked to the last value and laid out before anything runs.
+"""Read the specification of a sweep: a TOML file of grids, checked before anything runs.
 
     name = "noise"                       # optional
     [[grid]]                             # one or more
     model = "modulo"                      # the name of a family
     n = 8                                # every other key is an option of the family:
     max_shift = [1, 2, 3]                # a list is an axis of the grid,
-    epsilon = "0.1:4:40"                 # and a text with FIRST:LAST:COUNT the grid of `workbench.data.parameter_grid`
+    epsilon = "0.1:4:40"                 # a text FIRST:LAST:COUNT is a grid of
+                                         # `workbench.data.parameter_grid`
 
-The grid is the product of its axes. Parameters that a live solver can follow (ε, δ) make up a path, walked to and fro
-so that each step is a small one; a piece of a path is a task (`Chunk`). Whatever is wrong is refused with its line.
+A grid is the product of its axes. The parameters that a live solver can change (ε, δ) form a path.
+The path runs back and forth, so that each step is small. A piece of a path is a task (`Chunk`).
+Every error names the line of the wrong value.
 """
 
 from __future__ import annotations
@@ -34,33 +36,52 @@ from workbench.sweeps.ledger import canonical_json, hash_texts
 from workbench.sweeps.toml_lines import KeyLines, find_key_lines
 from workbench.sweeps.workers import Task, list_versions
 
-SCHEMA = 1  # of requests and answers; part of every key
-MAX_POINTS = 5_000_000  # points of one specification
+SCHEMA = 1  # The version of requests and answers, which is part of every key.
+MAX_POINTS = 5_000_000  # A specification may have at most this many points.
+_RECHECKED_SHARE = 100  # One of this many points is solved twice, apart from the ends of a path.
+
+# The message of tomllib about a wrong file, with its line.
 _TOML_ERROR = re.compile(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Chunk(Task):
-    """A task: neighbouring points of one path, in the order they are solved.
+    """A task with the requests of its points, in the order in which they are solved.
 
-    requests: the canonical JSON of each point's request, whose sha256 is its key in `keys`.
+    Attributes:
+        requests: The canonical JSON of the request of each point.
+        keys: The sha256 of each request.
     """
 
     requests: tuple[str, ...]
     keys: tuple[str, ...]
 
-    def without_keys(self, known: set[str]) -> Chunk:
-        """What is left to do."""
-        left = [k for k, key in enumerate(self.keys) if key not in known]
-        recheck = tuple(at for at, k in enumerate(left) if k in self.recheck)
-        points = tuple(self.points[k] for k in left)
-        requests, keys = (tuple(texts[k] for k in left) for texts in (self.requests, self.keys))
-        return replace(self, points=points, requests=requests, keys=keys, recheck=recheck)
+    def without_keys(self, known_keys: set[str]) -> Chunk:
+        """Return the chunk without the points whose keys are known.
+
+        Args:
+            known_keys: The keys of points that are solved already.
+        """
+        indices = [index for index, key in enumerate(self.keys) if key not in known_keys]
+        recheck = [position for position, index in enumerate(indices) if index in self.recheck]
+        return replace(
+            self,
+            points=tuple(self.points[index] for index in indices),
+            requests=tuple(self.requests[index] for index in indices),
+            keys=tuple(self.keys[index] for index in indices),
+            recheck=tuple(recheck),
+        )
 
 
 @dataclass(frozen=True)
 class Spec:
-    """A checked specification: its name, its text, its tasks in order."""
+    """A checked specification.
+
+    Attributes:
+        name: Its name. Default: the name of its file.
+        text: Its text.
+        chunks: Its tasks in order.
+    """
 
     name: str
     text: str
@@ -68,7 +89,7 @@ class Spec:
 
     @property
     def keys(self) -> list[str]:
-        """The keys of all points."""
+        """Return the keys of all points."""
         return [key for chunk in self.chunks for key in chunk.keys]
 
     def __len__(self) -> int:
@@ -76,223 +97,255 @@ class Spec:
 
 
 def read_spec(source: Path | str | Values) -> Spec:
-    """Read and check a specification: a TOML file, or the same as a mapping (whose errors name no line).
+    """Read and check a specification.
 
-    Raises InvalidRequest, naming the line, for a file that is not TOML, an unknown key, a wrong type or an impossible
-    value.
+    Args:
+        source: A TOML file, or a mapping with the same content (whose errors name no line).
+
+    Raises:
+        InvalidRequest: The file is not TOML, a key is unknown, or a value has a wrong type or is
+            impossible. The message names the line.
     """
     if isinstance(source, Mapping):
-        grid_tables = source.get("grid")
-        tables = [grid_tables] if isinstance(grid_tables, Mapping) else grid_tables
-        plain = {**source, "grid": tables}
-        return _make_spec(
-            plain,
-            canonical_json(_to_json_values(plain)),
-            "sweep",
-            KeyLines("the specification", {}, [{}] * _count_grids(tables)),
-        )
+        grids = source.get("grid")
+        tables = [grids] if isinstance(grids, Mapping) else grids
+        table = {**source, "grid": tables}
+        lines = KeyLines("the specification", {}, [{}] * _count_grids(tables))
+        return _make_spec(table, canonical_json(_to_json_values(table)), "sweep", lines)
     path = read_file_path(source, "specification")
     text = read_text(path, name="specification")
     try:
         table = tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
-        place = _TOML_ERROR.fullmatch(str(error))
-        words, line = place.groups() if place else (str(error), None)
+        message = str(error)
+        line = None
+        if place := _TOML_ERROR.fullmatch(message):
+            message, line = place.groups()
         raise InvalidRequest(
-            f"line {line or len(text.splitlines())} of {path.name}: {words}."
+            f"line {line or len(text.splitlines())} of {path.name}: {message}."
         ) from None
-    except (ValueError, ArithmeticError) as error:  # a number or date that Python cannot hold
+    except (ValueError, ArithmeticError) as error:
+        # Python cannot represent a number or a date of the file.
         raise InvalidRequest(f"{path.name}: {error}.") from None
     if isinstance(table.get("grid"), dict):
         table["grid"] = [table["grid"]]
-    return _make_spec(
-        table, text, path.stem, find_key_lines(text, path.name, _count_grids(table.get("grid")))
-    )
+    lines = find_key_lines(text, path.name, _count_grids(table.get("grid")))
+    return _make_spec(table, text, path.stem, lines)
 
 
 def _count_grids(grids: Any) -> int:
+    """Return the number of grids, 0 if the value is not a list."""
     return len(grids) if isinstance(grids, list) else 0
 
 
 def _to_json_values(value: Any) -> Any:
-    """JSON-ready, numbers that are not integers as the decimals they show."""
+    """Return JSON-ready values; numbers that are not integers become their decimal texts."""
     if isinstance(value, Mapping):
-        return {str(key): _to_json_values(v) for key, v in value.items()}
+        return {str(key): _to_json_values(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_to_json_values(v) for v in value]
-    return value if value is None or isinstance(value, (bool, int, str)) else str(value)
+        return [_to_json_values(item) for item in value]
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    return str(value)
 
 
-def _make_spec(table: Values, text: str, stem: str, lines: KeyLines) -> Spec:
+def _make_spec(table: Values, text: str, default_name: str, lines: KeyLines) -> Spec:
+    """Check the table of a specification and divide its grids into tasks.
+
+    table: the content of the file; text: its text; default_name: its name if it has none.
+    """
     for key in table:
         if key not in ("name", "grid"):
             raise lines.make_error(
-                f"the key {key!r} is not known; a specification has name and [[grid]].", key
+                f"the key must be name or grid in a specification. Got {key!r}.", key
             )
-    name = table.get("name", stem)
+    name = table.get("name", default_name)
     if not isinstance(name, str) or not name.strip():
         raise lines.make_error(f"name must be a string. Got {name!r}.", "name")
-    tables = table.get("grid")
+    grids = table.get("grid")
     if (
-        not isinstance(tables, list)
-        or not tables
-        or not all(isinstance(grid, Mapping) for grid in tables)
+        not isinstance(grids, list)
+        or not grids
+        or not all(isinstance(grid, Mapping) for grid in grids)
     ):
         raise lines.make_error("a specification must have at least one [[grid]].", "grid")
     chunks = []
-    seen: set[str] = set()
-    total = 0
-    for at, grid in enumerate(tables):
-        values = _read_grid(grid, at, lines)
-        total += math.prod(map(len, values[1].values()))
-        if total > MAX_POINTS:
+    seen_keys: set[str] = set()
+    point_count = 0
+    for index, grid in enumerate(grids):
+        family, axes = _read_grid(grid, index, lines)
+        point_count += math.prod(map(len, axes.values()))
+        if point_count > MAX_POINTS:
             raise lines.make_error(
-                f"a specification may have at most {MAX_POINTS} points. Got {total}.", "", at
+                f"a specification must have at most {MAX_POINTS} points. Got {point_count}.",
+                "",
+                index,
             )
-        for chunk in _make_chunks(*values, at, lines):
-            fresh = chunk.without_keys(seen)  # two grids may share points
-            seen.update(chunk.keys)
-            if fresh.keys:
-                chunks.append(fresh)
+        for chunk in _make_chunks(family, axes, index, lines):
+            # Two grids may have the same points.
+            new_chunk = chunk.without_keys(seen_keys)
+            seen_keys.update(chunk.keys)
+            if new_chunk.keys:
+                chunks.append(new_chunk)
     return Spec(name, text, tuple(chunks))
 
 
-def _read_grid(grid: Values, at: int, lines: KeyLines) -> tuple[Family, dict[str, list[Any]]]:
-    """The family and the exact values of every axis."""
-    name = grid.get("model")
-    if not isinstance(name, str) or name not in list_family_names():
-        got = "none" if name is None else repr(name)
-        raise lines.make_error(
-            f"model must be one of {', '.join(list_family_names())}. Got {got}.", "model", at
-        )
-    kind = get_family(name)
-    options = {option.name: option for option in kind.options_for("sweep")}
-    if foreign := next((key for key in grid if key != "model" and key not in options), None):
-        raise lines.make_error(
-            f"the key {foreign!r} is not known; the model {name} has {', '.join(options)}.",
-            foreign,
-            at,
-        )
+def _read_grid(grid: Values, index: int, lines: KeyLines) -> tuple[Family, dict[str, list[Any]]]:
+    """Return the family of a grid and the exact values of every axis. Raises InvalidRequest."""
+    model = grid.get("model")
+    if not isinstance(model, str) or model not in list_family_names():
+        got = "none" if model is None else repr(model)
+        names = ", ".join(list_family_names())
+        raise lines.make_error(f"model must be one of {names}. Got {got}.", "model", index)
+    family = get_family(model)
+    options = {option.name: option for option in family.options_for("sweep")}
+    for key in grid:
+        if key != "model" and key not in options:
+            raise lines.make_error(
+                f"the key must be one of {', '.join(options)} for the model {model}. Got {key!r}.",
+                key,
+                index,
+            )
     axes = {}
     for key, option in options.items():
         if key in grid:
             try:
                 values = [option.read(value, key) for value in _read_axis(grid[key], key)]
             except WorkbenchError as error:
-                raise lines.make_error(str(error), key, at) from None
-            axes[key] = list(
-                {canonical_json(to_json_value(value)): value for value in values}.values()
-            )
+                raise lines.make_error(str(error), key, index) from None
+            distinct = {canonical_json(to_json_value(value)): value for value in values}
+            axes[key] = list(distinct.values())
         elif option.required:
-            raise lines.make_error(f"{key} must be given for the model {name}.", "", at)
+            raise lines.make_error(f"{key} must be given for the model {model}.", "", index)
         else:
             axes[key] = [option.default]
-    return kind, axes
+    return family, axes
 
 
 def _read_axis(value: Any, key: str) -> list[Any]:
-    """The values of one key: a list, a range, or the one value."""
+    """Return the values of one key: a list, a range, or one value."""
     if isinstance(value, list):
         if not value:
             must(key, "a value or a list of values", "an empty list")
-        return [
-            part
-            for item in value
-            for part in (_read_axis(item, key) if has_range(item) else [item])
-        ]
-    return (
-        [format_fraction(number) for number in read_grid_in_order(value, key, MAX_POINTS)]
-        if has_range(value)
-        else [value]
-    )
+        values: list[Any] = []
+        for item in value:
+            values += _read_axis(item, key) if has_range(item) else [item]
+        return values
+    if has_range(value):
+        return [format_fraction(number) for number in read_grid_in_order(value, key, MAX_POINTS)]
+    return [value]
 
 
 def _make_chunks(
-    kind: Family, axes: Mapping[str, list[Any]], at: int, lines: KeyLines
+    family: Family, axes: Mapping[str, list[Any]], grid_index: int, lines: KeyLines
 ) -> Iterator[Chunk]:
-    hot = kind.hot_option_names
-    still = [key for key in axes if key not in hot]
-    walk = list(_order_points([axes[key] for key in hot]))
+    """Yield the tasks of one grid. Raises InvalidRequest."""
+    hot = family.hot_option_names
+    fixed_keys = [key for key in axes if key not in hot]
+    path = list(_order_points([axes[key] for key in hot]))
     ends = [(axes[key][0], axes[key][-1]) for key in hot]
-    corner = [all(value in both for value, both in zip(point, ends, strict=True)) for point in walk]
-    for values in itertools.product(*(axes[key] for key in still)):
-        fixed = dict(zip(still, values, strict=True))
-        points = [kind.complete_point(fixed, dict(zip(hot, point, strict=True))) for point in walk]
-        backend = kind.solver_label(fixed)
-        try:
-            content = kind.sweep_key(fixed)
-            _check_options(
-                backend,
-                [key for key in still if kind.get_option(key).solver and fixed[key] is not None],
-            )
-            _check_values(kind, fixed, points[0], {key: axes[key] for key in hot})
-        except WorkbenchError as error:
-            raise lines.make_error_about(str(error), at) from None
-        requests = _make_requests(kind, backend, content, points)
-        keys = [hash_texts(request) for request in requests]
-        again = [
-            at_end or int(key[:8], 16) % 100 == 0 for at_end, key in zip(corner, keys, strict=True)
+    is_corner = [_is_at_ends(point, ends) for point in path]
+    for values in itertools.product(*(axes[key] for key in fixed_keys)):
+        fixed = dict(zip(fixed_keys, values, strict=True))
+        points = [
+            family.complete_point(fixed, dict(zip(hot, point, strict=True))) for point in path
         ]
-        size = kind.points_per_task(fixed)
-        for k in range(0, len(walk), size):
-            part = slice(k, k + size)
-            recheck = tuple(j for j, wanted in enumerate(again[part]) if wanted)
+        solver = family.solver_label(fixed)
+        try:
+            content = family.sweep_key(fixed)
+            solver_options = [
+                key
+                for key in fixed_keys
+                if family.get_option(key).solver and fixed[key] is not None
+            ]
+            _check_options(solver, solver_options)
+            _check_values(family, fixed, points[0], {key: axes[key] for key in hot})
+        except WorkbenchError as error:
+            raise lines.make_error_about(str(error), grid_index) from None
+        requests = _make_requests(family, solver, content, points)
+        keys = [hash_texts(request) for request in requests]
+        is_rechecked = [
+            corner or int(key[:8], 16) % _RECHECKED_SHARE == 0
+            for corner, key in zip(is_corner, keys, strict=True)
+        ]
+        size = family.points_per_task(fixed)
+        for start in range(0, len(path), size):
+            part = slice(start, start + size)
+            recheck = [index for index, wanted in enumerate(is_rechecked[part]) if wanted]
             yield Chunk(
-                kind.name,
+                family.name,
                 fixed,
                 tuple(points[part]),
-                recheck,
-                backend,
-                list_versions(backend),
+                tuple(recheck),
+                solver,
+                list_versions(solver),
                 tuple(requests[part]),
                 tuple(keys[part]),
             )
 
 
+def _is_at_ends(point: tuple[Any, ...], ends: list[tuple[Any, Any]]) -> bool:
+    """Return whether every value of a point is the first or the last one of its axis."""
+    return all(value in pair for value, pair in zip(point, ends, strict=True))
+
+
 def _order_points(axes: list[list[Any]]) -> Iterator[tuple[Any, ...]]:
-    """All points of a grid, the last axis fastest and every other time backwards."""
+    """Yield all points of a grid; the last axis changes fastest, forwards and backwards in turn."""
     if not axes:
         yield ()
         return
-    steps = axes[-1]
+    values = axes[-1]
     for point in _order_points(axes[:-1]):
-        yield from ((*point, value) for value in steps)
-        steps = steps[::-1]
+        for value in values:
+            yield (*point, value)
+        values = values[::-1]
 
 
 def _check_values(
-    kind: Family, fixed: Values, first: Values, axes: Mapping[str, list[Any]]
+    family: Family, fixed: Values, first: Values, axes: Mapping[str, list[Any]]
 ) -> None:
-    """Check every hot value once, the others at their first: whether one is refused does not depend on them."""
-    request = kind.make_request_from_values({**fixed, **first})
+    """Check every value of the hot options once, with the first values of the others.
+
+    Whether a value is refused does not depend on the other hot options. Raises InvalidRequest.
+    """
+    request = family.make_request_from_values({**fixed, **first})
     for key, values in axes.items():
         for value in values:
-            request.at_point(kind.complete_point(fixed, {**first, key: value}))
+            request.at_point(family.complete_point(fixed, {**first, key: value}))
 
 
-def _check_options(label: str | None, options: Iterable[str]) -> None:
-    """Refuse options that a solver has no word for."""
-    if label is None:
+def _check_options(solver: str | None, options: Iterable[str]) -> None:
+    """Raise InvalidRequest if a solver does not support one of the options."""
+    if solver is None:
         return
     from workbench.solvers.backend import get_backend
 
+    supported = get_backend(solver).supported_options
     for option in options:
-        if option not in get_backend(label).supported_options:
-            raise InvalidRequest(f"{label} cannot honour the option {option}; leave it out.")
+        if option not in supported:
+            raise InvalidRequest(
+                f"{option} must be left out with {solver}, which does not support it."
+            )
 
 
 def _make_requests(
-    kind: Family, backend: str | None, content: Values, points: Iterable[Values]
+    family: Family, solver: str | None, content: Values, points: Iterable[Values]
 ) -> list[str]:
-    """The canonical JSON of the request of every point. content: the fixed options, spelled."""
-    options = {option.name for option in kind.options if option.solver} & set(content)
+    """Return the canonical JSON of the request of every point.
+
+    content: the JSON values of the fixed options.
+    """
+    option_names = {option.name for option in family.options if option.solver} & set(content)
     shared = {
-        "backend": backend,
-        "model": kind.name,
-        "options": {key: content[key] for key in options},
+        "backend": solver,
+        "model": family.name,
+        "options": {key: content[key] for key in option_names},
         "schema": SCHEMA,
-        "versions": list_versions(backend),
+        "versions": list_versions(solver),
     }
-    fixed = {key: value for key, value in content.items() if key not in options}
-    moved = ({key: to_json_value(point[key]) for key in kind.hot_option_names} for point in points)
-    return [canonical_json(shared | {"parameters": fixed | point}) for point in moved]
+    fixed = {key: value for key, value in content.items() if key not in option_names}
+    requests = []
+    for point in points:
+        moved = {key: to_json_value(point[key]) for key in family.hot_option_names}
+        requests.append(canonical_json(shared | {"parameters": fixed | moved}))
+    return requests

@@ -1,4 +1,4 @@
-"""Where each key of a TOML file stands, so that a wrong value can be refused with its line."""
+"""Find the line of each key of a TOML file, so that an error can name the line of a wrong value."""
 
 from __future__ import annotations
 
@@ -12,46 +12,88 @@ from workbench.errors import InvalidRequest
 
 @dataclass(frozen=True)
 class KeyLines:
-    """Where each key stands: top level, and grid by grid ("" is the grid's own header)."""
+    """The line numbers of the keys of a specification.
+
+    Attributes:
+        file: The name of the file, for error messages.
+        top: The line of each key at the top level.
+        grids: The line of each key of every grid. The key "" has the line of the grid's header.
+    """
 
     file: str
     top: dict[str, int]
     grids: Sequence[dict[str, int]]
 
     def make_error(self, message: str, key: str, grid: int | None = None) -> InvalidRequest:
-        """The error at the line of a key (of a grid's header when the key is not there)."""
-        known = self.top if grid is None else self.grids[grid]
-        line = known.get(key, known.get(""))
-        return InvalidRequest(message if line is None else f"line {line} of {self.file}: {message}")
+        """Make an error that names the line of a key.
+
+        Args:
+            message: The error message without the line.
+            key: The key that is wrong. If the file lacks it, the error names the grid's header.
+            grid: The index of the grid that has the key; None for the top level.
+
+        Returns:
+            The error, which the caller raises.
+        """
+        lines = self.top if grid is None else self.grids[grid]
+        line = lines.get(key, lines.get(""))
+        if line is None:
+            return InvalidRequest(message)
+        return InvalidRequest(f"line {line} of {self.file}: {message}")
 
     def make_error_about(self, message: str, grid: int) -> InvalidRequest:
-        """The error at the line of the first key that the message names."""
-        named = (
-            form for word in re.findall(r"\w+", message) for form in (word, word.removesuffix("s"))
-        )
-        key = next((form for form in named if form in self.grids[grid]), "")
+        """Make an error that names the line of the first key that the message mentions.
+
+        Args:
+            message: The error message without the line.
+            grid: The index of the grid.
+        """
+        key = ""
+        for word in re.findall(r"\w+", message):
+            # A message may use the plural of a key.
+            keys = (form for form in (word, word.removesuffix("s")) if form in self.grids[grid])
+            key = next(keys, "")
+            if key:
+                break
         return self.make_error(message, key, grid)
 
 
-def find_key_lines(text: str, file: str, count: int) -> KeyLines:
-    """The lines of a text that is known to be TOML. A statement ends where it can be read on its own. count: of
-    grids, all on one line where they are written inline."""
+def find_key_lines(text: str, file: str, grid_count: int) -> KeyLines:
+    """Find the line of each key of a text that is valid TOML.
+
+    A statement ends at the first line where the lines so far can be parsed.
+
+    Args:
+        text: The content of the file.
+        file: The name of the file.
+        grid_count: The number of grids. Grids in an inline array all have the line of that array.
+
+    Returns:
+        The lines of all keys.
+    """
     top: dict[str, int] = {}
-    grids = []
-    here, begun, held = top, 0, ""
+    grids: list[dict[str, int]] = []
+    table = top
+    first_line = 0
+    statement_text = ""
     for number, line in enumerate(text.splitlines(keepends=True), 1):
-        held, begun = held + line, begun or number
+        statement_text += line
+        first_line = first_line or number
         try:
-            statement = tomllib.loads(held)
+            statement = tomllib.loads(statement_text)
         except (tomllib.TOMLDecodeError, ValueError):
             continue
-        if held.lstrip().startswith("["):
-            here = {"": begun}
+        if statement_text.lstrip().startswith("["):
+            table = {"": first_line}
             if "grid" in statement:
-                grids.append(here)
-            top.setdefault(next(iter(statement), ""), begun)
+                grids.append(table)
+            top.setdefault(next(iter(statement), ""), first_line)
         else:
             for key in statement:
-                here.setdefault(key, begun)
-        held, begun = "", 0
-    return KeyLines(file, top, grids or [({"": top["grid"]} if "grid" in top else {})] * count)
+                table.setdefault(key, first_line)
+        statement_text = ""
+        first_line = 0
+    if not grids:
+        inline = {"": top["grid"]} if "grid" in top else {}
+        grids = [inline] * grid_count
+    return KeyLines(file, top, grids)

@@ -1,10 +1,11 @@
-"""Where the tasks of a sweep run: in this process, in processes of this machine (loky), or on a Dask cluster.
+"""Run the tasks of a sweep: in this process, in processes of this machine (loky), or on Dask.
 
-Every way yields (position of the task, its answers) as tasks end, in any order, and (position, None) for a task that
-was given up because the processes working on it died again and again. A dead process costs what it held, nothing else.
+Every function yields (index of a task, its answers) as tasks end, in any order. It yields
+(index, None) for a task that was given up because the processes working on it died repeatedly. A
+process that dies loses only the tasks it was working on.
 
-(loky is used through joblib's own copy of it: its futures say at once when a worker has died. joblib's Dask backend
-would wait for ever, so Dask is called directly.)
+loky is used through joblib's copy of it, whose futures report at once that a worker has died.
+joblib's Dask backend would wait forever in that case, so Dask is called directly.
 """
 
 from __future__ import annotations
@@ -36,23 +37,38 @@ from workbench.io.processes import (
 from workbench.solvers.search import Deadline
 from workbench.sweeps.ledger import canonical_json
 
-Answers = list[
-    tuple[str, str, float]
-]  # of each point: status, canonical JSON of its answer, seconds it took
+# For each point: the status, the canonical JSON of the answer, the seconds.
+Answers = list[tuple[str, str, float]]
 
-MAX_DEATHS = 3  # of the processes that hold a task, until it is given up
-CONNECT_SECONDS = 30.0  # seconds to reach a scheduler
-NO_WORKER_SECONDS = 60.0  # seconds a cluster may be without workers
-REPLY_SECONDS = 60.0  # seconds a scheduler may take to answer
-CLOSE_SECONDS = 2.0  # seconds to say goodbye to it
-_solver_lock = threading.Lock()  # HiGHS keeps one thread pool per process
+MAX_DEATHS = 3  # A task is tried alone after this many processes died while they worked on it.
+CONNECT_SECONDS = 30.0  # The time limit for connecting to a scheduler.
+NO_WORKER_SECONDS = 60.0  # A cluster may be without workers for at most this time.
+REPLY_SECONDS = 60.0  # The time limit for an answer of a scheduler.
+CLOSE_SECONDS = 2.0  # The time limit for closing a connection to a scheduler.
+
+_IDLE_WORKER_SECONDS = 120  # A process without a task ends after this time.
+_POLL_SECONDS = 2  # The state of a cluster is checked at least this often.
 _SOLVED_STATUSES = ("claimed", "optimal", "gap_limit", "found")
+# A hot and a cold start agree if their objectives differ by at most these tolerances.
+_RELATIVE_TOLERANCE = 1e-6
+_ABSOLUTE_TOLERANCE = 2e-9
+
+# HiGHS has one thread pool for each process, so only one thread at a time may solve.
+_solver_lock = threading.Lock()
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is sent to a worker: a family's name, the exact values of a path's fixed options, its points, which of them
-    are solved twice, and the versions that the answers will be filed under."""
+    """The data that a worker needs to solve a piece of a path.
+
+    Attributes:
+        model: The name of the family.
+        fixed: The exact values of the options that are fixed on the path.
+        points: The values of the hot options of each point.
+        recheck: The indices of the points that are also solved from a cold start.
+        backend: The label of the solver; None if no solver is used.
+        versions: The versions in the keys of the answers.
+    """
 
     model: str
     fixed: Values
@@ -63,57 +79,73 @@ class Task:
 
 
 def list_versions(label: str | None) -> dict[str, str | None]:
-    """This workbench and the solver's library, with their versions.
+    """Return the version of this workbench and of the solver's library.
 
-    The workbench's version is part of every key, and must stay there: the bytes of old keys are frozen.
+    The version of the workbench is part of every key and must stay there: the bytes of old keys
+    must not change.
+
+    Args:
+        label: The label of the solver; None if no solver is used.
     """
-    known: dict[str, str | None] = {"workbench": workbench.__version__}
+    versions: dict[str, str | None] = {"workbench": workbench.__version__}
     if label is not None:
         from workbench.solvers.backend import get_backend
 
-        answering = get_backend(label)
-        known[answering.distribution] = answering.version()
-    return known
+        solver = get_backend(label)
+        versions[solver.distribution] = solver.version()
+    return versions
 
 
 def solve_task(task: Task) -> Answers:
-    """Answer every point of a task; runs in a worker. A failed solve is an answer.
+    """Solve every point of a task. This function runs in a worker.
 
-    Raises SolverUnavailable when this process has other versions than the task is filed under.
+    A failed solve is an answer.
+
+    Args:
+        task: The task.
+
+    Returns:
+        For each point: the status, the canonical JSON of the answer, the seconds.
+
+    Raises:
+        SolverUnavailable: This process has other versions than the keys of the answers.
     """
     from workbench.pipeline.registry import get_family
 
-    if (mine := list_versions(task.backend)) != task.versions:
+    versions = list_versions(task.backend)
+    if versions != task.versions:
         raise SolverUnavailable(
-            f"A worker has other versions, {mine}, than this process, {dict(task.versions)}."
+            f"A worker has other versions, {versions}, than this process, {dict(task.versions)}."
         )
-    kind = get_family(task.model)
-    with (
-        _solver_lock,
-        kind.open_session(
-            kind.make_request_from_values({**task.fixed, **task.points[0]})
-        ) as session,
-    ):
-        timed = _solve_points(session, task)
-    return [(answer["status"], _to_strict_json(answer), seconds) for answer, seconds in timed]
+    family = get_family(task.model)
+    first_request = family.make_request_from_values({**task.fixed, **task.points[0]})
+    with _solver_lock, family.open_session(first_request) as session:
+        timed_answers = _solve_points(session, task)
+    return [
+        (answer["status"], _to_strict_json(answer), seconds) for answer, seconds in timed_answers
+    ]
 
 
 def _solve_points(session: Any, task: Task) -> list[tuple[Record, float]]:
-    """Hot from point to point; where a cold start disagrees at one of the points to re-check, all of it cold."""
-    timed = [_solve_point(session, point, cold=False) for point in task.points]
-    for k in task.recheck:
-        hot = timed[k][0]
-        if hot.get("start") == "hot":
-            cold, _ = _solve_point(session, task.points[k], cold=True)
-            if not _objectives_agree(hot, cold):
-                timed = [_solve_point(session, point, cold=True) for point in task.points]
-                timed[k][0]["recheck"] = "a hot start disagreed; the whole task was solved cold"
-                return timed
-            hot["recheck"] = "a cold start agrees"
-    return timed
+    """Solve all points hot, or all of them cold if a cold start disagrees at a rechecked point."""
+    timed_answers = [_solve_point(session, point, cold=False) for point in task.points]
+    for index in task.recheck:
+        hot_answer, _ = timed_answers[index]
+        if hot_answer.get("start") != "hot":
+            continue
+        cold_answer, _ = _solve_point(session, task.points[index], cold=True)
+        if _objectives_agree(hot_answer, cold_answer):
+            hot_answer["recheck"] = "a cold start agrees"
+            continue
+        timed_answers = [_solve_point(session, point, cold=True) for point in task.points]
+        answer, _ = timed_answers[index]
+        answer["recheck"] = "a hot start disagreed; the whole task was solved cold"
+        return timed_answers
+    return timed_answers
 
 
 def _solve_point(session: Any, point: Values, *, cold: bool) -> tuple[Record, float]:
+    """Solve one point and return its answer and the seconds."""
     from workbench.pipeline.outcome import failure_row
 
     clock = Deadline()
@@ -121,29 +153,32 @@ def _solve_point(session: Any, point: Values, *, cold: bool) -> tuple[Record, fl
         answer = session.row(point, start="cold" if cold else "hot")
     except Exception as error:
         answer = failure_row(error)
-    if not cold and answer["status"] not in _SOLVED_STATUSES and answer.get("start") != "cold":
-        return _solve_point(
-            session, point, cold=True
-        )  # a failure is believed from a cold start only
+    has_failed = answer["status"] not in _SOLVED_STATUSES
+    if not cold and has_failed and answer.get("start") != "cold":
+        # A failure is only accepted from a cold start.
+        return _solve_point(session, point, cold=True)
     return answer, clock.elapsed_seconds
 
 
 def _objectives_agree(hot: Values, cold: Values) -> bool:
-    """Whether two answers agree: the same status, and objectives within 1e-6 relative or 2e-9 absolute."""
-    a, b = hot["objective"], cold["objective"]
-    if hot["status"] != cold["status"] or (a is None) != (b is None):
+    """Return whether two answers have the same status and nearly the same objective."""
+    hot_objective = hot["objective"]
+    cold_objective = cold["objective"]
+    if hot["status"] != cold["status"]:
         return False
-    return a is None or abs(a - b) <= 1e-6 * abs(b) + 2e-9
+    if hot_objective is None or cold_objective is None:
+        return hot_objective is None and cold_objective is None
+    tolerance = _RELATIVE_TOLERANCE * abs(cold_objective) + _ABSOLUTE_TOLERANCE
+    return bool(abs(hot_objective - cold_objective) <= tolerance)
 
 
 def _to_strict_json(answer: Values) -> str:
-    """Canonical JSON with infinities in words."""
-    infinite = {
-        key: str(value)
-        for key, value in answer.items()
-        if isinstance(value, float) and not isfinite(value)
-    }
-    return canonical_json({**answer, **infinite})
+    """Write an answer as canonical JSON, in which infinities are texts."""
+    values = dict(answer)
+    for key, value in answer.items():
+        if isinstance(value, float) and not isfinite(value):
+            values[key] = str(value)
+    return canonical_json(values)
 
 
 # Processes of this machine.
@@ -156,27 +191,36 @@ def run_on_processes(
     *,
     tasks_per_process: int = 2,
 ) -> Generator[tuple[int, Any | None], None, None]:
-    """On `jobs` processes of this machine, one thread each; 1 stays in this one. work: what is done with a task there.
+    """Run tasks on processes of this machine, one thread each.
 
-    ahead: how many tasks for each process are under way at a time, in the order of tasks. When a process dies, those
-    are retried; a task that saw DEATHS of them is tried once more alone, and given up when its process dies again.
+    When a process dies, the submitted tasks are tried again. A task that was submitted at
+    MAX_DEATHS deaths is tried once more alone. It is given up if its process dies again.
+
+    Args:
+        tasks: The tasks.
+        jobs: The number of processes; 1 runs the tasks in this process.
+        function: The function that a worker calls with a task.
+        tasks_per_process: The number of tasks for each process that are submitted at a time.
+
+    Yields:
+        (index of a task, its result), or (index, None) for a task that was given up.
     """
     if jobs <= 1:
         yield from enumerate(map(function, tasks))
         return
-    waiting, suspects = list(range(len(tasks)))[::-1], list[int]()
+    waiting = list(range(len(tasks)))[::-1]
+    suspects: list[int] = []
     deaths: Counter[int] = Counter()
     try:
         while waiting:
-            yield from _run_in_pool(
-                tasks, waiting, jobs, tasks_per_process * jobs, deaths, suspects, function
-            )
-        for at in suspects:
+            capacity = tasks_per_process * jobs
+            yield from _run_in_pool(tasks, waiting, jobs, capacity, deaths, suspects, function)
+        for index in suspects:
             died: list[int] = []
-            deaths[at] = MAX_DEATHS
-            yield from _run_in_pool(tasks, [at], 1, 1, deaths, died, function)
+            deaths[index] = MAX_DEATHS
+            yield from _run_in_pool(tasks, [index], 1, 1, deaths, died, function)
             if died:
-                yield at, None
+                yield index, None
     except BaseException:
         get_executor(jobs).shutdown(wait=True, kill_workers=True)
         raise
@@ -189,55 +233,70 @@ def _run_in_pool(
     capacity: int,
     deaths: Counter[int],
     suspects: list[int],
-    work: Callable[[Any], Any],
+    function: Callable[[Any], Any],
 ) -> Iterator[tuple[int, Any | None]]:
-    """Run what is waiting until it is done or a process dies; then those under way wait again or become suspects."""
+    """Run the waiting tasks until all are done or a process dies.
+
+    After a death the submitted tasks wait again, or become suspects after MAX_DEATHS deaths.
+    capacity: the number of tasks that are submitted at a time.
+    """
     pool = get_executor(jobs)
     running: dict[Any, int] = {}
     while waiting or running:
         try:
             while waiting and len(running) < capacity:
-                running[pool.submit(work, tasks[waiting[-1]])] = waiting[-1]
+                running[pool.submit(function, tasks[waiting[-1]])] = waiting[-1]
                 waiting.pop()
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 answers = future.result()
                 yield running.pop(future), answers
         except BrokenProcessPool:
-            ended = {
-                f: at
-                for f, at in running.items()
-                if f.done() and not f.cancelled() and f.exception() is None
-            }
-            for future, at in ended.items():
-                yield at, future.result()
-            for at in sorted((at for f, at in running.items() if f not in ended), reverse=True):
-                deaths[at] += 1
-                (suspects if deaths[at] >= MAX_DEATHS else waiting).append(at)
+            finished = {future: index for future, index in running.items() if _has_result(future)}
+            for future, index in finished.items():
+                yield index, future.result()
+            interrupted = [index for future, index in running.items() if future not in finished]
+            for index in sorted(interrupted, reverse=True):
+                deaths[index] += 1
+                if deaths[index] >= MAX_DEATHS:
+                    suspects.append(index)
+                else:
+                    waiting.append(index)
             return
 
 
+def _has_result(future: Any) -> bool:
+    """Return whether a future ended without an exception."""
+    return future.done() and not future.cancelled() and future.exception() is None
+
+
 def count_cores() -> int:
-    """How many processes this machine can run at a time, as this one is allowed to use it."""
+    """Return the number of processes that this process may run at a time on this machine."""
     from joblib import cpu_count
 
     return int(cpu_count())
 
 
 def get_executor(jobs: int) -> Any:
-    """The worker processes of this machine; those of the last call when they are still there."""
+    """Return the worker processes of this machine, reusing those of the last call.
+
+    Args:
+        jobs: The number of processes.
+    """
     from multiprocessing import resource_tracker
 
     from joblib.externals.loky import get_reusable_executor
 
-    # a worker whose memory has grown is replaced between two tasks: nothing that a user could act upon
+    # loky replaces a worker between two tasks if its memory has grown. The user cannot act on
+    # this warning.
     warnings.filterwarnings(
         "ignore", "A worker stopped while some jobs were given to the executor", UserWarning
     )
-    with safe_start():  # the trackers of semaphores are processes of their own
+    with safe_start():
+        # The trackers of semaphores are separate processes, which must start safely too.
         resource_tracker.ensure_running()
         return get_reusable_executor(
             max_workers=jobs,
-            timeout=120,
+            timeout=_IDLE_WORKER_SECONDS,
             initializer=begin_worker,
             initargs=(os.getpid(),),
             env=ONE_THREAD_ENVIRONMENT | SAFE_PATH_ENVIRONMENT,
@@ -248,101 +307,129 @@ def get_executor(jobs: int) -> Any:
 
 
 def run_on_cluster(tasks: Sequence[Task], address: str) -> Iterator[tuple[int, Answers | None]]:
-    """On the workers of a Dask scheduler such as tcp://host:8786, which retries what a dead worker held.
+    """Run tasks on the workers of a Dask scheduler, which retries the tasks of dead workers.
 
-    What it gives up is tried once more alone: it may have shared its workers with the task that killed them. Raises
-    NotInstalled without Dask, WorkbenchError when the cluster cannot be reached or stays without workers.
+    A task that Dask gives up is tried once more alone, because another task may have killed its
+    workers.
+
+    Args:
+        tasks: The tasks.
+        address: The address of the scheduler, such as tcp://host:8786.
+
+    Yields:
+        (index of a task, its answers), or (index, None) for a task that was given up.
+
+    Raises:
+        NotInstalled: Dask is not installed.
+        WorkbenchError: The cluster cannot be reached, was lost, or stays without workers.
     """
     client = _connect(address)
     from distributed.comm import CommClosedError
 
-    lost = WorkbenchError(
-        f"The cluster at {address} was lost; the rows it had sent are kept, and the same command goes on from there."
+    lost_error = WorkbenchError(
+        f"The cluster at {address} was lost. The rows that it had sent are kept. Run the same "
+        "command to continue from there."
     )
     with _close_quietly(client):
         try:
             batches = [list(range(len(tasks)))]
             while batches:
                 batch = batches.pop()
-                for at, answers, killed in _gather_answers(
-                    client, [tasks[at] for at in batch], address, lost
+                batch_tasks = [tasks[index] for index in batch]
+                for position, answers, killed in _gather_answers(
+                    client, batch_tasks, address, lost_error
                 ):
                     if killed and len(batch) > 1:
-                        batches.append([batch[at]])
+                        batches.append([batch[position]])
                     else:
-                        yield batch[at], answers
+                        yield batch[position], answers
         except (CancelledError, TimeoutError, CommClosedError):
-            raise lost from None
+            raise lost_error from None
 
 
 def _connect(address: str) -> Any:
-    """Return a client of the Dask scheduler at an address. Raises NotInstalled without Dask, WorkbenchError when the
-    cluster cannot be reached within `CONNECTING` seconds."""
+    """Return a client of the Dask scheduler at an address.
+
+    Raises NotInstalled without Dask, and WorkbenchError if the cluster cannot be reached within
+    CONNECT_SECONDS.
+    """
     require_extra("cluster", "A sweep on a cluster")
     from distributed import Client
 
     try:
         return Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
-        why = " ".join(str(error).split())
-    # The client that failed dies here, where no lock of Dask's is held: its finalizer takes the lock that starting
-    # another client holds, so a collection in that moment would wait for ever.
+        reason = " ".join(str(error).split())
+    # The failed client is collected here, where no lock of Dask is held. Its finalizer takes the
+    # lock that starting another client holds, so a collection at that moment would wait forever.
     gc.collect()
-    raise WorkbenchError(f"The cluster at {address} cannot be reached: {why}.")
+    raise WorkbenchError(f"The cluster at {address} cannot be reached: {reason}.")
 
 
 def _gather_answers(
-    client: Any, tasks: Sequence[Task], address: str, lost: WorkbenchError
+    client: Any, tasks: Sequence[Task], address: str, lost_error: WorkbenchError
 ) -> Iterator[tuple[int, Answers | None, bool]]:
-    """(position, answers, whether its workers died) of every task, as they end. Raises WorkbenchError; `lost` where
-    the scheduler let them go."""
+    """Yield (index, answers, whether its workers died) of every task as tasks end.
+
+    Raises WorkbenchError if the cluster stays without workers, and `lost_error` if the scheduler
+    has cancelled the tasks.
+    """
     from distributed import KilledWorker
     from distributed import wait as wait_for
 
     futures = client.map(solve_task, list(tasks), pure=False, key="sweep")
-    running = {future.key: (future, at) for at, future in enumerate(futures)}
+    running = {future.key: (future, index) for index, future in enumerate(futures)}
     del futures
-    alone = 0.0
+    seconds_without_workers = 0.0
     while running:
+        running_futures = [future for future, _ in running.values()]
         with contextlib.suppress(TimeoutError), client.as_current():
-            wait_for(
-                [future for future, _ in running.values()], timeout=2, return_when="FIRST_COMPLETED"
-            )
+            wait_for(running_futures, timeout=_POLL_SECONDS, return_when="FIRST_COMPLETED")
+        del running_futures
         if any(future.cancelled() for future, _ in running.values()):
-            raise lost
-        ended = [(future, at) for future, at in running.values() if future.done()]
-        # a scheduler that was stopped, or whose machine is gone, closes no connection: ask it
-        alive = client.sync(client.scheduler.identity, callback_timeout=REPLY_SECONDS)["workers"]
-        alone = 0.0 if alive else alone + 2
-        if alone >= NO_WORKER_SECONDS:
-            raise WorkbenchError(f"The cluster at {address} has had no worker for {alone:g} s.")
-        for future, at in ended:
-            answers, killed = None, False
+            raise lost_error
+        ended = [(future, index) for future, index in running.values() if future.done()]
+        # A scheduler that was stopped, or whose machine is gone, does not close its connection.
+        # It is therefore asked for its workers.
+        workers = client.sync(client.scheduler.identity, callback_timeout=REPLY_SECONDS)["workers"]
+        if workers:
+            seconds_without_workers = 0.0
+        else:
+            seconds_without_workers += _POLL_SECONDS
+        if seconds_without_workers >= NO_WORKER_SECONDS:
+            raise WorkbenchError(
+                f"The cluster at {address} has had no worker for {seconds_without_workers:g} s."
+            )
+        for future, index in ended:
+            answers = None
+            killed = False
             try:
-                answers = future.result(timeout=REPLY_SECONDS if alive else 2)
+                answers = future.result(timeout=REPLY_SECONDS if workers else _POLL_SECONDS)
             except KilledWorker:
                 killed = True
-            except TimeoutError:  # its worker died with the answer: another one works it out again
+            except TimeoutError:
+                # The worker died with the answer. Another worker solves the task again.
                 continue
-            yield at, answers, killed
+            yield index, answers, killed
             del running[future.key]
             future.release()
 
 
 @contextlib.contextmanager
 def _close_quietly(client: Any) -> Iterator[None]:
-    """Close a client in the end, without waiting for a scheduler that is gone, and without its log of that: whoever
-    lost the cluster is told in one sentence."""
-    names = [
-        name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "distributed"
-    ]
-    before = {log: log.level for log in map(logging.getLogger, names)}
-    for log in before:
-        log.setLevel(logging.CRITICAL)
+    """Close a client at the end, without waiting for a lost scheduler and without Dask's log.
+
+    An error about a lost cluster is already one sentence.
+    """
+    names = logging.root.manager.loggerDict
+    dask_names = [name for name in names if name.partition(".")[0] == "distributed"]
+    levels = {logger: logger.level for logger in map(logging.getLogger, dask_names)}
+    for logger in levels:
+        logger.setLevel(logging.CRITICAL)
     try:
         yield
     finally:
         with contextlib.suppress(TimeoutError, OSError):
             client.close(timeout=CLOSE_SECONDS)
-        for log, level in before.items():
-            log.setLevel(level)
+        for logger, level in levels.items():
+            logger.setLevel(level)

@@ -88,7 +88,7 @@ def test_a_page_that_a_click_opens_does_not_contradict_the_first(
 
 
 def test_a_search_that_was_stopped_is_unfinished(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "_WHILE", Fraction(1, 100))
+    monkeypatch.setattr(tasks, "_SLIDER_DESIGN_SECONDS", Fraction(1, 100))
     asked = {"n": "40", "max_shift": "3", "delta": "0.05", "notion": "pdp", "epsilon": "1.04"}
     view = Tasks().run(
         "design", {"family": "modulo", "given": asked}

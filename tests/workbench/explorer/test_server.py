@@ -281,7 +281,7 @@ def test_large_requests_are_refused_unread(server: Server) -> None:
 
 def test_slow_requests_are_ended(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """One byte now and then keeps no thread."""
-    monkeypatch.setattr(served, "_SENDING", 0.6)
+    monkeypatch.setattr(served, "_REQUEST_SECONDS", 0.6)
     sent = 0
     letters = "GET / HTTP/1.1\r\nX-Padding: " + "a" * 1000  # a hundred seconds of them
     with (

@@ -23,8 +23,8 @@ NOISE = {"n": "16", "max_shift": "3", "delta": "0.05", "notion": "pdp"}
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every design but the first counts as a slow one, and a moment is too short for any proof."""
-    monkeypatch.setattr(tasks, "_SLOW", 0.0)
-    monkeypatch.setattr(tasks, "_MOMENT", Fraction(1, 10**6))
+    monkeypatch.setattr(tasks, "_SLOW_DESIGN_SECONDS", 0.0)
+    monkeypatch.setattr(tasks, "_PRELIMINARY_SECONDS", Fraction(1, 10**6))
 
 
 @pytest.fixture
@@ -43,8 +43,8 @@ def notes(view: dict[str, Any]) -> list[str]:
 def test_a_preliminary_design_says_where_the_optimum_lies(
     live: Tasks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tasks, "_SLOW", 0.0)
-    monkeypatch.setattr(tasks, "_MOMENT", Fraction(1, 100))
+    monkeypatch.setattr(tasks, "_SLOW_DESIGN_SECONDS", 0.0)
+    monkeypatch.setattr(tasks, "_PRELIMINARY_SECONDS", Fraction(1, 100))
     for epsilon in ("3", "3.1"):
         live.run("design", asked(epsilon, n="40"))
     view = live.run("design", asked("1.04", n="40"))  # thousands of linear programs
@@ -88,7 +88,7 @@ def test_curves_and_exports_take_complete_designs(live: Tasks, slow: None) -> No
 
 
 def test_a_fast_design_is_never_preliminary(live: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "_SLOW", 1e9)
+    monkeypatch.setattr(tasks, "_SLOW_DESIGN_SECONDS", 1e9)
     for epsilon in ("1", "1.1", "1.2"):
         assert "preliminary" not in live.run("design", asked(epsilon))
 

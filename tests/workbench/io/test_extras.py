@@ -42,7 +42,7 @@ def paper(monkeypatch: pytest.MonkeyPatch) -> None:
         needs={"second": "learning"},
     )
     for module in (reproduce, steps, gallery):
-        monkeypatch.setattr(module, "load", lambda name: made)
+        monkeypatch.setattr(module, "load_paper", lambda name: made)
 
 
 def test_every_extra_is_known() -> None:

@@ -163,7 +163,7 @@ def test_reproduce(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     paper = Paper("dql", "t", "c", {name: artifact(name) for name in ("one", "stop", "two")})
     for place in (module, steps):
-        monkeypatch.setattr(place, "load", lambda name: paper)
+        monkeypatch.setattr(place, "load_paper", lambda name: paper)
     lines: list[str] = []
     result = wb.reproduce(
         "dql",

@@ -61,9 +61,9 @@ def test_printed_numbers_stand_beside_what_is_declared(monkeypatch: pytest.Monke
     }
     compared = [sums | {"tolerance": 0.5}, rows | {"expected": "x > 0", "remark": "at {x}"}]
     own = {"title": "", "caption": "", "compared": compared}
-    monkeypatch.setattr("workbench.papers.artifact.declared", lambda paper: {"name": own})
+    monkeypatch.setattr("workbench.papers.artifact.read_declaration", lambda paper: {"name": own})
     monkeypatch.setattr(
-        "workbench.papers.artifact.printed",
+        "workbench.papers.artifact.read_printed_numbers",
         lambda paper: {"sums": [3, 7], "name": {"place": "there"}},
     )
     table = pd.DataFrame(

@@ -36,7 +36,7 @@ def restated(monkeypatch: pytest.MonkeyPatch, **grids: str) -> None:
             part["given"] |= {
                 name: grid for name, grid in grids.items() if ":" in str(part["given"].get(name))
             }
-    monkeypatch.setattr(artifacts, "declared", lambda paper: stated)
+    monkeypatch.setattr(artifacts, "read_declaration", lambda paper: stated)
 
 
 @pytest.fixture
@@ -200,7 +200,7 @@ def test_a_printed_number_is_never_used_to_compute_ours(
     altered["fig10"]["names"] = ["a", "b", "c"]
     altered["fig1"]["order_a"]["order"] = [9] * 8
     monkeypatch.setattr(figures, "numbers", lambda: altered)
-    monkeypatch.setattr(artifacts, "printed", lambda paper: altered)
+    monkeypatch.setattr(artifacts, "read_printed_numbers", lambda paper: altered)
     assert [c.ours for c in PAPER.artifacts[name](False).comparisons] == honest
 
 

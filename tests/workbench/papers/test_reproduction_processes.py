@@ -140,8 +140,8 @@ def backwards(
 def here(monkeypatch: pytest.MonkeyPatch) -> Callable[[Paper], None]:
     def use(chosen: Paper, run: Any = backwards) -> None:
         for module in (reproduce, steps, gallery):
-            monkeypatch.setattr(module, "load", lambda name: chosen)
-        monkeypatch.setattr("workbench.sweeps.workers.on_processes", run)
+            monkeypatch.setattr(module, "load_paper", lambda name: chosen)
+        monkeypatch.setattr("workbench.sweeps.workers.run_on_processes", run)
 
     return use
 

@@ -103,7 +103,7 @@ def test_workers_that_come_and_go_give_the_rows_of_one_process(tmp_path: Path) -
         cluster.adapt(minimum=0, maximum=2)
         outcome = wb.sweep(
             {"grid": grid}, tmp_path / "many.sqlite", cluster=cluster.scheduler_address
-        ).outcome
+        ).counts
     assert (outcome.points, outcome.solved, outcome.given_up) == (10, 10, 0)
     with Ledger(tmp_path / "alone.sqlite") as alone, Ledger(tmp_path / "many.sqlite") as many:
         assert flatten_ledger(alone) == flatten_ledger(many)

@@ -174,7 +174,7 @@ def test_what_is_known_is_not_solved_again_and_the_path_does_not_matter(
     assert (outcome.points, outcome.known, outcome.solved, outcome.left) == (12, 0, 12, 0)
     assert seen[0] == 0
     assert seen[-1] == 12
-    monkeypatch.setattr(sweep_workers, "work", None)  # whoever solves now, fails
+    monkeypatch.setattr(sweep_workers, "solve_task", None)  # whoever solves now, fails
     again = wb.sweep({"grid": SMALL}, first, jobs=1)
     assert (again.known, again.solved) == (12, 0)
     monkeypatch.undo()
@@ -375,7 +375,7 @@ def test_a_task_that_was_given_up_is_reported_and_can_be_run_again(
     from workbench.sweeps import run as sweeping
 
     monkeypatch.setattr(
-        sweeping, "_answers", lambda chunks, *_: (given_up for given_up in [(0, None)])
+        sweeping, "_solve_chunks", lambda chunks, *_: (given_up for given_up in [(0, None)])
     )
     spec = tmp_path / "spec.toml"
     spec.write_text('[[grid]]\nmodel = "modulo"\nn = 3\nmax_shift = 1\nepsilon = [0.5, 1]\n')
@@ -507,7 +507,7 @@ def test_list_and_show(tmp_path: Path, capsys, monkeypatch):
         (("sweep", "none.toml"), "specification must be a file that can be read"),
         (("sweep", "SPEC", "--jobs", "0"), "jobs must be an integer in 1..1024. Got 0"),
         (("sweep", "SPEC", "--jobs", "2", "--cluster", "tcp://x:1"), "jobs must be left out"),
-        (("sweep", "SPEC", "--ledger", "/proc/none/ledger.sqlite"), "cannot be made"),
+        (("sweep", "SPEC", "--ledger", "/proc/none/ledger.sqlite"), "cannot be created"),
         (("results", "list"), "ledger must be an existing file"),
         (("results", "export", "table.txt"), "named .csv or .parquet"),
         (("results", "export", "none/table.csv"), "existing folder"),

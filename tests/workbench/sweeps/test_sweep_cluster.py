@@ -61,7 +61,7 @@ def shared_cluster() -> Iterator[Any]:
 @pytest.fixture
 def cluster(shared_cluster: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The cluster, which may be as slow as the machine is busy."""
-    for name in ("CONNECTING", "PATIENCE", "REPLY"):
+    for name in ("CONNECT_SECONDS", "NO_WORKER_SECONDS", "REPLY_SECONDS"):
         monkeypatch.setattr(sweep_workers, name, HANG)
     return shared_cluster
 
@@ -145,7 +145,7 @@ def test_the_command_line_runs_on_a_cluster(
 
 
 def test_a_cluster_that_is_not_there_is_said_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(sweep_workers, "CONNECTING", 2.0)
+    monkeypatch.setattr(sweep_workers, "CONNECT_SECONDS", 2.0)
     for address in ("tcp://127.0.0.1:9", "nonsense://x", "tcp://"):
         with pytest.raises(WorkbenchError, match="cannot be reached"):
             wb.sweep({"grid": GRID}, tmp_path / "a.sqlite", cluster=address)
@@ -155,7 +155,7 @@ def test_a_cluster_that_is_not_there_is_said_so(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_cluster_without_workers_ends_the_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(sweep_workers, "PATIENCE", 3.0)
+    monkeypatch.setattr(sweep_workers, "NO_WORKER_SECONDS", 3.0)
     with (
         distributed.LocalCluster(
             n_workers=0, processes=True, dashboard_address=":0", silence_logs=50
@@ -208,7 +208,7 @@ def scheduler() -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
 def test_a_scheduler_that_dies_ends_the_run_in_one_sentence_and_it_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheduler: Any, how: signal.Signals, capfd: Any
 ):
-    monkeypatch.setattr(sweep_workers, "CONNECTING", HANG)
+    monkeypatch.setattr(sweep_workers, "CONNECT_SECONDS", HANG)
     address, process = scheduler
     ends: list[float] = []
     spec = {"grid": {**GRID, "epsilon": "0.5:1.5:100"}}
@@ -218,7 +218,7 @@ def test_a_scheduler_that_dies_ends_the_run_in_one_sentence_and_it_resumes(
             process.send_signal(how)
             ends.append(time.monotonic())
             monkeypatch.setattr(
-                sweep_workers, "REPLY", 3.0
+                sweep_workers, "REPLY_SECONDS", 3.0
             )  # only now: a busy scheduler may be slow
 
     with pytest.raises(

@@ -42,7 +42,7 @@ def replaced(old: str, new: str) -> str:
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        (replaced("n = 8", "m = 8"), 4, "key 'm' is not known"),
+        (replaced("n = 8", "m = 8"), 4, "for the model modulo. Got 'm'"),
         (replaced("n = 8", 'n = "8"'), 4, "n must be an integer"),
         (replaced("n = 8", "n = 8.5"), 4, "n must be an integer"),
         (replaced("n = 8", "n = true"), 4, "n must be an integer"),
@@ -73,7 +73,7 @@ def replaced(old: str, new: str) -> str:
         (
             NOISE + 'solver = ["highs", "ortools:pdlp"]\ngap = 1e-4',
             12,
-            "ortools:pdlp cannot honour the option gap",
+            "gap must be left out with ortools:pdlp",
         ),
         (NOISE + "time_limit = 0", 11, "time_limit must be a finite number of seconds > 0"),
         (NOISE + "epsilon = 1", 11, "Cannot overwrite a value"),
@@ -124,8 +124,8 @@ def replaced(old: str, new: str) -> str:
             15,
             "code must be one of",
         ),
-        (NOISE + "[extra]\nx = 1", 11, "key 'extra' is not known"),
-        ("nme = 'x'\n" + NOISE, 1, "key 'nme' is not known"),
+        (NOISE + "[extra]\nx = 1", 11, "must be name or grid in a specification. Got 'extra'"),
+        ("nme = 'x'\n" + NOISE, 1, "must be name or grid in a specification. Got 'nme'"),
         ("name = 3\n" + NOISE, 1, "name must be a string"),
         ("grid = 3", 1, "at least one [[grid]]"),
         (
