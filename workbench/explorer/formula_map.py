@@ -72,8 +72,8 @@ def _make_map_region(piece: Piece, number: int, low: float, high: float) -> Reco
     )
     ends = (
         piece.delta
-        if piece.has_delta_interval or piece.value_at is None
-        else (piece.value_at, piece.value_at)
+        if piece.has_delta_interval or piece.value is None
+        else (piece.value, piece.value)
     )
     below, above = (sample_values(end, epsilons, piece.steps) for end in ends)
     known = {

@@ -1,1 +1,1 @@
-"""Optima as closed forms in e^epsilon, with certificates and plots."""
+"""Compute optimal losses as closed formulas in e^epsilon, with certificates and plots."""

@@ -1,17 +1,21 @@
-"""The file of a formula: strict JSON from which every piece is proven again, without a solver.
+"""The certificate file of a formula: strict JSON that proves every piece without a solver.
 
-    {"what", "variable", "pieces", "open":                                       see `Formula.to_dict`
+    {"what", "variable", "pieces", "open": ..,
      "format": "dp-workbench formula", "version": 1,
-     "question": {"family": "channel", "options": {"answers": ["0", "1"], ..}},  as sweeps spell them
-     "epsilon": null | ["1/10", "4"], "delta": ["0", "1/5"],                     what the regions are to cover
+     "question": {"family": "channel", "options": {"answers": ["0", "1"], ..}},
+     "epsilon": null | ["1/10", "4"], "delta": ["0", "1/5"],
      "regions": [{"low": END, "high": END | null, "sample": "3/2", "feasible": true,
-                  "bases": [["0-+0..", "-0.."], ..]}, ..]}                       columns and rows: basic, lower, upper
+                  "bases": [["0-+0..", "-0.."], ..]}, ..]}
     END: "2", or [["-1", "-1", "1"], "1/2", "9/4"], the one zero of a polynomial between two numbers
 
-The family states the program again from the options. Of every region its bases give formulas and conditions, anew; each
-condition must hold at the sample, and no condition may change its sign up to the ends, so that each formula is the
-optimum in all of its region. The regions must cover the interval but for what is said to be open, and the pieces must
-be the file's.
+The first four entries are those of `Formula.to_dict`. The options are written as in sweeps.
+"epsilon" and "delta" are the area that the regions must cover. A basis has the states of the
+columns and of the rows: 0 basic, - at the lower end, + at the upper end.
+
+The family builds the program again from the options. The bases of every region give formulas and
+conditions. Each condition must hold at the sample, and no condition may change its sign up to the
+ends of the region. Each formula is then the optimum in its whole region. The regions must cover
+the area except for the intervals listed as open. The pieces must be those of the file.
 """
 
 from __future__ import annotations
@@ -55,32 +59,34 @@ from workbench.solvers.exact.parametric import Basis, ParametricProgram
 from workbench.solvers.exact.polynomials import Root, count_sign_changes
 from workbench.solvers.exact.regions import Region, build_region
 
-VERSION = 1
+VERSION = 1  # The version of the file format.
+
+# These entries show the formula; they are compared with the formula that is proven.
 _DISPLAYED_KEYS = {"what", "variable", "pieces", "open"}
-_IGNORED_OPTIONS = {
-    "solver",
-    "options",
-    "check",
-    "certify",
-    "progress",
-    "epsilon",
-    "delta",
-}  # of no meaning for a formula
+# These options do not change a formula.
+_IGNORED_OPTIONS = {"solver", "options", "check", "certify", "progress", "epsilon", "delta"}
+# A column or row of a basis is at its lower end, basic, or at its upper end.
 _BASIS_SIGNS = "-0+"
-_MAX_COEFFICIENT_COUNT = (
-    2_000  # An end of a region whose polynomial has more coefficients is refused.
-)
-_MAX_END_BITS = (
-    500_000  # So is one with more coefficients times bits of its longest number: seconds of work.
-)
-_MAX_END = 10**300  # An end above it has no logarithm in floats.
-_FLOAT_TOLERANCE = 1e-14  # Floats of a file may differ from ours by so much, relative or absolute.
+_MAX_COEFFICIENT_COUNT = 2_000  # An end whose polynomial has more coefficients is refused.
+# So is an end with more coefficients times bits of its longest number: it takes seconds.
+_MAX_END_BITS = 500_000
+_MAX_END = 10**300  # An end above this has no logarithm in floats.
+# Floats of a file may differ from ours by this, relative or absolute.
+_FLOAT_TOLERANCE = 1e-14
+_EXP_BITS = 64  # e^ε is enclosed to this many bits.
 
 
 @dataclass(frozen=True)
 class FormulaQuestion:
-    """What is to be answered by a formula. request: that at some ε and δ; values: of the options that spell it; notion:
-    the one that was named, or None; unit: what ε = 1 is, a budget for each difference where it is no number."""
+    """A question whose optimum is to be found as a formula.
+
+    Attributes:
+        family: The family of the question.
+        make_request: Makes the request for values of ε and δ.
+        read_values: Returns the values of the options.
+        notion: The name of the notion that was given; None if none was.
+        epsilon_unit: The budget at ε = 1: 1, or a budget for each difference.
+    """
 
     family: Family
     make_request: Callable[[Values], Any]
@@ -90,30 +96,49 @@ class FormulaQuestion:
 
     @property
     def unit_budgets_text(self) -> str:
-        """The budgets of differences at ε = 1, as their option spells them; "" where there is one for all."""
+        """Return the budgets of differences at ε = 1 as option text; "" for one budget."""
         if self.epsilon_unit == 1:
             return ""
         budgets = self.make_request({"epsilon": self.epsilon_unit}).claim.epsilon
-        keys = [key if isinstance(key, tuple) else (key,) for key in budgets]
-        parts = [
-            f"{','.join(map(str, key))}={format_fraction(v)}"
-            for key, v in zip(keys, budgets.values(), strict=True)
-        ]
-        return (";" if len(keys[0]) > 1 else ",").join(parts)
+        differences = [key if isinstance(key, tuple) else (key,) for key in budgets]
+        texts = []
+        for difference, budget in zip(differences, budgets.values(), strict=True):
+            texts.append(f"{','.join(map(str, difference))}={format_fraction(budget)}")
+        is_vector = len(differences[0]) > 1
+        return (";" if is_vector else ",").join(texts)
 
     def state_program(self, deltas: Interval | None) -> tuple[FormulaProgram, Interval]:
-        """The program, and the interval of δ: that of the request where none is given. Raises InvalidRequest."""
-        point = {"delta": (deltas[0] + deltas[1]) / 2} if deltas is not None and deltas[1] else {}
-        given = self.make_request({"epsilon": self.epsilon_unit} | point)
-        own = given.claim.delta or ZERO
-        stated, budgets = given.formula_program(), self.unit_budgets_text
-        words = f"{stated.title}, budgets {budgets} times ε" if budgets else stated.title
-        return replace(stated, title=words), (own, own) if deltas is None else deltas
+        """Return the program of the question and the interval of δ.
+
+        Args:
+            deltas: The interval of δ; None for the δ of the request.
+
+        Raises:
+            InvalidRequest: The question has no formula.
+        """
+        point: Record = {"epsilon": self.epsilon_unit}
+        if deltas is not None and deltas[1]:
+            point["delta"] = (deltas[0] + deltas[1]) / 2
+        request = self.make_request(point)
+        program = request.formula_program()
+        if self.unit_budgets_text:
+            title = f"{program.title}, budgets {self.unit_budgets_text} times ε"
+            program = replace(program, title=title)
+        if deltas is None:
+            delta = request.claim.delta or ZERO
+            deltas = (delta, delta)
+        return program, deltas
 
 
 @dataclass(frozen=True)
 class ProvenRegions:
-    """epsilon: the interval to cover, None for all; delta: that of δ; regions: by rising x."""
+    """The proven regions of a formula.
+
+    Attributes:
+        epsilon: The interval of ε to cover; None for all ε.
+        delta: The interval of δ.
+        regions: The regions by rising x.
+    """
 
     epsilon: Interval | None
     delta: Interval
@@ -121,127 +146,146 @@ class ProvenRegions:
 
 
 def x_bounds(limits: Interval | None, steps: int) -> tuple[Fraction, Fraction | None]:
-    """Rationals around e^(ε/steps) of an interval of ε, or of all."""
+    """Return rationals that enclose e^(ε/steps) for an interval of ε.
+
+    Args:
+        limits: The interval of ε; None for all ε, whose upper bound is None.
+        steps: The number of steps into which ε is divided.
+    """
     if limits is None:
         return ONE, None
-    low, high = (exp_interval(epsilon / steps, 64) for epsilon in limits)
+    low, high = (exp_interval(epsilon / steps, _EXP_BITS) for epsilon in limits)
     return low[0], high[1]
 
 
-# Written.
+# Writing.
 
 
 def make_proof_record(
-    question: FormulaQuestion, stated: FormulaProgram, known: ProvenRegions
+    question: FormulaQuestion, program: FormulaProgram, proven: ProvenRegions
 ) -> Record:
-    """What a certificate holds beside the pieces. Raises InvalidRequest for a question that cannot be written down."""
-    kind, options = question.family, Record()
-    given = question.make_request({"epsilon": question.epsilon_unit}).question
+    """Return the entries of a certificate file that prove a formula.
+
+    Args:
+        question: The question.
+        program: Its program.
+        proven: The proven regions.
+
+    Raises:
+        InvalidRequest: The question cannot be written as options.
+    """
+    question_record = {"family": question.family.name, "options": _list_options(question)}
+    again, _ = _read_question(question_record).state_program(proven.delta)
+    for name in ("rows", "sides", "cost", "bounds", "offset"):
+        if getattr(again.program, name) != getattr(program.program, name):
+            raise InvalidRequest(
+                "The question cannot be written as options, so no file can prove its formula. "
+                "Save .tex, .py or .csv."
+            )
+    return _PROOF.write(proven, question=question_record)
+
+
+def _list_options(question: FormulaQuestion) -> Record:
+    """Return the options of a question that differ from their defaults, as JSON values."""
+    family = question.family
+    request = question.make_request({"epsilon": question.epsilon_unit})
     values = {
         name: value
         for name, value in question.read_values().items()
-        if not kind.get_option(name).question
+        if not family.get_option(name).question
     }
-    values |= kind.question_to_options(given)
+    values |= family.question_to_options(request.question)
+    options = Record()
     for name, value in values.items():
-        option = kind.get_option(name)
-        if (
-            not option.solver
-            and name not in _IGNORED_OPTIONS
-            and value is not None
-            and value != option.default
-        ):
+        option = family.get_option(name)
+        is_default = value is None or value == option.default
+        if not option.solver and name not in _IGNORED_OPTIONS and not is_default:
             options[name] = to_json_value(value)
     if question.unit_budgets_text:
         options["epsilon"] = question.unit_budgets_text
-    asked_for = {"family": kind.name, "options": options}
-    again, own = _read_question(asked_for).state_program(known.delta)[0].program, stated.program
-    if any(
-        getattr(again, name) != getattr(own, name)
-        for name in ("rows", "sides", "cost", "bounds", "offset")
-    ):
-        raise InvalidRequest(
-            "The question cannot be written as options, so that no file can hold its proof."
-        )
-    return _PROOF.write(known, question=asked_for)
+    return options
 
 
 def _write_region(region: Region) -> Record:
-    bases = [region.formulas[0].start.basis, *(formula.vertex.basis for formula in region.formulas)]
-    signs = [
-        ["".join(_BASIS_SIGNS[at + 1] for at in part) for part in (basis.columns, basis.rows)]
-        for basis in bases
-    ]
-    return _REGION.write(region, feasible=region.formulas[0].value is not None, bases=signs)
+    """Return the entries of a region."""
+    bases = [region.formulas[0].start.basis]
+    bases += [formula.vertex.basis for formula in region.formulas]
+    signs = [[_write_signs(basis.columns), _write_signs(basis.rows)] for basis in bases]
+    is_feasible = region.formulas[0].value is not None
+    return _REGION.write(region, feasible=is_feasible, bases=signs)
+
+
+def _write_signs(states: Sequence[int]) -> str:
+    """Write the states -1, 0, 1 of columns or rows as signs."""
+    return "".join(_BASIS_SIGNS[state + 1] for state in states)
 
 
 def _write_root(root: Root) -> Any:
+    """Return the JSON value of an end of a region."""
     if root.low == root.high:
         return format_fraction(root.low)
-    return [
-        [str(int(value)) for value in root.polynomial.coeffs()],
-        format_fraction(root.low),
-        format_fraction(root.high),
-    ]
+    coefficients = [str(int(value)) for value in root.polynomial.coeffs()]
+    return [coefficients, format_fraction(root.low), format_fraction(root.high)]
 
 
-# Read.
+# Reading.
 
 
 def read_formula(data: Any) -> Formula:
-    """The formula of a file, proven again (`workbench.check`). Raises CorruptFile, caused by NotCertified for one that
-    is false."""
-    fields = take_entries(
-        data, _PROOF.record_name, {*_PROOF.constants, *_PROOF.entries, *_DISPLAYED_KEYS}
-    )
-    proof = _PROOF.read(
-        {name: value for name, value in fields.items() if name not in _DISPLAYED_KEYS}
-    )
+    """Read the formula of a file and prove it again (`workbench.check`).
+
+    Args:
+        data: The JSON object of the file.
+
+    Raises:
+        CorruptFile: The file is malformed, or it is false (then caused by NotCertified).
+    """
+    keys = {*_PROOF.constants, *_PROOF.entries, *_DISPLAYED_KEYS}
+    fields = take_entries(data, _PROOF.record_name, keys)
+    proof_fields = {name: value for name, value in fields.items() if name not in _DISPLAYED_KEYS}
+    proof = _PROOF.read(proof_fields)
     delta = proof["delta"]
     try:
-        with (
-            forbid_file_access()
-        ):  # a certificate is self-contained: its options name no file of this machine
-            stated, _ = _read_question(proof["question"]).state_program(delta)
-        parts = [_prove_region(stated.program, entry, delta) for entry in proof["regions"]]
-        gaps = _find_gaps(parts, x_bounds(proof["epsilon"], stated.steps))
+        # A certificate is self-contained: its options must not name files of this machine.
+        with forbid_file_access():
+            program, _ = _read_question(proof["question"]).state_program(delta)
+        regions = [_prove_region(program.program, entry, delta) for entry in proof["regions"]]
+        gaps = _find_gaps(regions, x_bounds(proof["epsilon"], program.steps))
     except (NotCertified, NoRationalSolution) as error:
         raise CorruptFile(f"It is false: {error}") from NotCertified(str(error))
     except InvalidRequest as error:
-        raise CorruptFile(f"Its question is none: {error}") from None
+        raise CorruptFile(f"Its question is invalid: {error}") from None
     formula = Formula(
-        stated.title,
-        merge_regions(stated, parts),
-        stated.steps,
-        tuple(to_epsilon_interval(g, stated.steps) for g in gaps),
+        program.title,
+        merge_regions(program, regions),
+        program.steps,
+        tuple(to_epsilon_interval(gap, program.steps) for gap in gaps),
     )
-    shown = formula.to_dict()
-    if wrong := [
-        name for name in sorted(_DISPLAYED_KEYS) if not _values_agree(shown[name], fields[name])
-    ]:
-        reason = f"what is proven is not what it shows as {wrong[0]}."
-        raise CorruptFile(f"It is false: {reason}") from NotCertified(reason)
+    displayed = formula.to_dict()
+    for name in sorted(_DISPLAYED_KEYS):
+        if not _values_agree(displayed[name], fields[name]):
+            reason = f"what is proven differs from its entry {name}."
+            raise CorruptFile(f"It is false: {reason}") from NotCertified(reason)
     return formula
 
 
 def _read_question(question: Record) -> FormulaQuestion:
-    """The question of a file. Raises CorruptFile, InvalidRequest."""
-    kind, options = get_family(question["family"]), {**question["options"]}
-    unit = options.pop("epsilon", ONE)
-    if (
-        not set(options)
-        <= {option.name for option in kind.options if not option.solver} - _IGNORED_OPTIONS
-    ):
-        raise_corrupt_entry("The options", f"those of the family {kind.name}")
-    return FormulaQuestion(
-        kind,
-        lambda point: kind.make_request_from_options(**options, **point),
-        dict,
-        epsilon_unit=unit,
-    )
+    """Return the question of a file. Raises CorruptFile, InvalidRequest."""
+    family = get_family(question["family"])
+    options = {**question["options"]}
+    epsilon_unit = options.pop("epsilon", ONE)
+    allowed = {option.name for option in family.options if not option.solver} - _IGNORED_OPTIONS
+    if not set(options) <= allowed:
+        raise_corrupt_entry("The options", f"those of the family {family.name}")
+
+    def make_request(point: Values) -> Any:
+        return family.make_request_from_options(**options, **point)
+
+    return FormulaQuestion(family, make_request, dict, epsilon_unit=epsilon_unit)
 
 
 def _read_interval(data: Any, what: str) -> Interval:
+    """Return an interval of numbers >= 0. Raises CorruptFile."""
     low, high = read_ratios(_read_list(data, what), what)
     if not 0 <= low <= high:
         raise_corrupt_entry(what, "two numbers in order")
@@ -249,6 +293,7 @@ def _read_interval(data: Any, what: str) -> Interval:
 
 
 def _read_epsilon_interval(data: Any, what: str) -> Interval:
+    """Return an interval of ε. Raises CorruptFile."""
     low, high = _read_interval(data, what)
     if high > MAX_FORMULA_EPSILON:
         raise_corrupt_entry(what, f"two numbers of at most {MAX_FORMULA_EPSILON}")
@@ -256,13 +301,14 @@ def _read_epsilon_interval(data: Any, what: str) -> Interval:
 
 
 def _read_list(data: Any, what: str, length: int = 2) -> list[Any]:
+    """Return a list of a fixed length. Raises CorruptFile."""
     if len(require_list(data, what)) != length:
         raise_corrupt_entry(what, f"a list of {length}")
     return list(data)
 
 
 def _read_root(data: Any) -> Root:
-    """An end of a region. Raises CorruptFile."""
+    """Return an end of a region. Raises CorruptFile."""
     if isinstance(data, str):
         end = parse_ratio(data, "An end")
         if not 0 <= end <= _MAX_END:
@@ -274,7 +320,8 @@ def _read_root(data: Any) -> Root:
         raise_corrupt_entry("coefficients", "integers")
     low, high = read_ratios(parts[1:], "an end")
     bits = max((count_bits(value) for value in (*coefficients, low, high)), default=0)
-    if len(coefficients) > _MAX_COEFFICIENT_COUNT or len(coefficients) * bits > _MAX_END_BITS:
+    is_too_long = len(coefficients) > _MAX_COEFFICIENT_COUNT
+    if is_too_long or len(coefficients) * bits > _MAX_END_BITS:
         raise_corrupt_entry("An end", "a zero of a polynomial of moderate size")
     polynomial = fmpz_poly([value.numerator for value in coefficients])
     if polynomial.degree() < 2 or polynomial.factor() != (1, [(polynomial, 1)]):
@@ -285,83 +332,114 @@ def _read_root(data: Any) -> Root:
 
 
 def _prove_region(program: ParametricProgram, fields: Record, delta: Interval) -> Region:
-    """A region of a file, proven. Raises CorruptFile, NotCertified, NoRationalSolution."""
-    low, high, sample = (fields[name] for name in ("low", "high", "sample"))
+    """Return a region of a file after proving it.
+
+    Raises CorruptFile, NotCertified, NoRationalSolution.
+    """
+    low = fields["low"]
+    high = fields["high"]
+    sample = fields["sample"]
+    is_feasible = fields["feasible"]
     if not low.is_below(sample) or (high is not None and not high.is_above(sample)):
         raise_corrupt_entry("A sample", "within its region")
-    if not fields["feasible"] and delta[0] < delta[1]:
-        raise_corrupt_entry("feasible", "true, or false where delta is given")
-    used = program if fields["feasible"] else program.relaxation
-    bases = [_read_basis(used, pair) for pair in require_list(fields["bases"], "bases")]
+    if not is_feasible and delta[0] < delta[1]:
+        raise_corrupt_entry("feasible", "true, or false where delta is one number")
+    used_program = program if is_feasible else program.relaxation
+    bases = [_read_basis(used_program, pair) for pair in require_list(fields["bases"], "bases")]
     if len(bases) < 2:
         raise_corrupt_entry("bases", "at least two")
-    region = build_region(used, bases, sample, (low, high), delta, feasible=fields["feasible"])
-    if any(
-        a is not b and (a is None or b is None or a.compare(b))
-        for a, b in zip(region.ends, (low, high), strict=True)
-    ):
-        raise NotCertified(
-            f"a condition of a basis changes its sign in the region around x = {float(sample):g}."
-        )
+    region = build_region(used_program, bases, sample, (low, high), delta, feasible=is_feasible)
+    for proven_end, end in zip(region.ends, (low, high), strict=True):
+        if not _is_same_end(proven_end, end):
+            raise NotCertified(
+                f"a condition of a basis changes its sign in the region around "
+                f"x = {float(sample):g}."
+            )
     return region
 
 
+def _is_same_end(first: Root | None, second: Root | None) -> bool:
+    """Return whether two ends of a region are equal."""
+    if first is second:
+        return True
+    if first is None or second is None:
+        return False
+    return first.compare(second) == 0
+
+
 def _read_basis(program: ParametricProgram, data: Any) -> Basis:
+    """Return a basis of a program. Raises CorruptFile."""
     columns, rows = _read_list(data, "A basis")
-    parts = []
-    for text, ends in ((columns, program.bounds), (rows, program.sides)):
-        if (
-            not isinstance(text, str)
-            or len(text) != len(ends)
-            or not set(text) <= set(_BASIS_SIGNS)
-        ):
-            raise_corrupt_entry("A basis", "of as many signs as the program has columns and rows")
-        held = tuple(_BASIS_SIGNS.index(sign) - 1 for sign in text)
-        if any(
-            at and pair[at > 0] is None and (at > 0 or pair[1] is not None)
-            for at, pair in zip(held, ends, strict=True)
-        ):
-            raise_corrupt_entry("A basis", "one that holds columns and rows where they have an end")
-        parts.append(held)
-    return Basis(*parts)
+    column_states = _read_states(columns, program.bounds)
+    row_states = _read_states(rows, program.sides)
+    return Basis(column_states, row_states)
+
+
+def _read_states(text: Any, ends: Sequence[Any]) -> tuple[int, ...]:
+    """Return the states -1, 0, 1 of columns or rows.
+
+    text: one sign for each; ends: (lower, upper) of each, None for no end. Raises CorruptFile.
+    """
+    is_text = isinstance(text, str) and len(text) == len(ends)
+    if not is_text or not set(text) <= set(_BASIS_SIGNS):
+        raise_corrupt_entry("A basis", "of as many signs as the program has columns and rows")
+    states = tuple(_BASIS_SIGNS.index(sign) - 1 for sign in text)
+    for state, (lower, upper) in zip(states, ends, strict=True):
+        # A column without any end that is not basic is written as being at its lower end.
+        has_no_end = (state > 0 and upper is None) or (
+            state < 0 and lower is None and upper is not None
+        )
+        if has_no_end:
+            raise_corrupt_entry("A basis", "one whose columns and rows are only at ends that exist")
+    return states
 
 
 def _find_gaps(
-    parts: Sequence[Region], limits: tuple[Fraction, Fraction | None]
+    regions: Sequence[Region], limits: tuple[Fraction, Fraction | None]
 ) -> list[tuple[Root, Root | None]]:
-    """What of an interval of x the regions leave. Raises NotCertified where they overlap."""
+    """Return the intervals of x that regions do not cover. Raises NotCertified if they overlap.
+
+    regions: by rising x; limits: the interval of x to cover.
+    """
+    low, high = limits
     gaps: list[tuple[Root, Root | None]] = []
-    at: Root | None = Root.from_rational(limits[0])
-    for region in parts:
-        if at is None or (region.low.compare(at) < 0 and region is not parts[0]):
+    covered: Root | None = Root.from_rational(low)  # None: everything above is covered.
+    for region in regions:
+        is_first = region is regions[0]
+        if covered is None or (region.low.compare(covered) < 0 and not is_first):
             raise NotCertified("regions overlap.")
-        if region.low.compare(at) > 0:
-            gaps.append((at, region.low))
-        at = region.high
-    if at is not None and (limits[1] is None or at.is_below(limits[1])):
-        gaps.append((at, None if limits[1] is None else Root.from_rational(limits[1])))
+        if region.low.compare(covered) > 0:
+            gaps.append((covered, region.low))
+        covered = region.high
+    if covered is not None and (high is None or covered.is_below(high)):
+        gaps.append((covered, None if high is None else Root.from_rational(high)))
     return gaps
 
 
-def _values_agree(proven: Any, shown: Any) -> bool:
-    """Whether two JSON values are the same, floats up to their last digits."""
-    if isinstance(proven, dict) and isinstance(shown, dict):
-        return proven.keys() == shown.keys() and all(
-            _values_agree(proven[name], shown[name]) for name in proven
+def _values_agree(proven: Any, displayed: Any) -> bool:
+    """Return whether two JSON values are equal, floats up to their last digits."""
+    if isinstance(proven, dict) and isinstance(displayed, dict):
+        if proven.keys() != displayed.keys():
+            return False
+        return all(_values_agree(proven[name], displayed[name]) for name in proven)
+    if isinstance(proven, (list, tuple)) and isinstance(displayed, list):
+        return len(proven) == len(displayed) and all(map(_values_agree, proven, displayed))
+    if isinstance(proven, float) and isinstance(displayed, float):
+        has_same_sign = math.copysign(1, proven) == math.copysign(1, displayed)
+        return has_same_sign and math.isclose(
+            proven, displayed, rel_tol=_FLOAT_TOLERANCE, abs_tol=_FLOAT_TOLERANCE
         )
-    if isinstance(proven, (list, tuple)) and isinstance(shown, list):
-        return len(proven) == len(shown) and all(map(_values_agree, proven, shown))
-    if isinstance(proven, float) and isinstance(shown, float):
-        same_sign = math.copysign(1, proven) == math.copysign(1, shown)
-        return same_sign and math.isclose(
-            proven, shown, rel_tol=_FLOAT_TOLERANCE, abs_tol=_FLOAT_TOLERANCE
-        )
-    return type(proven) is type(shown) and bool(proven == shown)
+    return type(proven) is type(displayed) and bool(proven == displayed)
+
+
+def _write_interval(ends: Interval) -> list[str]:
+    """Return the JSON value of an interval."""
+    return [format_fraction(end) for end in ends]
 
 
 _END = Entry(_write_root, lambda data, what: _read_root(data))
-_DELTAS = Entry(lambda ends: [*map(format_fraction, ends)], _read_interval)
-_EPSILONS = Entry(lambda ends: [*map(format_fraction, ends)], _read_epsilon_interval)
+_DELTAS = Entry(_write_interval, _read_interval)
+_EPSILONS = Entry(_write_interval, _read_epsilon_interval)
 _REGION = RecordForm(
     "A region",
     low=_END,

@@ -1,4 +1,4 @@
-"""The optimum of a question as a formula: rational functions of e^ε, affine in δ, each with where it holds, proven.
+"""Compute the optimum of a question as a formula: rational functions of e^ε, affine in δ, proven.
 
 >>> import workbench as wb
 >>> f = wb.formula(wb.FiniteQuery("0..3", max_shift=1), loss="absolute")
@@ -10,9 +10,10 @@ best channel, absolute loss
 >>> round(float(low), 12), high - low < 1e-30
 (0.520548783574, True)
 
-A family states its program with polynomials in x = e^(ε/q) as entries (`Stated`); `workbench.solvers.exact.regions`
-finds and proves the pieces. A formula is of the class the family optimises over ("best channel", "best noise modulo
-9"), and holds for all ε and δ of its piece: no sampling, no rounding.
+A family builds its program with polynomials in x = e^(ε/q) as entries (`FormulaProgram`).
+`workbench.solvers.exact.regions` finds and proves the pieces. A formula is the optimum of the class
+over which the family optimises ("best channel", "best noise modulo 9"). It holds for all ε and δ of
+its piece, without sampling or rounding.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from workbench.formulas.formula_object import Formula
 from workbench.formulas.pieces import merge_regions, to_epsilon_interval
 from workbench.formulas.series import read_ranged_option, solve_series
 from workbench.io.result import limit_message_rate
+from workbench.pipeline.family import Family
 from workbench.pipeline.outcome import translate_errors
 from workbench.pipeline.registry import find_family, get_family
 from workbench.pipeline.requirements import MASS_ABOVE_RATIO, get_ratio_kind, list_ratio_notions
@@ -72,73 +74,95 @@ def formula(
     progress: Progress | None = None,
     **options: Any,
 ) -> Any:
-    """The optimum of a question as a formula in ε, and in δ where an interval of it is given.
+    """Compute the optimum of a question as a formula in ε, and in δ if it has an interval.
 
-    question, options: as `workbench.design` takes them. epsilon: a number (the piece that holds there), two numbers or
-    "0.1..4", all ε > 0 by default; budgets of differences, {1: 1, 2: 2} or "1=1,2=2", are multiplied by ε. delta: a
-    number, two numbers or "0..0.2"; as in `design` by default. time_limit: seconds; what is found until then, or until
-    Ctrl-C, stands, and what is open is said. progress: told every few seconds what is proven.
-    formula("modulo", n="3..20", max_shift=1), or answers="0..3..0..12": the formulas of a range of questions, by n,
-    as a table with `.pattern()`.
+    A range of questions gives a table of formulas by n with `.pattern()`. Examples of ranges are
+    formula("modulo", n="3..20", max_shift=1) and answers="0..3..0..12".
 
-    Raises InvalidRequest: also for questions that have no formula, in one sentence that says why; Infeasible where an
-    interval of δ holds one at which there is no mechanism.
+    Args:
+        question: A question, or the name of a family, as in `workbench.design`.
+        epsilon: A number (the piece that holds there), two numbers, or a text such as "0.1..4".
+            Budgets of differences, {1: 1, 2: 2} or "1=1,2=2", are multiplied by ε.
+            Default: all ε > 0.
+        delta: A number, two numbers, or a text such as "0..0.2". Default: as in `design`.
+        time_limit: The time limit in seconds. After it, or after Ctrl-C, the formula has the
+            proven pieces and the open intervals.
+        progress: Called every few seconds with a sentence about what is proven.
+        options: Further options, as in `workbench.design`.
+
+    Returns:
+        A Formula, or a FormulaSeries for a range of questions.
+
+    Raises:
+        InvalidRequest: An option is wrong, or the question has no formula.
+        Infeasible: The interval of δ contains a value for which there is no mechanism.
     """
-    spelled = isinstance(question, str)
-    kind = get_family(question) if spelled else find_family(question)
-    if unused := [name for name in kind.solving_option_names if options.get(name) is not None]:
-        words = ", ".join(f"{name} = {options[name]!r}" for name in unused)
+    is_named = isinstance(question, str)
+    family = get_family(question) if is_named else find_family(question)
+    _check_unused_options(family, options)
+    if is_named:
+        ranged = read_ranged_option(_list_count_options(family), options)
+        if ranged is not None:
+            name, values = ranged
+            shared = {"epsilon": epsilon, "delta": delta, "time_limit": time_limit}
+
+            def solve_one(n: int) -> Formula:
+                solved: Formula = formula(question, **{**options, **shared, name: values[n]})
+                return solved
+
+            return solve_series(name, values, solve_one, progress)
+
+    def make_request(point: Values) -> Any:
+        values = {**options, **point}
+        if is_named:
+            return family.make_request_from_options(**values)
+        return family.make_request(question, **values)
+
+    def read_values() -> Record:
+        return family.read_values({**options, "epsilon": ONE}, with_question=is_named)
+
+    formula_question = FormulaQuestion(family, make_request, read_values, options.get("notion"))
+    return solve_formula(formula_question, epsilon, delta, time_limit, progress)
+
+
+def _check_unused_options(family: Family, options: Values) -> None:
+    """Raise InvalidRequest if an option about the solver is given."""
+    unused = [name for name in family.solving_option_names if options.get(name) is not None]
+    if unused:
         must(
             "options",
-            f"without {' and '.join(unused)}: a formula is found in exact arithmetic, by no solver",
-            words,
-        )
-    counts = {
-        option.name
-        for option in kind.options_for("command")
-        if option.question and option.kind is int
-    }
-    if spelled and (ranged := read_ranged_option(counts, options)) is not None:
-        name, each = ranged
-        ends = {"epsilon": epsilon, "delta": delta, "time_limit": time_limit}
-        return solve_series(
-            name, each, lambda n: formula(question, **{**options, **ends, name: each[n]}), progress
+            f"without {' and '.join(unused)}: a formula is computed exactly, without a solver",
+            ", ".join(f"{name} = {options[name]!r}" for name in unused),
         )
 
-    def request(point: Values) -> Any:
-        given = {**options, **point}
-        return (
-            kind.make_request_from_options(**given)
-            if spelled
-            else kind.make_request(question, **given)
-        )
 
-    def values() -> Record:
-        given = {**options, "epsilon": ONE}
-        return kind.read_values(given, with_question=spelled)
-
-    return solve_formula(
-        FormulaQuestion(kind, request, values, options.get("notion")),
-        epsilon,
-        delta,
-        time_limit,
-        progress,
-    )
+def _list_count_options(family: Family) -> set[str]:
+    """Return the names of the options of the question that are integers."""
+    options = family.options_for("command")
+    return {option.name for option in options if option.question and option.kind is int}
 
 
 def formula_around(request: Any) -> Formula:
-    """The piece of a request's formula that holds at its ε, at its δ. Raises as `formula`; NotProven."""
-    formulas = solve_formula(
-        FormulaQuestion(request.family, request.at_point, dict, request.claim.notion.name),
-        request.claim.epsilon,
-    )
-    if formulas.proven_epsilon is None:
-        return formulas
-    delta = float(request.claim.delta)  # of patterns, whose pieces lie side by side in δ
-    for piece in formulas.pieces:
-        low, high = piece.delta_limits_at(formulas.proven_epsilon)
+    """Compute the piece of a request's formula that holds at its ε and its δ.
+
+    Args:
+        request: A request of a family.
+
+    Raises:
+        InvalidRequest: The request has no formula.
+        NotProven: No piece is proven there.
+    """
+    claim = request.claim
+    question = FormulaQuestion(request.family, request.at_point, dict, claim.notion.name)
+    solved = solve_formula(question, claim.epsilon)
+    if solved.proven_epsilon is None:
+        return solved
+    # The pieces of patterns (PDP) lie side by side in δ.
+    delta = float(claim.delta)
+    for piece in solved.pieces:
+        low, high = piece.delta_limits_at(solved.proven_epsilon)
         if low <= delta <= high:
-            return replace(formulas, pieces=(piece,))
+            return replace(solved, pieces=(piece,))
     raise NotProven(f"No formula is proven at delta = {delta:g}.")
 
 
@@ -149,93 +173,122 @@ def solve_formula(
     time_limit: Any = None,
     progress: Progress | None = None,
 ) -> Formula:
-    """The formula of a family's question. progress: told every few seconds what is proven. Raises as `formula`."""
-    if isinstance(epsilon, Mapping) or (isinstance(epsilon, str) and "=" in epsilon):
-        question, epsilon = replace(question, epsilon_unit=epsilon), None
-    limits, deltas = (
-        _read_limits(epsilon, "epsilon", _EPSILON_RULE),
-        _read_limits(delta, "delta", _DELTA_RULE),
-    )
-    if question.notion is not None and question.notion not in list_ratio_notions():
-        check_formula_notion(str(question.notion))
-    limit = (
-        None if time_limit is None else float(read_positive(time_limit, "time_limit", or_zero=True))
-    )
-    deadline = Deadline(limit)
-    if question.notion is not None and get_ratio_kind(question.notion) == MASS_ABOVE_RATIO:
-        if limits is None or limits[0] != limits[1]:
-            got = "none" if limits is None else "..".join(map(str, limits))
-            why = f"one number for {question.notion}, whose formulas are proven at one epsilon"
-            must("epsilon", why, got)
-        deltas = deltas or (ZERO, ONE)
-        request = question.make_request({"epsilon": limits[0], "delta": deltas[1]})
-        from workbench.formulas.pattern_formulas import (
-            solve_pattern_formula,
-        )  # imports the model of noise
+    """Compute the formula of a family's question.
 
-        with translate_errors():
-            formula = solve_pattern_formula(request, deltas, limit, progress)
-        return replace(formula, seconds=deadline.elapsed_seconds)
-    stated, deltas = question.state_program(deltas)
+    Args:
+        question: The question.
+        epsilon: See `formula`.
+        delta: See `formula`.
+        time_limit: See `formula`.
+        progress: See `formula`.
+
+    Raises:
+        InvalidRequest: An option is wrong, or the question has no formula.
+        Infeasible: The interval of δ contains a value for which there is no mechanism.
+    """
+    if isinstance(epsilon, Mapping) or (isinstance(epsilon, str) and "=" in epsilon):
+        question = replace(question, epsilon_unit=epsilon)
+        epsilon = None
+    limits = _read_limits(epsilon, "epsilon", _EPSILON_RULE)
+    deltas = _read_limits(delta, "delta", _DELTA_RULE)
+    notion = question.notion
+    if notion is not None and notion not in list_ratio_notions():
+        check_formula_notion(str(notion))
+    limit = None
+    if time_limit is not None:
+        limit = float(read_positive(time_limit, "time_limit", or_zero=True))
+    deadline = Deadline(limit)
+    if notion is not None and get_ratio_kind(notion) == MASS_ABOVE_RATIO:
+        solved = _solve_patterns(question, limits, deltas, limit, progress)
+        return replace(solved, seconds=deadline.elapsed_seconds)
+    program, delta_interval = question.state_program(deltas)
+    report = _make_region_reporter(progress, program.steps)
     with translate_errors():
         try:
-            parts, left = _find_regions(
-                stated, limits, deltas, deadline, _make_region_reporter(progress, stated.steps)
-            )
-        except InfeasiblePoint as none:
-            at = f"epsilon = {stated.steps * math.log(none.x):.6g}, delta = {float(none.delta):.6g}"
+            regions, gaps = _find_regions(program, limits, delta_interval, deadline, report)
+        except InfeasiblePoint as point:
+            infeasible_epsilon = program.steps * math.log(point.x)
             raise Infeasible(
-                f"No mechanism meets the request at {at}: a formula for an interval of delta needs one at each of it."
+                f"No mechanism satisfies the request at epsilon = {infeasible_epsilon:.6g}, "
+                f"delta = {float(point.delta):.6g}. A formula for an interval of delta needs a "
+                "mechanism at each delta."
             ) from None
         finally:
-            stated.program.close()
-    known = ProvenRegions(limits, deltas, tuple(parts))
-    pieces = merge_regions(stated, parts)
-    gaps = tuple(to_epsilon_interval(gap, stated.steps) for gap in left)
+            program.program.close()
+    proven = ProvenRegions(limits, delta_interval, tuple(regions))
     return Formula(
-        stated.title,
-        pieces,
-        stated.steps,
-        gaps,
+        program.title,
+        merge_regions(program, regions),
+        program.steps,
+        tuple(to_epsilon_interval(gap, program.steps) for gap in gaps),
         deadline.elapsed_seconds,
-        lambda: make_proof_record(question, stated, known),
+        lambda: make_proof_record(question, program, proven),
     )
 
 
-def _read_limits(given: Any, name: str, wanted: str) -> RationalPair | None:
-    """Two ends, equal for one number; None for none. Raises InvalidRequest."""
-    if given is None:
+def _solve_patterns(
+    question: FormulaQuestion,
+    limits: Interval | None,
+    deltas: Interval | None,
+    time_limit: float | None,
+    progress: Progress | None,
+) -> Formula:
+    """Compute the formulas of the patterns of PDP at one ε. Raises InvalidRequest, NotProven."""
+    if limits is None or limits[0] != limits[1]:
+        rule = f"one number for {question.notion}, whose formulas are proven at one epsilon"
+        must("epsilon", rule, "none" if limits is None else "..".join(map(str, limits)))
+    delta_interval = deltas or (ZERO, ONE)
+    request = question.make_request({"epsilon": limits[0], "delta": delta_interval[1]})
+    # This import loads the model of noise, which other formulas do not need.
+    from workbench.formulas.pattern_formulas import solve_pattern_formula
+
+    with translate_errors():
+        return solve_pattern_formula(request, delta_interval, time_limit, progress)
+
+
+def _read_limits(value: Any, name: str, rule: str) -> RationalPair | None:
+    """Read two ends, which are equal for one number; None for no value. Raises InvalidRequest.
+
+    rule: the description of an allowed value, for the error message.
+    """
+    if value is None:
         return None
-    low, high = read_ends(given, name, wanted)
-    most = 1 if name == "delta" else MAX_FORMULA_EPSILON
-    if not 0 <= low <= high <= most or (name == "epsilon" and not high):
-        must(name, f"{wanted}, between 0 and {most}", repr(given))
+    low, high = read_ends(value, name, rule)
+    maximum = 1 if name == "delta" else MAX_FORMULA_EPSILON
+    is_zero_epsilon = name == "epsilon" and not high
+    if not 0 <= low <= high <= maximum or is_zero_epsilon:
+        must(name, f"{rule}, between 0 and {maximum}", repr(value))
     return low, high
 
 
 def _find_regions(
-    stated: FormulaProgram,
+    program: FormulaProgram,
     limits: Interval | None,
     deltas: Interval,
     deadline: Deadline,
-    told: Callable[[Region], None],
+    report: Callable[[Region], None],
 ) -> tuple[list[Region], list[Ends]]:
-    """The regions of an interval of ε, and what is open; of one ε the whole region around it."""
-    low, high = x_bounds(limits, stated.steps)
+    """Return the regions of an interval of ε and the open intervals.
+
+    For one ε this is the whole region around it. report: called with each region.
+    """
+    low, high = x_bounds(limits, program.steps)
     if limits is not None and limits[0] == limits[1]:
         assert high is not None
-        return [find_region_around(stated.program, (low + high) / 2, deltas)], []
-    return find_regions(stated.program, low, high, deltas, deadline, told)
+        return [find_region_around(program.program, (low + high) / 2, deltas)], []
+    return find_regions(program.program, low, high, deltas, deadline, report)
 
 
 def _make_region_reporter(progress: Progress | None, steps: int) -> Callable[[Region], None]:
-    """Says every few seconds how many intervals are proven, and the last one."""
-    say, proven = limit_message_rate(progress or str), itertools.count(1)
+    """Return a function that reports the number of proven intervals every few seconds."""
+    say = limit_message_rate(progress or str)
+    proven_counts = itertools.count(1)
 
-    def told(region: Region) -> None:
+    def report(region: Region) -> None:
         low, high = to_epsilon_interval(region.ends, steps)
         say(
-            f"{next(proven)} intervals of epsilon are proven, the last from {low:.6g} to {high:.6g}."
+            f"{next(proven_counts)} intervals of epsilon are proven, the last from {low:.6g} to "
+            f"{high:.6g}."
         )
 
-    return told
+    return report

@@ -1,4 +1,4 @@
-"""A formula as an object: what it says at a point, how it is written, drawn and saved."""
+"""The formula of an optimum: evaluate it, write it, draw it and save it."""
 
 from __future__ import annotations
 
@@ -26,11 +26,13 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-_BITS, _WIDTH = 200, Fraction(1, 1 << 100)  # of an enclosure
+# e^ε is enclosed to these numbers of bits in turn, until the optimum is enclosed tightly enough.
+_EXP_BITS = (200, 800, 3200)
+_MAX_WIDTH = Fraction(1, 1 << 100)  # The bounds on an optimum differ by at most this.
 
 
 def _raise_proof_error(error: WorkbenchError) -> Record:
-    """The proof of a formula for which no file can hold one."""
+    """Raise the error of a formula whose proof cannot be written to a file."""
     raise error
 
 
@@ -38,10 +40,17 @@ def _raise_proof_error(error: WorkbenchError) -> Record:
 class Formula:
     """The optimum of a question for an interval of ε and of δ.
 
-    what: the class of mechanisms and the loss; pieces: by rising ε, and within one interval by rising δ; open:
-    intervals of ε that are not proven, as after a time limit or Ctrl-C; seconds: it took; proof: what a certificate
-    holds beside the pieces, or a function that raises why there is none; at: the one ε at which formulas of patterns
-    (PDP) are proven; then open holds intervals of δ.
+    Attributes:
+        what: The class of mechanisms and the loss.
+        pieces: The pieces by rising ε, and within one interval of ε by rising δ.
+        steps: The number of steps into which ε is divided: x = e^(ε/steps).
+        unproven: The intervals of ε that are not proven, as after a time limit or Ctrl-C. If
+            proven_epsilon is given, these are intervals of δ.
+        seconds: The runtime.
+        proof: Returns the entries of a certificate file that prove the formula, or raises an error
+            that explains why there are none.
+        proven_epsilon: The only ε at which the formulas of patterns (PDP) are proven; None for
+            other formulas.
     """
 
     what: str
@@ -53,63 +62,61 @@ class Formula:
     proven_epsilon: Fraction | None = None
 
     def __getstate__(self) -> Record:
-        """What is pickled: its proof as it is written, as that of an object holds functions."""
+        """Return the state to pickle. The proof is written out, because functions stay behind."""
+        proof: Any
         try:
-            proof: Any = partial(dict, self.proof())
+            proof = partial(dict, self.proof())
         except WorkbenchError as error:
             proof = partial(_raise_proof_error, error)
         return {**self.__dict__, "proof": proof}
 
     def __call__(self, epsilon: Any, delta: Any = None) -> RationalPair:
-        """A proven enclosure of the optimum, about 1e-50 wide. delta: needed where it is free.
+        """Return proven lower and upper bounds on the optimum, which differ by less than 1e-30.
 
-        Raises InvalidRequest outside the intervals of the formula; Infeasible where no mechanism meets the request.
+        Args:
+            epsilon: The value of ε, as a number or a decimal text.
+            delta: The value of δ. It is required if the formula has an interval of δ.
+
+        Raises:
+            InvalidRequest: The point is outside the intervals of the formula.
+            Infeasible: No mechanism satisfies the request there.
+            NotProven: The formula has a pole near ε.
         """
-        power, share = (
-            read_number(epsilon, "epsilon"),
-            None if delta is None else read_number(delta, "delta"),
-        )
-        if self.proven_epsilon is not None and power != self.proven_epsilon:
+        exact_epsilon = read_number(epsilon, "epsilon")
+        exact_delta = None if delta is None else read_number(delta, "delta")
+        if self.proven_epsilon is not None and exact_epsilon != self.proven_epsilon:
             must(
                 "epsilon",
                 f"{float(self.proven_epsilon):g}, where the patterns are proven to be optimal",
                 epsilon,
             )
-        for bits in (_BITS, 4 * _BITS, 16 * _BITS):
-            x = exp_interval(power / self.steps, bits)
-            piece = self._find_piece(x, share, epsilon)
-            if piece.value_at is None:
-                raise Infeasible(f"No mechanism meets the request at epsilon = {epsilon}.")
-            ends = piece.value_at.enclose(
-                *x, piece.delta[0](Fraction(2)) if share is None else share
-            )
-            if ends is not None and ends[1] - ends[0] <= _WIDTH:
-                return ends
-        raise NotProven(f"The formula is near a pole at epsilon = {epsilon}.")
+        for bits in _EXP_BITS:
+            x = exp_interval(exact_epsilon / self.steps, bits)
+            piece = self._find_piece(x, exact_delta, epsilon)
+            if piece.value is None:
+                raise Infeasible(f"No mechanism satisfies the request at epsilon = {epsilon}.")
+            piece_delta = piece.delta[0](Fraction(2)) if exact_delta is None else exact_delta
+            bounds = piece.value.enclose(*x, piece_delta)
+            if bounds is not None and bounds[1] - bounds[0] <= _MAX_WIDTH:
+                return bounds
+        raise NotProven(f"The formula has a pole near epsilon = {epsilon}.")
 
     def _find_piece(self, x: RationalPair, delta: Fraction | None, epsilon: Any) -> Piece:
-        """The piece that holds at an ε; of two that meet there either."""
-        here = [
-            piece
-            for piece in self.pieces
-            if not piece.low.is_above(x[1])
-            and (piece.high is None or not piece.high.is_below(x[0]))
-        ]
-        if not here:
-            ends = ", ".join(
-                sorted(
-                    {
-                        f"{piece.epsilon[0]:.6g} < ε < {piece.epsilon[1]:.6g}"
-                        for piece in self.pieces
-                    }
-                )
-            )
-            must("epsilon", f"where the formula holds ({ends})", epsilon)
+        """Return a piece that holds at a point. Raises InvalidRequest.
+
+        x: bounds on e^(ε/steps); epsilon: the value for the error message.
+        """
+        candidates = [piece for piece in self.pieces if _may_contain(piece, x)]
+        if not candidates:
+            intervals = {
+                f"{piece.epsilon[0]:.6g} < ε < {piece.epsilon[1]:.6g}" for piece in self.pieces
+            }
+            must("epsilon", f"where the formula holds ({', '.join(sorted(intervals))})", epsilon)
         if delta is None:
-            if any(piece.has_delta_interval for piece in here):
-                must("delta", "given, as the formula is for an interval of it", "none")
-            return here[0]
-        for piece in here:
+            if any(piece.has_delta_interval for piece in candidates):
+                must("delta", "given, because the formula has an interval of delta", "none")
+            return candidates[0]
+        for piece in candidates:
             low, high = (end.enclose(*x, ZERO) or (delta, delta) for end in piece.delta)
             if low[0] <= delta <= high[1]:
                 return piece
@@ -117,7 +124,7 @@ class Formula:
 
     @property
     def mechanism(self) -> list[Record]:
-        """The probabilities of mechanisms that attain the optimum, by name, as formulas, with where each holds."""
+        """Return the probabilities of optimal mechanisms as formulas, one row for each interval."""
         rows = []
         for piece in self.pieces:
             for part in piece.parts:
@@ -125,66 +132,63 @@ class Formula:
                 row: Record = {"from_epsilon": low, "to_epsilon": high}
                 if piece.has_delta_interval:
                     row["from_delta"], row["to_delta"] = piece.delta_limit_texts()
-                rows.append(
-                    row
-                    | {
-                        name: write_affine(mass, PLAIN, self.steps)
-                        for name, mass in part.masses.items()
-                    }
-                )
+                for name, mass in part.masses.items():
+                    row[name] = write_affine(mass, PLAIN, self.steps)
+                rows.append(row)
         return rows
 
-    # Shown.
+    # Texts.
 
     def __str__(self) -> str:
-        name = "ε" if self.proven_epsilon is None else "δ"
-        gaps = (f"open, not proven: {low:.9g} < {name} < {high:.9g}" for low, high in self.unproven)
-        return "\n".join(
-            [
-                self.what,
-                *(f"{self.describe_interval(piece)}: {piece.to_text()}" for piece in self.pieces),
-                *gaps,
-            ]
-        )
+        lines = [self.what]
+        lines += [f"{self.describe_interval(piece)}: {piece.to_text()}" for piece in self.pieces]
+        variable = "ε" if self.proven_epsilon is None else "δ"
+        for low, high in self.unproven:
+            lines.append(f"open, not proven: {low:.9g} < {variable} < {high:.9g}")
+        return "\n".join(lines)
 
     @property
-    def words(self) -> Strings:
-        """What is proven, in sentences."""
-        first, *rest = str(self).splitlines()
-        count = f"{len(self.pieces)} formula{'' if len(self.pieces) == 1 else 's'}"
+    def sentences(self) -> Strings:
+        """Return the proven statements as sentences."""
+        first, *others = str(self).splitlines()
+        count = _count_noun(len(self.pieces), "formula")
         gaps = "" if self.unproven else "gap or "
-        return (f"{first}: {count}, without {gaps}overlap, proven without a solver.", *rest)
+        return (f"{first}: {count}, without {gaps}overlap, proven without a solver.", *others)
 
     def describe_interval(self, piece: Piece) -> str:
-        """The interval of ε, and of δ where that is free, in words; of δ in numbers, where ε is given."""
+        """Describe where a piece holds: its interval of ε, and its interval of δ if it has one.
+
+        Args:
+            piece: A piece of the formula.
+        """
         if self.proven_epsilon is not None:
             return "{:.6g} ≤ δ ≤ {:.6g}".format(*piece.delta_limits_at(self.proven_epsilon))
         low, high = piece.epsilon
-        above = "" if math.isinf(high) else f" < {high:.9g}"
-        words = f"{low:.9g} < ε{above}" if low or above else "0 < ε"
-        return words + (
-            ", {} ≤ δ ≤ {}".format(*piece.delta_limit_texts()) if piece.has_delta_interval else ""
-        )
+        upper = "" if math.isinf(high) else f" < {high:.9g}"
+        text = f"{low:.9g} < ε{upper}" if low or upper else "0 < ε"
+        if piece.has_delta_interval:
+            text += ", {} ≤ δ ≤ {}".format(*piece.delta_limit_texts())
+        return text
 
     def __repr__(self) -> str:
-        return f"Formula({self.what!r}, {len(self.pieces)} piece{'' if len(self.pieces) == 1 else 's'})"
+        return f"Formula({self.what!r}, {_count_noun(len(self.pieces), 'piece')})"
 
     def to_dict(self) -> Record:
-        """JSON-ready."""
-        return {
+        """Return the formula as JSON-ready values."""
+        divisor = "" if self.steps == 1 else f"/{self.steps}"
+        record: Record = {
             "what": self.what,
-            "variable": f"x = exp(epsilon{'' if self.steps == 1 else f'/{self.steps}'})",
+            "variable": f"x = exp(epsilon{divisor})",
             "pieces": [piece.to_dict() for piece in self.pieces],
             "open": [[low, None if math.isinf(high) else high] for low, high in self.unproven],
-            **(
-                {}
-                if self.proven_epsilon is None
-                else {"proven_at": {"epsilon": float(self.proven_epsilon)}}
-            ),
         }
+        if self.proven_epsilon is not None:
+            record["proven_at"] = {"epsilon": float(self.proven_epsilon)}
+        return record
 
     @cached_property
     def _result(self) -> Result:
+        """Return the pieces as a table."""
         rows = []
         for piece in self.pieces:
             low, high = piece.epsilon
@@ -199,37 +203,48 @@ class Formula:
 
     @property
     def rows(self) -> list[Record]:
-        """Those of `to_frame`."""
+        """Return the rows of `to_frame`."""
         return [*self._result.rows]
 
     def to_frame(self) -> pd.DataFrame:
-        """From ε, to ε, formula; the ends of δ where it is free."""
+        """Return a table of the pieces: from ε, to ε, formula, and the ends of δ if they differ."""
         return self._result.to_frame()
 
     def latex(self, *, table: bool = False) -> str:
-        """The cases of the optimum in LaTeX, or a table for the package booktabs."""
+        """Write the formula in LaTeX.
+
+        Args:
+            table: Whether to write a table for the package booktabs. Default: cases.
+        """
         rows = []
         for piece in self.pieces:
-            low, high = piece.epsilon
-            where = rf"{low:.6g} < \varepsilon" + ("" if math.isinf(high) else f" < {high:.6g}")
-            where = where if self.proven_epsilon is None else rf"\varepsilon = {low:.6g}"
-            if piece.has_delta_interval:
-                where += r",\ {} \le \delta \le {}".format(*piece.delta_limit_texts(LATEX))
-            rows.append(
-                (
-                    piece.to_text(LATEX) if piece.value_at is not None else r"\text{infeasible}",
-                    where,
-                )
-            )
+            text = piece.to_text(LATEX) if piece.value is not None else r"\text{infeasible}"
+            rows.append((text, self._latex_condition(piece)))
         if not table:
-            body = " \\\\\n".join(f"  {text} & {where}" for text, where in rows)
+            body = " \\\\\n".join(f"  {text} & {condition}" for text, condition in rows)
             return f"\\begin{{cases}}\n{body}\n\\end{{cases}}"
-        lines = "".join(f"${where}$ & ${text}$ \\\\\n" for text, where in rows)
+        lines = "".join(f"${condition}$ & ${text}$ \\\\\n" for text, condition in rows)
         head = "\\begin{tabular}{ll}\n\\toprule\nwhere & optimum \\\\\n\\midrule\n"
         return f"{head}{lines}\\bottomrule\n\\end{{tabular}}"
 
+    def _latex_condition(self, piece: Piece) -> str:
+        """Write where a piece holds in LaTeX."""
+        low, high = piece.epsilon
+        if self.proven_epsilon is not None:
+            condition = rf"\varepsilon = {low:.6g}"
+        else:
+            upper = "" if math.isinf(high) else f" < {high:.6g}"
+            condition = rf"{low:.6g} < \varepsilon{upper}"
+        if piece.has_delta_interval:
+            condition += r",\ {} \le \delta \le {}".format(*piece.delta_limit_texts(LATEX))
+        return condition
+
     def python(self, name: str = "optimum") -> str:
-        """The source of a plain function of ε and δ, in floats."""
+        """Write the source of a Python function of ε and δ, in floats.
+
+        Args:
+            name: The name of the function.
+        """
         lines = [
             "import math",
             "",
@@ -240,15 +255,21 @@ class Formula:
         ]
         for piece in self.pieces:
             low, high = piece.epsilon
-            test = f"{low!r} <= epsilon" + ("" if math.isinf(high) else f" <= {high!r}")
+            condition = f"{low!r} <= epsilon"
+            if not math.isinf(high):
+                condition += f" <= {high!r}"
             if piece.has_delta_interval:
-                test += " and {} <= delta <= {}".format(*piece.delta_limit_texts(PYTHON))
-            value = "math.nan" if piece.value_at is None else piece.to_text(PYTHON)
-            lines += [f"    if {test}:", f"        return {value}"]
-        return "\n".join([*lines, '    raise ValueError("the formula does not hold there")', ""])
+                condition += " and {} <= delta <= {}".format(*piece.delta_limit_texts(PYTHON))
+            value = "math.nan" if piece.value is None else piece.to_text(PYTHON)
+            lines += [f"    if {condition}:", f"        return {value}"]
+        lines += ['    raise ValueError("the formula does not hold there")', ""]
+        return "\n".join(lines)
 
     def sympy(self) -> Any:
-        """A sympy.Piecewise in the symbols epsilon and delta. Raises NotInstalled without sympy."""
+        """Return a sympy.Piecewise in the symbols epsilon and delta.
+
+        Raises NotInstalled if sympy is not installed.
+        """
         try:
             sympy = importlib.import_module("sympy")
         except ModuleNotFoundError:
@@ -256,56 +277,81 @@ class Formula:
                 "A formula in sympy needs sympy, which is not installed: pip install sympy."
             ) from None
         epsilon, delta = sympy.symbols("epsilon delta", positive=True)
-        known = {"x": sympy.exp(epsilon), "delta": delta}
+        names = {"x": sympy.exp(epsilon), "delta": delta}
         cases = []
         for piece in self.pieces:
             low, high = piece.epsilon
-            where = sympy.And(epsilon >= low, epsilon <= (sympy.oo if math.isinf(high) else high))
+            upper = sympy.oo if math.isinf(high) else high
+            condition = sympy.And(epsilon >= low, epsilon <= upper)
             if piece.has_delta_interval:
-                first, last = (
-                    sympy.sympify(text, known) for text in piece.delta_limit_texts(PYTHON)
-                )
-                where = sympy.And(where, delta >= first, delta <= last)
-            cases.append(
-                (
-                    sympy.nan
-                    if piece.value_at is None
-                    else sympy.sympify(piece.to_text(PYTHON), known),
-                    where,
-                )
-            )
+                first, last = piece.delta_limit_texts(PYTHON)
+                delta_low = sympy.sympify(first, names)
+                delta_high = sympy.sympify(last, names)
+                condition = sympy.And(condition, delta >= delta_low, delta <= delta_high)
+            value = sympy.nan
+            if piece.value is not None:
+                value = sympy.sympify(piece.to_text(PYTHON), names)
+            cases.append((value, condition))
         return sympy.Piecewise(*cases)
 
     def save(self, path: str | Path) -> list[Path]:
-        """Write a .json (certificate), .csv, .tex (table) or .py (function) file. Raises InvalidRequest, OSError."""
+        """Write the formula to a file and return the files that were written.
+
+        Args:
+            path: The file: .json (certificate), .csv, .tex (table) or .py (function).
+
+        Raises:
+            InvalidRequest: The suffix is not supported, or no certificate can be written.
+            OSError: The file cannot be written.
+        """
         target = Path(path)
-        texts: dict[str, Callable[[], str]] = {
-            ".json": lambda: json.dumps(self.to_dict() | self.proof(), ensure_ascii=False) + "\n",
-            ".tex": lambda: self.latex(table=True) + "\n",
-            ".py": self.python,
-        }
-        text = texts.get(target.suffix.lower())
-        if text is None:
-            return self._result.save(path)
-        write_atomically(target, text().encode())
+        match target.suffix.lower():
+            case ".json":
+                text = json.dumps(self.to_dict() | self.proof(), ensure_ascii=False) + "\n"
+            case ".tex":
+                text = self.latex(table=True) + "\n"
+            case ".py":
+                text = self.python()
+            case _:
+                return self._result.save(path)
+        write_atomically(target, text.encode())
         return [target]
 
     def plot(self, path: str | Path | None = None, *, width: Width = None) -> Figure:
-        """The (ε, δ) plane with the region of each formula, or the optimum over ε where δ is given.
+        """Draw the formula.
 
-        path: also write it (.png, .svg or .pdf). width: see `Result.plot`. Raises InvalidRequest, OSError.
+        The figure is the (ε, δ) plane with one region for each formula, or the optimum against ε
+        if δ is one number.
+
+        Args:
+            path: A file to write the figure to (.png, .svg or .pdf). Default: none.
+            width: The width of the figure, see `Result.plot`.
+
+        Raises:
+            InvalidRequest: The suffix or the width is not supported.
+            OSError: The file cannot be written.
         """
-        drawn = draw_formulas(
-            self.what,
-            self.pieces,
-            None if self.proven_epsilon is None else float(self.proven_epsilon),
-        )
+        epsilon = None if self.proven_epsilon is None else float(self.proven_epsilon)
+        figure = draw_formulas(self.what, self.pieces, epsilon)
         if path is not None:
-            save_figure(drawn, Path(path), width)
-        return drawn
+            save_figure(figure, Path(path), width)
+        return figure
 
     def _repr_html_(self) -> str:
         return self._result._repr_html_()
 
     def _repr_latex_(self) -> str:
         return f"$$V(\\varepsilon) = {self.latex()}$$"
+
+
+def _may_contain(piece: Piece, x: RationalPair) -> bool:
+    """Return whether the interval of a piece may contain the number between two bounds."""
+    low, high = x
+    if piece.low.is_above(high):
+        return False
+    return piece.high is None or not piece.high.is_below(low)
+
+
+def _count_noun(count: int, noun: str) -> str:
+    """Write a number with its noun in the singular or the plural."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,8 +1,9 @@
-"""PDP at one ε: every piece of the exact frontier over δ with its formula.
+"""Compute the formulas of PDP at one ε: every piece of the exact frontier over δ.
 
-Which pairs η, η + μ a noise breaks, f(η) > e^ε f(η + μ), is its pattern. Given the pattern the least loss is a linear
-program, and has a formula in e^ε, affine in δ. That no other pattern is better is what `delta_frontier` proves at one
-ε, to 1e-9; a formula is the optimum there, and at another ε only while its pattern is.
+The pattern of a noise is the set of pairs η, η + μ that it breaks, f(η) > e^ε f(η + μ). For a given
+pattern the minimal loss is a linear program and has a formula in e^ε, affine in δ. `delta_frontier`
+proves at one ε, to 1e-9, that no other pattern has a smaller loss. A formula is the optimum there,
+and at another ε only while its pattern is optimal.
 
     >>> import workbench as wb
     >>> noise = wb.ModuloNoise(n=4, max_shift=2, directed=True)
@@ -28,176 +29,241 @@ from workbench.exact.numbers import ONE, Real, exp_interval
 from workbench.exact.objects import Progress, Record
 from workbench.formulas.formula_object import Formula
 from workbench.formulas.pieces import Part, Piece
-from workbench.models.modulo.level_frontier import FrontierPiece as Traced
+from workbench.models.modulo.level_frontier import FrontierPiece
 from workbench.pipeline.registry import find_family
 from workbench.pipeline.stated import FormulaProgram, Interval
 from workbench.privacy.repair import Pattern, find_violation_pattern
 from workbench.solvers.exact.parametric import Vertex
 from workbench.solvers.exact.polynomials import ZERO, Affine, Root
-from workbench.solvers.exact.regions import Formula as Solved
+from workbench.solvers.exact.regions import Formula as RegionFormula
 from workbench.solvers.exact.regions import find_meeting_delta, find_region_around
 
 if TYPE_CHECKING:
     from workbench.families.modulo.request import ModuloRequest
     from workbench.questions.modulo_noise import ModuloNoise
 
-_TRACE_TOLERANCE = 1e-7  # a formula and what was traced, of losses and of δ
-_PROOF_TOLERANCE = 1e-9  # relative: a pair that a solver's point keeps
+# Losses and δ of a formula may differ from the traced frontier by this.
+_TRACE_TOLERANCE = 1e-7
+# A loss may exceed its lower bound by this and counts as optimal.
+_PROOF_TOLERANCE = 1e-9
+_EXP_BITS = 64  # e^ε is enclosed to this many bits.
+# The δ at which a pattern is computed has at most this many fractions of the piece as denominator.
+_DELTA_RESOLUTION = 64
 
 
 @dataclass(frozen=True)
 class _PatternSolution:
-    """A traced piece, the vertex whose value is its formula, the program it is of, and its pattern in words."""
+    """A piece of the frontier with its formula.
 
-    traced: Traced
+    Attributes:
+        traced: The piece of the frontier.
+        vertex: The vertex of the program whose value is the formula.
+        program: The program of the pattern.
+        pattern: The description of the pattern.
+    """
+
+    traced: FrontierPiece
     vertex: Vertex
-    stated: FormulaProgram
+    program: FormulaProgram
     pattern: str
 
 
 def solve_pattern_formula(
     request: ModuloRequest, deltas: Interval, time_limit: float | None, progress: Progress | None
 ) -> Formula:
-    """The pieces for δ in an interval at the request's ε. Raises InvalidRequest, NotProven where nothing is proven."""
+    """Compute the pieces for an interval of δ at the request's ε.
+
+    Args:
+        request: The request, under PDP.
+        deltas: The interval of δ.
+        time_limit: The time limit in seconds; None for none.
+        progress: Called every few seconds with a sentence about what is proven.
+
+    Raises:
+        InvalidRequest: The request has no formula.
+        NotProven: No piece is proven within the time limit.
+    """
     traced = request.family.trace_patterns(request, deltas, time_limit, progress)
-    epsilon, low = request.claim.epsilon, deltas[0]
+    epsilon = request.claim.epsilon
     assert isinstance(epsilon, Fraction)
-    known: list[_PatternSolution] = []
-    left = []
+    low = deltas[0]
+    solutions: list[_PatternSolution] = []
+    unproven: list[tuple[float, float]] = []
     for piece in traced:
         if piece.delta_high <= low:
             continue
-        formula = (
-            _solve_traced_piece(request, piece, max(piece.delta_low, float(low)))
-            if piece.proven
-            else None
-        )
-        if formula is None:
-            left.append((piece.delta_low, piece.delta_high))
-        elif known and known[-1].vertex.value == formula.vertex.value and not left:
-            known[-1] = replace(
-                known[-1], traced=replace(known[-1].traced, delta_high=piece.delta_high)
-            )
+        solution = None
+        if piece.is_proven:
+            solution = _solve_traced_piece(request, piece, max(piece.delta_low, float(low)))
+        if solution is None:
+            unproven.append((piece.delta_low, piece.delta_high))
+        elif _can_extend(solutions, solution) and not unproven:
+            extended = replace(solutions[-1].traced, delta_high=piece.delta_high)
+            solutions[-1] = replace(solutions[-1], traced=extended)
         else:
-            known.append(formula)
-    if not known:
-        raise NotProven("No piece of the frontier is proven in this time.")
-    what = f"{known[0].stated.title}, under PDP at ε = {float(epsilon):g}"
+            solutions.append(solution)
+    if not solutions:
+        raise NotProven("No piece of the frontier is proven within the time limit.")
     return Formula(
-        what,
-        _make_delta_pieces(known, deltas, epsilon),
-        unproven=tuple(left),
+        f"{solutions[0].program.title}, under PDP at ε = {float(epsilon):g}",
+        _make_delta_pieces(solutions, deltas, epsilon),
+        unproven=tuple(unproven),
         proof=_refuse_proof_file,
         proven_epsilon=epsilon,
     )
 
 
+def _can_extend(solutions: Sequence[_PatternSolution], solution: _PatternSolution) -> bool:
+    """Return whether a solution has the same formula as the last one."""
+    return bool(solutions) and solutions[-1].vertex.value == solution.vertex.value
+
+
 def find_pattern_value(question: ModuloNoise, epsilon: Real, delta: Fraction) -> Affine | None:
-    """The formula of the least error rate under PDP around a point; None where it is not proven there, to 1e-9."""
+    """Return the formula of the minimal error rate under PDP around a point.
+
+    Args:
+        question: The question.
+        epsilon: The value of ε.
+        delta: The value of δ.
+
+    Returns:
+        The formula; None if it is not proven there to 1e-9.
+    """
     request: Any = find_family(question).make_request(
         question, epsilon=epsilon, delta=delta, notion="pdp"
     )
-    optimum = request.family.design_request(request)
-    value, near = optimum.objective, float(delta) * _TRACE_TOLERANCE
-    if optimum.bound is None or optimum.bound < value - _PROOF_TOLERANCE:
+    design = request.family.design_request(request)
+    loss = design.objective
+    if design.bound is None or design.bound < loss - _PROOF_TOLERANCE:
         return None
-    piece = Traced(float(delta) - near, float(delta) + near, value, value, True, value, value)
-    formula = _solve_traced_piece(request, piece, piece.delta_low)
-    return None if formula is None else formula.vertex.value
+    radius = float(delta) * _TRACE_TOLERANCE
+    low = float(delta) - radius
+    high = float(delta) + radius
+    piece = FrontierPiece(low, high, loss, loss, True, loss, loss)
+    solution = _solve_traced_piece(request, piece, piece.delta_low)
+    return None if solution is None else solution.vertex.value
 
 
 def _refuse_proof_file() -> Record:
+    """Raise InvalidRequest, because no certificate file can hold the proof."""
     raise InvalidRequest(
-        "The formulas of PDP rest on a search over patterns, which no file proves again: save .tex, .py or .csv."
+        "The formulas of PDP rest on a search over patterns, which no file proves again. "
+        "Save .tex, .py or .csv."
     )
 
 
 def _solve_traced_piece(
-    request: ModuloRequest, piece: Traced, low: float
+    request: ModuloRequest, piece: FrontierPiece, low: float
 ) -> _PatternSolution | None:
-    """The formula of a traced piece, None where none fits it."""
-    delta = Fraction((low + piece.delta_high) / 2).limit_denominator(
-        int(64 / (piece.delta_high - low)) + 1
-    )
-    for check in (
-        "audit",
-        "certify",
-    ):  # a repaired mechanism where a solver's point says too little
-        given = request.with_values(delta=delta, check=check)
-        broken = find_violation_pattern(given.family.design_request(given).mechanism, given.budgets)
-        stated = given.with_values(epsilon=ONE).formula_program(broken)
+    """Return the formula of a piece of the frontier from a δ on; None if no formula fits it."""
+    width = piece.delta_high - low
+    middle = Fraction((low + piece.delta_high) / 2)
+    delta = middle.limit_denominator(int(_DELTA_RESOLUTION / width) + 1)
+    # The solver's point may show a wrong pattern; the repaired mechanism is tried next.
+    for check in ("audit", "certify"):
+        point_request = request.with_values(delta=delta, check=check)
+        mechanism = point_request.family.design_request(point_request).mechanism
+        broken = find_violation_pattern(mechanism, point_request.budgets)
+        program = point_request.with_values(epsilon=ONE).formula_program(broken)
         try:
-            vertex = _find_optimal_vertex(stated, given, delta)
+            vertex = _find_optimal_vertex(program, point_request, delta)
         finally:
-            stated.program.close()
-        x, y = _enclose_exp_epsilon(given)
-        if vertex is not None and all(
-            abs(float(vertex.value((x + y) / 2, Fraction(d))) - piece.value_at(d))
-            <= _TRACE_TOLERANCE
-            for d in (low, piece.delta_high)
-        ):
-            return _PatternSolution(piece, vertex, stated, _describe_pattern(broken))
+            program.program.close()
+        if vertex is not None and _fits_piece(vertex, point_request, piece, low):
+            return _PatternSolution(piece, vertex, program, _describe_pattern(broken))
     return None
 
 
+def _fits_piece(vertex: Vertex, request: ModuloRequest, piece: FrontierPiece, low: float) -> bool:
+    """Return whether the value of a vertex equals the traced loss at both ends of a piece."""
+    x_low, x_high = _enclose_exp_epsilon(request)
+    x = (x_low + x_high) / 2
+    for delta in (low, piece.delta_high):
+        loss = float(vertex.value(x, Fraction(delta)))
+        if abs(loss - piece.value_at(delta)) > _TRACE_TOLERANCE:
+            return False
+    return True
+
+
 def _describe_pattern(broken: Pattern) -> str:
-    """The pattern: "difference: noise values" of those that are broken."""
+    """Write a pattern as "difference: noise values" of the broken pairs."""
     parts = []
-    for mu, flags in broken.items():
+    for difference, flags in broken.items():
         if flags.any():
-            at = ",".join(map(str, np.flatnonzero(flags).tolist()))
-            parts.append(f"{'x'.join(map(str, mu))}: {at}")
+            noise_values = ",".join(map(str, np.flatnonzero(flags).tolist()))
+            parts.append(f"{'x'.join(map(str, difference))}: {noise_values}")
     return "; ".join(parts) or "none"
 
 
 def _enclose_exp_epsilon(request: ModuloRequest) -> Interval:
-    """Rationals around e^ε."""
+    """Return rationals below and above e^ε."""
     assert isinstance(request.claim.epsilon, Fraction)
-    return exp_interval(request.claim.epsilon, 64)
+    return exp_interval(request.claim.epsilon, _EXP_BITS)
 
 
 def _find_optimal_vertex(
-    stated: FormulaProgram, request: ModuloRequest, delta: Fraction
+    program: FormulaProgram, request: ModuloRequest, delta: Fraction
 ) -> Vertex | None:
-    """The vertex of a pattern's optimum at e^ε and a δ, None where what is proven does not reach e^ε itself."""
+    """Return the optimal vertex of a pattern at e^ε and a δ.
+
+    The result is None if the proven region does not contain e^ε or if there is no mechanism.
+    """
     low, high = _enclose_exp_epsilon(request)
-    region = find_region_around(stated.program, (low + high) / 2, (delta, delta))
-    covers = region.low.is_below(low) and (region.high is None or region.high.is_above(high))
-    return region.formulas[0].vertex if covers and region.formulas[0].value is not None else None
+    region = find_region_around(program.program, (low + high) / 2, (delta, delta))
+    solution = region.formulas[0]
+    is_covered = region.low.is_below(low) and (region.high is None or region.high.is_above(high))
+    if not is_covered or solution.value is None:
+        return None
+    return solution.vertex
 
 
 def _make_delta_pieces(
-    known: Sequence[_PatternSolution], deltas: Interval, epsilon: Fraction
+    solutions: Sequence[_PatternSolution], deltas: Interval, epsilon: Fraction
 ) -> tuple[Piece, ...]:
-    """The pieces by rising δ, with ends that are functions of e^ε: where two formulas meet, or where the second
-    pattern begins. A traced end is not exact: where no function is near it, it stands as the number it is."""
-    low, high = map(Root.from_rational, exp_interval(epsilon, 64))
-    lows, highs = [Affine.from_number(deltas[0])], []
-    for before, after in pairwise(known):
-        ended, at = before.traced.delta_high, after.traced.delta_low
-        joined = at - ended <= _PROOF_TOLERANCE**2
-        options = [find_meeting_delta(before.vertex.value, after.vertex.value)] if joined else []
-        options += _feasibility_thresholds(after.vertex, low.low)
-        near = [
-            end
-            for end in options
-            if end.denominator and abs(float(end(low.low)) - at) <= _TRACE_TOLERANCE
-        ]
-        lows.append(near[0] if near else Affine.from_number(Fraction(at)))
-        highs.append(lows[-1] if joined else Affine.from_number(Fraction(ended)))
+    """Return the pieces by rising δ, with ends that are functions of e^ε.
+
+    Two pieces meet where their formulas are equal, or where the second pattern becomes feasible. A
+    traced end is not exact. If no such function is near it, the traced number is the end.
+    """
+    x_low, x_high = map(Root.from_rational, exp_interval(epsilon, _EXP_BITS))
+    lows = [Affine.from_number(deltas[0])]
+    highs = []
+    for before, after in pairwise(solutions):
+        end = before.traced.delta_high
+        start = after.traced.delta_low
+        is_joined = start - end <= _PROOF_TOLERANCE**2
+        candidates = []
+        if is_joined:
+            candidates.append(find_meeting_delta(before.vertex.value, after.vertex.value))
+        candidates += _feasibility_thresholds(after.vertex, x_low.low)
+        low = _choose_near(candidates, start, x_low.low)
+        lows.append(low)
+        highs.append(low if is_joined else Affine.from_number(Fraction(end)))
     highs.append(Affine.from_number(deltas[1]))
     pieces = []
-    for each, first, last in zip(known, lows, highs, strict=True):
-        solved = Solved(each.vertex.value, first, last, each.vertex, each.vertex)
-        part = Part(low, high, solved, each.stated.masses)
+    for solution, low, high in zip(solutions, lows, highs, strict=True):
+        vertex = solution.vertex
+        region_formula = RegionFormula(vertex.value, low, high, vertex, vertex)
+        part = Part(x_low, x_high, region_formula, solution.program.masses)
         pieces.append(
-            Piece(low, high, (first, last), each.vertex.value, (part,), pattern=each.pattern)
+            Piece(x_low, x_high, (low, high), vertex.value, (part,), pattern=solution.pattern)
         )
     return tuple(pieces)
 
 
+def _choose_near(candidates: Sequence[Affine], delta: float, x: Fraction) -> Affine:
+    """Return the first function whose value at x is near a δ; without one, the δ itself."""
+    for candidate in candidates:
+        if candidate.denominator and abs(float(candidate(x)) - delta) <= _TRACE_TOLERANCE:
+            return candidate
+    return Affine.from_number(Fraction(delta))
+
+
 def _feasibility_thresholds(vertex: Vertex, x: Fraction) -> list[Affine]:
-    """The δ from which on a vertex is feasible at x, as functions of x: of each condition that asks for δ."""
+    """Return the δ from which on each condition of a vertex holds at x, as functions of x.
+
+    Conditions that hold for all δ are left out.
+    """
     return [
         Affine.from_ratio(-condition.constant, ZERO, condition.slope)
         for condition in vertex.primal_conditions

@@ -1,4 +1,4 @@
-"""Pictures of formulas: the (ε, δ) plane with a region for each of them, or, at one δ, the optimum over ε."""
+"""Draw formulas: the (ε, δ) plane with one region for each, or the optimum against ε or δ."""
 
 from __future__ import annotations
 
@@ -21,180 +21,240 @@ if TYPE_CHECKING:
     from workbench.formulas.pieces import Piece
     from workbench.solvers.exact.polynomials import Affine
 
-_STEPS = 120  # of ε in a piece
-_HATCHES = ("", "///", "...", "\\\\\\", "xxx", "+++")  # from one round of colours to the next
-_NAMED = 40  # breakpoints that are named
-_TICKS = (0, 0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1)  # of δ, shown by its square root
-_LEAST, _MOST, _BEYOND = (
-    3.0,
-    20.0,
-    1.4,
-)  # ε shown: of a formula without an end, and beyond its last breakpoint
-_LEGEND = 0.045  # inches of a sign
-_WIDE = 0.025  # of a region that takes its number, as a part of the axis
-_BELOW = 24  # formulas of a legend's column
+_POINTS_PER_PIECE = 120  # A piece is sampled at this many values of ε.
+# The hatch changes after all colours were used once.
+_HATCHES = ("", "///", "...", "\\\\\\", "xxx", "+++")
+_MAX_BREAKPOINT_LABELS = 40  # There is space for this many labels of breakpoints.
+# The ticks of δ, whose axis has a square-root scale.
+_DELTA_TICKS = (0, 0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1)
+# If the last piece has no upper end, the axis of ε ends at a multiple of the last breakpoint
+# between these limits.
+_MIN_EPSILON_END = 3.0
+_MAX_EPSILON_END = 20.0
+_EPSILON_END_FACTOR = 1.4
+_LEGEND_CHARACTER_INCHES = 0.045  # The width of a character of the legend.
+_MIN_LABELLED_SHARE = 0.025  # A region below this share of the axis has no number.
+_FORMULAS_PER_COLUMN = 24  # A column of the legend has at most this many formulas.
+_LINE_WIDTH = 2.2
 
 
 @apply_style_sheet
 def draw_formulas(what: str, pieces: Sequence[Piece], epsilon: float | None = None) -> Figure:
-    """The map where δ is free, else the curve; the curve over δ at a given ε."""
+    """Draw the pieces of a formula.
+
+    The figure is a map of the (ε, δ) plane if δ has an interval, else the optimum against ε.
+
+    Args:
+        what: The title.
+        pieces: The pieces.
+        epsilon: The only ε of the formula; the figure is then the optimum against δ. Default: none.
+    """
     if epsilon is not None:
         return _draw_over_delta(what, pieces, epsilon)
-    free = any(piece.has_delta_interval for piece in pieces)
-    drawn, axis, numbers = _make_axes(pieces)
+    is_map = any(piece.has_delta_interval for piece in pieces)
+    figure, axis, numbers = _make_axes(pieces)
     low, high = choose_epsilon_range(pieces)
     axis.set_xlim(low, high)
+    draw_piece = _draw_region if is_map else _draw_curve
     for piece in pieces:
-        start, end = max(piece.epsilon[0], low), min(piece.epsilon[1], high)
+        start = max(piece.epsilon[0], low)
+        end = min(piece.epsilon[1], high)
         if start < end:
-            (_draw_region if free else _draw_curve)(
-                axis, piece, np.linspace(start, end, _STEPS), numbers
-            )
+            draw_piece(axis, piece, np.linspace(start, end, _POINTS_PER_PIECE), numbers)
     _draw_breakpoints(axis, pieces, high)
-    axis.set(xlabel="ε", ylabel="δ" if free else "optimum", xlim=(low, high))
-    if free:
-        last = max(
-            float(piece.delta[1](Fraction(2)))
-            for piece in pieces
-            if not piece.delta[1].denominator.degree()
-        )
-        axis.set_yscale("function", functions=(lambda y: np.sqrt(np.maximum(y, 0)), np.square))
-        axis.set(ylim=(0, last), yticks=[tick for tick in _TICKS if tick <= last])
-        axis.set_yticklabels([f"{tick:g}" for tick in axis.get_yticks()])
+    axis.set(xlabel="ε", ylabel="δ" if is_map else "optimum", xlim=(low, high))
+    if is_map:
+        _scale_delta_axis(axis, pieces)
     axis.set_title(what, pad=42)
     _draw_legend(axis, numbers)
-    return drawn
+    return figure
+
+
+def _scale_delta_axis(axis: Axes, pieces: Sequence[Piece]) -> None:
+    """Give the axis of δ a square-root scale up to the largest constant end of a piece."""
+    constant_ends = [
+        float(piece.delta[1](Fraction(2)))
+        for piece in pieces
+        if not piece.delta[1].denominator.degree()
+    ]
+    last = max(constant_ends)
+    axis.set_yscale("function", functions=(lambda y: np.sqrt(np.maximum(y, 0)), np.square))
+    axis.set(ylim=(0, last), yticks=[tick for tick in _DELTA_TICKS if tick <= last])
+    axis.set_yticklabels([f"{tick:g}" for tick in axis.get_yticks()])
 
 
 def _draw_over_delta(what: str, pieces: Sequence[Piece], epsilon: float) -> Figure:
-    """The optimum over δ at one ε."""
-    drawn, axis, numbers = _make_axes(pieces)
+    """Draw the optimum against δ at one ε."""
+    figure, axis, numbers = _make_axes(pieces)
     for piece in pieces:
-        assert piece.value_at is not None
-        number, deltas = numbers[piece.to_text()], piece.delta_limits_at(Fraction(epsilon))
+        assert piece.value is not None
+        number = numbers[piece.to_text()]
+        deltas = piece.delta_limits_at(Fraction(epsilon))
         x = Fraction(math.exp(epsilon / piece.steps))
-        values = [float(piece.value_at(x, Fraction(delta))) for delta in deltas]
+        values = [float(piece.value(x, Fraction(delta))) for delta in deltas]
         axis.plot(
             deltas,
             values,
             label=_legend_label(piece, number),
             color=_region_style(number)["color"],
-            linewidth=2.2,
+            linewidth=_LINE_WIDTH,
         )
     axis.set(xlabel="δ", ylabel="optimum")
     axis.set_title(what)
     _draw_legend(axis, numbers)
-    return drawn
+    return figure
 
 
 def _make_axes(pieces: Sequence[Piece]) -> tuple[Figure, Axes, dict[str, int]]:
-    """A figure with room for the legend, its axis, and the number of every formula."""
+    """Return a figure with space for the legend, its axis, and the number of every formula."""
     numbers = number_formulas(pieces)
-    wide = _LEGEND * _count_legend_columns(numbers) * max(len(text) for text in numbers)
-    drawn, (axis,) = make_panels(
-        width=6.4 + wide, height=max(4.6, 0.42 * min(len(numbers), _BELOW))
-    )
-    return drawn, axis, numbers
+    longest = max(len(text) for text in numbers)
+    legend_width = _LEGEND_CHARACTER_INCHES * _count_legend_columns(numbers) * longest
+    height = max(4.6, 0.42 * min(len(numbers), _FORMULAS_PER_COLUMN))
+    figure, (axis,) = make_panels(width=6.4 + legend_width, height=height)
+    return figure, axis, numbers
 
 
 def number_formulas(pieces: Sequence[Piece]) -> dict[str, int]:
-    """The number of every formula, by where it holds first."""
-    return {text: k for k, text in enumerate(dict.fromkeys(piece.to_text() for piece in pieces), 1)}
+    """Return the number of every formula, from 1, in the order of the pieces.
+
+    Args:
+        pieces: The pieces of a formula.
+    """
+    texts = dict.fromkeys(piece.to_text() for piece in pieces)
+    return {text: number for number, text in enumerate(texts, 1)}
 
 
 def _count_legend_columns(numbers: Mapping[str, int]) -> int:
-    """Of the legend."""
-    return math.ceil(len(numbers) / _BELOW)
+    """Return the number of columns of the legend."""
+    return math.ceil(len(numbers) / _FORMULAS_PER_COLUMN)
 
 
 def choose_epsilon_range(pieces: Sequence[Piece]) -> FloatPair:
-    """The interval of ε of a picture."""
+    """Choose the interval of ε that a figure shows.
+
+    Args:
+        pieces: The pieces of a formula.
+    """
     ends = sorted({end for piece in pieces for end in piece.epsilon if math.isfinite(end)})
     last = max(piece.epsilon[1] for piece in pieces)
-    return ends[0], last if math.isfinite(last) else min(_MOST, max(_LEAST, _BEYOND * ends[-1]))
+    if math.isfinite(last):
+        return ends[0], last
+    extended = max(_MIN_EPSILON_END, _EPSILON_END_FACTOR * ends[-1])
+    return ends[0], min(_MAX_EPSILON_END, extended)
 
 
 def _region_style(number: int) -> Record:
+    """Return the colour and the hatch of a formula."""
     colours = COLOURS[:6] + COLOURS[7:]
-    return {
-        "color": colours[(number - 1) % len(colours)],
-        "hatch": _HATCHES[(number - 1) // len(colours) % len(_HATCHES)],
-    }
+    round_number, colour_index = divmod(number - 1, len(colours))
+    return {"color": colours[colour_index], "hatch": _HATCHES[round_number % len(_HATCHES)]}
 
 
 def _legend_label(piece: Piece, number: int) -> str:
-    text = (
-        r"\mathrm{infeasible}"
-        if piece.value_at is None
-        else piece.to_text(LATEX).replace(r"\frac", r"\dfrac")
-    )
+    """Return the number and the formula of a piece for the legend."""
+    text = r"\mathrm{infeasible}"
+    if piece.value is not None:
+        text = piece.to_text(LATEX).replace(r"\frac", r"\dfrac")
     return rf"$\mathbf{{{number}}}:\ {text}$"
 
 
 def sample_values(value: Affine, epsilons: Vector, steps: int) -> Vector:
-    """A function of x without δ at some ε."""
+    """Evaluate a function of x without δ.
+
+    Args:
+        value: The function.
+        epsilons: The values of ε. Shape (points,).
+        steps: The number of steps into which ε is divided: x = e^(ε/steps).
+
+    Returns:
+        The values. Shape (points,).
+    """
     return np.array([float(value(Fraction(math.exp(epsilon / steps)))) for epsilon in epsilons])
 
 
 def _draw_region(axis: Axes, piece: Piece, epsilons: Vector, numbers: Mapping[str, int]) -> None:
-    """A region of the plane, with the number of its formula where it is widest."""
-    below, above = (sample_values(end, epsilons, piece.steps) for end in piece.delta)
+    """Draw a region of the plane, with the number of its formula where it is highest."""
+    lower, upper = (sample_values(end, epsilons, piece.steps) for end in piece.delta)
     number = numbers[piece.to_text()]
     style = _region_style(number)
     axis.fill_between(
-        epsilons, below, above, facecolor=style["color"], hatch=style["hatch"], edgecolor="white", linewidth=0.6,
-        alpha=0.75, label=_legend_label(piece, number),
-    )  # fmt: skip
-    heights, edge = (
-        np.sqrt(np.maximum(above, 0)) - np.sqrt(np.maximum(below, 0)),
-        len(epsilons) // 5,
+        epsilons,
+        lower,
+        upper,
+        facecolor=style["color"],
+        hatch=style["hatch"],
+        edgecolor="white",
+        linewidth=0.6,
+        alpha=0.75,
+        label=_legend_label(piece, number),
     )
-    at = min(max(int(np.argmax(heights)), edge), len(epsilons) - 1 - edge)
-    if (
-        epsilons[-1] - epsilons[0] > _WIDE * (axis.get_xlim()[1] - axis.get_xlim()[0])
-        and heights[at] > _WIDE
-    ):
-        middle = (math.sqrt(max(below[at], 0)) + heights[at] / 2) ** 2
+    # The heights are those on the square-root scale of δ.
+    heights = np.sqrt(np.maximum(upper, 0)) - np.sqrt(np.maximum(lower, 0))
+    margin = len(epsilons) // 5
+    index = min(max(int(np.argmax(heights)), margin), len(epsilons) - 1 - margin)
+    axis_width = axis.get_xlim()[1] - axis.get_xlim()[0]
+    is_wide = epsilons[-1] - epsilons[0] > _MIN_LABELLED_SHARE * axis_width
+    if is_wide and heights[index] > _MIN_LABELLED_SHARE:
+        middle = (math.sqrt(max(lower[index], 0)) + heights[index] / 2) ** 2
         axis.text(
-            epsilons[at], middle, f"{number}", ha="center", va="center", weight="bold",
+            epsilons[index],
+            middle,
+            f"{number}",
+            ha="center",
+            va="center",
+            weight="bold",
             bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 1},
-        )  # fmt: skip
+        )
 
 
 def _draw_curve(axis: Axes, piece: Piece, epsilons: Vector, numbers: Mapping[str, int]) -> None:
-    """The optimum in an interval of ε; a band where there is no mechanism."""
+    """Draw the optimum in an interval of ε, or a grey band if there is no mechanism."""
     number = numbers[piece.to_text()]
-    if piece.value_at is None:
-        axis.axvspan(epsilons[0], epsilons[-1], color="#DDDDDD", label=_legend_label(piece, number))
+    label = _legend_label(piece, number)
+    if piece.value is None:
+        axis.axvspan(epsilons[0], epsilons[-1], color="#DDDDDD", label=label)
         return
-    optima, colour = (
-        sample_values(piece.value_at, epsilons, piece.steps),
-        _region_style(number)["color"],
-    )
-    axis.plot(epsilons, optima, label=_legend_label(piece, number), color=colour, linewidth=2.2)
+    optima = sample_values(piece.value, epsilons, piece.steps)
+    colour = _region_style(number)["color"]
+    axis.plot(epsilons, optima, label=label, color=colour, linewidth=_LINE_WIDTH)
 
 
 def _draw_breakpoints(axis: Axes, pieces: Sequence[Piece], high: float) -> None:
-    """Where formulas change, in numbers above the picture."""
+    """Draw a line at every ε where the formula changes, with its number above the plot."""
     ends = sorted({piece.epsilon[1] for piece in pieces if piece.epsilon[1] < high})
     for end in ends:
         axis.axvline(end, color="black", linestyle=":", linewidth=0.8, alpha=0.6)
-    apart, last = (high - axis.get_xlim()[0]) / _NAMED, -math.inf
+    label_distance = (high - axis.get_xlim()[0]) / _MAX_BREAKPOINT_LABELS
+    label_x = -math.inf
     for end in ends:
-        last = max(end, last + apart)  # where there is room for the number, led to by a line
-        if last <= high:
-            place = ("data", "axes fraction")
+        # Labels are moved to the right until they do not touch; a line leads to the breakpoint.
+        label_x = max(end, label_x + label_distance)
+        if label_x <= high:
             axis.annotate(
-                f"{end:.5f}", (end, 1), (last, 1.03), place, place, {"arrowstyle": "-", "linewidth": 0.5, "shrinkA": 0},
-                rotation=90, ha="center", va="bottom", fontsize=8,
-            )  # fmt: skip
+                f"{end:.5f}",
+                (end, 1),
+                (label_x, 1.03),
+                ("data", "axes fraction"),
+                ("data", "axes fraction"),
+                {"arrowstyle": "-", "linewidth": 0.5, "shrinkA": 0},
+                rotation=90,
+                ha="center",
+                va="bottom",
+                fontsize=8,
+            )
 
 
 def _draw_legend(axis: Axes, numbers: Mapping[str, int]) -> None:
-    """Each formula once, in the order of their numbers, beside the picture."""
+    """Draw a legend with each formula once, in the order of their numbers."""
     handles, labels = axis.get_legend_handles_labels()
     entries = dict(zip(labels, handles, strict=True))
     axis.legend(
-        [*entries.values()], [*entries], loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=8,
+        [*entries.values()],
+        [*entries],
+        loc="center left",
+        bbox_to_anchor=(1.01, 0.5),
+        frameon=False,
+        fontsize=8,
         ncols=_count_legend_columns(numbers),
-    )  # fmt: skip
+    )

@@ -1,14 +1,14 @@
-"""Formulas of one question for many n: a table, and what their coefficients seem to be as functions of n.
+"""Compute the formulas of one question for many n, and conjecture their coefficients in n.
 
 >>> import workbench as wb
 >>> table = wb.formula("modulo", n=range(3, 21), max_shift=1, notion="pure")
 >>> print(table.pattern()[0])  # doctest: +ELLIPSIS
-conjecture for the last piece, holds exactly for n = 3..20 (fitted on 8 of them, verified on the 10 others)
+conjecture for the last piece, holds exactly for n = 3..20 (fitted on 8 of them, ...
 n = 0 mod 2: (Σ_(j=0..n/2 - 1) 2 e^(jε)) / (Σ_(j=0..n/2) c_j e^(jε), c_j = 2, but 1 at j = n/2)
 n = 1 mod 2: ...
 
-A conjecture is what exact polynomials in n, and in n and the position j of a power, through the coefficients of some n
-give for all others: verified case by case, never proven.
+A conjecture is an exact polynomial in n, or in n and the position j of a power. It is fitted to the
+coefficients of some n and verified on all other n, case by case. It is not proven.
 """
 
 from __future__ import annotations
@@ -34,20 +34,33 @@ if TYPE_CHECKING:
     from workbench.formulas.pieces import Piece
     from workbench.solvers.exact.polynomials import Poly
 
+# The coefficients of the fitted monomials.
+MonomialWeights = tuple[Fraction, ...]
+
 _INTEGER_RANGE = re.compile(r"(\d+)\.\.(\d+)")
 _LIST_RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)\.\.\1\.\.(-?\d+)")
-_PERIODS = (1, 2, 3, 4)  # of a quasi-polynomial in n
-_FITTED_PER_CLASS = (
-    4  # n of each class that are fitted, for degree 3 in n; of two variables degree 2
-)
-_MIN_VERIFIED_COUNT = 5  # n on which a conjecture is verified at least
-_MAX_EDGE_TERMS = 2  # powers at either end whose coefficients may be functions of n of their own
+# The periods of a quasi-polynomial in n, in the order in which they are tried.
+_PERIODS = (1, 2, 3, 4)
+# Each class of n is fitted on this many n: degree 3 in n, or degree 2 in n and j.
+_FITTED_PER_CLASS = 4
+_MIN_VERIFIED_COUNT = 5  # A conjecture is verified on at least this many other n.
+# At both ends this many powers may have separate coefficients, which are functions of n.
+_MAX_EDGE_TERMS = 2
+# The exponents (of n, of j) of the monomials, in the order in which they are added.
+_ONE_VARIABLE = ((0, 0), (1, 0), (2, 0), (3, 0))
+_TWO_VARIABLES = ((0, 0), (1, 0), (0, 1), (2, 0), (1, 1), (0, 2))
 
 
 @dataclass(frozen=True)
 class Conjecture:
-    """piece: 1 for the last one, 2 for that before it, ..; cases: the n that were tried, all right; fitted: how many of
-    them; words: for each class of n."""
+    """A conjecture about one piece of the formulas of a series.
+
+    Attributes:
+        piece: The position of the piece from the end: 1 for the last piece.
+        cases: The n for which the conjecture holds exactly.
+        fitted_count: The number of n to which it was fitted.
+        class_formulas: The formula of each class of n.
+    """
 
     piece: int
     cases: tuple[int, ...]
@@ -56,17 +69,22 @@ class Conjecture:
 
     def __str__(self) -> str:
         name = "last piece" if self.piece == 1 else f"piece {self.piece} from the last"
-        others = len(self.cases) - self.fitted_count
-        first = (
+        verified_count = len(self.cases) - self.fitted_count
+        head = (
             f"conjecture for the {name}, holds exactly for n = {self.cases[0]}..{self.cases[-1]} "
+            f"(fitted on {self.fitted_count} of them, verified on the {verified_count} others)"
         )
-        first += f"(fitted on {self.fitted_count} of them, verified on the {others} others)"
-        return "\n".join([first, *self.class_formulas])
+        return "\n".join([head, *self.class_formulas])
 
 
 @dataclass(frozen=True, repr=False)
 class FormulaSeries:
-    """Formulas by the value of an option. name: the option; formulas: by its values, integers that rise."""
+    """The formulas of one question for several values of an option.
+
+    Attributes:
+        name: The name of the option.
+        formulas: The formula of each value. The values are rising integers.
+    """
 
     name: str
     formulas: Mapping[int, Formula]
@@ -78,59 +96,92 @@ class FormulaSeries:
         return f"FormulaSeries({self.name} = {min(self.formulas)}..{max(self.formulas)})"
 
     def __str__(self) -> str:
-        return "\n".join(f"{self.name} = {value}: {each}" for value, each in self.formulas.items())
+        lines = [f"{self.name} = {value}: {formula}" for value, formula in self.formulas.items()]
+        return "\n".join(lines)
 
     @property
     def result(self) -> Result:
-        """The rows of every formula, after the value of the option."""
-        rows = [{self.name: n, **row} for n, each in self.formulas.items() for row in each.rows]
+        """Return the rows of all formulas, with the value of the option in front."""
+        rows = []
+        for value, formula in self.formulas.items():
+            rows += [{self.name: value, **row} for row in formula.rows]
         return Result(f"formulas by {self.name}", rows, name="formulas")
 
     def to_frame(self) -> pd.DataFrame:
-        """The rows of every formula, after the value of the option."""
+        """Return the rows of all formulas, with the value of the option in front."""
         return self.result.to_frame()
 
     def save(self, path: str | Path) -> list[Path]:
-        """Write them as .csv, .tex or .json. Raises InvalidRequest, OSError."""
+        """Write the rows to a file and return the files that were written.
+
+        Args:
+            path: The file: .csv, .tex or .json.
+
+        Raises:
+            InvalidRequest: The suffix is not supported.
+            OSError: The file cannot be written.
+        """
         return self.result.save(path)
 
     def to_dict(self) -> Record:
-        """JSON-ready."""
-        return {
-            "name": self.name,
-            "formulas": {str(value): each.to_dict() for value, each in self.formulas.items()},
-        }
+        """Return the formulas as JSON-ready values."""
+        formulas = {str(value): formula.to_dict() for value, formula in self.formulas.items()}
+        return {"name": self.name, "formulas": formulas}
 
     def pattern(self) -> list[Conjecture]:
-        """What the pieces seem to be as functions of n, from the last one on; none where nothing fits five others."""
-        pieces = {
-            n: [piece for piece in each.pieces if not piece.has_delta_interval]
-            for n, each in self.formulas.items()
-        }
-        of_all = range(1, min(map(len, pieces.values()), default=0) + 1)
-        every = (_find_conjecture(k, {n: parts[-k] for n, parts in pieces.items()}) for k in of_all)
-        return [each for each in every if each is not None]
+        """Return conjectures about the pieces as functions of n, from the last piece on.
+
+        A piece has no conjecture if nothing fits and holds for five other n.
+        """
+        pieces = {}
+        for value, formula in self.formulas.items():
+            pieces[value] = [piece for piece in formula.pieces if not piece.has_delta_interval]
+        piece_count = min(map(len, pieces.values()), default=0)
+        conjectures = []
+        for position in range(1, piece_count + 1):
+            counted = {value: parts[-position] for value, parts in pieces.items()}
+            conjecture = _find_conjecture(position, counted)
+            if conjecture is not None:
+                conjectures.append(conjecture)
+        return conjectures
 
 
-def read_ranged_option(counts: Collection[str], given: Values) -> tuple[str, dict[int, Any]] | None:
-    """The option that is given a range, and what it is given for each n; None where none is.
+def read_ranged_option(
+    counts: Collection[str], values: Values
+) -> tuple[str, dict[int, Any]] | None:
+    """Find the option that has a range of values.
 
-    counts: options that are integers, with "3..20" or a range; of others "0..3..0..12". Raises InvalidRequest.
+    Args:
+        counts: The names of the options that are integers. Their ranges are "3..20" or a `range`;
+            those of other options are "0..3..0..12".
+        values: The values of the options.
+
+    Returns:
+        The name of the option and its value for each n; None if no option has a range.
+
+    Raises:
+        InvalidRequest: The range is empty.
     """
-    for name, value in given.items():
-        text = value.replace(" ", "") if isinstance(value, str) else ""
-        numbers = _INTEGER_RANGE.fullmatch(text) if name in counts else None
-        lists = _LIST_RANGE.fullmatch(text)
-        if numbers or (name in counts and isinstance(value, range)):
-            wanted = range(int(numbers[1]), int(numbers[2]) + 1) if numbers else value
-            known = {n: n for n in wanted}
-        elif lists:
-            known = {n: f"{lists[1]}..{n}" for n in range(int(lists[2]), int(lists[3]) + 1)}
-        else:
+    for name, value in values.items():
+        by_n = _expand_range(value, is_count=name in counts)
+        if by_n is None:
             continue
-        if not known:
+        if not by_n:
             must(name, "a range that rises, such as 3..20", "an empty one")
-        return name, known
+        return name, by_n
+    return None
+
+
+def _expand_range(value: Any, *, is_count: bool) -> dict[int, Any] | None:
+    """Return the value of an option for each n of its range; None if it has no range."""
+    if is_count and isinstance(value, range):
+        return {n: n for n in value}
+    text = value.replace(" ", "") if isinstance(value, str) else ""
+    if is_count and (numbers := _INTEGER_RANGE.fullmatch(text)):
+        return {n: n for n in range(int(numbers[1]), int(numbers[2]) + 1)}
+    if lists := _LIST_RANGE.fullmatch(text):
+        lengths = range(int(lists[2]), int(lists[3]) + 1)
+        return {n: f"{lists[1]}..{n}" for n in lengths}
     return None
 
 
@@ -140,159 +191,223 @@ def solve_series(
     solve: Callable[[int], Formula],
     progress: Progress | None = None,
 ) -> FormulaSeries:
-    """The formulas of several values of an option; after Ctrl-C those that are proven.
+    """Compute the formulas of several values of an option.
 
-    solve: the formula of a value; progress: told every few seconds.
+    After Ctrl-C the series has the formulas that are proven.
+
+    Args:
+        name: The name of the option.
+        values: The values.
+        solve: Computes the formula of a value.
+        progress: Called every few seconds with a sentence about what is proven.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C was pressed before the first formula was proven.
     """
-    known, told = dict[int, Formula](), limit_message_rate(progress or str)
+    formulas: dict[int, Formula] = {}
+    report = limit_message_rate(progress or str)
     try:
         for value in values:
-            known[value] = solve(value)
-            told(f"{name} = {value} is proven.")
+            formulas[value] = solve(value)
+            report(f"{name} = {value} is proven.")
     except KeyboardInterrupt:
-        if not known:
+        if not formulas:
             raise
-    return FormulaSeries(name, known)
+    return FormulaSeries(name, formulas)
 
 
 # Conjectures.
 
 
-def _find_conjecture(k: int, pieces: Mapping[int, Piece]) -> Conjecture | None:
-    """Of pieces by n: quasi-polynomials of the shortest period that fit all of them."""
+def _find_conjecture(position: int, pieces: Mapping[int, Piece]) -> Conjecture | None:
+    """Return the conjecture of the shortest period that fits the pieces of all n.
+
+    position: the position of the pieces from the end.
+    """
     for period in _PERIODS:
-        words, fitted = [], 0
-        for rest in range(period):
-            own = {n: piece for n, piece in pieces.items() if n % period == rest}
-            text = _fit_class(own)
-            if text is None:
-                break
-            words.append(text if period == 1 else f"n = {rest} mod {period}: {text}")
-            fitted += min(_FITTED_PER_CLASS, len(own))
-        else:
-            if len(pieces) - fitted >= _MIN_VERIFIED_COUNT:
-                return Conjecture(k, tuple(sorted(pieces)), fitted, tuple(words))
+        class_formulas = _fit_classes(pieces, period)
+        if class_formulas is None:
+            continue
+        class_sizes = [sum(n % period == rest for n in pieces) for rest in range(period)]
+        fitted_count = sum(min(_FITTED_PER_CLASS, size) for size in class_sizes)
+        if len(pieces) - fitted_count >= _MIN_VERIFIED_COUNT:
+            return Conjecture(position, tuple(sorted(pieces)), fitted_count, class_formulas)
     return None
+
+
+def _fit_classes(pieces: Mapping[int, Piece], period: int) -> Strings | None:
+    """Return the formula of each class of n modulo a period; None if one class has none."""
+    texts = []
+    for rest in range(period):
+        members = {n: piece for n, piece in pieces.items() if n % period == rest}
+        text = _fit_class(members)
+        if text is None:
+            return None
+        texts.append(text if period == 1 else f"n = {rest} mod {period}: {text}")
+    return tuple(texts)
 
 
 def _fit_class(pieces: Mapping[int, Piece]) -> str | None:
-    """The formula of a class of n, None where none fits."""
-    if len(pieces) <= _FITTED_PER_CLASS or any(piece.value_at is None for piece in pieces.values()):
+    """Return the formula of a class of n; None if no formula fits."""
+    if len(pieces) <= _FITTED_PER_CLASS:
         return None
-    top, below = (
-        _fit_polynomials({n: getattr(piece.value_at, name) for n, piece in pieces.items()})
-        for name in ("constant", "over")
-    )
-    if top is None or below is None:
+    numerators = {}
+    denominators = {}
+    for n, piece in pieces.items():
+        if piece.value is None:
+            return None
+        numerators[n] = piece.value.constant
+        denominators[n] = piece.value.denominator
+    numerator = _fit_polynomials(numerators)
+    denominator = _fit_polynomials(denominators)
+    if numerator is None or denominator is None:
         return None
-    return top if below == "1" else f"({top}) / ({below})"
+    return numerator if denominator == "1" else f"({numerator}) / ({denominator})"
 
 
-def _fit_polynomials(given: Mapping[int, Poly]) -> str | None:
-    """Polynomials by n as one text: lowest powers, highest powers, and those between by n and j."""
-    lowest = {n: next(k for k, v in enumerate(poly.coeffs()) if v) for n, poly in given.items()}
-    degree = {n: poly.degree() for n, poly in given.items()}
-    first, last = _fit_in_n(lowest), _fit_in_n(degree)
+def _fit_polynomials(polynomials: Mapping[int, Poly]) -> str | None:
+    """Return one text for polynomials by n; None if no text fits all of them.
+
+    The lowest and the highest powers are functions of n, the coefficients between functions of n
+    and of the position j.
+    """
+    lowest = {n: _lowest_power(polynomial) for n, polynomial in polynomials.items()}
+    degree = {n: polynomial.degree() for n, polynomial in polynomials.items()}
+    first = _fit_in_n(lowest)
+    last = _fit_in_n(degree)
     if first is None or last is None:
         return None
     for edge in range(_MAX_EDGE_TERMS + 1):
-        ends = [  # the coefficients of the first powers from an end, each a polynomial in n
-            [
-                _fit_in_n({n: int(poly[at[n] + sign * k]) for n, poly in given.items()})
-                for k in range(edge)
-            ]
-            for at, sign in ((lowest, 1), (degree, -1))
-        ]
-        inner = {
-            (n, j): int(poly[j])
-            for n, poly in given.items()
-            for j in range(lowest[n] + edge, degree[n] - edge + 1)
-        }
+        first_coefficients = []
+        last_coefficients = []
+        for offset in range(edge):
+            low_values = {}
+            high_values = {}
+            for n, polynomial in polynomials.items():
+                low_values[n] = int(polynomial[lowest[n] + offset])
+                high_values[n] = int(polynomial[degree[n] - offset])
+            first_coefficients.append(_fit_in_n(low_values))
+            last_coefficients.append(_fit_in_n(high_values))
+        inner = {}
+        for n, polynomial in polynomials.items():
+            for j in range(lowest[n] + edge, degree[n] - edge + 1):
+                inner[n, j] = int(polynomial[j])
         middle = _fit_monomials(inner, _TWO_VARIABLES) if inner else ()
-        if middle is not None and not any(None in rows for rows in ends):
-            return _write_sum(first, last, edge, ends, middle)
+        has_edges = None not in first_coefficients and None not in last_coefficients
+        if middle is not None and has_edges:
+            ends = (first_coefficients, last_coefficients)
+            return _write_sum(first, last, ends, middle)
     return None
 
 
-MonomialWeights = tuple[Fraction, ...]  # coefficients of the monomials that were fitted
-
-_ONE_VARIABLE = [(d, 0) for d in range(4)]
-_TWO_VARIABLES = [(0, 0), (1, 0), (0, 1), (2, 0), (1, 1), (0, 2)]
+def _lowest_power(polynomial: Poly) -> int:
+    """Return the lowest power with a coefficient that is not 0."""
+    return next(power for power, value in enumerate(polynomial.coeffs()) if value)
 
 
 def _fit_in_n(values: Mapping[int, int]) -> MonomialWeights | None:
-    """The polynomial in n through the first values that is right for all, None where there is none."""
-    return _fit_monomials({(n, 0): v for n, v in values.items()}, _ONE_VARIABLE)
+    """Return the polynomial in n through the first values that holds for all; None without one."""
+    return _fit_monomials({(n, 0): value for n, value in values.items()}, _ONE_VARIABLE)
 
 
 def _fit_monomials(values: Mapping[Pair, int], monomials: Sequence[Pair]) -> MonomialWeights | None:
-    """The combination of monomials that is right for all values, from those of the first n; the simplest one."""
-    first = sorted({n for n, _ in values})[:_FITTED_PER_CLASS]
+    """Return the simplest combination of monomials that holds for all values.
+
+    It is fitted to the values of the first n. values: by (n, j); monomials: exponents of n and j.
+    The result is None if no combination holds for all values.
+    """
+    fitted_n = sorted({n for n, _ in values})[:_FITTED_PER_CLASS]
     for count in range(1, len(monomials) + 1):
         used = monomials[:count]
-        rows = [
-            [fmpq(n**a * j**b) for a, b in used] + [fmpq(value)]
-            for (n, j), value in values.items()
-            if n in first
-        ]
+        rows = []
+        for (n, j), value in values.items():
+            if n in fitted_n:
+                rows.append([fmpq(n**a * j**b) for a, b in used] + [fmpq(value)])
         reduced, rank = fmpq_mat(rows).rref()
-        weights = tuple(to_fraction(reduced[k, count]) for k in range(min(count, rank)))
-        one_solution = rank == count and all(reduced[k, k] == 1 for k in range(count))
-        if one_solution and all(
-            sum(w * n**a * j**b for w, (a, b) in zip(weights, used, strict=True)) == value
-            for (n, j), value in values.items()
-        ):
+        if rank != count or any(reduced[k, k] != 1 for k in range(count)):
+            continue
+        weights = tuple(to_fraction(reduced[k, count]) for k in range(count))
+        if all(_evaluate(weights, used, n, j) == value for (n, j), value in values.items()):
             return weights
     return None
+
+
+def _evaluate(weights: MonomialWeights, monomials: Sequence[Pair], n: int, j: int) -> Fraction:
+    """Return the value of a combination of monomials at n and j."""
+    terms = zip(weights, monomials, strict=True)
+    return sum((weight * n**a * j**b for weight, (a, b) in terms), Fraction(0))
 
 
 def _write_sum(
     first: MonomialWeights,
     last: MonomialWeights,
-    edge: int,
-    ends: Sequence[Any],
+    ends: tuple[Sequence[Any], Sequence[Any]],
     middle: MonomialWeights,
 ) -> str:
-    """A sum of powers of e^ε whose coefficients are functions of n and j."""
-    low, high = _write_polynomial(first, _ONE_VARIABLE), _write_polynomial(last, _ONE_VARIABLE)
+    """Write a sum of powers of e^ε whose coefficients are functions of n and j.
+
+    first, last: the lowest and the highest power; ends: the separate coefficients at both ends;
+    middle: the coefficients between.
+    """
+    low = _write_polynomial(first, _ONE_VARIABLE)
+    high = _write_polynomial(last, _ONE_VARIABLE)
+    first_coefficients, last_coefficients = ends
     if low == high:
-        coefficient = _write_polynomial(
-            (ends[0] or [None])[0] or middle, _ONE_VARIABLE if ends[0] else _TWO_VARIABLES
-        )
-        return (
-            coefficient if low == "0" else f"{_parenthesise(coefficient)} e^({_parenthesise(low)}ε)"
-        )
+        if first_coefficients:
+            coefficient = _write_polynomial(first_coefficients[0] or middle, _ONE_VARIABLE)
+        else:
+            coefficient = _write_polynomial(middle, _TWO_VARIABLES)
+        if low == "0":
+            return coefficient
+        return f"{_parenthesise(coefficient)} e^({_parenthesise(low)}ε)"
     inner = _write_polynomial(middle, _TWO_VARIABLES) if middle else "0"
-    text = f"Σ_(j={low}..{high}) {_parenthesise(inner) if not edge else 'c_j'} e^(jε){f', c_j = {inner}' if edge else ''}"
-    others = []
-    for end, sign, rows in ((low, "+", ends[0]), (high, "-", ends[1])):
-        for k, row in enumerate(rows):
-            at = end if not k else f"{end} {sign} {k}"
-            if _write_polynomial(row, _ONE_VARIABLE) != inner:
-                others.append(f"{_write_polynomial(row, _ONE_VARIABLE)} at j = {at}")
-    return text + (f", but {', '.join(others)}" if others else "")
+    if first_coefficients:
+        text = f"Σ_(j={low}..{high}) c_j e^(jε), c_j = {inner}"
+    else:
+        text = f"Σ_(j={low}..{high}) {_parenthesise(inner)} e^(jε)"
+    exceptions = []
+    for end, sign, coefficients in (
+        (low, "+", first_coefficients),
+        (high, "-", last_coefficients),
+    ):
+        for offset, weights in enumerate(coefficients):
+            coefficient = _write_polynomial(weights, _ONE_VARIABLE)
+            if coefficient != inner:
+                position = f"{end} {sign} {offset}" if offset else end
+                exceptions.append(f"{coefficient} at j = {position}")
+    if exceptions:
+        text += f", but {', '.join(exceptions)}"
+    return text
 
 
 def _parenthesise(text: str) -> str:
+    """Put a text in parentheses if it is a sum."""
     return f"({text})" if " " in text else text
 
 
 def _write_polynomial(weights: MonomialWeights, monomials: Sequence[Pair]) -> str:
-    """A polynomial in n and j."""
+    """Write a polynomial in n and j."""
     text = ""
     for weight, (a, b) in reversed([*zip(weights, monomials, strict=False)]):
         if not weight:
             continue
-        letters, size = _write_power("n", a) + _write_power("j", b), abs(weight)
-        top = f"{size.numerator if size.numerator != 1 or not letters else ''}{letters}"
-        term = top if size.denominator == 1 else f"{top}/{size.denominator}"
-        text = (
-            f"{text} {'-' if weight < 0 else '+'} {term}"
-            if text
-            else f"{'-' if weight < 0 else ''}{term}"
-        )
+        term = _write_term(abs(weight), _write_power("n", a) + _write_power("j", b))
+        if text:
+            text += f" {'-' if weight < 0 else '+'} {term}"
+        else:
+            text = f"-{term}" if weight < 0 else term
     return text or "0"
 
 
+def _write_term(size: Fraction, letters: str) -> str:
+    """Write a positive multiple of letters."""
+    number = "" if size.numerator == 1 and letters else str(size.numerator)
+    divisor = "" if size.denominator == 1 else f"/{size.denominator}"
+    return f"{number}{letters}{divisor}"
+
+
 def _write_power(letter: str, power: int) -> str:
-    return letter if power == 1 else f"{letter}^{power}" if power else ""
+    """Write a power of a letter; "" for power 0."""
+    if power == 0:
+        return ""
+    return letter if power == 1 else f"{letter}^{power}"

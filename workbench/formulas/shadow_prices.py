@@ -1,11 +1,14 @@
-"""What one unit of a budget is worth at a design, and which neighbours and constraints decide.
+"""Compute the shadow prices of a design, and which neighbours and constraints restrict it.
 
-    V(ε, δ)          the optimum of the class the family designs for
-    dV/dε, dV/dδ     from below and from above; they differ where two formulas of V meet (V falls in both, convex in δ)
+    V(ε, δ)          the optimum of the class over which the family designs
+    dV/dε, dV/dδ     the prices, from below and from above; they differ where two formulas of V meet
+                     (V falls in both variables and is convex in δ)
 
-Where the optimum has a formula (`workbench.formula`) both sides are its derivatives there, proven: enclosed between
-rationals and rounded to doubles. A neighbour decides where its comparison would miss a budget less by a billionth. A
-constraint of the request decides where the solver's multipliers of its rows are not 0: |dV/db| of its sides b.
+Where the optimum has a formula (`workbench.formula`), both prices are its derivatives there. They
+are proven: enclosed between rationals and rounded to doubles. A pair of neighbours restricts the
+design if its comparison would violate a budget that is smaller by a billionth. A constraint of the
+request restricts the design if the solver's multipliers of its rows are not 0: |dV/db| for its
+sides b.
 """
 
 from __future__ import annotations
@@ -30,24 +33,33 @@ from workbench.privacy.claim import Claim
 from workbench.solvers.arrays import Ints
 from workbench.solvers.optimal_face import has_unique_value
 
-_RELATIVE_STEP = Fraction(1, 10**9)  # of a budget
-_EXP_BITS = 128
-_MAX_COMPARISONS = 2_000  # comparisons that are measured
-_MAX_LISTED_NAMES = 8
-_ZERO_MULTIPLIER = 1e-7  # of a multiplier, as a share of the largest loss
+# (price from below, price from above); from below None if there is nothing below.
+OneSidedPrices = tuple[float | None, float]
+# (number of rows that restrict the design, number of rows, the largest multiplier).
+RowPrices = tuple[int, int, float]
 
-OneSidedPrices = tuple[float | None, float]  # from below (None: there is nothing below), from above
-
-
-RowPrices = tuple[int, int, float]  # rows that decide, all rows, the largest multiplier
+_RELATIVE_STEP = Fraction(1, 10**9)  # Budgets are moved by this share of their value.
+_EXP_BITS = 128  # e^ε is enclosed to this many bits.
+_MAX_COMPARISONS = 2_000  # Of mechanisms with more comparisons, none are listed.
+_MAX_LISTED_NAMES = 8  # A text names at most this many comparisons.
+# A multiplier up to this share of the largest loss counts as 0.
+_ZERO_MULTIPLIER = 1e-7
 
 
 @dataclass(frozen=True)
 class ShadowPrices:
-    """epsilon, delta: (dV/dε, dV/dδ) from below and from above, None where no formula gives them; binding: the labels
-    of the comparisons that decide, and names: what they compare; of: how many comparisons there are; constraints: of
-    the request, by name: how many rows decide, of how many, and the largest multiplier; words: why something is
-    missing."""
+    """The change of the optimal loss for one unit of ε and of δ, and what restricts the design.
+
+    Attributes:
+        epsilon: dV/dε from below and from above; None if no formula gives it.
+        delta: dV/dδ from below and from above; None if no formula gives it.
+        binding: The labels of the comparisons that use up the budget.
+        comparison_count: The number of comparisons.
+        note: The reason why something is missing.
+        comparison_names: The descriptions of the comparisons that use up the budget.
+        constraints: For each constraint of the request: the number of rows that restrict the
+            design, the number of rows, and the largest multiplier.
+    """
 
     epsilon: OneSidedPrices | None
     delta: OneSidedPrices | None
@@ -58,127 +70,151 @@ class ShadowPrices:
     constraints: Mapping[str, RowPrices] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        lines = [
-            f"one unit of {name} changes the optimum by {_write_prices(*sides)}"
-            for name, sides in (("epsilon", self.epsilon), ("delta", self.delta))
-            if sides is not None
-        ]
-        if count := len(self.comparison_names):
-            shown = [
-                *self.comparison_names[:_MAX_LISTED_NAMES],
-                *([f"and {count - _MAX_LISTED_NAMES} more"] if count > _MAX_LISTED_NAMES else []),
-            ]
-            lines.append(
-                f"{count} of {self.comparison_count} comparisons use up the budget to a billionth: {', '.join(shown)}"
+        parts = []
+        for name, prices in (("epsilon", self.epsilon), ("delta", self.delta)):
+            if prices is not None:
+                parts.append(f"one unit of {name} changes the optimum by {_write_prices(*prices)}")
+        count = len(self.comparison_names)
+        if count:
+            names = list(self.comparison_names[:_MAX_LISTED_NAMES])
+            if count > _MAX_LISTED_NAMES:
+                names.append(f"and {count - _MAX_LISTED_NAMES} more")
+            parts.append(
+                f"{count} of {self.comparison_count} comparisons use up the budget to a "
+                f"billionth: {', '.join(names)}"
             )
-        for name, (binding, rows, price) in self.constraints.items():
-            where, most = ("", "") if rows == 1 else (f" in {binding} of {rows} rows", "up to ")
-            decides = (
-                f"decides{where}, a unit is worth {most}{price:.6g}"
-                if binding
-                else "does not decide"
-            )
-            lines.append(f"the constraint {name} {decides}")
-        return "; ".join([*lines, *filter(None, [self.note])]) + "."
+        for name, prices_of_rows in self.constraints.items():
+            parts.append(f"the constraint {name} {_describe_constraint(*prices_of_rows)}")
+        if self.note:
+            parts.append(self.note)
+        return "; ".join(parts) + "."
 
     def _repr_html_(self) -> str:
-        return render_document(
-            "Shadow prices", render_facts([("", part) for part in str(self).split("; ")])
-        )
+        facts = [("", part) for part in str(self).split("; ")]
+        return render_document("Shadow prices", render_facts(facts))
 
     def to_dict(self) -> Record:
-        """JSON-ready."""
-        parts = "binding", "rows", "price"
+        """Return the prices as JSON-ready values."""
+        constraints = {}
+        for name, (binding, rows, price) in self.constraints.items():
+            constraints[name] = {"binding": binding, "rows": rows, "price": price}
         return {
             "epsilon": self.epsilon and [*self.epsilon],
             "delta": self.delta and [*self.delta],
             "binding": [[*label] for label in self.binding],
             "names": [*self.comparison_names],
             "comparisons": self.comparison_count,
-            "constraints": {
-                name: dict(zip(parts, each, strict=True)) for name, each in self.constraints.items()
-            },
+            "constraints": constraints,
             "words": self.note,
         }
 
 
 def _write_prices(below: float | None, above: float) -> str:
-    if below is None or below == above:
-        return f"{above:.9g}" + (" (upwards)" if below is None else "")
+    """Write the prices from below and from above, or one number if they are equal."""
+    if below is None:
+        return f"{above:.9g} (upwards)"
+    if below == above:
+        return f"{above:.9g}"
     return f"{below:.9g} from below, {above:.9g} from above"
 
 
+def _describe_constraint(binding: int, rows: int, price: float) -> str:
+    """Describe whether a constraint restricts the design, and the value of one unit."""
+    if not binding:
+        return "does not restrict the design"
+    if rows == 1:
+        return f"restricts the design, one unit changes the optimum by {price:.6g}"
+    place = f"{binding} of {rows} rows"
+    return f"restricts the design in {place}, one unit changes the optimum by up to {price:.6g}"
+
+
 def compute_shadow_prices(design: Any) -> ShadowPrices:
-    """Those of a design. What has no formula has binding comparisons alone, and a sentence that says why."""
-    epsilon, delta, words = None, None, ""
+    """Compute the shadow prices of a design.
+
+    Args:
+        design: A `Design`. If its optimum has no formula, only the comparisons and the constraints
+            are computed, and the note has the reason.
+    """
+    epsilon = None
+    delta = None
+    note = ""
     try:
         epsilon, delta = _price_budgets(design.request)
     except WorkbenchError as error:
-        words = str(error).rstrip(".")
+        note = str(error).rstrip(".")
     constraints = _price_constraints(design)
-    compares = hasattr(
-        design.mechanism, "comparisons"
-    )  # a mechanism of real inputs may have none to list
-    if not compares or (less := _shrink_budget(design.claim)) is None:
-        return ShadowPrices(epsilon, delta, (), 0, words, (), constraints)
-    every = list(
-        itertools.islice(
-            measure_mechanism(design.mechanism, less, design.mechanism.comparisons()),
-            _MAX_COMPARISONS + 1,
-        )
-    )
+    # A mechanism on real inputs may have no comparisons to list.
+    has_comparisons = hasattr(design.mechanism, "comparisons")
+    smaller_claim = _shrink_budget(design.claim) if has_comparisons else None
+    if smaller_claim is None:
+        return ShadowPrices(epsilon, delta, (), 0, note, (), constraints)
+    results = measure_mechanism(design.mechanism, smaller_claim, design.mechanism.comparisons())
+    listed = list(itertools.islice(results, _MAX_COMPARISONS + 1))
     binding: tuple[Ints, ...] = ()
-    if len(every) > _MAX_COMPARISONS:
-        words = f"{words} more than {_MAX_COMPARISONS} comparisons are not listed".lstrip()
+    if len(listed) > _MAX_COMPARISONS:
+        note = f"{note} more than {_MAX_COMPARISONS} comparisons are not listed".lstrip()
     else:
-        binding = tuple(result.label for result in every if not less.is_met_by(result))
+        binding = tuple(result.label for result in listed if not smaller_claim.is_met_by(result))
     names = tuple(_comparison_name(label, design) for label in binding)
-    return ShadowPrices(epsilon, delta, binding, len(every), words, names, constraints)
+    return ShadowPrices(epsilon, delta, binding, len(listed), note, names, constraints)
 
 
 def _comparison_name(label: Ints, design: Any) -> str:
-    """What a comparison compares: two inputs, by what they are where they are known, or a difference."""
-    own = getattr(design.mechanism, "axis_labels", None)
-    inputs = own[0] if own else getattr(design.question, "values", None)
+    """Describe a comparison: two inputs by their values if they are known, or a difference."""
+    axis_labels = getattr(design.mechanism, "axis_labels", None)
+    inputs = axis_labels[0] if axis_labels else getattr(design.question, "values", None)
     if inputs is not None and len(label) == 2:
-        each = (inputs[at] for at in label)
-        return " to ".join(
-            f"{float(x):g}" if isinstance(x, (Fraction, float)) else str(x) for x in each
-        )
+        return " to ".join(_write_input(inputs[index]) for index in label)
     return str(label[0]) if len(label) == 1 else str(label)
 
 
+def _write_input(value: Any) -> str:
+    """Write an input of a mechanism."""
+    if isinstance(value, (Fraction, float)):
+        return f"{float(value):g}"
+    return str(value)
+
+
 def _price_constraints(design: Any) -> dict[str, RowPrices]:
-    """Those of the request, by the labels of their rows in the program that was solved."""
+    """Return the prices of the constraints of the request, by their labels in the program."""
     solution = design.solution
     if solution is None or solution.row_dual is None:
         return {}
     zero = _ZERO_MULTIPLIER * float(np.abs(solution.data.c).max())
-    known: dict[str, RowPrices] = {}
+    prices_by_name: dict[str, RowPrices] = {}
     for block in solution.program.rows:
         if block.is_user_constraint:
             prices = np.abs(solution.row_dual[block.start : block.start + block.size])
-            binding, rows, price = known.get(block.name, (0, 0, 0.0))
-            known[block.name] = (
-                binding + int((prices > zero).sum()),
-                rows + block.size,
-                max(price, float(prices.max())),
-            )
-    return known
+            binding, rows, price = prices_by_name.get(block.name, (0, 0, 0.0))
+            binding += int((prices > zero).sum())
+            rows += block.size
+            prices_by_name[block.name] = (binding, rows, max(price, float(prices.max())))
+    return prices_by_name
 
 
 def is_only_optimum(design: Any) -> bool | None:
-    """See `Design.unique`."""
-    request, solution = design.request, design.solution
-    plain = request.aim.runs == 1 and request.aim.minimise == "loss" and design.bound is not None
-    if solution is None or not plain or request.claim.notion.name not in list_linear_notions():
+    """Return whether the design is the only optimum (`Design.unique`).
+
+    Args:
+        design: A `Design`.
+
+    Returns:
+        True or False; None if it is unknown.
+    """
+    request = design.request
+    solution = design.solution
+    minimises_loss = request.aim.runs == 1 and request.aim.minimise == "loss"
+    is_linear = request.claim.notion.name in list_linear_notions()
+    if solution is None or not minimises_loss or design.bound is None or not is_linear:
         return None
     return has_unique_value(solution, solution.program.variables[0].name)
 
 
 def _shrink_budget(claim: Claim) -> Claim | None:
-    """A budget that is less by a billionth: of its δ where there is one, else of its first parameter; None of one that
-    is no number."""
+    """Return a claim whose budget is smaller by a billionth; None if the budget is no number.
+
+    Its δ is smaller if it has one, else the first parameter of its notion.
+    """
     name = "delta" if claim.values.get("delta") else claim.notion.parameters[0]
     value = claim.values[name]
     if isinstance(value, Mapping):
@@ -191,30 +227,35 @@ def _shrink_budget(claim: Claim) -> Claim | None:
 
 
 def _price_budgets(request: Any) -> tuple[OneSidedPrices, OneSidedPrices | None]:
-    """(dV/dε, dV/dδ) of the formula at a request. Raises WorkbenchError."""
-    named = request.claim.notion.name
-    check_formula_notion(named)
-    question = FormulaQuestion(request.family, request.at_point, dict, named)
-    at, delta = request.claim.epsilon, request.claim.delta
-    if not isinstance(at, Fraction) or request.aim.minimise != "loss":
-        raise WorkbenchError("Prices are of designs that minimise the loss at one epsilon")
-    share = delta or ZERO
+    """Return (dV/dε, dV/dδ) of the formula at a request. Raises WorkbenchError."""
+    claim = request.claim
+    notion = claim.notion.name
+    check_formula_notion(notion)
+    question = FormulaQuestion(request.family, request.at_point, dict, notion)
+    epsilon = claim.epsilon
+    if not isinstance(epsilon, Fraction) or request.aim.minimise != "loss":
+        raise WorkbenchError("Prices exist only for designs that minimise the loss at one epsilon")
+    delta = claim.delta or ZERO
 
-    def sides(which: int, *near: Any) -> FloatPair:
-        """dV/dε (0) or dV/dδ (1) of the first and of the last piece near the request."""
-        formula = solve_formula(question, *near)
-        known = [
-            prices[which] for piece in formula.pieces if (prices := piece.shadow_prices) is not None
-        ]
-        x = exp_interval(at / formula.steps, _EXP_BITS)
-        ends: list[Any] = [price.enclose(*x, share) for price in (known[0], known[-1])]
-        if None in ends:
+    def derivatives_near(index: int, *intervals: Any) -> FloatPair:
+        """Return a price of the first and of the last piece near the request.
+
+        index: 0 for dV/dε, 1 for dV/dδ; intervals: of ε, and of δ.
+        """
+        formula = solve_formula(question, *intervals)
+        piece_prices = (piece.shadow_prices for piece in formula.pieces)
+        prices = [pair[index] for pair in piece_prices if pair is not None]
+        x = exp_interval(epsilon / formula.steps, _EXP_BITS)
+        bounds: list[Any] = [price.enclose(*x, delta) for price in (prices[0], prices[-1])]
+        if None in bounds:
             raise WorkbenchError("The formula is near a pole")
-        low, high = (float(sum(end) / 2) for end in ends)
+        low, high = (float(sum(pair) / 2) for pair in bounds)
         return low, high
 
-    by_epsilon = sides(0, (at * (1 - _RELATIVE_STEP), at * (1 + _RELATIVE_STEP)))
-    if delta is None or named == "pure":
-        return by_epsilon, None
-    first, last = sides(1, at, (max(ZERO, share - _RELATIVE_STEP), share + _RELATIVE_STEP))
-    return by_epsilon, (first if share else None, last)
+    epsilon_interval = (epsilon * (1 - _RELATIVE_STEP), epsilon * (1 + _RELATIVE_STEP))
+    epsilon_prices = derivatives_near(0, epsilon_interval)
+    if claim.delta is None or notion == "pure":
+        return epsilon_prices, None
+    delta_interval = (max(ZERO, delta - _RELATIVE_STEP), delta + _RELATIVE_STEP)
+    first, last = derivatives_near(1, epsilon, delta_interval)
+    return epsilon_prices, (first if delta else None, last)

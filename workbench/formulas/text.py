@@ -1,6 +1,7 @@
-"""Rational functions of e^ε, affine in δ, written as a person would: in words, LaTeX and Python.
+"""Write rational functions of e^ε, affine in δ, as a person would: in plain text, LaTeX and Python.
 
-Common factors stand in front, and whichever of these is shortest: (a + δ b)/d; 1 - (a + δ b)/d; c (1 - δ) a/d.
+Common factors are written in front. The result is the shortest of these forms: (a + δ b)/d;
+1 - (a + δ b)/d; c (1 - δ) a/d.
 """
 
 from __future__ import annotations
@@ -13,12 +14,22 @@ from math import gcd
 
 from workbench.solvers.exact.polynomials import Affine, Poly
 
-_INNER = re.compile(r"\([^()]*(?:\([^()]*\)[^()]*)*\)")  # what stands in brackets
+# A pair of parentheses with its content, which may contain one further level of parentheses.
+_PARENTHESES = re.compile(r"\([^()]*(?:\([^()]*\)[^()]*)*\)")
+_VAREPSILON = r"\varepsilon"
 
 
 @dataclass(frozen=True)
 class Style:
-    """How powers, products and quotients are written. power: of e^ε with its exponent as text, "" for 1."""
+    """The way in which powers, products and quotients are written.
+
+    Attributes:
+        power: Writes e^ε to an exponent.
+        delta: The text of δ.
+        product: The text between two factors.
+        quotient: Writes a quotient from its numerator and its denominator.
+        brackets: The opening and the closing bracket.
+    """
 
     power: Callable[[Fraction], str]
     delta: str
@@ -27,106 +38,157 @@ class Style:
     brackets: tuple[str, str] = ("(", ")")
 
     def bracket_sum(self, text: str) -> str:
-        """In brackets where it is a sum."""
-        return f"{self.brackets[0]}{text}{self.brackets[1]}" if " " in text else text
+        """Put a text in brackets if it is a sum.
 
+        Args:
+            text: A sum or a product.
+        """
+        return self.bracket(text) if " " in text else text
 
-_VAREPSILON = r"\varepsilon"
+    def bracket(self, text: str) -> str:
+        """Put a text in brackets.
+
+        Args:
+            text: Any text.
+        """
+        opening, closing = self.brackets
+        return f"{opening}{text}{closing}"
 
 
 def _write_exponent(exponent: Fraction, letter: str) -> str:
-    """A multiple of ε."""
-    top, below = exponent.numerator, exponent.denominator
-    return f"{'' if top == 1 else top}{letter}{'' if below == 1 else f'/{below}'}"
+    """Write a multiple of ε. letter: the text of ε."""
+    factor = "" if exponent.numerator == 1 else str(exponent.numerator)
+    divisor = "" if exponent.denominator == 1 else f"/{exponent.denominator}"
+    return f"{factor}{letter}{divisor}"
 
 
-def _write_slash_quotient(top: str, below: str) -> str:
-    """In one line: a sum in brackets, and a divisor of several factors."""
-    plain = below.isdigit() or below == "e^ε" or _INNER.fullmatch(below)
-    outside = _INNER.sub("", top)
-    return f"{f'({top})' if ' + ' in outside or ' - ' in outside else top} / {below if plain else f'({below})'}"
+def _write_slash_quotient(numerator: str, denominator: str) -> str:
+    """Write a quotient on one line, with the parentheses that it needs."""
+    is_single = denominator.isdigit() or denominator == "e^ε"
+    if not is_single and not _PARENTHESES.fullmatch(denominator):
+        denominator = f"({denominator})"
+    outside = _PARENTHESES.sub("", numerator)
+    if " + " in outside or " - " in outside:
+        numerator = f"({numerator})"
+    return f"{numerator} / {denominator}"
 
 
-PLAIN = Style(
-    lambda power: "e^ε" if power == 1 else f"e^({_write_exponent(power, 'ε')})",
-    "δ",
-    "",
-    _write_slash_quotient,
-)
-LATEX = Style(
-    lambda power: f"e^{{{_write_exponent(power, _VAREPSILON)}}}", r"\delta", r"\,",
-    lambda top, below: rf"\frac{{{top}}}{{{below}}}", (r"\left(", r"\right)"),
-)  # fmt: skip
-PYTHON = Style(
-    lambda power: "x" if power == 1 else f"x**{power if power.denominator == 1 else f'({power})'}", "delta", " * ",
-    lambda top, below: f"({top}) / ({below})",
-)  # fmt: skip
+def _write_plain_power(power: Fraction) -> str:
+    """Write a power of e^ε in plain text."""
+    return "e^ε" if power == 1 else f"e^({_write_exponent(power, 'ε')})"
+
+
+def _write_latex_power(power: Fraction) -> str:
+    """Write a power of e^ε in LaTeX."""
+    return f"e^{{{_write_exponent(power, _VAREPSILON)}}}"
+
+
+def _write_latex_quotient(numerator: str, denominator: str) -> str:
+    """Write a quotient in LaTeX."""
+    return rf"\frac{{{numerator}}}{{{denominator}}}"
+
+
+def _write_python_power(power: Fraction) -> str:
+    """Write a power of x in Python."""
+    if power == 1:
+        return "x"
+    return f"x**{power}" if power.denominator == 1 else f"x**({power})"
+
+
+def _write_python_quotient(numerator: str, denominator: str) -> str:
+    """Write a quotient in Python."""
+    return f"({numerator}) / ({denominator})"
+
+
+PLAIN = Style(_write_plain_power, "δ", "", _write_slash_quotient)
+LATEX = Style(_write_latex_power, r"\delta", r"\,", _write_latex_quotient, (r"\left(", r"\right)"))
+PYTHON = Style(_write_python_power, "delta", " * ", _write_python_quotient)
 
 
 def write_affine(value: Affine, style: Style = PLAIN, steps: int = 1) -> str:
-    """A formula; its variable is x = e^(ε/steps)."""
-    whole = _write_quotient(value.constant, value.slope, value.denominator, style, steps)
-    rest = value.denominator - value.constant
-    shorter = 0 < _count_terms(rest) < _count_terms(value.constant) and min(rest.coeffs()) >= 0
-    if (value.denominator.degree() > 0 and shorter) or (
-        value.slope and value.constant == value.denominator
-    ):
-        return f"1 - {_write_quotient(rest, -value.slope, value.denominator, style, steps)}"
-    return whole
+    """Write a rational function of e^ε that is affine in δ.
+
+    Args:
+        value: The function of x and δ.
+        style: PLAIN, LATEX or PYTHON.
+        steps: The number of steps into which ε is divided: x = e^(ε/steps).
+    """
+    # The function is 1 - remainder/denominator for δ = 0.
+    remainder = value.denominator - value.constant
+    has_fewer_terms = 0 < _count_terms(remainder) < _count_terms(value.constant)
+    is_shorter = has_fewer_terms and min(remainder.coeffs()) >= 0
+    is_one_minus_delta = value.slope and value.constant == value.denominator
+    if (value.denominator.degree() > 0 and is_shorter) or is_one_minus_delta:
+        return f"1 - {_write_quotient(remainder, -value.slope, value.denominator, style, steps)}"
+    return _write_quotient(value.constant, value.slope, value.denominator, style, steps)
 
 
 def _count_terms(polynomial: Poly) -> int:
+    """Return the number of coefficients that are not 0."""
     return sum(1 for value in polynomial.coeffs() if value)
 
 
-def _write_quotient(constant: Poly, slope: Poly, over: Poly, style: Style, steps: int) -> str:
-    """(constant + δ slope) / over."""
-    top = _write_numerator(constant, slope, style, steps)
-    if over.degree() == 0 and over[0] == 1:
-        return top
-    return style.quotient(top, _write_factored(over, style, steps))
+def _write_quotient(
+    constant: Poly, slope: Poly, denominator: Poly, style: Style, steps: int
+) -> str:
+    """Write (constant + δ slope) / denominator."""
+    numerator = _write_numerator(constant, slope, style, steps)
+    if denominator.degree() == 0 and denominator[0] == 1:
+        return numerator
+    return style.quotient(numerator, _write_factored(denominator, style, steps))
 
 
 def _write_numerator(constant: Poly, slope: Poly, style: Style, steps: int) -> str:
+    """Write constant + δ slope."""
     if not slope:
         return _write_factored(constant, style, steps)
     if not constant:
         factor = style.bracket_sum(_write_factored(slope, style, steps))
-        return style.delta if factor == "1" else f"{factor}{style.product or ' '}{style.delta}"
+        if factor == "1":
+            return style.delta
+        return f"{factor}{style.product or ' '}{style.delta}"
     if constant == -slope:
-        less = f"{style.brackets[0]}1 - {style.delta}{style.brackets[1]}"
+        one_minus_delta = style.bracket(f"1 - {style.delta}")
         factor = style.bracket_sum(_write_factored(constant, style, steps))
-        return less if factor == "1" else f"{factor}{style.product}{less}"
-    first, minus = _write_factored(constant, style, steps), slope.leading_coefficient() < 0
-    second = _write_numerator(0 * constant, -slope if minus else slope, style, steps)
-    return f"{first} {'-' if minus else '+'} {second}"
+        return one_minus_delta if factor == "1" else f"{factor}{style.product}{one_minus_delta}"
+    first = _write_factored(constant, style, steps)
+    if slope.leading_coefficient() < 0:
+        return f"{first} - {_write_numerator(0 * constant, -slope, style, steps)}"
+    return f"{first} + {_write_numerator(0 * constant, slope, style, steps)}"
 
 
 def _write_factored(polynomial: Poly, style: Style, steps: int) -> str:
-    """A polynomial with its content and its power of x in front, where that is shorter."""
-    plain = _write_polynomial_sum(polynomial, style, steps)
-    values = [int(v) for v in polynomial.coeffs()]
-    content, lowest = gcd(*values), next((k for k, v in enumerate(values) if v), 0)
-    if sum(1 for v in values if v) < 2 or (content == 1 and not lowest):
-        return plain
+    """Write a polynomial, with its content and its power of x in front if that is shorter."""
+    expanded = _write_polynomial_sum(polynomial, style, steps)
+    coefficients = [int(value) for value in polynomial.coeffs()]
+    content = gcd(*coefficients)
+    lowest = next((power for power, value in enumerate(coefficients) if value), 0)
+    has_factor = content != 1 or lowest > 0
+    if _count_terms(polynomial) < 2 or not has_factor:
+        return expanded
     inner = _write_polynomial_sum(polynomial.right_shift(lowest) // content, style, steps)
-    front = [str(content)] if content != 1 else []
-    front += [style.power(Fraction(lowest, steps))] if lowest else []
-    factored = style.product.join([*front, f"{style.brackets[0]}{inner}{style.brackets[1]}"])
-    return factored if len(factored) < len(plain) else plain
+    factors = []
+    if content != 1:
+        factors.append(str(content))
+    if lowest:
+        factors.append(style.power(Fraction(lowest, steps)))
+    factored = style.product.join([*factors, style.bracket(inner)])
+    return factored if len(factored) < len(expanded) else expanded
 
 
 def _write_polynomial_sum(polynomial: Poly, style: Style, steps: int) -> str:
-    """By falling powers."""
+    """Write a polynomial by falling powers."""
     text = ""
-    for k in range(polynomial.degree(), -1, -1):
-        value = int(polynomial[k])
+    for power in range(polynomial.degree(), -1, -1):
+        value = int(polynomial[power])
         if not value:
             continue
-        size = str(abs(value)) if abs(value) != 1 or k == 0 else ""
-        term = style.product.join(
-            filter(None, (size, style.power(Fraction(k, steps)) if k else ""))
-        )
+        factors = []
+        if abs(value) != 1 or power == 0:
+            factors.append(str(abs(value)))
+        if power:
+            factors.append(style.power(Fraction(power, steps)))
+        term = style.product.join(factors)
         if text:
             text += f" {'-' if value < 0 else '+'} {term}"
         else:

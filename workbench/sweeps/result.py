@@ -138,7 +138,7 @@ class SweepResult(Result):
         )
 
     @property
-    def interrupted(self) -> bool:
+    def is_interrupted(self) -> bool:
         """Return False: Ctrl-C raises KeyboardInterrupt, and the next sweep continues."""
         return False
 

@@ -171,12 +171,12 @@ def test_a_full_disk_keeps_what_was_committed(tmp_path: Path):
 def test_a_limit_on_file_sizes_ends_the_writer_in_one_line(tmp_path: Path):
     path = tmp_path / "ledger.sqlite"
     code = f"""
-from workbench.sweeps.ledger import Ledger, Row, canonical, digest
+from workbench.sweeps.ledger import Ledger, LedgerRow, canonical_json, hash_texts
 from workbench.sweeps.specification import read_spec
 from workbench.errors import WorkbenchError
 def row(k):
-    request = canonical({{"k": k}})
-    return Row(digest(request), request, canonical({{"v": "x" * 400}}), 0.0)
+    request = canonical_json({{"k": k}})
+    return LedgerRow(hash_texts(request), request, canonical_json({{"v": "x" * 400}}), 0.0)
 try:
     with Ledger({str(path)!r}) as book:
         for at in range(0, 100000, 50):
@@ -335,11 +335,11 @@ def test_an_export_needs_no_memory_for_its_rows(tmp_path: Path):
     code = """
 import sys, tracemalloc
 from pathlib import Path
-from workbench.sweeps.export import export
+from workbench.sweeps.export import export_ledger
 from workbench.sweeps.ledger import Ledger
 tracemalloc.start()
 with Ledger(sys.argv[1]) as book:
-    export(book, Path(sys.argv[2]))
+    export_ledger(book, Path(sys.argv[2]))
 print(tracemalloc.get_traced_memory()[1])
 """
     done = subprocess.run(
