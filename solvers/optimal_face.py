@@ -3,7 +3,7 @@
 x* is optimal with multipliers y* and reduced costs d*. Every optimal point has x_j = x*_j where
 d*_j != 0, and a_i x = a_i x* where y*_i != 0. Over these points the width of a random direction is
 0 exactly if x* is the only one (with probability one, for directions drawn without knowing the
-program). """
+program)."""
 
 from __future__ import annotations
 

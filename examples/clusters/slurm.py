@@ -77,9 +77,7 @@ def main() -> None:
     cluster.adapt(minimum=1, maximum=given.workers)
     with cluster.get_client() as client:
         client.wait_for_workers(1)  # the first job may wait in the queue for hours
-        print(
-            wb.sweep(given.specification, given.ledger, cluster=cluster.scheduler_address).counts
-        )
+        print(wb.sweep(given.specification, given.ledger, cluster=cluster.scheduler_address).counts)
     cluster.close()
 
 

@@ -1,7 +1,7 @@
 """A clause of the contract, how it is skipped, and the comparisons that clauses are made of.
 
 Clauses raise `unittest.SkipTest` to skip, which pytest understands, so that this package needs no
-test runner. """
+test runner."""
 
 from __future__ import annotations
 

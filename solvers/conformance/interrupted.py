@@ -2,7 +2,7 @@
 
 Usage: python -m workbench.solvers.conformance.interrupted TASK, a JSON object with module, file,
 class and variant of the backend, whether it has an Interruption, kind and size of the program, and
-native options. """
+native options."""
 
 from __future__ import annotations
 

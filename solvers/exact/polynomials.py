@@ -3,7 +3,7 @@
 A root is stored as the one zero of an irreducible polynomial between two rationals; FLINT isolates
 them in balls. Most polynomials have no root in the interval of interest. This is decided by
 Descartes' rule after a Möbius transformation of the interval (Vincent, Collins and Akritas): no
-sign changes, no root. """
+sign changes, no root."""
 
 from __future__ import annotations
 

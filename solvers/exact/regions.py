@@ -17,7 +17,7 @@ is a rational but 0: no such ε is at one.)
 
 The widest interval that is not yet covered is sampled inside, until all are covered. Regions are
 closed, and meet in algebraic numbers that are compared exactly. A time limit leaves the regions
-that were found, and open intervals; so does a sample for which no basis is proven. """
+that were found, and open intervals; so does a sample for which no basis is proven."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def _compare_values(ours: Sequence[Affine | None], theirs: Sequence[Affine]) -> 
 
 
 def _list_piece_values(solved: Formula) -> list[Affine | None]:
-    return [piece.value_at for piece in solved.pieces]
+    return [piece.value for piece in solved.pieces]
 
 
 def single_distance(n: Sequence[int], epsilon: float) -> Iterable[Row]:
@@ -184,8 +184,8 @@ def quantizer(outputs: str, knots: Sequence[int]) -> Iterable[Row]:
                 "to_epsilon": high if math.isfinite(high) else None,
             }
             row |= {"formula": piece.to_text(), "epsilon": at}
-            if piece.value_at is not None:
-                row["loss"] = float(piece.value_at(Fraction(math.exp(at))))
+            if piece.value is not None:
+                row["loss"] = float(piece.value(Fraction(math.exp(at))))
                 with suppress(Infeasible, InvalidRequest):  # of small ε there is none
                     row["theorem 5"] = design(
                         question, method="optm", epsilon=at, certify=False
@@ -222,7 +222,7 @@ def _make_piece_rows(solved: Formula, theirs: Sequence[Affine], named: Row) -> I
         row = {**named, "from_epsilon": low, "to_epsilon": high if math.isfinite(high) else None}
         yield row | {
             "formula": piece.to_text(),
-            "verdict": _compare_values([piece.value_at], [other]),
+            "verdict": _compare_values([piece.value], [other]),
         }
 
 

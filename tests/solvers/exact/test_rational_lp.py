@@ -203,7 +203,9 @@ def test_the_closed_form_steps_in(monkeypatch):
         raise wb.NotCertified("the basis is infeasible.")
 
     monkeypatch.setattr(module, "_exactly", hopeless)
-    monkeypatch.setattr(module, "find_violation_pattern", lambda made, budgets: dict.fromkeys(budgets))
+    monkeypatch.setattr(
+        module, "find_violation_pattern", lambda made, budgets: dict.fromkeys(budgets)
+    )
     d = wb.design(
         wb.ModuloNoise(n=8, shifts=[1, 2, 3], directed=True),
         epsilon=1.5,

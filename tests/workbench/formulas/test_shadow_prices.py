@@ -92,7 +92,9 @@ def test_constraints_decide_by_name_with_their_price() -> None:
     assert price == pytest.approx((costs[0] - costs[1]) / step, rel=1e-3)
     assert prices.constraints["ratio_0"][:2] == (0, 1)
     assert prices.constraints["row-monotone"][:2] == (0, 12)
-    assert "the constraint most of 1 restricts the design, one unit changes the optimum by" in str(prices)
+    assert "the constraint most of 1 restricts the design, one unit changes the optimum by" in str(
+        prices
+    )
     assert "the constraint ratio_0 does not restrict the design" in str(prices)
     assert prices.to_dict()["constraints"]["most of 1"]["rows"] == 1
     noise = wb.design(

@@ -368,7 +368,8 @@ def test_a_changed_schema_number_is_said_to_be_damage(tmp_path: Path, version: i
     with closing(sqlite3.connect(path)) as raw:
         raw.execute(f"pragma user_version = {version}")
     with pytest.raises(
-        CorruptFile, match=rf"damaged: its header has schema {version}, which does not match its tables\."
+        CorruptFile,
+        match=rf"damaged: its header has schema {version}, which does not match its tables\.",
     ):
         Ledger(path)
 

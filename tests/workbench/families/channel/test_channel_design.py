@@ -285,7 +285,9 @@ def test_large_programs_leave_out_what_delta_makes_needless_and_prove_it():
 def test_raw_answers_are_audited_and_claim_nothing():
     made = wb.design(Q("0..4", max_shift=1), epsilon=1, delta="0.01", certify=False)
     assert made.certificate is None
-    assert made.private == (not any("is NOT private at the requested budget" in sentence for sentence in made.words))
+    assert made.private == (
+        not any("is NOT private at the requested budget" in sentence for sentence in made.words)
+    )
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,9 @@ def test_the_lp_is_judged_and_a_miss_is_said(request_, value, kind):
     assert made.private
     assert made.certificate is not None
     assert made.objective == pytest.approx(made.claimed, abs=1e-5)
-    assert made.private == (not any("is NOT private at the requested budget" in sentence for sentence in made.words))
+    assert made.private == (
+        not any("is NOT private at the requested budget" in sentence for sentence in made.words)
+    )
 
 
 def test_counts_metric_and_delta():

@@ -43,7 +43,10 @@ def test_uncertified_design_reports_its_bias():
     made = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, knots=41, certify=False)
     assert not made.private
     assert made.certificate is None
-    assert any("is NOT private at the requested budget: exact pure epsilon is 1.0" in words for words in made.words)
+    assert any(
+        "is NOT private at the requested budget: exact pure epsilon is 1.0" in words
+        for words in made.words
+    )
     better = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, knots=41)
     assert better.objective == pytest.approx(made.objective, abs=1e-12)
 
