@@ -1,4 +1,5 @@
-"""Optimization models: one folder for each family of models, written like the papers' equations in CVXPY's language.
+"""Optimization models, one folder for each family of models, stated like the papers' equations.
 
-`workbench.models.oracles` holds the closed forms and combinatorial algorithms that judge a solver's answer.
+The language is CVXPY's. `workbench.models.oracles` has the closed forms and combinatorial
+algorithms that judge a solver's answer.
 """

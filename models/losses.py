@@ -67,7 +67,11 @@ class Loss:
         """Check whether this is a Poisson loss, whose labels must be >= 0."""
         return self.kind in ("poisson", "poisson-deviance")
 
-    def __call__(self, outputs: ArrayLike, labels: ArrayLike) -> Vector:
+    def __call__(
+        self,
+        outputs: ArrayLike,
+        labels: ArrayLike,
+    ) -> Vector:
         """Compute ℓ(o, y), elementwise; inf where the loss is infinite.
 
         Args:
@@ -101,7 +105,11 @@ class Loss:
                 value = o - y + np.where(y > 0, y * np.log(y / o), 0.0)
         return np.where(o < 0, np.inf, value)
 
-    def matrix(self, outputs: ArrayLike, labels: ArrayLike) -> Vector:
+    def matrix(
+        self,
+        outputs: ArrayLike,
+        labels: ArrayLike,
+    ) -> Vector:
         """Compute ℓ(o, y) with one row for each label, shape (labels, outputs).
 
         Args:

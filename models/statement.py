@@ -30,7 +30,11 @@ from workbench.solvers.program import Block, Data, Move, Program
 
 
 def build_program(
-    state_problem: Callable[[Any], Any], name: str, scale: float = 1.0, *, without_cvxpy: bool
+    state_problem: Callable[[Any], Any],
+    name: str,
+    scale: float = 1.0,
+    *,
+    without_cvxpy: bool,
 ) -> Program:
     """Build the program of a model, with or without CVXPY.
 
@@ -79,7 +83,11 @@ class Affine:
     __array_ufunc__ = None  # NumPy then leaves products and comparisons to this class.
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, shape: Ints, terms: Sequence[Term]) -> None:
+    def __init__(
+        self,
+        shape: Ints,
+        terms: Sequence[Term],
+    ) -> None:
         self.shape = shape
         self.terms = terms
 
@@ -88,7 +96,11 @@ class Affine:
         """Return the number of entries."""
         return math.prod(self.shape)
 
-    def map_arrays(self, shape: Ints, change: Callable[[Any], Any]) -> Affine:
+    def map_arrays(
+        self,
+        shape: Ints,
+        change: Callable[[Any], Any],
+    ) -> Affine:
         """Return the expression with all arrays of its terms changed alike.
 
         Args:
@@ -114,13 +126,13 @@ class Affine:
         shape = np.broadcast_to(0, self.shape)[key].shape
         return self.map_arrays(shape, lambda part: part[key])
 
-    def __add__(self, other: Any) -> Affine:
-        summand = _to_affine(other)
+    def __add__(self, operand: Any) -> Affine:
+        summand = _to_affine(operand)
         shape = np.broadcast_shapes(self.shape, summand.shape)
         return Affine(shape, [*self.terms, *summand.terms])
 
-    def __sub__(self, other: Any) -> Affine:
-        return self + _to_affine(other) * -1.0
+    def __sub__(self, operand: Any) -> Affine:
+        return self + _to_affine(operand) * -1.0
 
     def __mul__(self, factor: Any) -> Affine:
         if isinstance(factor, float):
@@ -152,14 +164,14 @@ class Affine:
         expanded_table = table.reshape(table.shape + (1,) * (len(self.shape) - 1))
         return sum(self * expanded_table, axis=table.ndim - 1)
 
-    def __le__(self, other: Any) -> Row:
-        return Row(self - other, equal=False)
+    def __le__(self, operand: Any) -> Row:
+        return Row(self - operand, equal=False)
 
-    def __ge__(self, other: Any) -> Row:
-        return Row(_to_affine(other) - self, equal=False)
+    def __ge__(self, operand: Any) -> Row:
+        return Row(_to_affine(operand) - self, equal=False)
 
-    def __eq__(self, other: object) -> Row:  # type: ignore[override]
-        return Row(self - other, equal=True)
+    def __eq__(self, operand: object) -> Row:  # type: ignore[override]
+        return Row(self - operand, equal=True)
 
 
 class Parameter(Affine):
@@ -171,7 +183,12 @@ class Parameter(Affine):
         nonneg: accepted as in CVXPY and ignored.
     """
 
-    def __init__(self, shape: int | Ints = (), name: str = "", nonneg: bool = False) -> None:
+    def __init__(
+        self,
+        shape: int | Ints = (),
+        name: str = "",
+        nonneg: bool = False,
+    ) -> None:
         self.name = name
         shape = (shape,) if isinstance(shape, int) else shape
         super().__init__(shape, [Term(None, 0, 1.0, self, _entry_numbers(shape))])
@@ -208,7 +225,14 @@ class Variable(Affine):
 
 @dataclass
 class Row:
-    """expression <= 0, or = 0. label: of its block; is_user_constraint: as of `workbench.solvers.program.Block`."""
+    """The rows expression <= 0, or expression = 0.
+
+    Attributes:
+        expression: the expression.
+        equal: whether the rows are equations.
+        label: name of their block, or None.
+        is_user_constraint: as in `workbench.solvers.program.Block`.
+    """
 
     expression: Affine
     equal: bool
@@ -312,7 +336,12 @@ class _Section:
         self._parameter_starts = parameter_starts
         self._parts: list[tuple[Any, ...]] = []
 
-    def add(self, positions: Any, term: Term, sign: float = 1.0) -> None:
+    def add(
+        self,
+        positions: Any,
+        term: Term,
+        sign: float = 1.0,
+    ) -> None:
         """Add a term at positions that have the shape of its arrays, or broadcast to it."""
         entries: Any = -1
         if term.parameter is not None:
@@ -320,7 +349,11 @@ class _Section:
         arrays = np.broadcast_arrays(positions, sign * term.value, entries)
         self._parts.append(tuple(array.ravel() for array in arrays))
 
-    def collect(self, parameter_count: int, size: int = 0) -> tuple[Positions, Vector, Move]:
+    def collect(
+        self,
+        parameter_count: int,
+        size: int = 0,
+    ) -> tuple[Positions, Vector, Move]:
         """Collect the positions with a number, their values at parameters 0, and the moves.
 
         Without a size the positions that occur are collected, else all of range(size).
@@ -411,7 +444,11 @@ class Problem:
         labelled_rows = [row for row in used_rows if row.label]
         self.rows = sorted(labelled_rows, key=lambda row: not row.equal)
 
-    def to_program(self, name: str, scale: float = 1.0) -> Program:
+    def to_program(
+        self,
+        name: str,
+        scale: float = 1.0,
+    ) -> Program:
         """Compile the problem.
 
         Args:

@@ -53,7 +53,11 @@ class BlockFactors(ABC):
     n: int
     extra_sums: sp.csr_array | None = None
 
-    def spread_multipliers(self, q: Vector, outputs: int) -> Vector:
+    def spread_multipliers(
+        self,
+        q: Vector,
+        outputs: int,
+    ) -> Vector:
         """Compute Σ W q, the contribution of multipliers of sums to every variable.
 
         Args:
@@ -80,7 +84,12 @@ class BlockFactors(ABC):
             return row_sums
         return np.concatenate([row_sums, self.extra_sums @ x[: self.k].ravel()])
 
-    def min_reduced_costs(self, costs: Vector, z: Vector, q: Vector) -> Vector:
+    def min_reduced_costs(
+        self,
+        costs: Vector,
+        z: Vector,
+        q: Vector,
+    ) -> Vector:
         """Compute the multipliers of sums with which z proves a lower bound.
 
         They are the smallest reduced cost of every label, then q of the other sums.
@@ -123,7 +132,11 @@ class BlockFactors(ABC):
         return np.concatenate([costs, np.zeros((self.n - self.k, costs.shape[1]))])
 
     @abstractmethod
-    def interior_start(self, share: Vector, outputs: int) -> Vector:
+    def interior_start(
+        self,
+        share: Vector,
+        outputs: int,
+    ) -> Vector:
         """Return a point, shape (n, outputs), that is strictly feasible except for its sums.
 
         Args:
@@ -156,7 +169,12 @@ class BlockFactors(ABC):
         return z
 
     @abstractmethod
-    def factorize(self, x: Vector, w: Vector, z: Vector) -> None:
+    def factorize(
+        self,
+        x: Vector,
+        w: Vector,
+        z: Vector,
+    ) -> None:
         """Compute the factors at a point.
 
         Args:
@@ -186,7 +204,11 @@ class AllPairsFactors(BlockFactors):
         ratio: λ.
     """
 
-    def __init__(self, k: int, ratio: float) -> None:
+    def __init__(
+        self,
+        k: int,
+        ratio: float,
+    ) -> None:
         self.k = k
         self.n = k + 1
         self._ratio = ratio
@@ -194,7 +216,11 @@ class AllPairsFactors(BlockFactors):
         self._t_shares = np.empty(0)
         self._t_pivots = np.empty(0)
 
-    def interior_start(self, share: Vector, outputs: int) -> Vector:
+    def interior_start(
+        self,
+        share: Vector,
+        outputs: int,
+    ) -> Vector:
         """Return equal masses, with t at the geometric mean of its ends.
 
         Args:
@@ -235,7 +261,12 @@ class AllPairsFactors(BlockFactors):
         factors = np.minimum(1.0, lower_sums / upper_sums)
         return np.concatenate([z[: self.k], z[self.k :] * factors])
 
-    def factorize(self, x: Vector, w: Vector, z: Vector) -> None:
+    def factorize(
+        self,
+        x: Vector,
+        w: Vector,
+        z: Vector,
+    ) -> None:
         """Compute the diagonal, the row of t divided by it, and the Schur complement of t.
 
         Args:
@@ -303,7 +334,13 @@ class BandedOrder:
         pair_sums: matrix that sums rows to unordered pairs, shape (pairs, rows).
     """
 
-    def __init__(self, k: int, first: Positions, second: Positions, ratios: Vector) -> None:
+    def __init__(
+        self,
+        k: int,
+        first: Positions,
+        second: Positions,
+        ratios: Vector,
+    ) -> None:
         count = first.size
         rows = np.arange(count)
         self.positions = banded_positions(k, first, second)
@@ -329,7 +366,11 @@ class BandedOrder:
         self.pair_sums = sp.csr_array((ones, (pair_of_row, rows)), shape=(pairs.size, count))
 
 
-def banded_positions(k: int, first: Positions, second: Positions) -> Positions:
+def banded_positions(
+    k: int,
+    first: Positions,
+    second: Positions,
+) -> Positions:
     """Return the position of each label in an order of small bandwidth, shape (k,).
 
     The order is the given one or that of reverse Cuthill-McKee, whichever has the smaller band.
@@ -351,7 +392,11 @@ def banded_positions(k: int, first: Positions, second: Positions) -> Positions:
     return present_positions
 
 
-def _bandwidth(positions: Positions, first: Positions, second: Positions) -> int:
+def _bandwidth(
+    positions: Positions,
+    first: Positions,
+    second: Positions,
+) -> int:
     """Return the largest distance between the positions of a pair."""
     return int(np.abs(positions[first] - positions[second]).max(initial=0))
 
@@ -387,7 +432,11 @@ class GraphFactors(BlockFactors):
         """
         return z[: self._order.i.size]
 
-    def interior_start(self, share: Vector, outputs: int) -> Vector:
+    def interior_start(
+        self,
+        share: Vector,
+        outputs: int,
+    ) -> Vector:
         """Return equal masses, shape (k, outputs).
 
         Args:
@@ -412,7 +461,12 @@ class GraphFactors(BlockFactors):
         """
         return self._order.transposed @ z
 
-    def factorize(self, x: Vector, w: Vector, z: Vector) -> None:
+    def factorize(
+        self,
+        x: Vector,
+        w: Vector,
+        z: Vector,
+    ) -> None:
         """Factor V H V as L D L'. Eliminated entries are never subtracted from.
 
         Args:
@@ -482,7 +536,12 @@ class GraphFactors(BlockFactors):
         return solution
 
 
-def eliminate(band: Vector, sums: Vector, shares: Vector, pivots: Vector) -> None:
+def eliminate(
+    band: Vector,
+    sums: Vector,
+    shares: Vector,
+    pivots: Vector,
+) -> None:
     """Factor Laplacians plus diagonals as L D L', one matrix for each output.
 
     Eliminated entries are never subtracted from. The arguments `band` and `sums` are overwritten.
@@ -517,7 +576,11 @@ def eliminate(band: Vector, sums: Vector, shares: Vector, pivots: Vector) -> Non
         next_weights[:] += share[:reach, None] * row[None, :reach]
 
 
-def substitute(shares: Vector, pivots: Vector, right: Vector) -> Vector:
+def substitute(
+    shares: Vector,
+    pivots: Vector,
+    right: Vector,
+) -> Vector:
     """Solve systems that `eliminate` has factored.
 
     Args:

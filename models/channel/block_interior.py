@@ -161,7 +161,9 @@ class BlockInteriorPoint:
     """
 
     def __init__(
-        self, blocks: BlockProblem, report: Callable[[int, float, float], None] | None = None
+        self,
+        blocks: BlockProblem,
+        report: Callable[[int, float, float], None] | None = None,
     ) -> None:
         self.blocks = blocks
         self._report = report
@@ -195,7 +197,10 @@ class BlockInteriorPoint:
         self._state = self._columns.state()
 
     def solve(
-        self, gap: float, deadline: Deadline | None = None, loss_floor: float = 0.0
+        self,
+        gap: float,
+        deadline: Deadline | None = None,
+        loss_floor: float = 0.0,
     ) -> BlockPoint:
         """Run the method until the gap is closed, floats end, the time limit or Ctrl-C.
 
@@ -350,7 +355,11 @@ class BlockInteriorPoint:
         self._master.correct_direction(target)
         return self._refine(self._columns.correct_direction(target))
 
-    def _refine(self, sums: Vector, good_residual: float = _LIMITS.usable_residual) -> float:
+    def _refine(
+        self,
+        sums: Vector,
+        good_residual: float = _LIMITS.usable_residual,
+    ) -> float:
         """Refine the direction while that helps and return its residual."""
         master = self._master
         last_residual = np.inf

@@ -228,7 +228,13 @@ class BlockColumns:
         z: multipliers of the rows.
     """
 
-    def __init__(self, factors: BlockFactors, costs: Vector, share: Vector, scale: float) -> None:
+    def __init__(
+        self,
+        factors: BlockFactors,
+        costs: Vector,
+        share: Vector,
+        scale: float,
+    ) -> None:
         self._factors = factors
         self._outputs = costs.shape[1]
         self.x = factors.interior_start(share, self._outputs)
@@ -318,7 +324,11 @@ class BlockColumns:
         """Take the last correction back."""
         self._direction = self._saved
 
-    def refine_direction(self, added_q: Vector, d_q: Vector) -> tuple[Vector, float]:
+    def refine_direction(
+        self,
+        added_q: Vector,
+        d_q: Vector,
+    ) -> tuple[Vector, float]:
         """Add the effect of multipliers of sums to the direction.
 
         Args:
@@ -348,7 +358,11 @@ class BlockColumns:
         """Return the longest steps that keep w >= 0 and z >= 0."""
         return max_step(self.w, self._direction.w), max_step(self.z, self._direction.z)
 
-    def complementarity_after(self, primal: float, dual: float) -> float:
+    def complementarity_after(
+        self,
+        primal: float,
+        dual: float,
+    ) -> float:
         """Compute w · z after steps.
 
         Args:
@@ -359,7 +373,11 @@ class BlockColumns:
         z = self.z + dual * self._direction.z
         return float((w * z).sum())
 
-    def take_step(self, primal: float, dual: float) -> BlockState:
+    def take_step(
+        self,
+        primal: float,
+        dual: float,
+    ) -> BlockState:
         """Move along the direction and return the new point.
 
         Args:

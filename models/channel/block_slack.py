@@ -70,7 +70,12 @@ class SumLayout:
     """
 
     def __init__(
-        self, k: int, first: Positions, second: Positions, ratios: Vector, extra: Positions
+        self,
+        k: int,
+        first: Positions,
+        second: Positions,
+        ratios: Vector,
+        extra: Positions,
     ) -> None:
         self.k = k
         self.first = first
@@ -138,7 +143,10 @@ class SlackFactors(BlockFactors):
     """
 
     def __init__(
-        self, layout: SumLayout, is_stated: Flags, extra_sums: sp.csr_array | None
+        self,
+        layout: SumLayout,
+        is_stated: Flags,
+        extra_sums: sp.csr_array | None,
     ) -> None:
         self.layout = layout
         self.k = layout.k
@@ -188,7 +196,11 @@ class SlackFactors(BlockFactors):
         self._sums_transposed = sp.csr_array(self._sums.T)
 
     def _build_blocks(
-        self, first: Positions, second: Positions, ratios: Vector, output_count: int
+        self,
+        first: Positions,
+        second: Positions,
+        ratios: Vector,
+        output_count: int,
     ) -> None:
         """Build the layout of the Laplacians and the parts of the outputs.
 
@@ -249,7 +261,11 @@ class SlackFactors(BlockFactors):
         flat[: self.mass_count, 0] = costs[self.inputs, self.outputs]
         return flat
 
-    def interior_start(self, share: Vector, outputs: int) -> Vector:
+    def interior_start(
+        self,
+        share: Vector,
+        outputs: int,
+    ) -> Vector:
         """Return equal masses of every label, with slacks above their smallest values.
 
         Args:
@@ -288,7 +304,11 @@ class SlackFactors(BlockFactors):
         slacks = flat[self.mass_count : self._slack_end]
         return flat[: self.mass_count], slacks, flat[self._slack_end :]
 
-    def spread_multipliers(self, q: Vector, outputs: int) -> Vector:
+    def spread_multipliers(
+        self,
+        q: Vector,
+        outputs: int,
+    ) -> Vector:
         """Compute the contribution of multipliers of sums to every variable, shape (n, 1).
 
         Args:
@@ -305,7 +325,12 @@ class SlackFactors(BlockFactors):
         """
         return np.asarray(self._sums @ x[:, 0])
 
-    def min_reduced_costs(self, costs: Vector, z: Vector, q: Vector) -> Vector:
+    def min_reduced_costs(
+        self,
+        costs: Vector,
+        z: Vector,
+        q: Vector,
+    ) -> Vector:
         """Compute the multipliers of sums with which z proves a lower bound, shape (K,).
 
         Sums of slacks get minus the largest multiplier of s >= g v.
@@ -348,7 +373,12 @@ class SlackFactors(BlockFactors):
         table[self.pair_numbers, self.pair_outputs] = z[self._slack_end :, 0]
         return table
 
-    def factorize(self, x: Vector, w: Vector, z: Vector) -> None:
+    def factorize(
+        self,
+        x: Vector,
+        w: Vector,
+        z: Vector,
+    ) -> None:
         """Factor and invert V H V of all outputs.
 
         V H V is a Laplacian plus diag(v ∘ (z0 + g'(f z2 - (1 - f) z1))).
@@ -425,7 +455,11 @@ class SlackFactors(BlockFactors):
                 sums = part.sums
             total[np.ix_(sums, sums)] += np.hstack(left_factors) @ np.hstack(right_factors).T
 
-    def _share_factors(self, output: int, part: _OutputPart) -> Pair:
+    def _share_factors(
+        self,
+        output: int,
+        part: _OutputPart,
+    ) -> Pair:
         """Return (A, B) so that A B' is the share of an output without its slacks' diagonal.
 
         Both have the shape (sums, masses + 1).

@@ -56,7 +56,13 @@ class Target(NamedTuple):
     low: float
     high: float
 
-    def product_corrections(self, w: Vector, dw: Vector, z: Vector, dz: Vector) -> Vector:
+    def product_corrections(
+        self,
+        w: Vector,
+        dw: Vector,
+        z: Vector,
+        dz: Vector,
+    ) -> Vector:
         """Compute how much larger than w z + w dz + z dw the products are to be.
 
         Args:
@@ -212,7 +218,11 @@ class OutputSums:
         self.d_largest_loss = self.d_largest_loss + added_loss
         return added_q
 
-    def _solve_bordered(self, right: Vector, total: float) -> tuple[Vector, float]:
+    def _solve_bordered(
+        self,
+        right: Vector,
+        total: float,
+    ) -> tuple[Vector, float]:
         """Return (q, ω) with S q - [0, 1, 0] ω = right and Σ q of losses = total."""
         a = self.factors.solve(right)
         if not self.has_losses:
@@ -227,7 +237,11 @@ class OutputSums:
         dual = max_step(self.multipliers, -self.d_q[self.inequalities])
         return primal, dual
 
-    def complementarity_after(self, primal: float, dual: float) -> float:
+    def complementarity_after(
+        self,
+        primal: float,
+        dual: float,
+    ) -> float:
         """Compute r · π after steps.
 
         Args:
@@ -238,7 +252,11 @@ class OutputSums:
         multipliers = self.multipliers - dual * self.d_q[self.inequalities]
         return float(slack @ multipliers)
 
-    def take_step(self, primal: float, dual: float) -> None:
+    def take_step(
+        self,
+        primal: float,
+        dual: float,
+    ) -> None:
         """Move along the direction.
 
         Args:

@@ -59,7 +59,9 @@ class _ColumnCosts:
     """The costs h_o of columns, with their derivatives."""
 
     def __init__(
-        self, costs: Vector, active_bounds: Sequence[tuple[Bound, int, int, float]]
+        self,
+        costs: Vector,
+        active_bounds: Sequence[tuple[Bound, int, int, float]],
     ) -> None:
         self._costs = costs
         count = len(active_bounds)
@@ -78,7 +80,11 @@ class _ColumnCosts:
         np.add.at(gradient, self.j, self._weights * b)
         return gradient, self._weights * w
 
-    def barrier_value(self, x: Vector, tau: float) -> Vector:
+    def barrier_value(
+        self,
+        x: Vector,
+        tau: float,
+    ) -> Vector:
         """Compute h_o(x) - τ Σ_y ln x_y, shape (m,)."""
         with np.errstate(over="ignore", invalid="ignore"):
             costs = (self.slopes(x)[0] * x).sum(axis=0)
@@ -113,7 +119,11 @@ def find_cheapest_columns(
     return x
 
 
-def _take_newton_step(column_costs: _ColumnCosts, x: Vector, tau: float) -> tuple[Vector, float]:
+def _take_newton_step(
+    column_costs: _ColumnCosts,
+    x: Vector,
+    tau: float,
+) -> tuple[Vector, float]:
     """Take one Newton step for all outputs.
 
     Returns the new masses, shape (k, m), and the largest promised decrease over τ.
@@ -144,7 +154,13 @@ def _take_newton_step(column_costs: _ColumnCosts, x: Vector, tau: float) -> tupl
     return x + np.where(is_too_high, 0.0, length) * step, float(-slope.min() / tau)
 
 
-def _hessian(i: Positions, j: Positions, x: Vector, w: Vector, tau: float) -> Vector:
+def _hessian(
+    i: Positions,
+    j: Positions,
+    x: Vector,
+    w: Vector,
+    tau: float,
+) -> Vector:
     """Compute the second derivative of the barrier function, shape (k, k, m)."""
     k, m = x.shape
     r = x[i] / x[j]

@@ -218,7 +218,13 @@ class ChannelModel:
             else:
                 yield group, np.concatenate([i, j]), np.concatenate([j, i])
 
-    def _graph_rows(self, cp: Any, M: Any, exp_epsilon: Any, delta: Any) -> list[Any]:
+    def _graph_rows(
+        self,
+        cp: Any,
+        M: Any,
+        exp_epsilon: Any,
+        delta: Any,
+    ) -> list[Any]:
         """Return the privacy rows of neighbouring pairs, one block for each budget."""
         m = self.outputs.size
         rows = []
@@ -288,7 +294,11 @@ class ChannelModel:
             rows += self.user_rows(M)
         return rows
 
-    def _constraint_rows(self, name: str, M: Any) -> list[Any]:
+    def _constraint_rows(
+        self,
+        name: str,
+        M: Any,
+    ) -> list[Any]:
         """Return the rows of one named constraint."""
         k, m = self.loss.shape
         if name == "unbiased":
@@ -357,7 +367,10 @@ class ChannelModel:
         return Comparisons(entries, table[first], table[second])
 
     def values(
-        self, epsilons: Sequence[float], delta: float = 0.0, max_loss: float = 0.0
+        self,
+        epsilons: Sequence[float],
+        delta: float = 0.0,
+        max_loss: float = 0.0,
     ) -> Mapping[str, Any]:
         """Return the parameter values of the program.
 

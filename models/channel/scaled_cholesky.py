@@ -29,7 +29,11 @@ class ScaledCholesky:
     """
 
     def __init__(
-        self, system: Vector, shifts: Iterable[float], turns: int, band: int | None = None
+        self,
+        system: Vector,
+        shifts: Iterable[float],
+        turns: int,
+        band: int | None = None,
     ) -> None:
         self._band = band
         diagonal = np.diag(system)

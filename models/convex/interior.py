@@ -126,7 +126,12 @@ class LevelRange:
     bound_at: Callable[[float], Bound]
 
 
-def _evaluate_kind(kind: str, levels: Vector, p: Vector, q: Vector) -> tuple[Vector, ...]:
+def _evaluate_kind(
+    kind: str,
+    levels: Vector,
+    p: Vector,
+    q: Vector,
+) -> tuple[Vector, ...]:
     """Compute φ, its derivatives in P and in Q, and w of bounds of one kind.
 
     Levels have the shape (..., 1), p and q the shape (..., outcomes).
@@ -157,14 +162,22 @@ class ComparisonBounds:
         limits: the largest sums of their terms, shape (K, 1).
     """
 
-    def __init__(self, comparisons: Positions, bounds: Sequence[Bound]) -> None:
+    def __init__(
+        self,
+        comparisons: Positions,
+        bounds: Sequence[Bound],
+    ) -> None:
         self.comparisons = comparisons
         self.bounds = list(bounds)
         self.kinds = np.array([bound.kind for bound in bounds], dtype=object)
         self.levels = np.array([bound.level for bound in bounds])[:, None]
         self.limits = np.array([max_term_sum(bound) for bound in bounds])[:, None]
 
-    def evaluate(self, p: Vector, q: Vector) -> list[Vector]:
+    def evaluate(
+        self,
+        p: Vector,
+        q: Vector,
+    ) -> list[Vector]:
         """Compute g and the derivatives of its terms.
 
         Args:
@@ -192,7 +205,11 @@ class _FreeProgram:
     """
 
     def __init__(
-        self, data: Data, entries: sp.csr_array, first: Integers, second: Integers
+        self,
+        data: Data,
+        entries: sp.csr_array,
+        first: Integers,
+        second: Integers,
     ) -> None:
         self.is_free = data.upper > data.lower
         self.fixed_values = np.where(self.is_free, 0.0, data.lower)
@@ -225,7 +242,12 @@ class _FreeProgram:
         """Compute the slacks of the column ends and of the rows."""
         return np.concatenate([(x - self.low)[self.end_columns], self.h - self.G @ x])
 
-    def law_rows(self, comparisons: Positions, a: Vector, b: Vector) -> Vector:
+    def law_rows(
+        self,
+        comparisons: Positions,
+        a: Vector,
+        b: Vector,
+    ) -> Vector:
         """Compute the coefficients of Σ_o a P_o + b Q_o in x, shape (K, columns)."""
         size = self.constant.size
         count = comparisons.size
@@ -236,7 +258,12 @@ class _FreeProgram:
         e += np.bincount(second_places, b.ravel(), count * size)
         return (self.entries.T @ e.reshape(count, size).T).T
 
-    def curvature(self, comparisons: Positions, weights: Vector, ratios: Vector) -> sp.csr_array:
+    def curvature(
+        self,
+        comparisons: Positions,
+        weights: Vector,
+        ratios: Vector,
+    ) -> sp.csr_array:
         """Compute the matrix Σ weights (dP - ratios dQ)², shape (columns, columns)."""
         first = self.first[comparisons].ravel()
         second = self.second[comparisons].ravel()
@@ -372,7 +399,11 @@ class _Iterate:
         self.last_step = length
         return True
 
-    def _bounds_of_levels(self, comparisons: Positions, theta: Vector) -> ComparisonBounds:
+    def _bounds_of_levels(
+        self,
+        comparisons: Positions,
+        theta: Vector,
+    ) -> ComparisonBounds:
         """Return the bounds of levels, each on its comparison."""
         return ComparisonBounds(comparisons, [self.bound_at(level) for level in theta.tolist()])
 
@@ -401,7 +432,14 @@ class _Iterate:
         has_bend = bend > _LIMITS.min_curvature
         return rows[has_bend], (bend / y[positions])[has_bend]
 
-    def _try_step(self, length: float, dx: Vector, ds: Vector, dy: Vector, dual: Vector) -> bool:
+    def _try_step(
+        self,
+        length: float,
+        dx: Vector,
+        ds: Vector,
+        dy: Vector,
+        dual: Vector,
+    ) -> bool:
         """Take a step if it stays within all bounds and keeps the products s y near each other.
 
         The levels follow their maxima. Returns whether the step was taken.
@@ -467,7 +505,11 @@ class _Iterate:
                 theta.append(level)
         return np.array(comparisons, dtype=np.intp), np.array(theta)
 
-    def _drop_duplicates(self, comparisons: Positions, theta: Vector) -> tuple[Positions, Vector]:
+    def _drop_duplicates(
+        self,
+        comparisons: Positions,
+        theta: Vector,
+    ) -> tuple[Positions, Vector]:
         """Drop new levels that moved next to another level of the same comparison."""
         distance = self.level_distance / 10
         positions = list(range(self.theta.size))
@@ -481,7 +523,10 @@ class _Iterate:
         return comparisons[positions], theta[positions]
 
     def _follow_maxima(
-        self, comparisons: Positions, theta: Vector, laws: Pair
+        self,
+        comparisons: Positions,
+        theta: Vector,
+        laws: Pair,
     ) -> tuple[Positions, Vector]:
         """Move each level to the top of the parabola through three levels, if g is higher there."""
         low, high = self.level_ends
@@ -511,7 +556,9 @@ def _round_levels(levels: Vector) -> Vector:
 
 
 def _factor_newton_system(
-    matrix: sp.csr_array, rows: Vector, diagonal: Vector
+    matrix: sp.csr_array,
+    rows: Vector,
+    diagonal: Vector,
 ) -> Callable[[Vector, Vector], Pair]:
     """Factor the system M x + R'v = a, R x - D v = b and return its solver. Raises LinAlgError.
 

@@ -160,14 +160,22 @@ class StatedBound:
         sums: row Σ t <= limit of each comparison, -1 where none is stated, shape (comparisons,).
     """
 
-    def __init__(self, bound: Bound, shape: Ints) -> None:
+    def __init__(
+        self,
+        bound: Bound,
+        shape: Ints,
+    ) -> None:
         self.requirement = bound
         self.limit = max_term_sum(bound)
         self.unit = max(1.0, self.limit)
         self.columns = np.full(shape, -1)
         self.sums = np.full(shape[0], -1)
 
-    def tangent_terms(self, p: Vector, q: Vector) -> Vector:
+    def tangent_terms(
+        self,
+        p: Vector,
+        q: Vector,
+    ) -> Vector:
         """Evaluate the terms by the tangents at their own ratios.
 
         The result equals φ(P, Q), except at extreme ratios, where the steepest tangent replaces φ.
@@ -179,7 +187,11 @@ class StatedBound:
         a, b = compute_tangents(self.requirement, p, q)
         return np.maximum(a * p + b * q, 0.0)
 
-    def feasible_shares(self, inner_laws: Pair, outer_laws: Pair) -> Vector:
+    def feasible_shares(
+        self,
+        inner_laws: Pair,
+        outer_laws: Pair,
+    ) -> Vector:
         """Find how much of the segment between two points is within the bound.
 
         Args:
@@ -201,7 +213,11 @@ class StatedBound:
         low, _ = bisect_each(is_outside, start, end, step_count)
         return np.where(has_exit, low, 1.0)
 
-    def relative_excess(self, terms: Vector, p: Vector) -> Vector:
+    def relative_excess(
+        self,
+        terms: Vector,
+        p: Vector,
+    ) -> Vector:
         """Compute how far the terms exceed the limit, relatively.
 
         Args:
@@ -493,7 +509,11 @@ class TangentProgram:
             )
         return True
 
-    def _add_exit_tangents(self, point: Point, find_broken: FindBrokenBounds | None) -> bool:
+    def _add_exit_tangents(
+        self,
+        point: Point,
+        find_broken: FindBrokenBounds | None,
+    ) -> bool:
         """Add tangents where the segment from the inner point to the last optimum leaves a bound.
 
         The inner point follows the segment. Returns whether tangents were added.
@@ -533,7 +553,11 @@ class TangentProgram:
             has_new_rows |= self._add_tangents(bound, int(comparison), r, s, gains_tangent)
         return has_new_rows
 
-    def _follow_segment(self, share: float, point: Point) -> bool:
+    def _follow_segment(
+        self,
+        share: float,
+        point: Point,
+    ) -> bool:
         """Move the inner point along a share of the segment that is within all bounds.
 
         Returns whether the gap is worth further rounds.
@@ -594,7 +618,10 @@ class TangentProgram:
                 )
 
     def _add_broken_tangents(
-        self, point: Point, find_broken: FindBrokenBounds | None, precision: float
+        self,
+        point: Point,
+        find_broken: FindBrokenBounds | None,
+        precision: float,
     ) -> bool:
         """Add tangents of the bounds that the last optimum breaks.
 
@@ -631,7 +658,12 @@ class TangentProgram:
         return has_new_rows
 
     def _add_tangents(
-        self, bound: StatedBound, comparison: int, p: Vector, q: Vector, is_selected: Flags
+        self,
+        bound: StatedBound,
+        comparison: int,
+        p: Vector,
+        q: Vector,
+        is_selected: Flags,
     ) -> bool:
         """Add the tangents of the selected outcomes at their ratios p/q.
 
@@ -679,7 +711,11 @@ class TangentProgram:
         return True
 
 
-def _interpolate_laws(inner_laws: Pair, outer_laws: Pair, share: Vector | float) -> Pair:
+def _interpolate_laws(
+    inner_laws: Pair,
+    outer_laws: Pair,
+    share: Vector | float,
+) -> Pair:
     """Return the laws at a share of the segment between two pairs of laws."""
     p = inner_laws[0] + share * (outer_laws[0] - inner_laws[0])
     q = inner_laws[1] + share * (outer_laws[1] - inner_laws[1])

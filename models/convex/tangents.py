@@ -41,7 +41,11 @@ _MAX_SINGLE_TERM_ENTROPY = 24.0
 _MIN_MASS = 1e-300
 
 
-def evaluate_terms(bound: Bound, p: Vector, q: Vector) -> Vector:
+def evaluate_terms(
+    bound: Bound,
+    p: Vector,
+    q: Vector,
+) -> Vector:
     """Compute the nonnegative terms Q φ(P/Q) of the outcomes, in floats.
 
     Args:
@@ -78,7 +82,11 @@ def max_term_sum(bound: Bound) -> float:
     return bound.limit
 
 
-def compute_tangents(bound: Bound, p: Vector, q: Vector) -> Pair:
+def compute_tangents(
+    bound: Bound,
+    p: Vector,
+    q: Vector,
+) -> Pair:
     """Compute (a, b) with a P + b Q <= the term of an outcome, for all P, Q >= 0.
 
     A tangent touches its term at the ratio p/q up to rounding, which only lowers the tangent. At

@@ -75,7 +75,13 @@ class Proof:
     v: Vector
     u: Vector
 
-    def rescale(self, labels: Vector, prior: Vector, q: float, width: float) -> Proof:
+    def rescale(
+        self,
+        labels: Vector,
+        prior: Vector,
+        q: float,
+        width: float,
+    ) -> Proof:
         """Return the bound that these multipliers prove for the original labels.
 
         The multipliers belong to labels that were shifted and divided by a width.
@@ -114,7 +120,12 @@ class Intervals:
         """
         return cls(*np.triu_indices(k))
 
-    def moments(self, labels: Vector, prior: Vector, q: float) -> tuple[Vector, Vector, Vector]:
+    def moments(
+        self,
+        labels: Vector,
+        prior: Vector,
+        q: float,
+    ) -> tuple[Vector, Vector, Vector]:
         """Compute W, c and V of every set, each of shape (n,).
 
         Args:
@@ -133,7 +144,11 @@ class Intervals:
         return weight, centre, np.maximum(variance, 0.0)
 
 
-def randomized_response_loss(labels: Vector, prior: Vector, q: float) -> float:
+def randomized_response_loss(
+    labels: Vector,
+    prior: Vector,
+    q: float,
+) -> float:
     """Compute the loss of k-ary randomized response without bias, which is an upper bound.
 
     Its outputs are o_i = ((q + k) y_i - Σ y)/q.
@@ -149,7 +164,11 @@ def randomized_response_loss(labels: Vector, prior: Vector, q: float) -> float:
     return float(prior @ (squares.sum(axis=1) + q * np.diag(squares)) / (q + k))
 
 
-def build_flow_rows(sets: Intervals, k: int, last_row: Vector) -> sp.csr_array:
+def build_flow_rows(
+    sets: Intervals,
+    k: int,
+    last_row: Vector,
+) -> sp.csr_array:
     """Build the rows of consecutive labels' differences, and a last row.
 
     A difference has 1 where a set starts and -1 where it ends.
@@ -173,7 +192,11 @@ def build_flow_rows(sets: Intervals, k: int, last_row: Vector) -> sp.csr_array:
 
 
 def build_cone_program(
-    labels: Vector, prior: Vector, q: float, sets: Intervals, unit: float
+    labels: Vector,
+    prior: Vector,
+    q: float,
+    sets: Intervals,
+    unit: float,
 ) -> Program:
     """Build the cone program over some intervals (see the module's table).
 
@@ -223,7 +246,12 @@ def build_cone_program(
 
 
 def masses_and_moments(
-    labels: Vector, prior: Vector, q: float, sets: Intervals, unit: float, x: Vector
+    labels: Vector,
+    prior: Vector,
+    q: float,
+    sets: Intervals,
+    unit: float,
+    x: Vector,
 ) -> Pair:
     """Return the masses t and moments s of a point of the cone program.
 
@@ -245,7 +273,11 @@ def masses_and_moments(
 
 
 def label_multipliers(
-    labels: Vector, prior: Vector, q: float, unit: float, row_dual: Vector
+    labels: Vector,
+    prior: Vector,
+    q: float,
+    unit: float,
+    row_dual: Vector,
 ) -> Pair:
     """Return the multipliers v and u of the labels' rows.
 
@@ -274,7 +306,11 @@ def label_multipliers(
 
 
 def prove_lower_bound(
-    labels: Vector, prior: Vector, q: float, v: Vector, u: Vector
+    labels: Vector,
+    prior: Vector,
+    q: float,
+    v: Vector,
+    u: Vector,
 ) -> tuple[Proof, Flags]:
     """Return the better bound of (v, u) and of these multipliers after pooling.
 
@@ -308,7 +344,12 @@ class _Pool(NamedTuple):
     high_root: float
 
 
-def pool_multipliers(labels: Vector, prior: Vector, v: Vector, u: Vector) -> Pair:
+def pool_multipliers(
+    labels: Vector,
+    prior: Vector,
+    v: Vector,
+    u: Vector,
+) -> Pair:
     """Return multipliers for which every {y : f_y(o) < 0} is an interval.
 
     Multipliers of neighbouring labels whose roots do not rise are averaged. The roots l_y <= r_y of
@@ -355,7 +396,11 @@ def pool_multipliers(labels: Vector, prior: Vector, v: Vector, u: Vector) -> Pai
     return v, u
 
 
-def _find_roots(a: float, b: float, c: float) -> tuple[float, float]:
+def _find_roots(
+    a: float,
+    b: float,
+    c: float,
+) -> tuple[float, float]:
     """Return the ends of {o : a o² + b o + c < 0}, or twice the minimiser if it is empty."""
     if a <= 0:
         if b > 0:

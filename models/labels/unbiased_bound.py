@@ -73,7 +73,11 @@ class Quadratics:
 
     @classmethod
     def from_multipliers(
-        cls, labels: Vector, prior: Vector, v: Iterable[Number], u: Iterable[Number]
+        cls,
+        labels: Vector,
+        prior: Vector,
+        v: Iterable[Number],
+        u: Iterable[Number],
     ) -> Quadratics:
         """Build the quadratics of multipliers.
 
@@ -204,7 +208,11 @@ def lower_until_feasible(f: Quadratics, q: Fraction) -> tuple[float, Flags]:
     return value, rays
 
 
-def _compute_shortfall(q: float, sets: Flags, depths: Vector) -> Vector:
+def _compute_shortfall(
+    q: float,
+    sets: Flags,
+    depths: Vector,
+) -> Vector:
     """Return by how much to lower every v_y, shape (k,).
 
     All fall alike, or those in a ray's set alone, whichever lowers the sum less. The sets have the
@@ -225,7 +233,11 @@ def _to_rationals(values: Iterable[Number]) -> FlintArray:
     return np.array([fmpq(*value.as_integer_ratio()) for value in values], dtype=object)
 
 
-def _negative_interval(a: fmpq, b: fmpq, c: fmpq) -> Ends | None:
+def _negative_interval(
+    a: fmpq,
+    b: fmpq,
+    c: fmpq,
+) -> Ends | None:
     """Return grid points around {o : a o² + b o + c < 0}, a >= 0, or None if it is empty."""
     if a == 0:
         if b == 0:

@@ -96,7 +96,11 @@ class NoPoint(Exception):
         self.solution = solution
 
 
-def find_unbiased_optimum(search: UnbiasedSearch, labels: Vector, prior: Vector) -> UnbiasedOptimum:
+def find_unbiased_optimum(
+    search: UnbiasedSearch,
+    labels: Vector,
+    prior: Vector,
+) -> UnbiasedOptimum:
     """Find the best unbiased randomizer and prove a bound.
 
     Args:
@@ -158,7 +162,11 @@ class UnbiasedSearch:
         return replace(self.options, native=native, time_limit=limit)
 
     def solve(
-        self, y: Vector, p: Vector, sets: Intervals, unit: float
+        self,
+        y: Vector,
+        p: Vector,
+        sets: Intervals,
+        unit: float,
     ) -> tuple[UnbiasedOptimum, Flags]:
         """Solve the program over some intervals.
 
@@ -195,7 +203,13 @@ class UnbiasedSearch:
         )
         return UnbiasedOptimum(sets, t, s, value, proof, solution), rays
 
-    def close_gap(self, y: Vector, p: Vector, sets: Intervals, unit: float) -> UnbiasedOptimum:
+    def close_gap(
+        self,
+        y: Vector,
+        p: Vector,
+        sets: Intervals,
+        unit: float,
+    ) -> UnbiasedOptimum:
         """Solve the last level on wider and wider bands, until its gap is closed.
 
         Args:
@@ -227,7 +241,11 @@ class UnbiasedSearch:
         return best
 
 
-def _in_original_units(solution: Solution, objective: float, bound: float) -> Solution:
+def _in_original_units(
+    solution: Solution,
+    objective: float,
+    bound: float,
+) -> Solution:
     """Return the solution in the original units of the labels, with the bound over all sets."""
     program = solution.program
     factor = objective / solution.objective if solution.objective else 1.0

@@ -93,7 +93,10 @@ class FastSession:
     """
 
     def __init__(
-        self, model: ModuloModel, backend: Backend, options: Options | None = None
+        self,
+        model: ModuloModel,
+        backend: Backend,
+        options: Options | None = None,
     ) -> None:
         if not model.is_pattern_model:
             raise ValueError(f"method fast is for PDP with delta > 0. Got {model.kind}.")
@@ -207,7 +210,12 @@ class _FastSolve:
         is_proven_by_levels: whether that search is the proof.
     """
 
-    def __init__(self, noise: NoiseProblem, owner: FastSession, deadline: Deadline) -> None:
+    def __init__(
+        self,
+        noise: NoiseProblem,
+        owner: FastSession,
+        deadline: Deadline,
+    ) -> None:
         self.noise = noise
         self.owner = owner
         self.deadline = deadline
@@ -230,7 +238,12 @@ class _FastSolve:
         self.level_noise = level_noise
         self._offer_incumbent(level_noise.value, level_noise.pmf, level_noise.broken_pairs)
 
-    def _offer_incumbent(self, value: float, x: Vector, broken_table: Flags) -> None:
+    def _offer_incumbent(
+        self,
+        value: float,
+        x: Vector,
+        broken_table: Flags,
+    ) -> None:
         """Keep a PMF of the whole group if it is better than the incumbent."""
         if value < self.outcome.value or self.outcome.x is None:
             self.outcome.value = value
@@ -387,7 +400,10 @@ class _FastSolve:
         return outcome, relaxation
 
     def _offer_relaxed_solution(
-        self, outcome: PatternOutcome, relaxation: Relaxation, has_own_mass: Flags
+        self,
+        outcome: PatternOutcome,
+        relaxation: Relaxation,
+        has_own_mass: Flags,
     ) -> None:
         """Offer the relaxation's solution as an incumbent, lifted if it is no PMF of the group."""
         assert outcome.x is not None
@@ -471,7 +487,12 @@ class _FastSolve:
         )
 
 
-def _milp_point(noise: NoiseProblem, program: Program, f: Vector, broken_table: Flags) -> Vector:
+def _milp_point(
+    noise: NoiseProblem,
+    program: Program,
+    f: Vector,
+    broken_table: Flags,
+) -> Vector:
     """Return the point of the mixed-integer program for a PMF: u = 1 where it breaks, y = f u."""
     x = np.zeros(program.shape[1])
     x[: noise.N] = f

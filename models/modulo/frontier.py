@@ -137,7 +137,9 @@ def _can_join(first: Line, second: Line) -> bool:
     """Check whether two neighbouring pieces are one line, or the second one is a sliver."""
     (x0, v0), (x1, v1) = first
     (_, w1), (x2, v2) = second
-    extended_value = v0 + (v1 - v0) * (x2 - x0) / (x1 - x0) if x1 > x0 else v1
+    extended_value = v1
+    if x1 > x0:
+        extended_value = v0 + (v1 - v0) * (x2 - x0) / (x1 - x0)
     if abs(w1 - v1) > _MAX_VALUE_JUMP * max(1.0, abs(v1)):
         return False
     is_on_line = abs(extended_value - v2) <= _MAX_LINE_ERROR * max(1.0, abs(v2))
@@ -283,7 +285,10 @@ class _FrontierSearch:
         return key
 
     def _find_vertex(
-        self, broken_table: Flags, span: tuple[float, float], slope: float = 0.0
+        self,
+        broken_table: Flags,
+        span: tuple[float, float],
+        slope: float = 0.0,
     ) -> Point | None:
         """Return the point of smallest loss - slope delta of a fully decided pattern.
 
@@ -305,7 +310,11 @@ class _FrontierSearch:
         return None
 
     def _find_breakpoints(
-        self, broken_table: Flags, left: Point, right: Point, depth: int
+        self,
+        broken_table: Flags,
+        left: Point,
+        right: Point,
+        depth: int,
     ) -> list[Point]:
         """Return the breakpoints of v_B strictly between two of its points."""
         (a, value_a), (b, value_b) = left, right
@@ -383,7 +392,9 @@ class _FrontierSearch:
                 return True
             if last_counts != self._count_points():
                 return False  # A better point was found, so the envelope has changed.
-        self.bounds[piece] = -np.inf if outcome.unchecked_infeasible else outcome.bound
+        self.bounds[piece] = outcome.bound
+        if outcome.unchecked_infeasible:
+            self.bounds[piece] = -np.inf
         return False
 
     def _count_points(self) -> tuple[int, int]:
@@ -391,7 +402,11 @@ class _FrontierSearch:
         return len(self.functions), sum(map(len, self.functions.values()))
 
     def _search(
-        self, piece: Line, *, root_only: bool = False, has_tight_tolerances: bool = False
+        self,
+        piece: Line,
+        *,
+        root_only: bool = False,
+        has_tight_tolerances: bool = False,
     ) -> tuple[PatternOutcome, float]:
         """Search for a PMF below a piece. Returns (outcome, cutoff).
 
@@ -408,8 +423,11 @@ class _FrontierSearch:
         end = max(a, b - JUMP_SEPARATION) if has_jump else b
         noise = replace(self.noise, delta_span=(a, end), delta_slope=slope)
         cutoff = value_a - slope * a - _proof_tolerance(value_a, slope)
-        node_limit = 0 if root_only else None
-        deadline = Deadline() if root_only else self.deadline
+        node_limit = None
+        deadline = self.deadline
+        if root_only:
+            node_limit = 0
+            deadline = Deadline()
         tight_options = with_tight_tolerances(
             Options(
                 feasibility_tolerance=_CHECK_TOLERANCE,

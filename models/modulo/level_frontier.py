@@ -253,7 +253,11 @@ class _OptimumSearch(LevelSearch):
     """A search for level functions that are better than phi, which rises while it runs."""
 
     def __init__(
-        self, noise: NoiseProblem, phi: float, deadline: Deadline, max_decisions: int
+        self,
+        noise: NoiseProblem,
+        phi: float,
+        deadline: Deadline,
+        max_decisions: int,
     ) -> None:
         epsilon = float(np.log(noise.exp_epsilon[0]))
         super().__init__(
@@ -270,16 +274,22 @@ class _OptimumSearch(LevelSearch):
         self.high = self.delta / phi
         self.stairs = Stairs([0.0], [1.0 / phi])
 
-    def record(self, T: float, S: float, trace: Trace, dropped: int | None) -> None:
+    def record(
+        self,
+        T: float,
+        S: float,
+        trace: Trace,
+        dropped_mask: int | None,
+    ) -> None:
         """Keep a level function if it is better than phi.
 
         Args:
             T: its T.
             S: its S.
             trace: its first levels, as in `LevelSearch.record`.
-            dropped: the dropped shifts, as in `LevelSearch.record`.
+            dropped_mask: the dropped shifts, as in `LevelSearch.record`.
         """
         phi = 1.0 / T if S <= 0.0 else min(1.0 / T, self.delta / S)
         if phi > self.phi * (1.0 + _MIN_RELATIVE_GAIN):
-            self.best_trace = (trace, dropped)
+            self.best_trace = (trace, dropped_mask)
             self._raise_phi(phi)

@@ -108,8 +108,9 @@ def best_noise_of_masses(noise: NoiseProblem, w: Vector, v: Vector) -> LevelNois
         broken_masses.append(float(v[is_broken].sum()))
     broken_mass = max(broken_masses)
     if noise.delta is not None:
-        max_zero = noise.delta / broken_mass if broken_mass > 0.0 else 1.0
-        zero = min(1.0 / total, max_zero)
+        zero = min(1.0 / total, 1.0)
+        if broken_mass > 0.0:
+            zero = min(1.0 / total, noise.delta / broken_mass)
         value = 1.0 - zero
     else:
         min_zero = 1.0 - float(noise.max_loss or 0.0)

@@ -69,7 +69,7 @@ Layer = dict[Key, list[Label]]
 Chains = tuple[float, float, int]
 
 _SAME_TOLERANCE = 1e-15  # Relative differences below this do not order two labels.
-_DROPPED = float("-inf")  # S of a shift that is dropped.
+_DROPPED_S = float("-inf")  # S of a shift that is dropped.
 _BEAM_DECISIONS = 200  # Decisions on a label in a beam search.
 _NEGLIGIBLE_EXPONENT = 40.0  # e^-40 of a level's mass is negligible: later levels are skipped.
 # States that reach more elements from one level are beyond any search, and recursion that deep too.
@@ -148,7 +148,12 @@ class LevelSearch:
         total = 1.0 + self._make_state(1, (0,), 0).later_mass
         self.stairs = Stairs([0.0, 1.0], [total, 1.0])
 
-    def prove(self, low: float, high: float, beam_width: int | None = None) -> None:
+    def prove(
+        self,
+        low: float,
+        high: float,
+        beam_width: int | None = None,
+    ) -> None:
         """Prove the stairs of low <= S < high, where all stairs from high on are proven.
 
         Args:
@@ -186,23 +191,29 @@ class LevelSearch:
         if beam_width is None:
             self.stairs.proven_from = low
 
-    def record(self, T: float, S: float, trace: Trace, dropped: int | None) -> None:
+    def record(
+        self,
+        T: float,
+        S: float,
+        trace: Trace,
+        dropped_mask: int | None,
+    ) -> None:
         """Record a level function that was found.
 
         Args:
             T: its T.
             S: its S.
             trace: its first levels. Then nothing is delayed by the shifts that are not dropped.
-            dropped: the dropped shifts as a bit mask; None if everything is delayed.
+            dropped_mask: the dropped shifts as a bit mask; None if everything is delayed.
         """
         self.stairs.insert(T, S)
 
-    def rebuild_levels(self, trace: Trace, dropped: int | None) -> Vector:
+    def rebuild_levels(self, trace: Trace, dropped_mask: int | None) -> Vector:
         """Rebuild a recorded level function, or its mirror image.
 
         Args:
             trace: as in `record`.
-            dropped: as in `record`.
+            dropped_mask: as in `record`.
 
         Returns:
             Levels, infinite for elements without one, shape (N,).
@@ -221,11 +232,11 @@ class LevelSearch:
             front = [self.negative[x] for x in members] if is_mirrored else list(members)
             level[front] = k
             is_mirrored ^= turns
-        if dropped is None:
+        if dropped_mask is None:
             return level
         if is_mirrored and self.mirrored_shifts is not None:
-            dropped = _mirror_mask(dropped, self.mirrored_shifts)
-        live_shifts = self._live_shifts(dropped)
+            dropped_mask = _mirror_mask(dropped_mask, self.mirrored_shifts)
+        live_shifts = self._live_shifts(dropped_mask)
         while front:
             k += 1
             reached = {self.steps[i][y] for i in live_shifts for y in front}
@@ -233,9 +244,9 @@ class LevelSearch:
             level[front] = k
         return level
 
-    def _live_shifts(self, dropped: int) -> list[int]:
+    def _live_shifts(self, dropped_mask: int) -> list[int]:
         """Return the numbers of the shifts that are not dropped."""
-        return [i for i in range(len(self.steps)) if not dropped >> i & 1]
+        return [i for i in range(len(self.steps)) if not dropped_mask >> i & 1]
 
     def _prepare_layer(self, k: int, layer: Layer) -> list[tuple[Key, list[Label], _State]]:
         """Return the labels of a level that have choices, with their states.
@@ -248,10 +259,10 @@ class LevelSearch:
         waiting = layer
         while waiting:
             reduced_layer: Layer = {}
-            for (settled, image, members, dropped), labels in waiting.items():
+            for (settled_mask, image, members, dropped_mask), labels in waiting.items():
                 self.work += self.state_work
                 self._check_limits()
-                state = self._make_state(settled, members, dropped)
+                state = self._make_state(settled_mask, members, dropped_mask)
                 if len(state.reached) > _MAX_REACHED_ELEMENTS:
                     raise OutOfTime
                 counts = [0] * len(self.steps)
@@ -262,30 +273,37 @@ class LevelSearch:
                 ready_labels = []
                 for T, S, trace in labels:
                     max_S = max(S)
-                    self.record(T + unit * state.later_mass, max_S, trace, dropped)
+                    self.record(T + unit * state.later_mass, max_S, trace, dropped_mask)
                     delayed_S = [s + unit * count for s, count in zip(S, counts, strict=True)]
                     self.record(T, max(delayed_S), trace, None)
                     if not state.reached:
                         continue
                     limit = max_S * (1.0 - 1e-12)
-                    is_idle = [s > _DROPPED and s + max_charge < limit for s in S]
+                    is_idle = [s > _DROPPED_S and s + max_charge < limit for s in S]
                     if any(is_idle):
-                        mask = dropped | sum(1 << i for i, idle in enumerate(is_idle) if idle)
+                        mask = dropped_mask | sum(1 << i for i, idle in enumerate(is_idle) if idle)
                         live_S = [
-                            _DROPPED if idle else s for s, idle in zip(S, is_idle, strict=True)
+                            _DROPPED_S if idle else s for s, idle in zip(S, is_idle, strict=True)
                         ]
                         _add_label(
-                            reduced_layer, (settled, image, members, mask), (T, live_S, trace)
+                            reduced_layer, (settled_mask, image, members, mask), (T, live_S, trace)
                         )
                     else:
                         ready_labels.append((T, S, trace))
                 if ready_labels:
-                    ready.append(((settled, image, members, dropped), ready_labels, state))
+                    ready.append(
+                        ((settled_mask, image, members, dropped_mask), ready_labels, state)
+                    )
             waiting = reduced_layer
         return ready
 
     def _choose_members(
-        self, i: int, members: Members, T: float, S: list[float], chains: list[Chains]
+        self,
+        i: int,
+        members: Members,
+        T: float,
+        S: list[float],
+        chains: list[Chains],
     ) -> None:
         """Delay or admit the reached elements, from the i-th on."""
         if self.decisions > self.max_decisions:
@@ -318,26 +336,39 @@ class LevelSearch:
                 self._choose_members(i + 1, members, T, charged_S, free_chains)
         self._choose_members(i + 1, (*members, element), T, S, chains)
 
-    def _settle(self, members: Members, T: float, S: list[float]) -> None:
+    def _settle(
+        self,
+        members: Members,
+        T: float,
+        S: list[float],
+    ) -> None:
         """Add a label of the next level, in the mirror image that comes first."""
-        settled, image, _, dropped = self.key
+        settled_mask, image, _, dropped_mask = self.key
         sorted_members = tuple(sorted(members))
         turns = False
         for element in sorted_members:
-            settled |= 1 << element
+            settled_mask |= 1 << element
             image |= 1 << self.negative[element]
         if self.mirrored_shifts is not None:
             mirrored_members = tuple(sorted(self.negative[element] for element in sorted_members))
-            if (mirrored_members, image) < (sorted_members, settled):
-                settled, image = image, settled
+            if (mirrored_members, image) < (sorted_members, settled_mask):
+                settled_mask, image = image, settled_mask
                 sorted_members = mirrored_members
                 S = [S[i] for i in self.mirrored_shifts]
-                dropped = _mirror_mask(dropped, self.mirrored_shifts)
+                dropped_mask = _mirror_mask(dropped_mask, self.mirrored_shifts)
                 turns = True
         trace = (self.trace, members, turns)
-        _add_label(self.next_layer, (settled, image, sorted_members, dropped), (T, S, trace))
+        _add_label(
+            self.next_layer, (settled_mask, image, sorted_members, dropped_mask), (T, S, trace)
+        )
 
-    def _is_above_stairs(self, T: float, S: list[float], k: int, chains: list[Chains]) -> bool:
+    def _is_above_stairs(
+        self,
+        T: float,
+        S: list[float],
+        k: int,
+        chains: list[Chains],
+    ) -> bool:
         """Check by the chains of one shift that no completion lies below the staircase."""
         s = self.stairs.s
         t = self.stairs.t
@@ -360,7 +391,12 @@ class LevelSearch:
                 i += 1
         return False
 
-    def _promise(self, k: int, labels: list[Label], state: _State) -> float:
+    def _promise(
+        self,
+        k: int,
+        labels: list[Label],
+        state: _State,
+    ) -> float:
         """Return the smallest T of a state's labels if nothing more is delayed.
 
         A large S counts as the T that it is worth.
@@ -369,11 +405,16 @@ class LevelSearch:
         worth = self.stairs.t[0] / (self.high or 1.0)
         return min(max(T + later_mass, max(S) * worth) for T, S, _ in labels)
 
-    def _make_state(self, settled: int, members: Members, dropped: int) -> _State:
+    def _make_state(
+        self,
+        settled_mask: int,
+        members: Members,
+        dropped_mask: int,
+    ) -> _State:
         """Compute the facts about a state."""
         power = self.power
-        live_shifts = self._live_shifts(dropped)
-        is_settled = [digit == "1" for digit in f"{settled:0{len(self.negative)}b}"[::-1]]
+        live_shifts = self._live_shifts(dropped_mask)
+        is_settled = [digit == "1" for digit in f"{settled_mask:0{len(self.negative)}b}"[::-1]]
         reached: dict[int, list[int]] = {}
         for member in members:
             for i in live_shifts:
@@ -402,7 +443,10 @@ class LevelSearch:
         return _State(chains, later_mass, ordered, chains_of_element)
 
     def _later_mass(
-        self, is_settled: list[bool], members: Members, live_shifts: Sequence[int]
+        self,
+        is_settled: list[bool],
+        members: Members,
+        live_shifts: Sequence[int],
     ) -> float:
         """Return the mass of later levels over a^k if nothing is delayed.
 
@@ -437,9 +481,9 @@ def _minus_shift_count(choice: tuple[int, list[int]]) -> int:
     return -len(choice[1])
 
 
-def _mirror_mask(dropped: int, mirrored_shifts: Sequence[int]) -> int:
+def _mirror_mask(dropped_mask: int, mirrored_shifts: Sequence[int]) -> int:
     """Return the bit mask of dropped shifts in the mirror image."""
-    return sum(1 << i for i, j in enumerate(mirrored_shifts) if dropped >> j & 1)
+    return sum(1 << i for i, j in enumerate(mirrored_shifts) if dropped_mask >> j & 1)
 
 
 def _add_label(layer: Layer, key: Key, label: Label) -> None:

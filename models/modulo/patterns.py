@@ -131,7 +131,12 @@ class _MassFrame:
         objective: the objective.
     """
 
-    def __init__(self, noise: NoiseProblem, has_own_mass: Flags, upper: Any = 1.0) -> None:
+    def __init__(
+        self,
+        noise: NoiseProblem,
+        has_own_mass: Flags,
+        upper: Any = 1.0,
+    ) -> None:
         self.noise = noise
         self.has_own_mass = has_own_mass
         count = int(has_own_mass.sum())
@@ -180,7 +185,13 @@ class _MassFrame:
         elements = np.flatnonzero(self.has_own_mass)
         return [(e, elements, target[elements]) for e, target in self.noise.steps()]
 
-    def state_excess(self, e: float, source: Positions, target: Positions, y: Any) -> None:
+    def state_excess(
+        self,
+        e: float,
+        source: Positions,
+        target: Positions,
+        y: Any,
+    ) -> None:
         """State f(eta) - e^eps f(eta + mu) <= y."""
         excess = self.masses[source] - self.masses[target] * e
         self.rows.append((excess <= y).set_label("ratio"))

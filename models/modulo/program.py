@@ -107,7 +107,12 @@ class UserLosses(str):
     values: Vector
 
     @classmethod
-    def from_values(cls, name: str, exact: Sequence[Fraction], values: Vector) -> UserLosses:
+    def from_values(
+        cls,
+        name: str,
+        exact: Sequence[Fraction],
+        values: Vector,
+    ) -> UserLosses:
         """Build the losses.
 
         Args:
@@ -146,8 +151,10 @@ def loss_vector(loss: str, sizes: Sequence[int], prior: Vector | None = None) ->
     if loss not in LOSSES:
         raise ValueError(f"loss must be one of {', '.join(LOSSES)}. Got {loss!r}.")
     if (prior is None) == (loss == "prior-squared"):
-        got = "none" if prior is None else "one"
-        raise ValueError(f"prior must be given with loss prior-squared, and only there. Got {got}.")
+        count = "none" if prior is None else "one"
+        raise ValueError(
+            f"prior must be given with loss prior-squared, and only there. Got {count}."
+        )
     if loss == "error-rate":
         return np.concatenate([[0.0], np.ones(N - 1)])
     eta = group_coordinates(sizes).astype(float)
@@ -219,7 +226,9 @@ class ModuloModel:
         if not self.has_delta:
             return "LP (14)"
         model = "DP-LP" if self.requires == HOCKEY_STICK else "MILP (13)"
-        return model if self.minimise == "loss" else f"minimum delta by {model}"
+        if self.minimise == "delta":
+            return f"minimum delta by {model}"
+        return model
 
     @property
     def is_pattern_model(self) -> bool:
@@ -261,7 +270,13 @@ class ModuloModel:
         return cp.Problem(cp.Minimize(distortion), rows)
 
     def _privacy_rows(
-        self, cp: Any, f: Any, shifted_f: Any, e: Any, delta: Any, shift_number: int
+        self,
+        cp: Any,
+        f: Any,
+        shifted_f: Any,
+        e: Any,
+        delta: Any,
+        shift_number: int,
     ) -> list[Any]:
         """Return the privacy rows of one difference."""
         label = "_".join(map(str, self.shifts[shift_number]))
@@ -325,7 +340,10 @@ class ModuloModel:
         return Comparisons(entries, f.start + np.arange(f.size), second)
 
     def values(
-        self, epsilons: Sequence[float], delta: float | None = None, max_loss: float | None = None
+        self,
+        epsilons: Sequence[float],
+        delta: float | None = None,
+        max_loss: float | None = None,
     ) -> Mapping[str, Any]:
         """Return the parameter values of the program.
 

@@ -137,7 +137,12 @@ class PatternOutcome:
     last: Solution | None = None
 
 
-def _branching_scores(gains: Vector, counts: Vector, parts: Pair, pairs: Positions) -> Vector:
+def _branching_scores(
+    gains: Vector,
+    counts: Vector,
+    parts: Pair,
+    pairs: Positions,
+) -> Vector:
     """Compute the product of the estimated gains of both sides and of the mass at stake.
 
     Heavy elements are thus decided first. The result has the shape (pairs,).
@@ -210,10 +215,10 @@ class PatternSearch:
             outcome.termination = stopped.termination
         except KeyboardInterrupt:
             outcome.termination = Termination.INTERRUPTED
-        open_bounds = [] if self.node is None else [self.node.bound]
-        outcome.bound = min(
-            [self.ended_bound, outcome.value, self.waiting.lower_bound, *open_bounds]
-        )
+        bounds = [self.ended_bound, outcome.value, self.waiting.lower_bound]
+        if self.node is not None:
+            bounds.append(self.node.bound)
+        outcome.bound = min(bounds)
         has_ended = outcome.termination in (Termination.OPTIMAL, Termination.INFEASIBLE)
         if not has_ended and self.node is None:
             outcome.bound = -np.inf  # The search stopped before the root was solved.
@@ -223,7 +228,9 @@ class PatternSearch:
         """Split a node. Returns its better child and queues the other one, or None at its end."""
         outcome = self.outcome
         has_closed = node.bound >= self.closing_bound
-        choices = np.zeros(0, dtype=np.intp) if has_closed else self.branching_pairs(node)
+        choices = np.zeros(0, dtype=np.intp)
+        if not has_closed:
+            choices = self.branching_pairs(node)
         if not choices.size:
             self.ended_bound = min(self.ended_bound, node.bound)
             if not has_closed and node.is_solved and node.value < outcome.value:
@@ -254,7 +261,9 @@ class PatternSearch:
         children.sort()
         for child in children[1:]:
             self.waiting.put(child.bound, child)
-        return children[0] if children else None
+        if not children:
+            return None
+        return children[0]
 
     @property
     def closing_bound(self) -> float:
@@ -290,7 +299,12 @@ class PatternSearch:
         broken[pair] = BROKEN
         return [(kept, node.is_light), (broken, node.is_light)], True
 
-    def solve_node(self, pattern: Pattern, is_light: Flags, parent: _Node | None) -> _Node | None:
+    def solve_node(
+        self,
+        pattern: Pattern,
+        is_light: Flags,
+        parent: _Node | None,
+    ) -> _Node | None:
         """Solve the program of a pattern.
 
         Args:
@@ -320,7 +334,8 @@ class PatternSearch:
             if answer.termination is Termination.INFEASIBLE and is_final:
                 self.outcome.unchecked_infeasible += not has_ray
                 return None
-            bound = max(bound, -np.inf if answer.bound is None else answer.bound)
+            if answer.bound is not None:
+                bound = max(bound, answer.bound)
             if (
                 answer.is_optimal
                 and answer.x is not None
@@ -343,7 +358,10 @@ class PatternSearch:
         return self._unsolved_node(pattern, is_light, bound, parent)
 
     def _solve_program(
-        self, values: dict[str, Vector], start: Start, cutoff: float | None = None
+        self,
+        values: dict[str, Vector],
+        start: Start,
+        cutoff: float | None = None,
     ) -> Solution:
         """Solve the program at these values, up to a cutoff. Raises _SearchStopped at a limit."""
         if self.deadline.has_passed:
@@ -362,7 +380,11 @@ class PatternSearch:
         return answer
 
     def _unsolved_node(
-        self, pattern: Pattern, is_light: Flags, bound: float, parent: _Node | None
+        self,
+        pattern: Pattern,
+        is_light: Flags,
+        bound: float,
+        parent: _Node | None,
     ) -> _Node:
         """Return a node that has the solution of its parent, since it has none of its own."""
         if parent is None:

@@ -73,7 +73,12 @@ class LineLoss:
         return cls("own", 0, (*values[:0:-1], *values))
 
     @classmethod
-    def with_straight_tails(cls, name: str, loss: Callable[[int], Fraction], bend: int) -> LineLoss:
+    def with_straight_tails(
+        cls,
+        name: str,
+        loss: Callable[[int], Fraction],
+        bend: int,
+    ) -> LineLoss:
         """Return a loss that is a line on each side from |η| = bend on.
 
         Args:
@@ -170,7 +175,12 @@ class LineLoss:
         """
         return {eta: self.value_at(eta) for eta in range(low, high + 1)}
 
-    def min_tail_losses(self, last: int, reach: int, ratio: Fraction) -> tuple[Fraction, Fraction]:
+    def min_tail_losses(
+        self,
+        last: int,
+        reach: int,
+        ratio: Fraction,
+    ) -> tuple[Fraction, Fraction]:
         """Bound from below the mean loss of the noise mass beyond `last`.
 
         The noise satisfies Pr[η > a + reach] >= ratio Pr[η > a] for every a. The mass further out

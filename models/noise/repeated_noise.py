@@ -395,7 +395,12 @@ def _start_shapes(runs: int) -> list[tuple[float, float]]:
     return nearly_geometric + nearly_gaussian
 
 
-def _make_start(composed_delta: ComposedDelta, delta: float, power: float, offset: float) -> Vector:
+def _make_start(
+    composed_delta: ComposedDelta,
+    delta: float,
+    power: float,
+    offset: float,
+) -> Vector:
     """Return feasible losses c (k + a)^p, as many as leave less than δ/100 of mass in the tail."""
     size = 64
     while True:

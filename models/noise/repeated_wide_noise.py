@@ -57,7 +57,12 @@ class RepeatedWideNoise:
     """
 
     def __init__(
-        self, runs: int, epsilon: float, delta: float, sensitivity: int, shape: Shape
+        self,
+        runs: int,
+        epsilon: float,
+        delta: float,
+        sensitivity: int,
+        shape: Shape,
     ) -> None:
         self.runs = runs
         self.epsilon = epsilon

@@ -1,12 +1,13 @@
-"""Closed forms and combinatorial algorithms that judge a solver's answer, each with its domain of validity.
+"""Closed forms and combinatorial algorithms that judge a solver's answer, with their domains.
 
-`bounds` gives the interval that is proven of the least error rate of a question, and its strongest statement.
-Every oracle is a function from a question to the statements it can prove; adding one is a file and a line in ORACLES.
-What they leave open under PDP, the level search settles when the group is small enough.
+`error_rate_bounds` returns the proven interval of the smallest error rate of a question, and its
+strongest statement. Every oracle is a function from a question to the statements that it can prove;
+a new one is a file and a line in ORACLES. For questions under PDP that they leave open, the level
+search computes the optimum if the group is small enough.
 
-An oracle should cost no more than what it judges. What searches (`column_cut`, `level_search`) counts its work and
-stops, or is left out, at about a second of it. The work is counted and not timed, so that a verdict is the same on
-every machine.
+An oracle should not need more time than the answer that it judges. Searches (`column_cut`,
+`level_search`) count their work and stop, or are left out, at about a second of it. The work is
+counted and not timed, so that a verdict is the same on every machine.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,18 +39,25 @@ __all__ = [
 ]
 
 ORACLES: tuple[Callable[[Question], Iterator[ClosedForm]], ...] = (
-    hops.state_dp_law,  # DP, or δ = 0: optimum, any shifts, one ε or one per shift; PDP: lower bound
-    single_distance.state_single_distance,  # PDP, {μ} or {μ, -μ}: optimum; any shifts: lower bound
-    bounded_difference.state_bounded_difference,  # PDP, {u, .., μ̄u}: optimum or upper bound; shifts containing it: lower bound
-    cuts.state_level_cut,  # PDP, any shifts, one ε: upper bound
+    # DP, or δ = 0: optimum, any shifts, one ε or one per shift. PDP: lower bound.
+    hops.state_dp_law,
+    # PDP, {μ} or {μ, -μ}: optimum. Any shifts: lower bound.
+    single_distance.state_single_distance,
+    # PDP, {u, .., μ̄u}: optimum or upper bound. Shifts containing it: lower bound.
+    bounded_difference.state_bounded_difference,
+    # PDP, any shifts, one ε: upper bound.
+    cuts.state_level_cut,
 )
 
 
 @dataclass(frozen=True)
 class ErrorRateBounds:
-    """The proven interval of the least error rate; `lower` and `upper` are one object where the optimum is known.
+    """The proven interval of the smallest error rate.
 
-    Either side is None when no oracle applies; the trivial bounds are then 0 and 1.
+    Attributes:
+        lower: the best lower bound, or None if no oracle applies (the trivial bound is 0).
+        upper: the best upper bound, or None if no oracle applies (the trivial bound is 1). If the
+            optimum is known, both are the same object.
     """
 
     lower: ClosedForm | None
@@ -57,7 +65,7 @@ class ErrorRateBounds:
 
     @property
     def strongest(self) -> ClosedForm | None:
-        """The optimum, else an upper bound with its PMF, else a lower bound, else None."""
+        """Return the optimum, else an upper bound with its PMF, else a lower bound, else None."""
         return self.upper or self.lower
 
 
@@ -71,14 +79,21 @@ def error_rate_bounds(
     loss: str = "error-rate",
     nodes: int = level_search.DEFAULT_NODES,
 ) -> ErrorRateBounds:
-    """The best proven lower and upper bound on the least error rate of additive noise on Z_{n1} x ... x Z_{nk}.
+    """Compute proven bounds on the smallest error rate of noise on Z_{n1} x ... x Z_{nk}.
 
-    `sizes` holds n1..nk; every shift is a tuple of k whole numbers, the zero shift constraining nothing; a relation
-    that is not directed lists -μ beside every μ; `epsilon` is one number or one per shift; `requires` is
-    "hockey-stick" (DP) or "mass-above-ratio" (PDP), the same at δ = 0. A loss other than "error-rate" has no oracle
-    yet. `nodes` limits the level search, 0 leaves it out.
+    Args:
+        sizes: n1..nk.
+        shifts: differences of neighbouring answers, each a tuple of k integers. The zero shift is
+            ignored.
+        is_directed: whether the relation is directed; else it must list -μ beside every μ.
+        epsilon: ε, one number or one for each shift.
+        delta: δ.
+        requires: "hockey-stick" (DP) or "mass-above-ratio" (PDP), the same at δ = 0.
+        loss: no loss but "error-rate" has an oracle.
+        nodes: limit of the level search; 0 leaves it out.
 
-    Raises OutsideDomain, a ValueError, for shifts that lack a -μ.
+    Raises:
+        OutsideDomain: a shift lacks its negative. It is a ValueError.
     """
     question = build_question(sizes, shifts, is_directed, epsilon, delta, requires)
     if loss != "error-rate":
@@ -89,27 +104,20 @@ def error_rate_bounds(
             return ErrorRateBounds(statement, statement)
         statements.append(statement)
     value = attrgetter("value")
-    lower = max(
-        (each for each in statements if each.kind == "lower bound"), key=value, default=None
-    )
-    upper = min(
-        (each for each in statements if each.kind == "upper bound"), key=value, default=None
-    )
+    lower_bounds = [statement for statement in statements if statement.kind == "lower bound"]
+    upper_bounds = [statement for statement in statements if statement.kind == "upper bound"]
+    lower = max(lower_bounds, key=value, default=None)
+    upper = min(upper_bounds, key=value, default=None)
     if lower is not None and upper is not None and is_close(lower.value, upper.value):
-        met = replace(
-            upper, kind="optimum", proof=f"{upper.proof} It meets a lower bound. {lower.proof}"
-        )
-        return ErrorRateBounds(met, met)
+        proof = f"{upper.proof} It meets a lower bound. {lower.proof}"
+        optimum = replace(upper, kind="optimum", proof=proof)
+        return ErrorRateBounds(optimum, optimum)
     if upper is not None and nodes:
         try:
             upper = level_search.search_levels(question, upper, nodes)
         except OutsideDomain as reason:
-            upper = replace(
-                upper,
-                proof=f"{upper.proof} The level search, which could prove it, was left out: {reason}",
-            )
-    return (
-        ErrorRateBounds(upper, upper)
-        if upper is not None and upper.kind == "optimum"
-        else ErrorRateBounds(lower, upper)
-    )
+            note = f"The level search, which could prove it, was left out: {reason}"
+            upper = replace(upper, proof=f"{upper.proof} {note}")
+    if upper is not None and upper.kind == "optimum":
+        return ErrorRateBounds(upper, upper)
+    return ErrorRateBounds(lower, upper)

@@ -1,8 +1,9 @@
 """Bounded difference (BD): 𝓜 = {1..μ̄}, or {±1..±μ̄}, on Z_{n+1}.
 
-Lemma 4 (δ = 0) is right. Theorem 3 and Corollary 2 of Kadam et al. 2024 (δ > 0) are not, see `printed_theorem3`; the
-column-cut law replaces them. A law is called an optimum only where the chain bound, which holds for every mechanism,
-equals it (`column_cut`); elsewhere it is an upper bound on the optimal error rate and the chain bound a lower one.
+Lemma 4 (δ = 0) is right. Theorem 3 and Corollary 2 of Kadam et al. 2024 (δ > 0) are not, see
+`printed_theorem3`; the column-cut law replaces them. A law is called an optimum only where the
+chain bound, which holds for every mechanism, equals it (`column_cut`); elsewhere it is an upper
+bound on the optimal error rate and the chain bound a lower one.
 
 | paper      | here                                                          |
 |------------|---------------------------------------------------------------|
@@ -23,50 +24,104 @@ from workbench.models.oracles.column_cut import best_column_cut
 from workbench.models.oracles.cut_vectors import Grid
 from workbench.models.oracles.cuts import cut_pmf
 from workbench.models.oracles.hops import shift_multiples, shift_order
-from workbench.models.oracles.question import ClosedForm, OutsideDomain, Question, Shift, is_close
+from workbench.models.oracles.question import (
+    ClosedForm,
+    OutsideDomain,
+    Question,
+    Shift,
+    is_close,
+)
 from workbench.solvers.arrays import Ints
 
+# At most this many shifts are tried as the unit u of a relation {u, 2u, ..., μ̄u}.
 MAX_UNIT_CANDIDATES = 256
-"""How many shifts are tried as the unit u of a relation {u, 2u, ..., μ̄u}."""
 
 
-def _proof(n: int, mu_bar: int, epsilon: float, proven: bool) -> str:
-    if proven and n <= 2 * mu_bar:
-        return "n <= 2μ̄, every ε and δ: only the last row can be cut and the chain bound equals the law."
-    if proven and n % mu_bar == 0 and epsilon >= math.log(2):
-        return "μ̄ divides n and ε >= ln 2, every δ: sorted cuts lose only their chain loss, so the chain bound is met."
-    if proven:
-        return "The chain bound, valid for every mechanism at every ε and n, equals the law at this ε and δ."
+def _explain_law(
+    n: int,
+    mu_bar: int,
+    epsilon: float,
+    is_proven: bool,
+) -> str:
+    """Return the proof of a column-cut law, or the reason why it is only an upper bound."""
+    if is_proven and n <= 2 * mu_bar:
+        return (
+            "n <= 2μ̄, every ε and δ: only the last row can be cut and the chain bound equals "
+            "the law."
+        )
+    if is_proven and n % mu_bar == 0 and epsilon >= math.log(2):
+        return (
+            "μ̄ divides n and ε >= ln 2, every δ: sorted cuts lose only their chain loss, so "
+            "the chain bound is met."
+        )
+    if is_proven:
+        return (
+            "The chain bound, valid for every mechanism at every ε and n, equals the law at this ε "
+            "and δ."
+        )
     if epsilon >= math.log(2):
         return (
-            "Feasible; the chain bound is larger here. The law over all cut vectors has no counterexample in 5,422 "
-            "cases for ε >= ln 2, but is unproven, and only the grouped cut vectors are compared."
+            "Feasible; the chain bound is larger here. The law over all cut vectors has no "
+            "counterexample in 5,422 cases for ε >= ln 2, but is unproven, and only the "
+            "grouped cut vectors are compared."
         )
-    return "Feasible; the chain bound is larger here, and for ε < ln 2 breaks inside the support can do better."
+    return (
+        "Feasible; the chain bound is larger here, and for ε < ln 2 breaks inside the support "
+        "can do better."
+    )
 
 
-def column_cut_law(n: int, mu_bar: int, epsilon: float, delta: float) -> ClosedForm:
-    """Column-cut law of 𝓜 = {1..mu_bar} under (ε, δ)-PDP: error rate, PMF, and whether it is proven optimal.
+def column_cut_law(
+    n: int,
+    mu_bar: int,
+    epsilon: float,
+    delta: float,
+) -> ClosedForm:
+    """Compute the column-cut law of 𝓜 = {1..mu_bar} under (ε, δ)-PDP.
 
-    At δ = 0, or where no cut pays, it is Lemma 4. Raises OutsideDomain where n and mu_bar are too large.
+    Its kind tells whether it is proven optimal. At δ = 0, or where no cut helps, it is Lemma 4.
+
+    Args:
+        n: answers are 0..n.
+        mu_bar: μ̄.
+        epsilon: ε.
+        delta: δ.
+
+    Raises:
+        OutsideDomain: n and mu_bar are too large.
     """
-    cut, grid = best_column_cut(n, mu_bar, epsilon, delta), Grid(n, mu_bar, epsilon)
-    holes = np.zeros(n + 1, dtype=bool) if cut.vector is None else grid.holes(cut.vector)
+    cut = best_column_cut(n, mu_bar, epsilon, delta)
+    grid = Grid(n, mu_bar, epsilon)
+    holes = np.zeros(n + 1, dtype=bool)
+    if cut.vector is not None:
+        holes = grid.holes(cut.vector)
     error, pmf = cut_pmf(grid.weights, holes, cut.loss, delta)
-    proven = cut.bound is not None and is_close(cut.mass, cut.bound)
+    is_proven = cut.bound is not None and is_close(cut.mass, cut.bound)
     return ClosedForm(
         name="column-cut law",
         value=error,
         pmf=pmf,
-        kind="optimum" if proven else "upper bound",
-        proof=_proof(n, mu_bar, epsilon, proven),
+        kind="optimum" if is_proven else "upper bound",
+        proof=_explain_law(n, mu_bar, epsilon, is_proven),
     )
 
 
-def chain_bound(n: int, mu_bar: int, epsilon: float, delta: float) -> ClosedForm:
-    """Rigorous lower bound on the error rate of every mechanism for 𝓜 ⊇ {1..mu_bar} under (ε, δ)-PDP.
+def chain_bound(
+    n: int,
+    mu_bar: int,
+    epsilon: float,
+    delta: float,
+) -> ClosedForm:
+    """Compute a lower bound on the error rate of every mechanism for 𝓜 ⊇ {1..mu_bar} under PDP.
 
-    Raises OutsideDomain when n and mu_bar are too large to search.
+    Args:
+        n: answers are 0..n.
+        mu_bar: μ̄.
+        epsilon: ε.
+        delta: δ.
+
+    Raises:
+        OutsideDomain: n and mu_bar are too large to search.
     """
     bound = best_column_cut(n, mu_bar, epsilon, delta).bound
     if bound is None:
@@ -78,15 +133,19 @@ def chain_bound(n: int, mu_bar: int, epsilon: float, delta: float) -> ClosedForm
         value=1.0 - bound,
         pmf=None,
         kind="lower bound",
-        proof="𝓜 ⊇ {1..μ̄}, every ε, δ, n: the first break of the shift μ̄ in each column weighs >= a^{c_j-1} f(0).",
+        proof=(
+            "𝓜 ⊇ {1..μ̄}, every ε, δ, n: the first break of the shift μ̄ in each column weighs >= "
+            "a^{c_j-1} f(0)."
+        ),
     )
 
 
-def _run(sizes: Ints, shifts: Container[Shift], unit: Shift) -> int:
-    """The largest m such that u, 2u, ..., mu are all shifts."""
+def _run_length(sizes: Ints, shifts: Container[Shift], unit: Shift) -> int:
+    """Return the largest m such that u, 2u, ..., mu are all shifts."""
     length = 0
     for times in range(1, shift_order(sizes, unit)):
-        if tuple(times * step % size for step, size in zip(unit, sizes, strict=True)) not in shifts:
+        multiple = tuple(times * step % size for step, size in zip(unit, sizes, strict=True))
+        if multiple not in shifts:
             break
         length = times
     return length
@@ -94,40 +153,43 @@ def _run(sizes: Ints, shifts: Container[Shift], unit: Shift) -> int:
 
 @lru_cache(maxsize=64)
 def _longest_run(sizes: Ints, shifts: tuple[Shift, ...]) -> tuple[Shift, int]:
-    """(u, m) with the most of u, 2u, ..., mu among the shifts."""
-    unit, longest, among = shifts[0], 0, frozenset(shifts)
+    """Return (u, m) with the longest run u, 2u, ..., mu among the shifts."""
+    unit = shifts[0]
+    max_length = 0
+    shift_set = frozenset(shifts)
     for candidate in shifts[:MAX_UNIT_CANDIDATES]:
-        run = _run(sizes, among, candidate)
-        if run > longest:
-            unit, longest = candidate, run
-        if longest == len(shifts):
+        length = _run_length(sizes, shift_set, candidate)
+        if length > max_length:
+            unit = candidate
+            max_length = length
+        if max_length == len(shifts):
             break
-    return unit, longest
+    return unit, max_length
 
 
 def state_bounded_difference(question: Question) -> Iterator[ClosedForm]:
-    """Answer PDP questions whose shifts are {u, 2u, ..., μ̄u}; bound from below those that contain such a run.
+    """Yield laws of PDP questions with shifts {u, 2u, ..., μ̄u}, and bounds if they contain a run.
 
-    The multiples of u form a copy of Z_{N_u}, u standing for 1, and no mass is needed elsewhere. Such a relation of
-    several shifts is BD whatever u is: {2, 4, 6} mod 9 is {1, 2, 3} seen through the unit 2.
+    The multiples of u form a copy of Z_{N_u} in which u is 1, and no mass is needed elsewhere. Such
+    a relation of several shifts is BD for any u: {2, 4, 6} mod 9 is {1, 2, 3} in the unit 2.
+
+    Args:
+        question: any question.
     """
-    epsilon, shifts = question.epsilon, question.shifts
-    if (
-        question.requires != MASS_ABOVE_RATIO
-        or epsilon is None
-        or len(shifts) < 2
-        or question.delta == 0.0
-    ):
+    epsilon = question.epsilon
+    shifts = question.shifts
+    is_pdp = question.requires == MASS_ABOVE_RATIO
+    if not is_pdp or epsilon is None or len(shifts) < 2 or question.delta == 0.0:
         return
-    unit, longest = _longest_run(question.sizes, shifts)
-    if longest < 2:
+    unit, run_length = _longest_run(question.sizes, shifts)
+    if run_length < 2:
         return
     n = shift_order(question.sizes, unit) - 1
     with suppress(OutsideDomain):
-        if longest == len(shifts):
-            law = column_cut_law(n, longest, epsilon, question.delta)
+        if run_length == len(shifts):
+            law = column_cut_law(n, run_length, epsilon, question.delta)
             assert law.pmf is not None
             pmf = np.zeros(math.prod(question.sizes))
             pmf[shift_multiples(question.sizes, unit)] = law.pmf
             yield replace(law, pmf=pmf)
-        yield chain_bound(n, longest, epsilon, question.delta)
+        yield chain_bound(n, run_length, epsilon, question.delta)

@@ -1,17 +1,22 @@
-"""Canonical noise on the integers for a trade-off function, D = 1 (Awan and Vadhan 2023; Awan and Ramasethu 2023).
+"""Canonical noise on the integers for a trade-off function, D = 1.
+
+The sources are Awan and Vadhan 2023 and Awan and Ramasethu 2023.
 
 For a symmetric trade-off function f with f(c) = c, the law with Pr[η > 0] = c and
 
     Pr[η > k] = f(1 - Pr[η > k - 1]),   k = 1, 2, ...,     symmetric about 0,
 
-satisfies T(η, η + 1) >= f, and |η| is stochastically smallest among all noise on the integers that does: it has the
-least mean of every loss that is even and does not fall as |η| grows (arXiv 2308.08343).
+satisfies T(η, η + 1) >= f, and |η| is stochastically smallest among all noise on the integers that
+does: it has the least mean of every loss that is even and does not fall as |η| grows (arXiv
+2308.08343).
 
     trade-off function                               its noise
-    max_i(0, 1 - δ_i - e^ε_i α, e^-ε_i (1 - δ_i - α))    of (ε_i, δ_i) at once; δ = 0: the geometric mechanism
+    max_i(0, 1 - δ_i - e^ε_i α, e^-ε_i (1 - δ_i - α))    of (ε_i, δ_i) at once; δ = 0: the
+                                                         geometric mechanism
     Φ(Φ^-1(1 - α) - μ)                               N(0, 1/μ²), rounded to the nearest integer
 
-    discrete_gaussian: E η² of exp(-η²/2σ²), which is D²/2σ²-zCDP (Canonne, Kamath and Steinke 2020)
+    discrete_gaussian_loss: E η² of exp(-η²/2σ²), which is D²/2σ²-zCDP
+                            (Canonne, Kamath and Steinke 2020)
 """
 
 from __future__ import annotations
@@ -22,46 +27,64 @@ from statistics import NormalDist
 
 from workbench.solvers.search import bisect
 
-_END, _MOST = 1e-18, 1_000_000
+_MIN_TAIL = 1e-18  # Sums over tails end at a smaller tail.
+_MAX_TERMS = 1_000_000  # Sums over tails have at most this many terms.
+_GAUSSIAN_EXPONENT = 45  # Discrete Gaussian masses below e^-45 are left out.
 
 
 def canonical_loss(points: Sequence[tuple[float, float]], loss: Callable[[int], float]) -> float:
-    """The mean loss of canonical noise for budgets (ε, δ) at once, some δ < 1.
+    """Compute the mean loss of canonical noise for several budgets (ε, δ) at once.
 
-    loss: even, not falling as |η| grows.
+    Args:
+        points: the budgets (ε, δ), some δ < 1.
+        loss: even function of η that does not fall as |η| grows.
     """
 
-    def following(tail: float) -> float:
-        """f(1 - x) of the tail x: a small one keeps its digits."""
-        return max(
-            0.0,
-            *(max(math.exp(-e) * (tail - d), 1 - d - math.exp(e) * (1 - tail)) for e, d in points),
-        )
+    def next_tail(tail: float) -> float:
+        """Compute f(1 - x) of a tail x, so that a small tail keeps its digits."""
+        values = [0.0]
+        for epsilon, delta in points:
+            values.append(math.exp(-epsilon) * (tail - delta))
+            values.append(1 - delta - math.exp(epsilon) * (1 - tail))
+        return max(values)
 
-    tail, _ = bisect(lambda c: following(1 - c) <= c, 0.0, 0.5)  # f(c) = c: f falls
+    # The first tail is the fixed point f(c) = c; f falls.
+    tail, _ = bisect(lambda c: next_tail(1 - c) <= c, 0.0, 0.5)
     value = loss(0)
-    for k in range(_MOST):
+    for k in range(_MAX_TERMS):
         value += 2 * tail * (loss(k + 1) - loss(k))
-        tail = following(tail)
-        if tail < _END:
+        tail = next_tail(tail)
+        if tail < _MIN_TAIL:
             break
     return value
 
 
 def rounded_gaussian_loss(mu: float, loss: Callable[[int], float]) -> float:
-    """The mean loss of N(0, 1/μ²), rounded: Pr[|η| > k] = 2 Φ(-μ (k + ½))."""
-    normal, value = NormalDist(), loss(0)
-    for k in range(_MOST):
+    """Compute the mean loss of rounded N(0, 1/μ²): Pr[|η| > k] = 2 Φ(-μ (k + ½)).
+
+    Args:
+        mu: μ.
+        loss: even function of η that does not fall as |η| grows.
+    """
+    normal = NormalDist()
+    value = loss(0)
+    for k in range(_MAX_TERMS):
         tail = 2 * normal.cdf(-mu * (k + 0.5))
         value += tail * (loss(k + 1) - loss(k))
-        if tail < _END:
+        if tail < _MIN_TAIL:
             break
     return value
 
 
 def discrete_gaussian_loss(variance: float, loss: Callable[[int], float]) -> float:
-    """The mean loss of Pr[η] ~ exp(-η²/2σ²); variance: the parameter σ²."""
-    end = math.ceil(math.sqrt(2 * variance * 45)) + 1
+    """Compute the mean loss of the discrete Gaussian Pr[η] ~ exp(-η²/2σ²).
+
+    Args:
+        variance: the parameter σ².
+        loss: even function of η.
+    """
+    end = math.ceil(math.sqrt(2 * variance * _GAUSSIAN_EXPONENT)) + 1
     weights = [math.exp(-k * k / (2 * variance)) for k in range(end)]
     total = 2 * sum(weights) - 1
-    return (weights[0] * loss(0) + 2 * sum(w * loss(k) for k, w in enumerate(weights) if k)) / total
+    side_sum = sum(w * loss(k) for k, w in enumerate(weights) if k)
+    return (weights[0] * loss(0) + 2 * side_sum) / total

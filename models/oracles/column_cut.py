@@ -1,26 +1,31 @@
 """The column-cut law for BD, 𝓜 = {1..μ̄}, under (ε, δ)-PDP, and the chain bound that judges it.
 
 Law (achievable, any ε and n):              f(0)  = max{ δ, 1/T₀, max over c of min(1/T_c, δ/S_c) }.
-Chain bound (on every mechanism, any ε, n): f(0) <= max{ δ, 1/T₀, max over c of min(1/T_c, δ/Σ_{j cut} a^{c_j-1}) }.
+Chain bound (on every mechanism, any ε, n): f(0) <= max{ δ, 1/T₀, max over c of min(1/T_c, δ/Σ_{j
+cut} a^{c_j-1}) }.
 
-Proof of the bound. If 0 breaks e^ε to some j in 1..μ̄ then f(0) <= δ. Otherwise follow each column, 0 -> j -> j + μ̄ ->
-..., to the first break of the shift μ̄, say into row c_j. The rows before it weigh at least a^row f(0), which makes
-T_c f(0) <= 1, and the last of them counts against δ for μ = μ̄, all columns together: Σ a^{c_j - 1} f(0) <= δ. ∎
+Proof of the bound. If 0 breaks e^ε to some j in 1..μ̄ then f(0) <= δ. Otherwise follow each column,
+0 -> j -> j + μ̄ -> ..., to the first break of the shift μ̄, say into row c_j. The rows before it
+weigh at least a^row f(0), which makes T_c f(0) <= 1, and the last of them counts against δ for μ =
+μ̄, all columns together: Σ a^{c_j - 1} f(0) <= δ. ∎
 
 Where law and bound agree the law is proven, without a MILP. They agree
-  * for every δ when n <= 2μ̄: only the last row can be cut, at the end of the range, and then S_c is its chain loss;
-  * for every δ when μ̄ | n and ε >= ln 2: c may be sorted non-increasing, and a + a² + ... <= 1 makes every column
-    lose at most a^{c_j - 1} to any shift, so S_c is the chain loss;
+  * for every δ when n <= 2μ̄: only the last row can be cut, at the end of the range, and then S_c
+    is its chain loss;
+  * for every δ when μ̄ | n and ε >= ln 2: c may be sorted non-increasing, and a + a² + ... <= 1
+    makes every column lose at most a^{c_j - 1} to any shift, so S_c is the chain loss;
   * for δ <= φ₀ a^{⌈n/μ̄⌉ - 1} at every ε and n: no cut is affordable yet and the δ = 0 law stands;
   * and at most other (δ, ε), which is found out by comparing the two numbers.
-For ε < ln 2 breaks inside the support can pay: n = 8, μ̄ = 2, ε = 0.5, δ = 0.2 has law .315263, optimum .329744.
+For ε < ln 2 breaks inside the support can pay: n = 8, μ̄ = 2, ε = 0.5, δ = 0.2 has law .315263,
+optimum .329744.
 
-With s_j = a^{c_j - 1}, a + ... + a^{c_j - 1} = A (1 - s_j), A = a/(1 - a): once it is fixed how many tall and short
-columns are cut, T falls and the chain loss rises with the one number σ = Σ s_j. The best σ is the achievable sum of
-powers nearest to the crossing of 1/T and δ/loss: `DigitSums` finds it where the cut vectors are too many to list, by
-meeting in the middle: every multiset of the first half of the powers and every multiset of the second half are listed
-with their sizes and sums; for each size of the first part its complement is looked up in the sorted sums of the second
-part. Exact up to rounding, and far below the C(K + p, p) multisets of the whole.
+With s_j = a^{c_j - 1}, a + ... + a^{c_j - 1} = A (1 - s_j), A = a/(1 - a): once it is fixed how
+many tall and short columns are cut, T falls and the chain loss rises with the one number σ = Σ s_j.
+The best σ is the achievable sum of powers nearest to the crossing of 1/T and δ/loss: `DigitSums`
+finds it where the cut vectors are too many to list, by meeting in the middle: every multiset of the
+first half of the powers and every multiset of the second half are listed with their sizes and sums;
+for each size of the first part its complement is looked up in the sorted sums of the second part.
+Exact up to rounding, and far below the C(K + p, p) multisets of the whole.
 
 | paper   | here                                              |
 |---------|---------------------------------------------------|
@@ -45,24 +50,25 @@ from workbench.models.oracles.cuts import best_cut, cut_values
 from workbench.models.oracles.question import OutsideDomain
 from workbench.solvers.arrays import Integers, Vector
 
+# The search visits at most this many splits. Where the law is proven the first few decide.
 MAX_SPLITS = 100
-"""How many splits the search visits at most; where the law is proven the first few decide."""
-
+# This is the largest n·μ̄, since every truncation is stored as a cut vector.
 MAX_TRUNCATION_SIZE = 20_000_000
-"""The largest n·μ̄: every truncation is kept as a cut vector."""
-
+# Longer lists of half-multisets are not built.
 MAX_MULTISETS = 2_000_000
-"""The largest list of half-multisets that is built."""
-
+# For a larger μ̄ only the truncations and the lists of `grouped_cuts` are compared.
 MAX_SEARCHED_MU_BAR = 128
-"""The largest μ̄ whose cut vectors are searched beyond the truncations and beyond the lists of `grouped_cuts`."""
 
 
 class ColumnCut(NamedTuple):
-    """The best cut found, and the chain bound on every mechanism.
+    """The best cut, and the chain bound on every mechanism.
 
-    `mass` is f(0) and `loss` is S_c. `vector` is the cut vector (c_1..c_μ̄), all 1 for "everything but 0 is a hole",
-    None for the uncut law. `bound` is the chain bound on f(0), None where it is not computed.
+    Attributes:
+        mass: f(0).
+        vector: cut vector (c_1..c_μ̄), all 1 for "everything but 0 is a hole". None for the uncut
+            law.
+        loss: S_c.
+        bound: chain bound on f(0), or None if it is not computed.
     """
 
     mass: float
@@ -72,7 +78,15 @@ class ColumnCut(NamedTuple):
 
 
 class _Split(NamedTuple):
-    """How many columns are cut: `deep` above row b + 1 (`tall_deep` of them tall), `edge` tall ones at row b + 1."""
+    """How many columns are cut.
+
+    Attributes:
+        deep: columns that are cut above row b + 1.
+        tall_deep: tall columns among them.
+        edge: tall columns that are cut at row b + 1.
+        bound: largest f(0) that a real-valued σ could give.
+        target: that σ.
+    """
 
     deep: int
     tall_deep: int
@@ -84,7 +98,11 @@ class _Split(NamedTuple):
 class _Multisets(NamedTuple):
     """Multisets of some powers of one size, in order of their sums.
 
-    last, rest: the last power of each, and where the others stand among those of one size less.
+    Attributes:
+        sums: sum of each multiset, shape (multisets,).
+        last: last power of each, shape (multisets,).
+        rest: number of the multiset of the other powers among those of one size less, shape
+            (multisets,).
     """
 
     sums: Vector
@@ -92,182 +110,259 @@ class _Multisets(NamedTuple):
     rest: NDArray[np.int32]
 
 
-def _multisets(powers: Vector, most: int) -> list[_Multisets]:
-    """By size. Every multiset of k powers is one of k - 1 with a power that is not before its last; none is copied."""
-    none = np.zeros(1, dtype=np.int32)
-    half = [_Multisets(np.zeros(1), none, none)]
-    for _ in range(most):
-        before = half[-1]
-        free = len(powers) - before.last
-        rest = np.repeat(np.arange(len(free), dtype=np.int32), free)
-        last = (
-            np.arange(len(rest), dtype=np.int32)
-            - np.repeat(np.cumsum(free) - free, free)
-            + before.last[rest]
-        )
-        sums = before.sums[rest] + powers[last]
+def _list_multisets(powers: Vector, max_size: int) -> list[_Multisets]:
+    """Return the multisets of powers by size.
+
+    Every multiset of k powers is one of k - 1 powers with a power that is not before its last one.
+    No multiset is copied.
+    """
+    zero = np.zeros(1, dtype=np.int32)
+    multisets_by_size = [_Multisets(np.zeros(1), zero, zero)]
+    for _ in range(max_size):
+        smaller = multisets_by_size[-1]
+        extension_counts = len(powers) - smaller.last
+        smaller_numbers = np.arange(len(extension_counts), dtype=np.int32)
+        rest = np.repeat(smaller_numbers, extension_counts)
+        first_numbers = np.repeat(np.cumsum(extension_counts) - extension_counts, extension_counts)
+        last = np.arange(len(rest), dtype=np.int32) - first_numbers + smaller.last[rest]
+        sums = smaller.sums[rest] + powers[last]
         order = np.argsort(sums, kind="stable")
-        half.append(_Multisets(sums[order], last[order].astype(np.int32), rest[order]))
-    return half
+        sorted_last = last[order].astype(np.int32)
+        multisets_by_size.append(_Multisets(sums[order], sorted_last, rest[order]))
+    return multisets_by_size
 
 
-def _counts(half: list[_Multisets], size: int, at: int, powers: int) -> Integers:
-    """How often each power is in one of them."""
-    counts = np.zeros(powers, dtype=np.int64)
-    for multisets in half[size:0:-1]:
-        counts[multisets.last[at]] += 1
-        at = int(multisets.rest[at])
+def _count_powers(
+    multisets_by_size: list[_Multisets],
+    size: int,
+    index: int,
+    power_count: int,
+) -> Integers:
+    """Count how often each power occurs in a multiset of some size, shape (power_count,)."""
+    counts = np.zeros(power_count, dtype=np.int64)
+    for multisets in multisets_by_size[size:0:-1]:
+        counts[multisets.last[index]] += 1
+        index = int(multisets.rest[index])
     return counts
 
 
 class DigitSums:
-    """All sums of at most `most` of the powers a^1..a^p; raises OutsideDomain when the lists would be too long."""
+    """All sums of at most `max_size` of the powers a^1..a^p.
 
-    def __init__(self, a: float, p: int, most: int) -> None:
+    Args:
+        a: the base.
+        p: number of powers.
+        max_size: largest number of summands.
+
+    Raises:
+        OutsideDomain: the lists would be too long.
+    """
+
+    def __init__(
+        self,
+        a: float,
+        p: int,
+        max_size: int,
+    ) -> None:
         split = p // 2
-        longest = math.comb(most + p - split, most)
-        if longest > MAX_MULTISETS:
+        list_length = math.comb(max_size + p - split, max_size)
+        if list_length > MAX_MULTISETS:
             raise OutsideDomain(
-                f"the chain search needs lists of at most {MAX_MULTISETS} entries. Got {longest}."
+                f"the chain search needs lists of at most {MAX_MULTISETS} entries. "
+                f"Got {list_length}."
             )
         powers = np.power(a, np.arange(1, p + 1))
-        self._parts = split, p - split
-        self._head, self._tail = _multisets(powers[:split], most), _multisets(powers[split:], most)
+        self._part_sizes = split, p - split
+        self._head = _list_multisets(powers[:split], max_size)
+        self._tail = _list_multisets(powers[split:], max_size)
 
     def nearest(self, size: int, target: float) -> list[Integers]:
-        """Counts, shape (p,), of the largest sum <= target and of the least sum > target among multisets of `size`."""
-        best: dict[
-            int, tuple[float, int, int, int]
-        ] = {}  # side -> distance, size of the head, place in head and tail
+        """Return the multisets whose sums are next to a target, from below and from above.
+
+        Args:
+            size: number of summands.
+            target: the target.
+
+        Returns:
+            For the largest sum <= target and the least sum > target, if they exist, how often each
+            power occurs, shape (p,).
+        """
+        # For each side: distance, size of the head, index in the head and index in the tail.
+        best: dict[int, tuple[float, int, int, int]] = {}
         for head_size in range(size + 1):
-            heads, tails = self._head[head_size].sums, self._tail[size - head_size].sums
-            above = np.searchsorted(tails, target - heads, side="right")
-            for side, at in ((-1, above - 1), (1, above)):
-                usable = np.flatnonzero((at >= 0) & (at < len(tails)))
-                sums = side * (heads[usable] + tails[at[usable]])
+            heads = self._head[head_size].sums
+            tails = self._tail[size - head_size].sums
+            upper_index = np.searchsorted(tails, target - heads, side="right")
+            for side, tail_index in ((-1, upper_index - 1), (1, upper_index)):
+                usable = np.flatnonzero((tail_index >= 0) & (tail_index < len(tails)))
+                sums = side * (heads[usable] + tails[tail_index[usable]])
                 if usable.size and (side not in best or sums.min() < best[side][0]):
                     i = int(usable[sums.argmin()])
-                    best[side] = float(sums.min()), head_size, i, int(at[i])
-        first, second = self._parts
-        return [
-            np.concatenate(
-                [_counts(self._head, head, i, first), _counts(self._tail, size - head, k, second)]
-            )
-            for _, head, i, k in best.values()
-        ]
+                    best[side] = float(sums.min()), head_size, i, int(tail_index[i])
+        head_powers, tail_powers = self._part_sizes
+        counts = []
+        for _, head_size, i, k in best.values():
+            head_counts = _count_powers(self._head, head_size, i, head_powers)
+            tail_counts = _count_powers(self._tail, size - head_size, k, tail_powers)
+            counts.append(np.concatenate([head_counts, tail_counts]))
+        return counts
 
 
 def truncation_cuts(grid: Grid) -> Cuts:
-    """Empty everything beyond one end >= μ̄. Any ε, any n.
+    """Return the cuts that empty everything beyond one end >= μ̄, for any ε and n.
 
-    The shift μ leaves the support from the elements end - μ < η <= min(end, n - μ); w falls, so μ = μ̄ loses the most.
+    The shift μ leaves the support from the elements end - μ < η <= min(end, n - μ). As w falls,
+    μ = μ̄ loses the most.
+
+    Args:
+        grid: the question.
     """
     ends = np.arange(grid.mu_bar, grid.n)
-    leaving = grid.weights
-    leaving[grid.n - grid.mu_bar + 1 :] = 0.0
-    losses = sliding_window_view(leaving, grid.mu_bar)[ends - grid.mu_bar + 1].sum(
-        axis=1
-    )  # no cancellation
-    first_holes = (ends[:, None] - np.arange(1, grid.mu_bar + 1)) // grid.mu_bar + 2
-    return Cuts(
-        np.minimum(first_holes, grid.heights + 1), np.cumsum(grid.weights)[ends], losses, losses
-    )
+    leaving_weights = grid.weights
+    leaving_weights[grid.n - grid.mu_bar + 1 :] = 0.0
+    # Windows are summed one by one, so that no digits cancel.
+    windows = sliding_window_view(leaving_weights, grid.mu_bar)
+    losses = windows[ends - grid.mu_bar + 1].sum(axis=1)
+    columns = np.arange(1, grid.mu_bar + 1)
+    first_holes = (ends[:, None] - columns) // grid.mu_bar + 2
+    totals = np.cumsum(grid.weights)[ends]
+    return Cuts(np.minimum(first_holes, grid.heights + 1), totals, losses, losses)
 
 
-def _plain(grid: Grid) -> Cuts:
-    """Everything but 0, and the truncations."""
+def _simple_cuts(grid: Grid) -> Cuts:
+    """Return the cut of everything but 0, and the truncations."""
     if grid.n * grid.mu_bar > MAX_TRUNCATION_SIZE:
         raise OutsideDomain(
             f"n * mu_bar must be at most {MAX_TRUNCATION_SIZE}. Got {grid.n} * {grid.mu_bar}."
         )
-    everything = Cuts(np.ones((1, grid.mu_bar), dtype=np.int64), np.ones(1), np.ones(1), np.ones(1))
+    one = np.ones(1)
+    everything = Cuts(np.ones((1, grid.mu_bar), dtype=np.int64), one, one, one)
     return Cuts.join([everything, truncation_cuts(grid)])
 
 
-_sums = lru_cache(maxsize=2)(DigitSums)
+_cached_digit_sums = lru_cache(maxsize=2)(DigitSums)
 
 
-def _splits(grid: Grid, delta: float) -> Iterator[_Split]:
-    """All splits with the largest min(1/T, δ/loss) that a real-valued σ could give them, best first."""
-    a, rows, tall, mu_bar = grid.ratio, grid.rows, grid.tall, grid.mu_bar
+def _iterate_splits(grid: Grid, delta: float) -> Iterator[_Split]:
+    """Yield all splits, those with the largest bound on f(0) first.
+
+    The bound is the largest min(1/T, δ/loss) that a real-valued σ could give.
+    """
+    a = grid.ratio
+    rows = grid.rows
+    tall = grid.tall
+    mu_bar = grid.mu_bar
     slope = a / -math.expm1(-grid.epsilon)
-    edge, deep, tall_deep = np.indices((tall + 1, mu_bar + 1 if rows > 1 else 1, tall + 1)).reshape(
-        3, -1
-    )
-    fits = (edge + tall_deep <= tall) & (tall_deep <= deep) & (deep - tall_deep <= mu_bar - tall)
-    edge, deep, tall_deep = edge[fits], deep[fits], tall_deep[fits]
-    kept = (edge + mu_bar - tall - deep + tall_deep) * a**rows + (tall - tall_deep - edge) * a ** (
-        rows + 1
-    )
-    level = 1.0 + slope * (mu_bar - kept)
-    target = (delta * level - edge * a**rows) / (1.0 + delta * slope)
+    shape = (tall + 1, mu_bar + 1 if rows > 1 else 1, tall + 1)
+    edge, deep, tall_deep = np.indices(shape).reshape(3, -1)
+    fits_tall = (edge + tall_deep <= tall) & (tall_deep <= deep)
+    fits = fits_tall & (deep - tall_deep <= mu_bar - tall)
+    edge = edge[fits]
+    deep = deep[fits]
+    tall_deep = tall_deep[fits]
+    whole_short_sum = (edge + mu_bar - tall - deep + tall_deep) * a**rows
+    whole_tall_sum = (tall - tall_deep - edge) * a ** (rows + 1)
+    total_at_zero = 1.0 + slope * (mu_bar - (whole_short_sum + whole_tall_sum))
+    target = (delta * total_at_zero - edge * a**rows) / (1.0 + delta * slope)
     sigma = np.clip(target, deep * a ** (rows - 1), deep * a)
-    bound = cut_values(level - slope * sigma, sigma + edge * a**rows, delta)
+    bound = cut_values(total_at_zero - slope * sigma, sigma + edge * a**rows, delta)
     for k in np.argsort(-bound, kind="stable"):
         yield _Split(
             int(deep[k]), int(tall_deep[k]), int(edge[k]), float(bound[k]), float(target[k])
         )
 
 
-def _vectors(grid: Grid, split: _Split) -> Integers:
-    """Grouped cut vectors of a split with σ next to its target; the tall columns take the shallow cuts."""
-    rows, tall = grid.rows, grid.tall
+def _split_vectors(grid: Grid, split: _Split) -> Integers:
+    """Return grouped cut vectors of a split with σ next to its target, shape (vectors, μ̄).
+
+    The tall columns take the shallow cuts.
+    """
+    rows = grid.rows
+    tall = grid.tall
     counts = [np.zeros(0, dtype=np.int64)]
     if split.deep:
-        counts = _sums(grid.ratio, rows - 1, grid.mu_bar).nearest(split.deep, split.target)
+        digit_sums = _cached_digit_sums(grid.ratio, rows - 1, grid.mu_bar)
+        counts = digit_sums.nearest(split.deep, split.target)
     whole_tall = np.full(tall - split.tall_deep - split.edge, rows + 2)
     whole_short = np.full(grid.mu_bar - tall - split.deep + split.tall_deep, rows + 1)
     edge = np.full(split.edge, rows + 1)
     vectors = []
     for count in counts:
         cuts = np.repeat(np.arange(2, 2 + len(count)), count)[::-1]
-        on_tall, on_short = cuts[: split.tall_deep], cuts[split.tall_deep :]
-        vectors.append(np.concatenate([whole_tall, edge, on_tall, whole_short, on_short]))
+        tall_cuts = cuts[: split.tall_deep]
+        short_cuts = cuts[split.tall_deep :]
+        vectors.append(np.concatenate([whole_tall, edge, tall_cuts, whole_short, short_cuts]))
     return np.array(vectors, dtype=np.int64)
 
 
 def _search_cuts(grid: Grid, delta: float) -> tuple[Cuts, float | None]:
-    """Cut vectors worth comparing when there are too many to list, and the chain bound on f(0).
+    """Return cuts worth comparing when there are too many to list, and the chain bound on f(0).
 
-    Splits come best bound first, so leaving the rest out keeps the bound rigorous; None where not even that is done.
+    Splits come best bound first, so leaving the rest out keeps the bound rigorous. The bound is
+    None when μ̄ > MAX_SEARCHED_MU_BAR, where no bound is computed.
     """
-    candidates = [_plain(grid)]
+    candidates = [_simple_cuts(grid)]
     _, mass = best_cut(candidates[0].totals, candidates[0].losses, grid.total, delta)
-    bound = left = mass
+    bound = mass
+    unvisited_bound = mass
     if grid.mu_bar > MAX_SEARCHED_MU_BAR:
         return candidates[0], None
     with suppress(OutsideDomain):
-        for visited, split in enumerate(_splits(grid, delta)):
-            left = split.bound
-            if left <= mass * (1.0 + 1e-15) or visited == MAX_SPLITS:
+        for visited, split in enumerate(_iterate_splits(grid, delta)):
+            unvisited_bound = split.bound
+            if unvisited_bound <= mass * (1.0 + 1e-15) or visited == MAX_SPLITS:
                 break
-            cuts = evaluate_cuts(grid, _vectors(grid, split))
-            cuts = cuts.select(np.any(cuts.vectors <= grid.heights, axis=1))
+            cuts = evaluate_cuts(grid, _split_vectors(grid, split))
+            has_cut = np.any(cuts.vectors <= grid.heights, axis=1)
+            cuts = cuts.select(has_cut)
             if len(cuts.totals):
                 candidates.append(cuts)
                 mass = max(mass, float(cut_values(cuts.totals, cuts.losses, delta).max()))
-                bound = max(bound, float(cut_values(cuts.totals, cuts.chain_losses, delta).max()))
+                chain_values = cut_values(cuts.totals, cuts.chain_losses, delta)
+                bound = max(bound, float(chain_values.max()))
         else:
-            left = bound
-    return Cuts.join(candidates), max(bound, left)
+            unvisited_bound = bound
+    return Cuts.join(candidates), max(bound, unvisited_bound)
 
 
 @lru_cache(maxsize=8)
 def list_cuts(grid: Grid) -> Cuts | None:
-    """All cuts the law and the chain bound need, or None when they are too many to list; it does not depend on δ.
+    """Return all cuts that the law and the chain bound need, for every δ.
 
-    When n <= 2μ̄ the truncations are all there is up to order.
+    When n <= 2μ̄ the truncations are all cuts up to order.
+
+    Args:
+        grid: the question.
+
+    Returns:
+        The cuts, or None if they are too many to list.
     """
     if grid.n <= 2 * grid.mu_bar:
-        return _plain(grid)
-    listed = grouped_cuts(grid)
-    return None if listed is None else Cuts.join([_plain(grid), listed])
+        return _simple_cuts(grid)
+    grouped = grouped_cuts(grid)
+    return None if grouped is None else Cuts.join([_simple_cuts(grid), grouped])
 
 
-def best_column_cut(n: int, mu_bar: int, epsilon: float, delta: float) -> ColumnCut:
-    """The cut vector with the largest f(0), and the chain bound. Raises OutsideDomain for n and mu_bar too large."""
+def best_column_cut(
+    n: int,
+    mu_bar: int,
+    epsilon: float,
+    delta: float,
+) -> ColumnCut:
+    """Find the cut vector with the largest f(0), and the chain bound.
+
+    Args:
+        n: answers are 0..n.
+        mu_bar: μ̄.
+        epsilon: ε.
+        delta: δ.
+
+    Raises:
+        OutsideDomain: n and mu_bar are too large.
+    """
     grid = Grid(n, mu_bar, epsilon)
-    cuts, bound = list_cuts(grid), None
+    cuts = list_cuts(grid)
+    bound: float | None
     if cuts is not None:
         _, bound = best_cut(cuts.totals, cuts.chain_losses, grid.total, delta)
     else:

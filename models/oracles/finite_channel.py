@@ -1,28 +1,32 @@
-"""Channels of pure ε between finitely many inputs: those whose neighbours stand in a row, and those where all are.
+"""Channels of pure ε between finitely many inputs, if neighbours stand in a row or are all pairs.
 
 Count queries: geometric noise, clamped to 0..n, followed by the best post-processing.
 
     G[y,z] = (1-a)/(1+a) a^|y-z|,  a^|y-z|/(1+a) at the ends z = 0, n;  a = e^-ε
 
-For pure ε, inputs in a row of which those that follow each other are neighbours, and losses that never fall as the
-output moves away from the input,
+For pure ε, inputs in a row of which consecutive ones are neighbours, and losses that never fall as
+the output moves away from the input,
 
-    a prior p      min_M = Σ_z min_o Σ_y p_y G[y,z] ℓ(y,o)                 (Ghosh, Roughgarden, Sundararajan 2009)
-    worst case     min_T max_y Σ_{z,o} G[y,z] T[z,o] ℓ(y,o), T stochastic        (Gupte, Sundararajan 2010)
+    a prior p      min_M = Σ_z min_o Σ_y p_y G[y,z] ℓ(y,o)
+                                                    (Ghosh, Roughgarden, Sundararajan 2009)
+    worst case     min_T max_y Σ_{z,o} G[y,z] T[z,o] ℓ(y,o), T stochastic
+                                                    (Gupte, Sundararajan 2010)
 
 For any losses both are upper bounds.
 
-Every two inputs neighbours: every column of such a channel is a mixture of staircase columns, those with entries in
-{1, e^ε} only (the cone max_y m_y <= e^ε min_y m_y has no other extreme rays), so with the best output for each of them
+Every two inputs neighbours: every column of such a channel is a mixture of staircase columns, those
+with entries in {1, e^ε} only (the cone max_y m_y <= e^ε min_y m_y has no other extreme rays), so
+with the best output for each of them
 
     min_M = min Σ_S θ_S min_o Σ_y p_y S_y ℓ(y,o)   s.t.  Σ_S θ_S S_y = 1 for every y,  θ >= 0
 
-over the 2^k - 1 staircases S (Kairouz, Oh, Viswanath 2016). For the error rate with the inputs among the outputs it is
-1 - max_j e^ε/(e^ε + j - 1) Σ of the j largest p (Ghazi et al. 2021, Theorem 3: RRTop-j).
+over the 2^k - 1 staircases S (Kairouz, Oh, Viswanath 2016). For the error rate with the inputs
+among the outputs it is 1 - max_j e^ε/(e^ε + j - 1) Σ of the j largest p (Ghazi et al. 2021, Theorem
+3: RRTop-j).
 
 | paper (Ghosh et al.)        | here                                |
 |-----------------------------|-------------------------------------|
-| α, G                        | a, `geometric`                      |
+| α, G                        | a, `geometric_channel`              |
 | deterministic remap T       | remap (k,)                          |
 """
 
@@ -37,13 +41,19 @@ import scipy.sparse as sp
 
 from workbench.solvers.arrays import Positions, Vector
 
-MAX_EXTREMAL_INPUTS = 10  # of `extremal_value`
+MAX_EXTREMAL_INPUTS = 10  # `extremal_value` lists all staircases of at most this many inputs.
 
 
 @dataclass(frozen=True, eq=False)
 class CountOptimum:
-    """value: the loss; channel: (k, m); share: λ (k,), dual to the rows of
-    the channel: λ'G = min_o Σ_y p_y G[y,·] ℓ(y,o), so that Σ λ = value."""
+    """The best post-processing of geometric noise.
+
+    Attributes:
+        value: the expected loss, Σ λ.
+        channel: the channel, shape (k, m).
+        label_shares: λ, dual to the rows of the channel, with λ'G = min_o Σ_y p_y G[y,·] ℓ(y,o),
+            shape (k,).
+    """
 
     value: float
     channel: Vector
@@ -51,63 +61,102 @@ class CountOptimum:
 
 
 def geometric_channel(k: int, epsilon: float) -> Vector:
-    """G on 0..k-1. Shape (k, k)."""
+    """Compute G on 0..k-1, shape (k, k).
+
+    Args:
+        k: number of answers.
+        epsilon: ε.
+    """
     a = np.exp(-epsilon)
-    at = np.arange(k)
-    masses = np.exp(-epsilon * np.abs(at[:, None] - at)) / (1 + a)
+    answers = np.arange(k)
+    distances = np.abs(answers[:, None] - answers)
+    masses = np.exp(-epsilon * distances) / (1 + a)
     masses[:, 1:-1] *= -np.expm1(-epsilon)
     return np.asarray(masses)
 
 
 def has_growing_losses(losses: Vector, closest: Positions) -> bool:
-    """Whether every row of losses (k, m) never falls as the output moves away from `closest` (k,)."""
-    steps, at = np.diff(losses, axis=1), np.arange(losses.shape[1] - 1)
-    return bool((np.where(at[None, :] >= closest[:, None], steps, -steps) >= 0).all())
+    """Check that no row of losses falls as the output moves away from the closest one.
+
+    Args:
+        losses: losses, shape (k, m).
+        closest: closest output of each input, shape (k,).
+    """
+    steps = np.diff(losses, axis=1)
+    step_numbers = np.arange(losses.shape[1] - 1)
+    is_right_of_closest = step_numbers[None, :] >= closest[:, None]
+    return bool((np.where(is_right_of_closest, steps, -steps) >= 0).all())
 
 
 def post_process_geometric(losses: Vector, prior: Vector, epsilon: float) -> CountOptimum:
-    """The best post-processing of geometric noise. losses: (k, m), k >= 2."""
+    """Compute the best post-processing of geometric noise.
+
+    Args:
+        losses: losses, shape (k, m), k >= 2.
+        prior: weights of the inputs, shape (k,).
+        epsilon: ε.
+    """
     k, m = losses.shape
     G = geometric_channel(k, epsilon)
-    losses = G.T @ (prior[:, None] * losses)  # (z, o)
-    remap = losses.argmin(axis=1)
-    least = losses[np.arange(k), remap]
+    expected_losses = G.T @ (prior[:, None] * losses)  # The shape is (noisy answers, outputs).
+    remap = expected_losses.argmin(axis=1)
+    least_losses = expected_losses[np.arange(k), remap]
     channel = np.zeros((k, m))
     for z, o in enumerate(remap.tolist()):
         channel[:, o] += G[:, z]
-    return CountOptimum(float(least.sum()), channel, np.linalg.solve(G.T, least))
+    label_shares = np.linalg.solve(G.T, least_losses)
+    return CountOptimum(float(least_losses.sum()), channel, label_shares)
 
 
 def minimax_value(losses: Vector, epsilon: float) -> float:
-    """The least worst-case loss of any post-processing. losses: (k, m) with k m <= 4000 or so."""
+    """Compute the smallest worst-case loss of any post-processing of geometric noise.
+
+    Args:
+        losses: losses, shape (k, m), with k m <= 4000 or so.
+        epsilon: ε.
+    """
     k, m = losses.shape
-    rows = np.einsum("yz,yo->yzo", geometric_channel(k, epsilon), losses).reshape(k, k * m)
-    loss = np.r_[np.zeros(k * m), 1.0]
-    above = np.hstack([rows, -np.ones((k, 1))])
-    whole = sp.hstack([sp.kron(sp.eye_array(k), np.ones((1, m))), sp.csr_array((k, 1))])
-    return _least(loss, A_ub=above, b_ub=np.zeros(k), A_eq=whole, b_eq=np.ones(k))
+    table = np.einsum("yz,yo->yzo", geometric_channel(k, epsilon), losses)
+    loss_rows = np.hstack([table.reshape(k, k * m), -np.ones((k, 1))])
+    costs = np.r_[np.zeros(k * m), 1.0]
+    row_sums = sp.kron(sp.eye_array(k), np.ones((1, m)))
+    equations = sp.hstack([row_sums, sp.csr_array((k, 1))])
+    return _solve_lp(costs, A_ub=loss_rows, b_ub=np.zeros(k), A_eq=equations, b_eq=np.ones(k))
 
 
 def extremal_value(losses: Vector, prior: Vector, epsilon: float) -> float:
-    """The least expected loss. losses: (k, m) with k <= MOST_INPUTS."""
+    """Compute the smallest expected loss if all inputs are neighbours.
+
+    Args:
+        losses: losses, shape (k, m), k <= MAX_EXTREMAL_INPUTS.
+        prior: weights of the inputs, shape (k,).
+        epsilon: ε.
+    """
     k = len(losses)
-    high = (np.arange(1, 1 << k)[:, None] >> np.arange(k)) & 1
-    stairs = np.where(high, math.exp(epsilon), 1.0)  # all of them high is as good as all low
-    losses = (stairs @ (prior[:, None] * losses)).min(axis=1)
-    return _least(losses, A_eq=stairs.T, b_eq=np.ones(k))
+    # The staircase with all entries high is as good as the one with all entries low.
+    is_high = (np.arange(1, 1 << k)[:, None] >> np.arange(k)) & 1
+    staircases = np.where(is_high, math.exp(epsilon), 1.0)
+    costs = (staircases @ (prior[:, None] * losses)).min(axis=1)
+    return _solve_lp(costs, A_eq=staircases.T, b_eq=np.ones(k))
 
 
 def randomized_response_error(prior: Vector, epsilon: float) -> float:
-    """The least error rate over all outputs."""
-    likely = np.cumsum(np.sort(prior)[::-1])
-    return float(1 - (likely / (1 + np.arange(prior.size) * math.exp(-epsilon))).max())
+    """Compute the smallest error rate if all inputs are neighbours: that of RRTop-j.
+
+    Args:
+        prior: weights of the inputs, shape (k,).
+        epsilon: ε.
+    """
+    top_sums = np.cumsum(np.sort(prior)[::-1])
+    correct_rates = top_sums / (1 + np.arange(prior.size) * math.exp(-epsilon))
+    return float(1 - correct_rates.max())
 
 
-def _least(loss: Vector, **rows: Any) -> float:
-    """The optimum of min loss'x over x >= 0 and the rows. Raises ValueError."""
+def _solve_lp(costs: Vector, **rows: Any) -> float:
+    """Return the optimum of min costs'x over x >= 0 and the rows. Raises ValueError."""
     from scipy.optimize import linprog
 
-    optimum = linprog(loss, **rows, method="highs")
+    optimum = linprog(costs, **rows, method="highs")
     if not optimum.success:
         raise ValueError(f"the program ended with {optimum.message}")
     return float(optimum.fun or 0.0)

@@ -1,34 +1,37 @@
-"""Hop law and hockey-stick law: the least error rate of (ε, δ)-DP for any shifts, in any dimension.
+"""Hop law and hockey-stick law: the smallest error rate of (ε, δ)-DP for any shifts and dimension.
 
-δ = 0, the hop law. Each constraint f(η) <= e^{ε_μ} f(η + μ) says f(η + μ) >= e^{-ε_μ} f(η), hence f(η) >= f(0)
-e^{-d(η)} with d the length of a shortest path from 0 to η whose steps are the shifts and whose lengths are the ε_μ.
-Summing over η gives f(0) <= 1 / Σ e^{-d}, and f = f(0) e^{-d}, zero where nothing leads, satisfies every constraint
-because d(η + μ) <= d(η) + ε_μ. With one ε, d = ε · (least number of shifts): the law contains Lemmas 3 and 4 and
-example (59) of Kadam et al. 2024.
+δ = 0, the hop law. Each constraint f(η) <= e^{ε_μ} f(η + μ) says f(η + μ) >= e^{-ε_μ} f(η), hence
+f(η) >= f(0) e^{-d(η)} with d the length of a shortest path from 0 to η whose steps are the shifts
+and whose lengths are the ε_μ. Summing over η gives f(0) <= 1 / Σ e^{-d}, and f = f(0) e^{-d}, zero
+where nothing leads, satisfies every constraint because d(η + μ) <= d(η) + ε_μ. With one ε, d = ε ·
+(least number of shifts): the law contains Lemmas 3 and 4 and example (59) of Kadam et al. 2024.
 
-δ > 0, the hockey-stick law: (1 - δ) times that error rate. Attained by δ·1₀ + (1 - δ)·f₀ with f₀ the hop law: only
-η = 0 can exceed e^ε times its shifted mass, and by δ at most.
+δ > 0, the hockey-stick law: (1 - δ) times that error rate. Attained by δ·1₀ + (1 - δ)·f₀ with f₀
+the hop law: only η = 0 can exceed e^ε times its shifted mass, and by δ at most.
 
-No mechanism does better. Let T = Σ e^{-d} be the hop law's total and give every reachable η the lexicographically
-least of its shortest words of shifts. A sub-word of such a word is again such a word (a better one could be put in its
-place), so the words form a tree rooted at 0. Write excess(e) = f(p) - e^{ε_μ} f(c) for an edge e = (p -> c) of shift μ.
-Down the tree, f(0) e^{-d(η)} - f(η) is the sum, over the edges e on the way to η, of excess(e) times the weight of the
-word from p to η. Summed over η: T f(0) - 1 <= Σ_e excess(e)⁺ W(e), W(e) the weight of all words that start with e.
-Such a word, μ and what follows it, is a sub-word, hence hangs from 0 as well: W(e) <= W(0 -> μ). The excesses of one
-shift add up to δ at most and the W(0 -> μ) add up to T - 1, so T f(0) <= 1 + δ (T - 1), that is
-1 - f(0) >= (1 - δ)(1 - 1/T). ∎
+No mechanism does better. Let T = Σ e^{-d} be the hop law's total and give every reachable η the
+lexicographically least of its shortest words of shifts. A sub-word of such a word is again such a
+word (a better one could be put in its place), so the words form a tree rooted at 0. Write excess(e)
+= f(p) - e^{ε_μ} f(c) for an edge e = (p -> c) of shift μ. Down the tree, f(0) e^{-d(η)} - f(η) is
+the sum, over the edges e on the way to η, of excess(e) times the weight of the word from p to η.
+Summed over η: T f(0) - 1 <= Σ_e excess(e)⁺ W(e), W(e) the weight of all words that start with e.
+Such a word, μ and what follows it, is a sub-word, hence hangs from 0 as well: W(e) <= W(0 -> μ).
+The excesses of one shift add up to δ at most and the W(0 -> μ) add up to T - 1, so T f(0) <= 1 + δ
+(T - 1), that is 1 - f(0) >= (1 - δ)(1 - 1/T). ∎
 
-(ε, δ)-PDP implies (ε, δ)-DP (Theorem 1 of Kadam et al. 2024), so the same number is a lower bound under PDP.
+(ε, δ)-PDP implies (ε, δ)-DP (Theorem 1 of Kadam et al. 2024), so the same number is a lower bound
+under PDP.
 
-Shortest paths need no queue here. The group is commutative, so a shortest path may take all its steps of one shift
-first, then all of the next: relaxing over k = 0, 1, ..., order - 1 repetitions of each shift *once* is exact. The
-repetitions are relaxed by doubling: after t rounds k < 2^t is covered. That is |𝓜| log2(N) whole-array operations at
-most, whatever the number of levels (a breadth-first search of Z_N with small shifts has N / max(shift) of them).
+Shortest paths need no queue here. The group is commutative, so a shortest path may take all steps
+of one shift first, then all of the next: relaxing over k = 0, 1, ..., order - 1 repetitions of each
+shift *once* is exact. The repetitions are relaxed by doubling: after t rounds k < 2^t is covered.
+That is |𝓜| log2(N) whole-array operations at most, whatever the number of levels (a breadth-first
+search of Z_N with small shifts has N / max(shift) of them).
 
 | paper    | here                                   |
 |----------|----------------------------------------|
 | ρ(δ, ε)  | `dp_law(question).value`               |
-| N_μ      | `order(sizes, shift)`, (18)            |
+| N_μ      | `shift_order(sizes, shift)`, (18)            |
 | ε_μ      | `budgets[shift]` (metric privacy)      |
 """
 
@@ -47,84 +50,130 @@ from workbench.solvers.arrays import Integers, Ints, Vector
 
 Answer = TypeVar("Answer")
 
-UNREACHABLE = -1
-MAX_REMEMBERED_ELEMENTS = (
-    10_000  # elements up to which what depends on the shifts and ε alone is remembered
-)
+UNREACHABLE = -1  # The hop distance of an element to which no path leads.
+# Results that depend on the shifts and ε alone are cached for groups of at most this order.
+MAX_REMEMBERED_ELEMENTS = 10_000
+_MAX_INT32_ELEMENTS = 2**30  # Distances of larger groups need 64 bits.
 
-_PURE = "Any shifts, δ = 0: each path of constraints from 0 gives f(η) >= f(0) e^{-d(η)}; equality is feasible."
-_TREE = (
-    "Any shifts, (ε, δ)-DP: the tree of least shortest words bounds f(0) by δ + (1 - δ) f₀(0), which "
-    "δ·1₀ + (1 - δ)·f₀ attains."
+_HOP_PROOF = (
+    "Any shifts, δ = 0: each path of constraints from 0 gives f(η) >= f(0) e^{-d(η)}; equality is "
+    "feasible."
+)
+_TREE_PROOF = (
+    "Any shifts, (ε, δ)-DP: the tree of least shortest words bounds f(0) by δ + (1 - δ) f₀(0), "
+    "which δ·1₀ + (1 - δ)·f₀ attains."
 )
 
 
 def remember_small_groups(law: Callable[..., Answer]) -> Callable[..., Answer]:
-    """A function of the sizes of a group and more, whose last answers are kept where the group is small: δ moves more
-    often than ε, and both more often than the shifts."""
-    kept = lru_cache(maxsize=64)(law)
-    return lambda sizes, *others: (kept if math.prod(sizes) <= MAX_REMEMBERED_ELEMENTS else law)(
-        sizes, *others
-    )
+    """Return a function that caches its last results if the group is small.
+
+    δ changes more often than ε, and both change more often than the shifts.
+
+    Args:
+        law: a function whose first argument are the sizes of a group.
+    """
+    cached_law = lru_cache(maxsize=64)(law)
+
+    def evaluate(sizes: Ints, *arguments: Any) -> Answer:
+        if math.prod(sizes) <= MAX_REMEMBERED_ELEMENTS:
+            return cached_law(sizes, *arguments)
+        return law(sizes, *arguments)
+
+    return evaluate
 
 
 def shift_order(sizes: Ints, shift: Shift) -> int:
-    """Order of a shift in the group: N_μ = (n + 1) / gcd(n + 1, μ) for one cyclic factor, (18)."""
-    return math.lcm(
-        *(size // math.gcd(step, size) for step, size in zip(shift, sizes, strict=True))
-    )
+    """Return the order of a shift in the group.
+
+    It is N_μ = (n + 1) / gcd(n + 1, μ) for one cyclic factor, (18).
+
+    Args:
+        sizes: orders of the cyclic factors.
+        shift: μ.
+    """
+    orders = [size // math.gcd(step, size) for step, size in zip(shift, sizes, strict=True)]
+    return math.lcm(*orders)
 
 
 def shift_multiples(sizes: Ints, shift: Shift) -> Integers:
-    """Row-major positions of 0, μ, 2μ, ..., (N_μ - 1) μ; shape (N_μ,)."""
+    """Return the row-major positions of 0, μ, 2μ, ..., (N_μ - 1) μ, shape (N_μ,).
+
+    Args:
+        sizes: orders of the cyclic factors.
+        shift: μ.
+    """
     times = np.arange(shift_order(sizes, shift), dtype=np.int64)
-    flat = np.zeros_like(times)
+    positions = np.zeros_like(times)
     for step, size in zip(shift, sizes, strict=True):
-        flat = flat * size + times * step % size
-    return flat
+        positions = positions * size + times * step % size
+    return positions
 
 
 def values_after_shift(values: NDArray[Any], shift: Shift) -> NDArray[Any]:
-    """The value at η + μ of every η. values: of the shape of the group."""
+    """Return the value at η + μ for every η, in the shape of the group.
+
+    Args:
+        values: values of the elements, in the shape of the group.
+        shift: μ.
+    """
     return np.roll(values, tuple(-step for step in shift), axis=tuple(range(values.ndim)))
 
 
 def _relax(distance: NDArray[Any], shift: Shift, length: float) -> None:
-    """Replace distance(η), in place, by the least distance(η - k·shift) + k·length over k >= 0."""
-    repetitions, total = 1, shift_order(distance.shape, shift)
-    while repetitions < total:
-        moved = values_after_shift(distance, tuple(-repetitions * part for part in shift))
-        moved += np.asarray(repetitions * length, dtype=moved.dtype)
-        if not np.less(moved, distance).any():
-            return  # covered up to 2^t - 1 and no gain from 2^t: no multiple of 2^t can gain either
-        np.minimum(distance, moved, out=distance)
+    """Replace distance(η), in place, by the minimum of distance(η - k·shift) + k·length, k >= 0."""
+    repetitions = 1
+    order = shift_order(distance.shape, shift)
+    while repetitions < order:
+        reached = values_after_shift(distance, tuple(-repetitions * part for part in shift))
+        reached += np.asarray(repetitions * length, dtype=reached.dtype)
+        if not np.less(reached, distance).any():
+            # All k < 2^t are covered and 2^t gains nothing, so no multiple of 2^t can gain either.
+            return
+        np.minimum(distance, reached, out=distance)
         repetitions *= 2
 
 
 @remember_small_groups
 def hop_distances(sizes: Ints, shifts: tuple[Shift, ...]) -> Integers:
-    """Least number of shifts that lead from 0 to each element, -1 where none do; shape (prod(sizes),), row-major."""
-    narrow = math.prod(sizes) < 2**30
-    far = 2**30 if narrow else 2**62
-    distance = np.full(sizes, far, dtype=np.int32 if narrow else np.int64)
+    """Compute the smallest number of shifts from 0 to each element, row-major.
+
+    Args:
+        sizes: orders of the cyclic factors.
+        shifts: the shifts.
+
+    Returns:
+        Distances, -1 where no path leads, read-only, shape (prod(sizes),).
+    """
+    fits_int32 = math.prod(sizes) < _MAX_INT32_ELEMENTS
+    infinity = 2**30 if fits_int32 else 2**62
+    distance = np.full(sizes, infinity, dtype=np.int32 if fits_int32 else np.int64)
     distance[(0,) * len(sizes)] = 0
     for shift in shifts:
         _relax(distance, shift, 1)
-    hops = np.where(distance < far, distance, UNREACHABLE).astype(np.int64).reshape(-1)
+    hops = np.where(distance < infinity, distance, UNREACHABLE).astype(np.int64).reshape(-1)
     hops.setflags(write=False)
     return hops
 
 
 @remember_small_groups
 def hop_weights(sizes: Ints, budgets: tuple[tuple[Shift, float], ...]) -> Vector:
-    """e^{-d(η)}, the least mass η can have relative to f(0); 1 at 0 and exactly 0 where no path leads; row-major.
+    """Compute e^{-d(η)}, the smallest mass of η relative to f(0), row-major.
 
-    With one ε, d is ε times the hop distance, computed from whole numbers.
+    With one ε, d is ε times the hop distance, computed from integers.
+
+    Args:
+        sizes: orders of the cyclic factors.
+        budgets: ε of every shift.
+
+    Returns:
+        Weights, 1 at 0 and exactly 0 where no path leads, shape (prod(sizes),).
     """
-    levels = dict(budgets)
-    if len(set(levels.values())) <= 1:
-        hops = hop_distances(sizes, tuple(levels))
-        distance = np.where(hops == UNREACHABLE, np.inf, hops * next(iter(levels.values()), 1.0))
+    epsilons = dict(budgets)
+    if len(set(epsilons.values())) <= 1:
+        hops = hop_distances(sizes, tuple(epsilons))
+        epsilon = next(iter(epsilons.values()), 1.0)
+        distance = np.where(hops == UNREACHABLE, np.inf, hops * epsilon)
     else:
         distance = np.full(sizes, np.inf)
         distance[(0,) * len(sizes)] = 0.0
@@ -134,26 +183,36 @@ def hop_weights(sizes: Ints, budgets: tuple[tuple[Shift, float], ...]) -> Vector
 
 
 def dp_law(question: Question) -> ClosedForm:
-    """Optimal error rate and PMF under (ε, δ)-DP, any shifts, any dimension, one ε or one per shift."""
+    """Compute the optimal error rate and PMF under (ε, δ)-DP.
+
+    Args:
+        question: any shifts, any dimension, one ε or one for each shift.
+    """
     delta = question.delta
-    weights = hop_weights(question.sizes, tuple(question.unit_budgets_text.items()))
-    elsewhere = float(weights[1:].sum())
-    pmf = (1.0 - delta) * (weights / (1.0 + elsewhere))
+    weights = hop_weights(question.sizes, tuple(question.budgets.items()))
+    weight_sum = float(weights[1:].sum())
+    pmf = (1.0 - delta) * (weights / (1.0 + weight_sum))
     pmf[0] += delta
-    name, proof = ("hop law", _PURE) if delta == 0.0 else ("hockey-stick law", _TREE)
-    return ClosedForm(name, (1.0 - delta) * (elsewhere / (1.0 + elsewhere)), pmf, "optimum", proof)
+    error_rate = (1.0 - delta) * (weight_sum / (1.0 + weight_sum))
+    if delta == 0.0:
+        return ClosedForm("hop law", error_rate, pmf, "optimum", _HOP_PROOF)
+    return ClosedForm("hockey-stick law", error_rate, pmf, "optimum", _TREE_PROOF)
 
 
 def state_dp_law(question: Question) -> Iterator[ClosedForm]:
-    """Answer DP questions, and PDP ones at δ = 0, where both are one; else bound them from below: PDP implies DP."""
+    """Yield the optimum of DP questions, and of PDP at δ = 0, else a lower bound.
+
+    At δ = 0 both notions are the same. For δ > 0 PDP implies DP.
+
+    Args:
+        question: any question.
+    """
     law = dp_law(question)
     if question.requires == HOCKEY_STICK or question.delta == 0.0:
         yield law
     else:
-        yield replace(
-            law,
-            name="hockey-stick bound",
-            pmf=None,
-            kind="lower bound",
-            proof="Any shifts: (ε, δ)-PDP implies (ε, δ)-DP, whose optimal error rate is (1 - δ) times that of δ = 0.",
+        proof = (
+            "Any shifts: (ε, δ)-PDP implies (ε, δ)-DP, whose optimal error rate is (1 - δ) "
+            "times that of δ = 0."
         )
+        yield replace(law, name="hockey-stick bound", pmf=None, kind="lower bound", proof=proof)

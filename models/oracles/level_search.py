@@ -2,21 +2,24 @@
 
 Level theorem. Give every element a level ℓ(η) in {0, 1, 2, ..., ∞} with ℓ(0) = 0, and let
     T = Σ a^{ℓ(η)},    S = max over μ of Σ { a^{ℓ(η)} : ℓ(η + μ) > ℓ(η) + 1 }.
-Then the largest f(0) of any (ε, δ)-PDP mechanism is max{ 1/T₀, max over ℓ of min(1/T, δ/S) }, T₀ that of the hop law.
+Then the largest f(0) of any (ε, δ)-PDP mechanism is max{ 1/T₀, max over ℓ of min(1/T, δ/S) }, T₀
+that of the hop law.
 
-Proof. (<=) Let f be feasible and ℓ(η) the least number of unbroken constraints that lead from 0 to η, where (η, μ) is
-broken when f(η) > e^ε f(η + μ). Then f(η) >= a^{ℓ(η)} f(0), so T f(0) <= 1; a constraint with ℓ(η + μ) > ℓ(η) + 1 must
-be broken, so S f(0) <= δ. (>=) Raise any ℓ to the shortest-path lengths over the constraints that it keeps: T and S can
-only fall, and ℓ is now at least the hop distance, so a^ℓ <= w, the hop weights. The mechanism proportional to
-max(a^ℓ, θw) breaks only constraints that S counts, at elements of mass a^ℓ; as θ runs from 0 to 1 its total runs from
-T to T₀, so f(0) = min(1/T, δ/S) is reached whenever it is at least 1/T₀. ∎
+Proof. (<=) Let f be feasible and ℓ(η) the least number of unbroken constraints that lead from 0 to
+η, where (η, μ) is broken when f(η) > e^ε f(η + μ). Then f(η) >= a^{ℓ(η)} f(0), so T f(0) <= 1; a
+constraint with ℓ(η + μ) > ℓ(η) + 1 must be broken, so S f(0) <= δ. (>=) Raise any ℓ to the
+shortest-path lengths over the constraints that it keeps: T and S can only fall, and ℓ is now at
+least the hop distance, so a^ℓ <= w, the hop weights. The mechanism proportional to max(a^ℓ, θw)
+breaks only constraints that S counts, at elements of mass a^ℓ; as θ runs from 0 to 1 its total runs
+from T to T₀, so f(0) = min(1/T, δ/S) is reached whenever it is at least 1/T₀. ∎
 
-The search over all ℓ is that of `workbench.models.modulo.levels`: no solver takes part. Designs that were found by it
-are not judged by it; of all others, found by linear or mixed-integer programs, it is an independent judge.
+`workbench.models.modulo.levels` searches all ℓ without a solver. The search does not judge designs
+that it found itself. For all others, found by linear or mixed-integer programs, it is an
+independent judge.
 
 | paper      | here                                                           |
 |------------|----------------------------------------------------------------|
-| (13)       | `improve`: its optimal error rate and PMF                      |
+| (13)       | `search_levels`: its optimal error rate, PMF                      |
 """
 
 import math
@@ -28,27 +31,34 @@ from workbench.models.convex.requirements import MASS_ABOVE_RATIO
 from workbench.models.modulo.program import loss_vector
 from workbench.models.oracles.question import ClosedForm, OutsideDomain, Question, is_close
 
+# The search stops after this many decisions by default: about a second.
 DEFAULT_NODES = 100_000
-"""Default number of decisions before the search gives up: about a second."""
-
+# Larger groups are not searched.
 MAX_SEARCHED_ELEMENTS = 300
-"""The largest group searched."""
 
-PROOF = "Any shifts, one ε: the level theorem, with every level function searched or excluded by a bound."
+PROOF = (
+    "Any shifts, one ε: the level theorem, with every level function searched or excluded by a "
+    "bound."
+)
 
 
 def search_levels(
     question: Question, feasible_form: ClosedForm, nodes: int = DEFAULT_NODES
 ) -> ClosedForm:
-    """Prove a feasible PDP answer optimal, or replace it by a better one; `kind` tells whether the search finished.
+    """Prove a feasible PDP answer optimal, or replace it by a better one.
 
-    question: bounds a mass above a ratio, with one ε, as all do that have such an answer. Raises OutsideDomain unless ε
-    is not tiny and the group is small enough.
+    The kind of the result tells whether the search finished.
+
+    Args:
+        question: a question about a mass above a ratio, with one ε.
+        feasible_form: a feasible answer to it.
+        nodes: decisions after which the search stops.
+
+    Raises:
+        OutsideDomain: ε is tiny, or the group is too large.
     """
-    from workbench.models.modulo.level_frontier import (
-        MIN_LEVEL_EPSILON,
-        search_level_optimum,
-    )  # slow to import
+    # These imports are slow.
+    from workbench.models.modulo.level_frontier import MIN_LEVEL_EPSILON, search_level_optimum
     from workbench.models.modulo.level_noise import best_noise_of_masses, distance_weights
     from workbench.models.modulo.patterns import NoiseProblem
 
@@ -65,21 +75,15 @@ def search_levels(
     loss = loss_vector("error-rate", question.sizes)
     noise = NoiseProblem(question.sizes, question.shifts, exp_epsilon, loss, question.delta)
     w = distance_weights(noise)
-    answer = search_level_optimum(
-        noise,
-        w,
-        replace(best_noise_of_masses(noise, w, w), value=feasible_form.value),
-        max_decisions=nodes,
-    )
-    f = answer.best.pmf
-    best = feasible_form
+    start = replace(best_noise_of_masses(noise, w, w), value=feasible_form.value)
+    answer = search_level_optimum(noise, w, start, max_decisions=nodes)
+    best_form = feasible_form
     if not is_close(1.0 - answer.best.value, 1.0 - feasible_form.value):
-        best = ClosedForm(
+        f = answer.best.pmf
+        best_form = ClosedForm(
             "level search", float(f[1:].sum()), f, "upper bound", "Feasible by the level theorem."
         )
     if answer.is_proven:
-        return replace(best, kind="optimum", proof=PROOF)
-    return replace(
-        best,
-        proof=f"{best.proof} The level search stopped after {nodes} nodes: it may not be the best.",
-    )
+        return replace(best_form, kind="optimum", proof=PROOF)
+    reason = f"The level search stopped after {nodes} nodes: it may not be the best."
+    return replace(best_form, proof=f"{best_form.proof} {reason}")

@@ -1,17 +1,22 @@
-"""The inner loop of the fast algorithm of `bins`: least-loss partitions under a Monge interval loss.
+"""Least-loss partitions under a Monge interval loss, the inner loop of the fast algorithm of
+`bins`.
 
-Numba compiles it. Loading Numba takes longer than a small problem does in plain Python, which is then used: the same
-code, so the same sums in the same order (but for logarithms, whose last bits differ: Poisson losses are compiled).
+Numba compiles it. For a small problem loading Numba takes longer than the problem in plain Python,
+which is then used. The code is the same, so the sums are the same in the same order (except for
+logarithms, whose last bits differ: Poisson losses are compiled).
 
-    f(0) = 0,    f(i) = min over r < i of f(r) + L_c(r, i) - λ,        i = 1..k             (labels r..i-1 form a bin)
+    f(0) = 0,    f(i) = min over r < i of f(r) + L_c(r, i) - λ,        i = 1..k
+                                                                 (labels r..i-1 form a bin)
 
-L_c obeys the quadrangle inequality L_c(a,c) + L_c(b,d) <= L_c(a,d) + L_c(b,c) for a <= b <= c <= d, so a later
-candidate r that has once become better than an earlier one stays better: the candidates form a deque with one range of
-i's each (Galil and Giancarlo 1989), found by bisection. O(k log k) evaluations.
+L_c satisfies the quadrangle inequality L_c(a,c) + L_c(b,d) <= L_c(a,d) + L_c(b,c) for a <= b <= c
+<= d, so a later candidate r that has once become better than an earlier one stays better: the
+candidates form a deque with one range of i's each (Galil and Giancarlo 1989), found by bisection.
+O(k log k) evaluations.
 
-Every prefix sum is kept as an unevaluated pair hi + lo (TwoSum), so a difference of two of them is accurate relative to
-itself and not only to the total: with weights e^ε up to 10^13 that is what keeps small bins right. A row of `table` is
-one cache line: P, S1, S2 as pairs, the label, and F at the label; `below` is P again, dense, for bisection.
+Every prefix sum is stored as an unevaluated pair hi + lo (TwoSum), so a difference of two of them
+is accurate relative to itself and not only to the total. With weights e^ε up to 10^13 small bins
+are right only for this reason. A row of `table` is one cache line: P, S1, S2 as pairs, the label,
+and F at the label; `weight_sums` is P again, dense, for bisection.
 """
 
 from __future__ import annotations
@@ -25,56 +30,86 @@ import numpy as np
 
 from workbench.solvers.arrays import Integers, Pair, Vector
 
-SQUARED, POISSON, QUANTILE = 0, 1, 2
-Problem = tuple[
-    int, Vector, Vector, tuple[float, ...]
-]  # kind, table, below, (q, mean, spread, τ, scale)
-_SMALL = 150  # labels up to which plain Python takes less than loading Numba
+SQUARED = 0  # The kind of the squared loss.
+POISSON = 1  # The kind of the Poisson losses.
+QUANTILE = 2  # The kind of the pinball losses.
+
+# A problem has a kind, the table, the weight sums, and the numbers (q, mean, spread, τ, scale).
+Problem = tuple[int, Vector, Vector, tuple[float, ...]]
+
+_MAX_PLAIN_LABELS = 150  # Up to this many labels plain Python is faster than loading Numba.
 
 
 def prefix_pairs(values: Vector) -> Pair:
-    """Running sums of values (k,) as pairs: hi (k+1,), lo (k+1,)."""
-    return _prefix_pairs(values) if _plainly(values.size) else _compiled().prefix_pairs(values)
+    """Compute running sums as pairs hi and lo, each of shape (k + 1,).
+
+    Args:
+        values: the summands, shape (k,).
+    """
+    if _uses_plain_python(values.size):
+        return _prefix_pairs(values)
+    return _compile_functions().prefix_pairs(values)
 
 
 def least_partition(problem: Problem, penalty: float) -> tuple[float, Integers, int]:
-    """(min over partitions of Σ (L_c(S) - penalty), the first labels of its bins (d,), how often L_c was taken)."""
-    plain = problem[0] != POISSON and _plainly(problem[1].shape[0] - 1)
-    solve = _least_partition if plain else _compiled().least_partition
-    with np.errstate(all="ignore"):  # as compiled
-        least, came, taken = solve(problem, penalty)
-    starts, at = [], came.size - 1
-    while at > 0:
-        at = int(came[at])
-        starts.append(at)
-    return float(least), np.array(starts[::-1], dtype=np.int64), int(taken)
+    """Find the partition with the smallest Σ (L_c(S) - penalty).
+
+    Args:
+        problem: the problem.
+        penalty: λ.
+
+    Returns:
+        The minimum, the first labels of its bins, shape (d,), and how often L_c was evaluated.
+    """
+    kind, table, *_ = problem
+    if kind != POISSON and _uses_plain_python(table.shape[0] - 1):
+        solve: Callable[..., Any] = _least_partition
+    else:
+        solve = _compile_functions().least_partition
+    # Compiled code does not warn about floats either.
+    with np.errstate(all="ignore"):
+        minimum, last_starts, evaluations = solve(problem, penalty)
+    starts = []
+    end = last_starts.size - 1
+    while end > 0:
+        end = int(last_starts[end])
+        starts.append(end)
+    return float(minimum), np.array(starts[::-1], dtype=np.int64), int(evaluations)
 
 
-def _plainly(labels: int) -> bool:
-    return labels <= _SMALL and "numba" not in sys.modules
+def _uses_plain_python(label_count: int) -> bool:
+    """Check whether a problem is small and Numba is not loaded yet."""
+    return label_count <= _MAX_PLAIN_LABELS and "numba" not in sys.modules
 
 
-class _Compiled(NamedTuple):
+class _CompiledFunctions(NamedTuple):
+    """The compiled functions of this module."""
+
     prefix_pairs: Callable[[Vector], Pair]
     least_partition: Callable[..., tuple[float, Integers, int]]
 
 
 @cache
-def _compiled() -> _Compiled:
-    """The functions of this module, compiled; those that others call are compiled from now on for everybody."""
+def _compile_functions() -> _CompiledFunctions:
+    """Compile the functions of this module.
+
+    The functions that others call are compiled for all callers from now on.
+    """
     global divergence, interval_loss
     from numba import njit
 
     divergence = njit(cache=True, inline="always")(_divergence)
     interval_loss = njit(cache=True)(_interval_loss)
-    return _Compiled(njit(cache=True)(_prefix_pairs), njit(cache=True)(_least_partition))
+    return _CompiledFunctions(njit(cache=True)(_prefix_pairs), njit(cache=True)(_least_partition))
 
 
 def _prefix_pairs(values: Vector) -> Pair:
-    """Running sums of values (k,) as pairs: hi (k+1,), lo (k+1,)."""
+    """Compute running sums of values (k,) as pairs hi (k+1,), lo (k+1,)."""
     n = values.size
-    high, low = np.zeros(n + 1), np.zeros(n + 1)
-    s, e = 0.0, 0.0
+    high = np.zeros(n + 1)
+    low = np.zeros(n + 1)
+    s = 0.0
+    e = 0.0
     for i in range(n):
         x = values[i]
         t = s + x
@@ -87,7 +122,7 @@ def _prefix_pairs(values: Vector) -> Pair:
 
 
 def _divergence(kind: int, a: float, b: float) -> float:
-    """D(a, b) of the loss: (a-b)², or a log(a/b) - a + b."""
+    """Compute D(a, b) of the loss: (a-b)², or a log(a/b) - a + b."""
     if kind == 0:
         return (a - b) * (a - b)
     if a <= 0.0:
@@ -100,23 +135,27 @@ divergence = _divergence
 
 
 def _interval_loss(problem: Problem, r: int, i: int) -> float:
-    """L_c(r, i): min of G_S(o) = F(o) + q Σ_S p ℓ(o, y) over y_{r-1} <= o <= y_i, for S = labels r..i-1."""
-    kind, table, below, numbers = problem
+    """Compute L_c(r, i) for the labels S = r..i-1.
+
+    It is the minimum of G_S(o) = F(o) + q Σ_S p ℓ(o, y) over y_{r-1} <= o <= y_i.
+    """
+    kind, table, weight_sums, numbers = problem
     q, mean, spread, tau, scale = numbers
     k = table.shape[0] - 1
     s0 = (table[i, 0] - table[r, 0]) + (table[i, 1] - table[r, 1])
     s1 = (table[i, 2] - table[r, 2]) + (table[i, 3] - table[r, 3])
     if kind == 2:
         target = tau * (1.0 + q * s0)
-        if r > 0 and below[r] >= target:
+        if r > 0 and weight_sums[r] >= target:
             j = r - 1
         else:
-            # the first label of S where P[j+1] + q (P[j+1] - P[r]) reaches the target
-            level = (target + q * below[r]) / (1.0 + q)
+            # This bisection finds the first label of S where P[j+1] + q (P[j+1] - P[r]) reaches
+            # the target.
+            level = (target + q * weight_sums[r]) / (1.0 + q)
             low, high = r, i
             while low < high:
                 middle = (low + high) >> 1
-                if below[middle + 1] >= level:
+                if weight_sums[middle + 1] >= level:
                     high = middle
                 else:
                     low = middle + 1
@@ -125,86 +164,93 @@ def _interval_loss(problem: Problem, r: int, i: int) -> float:
             return float(table[j, 7])
         m = min(max(j + 1, r), i)
         o = table[j, 6]
-        below0 = (table[m, 0] - table[r, 0]) + (table[m, 1] - table[r, 1])
-        below1 = (table[m, 2] - table[r, 2]) + (table[m, 3] - table[r, 3])
-        inside = (1.0 - tau) * (o * below0 - below1) + tau * ((s1 - below1) - o * (s0 - below0))
-        return float(table[j, 7] + q * scale * max(inside, 0.0))
-    centre, within = mean, 0.0
+        lower_s0 = (table[m, 0] - table[r, 0]) + (table[m, 1] - table[r, 1])
+        lower_s1 = (table[m, 2] - table[r, 2]) + (table[m, 3] - table[r, 3])
+        lower_loss = (1.0 - tau) * (o * lower_s0 - lower_s1)
+        bin_loss = lower_loss + tau * ((s1 - lower_s1) - o * (s0 - lower_s0))
+        return float(table[j, 7] + q * scale * max(bin_loss, 0.0))
+    centre = mean
+    bin_spread = 0.0
     if i - r == 1:
         centre = table[r, 6]
     elif s0 > 0.0:
         centre = s1 / s0
         s2 = (table[i, 4] - table[r, 4]) + (table[i, 5] - table[r, 5])
-        within = max(
-            s2 - s1 * centre if kind == 0 else s2 - s1 * np.log(centre) if centre > 0.0 else 0.0,
-            0.0,
-        )
+        if kind == 0:
+            bin_spread = max(s2 - s1 * centre, 0.0)
+        elif centre > 0.0:
+            bin_spread = max(s2 - s1 * np.log(centre), 0.0)
     o = (mean + q * s0 * centre) / (1.0 + q * s0)
     if r > 0 and o < table[r - 1, 6]:
         o = table[r - 1, 6]
     if i < k and o > table[i, 6]:
         o = table[i, 6]
-    return float(
-        spread + divergence(kind, mean, o) + q * (within + s0 * divergence(kind, centre, o))
-    )
+    bin_loss = bin_spread + s0 * divergence(kind, centre, o)
+    return float(spread + divergence(kind, mean, o) + q * bin_loss)
 
 
 interval_loss = _interval_loss
 
 
 def _least_partition(problem: Problem, penalty: float) -> tuple[float, Any, int]:
-    """(the least value, the first label of the last bin of the best partition of 0..i-1 for every i, as taken)."""
+    """Return the minimum, the last bin's first label for the labels 0..i-1, and the evaluations."""
     k = problem[1].shape[0] - 1
     best = np.zeros(k + 1)
-    came = np.zeros(k + 1, dtype=np.int64)
-    candidate = np.zeros(k + 1, dtype=np.int64)
-    begin = np.zeros(k + 1, dtype=np.int64)
-    head, tail = 0, 0
-    begin[0] = 1
-    last = interval_loss(problem, 0, k)  # f(c) + L_c(c, k) of the deque's last one
-    taken = 2 * k  # L_c(c, i) and L_c(i, k) for every i (none for i = k, one before the loop)
+    last_starts = np.zeros(k + 1, dtype=np.int64)
+    candidates = np.zeros(k + 1, dtype=np.int64)
+    range_starts = np.zeros(k + 1, dtype=np.int64)
+    head = 0
+    tail = 0
+    range_starts[0] = 1
+    # This is f(c) + L_c(c, k) of the last candidate of the deque.
+    last_end_value = interval_loss(problem, 0, k)
+    # L_c(c, i) and L_c(i, k) are evaluated for every i (none for i = k, one before the loop).
+    evaluations = 2 * k
     for i in range(1, k + 1):
-        while head < tail and begin[head + 1] <= i:
+        while head < tail and range_starts[head + 1] <= i:
             head += 1
-        c = candidate[head]
+        c = candidates[head]
         best[i] = best[c] + interval_loss(problem, c, i) - penalty
-        came[i] = c
+        last_starts[i] = c
         if i == k:
             break
-        end = best[i] + interval_loss(problem, i, k)
-        if end >= last:
+        end_value = best[i] + interval_loss(problem, i, k)
+        if end_value >= last_end_value:
             continue
-        high = k  # i is better there, and from its first better position on
-        while tail > head and begin[tail] > i:
-            c, at = candidate[tail], begin[tail]
-            taken += 2
-            mine = best[i] + interval_loss(problem, i, at)
-            if mine > best[c] + interval_loss(problem, c, at):
+        # The candidate i is better at `high`, and from its first better position on.
+        high = k
+        while tail > head and range_starts[tail] > i:
+            c = candidates[tail]
+            position = range_starts[tail]
+            evaluations += 2
+            new_value = best[i] + interval_loss(problem, i, position)
+            if new_value > best[c] + interval_loss(problem, c, position):
                 break
-            high = at
+            high = position
             tail -= 1
-        c = candidate[tail]
-        low = max(begin[tail], i) + 1
-        step = 1  # the crossing is mostly near the last one: double the step, then bisect
+        c = candidates[tail]
+        low = max(range_starts[tail], i) + 1
+        # The crossing is mostly near the last one: the step is doubled, then bisected.
+        step = 1
         while low + step < high:
             middle = low + step
-            taken += 2
-            mine = best[i] + interval_loss(problem, i, middle)
-            if mine < best[c] + interval_loss(problem, c, middle):
+            evaluations += 2
+            new_value = best[i] + interval_loss(problem, i, middle)
+            if new_value < best[c] + interval_loss(problem, c, middle):
                 high = middle
                 break
             low = middle + 1
             step *= 2
         while low < high:
             middle = (low + high) >> 1
-            taken += 2
-            mine = best[i] + interval_loss(problem, i, middle)
-            if mine < best[c] + interval_loss(problem, c, middle):
+            evaluations += 2
+            new_value = best[i] + interval_loss(problem, i, middle)
+            if new_value < best[c] + interval_loss(problem, c, middle):
                 high = middle
             else:
                 low = middle + 1
         tail += 1
-        candidate[tail] = i
-        begin[tail] = low
-        last = end
-    return best[k], came, taken
+        candidates[tail] = i
+        range_starts[tail] = low
+        last_end_value = end_value
+    return best[k], last_starts, evaluations

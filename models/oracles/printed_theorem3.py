@@ -1,15 +1,17 @@
-"""The paper's printed Theorem 3, Corollary 2 and Table 1 staircases. WRONG CLAIMS, kept to draw the paper's curves.
+"""The paper's printed Theorem 3, Corollary 2 and Table 1 staircases. WRONG CLAIMS, kept to draw the
+paper's curves.
 
-Kadam et al. 2024, (30)-(45), read as printed, for 𝓜 = {1..μ̄} under (ε, δ)-PDP. The printed PMFs need more δ than they
-claim from h = 2 or 3 on (n = 24, μ̄ = 6, ε = 1.5: claimed .083636, needed .087800), and are not optimal (Table 1,
-δ = .1212: printed f(0) .5432, optimum .549828): "groups shorter than μ̄ never split" is false. The truth is in
-`bounded_difference`. Nothing here is used to compute anything else.
+Kadam et al. 2024, (30)-(45), read as printed, for 𝓜 = {1..μ̄} under (ε, δ)-PDP. The printed PMFs
+need more δ than they claim from h = 2 or 3 on (n = 24, μ̄ = 6, ε = 1.5: claimed .083636, needed
+.087800), and are not optimal (Table 1, δ = .1212: printed f(0) .5432, optimum .549828): "groups
+shorter than μ̄ never split" is false. The truth is in `bounded_difference`. Nothing here is used to
+compute anything else.
 
-Reading of the misprints. (38) omits the group b + 1 when j < h; μ̄ - 1 is the length that makes the sum n + 1. (41)
-swaps the two indices of the singleton's ψ. (34) is 1/Σ ℓ_i e^{-iε}; (35)-(36) disagree with it when j = h, so
-`phi_35_36` exists only to show that. The theorem assumes b + r < μ̄; beyond it Appendix 10 says in prose that a last
-group that reaches μ̄ splits as well, which Table 1 (b + r = 4, μ̄ = 3) uses: `staircases` goes on while the next group
-holds μ̄ masses.
+Reading of the misprints. (38) omits the group b + 1 when j < h; μ̄ - 1 is the length that makes the
+sum n + 1. (41) swaps the two indices of the singleton's ψ. (34) is 1/Σ ℓ_i e^{-iε}; (35)-(36)
+disagree with it when j = h, so `phi_35_36` exists only to show that. The theorem assumes b + r <
+μ̄; beyond it Appendix 10 says in prose that a last group that reaches μ̄ splits as well, which
+Table 1 (b + r = 4, μ̄ = 3) uses: `staircases` goes on while the next group holds μ̄ masses.
 
 | paper      | here                                                         |
 |------------|--------------------------------------------------------------|
@@ -34,7 +36,16 @@ from workbench.solvers.arrays import Ints, Vector
 
 @dataclass(frozen=True)
 class Staircase:
-    """One printed flat region: group lengths ℓ_0..ℓ_last, f(0), and the δ interval it is claimed for."""
+    """One printed flat region.
+
+    Attributes:
+        h: h.
+        j: j.
+        lengths: group lengths ℓ_0..ℓ_last.
+        mass: f(0).
+        lower: lower end of the claimed δ interval.
+        upper: upper end of the claimed δ interval.
+    """
 
     h: int
     j: int
@@ -45,21 +56,25 @@ class Staircase:
 
 
 def _xi(epsilon: float, terms: int) -> float:
-    """ξ_a = 1 + e^{-ε} + ... + e^{-(a-1)ε}."""
+    """Compute ξ_a = 1 + e^{-ε} + ... + e^{-(a-1)ε}."""
     return float(geometric_sum(epsilon, terms)) * math.exp(epsilon)
 
 
 def _group_lengths(grid: Grid) -> list[tuple[int, int, Ints]]:
-    """(h, j, ℓ) of Lemma 4 and of every flat region, (31), in the order of the segments.
+    """Return (h, j, ℓ) of Lemma 4 and of every flat region, (31), in the order of the segments.
 
-    Segment h splits one mass off group b - h + 1; the mass joins the next group, which splits in its turn if it now
-    holds μ̄ masses: that is j = 2, 3, ...
+    Segment h splits one mass off group b - h + 1. The mass joins the next group, which splits in
+    its turn if it then holds μ̄ masses: that is j = 2, 3, ...
     """
-    b, mu_bar = grid.rows, grid.mu_bar
-    lengths = [1] + [mu_bar] * b + ([grid.tall] if grid.tall else [])
+    b = grid.rows
+    mu_bar = grid.mu_bar
+    lengths = [1] + [mu_bar] * b
+    if grid.tall:
+        lengths.append(grid.tall)
     groups = [(0, 0, tuple(lengths))]
     for h in range(1, b):
-        group, j = b - h + 1, 0
+        group = b - h + 1
+        j = 0
         while group < len(lengths) and lengths[group] == mu_bar:
             j += 1
             lengths[group] -= 1
@@ -72,45 +87,76 @@ def _group_lengths(grid: Grid) -> list[tuple[int, int, Ints]]:
 
 
 def staircases(n: int, mu_bar: int, epsilon: float) -> list[Staircase]:
-    """Printed flat regions k = 0 (Lemma 4), 1, 2, ... with printed boundaries."""
+    """Return the printed flat regions k = 0 (Lemma 4), 1, 2, ... with printed boundaries.
+
+    Args:
+        n: answers are 0..n.
+        mu_bar: μ̄.
+        epsilon: ε.
+    """
     grid = Grid(n, mu_bar, epsilon)
     b = grid.rows
     regions = _group_lengths(grid)
     stairs = []
     for k, (h, j, lengths) in enumerate(regions):
-        mass = 1.0 / math.fsum(
-            length * math.exp(-i * epsilon) for i, length in enumerate(lengths)
-        )  # (34), first equality
-        last_of_segment = k + 1 == len(regions) or regions[k + 1][0] != h
-        lower = mass * math.exp(-(b - h) * epsilon) * _xi(epsilon, j) if h else 0.0
-        tail = math.exp(epsilon) if last_of_segment else _xi(epsilon, j + 1)  # (37b) and (37a)
-        stairs.append(
-            Staircase(h, j, lengths, mass, lower, mass * math.exp(-(b - h) * epsilon) * tail)
-        )
+        # This is the first equality of (34).
+        mass = 1.0 / math.fsum(length * math.exp(-i * epsilon) for i, length in enumerate(lengths))
+        is_last_of_segment = k + 1 == len(regions) or regions[k + 1][0] != h
+        decay = math.exp(-(b - h) * epsilon)
+        lower = mass * decay * _xi(epsilon, j) if h else 0.0
+        # The factor is (37b) at the end of a segment, else (37a).
+        factor = math.exp(epsilon) if is_last_of_segment else _xi(epsilon, j + 1)
+        stairs.append(Staircase(h, j, lengths, mass, lower, mass * decay * factor))
     return stairs
 
 
 def staircase_pmf(stairs: Staircase, epsilon: float) -> Vector:
-    """(30): the printed PMF of a flat region, shape (n + 1,)."""
-    return stairs.mass * np.repeat(
-        np.exp(-epsilon * np.arange(len(stairs.lengths))), stairs.lengths
-    )
+    """Compute the printed PMF (30) of a flat region, shape (n + 1,).
+
+    Args:
+        stairs: the region.
+        epsilon: ε.
+    """
+    powers = np.exp(-epsilon * np.arange(len(stairs.lengths)))
+    return stairs.mass * np.repeat(powers, stairs.lengths)
 
 
-def _linear_pmf(grid: Grid, before: Staircase, after: Staircase, delta: float) -> Vector:
-    """(38), (41): the printed PMF between two flat regions; the singleton follows the group that loses it."""
+def _linear_pmf(
+    grid: Grid,
+    left: Staircase,
+    right: Staircase,
+    delta: float,
+) -> Vector:
+    """Compute the printed PMF (38), (41) between two flat regions.
+
+    The singleton follows the group that loses it.
+    """
     epsilon = grid.epsilon
-    group = grid.rows - after.h + after.j
-    mass = delta * math.exp((grid.rows - after.h) * epsilon) / _xi(epsilon, after.j)
-    lengths = list(before.lengths)
+    group = grid.rows - right.h + right.j
+    mass = delta * math.exp((grid.rows - right.h) * epsilon) / _xi(epsilon, right.j)
+    lengths = list(left.lengths)
     lengths[group] -= 1
     values = mass * np.exp(-epsilon * np.arange(len(lengths)))
     singleton = 1.0 - float(np.dot(lengths, values))
     return np.repeat(np.insert(values, group + 1, singleton), np.insert(lengths, group + 1, 1))
 
 
-def printed_pmf(n: int, mu_bar: int, epsilon: float, delta: float) -> Vector:
-    """The PMF printed for δ, parts (a), (b) or (c) of Theorem 3, shape (n + 1,). Not (ε, δ)-PDP in general."""
+def printed_pmf(
+    n: int,
+    mu_bar: int,
+    epsilon: float,
+    delta: float,
+) -> Vector:
+    """Compute the PMF printed for δ, parts (a), (b) or (c) of Theorem 3, shape (n + 1,).
+
+    It is not (ε, δ)-PDP in general.
+
+    Args:
+        n: answers are 0..n.
+        mu_bar: μ̄.
+        epsilon: ε.
+        delta: δ.
+    """
     regions = staircases(n, mu_bar, epsilon)
     for k, stairs in enumerate(regions):
         if delta < stairs.lower:
@@ -122,8 +168,20 @@ def printed_pmf(n: int, mu_bar: int, epsilon: float, delta: float) -> Vector:
     return pmf
 
 
-def printed_level_curve(n: int, mu_bar: int, epsilon: float, error_rate: float) -> float:
-    """(44), (45): the δ that the printed Corollary 2 gives for an error rate."""
+def printed_level_curve(
+    n: int,
+    mu_bar: int,
+    epsilon: float,
+    error_rate: float,
+) -> float:
+    """Compute the δ of the printed Corollary 2 for an error rate, (44), (45).
+
+    Args:
+        n: answers are 0..n.
+        mu_bar: μ̄.
+        epsilon: ε.
+        error_rate: 1 - f(0).
+    """
     mass = 1.0 - error_rate
     for stairs in staircases(n, mu_bar, epsilon):
         if stairs.mass >= mass:
@@ -131,10 +189,27 @@ def printed_level_curve(n: int, mu_bar: int, epsilon: float, error_rate: float) 
     return mass
 
 
-def phi_35_36(n: int, mu_bar: int, epsilon: float, h: int, j: int) -> float:
-    """φ₀^k by (35)-(36), the second equality of (34); it differs from the first when j = h."""
+def phi_35_36(
+    n: int,
+    mu_bar: int,
+    epsilon: float,
+    h: int,
+    j: int,
+) -> float:
+    """Compute φ₀^k by (35)-(36), the second equality of (34), which differs when j = h.
+
+    Args:
+        n: answers are 0..n.
+        mu_bar: μ̄.
+        epsilon: ε.
+        h: h.
+        j: j.
+    """
     grid = Grid(n, mu_bar, epsilon)
-    b, a, u = grid.rows, grid.ratio, int(j != h)
+    b = grid.rows
+    a = grid.ratio
+    u = int(j != h)
     alpha = a * _xi(epsilon, b) - (1 - u) * a ** (b - h + j + 1)
-    beta = 1.0 + a ** (b - h + 1) * (a**j - _xi(epsilon, h)) + (grid.tall + h - u) * a ** (b + 1)
+    middle = a ** (b - h + 1) * (a**j - _xi(epsilon, h))
+    beta = 1.0 + middle + (grid.tall + h - u) * a ** (b + 1)
     return 1.0 / (mu_bar * alpha + beta)

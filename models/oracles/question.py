@@ -1,8 +1,9 @@
-"""What an oracle is asked and what it answers.
+"""The question that an oracle answers, and the form of its answer.
 
-A closed form is a number together with what it proves. `kind` speaks of the *error rate* 1 - f(0): "optimum" is the
-least error rate of any feasible mechanism, "upper bound" is the error rate of a feasible mechanism that nobody has
-proven optimal, "lower bound" is an error rate below which no feasible mechanism can go.
+A closed form is a number together with the statement that it proves. `kind` describes the *error
+rate* 1 - f(0): "optimum" is the smallest error rate of any feasible mechanism, "upper bound" is the
+error rate of a feasible mechanism that is not proven optimal, and "lower bound" is an error rate
+below which no feasible mechanism exists.
 
 | paper     | here                                                                   |
 |-----------|------------------------------------------------------------------------|
@@ -10,7 +11,8 @@ proven optimal, "lower bound" is an error rate below which no feasible mechanism
 | μ         | a shift, one int per size                                              |
 | 𝓜 and ε   | `budgets`: shift -> ε                                                  |
 | δ         | `delta`                                                                |
-| PDP, DP   | `requires`: "mass-above-ratio", "hockey-stick" (`workbench.models.convex.requirements`) |
+| PDP, DP   | `requires`: "mass-above-ratio", "hockey-stick"                         |
+|           | (`workbench.models.convex.requirements`)                               |
 | ρ, f      | `ClosedForm.value`, `ClosedForm.pmf` (row-major over sizes)            |
 """
 
@@ -25,21 +27,26 @@ from workbench.solvers.arrays import Ints, Vector
 Kind: TypeAlias = Literal["optimum", "lower bound", "upper bound"]
 Shift: TypeAlias = Ints
 
+# Two double-precision evaluations of the same closed form agree to this relative tolerance.
 ROUNDING = 1e-12
-"""Two double-precision evaluations of the same closed form agree to this relative tolerance."""
+_MASS_ROUNDING = 1e-15  # They agree to this absolute tolerance, or to ROUNDING.
 
 
 class OutsideDomain(ValueError):
-    """The question lies outside what this closed form can answer; the message says which value and why."""
+    """The question is outside the domain of a closed form. The message names the value and why."""
 
 
 @dataclass(frozen=True, eq=False)
 class ClosedForm:
-    """One proven statement about the least error rate of a question.
+    """One proven statement about the smallest error rate of a question.
 
-    `value` is the error rate 1 - f(0), computed so that a tiny error keeps its relative accuracy. `pmf` attains it
-    (row-major, length prod(sizes), read-only), or is None for a bound that no mechanism is claimed to attain.
-    `proof` says in one sentence where the statement is valid and why.
+    Attributes:
+        name: name of the law or bound.
+        value: the error rate 1 - f(0), computed so that a tiny error keeps its relative accuracy.
+        pmf: a PMF that attains it, row-major, read-only, shape (prod(sizes),). None for a bound
+            that no mechanism is claimed to attain.
+        kind: "optimum", "lower bound" or "upper bound".
+        proof: one sentence that says where the statement is valid and why.
     """
 
     name: str
@@ -54,33 +61,52 @@ class ClosedForm:
 
 
 def is_close(left: float, right: float) -> bool:
-    """Tell whether two error rates, or two masses f(0), are the same number up to rounding."""
-    return math.isclose(left, right, rel_tol=ROUNDING, abs_tol=1e-15)
+    """Check whether two error rates, or two masses f(0), are the same number up to rounding.
+
+    Args:
+        left: the first number.
+        right: the second number.
+    """
+    return math.isclose(left, right, rel_tol=ROUNDING, abs_tol=_MASS_ROUNDING)
 
 
 @dataclass(frozen=True)
 class Question:
-    """Least error rate of additive noise on Z_{n1} x ... x Z_{nk} under a bound on ratios; build it with `ask`."""
+    """The smallest error rate of additive noise on Z_{n1} x ... x Z_{nk} under a bound on ratios.
+
+    Build it with `build_question`.
+
+    Attributes:
+        sizes: n1..nk.
+        budgets: ε of every distinct non-zero shift.
+        delta: δ.
+        requires: the bound on neighbouring distributions.
+    """
 
     sizes: Ints
-    unit_budgets_text: Mapping[Shift, float]
+    budgets: Mapping[Shift, float]
     delta: float
     requires: RatioBound
 
     @property
     def shifts(self) -> tuple[Shift, ...]:
-        """The distinct non-zero shifts."""
-        return tuple(self.unit_budgets_text)
+        """Return the distinct non-zero shifts."""
+        return tuple(self.budgets)
 
     @property
     def epsilon(self) -> float | None:
-        """The one ε all shifts share, or None when they differ or there is no shift."""
-        distinct = set(self.unit_budgets_text.values())
+        """Return the ε that all shifts share, or None if they differ or there is no shift."""
+        distinct = set(self.budgets.values())
         return distinct.pop() if len(distinct) == 1 else None
 
 
 def negate_shift(sizes: Ints, shift: Shift) -> Shift:
-    """-μ in the group."""
+    """Return -μ in the group.
+
+    Args:
+        sizes: orders of the cyclic factors.
+        shift: μ.
+    """
     return tuple(-step % size for step, size in zip(shift, sizes, strict=True))
 
 
@@ -92,29 +118,34 @@ def build_question(
     delta: float,
     requires: RatioBound,
 ) -> Question:
-    """The question of sizes >= 1, shifts reduced modulo the sizes, ε finite and > 0, δ in [0, 1].
+    """Build a question with shifts reduced modulo the sizes.
 
-    The zero shift compares a distribution with itself and constrains nothing, so it is dropped. Two spellings of one
-    shift keep the smaller ε, which implies the other. A relation that is not directed must list -μ beside every μ.
-    Raises OutsideDomain.
+    The zero shift compares a distribution with itself, so it is dropped. Two spellings of one shift
+    keep the smaller ε, which implies the other.
+
+    Args:
+        sizes: orders >= 1 of the cyclic factors.
+        shifts: the differences of neighbouring answers.
+        is_directed: whether the relation is directed; else it must list -μ beside every μ.
+        epsilon: ε > 0, one number or one for each shift.
+        delta: δ in [0, 1].
+        requires: the bound on neighbouring distributions.
+
+    Raises:
+        OutsideDomain: a shift lacks its negative.
     """
-    shape, budgets = tuple(sizes), dict[Shift, float]()
+    shape = tuple(sizes)
+    budgets: dict[Shift, float] = {}
     for shift in shifts:
         budget = epsilon[shift] if isinstance(epsilon, Mapping) else epsilon
-        reduced = tuple(step % size for step, size in zip(shift, shape, strict=True))
-        if any(reduced):
-            budgets[reduced] = min(budget, budgets.get(reduced, math.inf))
-    missing = (
-        []
-        if is_directed
-        else [
-            negate_shift(shape, shift)
-            for shift in budgets
-            if negate_shift(shape, shift) not in budgets
-        ]
-    )
-    if missing:
-        raise OutsideDomain(
-            f"shifts must be closed under negation unless directed. Missing {missing[0]}."
-        )
+        reduced_shift = tuple(step % size for step, size in zip(shift, shape, strict=True))
+        if any(reduced_shift):
+            budgets[reduced_shift] = min(budget, budgets.get(reduced_shift, math.inf))
+    if not is_directed:
+        for shift in budgets:
+            negative = negate_shift(shape, shift)
+            if negative not in budgets:
+                raise OutsideDomain(
+                    f"shifts must be closed under negation unless directed. Missing {negative}."
+                )
     return Question(shape, budgets, delta, requires)

@@ -49,7 +49,11 @@ class EntrywiseProgram:
         self._sides: list[tuple[float, float]] = []
 
     def add_row(
-        self, columns: ArrayLike, values: ArrayLike, low: float = -np.inf, high: float = 0.0
+        self,
+        columns: ArrayLike,
+        values: ArrayLike,
+        low: float = -np.inf,
+        high: float = 0.0,
     ) -> None:
         """Add a row.
 
@@ -63,7 +67,12 @@ class EntrywiseProgram:
         self._values.append(np.asarray(values, dtype=float))
         self._sides.append((low, high))
 
-    def add_at_most(self, lesser: Terms, greater: Terms, factor: float = 1.0) -> None:
+    def add_at_most(
+        self,
+        lesser: Terms,
+        greater: Terms,
+        factor: float = 1.0,
+    ) -> None:
         """Add the row lesser <= factor greater.
 
         Args:
@@ -85,7 +94,11 @@ class EntrywiseProgram:
             self.add_row(columns, values)
         return self
 
-    def to_program(self, name: str, scale: float = 1.0) -> Program:
+    def to_program(
+        self,
+        name: str,
+        scale: float = 1.0,
+    ) -> Program:
         """Return the program in numbers. A session follows from one to another of its pattern.
 
         Args:
@@ -115,7 +128,9 @@ class EntrywiseProgram:
 
 @lru_cache(maxsize=64)
 def _build_pattern(
-    sizes: bytes, columns: bytes, column_count: int
+    sizes: bytes,
+    columns: bytes,
+    column_count: int,
 ) -> tuple[sp.csc_array, Positions]:
     """Return the pattern of the entries, and the entry to which every term of the rows adds."""
     row_sizes = np.frombuffer(sizes, dtype=np.intp)

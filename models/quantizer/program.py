@@ -53,7 +53,11 @@ _MIN_COEFFICIENT = 1e-9  # Solvers drop smaller coefficients, so smaller bins co
 _MAX_EXACT_EPSILON = 700  # For a larger ε the odds are computed in floats.
 
 
-def smallest_epsilon(low: float, high: float, c: float = 1.0) -> float:
+def smallest_epsilon(
+    low: float,
+    high: float,
+    c: float = 1.0,
+) -> float:
     """Compute the smallest ε of an unbiased private quantizer on [-c, c] with given outputs.
 
     The means at ±c differ by 2c. For e^ε-close laws with outputs in [low, high] and means -c and c
@@ -93,7 +97,11 @@ def compute_odds(epsilon: float) -> float:
         return float(Decimal(epsilon).exp() - 1)
 
 
-def smallest_reach(epsilon: float, c: float = 1.0, metric: str | None = None) -> float:
+def smallest_reach(
+    epsilon: float,
+    c: float = 1.0,
+    metric: str | None = None,
+) -> float:
     """Compute the smallest B for which outputs in [-B, B] can be unbiased and ε-private.
 
     It is c (e^ε + 1)/(e^ε - 1). Under the metric "absolute", e^{ε|x - x'|}, it is c + 1/ε:
@@ -142,7 +150,9 @@ class LawModel:
     def _low_numbers(self) -> Positions:
         """Return which variable each low(i) is, shape (m,)."""
         i = np.arange(self.outputs)
-        return np.minimum(i, self.outputs - 1 - i) if self.symmetric else i
+        if self.symmetric:
+            return np.minimum(i, self.outputs - 1 - i)
+        return i
 
     @property
     def _odds_shape(self) -> Ints:
@@ -194,7 +204,11 @@ class LawModel:
         return problem.to_program(f"quantizer laws at {n} points over {m} outputs", LAW_SCALE)
 
     def values(
-        self, odds: ArrayLike, bins: ArrayLike, point_values: ArrayLike, loss: ArrayLike
+        self,
+        odds: ArrayLike,
+        bins: ArrayLike,
+        point_values: ArrayLike,
+        loss: ArrayLike,
     ) -> Mapping[str, Any]:
         """Return the parameter values of the program.
 
@@ -221,9 +235,16 @@ class LawModel:
         n = self.points
         m = self.outputs
         s = x[: n * m].reshape((n, m), order="F")
-        return s + x[n * m :][self._low_numbers] if self.relation == "all" else s
+        if self.relation == "all":
+            return s + x[n * m :][self._low_numbers]
+        return s
 
-    def slopes(self, laws: Vector, row_dual: Vector, loss_slope: Vector) -> Vector:
+    def slopes(
+        self,
+        laws: Vector,
+        row_dual: Vector,
+        loss_slope: Vector,
+    ) -> Vector:
         """Compute dV/dB of the optimal value V: Σ_e (∂loss[e, i]/∂B_i - y_e) p_e(i).
 
         If V has a kink, the result is one of its slopes.

@@ -69,7 +69,11 @@ _DIFFERENCE = np.array([1.0, -1.0])  # Coefficients of a row that compares two c
 
 
 @lru_cache(maxsize=1024)
-def _left_probabilities(bins: tuple[float, ...], j: int, x: float) -> Vector:
+def _left_probabilities(
+    bins: tuple[float, ...],
+    j: int,
+    x: float,
+) -> Vector:
     """Compute s(l, r) of (4) for the left bins 1..j and the right bins, shape (j, m - j)."""
     places = np.array(bins)
     return np.asarray((places[j:] - x) / (places[j:] - places[:j, None]))
@@ -144,7 +148,9 @@ class TwoBinShape:
         Args:
             j: number of bins at or left of the piece.
         """
-        return ("l", j) if 2 * j <= self.m else (self.right_side, self.m - j)
+        if 2 * j <= self.m:
+            return "l", j
+        return self.right_side, self.m - j
 
     @cached_property
     def bounded_vectors(self) -> list[VectorKey]:
@@ -152,7 +158,11 @@ class TwoBinShape:
         keys = {self.shorter_vector(j) for j, _, _ in self.pieces}
         return sorted(key for key in keys if key[1] > 1)
 
-    def left_probabilities(self, j: int, x: float) -> Vector:
+    def left_probabilities(
+        self,
+        j: int,
+        x: float,
+    ) -> Vector:
         """Compute s(l, r) of (4) on piece j, shape (j, m - j).
 
         Args:
@@ -179,8 +189,12 @@ class TwoBinShape:
         left, right = self.piece_columns(j)
         bounded_key = self.shorter_vector(j)
         s = self.left_probabilities(j, x)
-        right_shares = 1 - self.left_probabilities(j, x if right_x is None else right_x)
-        q = bounded_values[bounded_key] if bounded_key[1] > 1 else np.ones(1)
+        if right_x is None:
+            right_x = x
+        right_shares = 1 - self.left_probabilities(j, right_x)
+        q = np.ones(1)
+        if bounded_key[1] > 1:
+            q = bounded_values[bounded_key]
         is_left_bounded = bounded_key == ("l", j)
         # If both vectors are the bounded one, the factor of the bin itself is replaced.
         are_both_bounded = self.symmetric and 2 * j == self.m
@@ -215,7 +229,11 @@ class TwoBinShape:
             loss[right] += mass * (bins[j:] - bins[j]) / 2
         return loss
 
-    def start_program(self, extra: int, bounds: VectorBounds) -> EntrywiseProgram:
+    def start_program(
+        self,
+        extra: int,
+        bounds: VectorBounds,
+    ) -> EntrywiseProgram:
         """Return a program with Σ q = 1 and bounds on vectors, without losses.
 
         Args:
@@ -231,7 +249,11 @@ class TwoBinShape:
         return lp
 
     def theorem5(
-        self, epsilon: float, bounds: VectorBounds, *, optimistic: bool = False
+        self,
+        epsilon: float,
+        bounds: VectorBounds,
+        *,
+        optimistic: bool = False,
     ) -> EntrywiseProgram:
         """Build the LP of Theorem 5 (Theorem 4 if not symmetric).
 
@@ -273,7 +295,11 @@ class TwoBinShape:
         return rows
 
     def theorem6(
-        self, epsilon: float, u: float, o_before: float, o_last: float
+        self,
+        epsilon: float,
+        u: float,
+        o_before: float,
+        o_last: float,
     ) -> EntrywiseProgram:
         """Build the reduced LP of Theorem 6, for symmetric bins with at least two inside (-1, 1).
 
@@ -300,7 +326,9 @@ class TwoBinShape:
         lp.add_comparisons(self._falling_rows)
         # The two largest probabilities of an output are q_s(s) and p(-1, s-1).
         shares_at_end = self.left_probabilities(s - 1, -1.0)[-1]
-        factor = 1.0 if s == 2 else u
+        factor = u
+        if s == 2:
+            factor = 1.0
         largest = (
             (q["l", s][[-1]], np.ones(1)),
             (self.piece_columns(s - 1)[1], factor * shares_at_end),
@@ -365,7 +393,11 @@ class TwoBinShape:
                 comparisons.append(((m - k - 1, i), (m - k, i), factor))
         return self._comparison_rows(comparisons)
 
-    def read_distribution(self, x: Vector, key: VectorKey) -> Vector:
+    def read_distribution(
+        self,
+        x: Vector,
+        key: VectorKey,
+    ) -> Vector:
         """Return one selection distribution of a point, normalised, shape (length,).
 
         Args:
@@ -411,7 +443,11 @@ class ProductModel:
             columns.append(first + np.arange(gain.size).reshape(gain.shape))
         return columns
 
-    def build_box_program(self, epsilon: float, box: VectorBounds) -> EntrywiseProgram:
+    def build_box_program(
+        self,
+        epsilon: float,
+        box: VectorBounds,
+    ) -> EntrywiseProgram:
         """Build the LP of a box.
 
         Args:
@@ -440,7 +476,11 @@ class ProductModel:
         return lp
 
     def _add_product_bounds(
-        self, lp: EntrywiseProgram, j: int, pi: Positions, bounds: Pair
+        self,
+        lp: EntrywiseProgram,
+        j: int,
+        pi: Positions,
+        bounds: Pair,
     ) -> None:
         """Add lo(k) q(k') <= π(k, k') <= hi(k) q(k') on piece j."""
         left, right = self.shape.piece_columns(j)

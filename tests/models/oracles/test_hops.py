@@ -47,7 +47,7 @@ def test_hop_distances_are_shortest_paths(group):
 def test_budget_distances_are_weighted_shortest_paths(group, weights):
     sizes, shifts = group
     budgets = dict(zip(shifts, weights, strict=False))
-    reduced = question(sizes, list(budgets), budgets).unit_budgets_text
+    reduced = question(sizes, list(budgets), budgets).budgets
     found = hop_weights(sizes, tuple(reduced.items()))
     np.testing.assert_allclose(found, np.exp(-graph_distances(sizes, reduced)), rtol=1e-11)
 
