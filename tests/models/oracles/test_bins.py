@@ -105,7 +105,7 @@ def test_the_clamped_loss_is_monge(loss):
     for _ in range(6):
         k = 9
         y, p = np.sort(rng.uniform(0.5, 20, k)), rng.dirichlet(np.full(k, 0.4))
-        arguments = bins._table(y, p, math.expm1(rng.uniform(0.2, 6)), parse_loss(loss))
+        arguments = bins._build_partition_problem(y, p, math.expm1(rng.uniform(0.2, 6)), parse_loss(loss))
         w = {
             (r, i): monge.interval_loss(arguments, r, i)
             for r in range(k)
@@ -164,7 +164,7 @@ def test_large_sets_agree_with_a_coarse_grid_and_prove_a_bound():
 
 
 def test_plain_python_and_compiled_code_agree_to_the_last_bit(monkeypatch):
-    compiled = monge._compiled()
+    compiled = monge._compile_functions()
     monkeypatch.setattr(monge, "interval_loss", monge._interval_loss)
     monkeypatch.setattr(monge, "divergence", monge._divergence)
     rng = np.random.default_rng(11)
@@ -172,7 +172,7 @@ def test_plain_python_and_compiled_code_agree_to_the_last_bit(monkeypatch):
         for k in (1, 2, 3, 17, 60, 150):
             y, p = np.cumsum(rng.exponential(size=k)), rng.dirichlet(np.full(k, 0.5))
             assert np.array_equal(monge._prefix_pairs(y * p), compiled.prefix_pairs(y * p))
-            arguments = bins._table(y, p, math.expm1(rng.uniform(0.01, 20)), parse_loss(loss))
+            arguments = bins._build_partition_problem(y, p, math.expm1(rng.uniform(0.01, 20)), parse_loss(loss))
             for penalty in (0.0, 10.0 ** rng.uniform(-3, 3)):
                 plain, fast = (
                     monge._least_partition(arguments, penalty),
@@ -186,7 +186,7 @@ def test_small_problems_load_no_compiler():
     asked = """
 import sys
 from workbench.models.oracles import bins, monge
-assert bins.optimal_bins(range(monge._SMALL), None, 1.0).d and "numba" not in sys.modules
+assert bins.optimal_bins(range(monge._MAX_PLAIN_LABELS), None, 1.0).d and "numba" not in sys.modules
 assert bins.optimal_bins(range(1, 9), None, 1.0, "poisson").d and "numba" in sys.modules
 """
     subprocess.run([sys.executable, "-c", asked], check=True)

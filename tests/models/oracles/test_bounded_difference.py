@@ -137,7 +137,7 @@ def test_a_split_bounds_every_cut_vector_in_it():
         grid = Grid(n, mu_bar, epsilon)
         splits = {
             (split.deep, split.tall_deep, split.edge): split
-            for split in column_cut._splits(grid, delta)
+            for split in column_cut._iterate_splits(grid, delta)
         }
         cuts = evaluate_cuts(grid, every_vector(n, mu_bar))
         deep = cuts.vectors <= grid.rows
