@@ -131,7 +131,7 @@ def test_programs_of_known_patterns_are_their_cvxpy_statements():
     )
 
 
-CHANNELS = [  # pairs, the budget of each, whether there is a delta, what is minimised
+CHANNELS = [  # Each row has pairs, the budget of each pair, whether there is a delta, and the objective.
     (None, (), False, "loss"),
     ((), (), False, "loss"),
     (consecutive_pairs(4), (), False, "loss"),
@@ -149,7 +149,10 @@ def test_channel_programs_are_their_cvxpy_statements(
     labels, outputs = np.arange(4.0), np.arange(5.0)
     plain = np.abs(labels[:, None] - outputs)
     losses, support = (plain.copy() for _ in range(2))
-    losses[0, 4], losses[1, 2] = np.inf, 1e-12  # forbidden, and too small for a solver
+    losses[0, 4], losses[1, 2] = (
+        np.inf,
+        1e-12,
+    )  # One loss is forbidden, and one is too small for a solver.
     p = None if prior is None else np.array(prior)
     for loss, scale, stated in ((plain, 1.0, None), (losses, 2.0**20, support > 0)):
         model = ChannelModel(

@@ -67,7 +67,7 @@ def test_inverses_are_those_of_dense_matrices(factors: BlockFactors) -> None:
     weights = rng.uniform(0, 2, (factors.k + 2, factors.k, outputs))
     weights[: factors.k] *= np.eye(factors.k)[
         :, :, None
-    ]  # a row of each input, one over all, and one of an output
+    ]  # The sums are one for each input, one over all inputs, and one of a single output.
     weights[-1, :, 1:] = 0
     factors.extra_sums = sp.csr_array(weights.reshape(factors.k + 2, -1))
     both = [np.vstack([np.eye(factors.k), weights[:, :, o]]) for o in range(outputs)]
@@ -116,7 +116,7 @@ def test_an_input_without_neighbours_gets_its_own_output() -> None:
     point = solved(BlockProblem(losses, np.full(3, 1 / 3), first, second, np.full(2, 3.0)))
     assert point.objective == pytest.approx(
         1 / 6, rel=1e-6
-    )  # randomized response of two, and nothing
+    )  # The two neighbours use randomized response, the third input has loss 0.
     assert point.masses[2, 2] == pytest.approx(1)
 
 
@@ -130,7 +130,7 @@ def test_the_worst_input_counts_with_weights() -> None:
 
 
 @pytest.mark.parametrize("delta", [0.0, 0.1])
-def test_rows_of_ones_own_hold_with_their_multipliers(delta: float) -> None:
+def test_user_rows_hold_with_their_multipliers(delta: float) -> None:
     """M[0,0] >= .5, and an equation of an output: the bound counts both."""
     entries = np.array([-1, *[0.2] * 5]), ([0] + [1] * 5, [0, *range(3, 25, 5)])
     blocks = replace(
@@ -156,7 +156,7 @@ def test_rows_of_ones_own_hold_with_their_multipliers(delta: float) -> None:
     )
 
 
-def test_a_deadline_and_an_interrupt_leave_what_there_is() -> None:
+def test_a_deadline_and_an_interrupt_return_the_best_point() -> None:
     point = BlockInteriorPoint(line(20, np.full(20, 0.05))).solve(1e-9, Deadline(0))
     assert point.stop_reason == "time limit"
 

@@ -84,7 +84,7 @@ def test_delta_only_helps_and_is_kept():
 
 
 @pytest.mark.parametrize("name", [c for c in CONSTRAINTS if c != "unbiased"])
-def test_constraints_hold_and_cost(name):
+def test_constraints_hold_and_do_not_lower_the_loss(name):
     rng = np.random.default_rng(4)
     prior = rng.dirichlet(np.ones(8))
     made = model("squared", prior=prior, constraints=(name,))
@@ -113,7 +113,9 @@ def test_unbiased_grid_is_unbiased_and_bounded_by_the_gridless_optimum():
     best = find_unbiased_optimum(
         UnbiasedSearch(math.expm1(1.0), "cvxpy:clarabel", Options()), Y, UNIFORM
     )
-    assert best.bound - 1e-4 <= solution.objective <= best.objective * 1.01  # integer outputs
+    assert (
+        best.bound - 1e-4 <= solution.objective <= best.objective * 1.01
+    )  # Integer outputs are a restriction.
 
 
 def test_infinite_losses_are_forbidden_outputs():
@@ -135,7 +137,7 @@ def test_every_named_loss_has_a_law_and_bad_names_do_not():
             parse_loss(bad)
 
 
-def test_bad_models():
+def test_invalid_models_are_refused():
     with pytest.raises(ValueError, match="constraints must be among"):
         model(constraints=("fair",))
     with pytest.raises(ValueError, match="pairs must be listed"):

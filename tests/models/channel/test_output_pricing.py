@@ -33,7 +33,7 @@ def test_reduced_costs_are_nowhere_below_the_least_of_the_column():
         value, rows = costs[:, o] @ v, [cp.sum(v) == 1]
         for bound, i, j, multiplier in presses:
             t = cp.Variable()
-            if bound.kind == POWER_CONE:  # t >= P^α Q^(1-α)
+            if bound.kind == POWER_CONE:  # This states t >= P^α Q^(1-α).
                 rows.append(cp.PowCone3D(t, v[j], v[i], 1 / bound.level))
                 value += multiplier * (t - bound.level * v[i] + (bound.level - 1) * v[j])
             else:

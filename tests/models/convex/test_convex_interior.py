@@ -40,7 +40,7 @@ def _posed() -> tuple[np.ndarray, InteriorPoint]:
     return model.program.template.c, met
 
 
-def test_the_interior_point_is_within_every_order_and_no_dearer_than_cones():
+def test_the_interior_point_is_private_at_every_order_and_as_good_as_cones():
     costs, (x, pressing, _) = _posed()
     M = x.reshape(4, 4, order="F")
     assert np.abs(M.sum(axis=1) - 1).max() < 1e-10
@@ -50,7 +50,7 @@ def test_the_interior_point_is_within_every_order_and_no_dearer_than_cones():
         assert (moments <= _RHO * alphas * (alphas - 1) + 1e-12).all()
     pressed = sorted({round(bound.level, 2) for bound, *_ in pressing if bound.kind == POWER_CONE})
     least = _by_cones(costs, [*pressed, 1.1, 1.5, 2.0, 3.0, 5.0, 8.0])
-    assert least * (1 - 1e-7) <= costs @ x <= least * (1 + 1e-4)  # orders are rounded there
+    assert least * (1 - 1e-7) <= costs @ x <= least * (1 + 1e-4)  # The cones use rounded orders.
 
 
 def _by_cones(costs: np.ndarray, alphas: list[float]) -> float:

@@ -48,11 +48,11 @@ def test_a_bound_implies_its_tangents_which_touch_it(kind, level):
         (
             wb.Labels([0, 1, 2]),
             {"method": "lp", "notion": "zcdp", "rho": "0.1"},
-        ),  # the conic solver ends inaccurate
+        ),  # The conic solver ends inaccurate here.
         (
             wb.Labels([0, 1, 2, 4]),
             {"method": "lp", "notion": "zcdp", "rho": "0.1"},
-        ),  # and here 2 % from its bound
+        ),  # The conic solver ends 2 % from its bound here.
         (
             wb.Labels([0, 1, 2, 4]),
             {"method": "lp", "notion": "renyi", "alpha": "32", "epsilon": "2"},
@@ -73,7 +73,7 @@ def test_designs_that_a_conic_solver_alone_does_not_end(question, request_):
 @pytest.mark.parametrize(
     ("question", "request_", "least"),
     [
-        # the worst prior: a largest loss stands beside the masses, and the laws in the middle must pay it too
+        # With the worst prior the largest loss is a column beside the masses.
         (
             wb.FiniteQuery(range(5), [6, 8], neighbours="consecutive", prior="worst"),
             {
@@ -82,14 +82,14 @@ def test_designs_that_a_conic_solver_alone_does_not_end(question, request_):
                 "alpha": 8,
                 "epsilon": 2,
             },
-            8.0,  # every input may publish 8
+            8.0,  # Every input may publish 8.
         ),
         (
             wb.FiniteQuery(range(3), [-3, 4, 5, 8], neighbours="all", prior="worst"),
             {"loss": "absolute", "notion": "zcdp", "rho": 1},
             None,
         ),
-        # outputs of no use: masses of 1e-7 there are the solver's tolerance, at ratios beyond every coefficient
+        # Unused outputs have masses of 1e-7, the solver's tolerance, at extreme ratios.
         (
             wb.FiniteQuery(range(3), range(5), neighbours="all", prior=[3, 7, 2]),
             {"loss": "pinball:0.3", "notion": "zcdp", "rho": "0.1"},

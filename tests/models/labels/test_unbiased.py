@@ -154,7 +154,7 @@ def test_pooled_multipliers_are_negative_on_intervals_alone():
         assert unbiased.prove_lower_bound(y, p, q, v, u)[0].bound <= best.objective
     kept = unbiased.pool_multipliers(
         y, p, 6 * p, -p
-    )  # f = p (o - y + 3) (o - y - 2), wherever y is: nothing to pool
+    )  # All f_y are p (o - y + 3) (o - y - 2), so there is nothing to pool.
     np.testing.assert_allclose(kept, (6 * p, -p))
 
 
@@ -184,7 +184,7 @@ def test_no_sets_but_intervals_are_needed_by_brute_force():
     assert best.bound * (1 - 1e-9) <= answer.fun <= best.bound * 1.01
 
 
-def test_a_band_that_misses_the_optimum_is_seen_in_the_bound():
+def test_a_band_that_misses_the_optimum_has_a_gap():
     """Singletons alone: the bound of their multipliers stays below the optimum over all sets."""
     y, p = uniform(11)
     q, alone = math.expm1(1.0), Intervals(np.arange(11), np.arange(11))
@@ -265,7 +265,7 @@ def test_floats_that_are_no_randomizer_are_refused():
     assert [row.mean([Fraction(o) for o in outputs.tolist()]) for row in channel.rows] == [0, 1, 2]
 
 
-def test_progress_is_told():
+def test_progress_is_reported():
     said: list[str] = []
     found(*uniform(30), 1, progress=said.append)
     assert said

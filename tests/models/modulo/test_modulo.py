@@ -47,13 +47,13 @@ def test_corrected_table_1(delta: float, zero_mass: float):
     )
 
 
-def test_symmetric_relation_costs_more_than_the_directed_one():
+def test_a_symmetric_relation_has_a_larger_loss_than_the_directed_one():
     for shifts, least in ((SYMMETRIC, 0.589887461), (BD3, 0.456808001)):
         found = run(ModuloModel((9,), shifts, DP, ERROR, has_delta=False))
         assert found.objective == pytest.approx(least, abs=1e-9)
 
 
-def test_dp_is_cheaper_than_pdp():
+def test_dp_has_a_smaller_loss_than_pdp():
     assert run(ModuloModel((9,), BD3, PDP, ERROR), delta=0.2).objective == pytest.approx(
         0.4346976, abs=1e-7
     )
@@ -79,7 +79,7 @@ def test_zero_delta_milp_equals_the_lp():
 
 
 def test_milp_equals_enumeration_of_violation_sets():
-    # PDP by brute force: choose for each (mu, eta) whether the ratio may be broken, solve the LP, keep the best.
+    # Brute force solves the LP of every choice of broken pairs (mu, eta) and returns the best value.
     from scipy.optimize import linprog
 
     N, e, delta = 4, np.exp(1.0), 0.15
@@ -201,6 +201,6 @@ def test_misleading_loss_of_the_paper():
         ("prior-squared", np.ones(5), "prior must be 5 probabilities"),
     ],
 )
-def test_bad_losses(loss: str, prior: np.ndarray | None, message: str):
+def test_invalid_losses_are_refused(loss: str, prior: np.ndarray | None, message: str):
     with pytest.raises(ValueError, match=message):
         loss_vector(loss, (5,), prior)

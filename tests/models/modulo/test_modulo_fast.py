@@ -75,7 +75,9 @@ def test_equals_the_literal_milp(sizes, shifts, loss, epsilon, delta):
     assert found.objective == pytest.approx(literal.objective, abs=1e-8 * max(1, literal.objective))
     assert found.bound <= found.objective
     assert found.gap <= 1e-9
-    assert found.residuals.max_violation <= 1e-9  # of (13), in its own variables
+    assert (
+        found.residuals.max_violation <= 1e-9
+    )  # These are violations of (13), in its own variables.
     assert spent(sizes, shifts, [epsilon] * len(shifts), found["f"]) <= delta + 1e-9
     assert {f"u_{'_'.join(map(str, mu))}" for mu in shifts} <= {
         block.name for block in found.program.variables
@@ -129,36 +131,36 @@ def test_splits_at_elements_lose_nothing(monkeypatch, sizes, shifts, loss, epsil
             "squared",
             15.0,
             0.999,
-        ),  # loose dual values
-        ((9,), ((1,), (2,), (7,), (8,)), "squared", 5.0, 1e-7),  # loose dual values
-        ((3,), ((1,), (2,)), "squared", 15.0, 0.001),  # "unbounded", says HiGHS's presolve
-        ((8,), ((3,), (5,)), "error-rate", 5.0, 1e-5),  # "infeasible", it says
+        ),  # The dual values are loose here.
+        ((9,), ((1,), (2,), (7,), (8,)), "squared", 5.0, 1e-7),  # The dual values are loose here.
+        ((3,), ((1,), (2,)), "squared", 15.0, 0.001),  # HiGHS's presolve reports "unbounded" here.
+        ((8,), ((3,), (5,)), "error-rate", 5.0, 1e-5),  # HiGHS reports "infeasible" here.
         (
             (7,),
             ((1,), (2,), (3,), (4,), (5,), (6,)),
             "error-rate",
             5.0,
             0.001,
-        ),  # rounding on a heavy kept pair
+        ),  # A heavy kept pair has a rounding error here.
         (
             (4,),
             ((1,), (2,), (3,)),
             "worst-squared",
             15.0,
             1e-9,
-        ),  # programs that HiGHS does not manage
+        ),  # HiGHS cannot solve some programs here.
         ((8,), ((2,), (3,), (5,), (6,)), "squared", 15.0, 1e-9),
         ((6,), ((1,), (5,)), "squared", 1e-6, 1e-9),
         ((6,), ((1,), (5,)), "error-rate", 1e-6, 0.3),
         ((6,), ((1,), (2,)), "error-rate", 20.0, 0.3),
     ],
 )
-def test_extreme_requests_are_proven_all_the_same(sizes, shifts, loss, epsilon, delta):
+def test_extreme_requests_are_proven(sizes, shifts, loss, epsilon, delta):
     model = ModuloModel(sizes, shifts, PDP, loss_vector(loss, sizes))
     found = fast(model, [epsilon], delta)
     assert found.is_optimal
     assert found.notes[0].startswith("proven over violation patterns")
-    assert len(found.notes) == 1  # nothing on the solver's word
+    assert len(found.notes) == 1  # No note says that a status was not checked.
     assert found.bound <= found.objective
     assert found.gap <= 1e-9
     assert found.residuals.max_violation <= 1e-6
@@ -178,7 +180,7 @@ def test_one_with_two_budgets_of_different_size():
     )
     found = fast(model, [15.0, 1.6363266720536973], 0.001)
     assert found.is_optimal
-    assert found.residuals.max_violation <= 1e-9  # the pairs it calls broken are those it pays for
+    assert found.residuals.max_violation <= 1e-9  # The broken pairs are those that y covers.
 
 
 def test_programs_that_are_never_solved_leave_the_proof_open(monkeypatch: pytest.MonkeyPatch):
@@ -226,7 +228,9 @@ def test_constraints_of_the_user(make):
     found = fast(model, [1.0], 0.15)
     assert found.objective == pytest.approx(literal.objective, abs=1e-8)
     free = fast(ModuloModel((7,), ((1,), (2,)), PDP, loss_vector("error-rate", (7,))), [1.0], 0.15)
-    assert free.objective < found.objective - 1e-4  # the constraint bites, so it was heard
+    assert (
+        free.objective < found.objective - 1e-4
+    )  # The constraint changes the optimum, so it was applied.
 
 
 def test_infeasible_constraints():
@@ -240,7 +244,7 @@ def test_infeasible_constraints():
     found = fast(model, [1.0], 0.15)
     assert found.termination is Termination.INFEASIBLE
     assert found.x is None
-    # the DP relaxation is feasible here, only no pattern is
+    # The DP relaxation is feasible here, although no pattern is.
     model = ModuloModel(
         (2,), ((1,),), PDP, loss_vector("error-rate", (2,)), constraints=lambda f: [f[0] == 0.8]
     )
@@ -347,7 +351,7 @@ def test_the_level_theorem_holds_at_the_literal_optimum(sizes, shifts):
         model = ModuloModel(sizes, shifts, PDP, asked.loss)
         best = solve(model.program, model.values([epsilon], delta))
         assert best.objective <= known.value + 1e-9
-        # demanding f <= w f(0) does not change the optimum
+        # The constraint f <= w f(0) does not change the optimum.
         bounded = replace(model, constraints=lambda f, w=w: [f <= w * f[0]])
         with_weights = solve(bounded.program, bounded.values([epsilon], delta))
         assert with_weights.objective == pytest.approx(best.objective, abs=1e-8)
@@ -441,5 +445,5 @@ def test_a_bound_that_closes_the_proof_needs_no_point(monkeypatch: pytest.Monkey
     monkeypatch.setattr(Session, "solve", without_points)
     other = ModuloModel((9,), BD3, PDP, loss_vector("error-rate", (9,)))
     stopped = fast(other, [0.5], 0.2)
-    assert stopped.x is None  # nothing is claimed where the bound does not close the proof
+    assert stopped.x is None  # No proof is claimed if the bound does not close it.
     assert not stopped.is_optimal

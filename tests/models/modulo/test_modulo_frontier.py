@@ -144,7 +144,7 @@ def test_patterns_that_begin_steeply_are_traced_from_where_they_begin(sizes, shi
 
 
 @pytest.mark.usefixtures("over_patterns")
-def test_what_is_not_proven_in_time_says_so_and_bounds_from_above():
+def test_pieces_that_are_not_proven_in_time_are_marked_upper_bounds():
     late = compute_delta_frontier((9,), BD3, 1.5, seconds=1e-9)
     whole = compute_delta_frontier((9,), BD3, 1.5)
     assert not any(piece.is_proven for piece in late)
@@ -153,7 +153,7 @@ def test_what_is_not_proven_in_time_says_so_and_bounds_from_above():
         assert bound(piece_at(late, delta), delta) <= at(whole, delta) + 1e-9
     assert (
         max(piece.bound_low for piece in late) > 0.4
-    )  # a program with nothing decided bounds what had no time
+    )  # A program with nothing decided bounds the pieces for which there was no time.
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_what_is_not_proven_in_time_says_so_and_bounds_from_above():
         ({"solver": "scip"}, "solver must give duals"),
     ],
 )
-def test_bad_requests(change, message):
+def test_invalid_requests_are_refused(change, message):
     request = {"sizes": (5,), "shifts": ((1,),), "epsilon": 1.0, "loss": "error-rate"} | change
     with pytest.raises(ValueError, match=message):
         compute_delta_frontier(**request)

@@ -107,11 +107,13 @@ def test_equals_the_search_over_patterns(monkeypatch, sizes, shifts, epsilon, de
     assert by_levels.objective == pytest.approx(by_patterns.objective, abs=1e-12)
     assert by_levels.objective - by_levels.bound == pytest.approx(BOUND_MARGIN, rel=1e-3)
     assert by_levels.bound <= by_patterns.objective
-    assert by_levels.residuals.max_violation <= 1e-9  # of (13), in its own variables
+    assert (
+        by_levels.residuals.max_violation <= 1e-9
+    )  # These are violations of (13), in its own variables.
     assert by_levels.is_optimal
 
 
-def test_a_search_that_stops_claims_nothing_and_patterns_go_on(monkeypatch):
+def test_a_stopped_search_claims_nothing_and_patterns_continue(monkeypatch):
     noise = question((25,), SHIFTS_25, 1.0, 0.1)
     known = simplest_noise(noise, distance_weights(noise)).value
     for work in (0, 1000):
@@ -150,11 +152,11 @@ def test_a_level_function_that_does_not_have_its_value_proves_nothing(monkeypatc
     check_pmf(noise, answer)
 
 
-def test_which_questions_it_takes():
+def test_which_questions_are_searchable():
     assert is_searchable(question((25,), BD3, 1.0, 0.1))
     assert not is_searchable(
         question((24,), BD3, 1.0, 0.1)
-    )  # a small group, which any solver confirms
+    )  # Any solver can confirm the result in this small group.
     assert not is_searchable(question((100_001,), BD3, 1.0, 0.1))
     assert not is_searchable(question((25,), BD3, 1e-3, 0.1))
     assert not is_searchable(question((25,), BD3, 1.0, 1.0))
@@ -180,7 +182,7 @@ def test_limits_of_the_user():
     assert answer["f"].sum() == pytest.approx(1.0)
 
 
-def test_most_of_a_time_limit_is_left_to_patterns(monkeypatch):
+def test_patterns_get_most_of_the_time_limit(monkeypatch):
     """Level functions have no bound when they are stopped; patterns have."""
     calls = []
 
@@ -200,7 +202,7 @@ def test_most_of_a_time_limit_is_left_to_patterns(monkeypatch):
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [("18", "0.5"), ("20", "0.9999999999")])
-def test_a_proof_in_absolute_terms_is_said_where_the_error_is_tiny(epsilon, delta):
+def test_an_absolute_proof_is_reported_where_the_error_is_tiny(epsilon, delta):
     design = wb.design(
         wb.ModuloNoise(n=30, max_shift=3),
         epsilon=epsilon,

@@ -91,7 +91,7 @@ def test_both_frontiers_agree(monkeypatch, sizes, shifts, epsilon):
 def test_a_group_of_27_against_the_fast_method(monkeypatch, shifts):
     monkeypatch.setattr(
         modulo_fast, "is_searchable", lambda noise: False
-    )  # over patterns, with linear programs
+    )  # Patterns are searched then, with linear programs.
     pieces = compute_delta_frontier((27,), shifts, 1.0)
     assert all(piece.is_proven for piece in pieces)
     model = ModuloModel((27,), shifts, PDP, loss_vector("error-rate", (27,)))
@@ -110,7 +110,7 @@ def test_sixty_four_answers_are_wholly_proven():
     assert len(pieces) > 1000
 
 
-def test_what_is_not_proven_in_time_is_an_interval():
+def test_pieces_that_are_not_proven_in_time_are_intervals():
     shifts = ((1,), (2,), (29,), (28,))
     whole = compute_delta_frontier((30,), shifts, 0.7)
     search = LevelSearch((30,), shifts, 0.7)

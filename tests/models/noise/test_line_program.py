@@ -47,7 +47,7 @@ def test_many_differences_at_a_small_delta_are_answered_within_digits():
     assert wb.audit(design, 1).dp_delta <= Fraction(1, 100_000)
 
 
-def test_a_law_that_is_about_the_optimum_saves_rounds():
+def test_a_law_near_the_optimum_saves_rounds():
     line = LineProgram(5, 30, [abs], [stick(0.7, 0.05)], is_open=False)
     first = line.solve()
     assert line.solve(first.x).rounds < first.rounds
@@ -68,7 +68,7 @@ def test_several_losses_below_the_digits_of_a_solver_have_a_bound():
     assert table[0]["objective"] == pytest.approx(2.0611330066540216e-09, rel=1e-6)
 
 
-def test_tangents_that_are_stated_as_they_are_needed_find_the_optimum_of_all():
+def test_tangents_that_are_added_as_needed_find_the_optimum_of_all_tangents():
     random = np.random.default_rng(22)
     for _ in range(12):
         d, delta, epsilon = (
@@ -190,7 +190,7 @@ def test_large_delta_needs_the_atom():
 def test_small_budgets_come_near_the_uniform_bernoulli_product():
     """Optimal at ε = 0 (Geng et al. 2019): 0 with probability 1 - p, else uniform on [-w, w], 1 - p + p/(2w) = δ."""
     found = reals("0.005", "0.25", "absolute", "1e-3")
-    product = 1 / (2 * 0.25) / 2  # p = 1
+    product = 1 / (2 * 0.25) / 2  # The power is 1.
     assert found.objective < product < 1.01 * found.objective
     squared, p = reals("0.01", "0.75", "squared", "1e-2"), 3 * 0.25
     product = p * (p / (2 * (0.75 - 1 + p))) ** 2 / 3
@@ -206,9 +206,7 @@ def test_staircases(loss: str):
         eta = np.arange(-400, 401)
         law = float(b) ** np.maximum(0, np.ceil((abs(eta) - r + 1) / d))
         assert float(value) == pytest.approx((law * abs(eta) ** power).sum() / law.sum(), rel=1e-10)
-        size = (
-            14 * d
-        )  # a relaxation of all pure noise: pairs at most d apart, nothing stated beyond
+        size = 14 * d  # This relaxes all pure noise: it states pairs at most d apart, and no tail.
         columns, rows = np.arange(size + d + 1), []
         for i in range(size + 1):
             for j in range(max(0, i - d), i + d + 1):
@@ -227,7 +225,7 @@ def test_staircases(loss: str):
     assert float(fine) == pytest.approx(line_noise.staircase_reals(1.0, 1.0, loss), rel=1e-3)
 
 
-def test_what_is_printed_as_a_lower_bound_is_not_one_everywhere():
+def test_the_printed_lower_bound_is_wrong_somewhere():
     assert line_noise.geng_formula(1.0, 0.2, 1) == pytest.approx(0.2867, abs=5e-5)
     found = reals("0.05", "0.05", "absolute", "1e-3")
     assert line_noise.geng_formula(0.05, 0.05, 1, 1) < found.bound

@@ -48,7 +48,7 @@ def test_delta_is_that_of_every_sequence_of_outcomes(runs):
         exact += max(0.0, np.prod(p[list(outcomes)]) - math.exp(1.5) * np.prod(q[list(outcomes)]))
     assert (
         exact - 1e-12 <= ComposedDelta(runs, 1.5, 14.0)(LOSSES) <= exact * 1.001 + 1e-12
-    )  # losses on a grid: from above
+    )  # Losses on a grid give an upper bound.
 
 
 @pytest.mark.parametrize("loss", [np.square, np.abs, lambda k: (k > 0).astype(float)])
@@ -71,8 +71,8 @@ def test_the_noise_for_many_runs_beats_geometric_and_gaussian(runs, epsilon, mos
     best = improved(runs, epsilon)
     reached = expected_loss(best, np.square)[0]
     assert reached <= most
-    assert np.all(np.diff(best[: best.size // 2]) > -1e-3)  # where there is mass
+    assert np.all(np.diff(best[: best.size // 2]) > -1e-3)  # This half has nearly all mass.
     finest = ComposedDelta(runs, epsilon, min(epsilon + 12, 1.05 * runs * float(best.max())))
-    assert finest(best) <= 1.02e-5  # grids differ
+    assert finest(best) <= 1.02e-5  # The grids differ.
     geometric = np.full(60, epsilon / runs)
     assert reached < expected_loss(geometric, np.square)[0]

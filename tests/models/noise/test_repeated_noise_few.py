@@ -20,7 +20,7 @@ def test_two_runs_are_better_than_pure_noise_with_a_steep_end():
     ("runs", "epsilon", "delta", "reached"),
     [(4, 1.0, 1e-6, 31.80949), (3, 2.0, 1e-4, 4.30379), (2, 4.0, 1e-3, 0.358405)],
 )
-def test_the_steep_end_costs_what_the_best_next_round_did(
+def test_the_steep_end_has_the_loss_of_the_best_next_round(
     runs: int, epsilon: float, delta: float, reached: float
 ):
     """Linear programs of one round beside T - 1 rounds of the last one, taken until they stay, ended there."""

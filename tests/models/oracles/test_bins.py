@@ -41,7 +41,7 @@ def check(
     slow = bins.printed_bins(labels, prior, epsilon, loss)
     top = labels.max()
     size = {"squared": np.ptp(labels) ** 2}.get(loss, top * (1 + abs(math.log(max(top, 1e-9)))))
-    slack = rel * abs(slow.objective) + 1e-12 * size  # the printed algorithm's sums cancel
+    slack = rel * abs(slow.objective) + 1e-12 * size  # The sums of the printed algorithm cancel.
     assert abs(fast.objective - slow.objective) <= slack
     assert fast.objective == pytest.approx(
         direct(fast, labels, prior, epsilon, loss), rel=1e-9, abs=1e-12 * size
@@ -95,8 +95,10 @@ def test_the_counter_example_needs_clamping():
             return 0.0
         return loss(a, d, clamped) + loss(b, c, clamped) - loss(a, c, clamped) - loss(b, d, clamped)
 
-    assert min(gap(quadruple, False) for quadruple in quadruples) < -1e-3  # L is not Monge
-    assert min(gap(quadruple, True) for quadruple in quadruples) > -1e-12  # L_c is
+    assert min(gap(quadruple, False) for quadruple in quadruples) < -1e-3  # L itself is not Monge.
+    assert (
+        min(gap(quadruple, True) for quadruple in quadruples) > -1e-12
+    )  # The clamped L_c is Monge.
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -105,7 +107,9 @@ def test_the_clamped_loss_is_monge(loss):
     for _ in range(6):
         k = 9
         y, p = np.sort(rng.uniform(0.5, 20, k)), rng.dirichlet(np.full(k, 0.4))
-        arguments = bins._build_partition_problem(y, p, math.expm1(rng.uniform(0.2, 6)), parse_loss(loss))
+        arguments = bins._build_partition_problem(
+            y, p, math.expm1(rng.uniform(0.2, 6)), parse_loss(loss)
+        )
         w = {
             (r, i): monge.interval_loss(arguments, r, i)
             for r in range(k)
@@ -172,7 +176,9 @@ def test_plain_python_and_compiled_code_agree_to_the_last_bit(monkeypatch):
         for k in (1, 2, 3, 17, 60, 150):
             y, p = np.cumsum(rng.exponential(size=k)), rng.dirichlet(np.full(k, 0.5))
             assert np.array_equal(monge._prefix_pairs(y * p), compiled.prefix_pairs(y * p))
-            arguments = bins._build_partition_problem(y, p, math.expm1(rng.uniform(0.01, 20)), parse_loss(loss))
+            arguments = bins._build_partition_problem(
+                y, p, math.expm1(rng.uniform(0.01, 20)), parse_loss(loss)
+            )
             for penalty in (0.0, 10.0 ** rng.uniform(-3, 3)):
                 plain, fast = (
                     monge._least_partition(arguments, penalty),
@@ -207,7 +213,7 @@ def test_prefix_pairs_keep_what_a_running_sum_loses():
         ({"loss": "poisson", "labels": [-1, 2]}, "labels must be >= 0"),
     ],
 )
-def test_bad_requests(change, message):
+def test_invalid_requests_are_refused(change, message):
     request = {"labels": [1.0, 2.0], "prior": None, "epsilon": 1.0, "loss": "squared"} | change
     with pytest.raises(ValueError, match=message):
         bins.optimal_bins(**request)

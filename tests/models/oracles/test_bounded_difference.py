@@ -113,7 +113,7 @@ def test_the_search_finds_what_the_list_finds():
         missed += mass < listed.mass * (1 - 1e-12)
         if n % mu_bar == 0 and epsilon >= LN2:
             assert mass == pytest.approx(listed.mass, rel=1e-12)
-    assert missed <= 2  # it compares a few cut vectors where the list has them all
+    assert missed <= 2  # The search compares a few cut vectors; the list has all.
 
 
 def test_a_search_cut_short_keeps_the_chain_bound(monkeypatch):
@@ -148,7 +148,7 @@ def test_a_split_bounds_every_cut_vector_in_it():
             key = (int(deep[k].sum()), int(deep[k, : grid.tall].sum()), int(edge[k].sum()))
             reached.add(key)
             assert value <= splits[key].bound * (1 + 1e-13)
-            if key[0] == 0:  # nothing left to choose: the bound is the value
+            if key[0] == 0:  # No choice is left, so the bound is the value.
                 assert value == pytest.approx(splits[key].bound, rel=1e-12)
         assert reached == set(splits)
 
@@ -284,7 +284,7 @@ def test_large_sizes_are_proven_without_listing_cuts():
         law = column_cut_law(n, mu_bar, epsilon, delta)
         assert law.kind == "optimum"
         assert pdp_delta(law.pmf, (n + 1,), run(mu_bar), epsilon) <= delta * (1 + 1e-10)
-    law = column_cut_law(255, 16, 0.3, 0.01)  # neither divides n nor reaches ln 2
+    law = column_cut_law(255, 16, 0.3, 0.01)  # Here μ̄ does not divide n and ε < ln 2.
     assert law.kind == "upper bound"
     assert chain_bound(255, 16, 0.3, 0.01).value < law.value
 

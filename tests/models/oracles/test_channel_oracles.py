@@ -69,7 +69,7 @@ def test_post_processed_geometric_noise_is_optimal_for_losses_that_grow(seed: in
     )
 
 
-def test_for_other_losses_it_is_an_upper_bound_only():
+def test_post_processing_is_only_an_upper_bound_for_other_losses():
     losses = np.array([[0, 3, 1.0], [3, 0, 3], [1, 3, 0]])
     assert not has_growing_losses(losses, np.arange(3))
     prior = np.full(3, 1 / 3)

@@ -53,7 +53,7 @@ def test_budget_distances_are_weighted_shortest_paths(group, weights):
 
 
 def test_relaxing_covers_every_number_of_repetitions():
-    # one shift of order 4999: the element reached last needs 4998 steps, every bit of the doubling
+    # The shift has order 4999: the last element needs 4998 steps, so every doubling is used.
     distances = hop_distances((4999,), [(7,)])
     assert sorted(distances.tolist()) == list(range(4999))
     assert distances[4999 - 7] == 4998
@@ -87,7 +87,11 @@ def test_printed_vector_and_field_examples():
     assert hop_law((7, 7), [(i, j) for i in (1, 3) for j in (2, 5)], 3.0).pmf[0] == pytest.approx(
         0.8174751, abs=5e-8
     )
-    for epsilon, error in ((0.5, 0.8622908), (1.0, 0.7335712), (1.5, 0.5717809)):  # Fig. 14, n = 16
+    for epsilon, error in (
+        (0.5, 0.8622908),
+        (1.0, 0.7335712),
+        (1.5, 0.5717809),
+    ):  # This is Fig. 14, n = 16.
         assert hop_law((17,), [(1,), (3,), (5,), (6,)], epsilon).value == pytest.approx(
             error, abs=5e-8
         )
@@ -100,7 +104,7 @@ def test_the_matrix_of_example_59():
     np.testing.assert_allclose(law, law[0, 0] * np.exp(-3.0 * rows), rtol=1e-12)
 
 
-def test_symmetric_neighbours_cost_more_than_the_papers_one_sided_ones():
+def test_symmetric_neighbours_have_a_larger_loss_than_the_papers_one_sided_ones():
     assert hop_law((9,), run(3), 1.5).value == pytest.approx(0.456808, abs=5e-7)
     assert hop_law((9,), both_ways((9,), run(3)), 1.5).value == pytest.approx(0.589887, abs=5e-7)
 

@@ -51,7 +51,9 @@ def test_bounded_difference_is_seen_through_any_unit_and_in_any_group():
     assert turned.name == "column-cut law"
     assert turned.value == plain.value
     assert pdp_delta(turned.pmf, (9,), [(2,), (4,), (6,)], 1.5) <= 0.1212
-    inside = judge((18, 2), [(4, 0), (8, 0), (12, 0)], True, 1.5, 0.1212, PDP)  # a copy of Z_9
+    inside = judge(
+        (18, 2), [(4, 0), (8, 0), (12, 0)], True, 1.5, 0.1212, PDP
+    )  # This subgroup is a copy of Z_9.
     assert inside.name == "column-cut law"
     assert inside.value == plain.value
     assert pdp_delta(inside.pmf, (18, 2), [(4, 0), (8, 0), (12, 0)], 1.5) <= 0.1212
@@ -115,7 +117,7 @@ def test_bounds_are_the_best_of_what_each_oracle_proves(shifts, epsilon, delta):
     assert found.upper.value == min(one.value for one in stated if one.kind == "upper bound")
 
 
-def test_what_is_remembered_answers_as_if_asked_first():
+def test_cached_results_equal_fresh_results():
     questions = [
         (sizes, shifts, directed, epsilon, delta, notion)
         for sizes, shifts, directed in [
@@ -167,7 +169,7 @@ def test_malformed_questions_are_refused():
         judge((9,), run(3), False, 1.5, 0.1, PDP)
 
 
-def test_large_groups_are_answered_by_what_scales():
+def test_large_groups_are_answered_by_scalable_oracles():
     shifts = both_ways((5000,), run(3))
     found = error_rate_bounds((5000,), shifts, False, 1.0, 1e-3, PDP)
     assert found.lower.value < found.upper.value
@@ -175,7 +177,7 @@ def test_large_groups_are_answered_by_what_scales():
     assert judge((5000,), shifts, False, 1.0, 0.0, PDP).kind == "optimum"
 
 
-def test_what_was_left_out_or_unfinished_is_said():
+def test_skipped_and_unfinished_searches_are_reported():
     large = judge((1001,), [(1,), (3,), (4,)], True, 1.0, 0.05, PDP)
     assert large.kind == "upper bound"
     assert "was left out: sizes must have a product of at most 300" in large.proof
@@ -190,7 +192,7 @@ def test_a_long_range_is_judged_without_listing_its_cuts():
     law = judge((n + 1,), [(1,), (2,)], True, epsilon, delta, PDP)
     assert law.kind == "optimum"
     grid = Grid(n, 2, epsilon)
-    rows = np.arange(2, 60)  # deeper cuts are worth less than rounding
+    rows = np.arange(2, 60)  # Deeper cuts gain less than the rounding error.
     cuts = evaluate_cuts(grid, np.array([(a, b) for a in rows for b in rows if a >= b]))
     best = np.minimum(1 / cuts.totals, delta / cuts.losses).max()
     assert 1 - law.value == pytest.approx(best, abs=1e-15)

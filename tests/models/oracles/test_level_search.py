@@ -54,7 +54,7 @@ def best_levels_by_brute_force(n: int, shifts: list[int], epsilon: float, delta:
         charge = np.zeros_like(totals)
         for k in range(size):
             target = levels[(k + mu) % size]
-            # level n + 1 stands for ∞: from a finite level it is always out of reach, from ∞ there is nothing to charge
+            # Level n + 1 stands for ∞: no finite level reaches it, and it charges nothing.
             charge += np.where(
                 (target > levels[k] + 1) | ((target == n + 1) & (levels[k] <= n)), mass[k], 0.0
             )
@@ -83,7 +83,7 @@ def test_the_search_misses_no_level_function(n, shifts):
     st.booleans(),
 )
 @settings(max_examples=150, deadline=None)
-def test_what_it_finds_is_feasible(sizes, data, epsilon, delta, symmetric):
+def test_the_level_search_finds_feasible_noise(sizes, data, epsilon, delta, symmetric):
     shift = st.tuples(*(st.integers(0, n - 1) for n in sizes)).filter(any)
     shifts = data.draw(st.lists(shift, min_size=1, max_size=3, unique=True))
     shifts = both_ways(sizes, shifts) if symmetric else shifts
@@ -104,7 +104,7 @@ def test_breaks_inside_the_support_pay_below_ln_2():
     assert found.value < column_cut_law(8, 2, 0.5, 0.2).value
 
 
-def test_it_agrees_with_the_proven_laws():
+def test_the_level_search_agrees_with_the_proven_laws():
     for n, mu_bar, epsilon, delta in ((24, 6, 1.5, 0.05), (30, 5, 0.8, 0.01), (20, 12, 0.2, 0.03)):
         law = column_cut_law(n, mu_bar, epsilon, delta)
         assert law.kind == "optimum"
@@ -115,7 +115,7 @@ def test_it_agrees_with_the_proven_laws():
     assert level_search((40,), [(7,)], 0.3, 0.02).value == pytest.approx(law.value, rel=1e-11)
 
 
-def test_it_beats_the_grouped_cuts_where_they_are_not_enough():
+def test_the_level_search_beats_the_grouped_cuts_where_they_are_not_enough():
     law = column_cut_law(59, 7, 0.8772127281147313, 0.05058276231484343)
     found = level_search((60,), run(7), 0.8772127281147313, 0.05058276231484343, nodes=400_000)
     assert law.kind == "upper bound"
@@ -131,7 +131,7 @@ def test_symmetric_neighbours_at_a_size_no_formula_covers():
     assert pdp_delta(found.upper.pmf, sizes, shifts, 1.0) <= 0.1047 * (1 + 1e-11)
 
 
-def test_out_of_nodes_it_claims_nothing():
+def test_a_search_out_of_nodes_claims_nothing():
     sizes, shifts = (33,), both_ways((33,), run(3))
     hurried = level_search(sizes, shifts, 0.5, 0.1029, nodes=50)
     patient = level_search(sizes, shifts, 0.5, 0.1029)

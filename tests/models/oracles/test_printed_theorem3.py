@@ -14,7 +14,7 @@ from workbench.models.oracles.printed_theorem3 import (
     staircases,
 )
 
-TABLE_1 = {  # the printed columns
+TABLE_1 = {  # These are the printed columns.
     0.0: [0.5432, 0.1212, 0.1212, 0.1212, 0.0270, 0.0270, 0.0270, 0.0060, 0.0060],
     0.1212: [0.5432, 0.1212, 0.1212, 0.1212, 0.0270, 0.0270, 0.0270, 0.0060, 0.0060],
     0.1238: [0.5548, 0.1238, 0.1238, 0.1238, 0.0276, 0.0276, 0.0062, 0.0062, 0.0062],
@@ -59,7 +59,7 @@ def test_lengths_boundaries_and_masses_follow_31_to_37(n, mu_bar, epsilon):
     b, r = divmod(n, mu_bar)
     a = math.exp(-epsilon)
     stairs = staircases(n, mu_bar, epsilon)
-    if b + r < mu_bar:  # the theorem's own domain
+    if b + r < mu_bar:  # This is the domain of the theorem.
         assert len(stairs) == 1 + b * (b - 1) // 2
     for before, step in zip([stairs[0], *stairs], stairs, strict=False):
         h, j = step.h, step.j
@@ -106,7 +106,7 @@ def test_the_last_segment_is_42_and_43():
 def test_corollary_2_as_printed():
     assert printed_level_curve(8, 3, 1.5, 0.4425) == pytest.approx(
         0.1522, abs=5e-5
-    )  # the truth is .124395
+    )  # The true value is .124395.
     assert printed_level_curve(8, 3, 1.5, 0.5) == 0.0
     assert printed_level_curve(8, 3, 1.5, 0.2) == pytest.approx(0.8, rel=1e-12)
     error = 1 - float(printed_pmf(24, 6, 1.5, 0.083)[0])

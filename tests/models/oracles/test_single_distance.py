@@ -144,7 +144,7 @@ def test_both_laws_are_feasible_and_match_the_level_cut(size, mu, epsilon, delta
 
 
 def test_a_vector_shift_runs_through_its_own_cycle():
-    law = single_distance_law((4, 6), (2, 3), 1.0, 0.1)  # order 2
+    law = single_distance_law((4, 6), (2, 3), 1.0, 0.1)  # This shift has order 2.
     assert np.flatnonzero(law.pmf).tolist() == [0, 2 * 6 + 3]
     assert law.value == pytest.approx(1 / (1 + math.e), rel=1e-12)
 

@@ -119,7 +119,7 @@ def test_slopes_from_duals(make):
     bins = np.array([-3.1, -0.53, 0.53, 3.1])
     base = problem.find_optimum(1.4, bins)
     assert base is not None
-    for k in (2, 3):  # mirrored pairs keep symmetric problems symmetric
+    for k in (2, 3):  # Mirrored pairs keep symmetric problems symmetric.
         step = np.zeros(4)
         step[k], step[3 - k] = 1e-6, -1e-6
         up, down = problem.find_optimum(1.4, bins + step), problem.find_optimum(1.4, bins - step)
@@ -182,7 +182,7 @@ def test_optimistic_lps_bound_every_slice_inside():
     assert np.isfinite(min(slices))
     assert value(shape.theorem5(1.0, {("l", 2): slice_(0.55, 0.80)})) >= min(
         slices
-    )  # a wide slice restricts
+    )  # A wide slice is a restriction.
 
 
 def test_asymmetric_lp_contains_the_symmetric_one():
