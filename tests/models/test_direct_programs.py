@@ -1,4 +1,4 @@
-"""The programs that are written directly are those that CVXPY compiles from the statements, to the last bit."""
+"""Tests that programs built without CVXPY equal those that CVXPY compiles, to the last bit."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ def assert_alike(one: np.ndarray, two: np.ndarray, field: str) -> None:
 
 
 def assert_same(one: Program, two: Program) -> None:
-    """Every array equal, bit by bit, at zero and at two random parameters; blocks, parameters, scale and sense."""
+    """Check that all arrays are equal bit by bit, at zero and at two random parameters.
+
+    Blocks, parameters, scale and sense must be equal as well.
+    """
     assert list(one.parameters.items()) == list(two.parameters.items())
     assert (one.scale, one.sense, names(one.variables)) == (
         two.scale,
@@ -131,7 +134,8 @@ def test_programs_of_known_patterns_are_their_cvxpy_statements():
     )
 
 
-CHANNELS = [  # Each row has pairs, the budget of each pair, whether there is a delta, and the objective.
+# Each row has pairs, the budget of each pair, whether there is a delta, and the objective.
+CHANNELS = [
     (None, (), False, "loss"),
     ((), (), False, "loss"),
     (consecutive_pairs(4), (), False, "loss"),
@@ -248,17 +252,18 @@ def test_options_that_state_constraints_are_written_directly():
     ],
 )
 def test_a_cold_design_loads_no_modelling_language(command: str):
-    asked = f"""
+    script = f"""
 import sys
 from workbench.cli import main
 try:
     main({command.split()!r})
 except SystemExit as ended:
     assert not ended.code, ended.code
-print(sorted(set(sys.modules) & {{"cvxpy", "pandas", "matplotlib", "scipy.stats", "scipy.optimize", "gurobipy"}}))
+slow = {{"cvxpy", "pandas", "matplotlib", "scipy.stats", "scipy.optimize", "gurobipy"}}
+print(sorted(set(sys.modules) & slow))
 """
     ended = subprocess.run(
-        [sys.executable, "-c", asked], capture_output=True, text=True, check=False
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
     )
     assert (ended.returncode, ended.stdout.splitlines()[-1:]) == (0, ["[]"]), (
         ended.stdout[-500:] + ended.stderr

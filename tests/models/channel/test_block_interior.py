@@ -1,4 +1,8 @@
-"""The blocks against dense linear algebra, and the method at its ends: parts, isolated inputs, Ctrl-C, no time."""
+"""Tests of the block interior point method.
+
+The blocks are compared with dense linear algebra. The method is tried with isolated inputs, Ctrl-C
+and no time.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +41,7 @@ def grid_order(side: int) -> BandedOrder:
 
 
 def test_a_system_that_lost_its_diagonal_to_rounding_is_refused_without_a_warning() -> None:
-    """Own constraints with coefficients of both signs can leave a sum of an output a variance below 0."""
+    """User-defined rows with coefficients of both signs can give a sum a variance below 0."""
     with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
         ScaledCholesky(np.diag([1.0, -1e-20, 0.0]), [0.0], 0)
 
@@ -47,8 +51,11 @@ def dense_order(k: int) -> BandedOrder:
     return BandedOrder(k, first, second, 1.5 + 0.1 * np.abs(first - second))
 
 
-@pytest.mark.parametrize("factors", [AllPairsFactors(7, 2.5), GraphFactors(grid_order(4)), GraphFactors(dense_order(60))],
-                         ids=["all pairs", "grid", "dense"])  # fmt: skip
+@pytest.mark.parametrize(
+    "factors",
+    [AllPairsFactors(7, 2.5), GraphFactors(grid_order(4)), GraphFactors(dense_order(60))],
+    ids=["all pairs", "grid", "dense"],
+)
 def test_inverses_are_those_of_dense_matrices(factors: BlockFactors) -> None:
     rng = np.random.default_rng(5)
     outputs = 3
@@ -79,8 +86,11 @@ def test_inverses_are_those_of_dense_matrices(factors: BlockFactors) -> None:
 
 
 def test_a_block_keeps_its_small_eigenvalue_where_floats_of_the_matrix_lose_it() -> None:
-    """Two neighbours, one ratio tight to 1e-13: with rows a = (-1, 2) and b = (2, -1) the corner of the inverse is
-    (4 D1 + D2) / (D1 D2 det(a, b)²), which the sum of the matrices D1 aa' and D2 bb' no longer knows."""
+    """One ratio of two neighbours is tight to 1e-13.
+
+    With rows a = (-1, 2) and b = (2, -1) the corner of the inverse is
+    (4 D1 + D2) / (D1 D2 det(a, b)²). The sum of the matrices D1 aa' and D2 bb' has lost it.
+    """
     ratio, tight = 2.0, 1e-13
     order = BandedOrder(2, np.array([0, 1]), np.array([1, 0]), np.full(2, ratio))
     factors = GraphFactors(order)

@@ -1,4 +1,4 @@
-"""The channel LP against closed forms, the compact rows against the full ones, and every constraint."""
+"""Tests of the channel LP: closed forms, compact and full rows, and every constraint."""
 
 from __future__ import annotations
 

@@ -11,7 +11,10 @@ from workbench.models.convex.tangents import compute_tangents
 
 
 def test_reduced_costs_are_nowhere_below_the_least_of_the_column():
-    """A column of Σ x = 1 costs Σ c x + Σ λ φ(x_i, x_j); tangents at the least one leave no cost below it."""
+    """A column of Σ x = 1 costs Σ c x + Σ λ φ(x_i, x_j).
+
+    With tangents at the cheapest column no reduced cost is below its cost.
+    """
     rng = np.random.default_rng(7)
     costs = rng.uniform(-1, 1, (4, 6))
     pairs = [(0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2)]

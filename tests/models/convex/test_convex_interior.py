@@ -1,4 +1,4 @@
-"""Smooth bounds on channels by the interior method: within every order, and as cheap as cones say."""
+"""Tests of the interior-point method: private at every order, with the loss of a conic program."""
 
 from __future__ import annotations
 

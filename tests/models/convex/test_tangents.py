@@ -1,4 +1,4 @@
-"""Tangents of convex bounds: implied by the bound, tight where they touch, and enough to end a design."""
+"""Tests of tangents of convex bounds: implied, tight where they touch, and enough for a design."""
 
 from __future__ import annotations
 

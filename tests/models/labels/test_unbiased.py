@@ -1,4 +1,4 @@
-"""The cone program of the unbiased randomizer: its optimum, the bound that prices every set, the exact channel."""
+"""Tests of the unbiased randomizer: the cone program, its bound over all sets, the exact channel."""
 
 from __future__ import annotations
 
@@ -127,7 +127,10 @@ def test_labels_in_far_clusters_are_closed_as_well(question, epsilon):
 
 
 def test_clusters_too_far_apart_for_a_solver_are_not_proven():
-    """Their small masses are below its tolerances: refused, with a bound that a loss known to be private is above."""
+    """Their small masses are below the solver's tolerances.
+
+    The design is refused, with a bound below the loss of a private randomizer.
+    """
     y, p = clusters(40, 1e9)
     with pytest.raises(wb.NotProven) as refused:
         wb.design(wb.Labels(y, p), method="unbiased", epsilon=1)
@@ -159,7 +162,7 @@ def test_pooled_multipliers_are_negative_on_intervals_alone():
 
 
 def test_a_set_without_mass_carries_no_moment():
-    """Two labels told apart by masses alone that are left out: refused, not published with a bias."""
+    """Two labels differ by masses alone that are left out: refused, not published with a bias."""
     y = np.arange(3.0)
     sets = Intervals(np.array([0, 1, 2, 0]), np.array([0, 1, 2, 2]))
     with pytest.raises(ArithmeticError, match=r"has no mass|far from a randomizer|too few"):
@@ -169,7 +172,7 @@ def test_a_set_without_mass_carries_no_moment():
 
 
 def test_no_sets_but_intervals_are_needed_by_brute_force():
-    """All 2^5 sets on a fine grid of outputs, as a linear program: never below the bound, and near it."""
+    """The linear program of all 2^5 sets on a fine grid is near the bound and not below it."""
     from scipy.optimize import linprog
 
     y, p, q = np.array([0.0, 1, 2.5, 3, 5]), np.array([0.3, 0.1, 0.2, 0.1, 0.3]), math.expm1(1.5)
@@ -218,7 +221,7 @@ def test_pricing_finds_the_least_reduced_cost():
 
 
 def test_a_bound_is_proven_by_rationals_at_every_set_and_output():
-    """The pieces' sets and depths against fractions of f_y itself, at points within and between the pieces."""
+    """Sets and depths of the pieces agree with fractions of f_y, within and between the pieces."""
     y, p = np.array([1e6, 1e6 + 0.1, 1e6 + 1, 2e6]), np.array([0.5, 1e-18, 0.0, 0.5 - 1e-18])
     v, u, q = (
         np.array([3.0, 1e-7, -2e-5, 4.0]) * 1e7,

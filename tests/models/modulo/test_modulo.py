@@ -79,7 +79,7 @@ def test_zero_delta_milp_equals_the_lp():
 
 
 def test_milp_equals_enumeration_of_violation_sets():
-    # Brute force solves the LP of every choice of broken pairs (mu, eta) and returns the best value.
+    # Brute force solves the LP of every choice of broken pairs and returns the best value.
     from scipy.optimize import linprog
 
     N, e, delta = 4, np.exp(1.0), 0.15

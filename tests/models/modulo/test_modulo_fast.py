@@ -1,4 +1,4 @@
-"""The fast exact method against the literal MILP, the closed forms, and its own claims when it is stopped."""
+"""Tests of the fast method against the literal MILP and closed forms, and of stopped searches."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def test_one_with_two_budgets_of_different_size():
 
 
 def test_programs_that_are_never_solved_leave_the_proof_open(monkeypatch: pytest.MonkeyPatch):
-    """A solver that fails on every program with a decided pair: no wrong proof, and the fallback is told."""
+    """A solver that fails on every decided pair gives no wrong proof, and a note on the fallback."""
     model = ModuloModel((9,), BD3, PDP, loss_vector("squared", (9,)))
     optimum = fast(model, [0.5], 0.1).objective
     real = Session.solve
@@ -313,7 +313,7 @@ def test_large_group_with_another_loss_against_no_truncation():
 
 @pytest.mark.parametrize("loss", ["squared", "circular-squared"])
 def test_truncation_ends_where_shifts_reach_a_part_of_the_group(loss):
-    """Of 42 answers shift 2 leads to the even ones alone: the noise values kept can grow no further than those."""
+    """Of 42 answers shift 2 reaches the even ones alone, which limits the growth of the support."""
     model = ModuloModel((42,), ((2,),), PDP, loss_vector(loss, (42,)))
     answer, literal = (
         fast(model, [1.0], 0.05, gap=1e-9),
@@ -429,7 +429,7 @@ def test_only_pdp_with_delta():
 
 
 def test_a_bound_that_closes_the_proof_needs_no_point(monkeypatch: pytest.MonkeyPatch):
-    """HiGHS at e^10 calls points infeasible whose bound is all that is asked for: breaking nothing is the optimum."""
+    """HiGHS at e^10 calls feasible points infeasible; the bound alone proves the optimum here."""
     model = ModuloModel(
         (2, 2), ((0, 1), (1, 0), (1, 1)), PDP, loss_vector("error-rate", (2, 2)), minimise="delta"
     )

@@ -1,5 +1,7 @@
-"""The frontier over patterns against the closed forms, the fast method at random deltas, and its own proofs; that of
-level functions, which answers most of these questions, has test_modulo_levels.py."""
+"""Tests of the frontier over patterns: closed forms, the fast method at random deltas, its proofs.
+
+The frontier from level functions has its own tests.
+"""
 
 from __future__ import annotations
 
@@ -100,7 +102,7 @@ def test_corrected_table_1_lies_on_it():
 
 
 def single_shift(seed: int) -> tuple[tuple[int, ...], tuple[tuple[int], ...], float]:
-    """One difference, one-sided or not, on a random group: cases in which patterns were once given up."""
+    """These cases have one difference, directed or not. Their patterns were once given up."""
     rng = np.random.default_rng(seed)
     size, epsilon = int(rng.integers(4, 32)), round(float(rng.uniform(0.1, 4)), 2)
     shift = 1 if seed % 3 else int(rng.integers(1, max(2, size // 2)))
@@ -138,7 +140,7 @@ def test_no_piece_is_given_up(case):
     [((11,), ((3,), (8,)), 1.44), ((16,), ((1,), (15,)), 0.91), ((10,), ((4,),), 1.22)],
 )
 def test_patterns_that_begin_steeply_are_traced_from_where_they_begin(sizes, shifts, epsilon):
-    """The loss of some falls by .3 while delta rises by 3e-8: searches alone would take 1e-8 at a time."""
+    """The loss of some patterns falls by .3 while delta rises by 3e-8."""
     pieces = compute_delta_frontier(sizes, shifts, epsilon, "squared")
     assert all(piece.is_proven for piece in pieces)
 

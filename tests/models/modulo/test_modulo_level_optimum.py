@@ -1,4 +1,4 @@
-"""The least error rate from level functions against the literal MILP, the search over patterns and its own claims."""
+"""Tests of the optimum from level functions against the literal MILP and the pattern search."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def optimum(noise: NoiseProblem, **more) -> LevelOptimum:
 
 
 def check_pmf(noise: NoiseProblem, answer: LevelOptimum) -> None:
-    """f is a PMF of the value, breaks the pairs it names and no others, and no more than delta of them."""
+    """Check that f has the value, breaks exactly the stated pairs, and at most delta of mass."""
     f, broken = answer.best.pmf, answer.best.broken_pairs
     assert f.sum() == pytest.approx(1.0, abs=1e-12)
     assert f.min() >= 0.0

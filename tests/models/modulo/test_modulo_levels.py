@@ -1,4 +1,4 @@
-"""The frontier from level functions against the search over patterns, brute force, and its own claims when stopped."""
+"""Tests of the frontier from level functions: pattern search, brute force, stopped searches."""
 
 from __future__ import annotations
 

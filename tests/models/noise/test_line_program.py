@@ -1,4 +1,4 @@
-"""Noise on the integers and the reals: both sides of the optimum against known values, closed forms and another LP."""
+"""Tests of noise on the integers and the reals: known values, closed forms and another LP."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_law_near_the_optimum_saves_rounds():
 
 
 def test_several_losses_below_the_digits_of_a_solver_have_a_bound():
-    """Two answers at ε = 20: both losses are 2e-9, and a solver may give their rows no multiplier at all."""
+    """Both losses of two answers at ε = 20 are 2e-9. A solver may give their rows no multiplier."""
     losses = [lambda j: Fraction(j > 0), lambda j: Fraction(j < 0)]
     line = LineProgram(1, 2, losses, [stick(20.0, 0.0)], is_folded=False)
     answer = line.solve(precision=1e-12)
@@ -188,7 +188,10 @@ def test_large_delta_needs_the_atom():
 
 
 def test_small_budgets_come_near_the_uniform_bernoulli_product():
-    """Optimal at ε = 0 (Geng et al. 2019): 0 with probability 1 - p, else uniform on [-w, w], 1 - p + p/(2w) = δ."""
+    """The optimal noise at ε = 0 (Geng et al. 2019) is 0 with probability 1 - p, else uniform.
+
+    It is uniform on [-w, w], with 1 - p + p/(2w) = δ.
+    """
     found = reals("0.005", "0.25", "absolute", "1e-3")
     product = 1 / (2 * 0.25) / 2  # The power is 1.
     assert found.objective < product < 1.01 * found.objective
@@ -262,7 +265,10 @@ def _by_scipy(sensitivity: int, epsilon: float, delta: float, losses: list[float
 
 
 def test_losses_that_end_early_are_proven_although_duals_have_few_digits():
-    """Seven clamped answers: the loss is flat beyond 6 and the best noise long; wider supports do not mend duals."""
+    """Seven clamped answers have a flat loss beyond 6, so the optimal noise is long.
+
+    Wider supports do not improve the duals.
+    """
     loss = LineLoss.of_clamped_answers("squared", 7, lambda q, o: Fraction((o - q) ** 2))
     known = wb.design(wb.IntegerNoise(3, clamp=(0, 6)), epsilon="0.5", delta="0.05")
     assert known.objective <= known.bound * (1 + 1e-9)

@@ -23,7 +23,7 @@ def test_two_runs_are_better_than_pure_noise_with_a_steep_end():
 def test_the_steep_end_has_the_loss_of_the_best_next_round(
     runs: int, epsilon: float, delta: float, reached: float
 ):
-    """Linear programs of one round beside T - 1 rounds of the last one, taken until they stay, ended there."""
+    """The reference iterates linear programs of one round beside T - 1 rounds of the last noise."""
     best = optimise_losses(runs, epsilon, delta, np.square, max_rounds=0)
     assert expected_loss(best, np.square)[0] == pytest.approx(reached, rel=2e-6)
 

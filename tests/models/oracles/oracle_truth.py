@@ -1,4 +1,4 @@
-"""Independent judges of the oracles: the paper's programs stated literally, and the privacy of a PMF recomputed."""
+"""Independent judges of the oracles: the paper's literal programs and the privacy of a PMF."""
 
 import itertools
 import math

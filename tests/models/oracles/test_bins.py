@@ -1,4 +1,4 @@
-"""RR-on-Bins: the fast algorithm, the printed one, the channel evaluated directly, and exact rationals."""
+"""Tests of RR-on-Bins: the fast and the printed algorithm, the channel, and exact rationals."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ def test_skipped_and_unfinished_searches_are_reported():
 
 
 def test_a_long_range_is_judged_without_listing_its_cuts():
-    """1250 rows of two columns: law and chain bound agree with those of every cut vector, c1 >= c2."""
+    """With 1250 rows of two columns, law and chain bound are those of all vectors c1 >= c2."""
     n, epsilon, delta = 2500, 1.0, 0.1
     law = judge((n + 1,), [(1,), (2,)], True, epsilon, delta, PDP)
     assert law.kind == "optimum"

@@ -1,4 +1,4 @@
-"""Closed forms as rational functions: equal to the oracles' numbers at points, and to formulas identically."""
+"""Tests of closed forms as rational functions: equal to oracles at points, and to formulas."""
 
 from __future__ import annotations
 

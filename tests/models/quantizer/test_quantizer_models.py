@@ -1,4 +1,4 @@
-"""The quantizer models: direct programs against their CVXPY statements, references, symmetry, duals, feasibility."""
+"""Tests of the quantizer models: CVXPY statements, references, symmetry, duals, feasibility."""
 
 from __future__ import annotations
 
