@@ -139,7 +139,7 @@ class OutputSums:
         return self.multipliers[self.is_loss]
 
     def residuals(self, sums: Vector) -> Vector:
-        """Compute what the sums at a point lack, shape (K,).
+        """Compute the residuals of the sums at a point, shape (K,).
 
         Args:
             sums: the sums, shape (K,).

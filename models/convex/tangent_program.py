@@ -1,5 +1,4 @@
-"""Linear programs over laws under convex bounds, where tangents of the bounds are added as they are
-needed.
+"""Linear programs over laws under convex bounds, which tangents state as they are needed.
 
     min c'x  s.t.  rows of x,  and
                    Σ_o φ(P_o, Q_o) <= limit   for every bound and comparison (P, Q), linear in x
@@ -11,9 +10,9 @@ homogeneous and >= 0: the largest of 0 and their tangents a P + b Q at ratios P/
     t_o >= a P_o + b Q_o  for some tangents,  t >= 0,  Σ_o t_o <= limit
     a P_o + b Q_o <= 0                                                      if limit = 0
 
-A hockey stick has one tangent beside 0, so that nothing is lost; cones gain tangents where a point
-breaks them. With any set of tangents the program is a relaxation, and its multipliers prove a lower
-bound on the optimum.
+A hockey stick has one tangent beside 0, so that it is stated exactly; cones gain tangents where a
+point breaks them. With any set of tangents the program is a relaxation, and its multipliers prove a
+lower bound on the optimum.
 
 Few t are positive at an optimum. A t becomes a column when a point breaks its bound; until then it
 is 0. HiGHS continues with its dual simplex method: the new column has no cost, so the duals stay

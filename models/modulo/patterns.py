@@ -1,8 +1,8 @@
 """The violation patterns of PDP noise: one linear program for every partly decided pattern.
 
-Write a pair (eta, mu) for the inequality f(eta) <= e^eps_mu f(eta + mu). PDP allows some pairs to
-be broken, for each mu at elements of mass delta in all. A pattern says whether every pair is kept,
-broken, or free (undecided). Its program is
+A pair (eta, mu) stands for the inequality f(eta) <= e^eps_mu f(eta + mu). PDP allows some pairs to
+be broken: for each mu, the elements of the broken pairs may have mass delta together. A pattern
+says whether every pair is kept, broken, or free (undecided). Its program is
 
     min rho'f   s.t.  sum f = 1, f >= 0,  y >= f(eta) - e^eps f(eta + mu), y >= 0,
                       sum_eta y_mu(eta) <= delta,
@@ -14,15 +14,15 @@ broken, or free (undecided). Its program is
 * With no pair decided it is the DP-LP, as PDP implies DP.
 * When its solution f breaks, for every mu, pairs of mass delta at most, f is feasible for (13), and
   optimal among the completions of the pattern.
-* An element with f(eta) > delta breaks no pair, as f(eta) is among what a broken pair at eta sums
-  to. So every feasible PMF has f(eta) <= delta, a bound of the program, or keeps all pairs at eta:
-  this splits a pattern as well.
+* An element with f(eta) > delta breaks no pair, as a broken pair at eta would add f(eta) to a sum
+  that is at most delta. So every feasible PMF has f(eta) <= delta, a bound of the program, or keeps
+  all pairs at eta: this splits a pattern as well.
 
 Outside a set of noise values all masses may be summed in one variable s. This relaxes (13): pairs
 that start outside are dropped; a pair that leads outside, y >= f(eta) - e^eps f(eta + mu), implies
-y >= f(eta) - e^eps s; the loss of s is the smallest loss outside. A solution with s = 0 is,
-extended by zeros, a PMF of the whole group whose pairs that start outside hold trivially (0 <=
-anything), at the same loss.
+y >= f(eta) - e^eps s; the loss of s is the smallest loss outside. A solution with s = 0, extended
+by zeros, is a PMF of the whole group with the same loss. Its pairs that start outside hold
+trivially, since their left side is 0.
 
 | paper             | here                                          |
 |-------------------|-----------------------------------------------|

@@ -253,7 +253,7 @@ class PatternSearch:
                 continue
             children.append(child)
             if is_single_pair and node.is_solved and (child.is_solved or self.can_stop_early):
-                # The gain of a child that was cut off is at least what its bound says.
+                # For a child that was cut off, the bound gives a lower bound on the gain.
                 child_value = child.value if child.is_solved else child.bound
                 gain = max(0.0, child_value - node.value)
                 self.gains[side, pair] += gain / max(float(parts[side][pick]), _MIN_GAIN)

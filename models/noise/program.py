@@ -276,7 +276,7 @@ class LineProgram:
         """Solve the program and prove a lower bound.
 
         If the time limit is reached, the point may exceed a limit by `LineAnswer.excess`. The bound
-        is proven all the same.
+        is still proven.
 
         Args:
             nearby_columns: columns near the optimum, shape (columns,), where tangents are added at

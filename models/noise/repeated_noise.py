@@ -127,7 +127,7 @@ def expected_loss(losses: Vector, loss: Callable[[Vector], Vector]) -> tuple[flo
 
 
 class ComposedPair(NamedTuple):
-    """δ_T of two laws, and what its gradient needs.
+    """δ_T of two laws, with the data of its gradient.
 
     Attributes:
         delta: δ_T.

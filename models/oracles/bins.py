@@ -2,18 +2,20 @@
 
 Both algorithms are exact.
 
-With q = e^ε - 1, F(o) = Σ_y p_y ℓ(o, y) and, for a set S of labels, L(S) = min_o F(o) + q Σ_{y in
-S} p_y ℓ(o, y), a partition of the labels into d intervals is worth
+With q = e^ε - 1, F(o) = Σ_y p_y ℓ(o, y) and, for a set S of labels,
 
-    Σ_S L(S) / (d + q)                                  (the objective; d + q = d - 1 + e^ε)
+    L(S) = min_o F(o) + q Σ_{y in S} p_y ℓ(o, y),
 
-and by Theorem 5 the least such value is the least loss of any ε-DP randomizer, for every loss of
-Assumption 4.
+the objective of a partition of the labels into d intervals is
+
+    Σ_S L(S) / (d + q),    d + q = d - 1 + e^ε.
+
+By Theorem 5 its minimum is the smallest loss of any ε-DP randomizer, for every loss of Assumption 4.
 
 | paper            | code                                              |
 |------------------|---------------------------------------------------|
 | 𝒴, P, ε          | labels (k,), prior (k,), epsilon                  |
-| L[r][i]          | `interval_losses`, 0-based, r..i inclusive         |
+| L[r][i]          | `interval_losses`, 0-based, r..i inclusive        |
 | A[i][j], d       | `printed_bins`                                    |
 | Φ                | starts (d,): first label of each bin              |
 | 𝒴^               | values (d,)                                       |
@@ -24,11 +26,11 @@ The two algorithms:
   minimum over r for every pair (i, j). It is the readable oracle, for small k.
 * `optimal_bins`: the objective is a fractional programme. Dinkelbach: start at λ = min_o F(o) (one
   bin); solve B(λ) = min over partitions of Σ_S (L(S) - λ) - λ q; set λ to the ratio of the
-  minimiser; repeat until it stops falling. L(r, i) itself is not Monge; clamping repairs it: L_c(r,
-  i) takes o between the labels next to the bin. It is Monge for every loss unimodal in o, and the
-  optimum is the same, for a clamped bin's label is served better by the neighbour. So each round is
-  one pass of `monge.least_partition`, O(k log k). B(λ) >= B(the last) proves the bound λ + B(λ) /
-  e^ε.
+  minimiser; repeat until it stops falling. L(r, i) itself is not Monge, but the clamped L_c(r, i)
+  is, which takes o between the labels next to the bin, for every loss unimodal in o. The optimum is
+  the same, since the neighbouring bin serves a clamped bin's label better. So each round is one
+  pass of `monge.least_partition`, O(k log k). B(λ) >= B(the last) proves the bound
+  λ + B(λ) / e^ε.
 
 Valid for squared, absolute, poisson, poisson-deviance and pinball. (ℓ_Poi itself violates
 Assumption 4; it differs from the deviance by one constant for every mechanism, so its bins are the

@@ -1,38 +1,43 @@
 """The column-cut law for BD, 𝓜 = {1..μ̄}, under (ε, δ)-PDP, and the chain bound that judges it.
 
-Law (achievable, any ε and n):              f(0)  = max{ δ, 1/T₀, max over c of min(1/T_c, δ/S_c) }.
-Chain bound (on every mechanism, any ε, n): f(0) <= max{ δ, 1/T₀, max over c of min(1/T_c, δ/Σ_{j
-cut} a^{c_j-1}) }.
+Law (achievable, any ε and n):
+
+    f(0)  = max{ δ, 1/T₀, max over c of min(1/T_c, δ/S_c) }
+
+Chain bound (on every mechanism, any ε and n):
+
+    f(0) <= max{ δ, 1/T₀, max over c of min(1/T_c, δ/Σ_{j cut} a^{c_j-1}) }
 
 Proof of the bound. If 0 breaks e^ε to some j in 1..μ̄ then f(0) <= δ. Otherwise follow each column,
 0 -> j -> j + μ̄ -> ..., to the first break of the shift μ̄, say into row c_j. The rows before it
-weigh at least a^row f(0), which makes T_c f(0) <= 1, and the last of them counts against δ for μ =
-μ̄, all columns together: Σ a^{c_j - 1} f(0) <= δ. ∎
+weigh at least a^row f(0), so that T_c f(0) <= 1. The last of them counts against δ for μ = μ̄, and
+all columns together give Σ a^{c_j - 1} f(0) <= δ. ∎
 
 Where law and bound agree the law is proven, without a MILP. They agree
   * for every δ when n <= 2μ̄: only the last row can be cut, at the end of the range, and then S_c
     is its chain loss;
   * for every δ when μ̄ | n and ε >= ln 2: c may be sorted non-increasing, and a + a² + ... <= 1
     makes every column lose at most a^{c_j - 1} to any shift, so S_c is the chain loss;
-  * for δ <= φ₀ a^{⌈n/μ̄⌉ - 1} at every ε and n: no cut is affordable yet and the δ = 0 law stands;
-  * and at most other (δ, ε), which is found out by comparing the two numbers.
-For ε < ln 2 breaks inside the support can pay: n = 8, μ̄ = 2, ε = 0.5, δ = 0.2 has law .315263,
-optimum .329744.
+  * for δ <= φ₀ a^{⌈n/μ̄⌉ - 1} at every ε and n: no cut is affordable yet, and the δ = 0 law holds;
+  * and at most other (δ, ε), as a comparison of the two numbers shows.
 
-With s_j = a^{c_j - 1}, a + ... + a^{c_j - 1} = A (1 - s_j), A = a/(1 - a): once it is fixed how
-many tall and short columns are cut, T falls and the chain loss rises with the one number σ = Σ s_j.
-The best σ is the achievable sum of powers nearest to the crossing of 1/T and δ/loss: `DigitSums`
-finds it where the cut vectors are too many to list, by meeting in the middle: every multiset of the
-first half of the powers and every multiset of the second half are listed with their sizes and sums;
-for each size of the first part its complement is looked up in the sorted sums of the second part.
-Exact up to rounding, and far below the C(K + p, p) multisets of the whole.
+For ε < ln 2 breaks inside the support can be better: n = 8, μ̄ = 2, ε = 0.5, δ = 0.2 has law .315263
+and optimum .329744.
+
+With s_j = a^{c_j - 1}, a + ... + a^{c_j - 1} = A (1 - s_j), A = a/(1 - a). For a fixed number of
+tall and short columns that are cut, T falls and the chain loss rises with the one number σ = Σ s_j.
+The best σ is the achievable sum of powers nearest to the crossing of 1/T and δ/loss. If the cut
+vectors are too many to list, `DigitSums` finds it by meeting in the middle. It lists every multiset
+of the first half of the powers, and of the second half, with their sizes and sums. For each size of
+the first part it looks the complement up in the sorted sums of the second part. This is exact up to
+rounding, and far shorter than a list of all C(K + p, p) multisets.
 
 | paper   | here                                              |
 |---------|---------------------------------------------------|
 | μ̄       | `mu_bar`                                          |
 | φ₀^k    | f(0) of a flat region, 1 / T_c                    |
 | ψ₀^k(δ) | f(0) of a linear region, δ / S_c                  |
-| k_i     | how many columns are cut at row i + 1: `counts`   |
+| k_i     | number of columns cut at row i + 1: `counts`      |
 """
 
 import math

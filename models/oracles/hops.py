@@ -3,21 +3,22 @@
 δ = 0, the hop law. Each constraint f(η) <= e^{ε_μ} f(η + μ) says f(η + μ) >= e^{-ε_μ} f(η), hence
 f(η) >= f(0) e^{-d(η)} with d the length of a shortest path from 0 to η whose steps are the shifts
 and whose lengths are the ε_μ. Summing over η gives f(0) <= 1 / Σ e^{-d}, and f = f(0) e^{-d}, zero
-where nothing leads, satisfies every constraint because d(η + μ) <= d(η) + ε_μ. With one ε, d = ε ·
-(least number of shifts): the law contains Lemmas 3 and 4 and example (59) of Kadam et al. 2024.
+where no path leads, satisfies every constraint because d(η + μ) <= d(η) + ε_μ. With one ε,
+d = ε · (least number of shifts): the law contains Lemmas 3 and 4 and example (59) of Kadam et al.
+2024.
 
-δ > 0, the hockey-stick law: (1 - δ) times that error rate. Attained by δ·1₀ + (1 - δ)·f₀ with f₀
-the hop law: only η = 0 can exceed e^ε times its shifted mass, and by δ at most.
+δ > 0, the hockey-stick law: (1 - δ) times that error rate. It is attained by δ·1₀ + (1 - δ)·f₀ with
+f₀ the hop law: only η = 0 can exceed e^ε times its shifted mass, and by δ at most.
 
 No mechanism does better. Let T = Σ e^{-d} be the hop law's total and give every reachable η the
 lexicographically least of its shortest words of shifts. A sub-word of such a word is again such a
-word (a better one could be put in its place), so the words form a tree rooted at 0. Write excess(e)
-= f(p) - e^{ε_μ} f(c) for an edge e = (p -> c) of shift μ. Down the tree, f(0) e^{-d(η)} - f(η) is
-the sum, over the edges e on the way to η, of excess(e) times the weight of the word from p to η.
-Summed over η: T f(0) - 1 <= Σ_e excess(e)⁺ W(e), W(e) the weight of all words that start with e.
-Such a word, μ and what follows it, is a sub-word, hence hangs from 0 as well: W(e) <= W(0 -> μ).
-The excesses of one shift add up to δ at most and the W(0 -> μ) add up to T - 1, so T f(0) <= 1 + δ
-(T - 1), that is 1 - f(0) >= (1 - δ)(1 - 1/T). ∎
+word (a better one could be put in its place), so the words form a tree rooted at 0. Write
+excess(e) = f(p) - e^{ε_μ} f(c) for an edge e = (p -> c) of shift μ. Down the tree,
+f(0) e^{-d(η)} - f(η) is the sum, over the edges e on the way to η, of excess(e) times the weight of
+the word from p to η. Summed over η: T f(0) - 1 <= Σ_e excess(e)⁺ W(e), W(e) the weight of all words
+that start with e. Such a word, which begins with μ, is a sub-word, hence it hangs from 0 as well:
+W(e) <= W(0 -> μ). The excesses of one shift add up to δ at most and the W(0 -> μ) add up to T - 1,
+so T f(0) <= 1 + δ (T - 1), that is 1 - f(0) >= (1 - δ)(1 - 1/T). ∎
 
 (ε, δ)-PDP implies (ε, δ)-DP (Theorem 1 of Kadam et al. 2024), so the same number is a lower bound
 under PDP.
@@ -31,7 +32,7 @@ search of Z_N with small shifts has N / max(shift) of them).
 | paper    | here                                   |
 |----------|----------------------------------------|
 | ρ(δ, ε)  | `dp_law(question).value`               |
-| N_μ      | `shift_order(sizes, shift)`, (18)            |
+| N_μ      | `shift_order(sizes, shift)`, (18)      |
 | ε_μ      | `budgets[shift]` (metric privacy)      |
 """
 

@@ -19,7 +19,7 @@ independent judge.
 
 | paper      | here                                                           |
 |------------|----------------------------------------------------------------|
-| (13)       | `search_levels`: its optimal error rate, PMF                      |
+| (13)       | `search_levels`: its optimal error rate and PMF                |
 """
 
 import math

@@ -1,11 +1,12 @@
-"""The paper's printed Theorem 3, Corollary 2 and Table 1 staircases. WRONG CLAIMS, kept to draw the
-paper's curves.
+"""The printed Theorem 3, Corollary 2 and Table 1 staircases, which are WRONG.
+
+They stay to draw the curves of the paper.
 
 Kadam et al. 2024, (30)-(45), read as printed, for 𝓜 = {1..μ̄} under (ε, δ)-PDP. The printed PMFs
 need more δ than they claim from h = 2 or 3 on (n = 24, μ̄ = 6, ε = 1.5: claimed .083636, needed
 .087800), and are not optimal (Table 1, δ = .1212: printed f(0) .5432, optimum .549828): "groups
-shorter than μ̄ never split" is false. The truth is in `bounded_difference`. Nothing here is used to
-compute anything else.
+shorter than μ̄ never split" is false. The truth is in `bounded_difference`. No other computation
+uses this module.
 
 Reading of the misprints. (38) omits the group b + 1 when j < h; μ̄ - 1 is the length that makes the
 sum n + 1. (41) swaps the two indices of the singleton's ψ. (34) is 1/Σ ℓ_i e^{-iε}; (35)-(36)

@@ -46,7 +46,7 @@ class ClosedForm:
         pmf: a PMF that attains it, row-major, read-only, shape (prod(sizes),). None for a bound
             that no mechanism is claimed to attain.
         kind: "optimum", "lower bound" or "upper bound".
-        proof: one sentence that says where the statement is valid and why.
+        proof: one sentence on where the statement is valid and why.
     """
 
     name: str

@@ -1,9 +1,10 @@
-"""Two-bin mechanisms: OPTM, the linear programs of Cai et al. 2024 (Theorems 4-6), and their
-optimum.
+"""Two-bin mechanisms: the linear programs OPTM of Cai et al. 2024 and the optimum in a box.
+
+OPTM are the programs of Theorems 4-6.
 
 The mechanism draws a left bin by q^l_j and a right bin by q^r_{m-j} (mechanisms.baselines.two_bin
-in the workbench). On piece j, where j bins are at or left of x, the two have the joint law π_j(l,
-r) = q^l_j(l) q^r_{m-j}(m+1-r), and
+in the workbench). On piece j, where j bins are at or left of x, the two have the joint law
+π_j(l, r) = q^l_j(l) q^r_{m-j}(m+1-r), and
 
     p(x, l) = Σ_r π_j(l, r) s(l, r),   p(x, r) = Σ_l π_j(l, r) (1 - s(l, r)),
     s(l, r) = (B_r - x)/(B_r - B_l)                                                            (4)
@@ -25,8 +26,8 @@ a number t_i: z <= e^ε t_i, t_i <= w. For a bin right of 1 the largest p is app
 ends of pieces (Lemma 2 prints p(B_k, i) there too, which is harmless under its symmetry but not in
 Theorem 4's setting). The authors' public code states other programs: workbench.papers.optm.authors.
 
-The optimum. All exact conditions are linear in π: the end laws (4), hence low(i) <= p(x, i) <= e^ε
-low(i) at both ends of every piece, and the expected error
+The optimum. All exact conditions are linear in π: the end laws (4), hence
+low(i) <= p(x, i) <= e^ε low(i) at both ends of every piece, and the expected error
 
     E e(M(X) - X) = Σ_j Σ_{l,r} π_j(l, r) E[ (B_r - X) e(X - B_l) + (X - B_l) e(B_r - X) ;
                                              X in piece j ] / (B_r - B_l)
