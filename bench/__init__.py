@@ -1,4 +1,4 @@
-"""Benchmarks: ratios of CPU seconds measured in one run (`make bench`), never timed tests."""
+"""Benchmarks: ratios of CPU seconds measured in one run (`make bench`). They are no timed tests."""
 
 from __future__ import annotations
 
@@ -7,48 +7,76 @@ from collections.abc import Callable, Mapping
 from statistics import median
 from typing import Any
 
-TURNS = 3
+TURNS = 3  # Default number of measured turns.
 
 
-def turns_of(
+def time_turns(
     calls: Mapping[str, Callable[[], Any]],
     turns: int = TURNS,
     *,
     warm: bool = True,
     clock: Callable[[], float] = time.process_time,
 ) -> tuple[dict[str, list[float]], dict[str, Any]]:
-    """The CPU seconds of each call in every turn, and what it answered; they take turns, so that a busy machine slows
-    all alike. warm: by a turn that is not measured; clock: seconds of the processor, of this process unless told."""
+    """Time calls in turns, so that other work on the machine slows all of them alike.
+
+    Args:
+        calls: name -> function without arguments.
+        turns: number of measured turns.
+        warm: whether a first turn is run without measuring it.
+        clock: returns seconds. Default: CPU time of this process.
+
+    Returns:
+        Name -> seconds of each turn, and name -> result of the last turn.
+    """
     times: dict[str, list[float]] = {name: [] for name in calls}
-    answers: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for turn in range(turns + warm):
         for name, call in calls.items():
             begin = clock()
-            answers[name] = call()
+            results[name] = call()
             if turn >= warm:
                 times[name].append(clock() - begin)
-    return times, answers
+    return times, results
 
 
-def in_turns(
+def time_best_turn(
     calls: Mapping[str, Callable[[], Any]], turns: int = TURNS, *, warm: bool = True
 ) -> tuple[dict[str, float], dict[str, Any]]:
-    """The least of `turns_of`."""
-    times, answers = turns_of(calls, turns, warm=warm)
-    return {name: min(several) for name, several in times.items()}, answers
+    """Return the seconds of the fastest turn of each call, and the results.
+
+    Args:
+        calls: name -> function without arguments.
+        turns: number of measured turns.
+        warm: whether a first turn is run without measuring it.
+    """
+    times, results = time_turns(calls, turns, warm=warm)
+    return {name: min(seconds) for name, seconds in times.items()}, results
 
 
-def beside(times: Mapping[str, list[float]], reference: str) -> dict[str, float]:
-    """The median over turns of what each call took beside the reference in the same turn: what slows both is no part of
-    it, as it is of the ratio of two minima that are minutes apart."""
-    return {
-        name: median(own / other for own, other in zip(several, times[reference], strict=True))
-        for name, several in times.items()
-        if name != reference
-    }
+def median_ratios(times: Mapping[str, list[float]], reference: str) -> dict[str, float]:
+    """Return the median over turns of the time of each call divided by that of the reference.
+
+    Both times of a ratio come from the same turn. Slowness of the machine that affects both does
+    not affect the ratio, unlike the ratio of two minima that are minutes apart.
+
+    Args:
+        times: name -> seconds of each turn.
+        reference: name of the reference.
+    """
+    ratios = {}
+    for name, seconds in times.items():
+        if name != reference:
+            pairs = zip(seconds, times[reference], strict=True)
+            ratios[name] = median(call / base for call, base in pairs)
+    return ratios
 
 
-def seconds_of(call: Callable[[], Any], turns: int = TURNS) -> tuple[float, Any]:
-    """The least CPU seconds of one call, warm, and its answer."""
-    times, answers = in_turns({"": call}, turns)
-    return times[""], answers[""]
+def time_call(call: Callable[[], Any], turns: int = TURNS) -> tuple[float, Any]:
+    """Return the CPU seconds of the fastest turn of one call, and its result.
+
+    Args:
+        call: function without arguments.
+        turns: number of measured turns.
+    """
+    times, results = time_best_turn({"": call}, turns)
+    return times[""], results[""]

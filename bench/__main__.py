@@ -1,8 +1,10 @@
-"""Run every benchmark (or the named ones): `python -m bench [name ...] [--full]`; tables go to the screen and to
-results/bench/. With --full, benchmarks that have a larger suite run it (bench_fast_milp: an hour).
+"""Run benchmarks, print their tables and write them to results/bench/.
 
-Times depend on the machine and its neighbours; what counts are the ratios, whose two sides are measured in one run.
-"""
+    python -m bench [NAME ...] [--full]
+
+Without names, all benchmarks run. With --full, benchmarks that have a larger suite run it
+(fast_milp: an hour). Times depend on the machine and its load. The ratios are what counts: their
+two sides are measured in one run."""
 
 from __future__ import annotations
 
@@ -11,8 +13,9 @@ import inspect
 import math
 import pkgutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from rich.console import Console
@@ -20,42 +23,59 @@ from rich.console import Console
 import bench
 from workbench.cli.console import err, make_table
 
-out = Console(width=None if sys.stdout.isatty() else 200)  # benchmarks have many columns
+out = Console(width=None if sys.stdout.isatty() else 200)  # The tables have many columns.
 
 
-def main(names: list[str]) -> int:
-    """Run and store; returns the exit code."""
-    full, names = "--full" in names, [name for name in names if name != "--full"]
+def run_benchmarks(arguments: list[str]) -> int:
+    """Run benchmarks and store their tables.
+
+    Args:
+        arguments: of the command line.
+
+    Returns:
+        The exit code.
+    """
+    is_full = "--full" in arguments
+    names = [name for name in arguments if name != "--full"]
     modules = [module.name for module in pkgutil.iter_modules(bench.__path__)]
-    known = sorted(name.removeprefix("bench_") for name in modules if name.startswith("bench_"))
-    unknown = [name for name in names if name not in known]
-    if unknown:
+    all_names = sorted(name.removeprefix("bench_") for name in modules if name.startswith("bench_"))
+    unknown_names = [name for name in names if name not in all_names]
+    if unknown_names:
         print(
-            f"benchmark must be one of {', '.join(known)}. Got {', '.join(unknown)}.",
+            f"benchmark must be one of {', '.join(all_names)}. Got {', '.join(unknown_names)}.",
             file=sys.stderr,
         )
         return 2
     folder = Path("results/bench")
     folder.mkdir(parents=True, exist_ok=True)
-    for name in names or known:
+    for name in names or all_names:
         module = importlib.import_module(f"bench.bench_{name}")
         err.print(f"{name} ...", highlight=False)
-        larger = full and "full" in inspect.signature(module.run).parameters
-        rows, frame = module.run(full=True) if larger else module.run(), pd.DataFrame()
-        for frame in rows if isinstance(rows, Iterator) else [rows]:  # of a long one, as rows come
-            frame.to_csv(
-                folder / f"{name}.csv", index=False, float_format="%.4g", lineterminator="\n"
-            )
-        cells = [[_short(cell) for cell in row] for row in frame.astype(object).to_numpy().tolist()]
+        frame = pd.DataFrame()
+        for frame in _iterate_tables(getattr(module, f"run_{name}_benchmark"), is_full):
+            path = folder / f"{name}.csv"
+            frame.to_csv(path, index=False, float_format="%.4g", lineterminator="\n")
+        rows = frame.astype(object).to_numpy().tolist()
+        cells = [[_round_cell(cell) for cell in row] for row in rows]
         out.print(make_table(module.TITLE, list(frame.columns), cells))
     return 0
 
 
-def _short(cell: object) -> object:
+def _iterate_tables(run: Callable[..., Any], is_full: bool) -> Iterator[pd.DataFrame]:
+    """Run a benchmark and yield its table; a long benchmark yields a growing table."""
+    has_full_suite = "full" in inspect.signature(run).parameters
+    table = run(full=True) if is_full and has_full_suite else run()
+    if isinstance(table, Iterator):
+        yield from table
+    else:
+        yield table
+
+
+def _round_cell(cell: object) -> object:
     if not isinstance(cell, float):
         return cell
     return "-" if math.isnan(cell) else f"{cell:.4g}"
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run_benchmarks(sys.argv[1:]))

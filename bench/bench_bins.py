@@ -1,8 +1,9 @@
-"""Algorithm 2 as printed against the fast exact algorithm, in one run: CPU seconds, ratio, growth exponents.
+"""Runtime of Algorithm 2 as printed and of the fast exact algorithm for optimal bins.
 
-Both are asked for the same optimum (checked at every size both reach); the printed one stops at k = 3000, where its
-table has 9 million entries. The exponent is fitted to the three largest sizes of each. CPU seconds of one thread, the
-least of three turns, compiled beforehand.
+Both must find the same optimum, which is checked at every size that both solve. The printed
+algorithm stops at k = 3000, where its table has 9 million entries. The growth exponent is fitted to
+the three largest sizes of each. Times are CPU seconds of one thread, the fastest of three turns,
+without compilation.
 """
 
 from __future__ import annotations
@@ -12,41 +13,34 @@ import pandas as pd
 from bench import TURNS
 from workbench.papers.label_dp.curves import fit_growth_exponent, time_algorithm
 
-TITLE = "Best bins: Algorithm 2 as printed against the fast exact algorithm (CPU seconds)"
+TITLE = "Optimal bins: Algorithm 2 as printed against the fast exact algorithm (CPU seconds)"
 
-PRINTED = (100, 200, 500, 1000, 2000, 3000)
-FAST = (*PRINTED, 10_000, 100_000, 1_000_000)
+LOSSES = ("squared", "absolute", "poisson-deviance")
+PRINTED_SIZES = (100, 200, 500, 1000, 2000, 3000)  # Numbers of labels.
+FAST_SIZES = (*PRINTED_SIZES, 10_000, 100_000, 1_000_000)
+COLUMNS = ("loss", "labels", "printed_s", "fast_s", "ratio", "printed_exponent", "fast_exponent")
 
 
-def run() -> pd.DataFrame:
-    """One row for each loss and size: seconds of both, their ratio, the exponents of k."""
-    for loss in ("squared", "absolute", "poisson-deviance"):
-        time_algorithm(
-            "fast", 200, loss, 1
-        )  # compiles before the clock runs, as small k alone would not
+def run_bins_benchmark() -> pd.DataFrame:
+    """Return one row for each loss and size: both times, their ratio, and the exponents of k."""
+    for loss in LOSSES:
+        time_algorithm("fast", 200, loss, 1)  # The first call compiles the algorithm.
     rows = []
-    for loss in ("squared", "absolute", "poisson-deviance"):
-        sizes = PRINTED if loss == "squared" else PRINTED[:3]
-        slow, fast = {}, {}
-        for k in FAST:
-            fast[k], optimum = time_algorithm("fast", k, loss, TURNS)
-            if k in sizes:
-                slow[k], printed = time_algorithm("printed", k, loss, TURNS)
+    for loss in LOSSES:
+        printed_sizes = PRINTED_SIZES if loss == "squared" else PRINTED_SIZES[:3]
+        printed_times = {}
+        fast_times = {}
+        for k in FAST_SIZES:
+            fast_times[k], optimum = time_algorithm("fast", k, loss, TURNS)
+            if k in printed_sizes:
+                printed_times[k], printed = time_algorithm("printed", k, loss, TURNS)
                 assert abs(optimum.objective - printed.objective) <= 1e-9 * printed.objective
-        slopes = [
-            fit_growth_exponent(list(part)[-3:], list(part.values())[-3:]) for part in (slow, fast)
+        exponents = [
+            fit_growth_exponent(list(times)[-3:], list(times.values())[-3:])
+            for times in (printed_times, fast_times)
         ]
-        rows += [
-            (loss, k, slow.get(k), fast[k], slow[k] / fast[k] if k in slow else None, *slopes)
-            for k in FAST
-        ]
-    columns = [
-        "loss",
-        "labels",
-        "printed_s",
-        "fast_s",
-        "ratio",
-        "printed_exponent",
-        "fast_exponent",
-    ]
-    return pd.DataFrame(rows, columns=columns)
+        for k in FAST_SIZES:
+            printed_time = printed_times.get(k)
+            ratio = None if printed_time is None else printed_time / fast_times[k]
+            rows.append((loss, k, printed_time, fast_times[k], ratio, *exponents))
+    return pd.DataFrame(rows, columns=[*COLUMNS])

@@ -1,10 +1,11 @@
-"""400 random noise designs, repaired and certified: how many end certified, and at what loss.
+"""Repair and certification of 400 random noise designs: how many end certified, and at which loss.
 
-n in 5..40, four kinds of shift sets (one, all up to a bound, a few, the two axes of a grid), both costs, every notion
-(PDP three times out of five), δ from 0 down to 1e-9, HiGHS and Gurobi (skipped without a licence) on the same requests.
-Loss is relative: to the exact optimum of the pattern (proven by exact duality), and to what the solver claims, which
-may be out of reach (its tolerances let it break tiny δ's). Solvers run at the integrality tolerance of `wb.design`.
-"""
+The designs have n in 5..40 and four kinds of shift sets (one, all up to a bound, a few, the two
+axes of a grid). They use two losses, every notion (PDP three times out of five) and δ from 0 down
+to 1e-9. HiGHS and Gurobi (skipped without a licence) solve the same requests, at the integrality
+tolerance of `wb.design`. Losses are relative to the exact optimum of the pattern (proven by exact
+duality), and to the solver's claim. The claim may be out of reach, because the solver's tolerances
+violate tiny δ."""
 
 from __future__ import annotations
 
@@ -32,11 +33,20 @@ KINDS = ("one shift", "all up to a bound", "a few shifts", "two axes")
 EPSILONS = ("0.3", "0.5", "1", "1.5", "2", "3")
 DELTAS = ("0", "1e-9", "1e-8", "1e-6", "1e-4", "0.01", "0.1", "0.3")
 NOTIONS = ("pdp", "pdp", "pdp", "dp", "pure")
+LOSSES = ("error-rate", "squared")
+_OUT_OF_REACH_LOSS = 1e-12  # A claim that is smaller by more than this share is out of reach.
+_RUNTIME_COLUMN = "ms a repair (mean)"  # Runtimes are not stored, because they do not repeat.
 
 
-def question(kind: str, rng: random.Random) -> ModuloNoise:
-    """A random question of a kind."""
-    n, directed = rng.randint(5, 40), rng.random() < 0.5
+def draw_question(kind: str, rng: random.Random) -> ModuloNoise:
+    """Draw a random question.
+
+    Args:
+        kind: one of KINDS.
+        rng: source of randomness.
+    """
+    n = rng.randint(5, 40)
+    directed = rng.random() < 0.5
     if kind == "two axes":
         sizes = (rng.randint(2, 5), rng.randint(3, 8))
         return ModuloNoise(sizes=sizes, shifts=[(1, 0), (0, 1)], directed=directed)
@@ -48,8 +58,17 @@ def question(kind: str, rng: random.Random) -> ModuloNoise:
     return ModuloNoise(n=n, shifts=shifts, directed=directed)
 
 
-def study(count: int = 400, seed: int = 20261120, time_limit: float = 10.0) -> pd.DataFrame:
-    """One row per design: alternately by HiGHS and Gurobi where both are usable."""
+def run_study(count: int = 400, seed: int = 20261120, time_limit: float = 10.0) -> pd.DataFrame:
+    """Solve and certify random designs, in turns by HiGHS and Gurobi if both are usable.
+
+    Args:
+        count: number of designs.
+        seed: of the random designs.
+        time_limit: seconds of a solve.
+
+    Returns:
+        One row for each design.
+    """
     solvers = [
         name
         for name in ("highs", "gurobi")
@@ -59,103 +78,98 @@ def study(count: int = 400, seed: int = 20261120, time_limit: float = 10.0) -> p
     rows: list[dict[str, Any]] = []
     for number in range(count):
         kind = KINDS[number % len(KINDS)]
-        drawn = question(kind, rng)
-        notion, loss = rng.choice(NOTIONS), rng.choice(("error-rate", "squared"))
-        epsilon = rng.choice(EPSILONS)
-        delta = "0" if notion == "pure" else rng.choice(DELTAS)
-        solver = solvers[(number // len(KINDS)) % len(solvers)]
-        row: dict[str, Any] = {
-            "question": repr(drawn),
-            "kind": kind,
+        question = draw_question(kind, rng)
+        notion = rng.choice(NOTIONS)
+        options = {
             "notion": notion,
-            "loss": loss,
-            "epsilon": epsilon,
-            "delta": delta,
-            "solver": solver,
+            "loss": rng.choice(LOSSES),
+            "epsilon": rng.choice(EPSILONS),
+            "delta": "0" if notion == "pure" else rng.choice(DELTAS),
+            "solver": solvers[(number // len(KINDS)) % len(solvers)],
         }
-        rows.append(row | design(drawn, notion, loss, epsilon, delta, solver, time_limit))
+        row: dict[str, Any] = {"question": repr(question), "kind": kind, **options}
+        rows.append(row | certify_design(question, options, time_limit))
     return pd.DataFrame(rows)
 
 
-def design(
-    question: ModuloNoise,
-    notion: str,
-    loss: str,
-    epsilon: str,
-    delta: str,
-    solver: str,
-    time_limit: float,
+def certify_design(
+    question: ModuloNoise, options: dict[str, str], time_limit: float
 ) -> dict[str, Any]:
-    """Solve, certify, audit once more; what came of it."""
+    """Solve a request, certify its design and audit it once more.
+
+    Args:
+        question: the question.
+        options: notion, loss, epsilon, delta and solver.
+        time_limit: seconds of the solve.
+
+    Returns:
+        The columns of a row that describe the outcome.
+    """
     row: dict[str, Any] = dict.fromkeys(
         ("raw_private", "origin", "loss_optimum", "loss_claim", "seconds")
     )
-    options = Options(time_limit=time_limit)
     try:
-        request = FAMILY.make_request(
-            question,
-            notion=notion,
-            loss=loss,
-            epsilon=epsilon,
-            delta=delta,
-            solver=solver,
-            options=options,
-        )
+        request = FAMILY.make_request(question, **options, options=Options(time_limit=time_limit))
         assert isinstance(request, ModuloRequest)
-        solution = ModuloProblem(request).solve_program(Programs(solver))
+        solution = ModuloProblem(request).solve_program(Programs(options["solver"]))
     except WorkbenchError as error:
         return {"outcome": f"unsolved ({type(error).__name__})"} | row
     if solution.x is None or solution.objective is None:
         return {"outcome": f"unsolved ({solution.termination})"} | row
-    budgets, allowed = question.budgets(epsilon), Fraction(delta)
-    raw = AdditiveNoise.from_pmf(question, solution["f"].clip(min=0.0))
-    row["raw_private"] = audit(raw, budgets).meets(notion, budgets, allowed)
+    notion = options["notion"]
+    budgets = question.budgets(options["epsilon"])
+    delta = Fraction(options["delta"])
+    raw_noise = AdditiveNoise.from_pmf(question, solution["f"].clip(min=0.0))
+    row["raw_private"] = audit(raw_noise, budgets).meets(notion, budgets, delta)
     begin = time.process_time()
     try:
-        certified = certify_noise(request, solution)
+        certified_noise = certify_noise(request, solution)
     except NotCertified:
         return {"outcome": "refused"} | row
-    row |= {"seconds": time.process_time() - begin, "origin": certified.origin}
-    private = audit(certified.mechanism, budgets).meets(notion, budgets, allowed)
-    if certified.lower_bound:
-        row["loss_optimum"] = float(
-            (certified.objective - certified.lower_bound) / certified.lower_bound
-        )
+    row["seconds"] = time.process_time() - begin
+    row["origin"] = certified_noise.origin
+    is_private = audit(certified_noise.mechanism, budgets).meets(notion, budgets, delta)
+    loss = certified_noise.objective
+    lower_bound = certified_noise.lower_bound
+    if lower_bound:
+        row["loss_optimum"] = float((loss - lower_bound) / lower_bound)
     claim = Fraction(solution.objective)
-    row["loss_claim"] = (
-        float((certified.objective - claim) / claim) if claim else float(certified.objective)
-    )
-    return {"outcome": "certified" if private else "NOT PRIVATE"} | row
+    row["loss_claim"] = float((loss - claim) / claim) if claim else float(loss)
+    return {"outcome": "certified" if is_private else "NOT PRIVATE"} | row
 
 
-def run() -> pd.DataFrame:
-    """The study, summarised per solver and notion; every design goes to results/certification/."""
-    frame = study()
+def run_certify_benchmark() -> pd.DataFrame:
+    """Run the study, store every design in results/certification/, and return the summary."""
+    designs = run_study()
     folder = Path("results/certification")
     folder.mkdir(parents=True, exist_ok=True)
-    digits = frame.drop(columns="seconds")  # times do not repeat
-    digits.to_csv(folder / "designs.csv", index=False, float_format="%.3g", lineterminator="\n")
+    _store_table(designs.drop(columns="seconds"), folder / "designs.csv")
     rows = []
-    for (solver, notion), part in frame.groupby(["solver", "notion"]):
-        done = part[part.outcome == "certified"]
-        rows.append(
-            {
-                "solver": solver,
-                "notion": notion,
-                "designs": len(part),
-                "unsolved": int(part.outcome.str.startswith("unsolved").sum()),
-                "raw private": int((part.raw_private == True).sum()),  # noqa: E712
-                "certified": len(done),
-                "refused": int((part.outcome == "refused").sum()),
-                "not private": int((part.outcome == "NOT PRIVATE").sum()),
-                "exact optimum": int(done.origin.str.startswith("exact").sum()),
-                "worst loss to the exact optimum": float(done.loss_optimum.max()),
-                "worst loss to the claim": float(done.loss_claim.max()),
-                "claims out of reach by 1e-12": int((done.loss_claim > 1e-12).sum()),
-                "ms a repair (mean)": float(1e3 * done.seconds.mean()),
-            }
-        )
-    table = pd.DataFrame(rows)
-    stored = table.drop(columns="ms a repair (mean)")
-    stored.to_csv(folder / "summary.csv", index=False, float_format="%.3g", lineterminator="\n")
-    return table
+    for (solver, notion), part in designs.groupby(["solver", "notion"]):
+        rows.append({"solver": solver, "notion": notion} | _summarise_designs(part))
+    summary = pd.DataFrame(rows)
+    _store_table(summary.drop(columns=_RUNTIME_COLUMN), folder / "summary.csv")
+    return summary
+
+
+def _store_table(table: pd.DataFrame, path: Path) -> None:
+    table.to_csv(path, index=False, float_format="%.3g", lineterminator="\n")
+
+
+def _summarise_designs(designs: pd.DataFrame) -> dict[str, Any]:
+    """Return a row about the designs of one solver and notion."""
+    certified_designs = designs[designs.outcome == "certified"]
+    claim_losses = certified_designs.loss_claim
+    return {
+        "designs": len(designs),
+        "unsolved": int(designs.outcome.str.startswith("unsolved").sum()),
+        "raw private": int((designs.raw_private == True).sum()),  # noqa: E712
+        "certified": len(certified_designs),
+        "refused": int((designs.outcome == "refused").sum()),
+        "not private": int((designs.outcome == "NOT PRIVATE").sum()),
+        "exact optimum": int(certified_designs.origin.str.startswith("exact").sum()),
+        "worst loss to the exact optimum": float(certified_designs.loss_optimum.max()),
+        "worst loss to the claim": float(claim_losses.max()),
+        "claims out of reach by 1e-12": int((claim_losses > _OUT_OF_REACH_LOSS).sum()),
+        _RUNTIME_COLUMN: float(1e3 * certified_designs.seconds.mean()),
+    }

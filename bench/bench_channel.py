@@ -1,9 +1,10 @@
-"""Channels for counts: solved, repaired, bounded and certified, beside the plain CVXPY statement of the same program.
+"""Channels for counts, certified, and the plain CVXPY statement of the same program.
 
-The plain statement has a variable for every mass and every excess and goes to HiGHS with its defaults: what one writes
-without this workbench. "off" is how far its answer is from the certified optimum, "private" whether its channel keeps
-the budget exactly. libqif's min_loss_given_d (pure, uniform prior) joins where it is installed; a side that fails, or
-takes longer than allowed, is a row that says so.
+The plain statement has a variable for every mass and every excess, and is solved by HiGHS with its
+defaults. This is what one writes without the workbench. "off" is the relative difference of its
+loss from the certified optimum, and "private" says whether its channel is exactly private at the
+budget. libqif's min_loss_given_d (pure, uniform prior) is included if it is installed. A side that
+fails, or takes too long, has the reason in its row.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ import numpy as np
 import pandas as pd
 
 import workbench as wb
-from bench import beside, turns_of
+from bench import median_ratios, time_turns
 from workbench.mechanisms.channel import pairs_within
 
 TITLE = "channels for counts 0..n, neighbours ±1, squared error"
+# n, epsilon and delta.
 CASES = (
     (20, "1", "0"),
     (20, "1", "1e-5"),
@@ -32,30 +34,41 @@ CASES = (
     (100, "1", "1e-5"),
     (400, "1", "0"),
 )
-_LARGEST_PLAIN, _LARGEST_QIF = 100, 50  # n
-_SECONDS = 120.0
-OURS = "workbench, certified"
+_MAX_PLAIN_SIZE = 100  # The plain statement is solved up to this n.
+_MAX_QIF_SIZE = 50  # libqif is run up to this n.
+_TIME_LIMIT_SECONDS = 120.0  # Time limit of the plain statement.
+WORKBENCH_SIDE = "workbench, certified"
 
 
-def plain(n: int, epsilon: str, delta: str) -> tuple[float, Any]:
-    """The program as one writes it: its value and its channel."""
-    at = np.arange(n + 1)
+def solve_plain_statement(n: int, epsilon: str, delta: str) -> tuple[float, Any]:
+    """Solve the program as one writes it in CVXPY.
+
+    Args:
+        n: the largest answer.
+        epsilon: budget.
+        delta: budget.
+
+    Returns:
+        The loss and the channel (n + 1, n + 1).
+    """
+    answers = np.arange(n + 1)
     M = cp.Variable((n + 1, n + 1), nonneg=True)
     rows: list[Any] = [cp.sum(M, axis=1) == 1]
-    e = math.exp(float(epsilon))
+    exp_epsilon = math.exp(float(epsilon))
     for upper, lower in ((M[:-1], M[1:]), (M[1:], M[:-1])):
         if float(delta):
-            rows.append(cp.sum(cp.pos(upper - e * lower), axis=1) <= float(delta))
+            excess = cp.sum(cp.pos(upper - exp_epsilon * lower), axis=1)
+            rows.append(excess <= float(delta))
         else:
-            rows.append(upper <= e * lower)
-    loss = cp.sum(cp.multiply((at[:, None] - at) ** 2.0, M)) / (n + 1)
+            rows.append(upper <= exp_epsilon * lower)
+    loss = cp.sum(cp.multiply((answers[:, None] - answers) ** 2.0, M)) / (n + 1)
     problem = cp.Problem(cp.Minimize(loss), rows)
-    problem.solve(solver=cp.HIGHS, time_limit=_SECONDS)
+    problem.solve(solver=cp.HIGHS, time_limit=_TIME_LIMIT_SECONDS)
     return float(problem.value), M.value
 
 
-def by_qif(n: int, epsilon: str, delta: str) -> tuple[float, Any]:
-    """libqif's answer, for δ = 0."""
+def solve_count_by_qif(n: int, epsilon: str, delta: str) -> tuple[float, Any]:
+    """Solve the program with libqif, for δ = 0. Arguments as of `solve_plain_statement`."""
     qif = importlib.import_module("qif")
 
     prior = qif.probab.uniform(n + 1)
@@ -65,61 +78,71 @@ def by_qif(n: int, epsilon: str, delta: str) -> tuple[float, Any]:
         lambda i, j: float(epsilon) * abs(int(i) - int(j)),
         lambda i, j: float(int(i) - int(j)) ** 2,
     )
-    at = np.arange(n + 1)
-    return float(((at[:, None] - at) ** 2.0 * channel).sum() / (n + 1)), np.asarray(channel)
+    answers = np.arange(n + 1)
+    loss = ((answers[:, None] - answers) ** 2.0 * channel).sum() / (n + 1)
+    return float(loss), np.asarray(channel)
 
 
-def run() -> pd.DataFrame:
-    """One row per case and side; ratio: CPU seconds of the side over ours, of turns of the same run."""
+def run_channel_benchmark() -> pd.DataFrame:
+    """Return one row for each case and side.
+
+    The column "ratio" is the CPU time of the side over that of the workbench, in turns of one run.
+    """
     rows = []
     for case in CASES:
         n, epsilon, delta = case
-        sides: dict[str, Callable[..., Any]] = {OURS: certified}
-        if n <= _LARGEST_PLAIN:
-            sides["plain CVXPY, HiGHS"] = plain
-        if n <= _LARGEST_QIF and importlib.util.find_spec("qif") is not None and not float(delta):
-            sides["libqif"] = by_qif
-        calls = {side: partial(_answer, solve, case) for side, solve in sides.items()}
-        times, answers = turns_of(calls)
-        ratios = beside(times, OURS) | {OURS: 1.0}
-        design = answers[OURS]
-        for side, answer in answers.items():
-            known = {
+        sides: dict[str, Callable[..., Any]] = {WORKBENCH_SIDE: design_channel}
+        if n <= _MAX_PLAIN_SIZE:
+            sides["plain CVXPY, HiGHS"] = solve_plain_statement
+        has_qif = importlib.util.find_spec("qif") is not None
+        if has_qif and n <= _MAX_QIF_SIZE and not float(delta):
+            sides["libqif"] = solve_count_by_qif
+        calls = {side: partial(_catch_error, solve, case) for side, solve in sides.items()}
+        times, results = time_turns(calls)
+        ratios = median_ratios(times, WORKBENCH_SIDE) | {WORKBENCH_SIDE: 1.0}
+        design = results[WORKBENCH_SIDE]
+        for side, result in results.items():
+            row = {
                 "n": n,
                 "epsilon": epsilon,
                 "delta": delta,
                 "side": side,
                 "seconds": min(times[side]),
+                "ratio": ratios[side],
             }
-            rows.append(known | {"ratio": ratios[side]} | _shown(answer, design))
+            rows.append(row | _describe_result(result, design))
     return pd.DataFrame(rows)
 
 
-def certified(n: int, epsilon: str, delta: str) -> wb.Design:
-    """Ours."""
+def design_channel(n: int, epsilon: str, delta: str) -> wb.Design:
+    """Design the certified channel. Arguments as of `solve_plain_statement`."""
     design: wb.Design = wb.design(
         "channel", answers=f"0..{n}", max_shift=1, epsilon=epsilon, delta=delta
     )
     return design
 
 
-def _answer(solve: Callable[..., Any], case: tuple[int, str, str]) -> Any:
+def _catch_error(solve: Callable[..., Any], case: tuple[int, str, str]) -> Any:
+    """Return the result of a solver, or the exception that it raised."""
     try:
         return solve(*case)
-    except Exception as error:  # of a solver that is not ours: the row says what happened
+    except Exception as error:
         return error
 
 
-def _shown(answer: Any, design: wb.Design) -> dict[str, Any]:
-    if isinstance(answer, Exception):
-        return {"private": f"{type(answer).__name__}: {answer}"[:60]}
-    if isinstance(answer, wb.Design):
-        gap = (answer.objective - (answer.bound or 0.0)) / answer.objective
-        return {"loss": answer.objective, "off": gap, "private": "certified"}
-    value, channel = answer
-    audited = wb.audit(
-        wb.Channel.from_pairs(np.maximum(channel, 0), pairs_within(len(channel) - 1, 1)),
-        design.claim.epsilon,
-    )
-    private = "yes" if audited.holds(design.claim) else "no"
-    return {"loss": value, "off": value / design.objective - 1, "private": private}
+def _describe_result(result: Any, design: wb.Design) -> dict[str, Any]:
+    """Return the columns of a row that describe a result."""
+    if isinstance(result, Exception):
+        return {"private": f"{type(result).__name__}: {result}"[:60]}
+    if isinstance(result, wb.Design):
+        gap = (result.objective - (result.bound or 0.0)) / result.objective
+        return {"loss": result.objective, "off": gap, "private": "certified"}
+    loss, masses = result
+    channel = wb.Channel.from_pairs(np.maximum(masses, 0), pairs_within(len(masses) - 1, 1))
+    audit = wb.audit(channel, design.claim.epsilon)
+    is_private = audit.holds(design.claim)
+    return {
+        "loss": loss,
+        "off": loss / design.objective - 1,
+        "private": "yes" if is_private else "no",
+    }

@@ -1,11 +1,13 @@
-"""What a design costs beside the bare solver call that answers it: additive noise, warm, in CPU time of one process.
+"""CPU time of a design of additive noise, and of the bare solver call for the same program.
 
     python -m bench.bench_design
 
 kind        what is timed
-solver      the compiled program loaded into a live HiGHS object and solved, nothing else
-raw         `wb.design(..., certify=False)`: request, program, solve, oracle, exact audit
-certified   `wb.design(...)`: the same with the exact program of its pattern, repair, proof
+solver      the compiled program is loaded into a live HiGHS object and solved, nothing else
+raw         `wb.design(..., certify=False)`: request, program, solve, known formula, exact audit
+certified   `wb.design(...)`: in addition the exact program of its pattern, repair and proof
+
+All calls run warm in one process.
 """
 
 from __future__ import annotations
@@ -15,54 +17,79 @@ from typing import Any
 import pandas as pd
 
 import workbench as wb
-from bench import beside, turns_of
+from bench import median_ratios, time_turns
 from workbench.models.modulo.program import ModuloModel, loss_vector
 from workbench.pipeline.requirements import get_ratio_kind
 from workbench.solvers.backend import get_backend
 
-__all__ = ["TITLE", "measure", "run"]
+__all__ = ["TITLE", "run_design_benchmark", "time_design"]
 
-TITLE = "A design beside its bare solver call, CPU milliseconds"
+TITLE = "A design and its bare solver call, CPU milliseconds"
 
-SIZES = (8, 20, 40)
-REPEATS, SLOW = 60, 7  # turns; of a mixed-integer program
+SIZES = (8, 20, 40)  # Largest answers n.
+LP_TURNS = 60  # Turns of a linear program.
+MILP_TURNS = 7  # Turns of a mixed-integer program.
 
 
-def measure(n: int, notion: str, delta: float, loss: str = "error-rate") -> dict[str, Any]:
-    """Milliseconds of CPU for one question, the least of several runs of each kind, and the medians of the ratios to
-    the solver, which for PDP with a δ is given the printed integer program."""
+def time_design(n: int, notion: str, delta: float, loss: str = "error-rate") -> dict[str, Any]:
+    """Time the designs of one question and the bare solver call.
+
+    For PDP with δ > 0 the solver gets the integer program of the paper.
+
+    Args:
+        n: largest answer.
+        notion: "pdp" or "dp".
+        delta: budget.
+        loss: name of the loss.
+
+    Returns:
+        A row with the milliseconds of the fastest turn, and the median ratios to the solver.
+    """
     question = wb.ModuloNoise(n=n, max_shift=3)
-    differences = question.differences
-    losses = loss_vector(loss, question.sizes)
     model = ModuloModel(
-        question.sizes, differences, get_ratio_kind(notion), losses, has_delta=delta > 0
+        question.sizes,
+        question.differences,
+        get_ratio_kind(notion),
+        loss_vector(loss, question.sizes),
+        has_delta=delta > 0,
     )
-    values, solver = model.values([1.0], delta, None), get_backend("highs")
+    values = model.values([1.0], delta, None)
+    solver = get_backend("highs")
 
-    def bare() -> None:
+    def solve_program() -> None:
         with solver.open(model.program) as session:
             session.solve(values)
 
-    def raw() -> None:
+    def design_raw() -> None:
         wb.design(question, epsilon=1, delta=delta, notion=notion, loss=loss, certify=False)
 
-    def certified() -> None:
+    def design_certified() -> None:
         wb.design(question, epsilon=1, delta=delta, notion=notion, loss=loss)
 
+    is_milp = notion == "pdp" and delta > 0
+    calls = {"solver": solve_program, "raw": design_raw, "certified": design_certified}
+    times, _ = time_turns(calls, MILP_TURNS if is_milp else LP_TURNS)
     row: dict[str, Any] = {"n": n, "notion": notion, "delta": delta, "loss": loss}
-    turns = SLOW if notion == "pdp" and delta else REPEATS
-    times, _ = turns_of({"solver": bare, "raw": raw, "certified": certified}, turns)
-    row |= {f"{name}_ms": 1e3 * min(several) for name, several in times.items()}
-    return row | {f"{name}_ratio": value for name, value in beside(times, "solver").items()}
+    row |= {f"{name}_ms": 1e3 * min(seconds) for name, seconds in times.items()}
+    ratios = median_ratios(times, "solver")
+    return row | {f"{name}_ratio": ratio for name, ratio in ratios.items()}
 
 
-def run() -> pd.DataFrame:
-    """Every size, as the pure linear program and as DP with a delta; one size as PDP with a delta; one large one."""
-    rows = [
-        measure(n, notion, delta) for n in SIZES for notion, delta in (("pdp", 0.0), ("dp", 0.1))
-    ]
-    return pd.DataFrame([*rows, measure(20, "pdp", 0.1), measure(400, "pdp", 0.0, "squared")])
+def run_design_benchmark() -> pd.DataFrame:
+    """Return one row for each question.
+
+    Every size is solved as a linear program, pure and DP with δ. One size is solved as PDP with δ,
+    and there is one large size.
+    """
+    rows = []
+    for n in SIZES:
+        rows.append(time_design(n, "pdp", 0.0))
+        rows.append(time_design(n, "dp", 0.1))
+    rows.append(time_design(20, "pdp", 0.1))
+    rows.append(time_design(400, "pdp", 0.0, "squared"))
+    return pd.DataFrame(rows)
 
 
 if __name__ == "__main__":
-    print(run().to_string(index=False, float_format=lambda value: f"{value:.3g}"))
+    table = run_design_benchmark()
+    print(table.to_string(index=False, float_format=lambda value: f"{value:.3g}"))

@@ -1,7 +1,8 @@
-"""Encode and decode of the dyadic quantized Laplace mechanism against numpy's own Laplace sampler, in one run.
+"""Encoding and decoding of the dyadic quantized Laplace mechanism, and numpy's Laplace sampler.
 
-All rows run in one thread on one core, in turns, and the best of several turns counts for each. The ratio, the median
-over turns, is to `numpy.random.Generator.laplace`, which draws the same noise in one process and sends nothing.
+All rows run in one thread on one core, in turns. The fastest turn counts for each. The ratio is the
+median over turns of the rate over that of `numpy.random.Generator.laplace`, which draws the same
+noise in one process and sends nothing.
 """
 
 from __future__ import annotations
@@ -9,67 +10,46 @@ from __future__ import annotations
 import operator
 import statistics
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from bench import turns_of
+from bench import time_turns
 from workbench.mechanisms.dyadic_laplace import elias
 from workbench.mechanisms.dyadic_laplace.dyadic_laplace import DyadicLaplace
 from workbench.mechanisms.dyadic_laplace.randomness import LocalStream, SharedStream
 from workbench.mechanisms.dyadic_laplace.stream import read_stream, write_stream
+from workbench.solvers.arrays import Vector
 
 TITLE = "Dyadic quantized Laplace: scalars a second on one core"
 
-COUNT = 2_000_000
+COUNT = 2_000_000  # Scalars of a task.
+FILE_COUNT = COUNT // 8  # Scalars of a task on bytes or files.
 TURNS = 5
-NUMPY = "numpy Generator.laplace + x"
-KEY, NONCE = bytes(range(32)), bytes(16)
+NUMPY_TASK = "numpy Generator.laplace + x"
+KEY = bytes(range(32))
+NONCE = bytes(16)
+
+Task = tuple[int, Callable[[], object]]  # The number of scalars, and the timed function.
 
 
-def run() -> pd.DataFrame:
-    """One row a task: name, scalars, best seconds, million scalars a second, ratio to numpy's sampler."""
+def run_dql_benchmark() -> pd.DataFrame:
+    """Return one row for each task: name, scalars, seconds, rate, and ratio to numpy's sampler."""
     rng = np.random.default_rng(1)
     x = rng.uniform(-1, 1, COUNT)
-    few = x[: COUNT // 8]
-    local = LocalStream()
-    tasks: dict[str, tuple[int, Callable[[], object]]] = {
-        NUMPY: (COUNT, lambda: rng.laplace(size=COUNT) + x)
-    }
-    for ell in (1.1, 2.0, 10.0):
-        mechanism = DyadicLaplace(1.0, ell)
-        m = mechanism.encode(x, SharedStream(KEY, NONCE), local)
-        tasks[f"encode, ell = {ell:g}"] = (
-            COUNT,
-            lambda mechanism=mechanism: mechanism.encode(x, SharedStream(KEY, NONCE), local),  # type: ignore[misc]
-        )
-        tasks[f"decode, ell = {ell:g}"] = (
-            COUNT,
-            lambda mechanism=mechanism, m=m: mechanism.decode(m, SharedStream(KEY, NONCE)),  # type: ignore[misc]
-        )
-    mechanism = DyadicLaplace(1.0, 2.0)
-    description = mechanism.encode(few, SharedStream(KEY, NONCE), local)
-    for code in elias.CODES:
-        data = elias.encode(description, code)
-        tasks[f"Elias {code} to bytes"] = (
-            few.size,
-            lambda code=code: elias.encode(description, code),  # type: ignore[misc]
-        )
-        tasks[f"Elias {code} from bytes"] = (
-            few.size,
-            lambda code=code, data=data: elias.decode(data, few.size, code),  # type: ignore[misc]
-        )
-    stream = write_stream(few, mechanism, KEY)
-    tasks["file: write_stream"] = (few.size, lambda: write_stream(few, mechanism, KEY))
-    tasks["file: read_stream"] = (few.size, lambda: read_stream(stream, KEY))
-    times, _ = turns_of({name: task for name, (_, task) in tasks.items()}, TURNS)
+    tasks: dict[str, Task] = {NUMPY_TASK: (COUNT, lambda: rng.laplace(size=COUNT) + x)}
+    tasks |= _make_mechanism_tasks(x)
+    tasks |= _make_file_tasks(x[:FILE_COUNT])
+    times, _ = time_turns({name: task for name, (_, task) in tasks.items()}, TURNS)
     rates = {
         name: [count / seconds / 1e6 for seconds in times[name]]
         for name, (count, _) in tasks.items()
     }
     ratios = {
-        name: statistics.median(map(operator.truediv, several, rates[NUMPY]))
-        for name, several in rates.items()
+        name: statistics.median(map(operator.truediv, turn_rates, rates[NUMPY_TASK]))
+        for name, turn_rates in rates.items()
     }
     return pd.DataFrame(
         {
@@ -82,5 +62,40 @@ def run() -> pd.DataFrame:
     )
 
 
+def _encode(mechanism: DyadicLaplace, x: Vector, local: LocalStream) -> Any:
+    return mechanism.encode(x, SharedStream(KEY, NONCE), local)
+
+
+def _decode(mechanism: DyadicLaplace, m: Any) -> Any:
+    return mechanism.decode(m, SharedStream(KEY, NONCE))
+
+
+def _make_mechanism_tasks(x: Vector) -> dict[str, Task]:
+    """Return the tasks that encode and decode scalars."""
+    local = LocalStream()
+    tasks: dict[str, Task] = {}
+    for ell in (1.1, 2.0, 10.0):
+        mechanism = DyadicLaplace(1.0, ell)
+        m = _encode(mechanism, x, local)
+        tasks[f"encode, ell = {ell:g}"] = (x.size, partial(_encode, mechanism, x, local))
+        tasks[f"decode, ell = {ell:g}"] = (x.size, partial(_decode, mechanism, m))
+    return tasks
+
+
+def _make_file_tasks(x: Vector) -> dict[str, Task]:
+    """Return the tasks that write and read bytes and files."""
+    mechanism = DyadicLaplace(1.0, 2.0)
+    m = _encode(mechanism, x, LocalStream())
+    tasks: dict[str, Task] = {}
+    for code in elias.CODES:
+        data = elias.encode(m, code)
+        tasks[f"Elias {code} to bytes"] = (x.size, partial(elias.encode, m, code))
+        tasks[f"Elias {code} from bytes"] = (x.size, partial(elias.decode, data, x.size, code))
+    stream = write_stream(x, mechanism, KEY)
+    tasks["file: write_stream"] = (x.size, partial(write_stream, x, mechanism, KEY))
+    tasks["file: read_stream"] = (x.size, partial(read_stream, stream, KEY))
+    return tasks
+
+
 if __name__ == "__main__":
-    print(run().to_string(index=False, float_format="%.4g"))
+    print(run_dql_benchmark().to_string(index=False, float_format="%.4g"))

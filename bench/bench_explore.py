@@ -1,20 +1,24 @@
-"""How fast the explorer feels, measured in Chromium: from a slider's event to what is drawn, first paint, memory.
+"""Speed of the explorer in Chromium: latency of a slider, first paint, memory.
 
-    python -m bench.bench_explore [WORDS OF A CASE]
+    python -m bench.bench_explore [TEXTS IN THE NAME OF A CASE]
 
-Rows are stored as they come, and a case that is measured alone replaces its row.
+Rows are stored as they come. The row of a case that is measured alone replaces its stored row.
 
-latency    milliseconds from an `input` event of the first slider of the budget to the frame after a design for the new
-           value is drawn, one event after the other, once the page has settled
-preliminary  how many of these drawings came before the design of that very budget: another one, which is private at it
-           too, with the interval of the least loss (they say so, and the solver goes on)
-green      seconds from the last event until what is shown is certified (without: until the page is settled)
-cpu        milliseconds of the processor for one such event, of the server and of the browser
-line       seconds from the command to the line with the address
-paint      seconds from the command to the first contentful paint of the page in a browser that is already open
-load       how many processes wanted a processor meanwhile: of more than there are, latencies are theirs, too
-memory     megabytes (proportional set size) of all processes of the server, after the drags (rest) and while the slow
-           worker is there as well (busy)
+latency      milliseconds from an `input` event of the first slider of the budget to the frame after
+             a design for the new value is drawn. There is one event after the other, once the page
+             has settled
+preliminary  how many of these drawings came before the design of the exact budget. They show
+             another design, which is private at this budget too, with the interval of the optimal
+             loss. The page says so, and the solver continues
+green        seconds from the last event until the shown design is certified, or until the page has
+             settled if it is not certified
+cpu          CPU milliseconds for one event, of the server and of the browser
+line         seconds from the command to the line with the address
+paint        seconds from the command to the first contentful paint of the page in an open browser
+load         number of processes that wanted a processor meanwhile. If there are more than
+             processors, they slow the page
+memory       megabytes (proportional set size) of all processes of the server: after the drags
+             (rest), and while the slow worker also runs (busy)
 """
 
 from __future__ import annotations
@@ -34,9 +38,9 @@ from typing import Any
 
 import pandas as pd
 
-from bench.chromium import EXECUTABLE, Chromium
+from bench.chromium import EXECUTABLE, Chromium, Page
 
-__all__ = ["TITLE", "run"]
+__all__ = ["TITLE", "run_explore_benchmark"]
 
 TITLE = "The explorer in Chromium: latency of a slider, first paint, memory"
 
@@ -46,7 +50,9 @@ CASES = {
     "modulo n=40 pdp": "family=modulo&n=40&max_shift=3&epsilon=1.5&delta=0.05&notion=pdp",
     "modulo metric": "family=modulo&n=8&max_shift=3&epsilon=0.5&notion=metric",
     "modulo curve": "family=modulo&n=30&max_shift=1&loss=squared&notion=curve&curve=0.5:0.1,1:0.01",
-    "modulo tradeoff": "family=modulo&n=8&max_shift=1&notion=tradeoff&tradeoff=0:1,0.1:0.6,0.4:0.2,1:0",
+    "modulo tradeoff": (
+        "family=modulo&n=8&max_shift=1&notion=tradeoff&tradeoff=0:1,0.1:0.6,0.4:0.2,1:0"
+    ),
     "modulo renyi": "family=modulo&n=8&max_shift=1&notion=renyi&alpha=2&epsilon=0.5",
     "modulo zcdp": "family=modulo&n=30&max_shift=1&loss=squared&notion=zcdp&rho=0.1",
     "modulo gdp": "family=modulo&n=8&max_shift=1&notion=gdp&mu=0.5",
@@ -56,7 +62,9 @@ CASES = {
     "noise zcdp": "family=noise&on=integers&sensitivity=2&notion=zcdp&rho=0.1",
     "noise curve": "family=noise&on=reals&loss=absolute&notion=curve&curve=0.5:0.1,1:0.01",
     "channel 0..100": "family=channel&answers=0..100&max_shift=1&loss=squared&epsilon=1&delta=1e-5",
-    "channel pure": "family=channel&answers=0..20&neighbours=consecutive&loss=absolute&epsilon=1&notion=pure",
+    "channel pure": (
+        "family=channel&answers=0..20&neighbours=consecutive&loss=absolute&epsilon=1&notion=pure"
+    ),
     "channel zcdp": "family=channel&answers=0..20&max_shift=1&notion=zcdp&rho=0.1",
     "quantizer": "family=quantizer&bins=-3,-0.5,0.5,3&epsilon=1",
     "quantizer 41 knots": "family=quantizer&bins=-3,-0.5,0.5,3&knots=41&epsilon=1",
@@ -65,8 +73,14 @@ CASES = {
     "labels lp zcdp": "family=labels&labels=0..7&method=lp&notion=zcdp&rho=0.1",
     "laplace": "family=laplace&epsilon=1&bits=5",
 }
-EVENTS = 100
-_LONGEST = 60.0  # seconds of events, from which there are no further ones
+EVENTS = 100  # Measured events of a case.
+_EVENTS_OF_A_CALL = 4
+_MAX_DRAG_SECONDS = 60.0  # After this time there are no further events.
+_DRAW_SECONDS = 120  # Time limits of a page.
+_SETTLE_SECONDS = 200
+_CERTIFY_SECONDS = 130
+_STOP_SECONDS = 20
+# JavaScript that moves the slider COUNT times from event FIRST on, and returns the latencies.
 _DRAG = """(async () => {
   const slider = document.querySelector('.sliders input[type=range]:enabled'), times = [];
   const base = Number(slider.dataset.base ??= slider.value);
@@ -84,35 +98,46 @@ _DRAG = """(async () => {
   }
   return times;
 })()"""
-_TICKS = os.sysconf("SC_CLK_TCK")
-_BACK = """(() => { const slider = document.querySelector('.sliders input[type=range]:enabled');
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+# JavaScript that moves the slider back to its first value.
+_RESET = """(() => { const slider = document.querySelector('.sliders input[type=range]:enabled');
   slider.value = slider.dataset.base; slider.dispatchEvent(new Event('input')); })()"""
-_SETTLED = "document.querySelector('main')?.dataset.settled"
+_PAINT_ENTRIES = "performance.getEntriesByName('first-contentful-paint')"
+_IS_SETTLED = "document.querySelector('main')?.dataset.settled"
+_IS_DRAWN = "document.querySelector('main')?.dataset.drawn"
+_IS_CERTIFIED = "document.querySelector('.hero .badge.proven, .hero .badge:not(.open)')"
 
 
-def run(words: Sequence[str] = (), known: Sequence[dict[str, Any]] = ()) -> Iterator[pd.DataFrame]:
-    """One row for each case whose name has all words, in the table of known ones, which grows by a row at a time;
-    nothing without Chromium."""
+def run_explore_benchmark(
+    texts: Sequence[str] = (), stored_rows: Sequence[dict[str, Any]] = ()
+) -> Iterator[pd.DataFrame]:
+    """Yield the growing table, with one row for each case; nothing without Chromium.
+
+    Args:
+        texts: cases whose name contains all of them are measured.
+        stored_rows: rows of an earlier run.
+    """
     if EXECUTABLE is None:
         print("Chromium is missing: nothing is measured.", file=sys.stderr)
         return
-    chosen = {name: state for name, state in CASES.items() if all(word in name for word in words)}
-    rows = {row["case"]: row for row in known}
+    cases = {name: state for name, state in CASES.items() if all(text in name for text in texts)}
+    rows = {row["case"]: row for row in stored_rows}
     with (
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
         Chromium(Path(folder)) as browser,
     ):
-        for name, state in chosen.items():
+        for name, state in cases.items():
             try:
-                rows[name] = _case(browser, name, state)
+                rows[name] = _measure_case(browser, name, state)
             except (AssertionError, OSError) as error:
                 rows[name] = {"case": name, "failure": str(error)}
             print(rows[name], file=sys.stderr)
             yield pd.DataFrame([rows[case] for case in CASES if case in rows])
 
 
-def _case(browser: Chromium, name: str, state: str) -> dict[str, Any]:
-    browser.open("about:blank", wait=False)  # so that the browser itself is awake
+def _measure_case(browser: Chromium, name: str, state: str) -> dict[str, Any]:
+    """Start a server, open a page with a state, and return the row of the case."""
+    browser.open("about:blank", wait=False)  # This wakes the browser.
     begin = time.time()
     server = subprocess.Popen(
         [sys.executable, "-P", "-m", "workbench", "explore", "--no-browser"],
@@ -123,83 +148,102 @@ def _case(browser: Chromium, name: str, state: str) -> dict[str, Any]:
         assert server.stdout is not None
         match = re.search(r"http://\S+", server.stdout.readline())
         assert match is not None
-        line = time.time() - begin
+        line_seconds = time.time() - begin
         page = browser.open(f"{match[0]}#{state}")
-        page.wait("performance.getEntriesByName('first-contentful-paint').length")
-        paint = page.js(
-            "performance.timeOrigin + performance.getEntriesByName('first-contentful-paint')[0].startTime"
-        )
-        page.wait("document.querySelector('main')?.dataset.drawn", 120)
-        drawn = time.time() - begin
-        page.wait(_SETTLED, 200)
-        page.js(_DRAG.replace("COUNT", "3").replace("FIRST", "0"), 200)  # warm
-        events: list[Any] = []
-        before, ready_at = _processor(server.pid) + _processor(browser.process), time.time()
-        while not events or (len(events) < EVENTS and time.time() - ready_at < _LONGEST):
-            events += page.js(_DRAG.replace("COUNT", "4").replace("FIRST", str(len(events))), 200)
-        used = _processor(server.pid) + _processor(browser.process) - before
-        load = os.getloadavg()[0]
-        page.js(_BACK)
-        end = time.time()
-        times = sorted(milliseconds for milliseconds, _ in events)
-        rest = _memory(server.pid)
-        page.wait("document.querySelector('.hero .badge.proven, .hero .badge:not(.open)')", 130)
-        green = time.time() - end
-        busy = _memory(server.pid)
+        page.wait(f"{_PAINT_ENTRIES}.length")
+        paint_time = page.js(f"performance.timeOrigin + {_PAINT_ENTRIES}[0].startTime") / 1e3
+        page.wait(_IS_DRAWN, _DRAW_SECONDS)
+        design_seconds = time.time() - begin
+        page.wait(_IS_SETTLED, _SETTLE_SECONDS)
+        latencies = _measure_latencies(page, server.pid, browser.process)
+        page.js(_RESET)
+        reset_time = time.time()
+        rest_megabytes = _measure_memory(server.pid)
+        page.wait(_IS_CERTIFIED, _CERTIFY_SECONDS)
+        green_seconds = time.time() - reset_time
+        busy_megabytes = _measure_memory(server.pid)
     finally:
         browser.close_pages()
         server.send_signal(signal.SIGINT)
-        server.wait(20)
+        server.wait(_STOP_SECONDS)
     return {
         "case": name,
-        "events": len(events),
-        "preliminary": sum(early for _, early in events),
-        "median_ms": statistics.median(times),
-        "p95_ms": times[int(0.95 * len(times))],
-        "cpu_ms": 1e3 * used / len(events),
-        "load": load,
-        "line_s": line,
-        "paint_s": paint / 1e3 - begin,
-        "design_s": drawn,
-        "green_s": green,
-        "rest_mb": rest,
-        "busy_mb": busy,
+        **latencies,
+        "line_s": line_seconds,
+        "paint_s": paint_time - begin,
+        "design_s": design_seconds,
+        "green_s": green_seconds,
+        "rest_mb": rest_megabytes,
+        "busy_mb": busy_megabytes,
     }
 
 
-def _tree(pid: int) -> Iterator[int]:
+def _measure_latencies(page: Page, *pids: int) -> dict[str, Any]:
+    """Move the slider, and return the columns about latency, CPU time and load.
+
+    Args:
+        page: a settled page.
+        pids: processes whose CPU time counts.
+    """
+    _drag_slider(page, 0, 3)  # This warms up the solver.
+    events: list[Any] = []
+    begin_cpu = sum(map(_measure_cpu_seconds, pids))
+    begin = time.time()
+    while not events or (len(events) < EVENTS and time.time() - begin < _MAX_DRAG_SECONDS):
+        events += _drag_slider(page, len(events), _EVENTS_OF_A_CALL)
+    cpu_seconds = sum(map(_measure_cpu_seconds, pids)) - begin_cpu
+    load = os.getloadavg()[0]
+    times = sorted(milliseconds for milliseconds, _ in events)
+    return {
+        "events": len(events),
+        "preliminary": sum(is_preliminary for _, is_preliminary in events),
+        "median_ms": statistics.median(times),
+        "p95_ms": times[int(0.95 * len(times))],
+        "cpu_ms": 1e3 * cpu_seconds / len(events),
+        "load": load,
+    }
+
+
+def _drag_slider(page: Page, first: int, count: int) -> list[Any]:
+    """Move the slider, and return (milliseconds, whether it was preliminary) of each drawing."""
+    code = _DRAG.replace("COUNT", str(count)).replace("FIRST", str(first))
+    drawings: list[Any] = page.js(code, _SETTLE_SECONDS)
+    return drawings
+
+
+def _iterate_process_tree(pid: int) -> Iterator[int]:
+    """Yield a process and all that it has started."""
     yield pid
     for path in Path(f"/proc/{pid}/task").glob("*/children"):
         for child in path.read_text().split():
-            yield from _tree(int(child))
+            yield from _iterate_process_tree(int(child))
 
 
-def _processor(pid: int) -> float:
-    """Seconds of the processor of a process and all that it has started."""
+def _measure_cpu_seconds(pid: int) -> float:
+    """Return the CPU seconds of a process and all that it has started."""
     ticks = 0
-    for process in _tree(pid):
-        with contextlib.suppress(OSError):  # it has ended meanwhile, and counts as its parent's
-            ticks += sum(
-                map(
-                    int, Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:15]
-                )
-            )
-    return ticks / _TICKS
+    for process in _iterate_process_tree(pid):
+        # A process that has ended counts as part of its parent.
+        with contextlib.suppress(OSError):
+            fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+            ticks += sum(map(int, fields[11:15]))
+    return ticks / _TICKS_PER_SECOND
 
 
-def _memory(pid: int) -> float:
-    total = 0
-    for process in _tree(pid):
-        with contextlib.suppress(OSError):  # it has ended meanwhile
+def _measure_memory(pid: int) -> float:
+    """Return the megabytes of a process and all that it has started."""
+    kilobytes = 0
+    for process in _iterate_process_tree(pid):
+        with contextlib.suppress(OSError):  # The process may have ended.
             text = Path(f"/proc/{process}/smaps_rollup").read_text()
-            total += sum(int(size) for size in re.findall(r"^Pss:\s+(\d+)", text, re.MULTILINE))
-    return total / 1024
+            sizes = re.findall(r"^Pss:\s+(\d+)", text, re.MULTILINE)
+            kilobytes += sum(map(int, sizes))
+    return kilobytes / 1024
 
 
 if __name__ == "__main__":
     file = Path("results/bench/explore.csv")
-    stored = pd.read_csv(file).to_dict("records") if file.exists() else []
-    for frame in run(
-        sys.argv[1:], [{str(name): value for name, value in row.items()} for row in stored]
-    ):
+    records = pd.read_csv(file).to_dict("records") if file.exists() else []
+    old_rows = [{str(name): value for name, value in row.items()} for row in records]
+    for frame in run_explore_benchmark(sys.argv[1:], old_rows):
         frame.to_csv(file, index=False, float_format="%.4g", lineterminator="\n")

@@ -1,20 +1,26 @@
-"""PDP noise with delta > 0: method "fast" against the literal MILP (13), both on HiGHS, one thread, gap 1e-9, 120 s.
+"""PDP noise with delta > 0: method "fast" against the literal MILP (13), both on HiGHS.
 
-Both sides of a row are measured one after the other in this process, in seconds of processor time (each side is one
-thread, and what else the machine does should not count), the least of three turns.
-`literal_seconds` counts what HiGHS takes to load and solve the compiled program, without the CVXPY compilation;
-`fast_seconds` counts everything from the question to the proven answer. A literal time-out, of one turn, counts as what
-it used; where other work left it less than nine tenths of 120 s of processor time, it is asked again for longer.
-`nodes` counts violation patterns: none where the proof is over level functions, or the first program proves it. The
-last rows are the totals and n = 256, 511 and 1023, which the literal model is not asked. The default is a subset of
-a few minutes; `python -m bench fast_milp --full` runs the whole suite of 228 (an hour).
+One thread, gap 1e-9, limit 120 s. Both sides of a row are measured one after the other in this
+process, in CPU seconds of the fastest of three turns. Each side is one thread, and CPU time does
+not count other work on the machine.
+
+`literal_seconds` counts the time in which HiGHS loads and solves the compiled program, without the
+CVXPY compilation. `fast_seconds` counts everything from the question to the proven answer. A
+literal time-out, of one turn, counts with the CPU time that it used. If other work left it less
+than nine tenths of 120 s of CPU time, it is solved again with a longer limit. `nodes` counts
+violation patterns. It is 0 if the proof uses level functions, or if the first program proves the
+optimum.
+
+The last rows are the totals, and n = 256, 511 and 1023, for which the literal model is not solved.
+The default is a subset of a few minutes. `python -m bench fast_milp --full` runs the whole suite of
+228 instances (an hour).
 """
 
 from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -29,129 +35,168 @@ from workbench.solvers.program import Program
 from workbench.solvers.solution import Solution, Termination
 
 TITLE = "Fast exact MILP against the literal model (HiGHS, one thread, gap 1e-9, limit 120 s)"
-LIMIT = 120.0
+TIME_LIMIT_SECONDS = 120.0
+TURNS = 3
+_MIN_USED_SHARE = 0.9  # A time-out that used less of its limit is solved again.
+COLUMNS = (
+    "instance",
+    "epsilon",
+    "delta",
+    "loss",
+    "literal",
+    "literal_seconds",
+    "fast",
+    "fast_seconds",
+    "ratio",
+    "nodes",
+    "objective",
+    "gap",
+    "difference",
+)
 
 Shifts = tuple[tuple[int, ...], ...]
-Group = tuple[str, tuple[int, ...], Shifts]
+Group = tuple[str, tuple[int, ...], Shifts]  # Name, sizes and shifts.
 
 
-def groups(full: bool) -> Iterator[Group]:
-    """Name, orders and shifts of every question."""
+def list_groups(full: bool) -> Iterator[Group]:
+    """Yield the name, the sizes and the shifts of every question.
+
+    Args:
+        full: whether to yield the whole suite.
+    """
     for mu, n in itertools.product((3, 4), (10, 16, 24, 32, 48, 64) if full else (10, 16)):
         yield f"BD mu={mu} n={n}", (n + 1,), tuple((k,) for k in range(1, mu + 1))
     yield "{1,3,5,6} n=16", (17,), ((1,), (3,), (5,), (6,))
     if full:
         for n in (24, 32):
-            chosen = np.random.default_rng(n).choice(np.arange(1, n + 1), 4, replace=False)
-            yield f"random 4 of n={n}", (n + 1,), tuple((int(k),) for k in sorted(chosen))
+            steps = np.random.default_rng(n).choice(np.arange(1, n + 1), 4, replace=False)
+            yield f"random 4 of n={n}", (n + 1,), tuple((int(k),) for k in sorted(steps))
     for n, mu in ((16, 2), (24, 3)) if full else ((16, 2),):
-        yield (
-            f"symmetric BD mu={mu} n={n}",
-            (n + 1,),
-            tuple((k % (n + 1),) for k in (*range(1, mu + 1), *range(-mu, 0))),
-        )
+        yield f"symmetric BD mu={mu} n={n}", (n + 1,), _mirror_shifts(range(1, mu + 1), n)
     yield "5x5, 3 shifts", (5, 5), ((0, 1), (1, 0), (1, 1))
     yield "4x6, 4 shifts", (4, 6), ((0, 1), (1, 0), (0, 5), (3, 0))
 
 
-def _timed(run: Callable[[], Solution]) -> tuple[Solution, float]:
-    """An answer and its seconds of processor time, the least of three; once where the limit of time decides."""
-    least = float("inf")
-    for _ in range(3):
+def _mirror_shifts(steps: Iterable[int], n: int) -> Shifts:
+    """Return shifts and their negatives modulo n + 1."""
+    steps = [*steps]
+    negatives = [-k for k in reversed(steps)]
+    return tuple((k % (n + 1),) for k in (*steps, *negatives))
+
+
+def _time_solution(solve_once: Callable[[], Solution]) -> tuple[Solution, float]:
+    """Return a solution and the CPU seconds of the fastest turn; one turn after a time-out."""
+    seconds = float("inf")
+    for _ in range(TURNS):
         begin = time.process_time()
-        answer = run()
-        least = min(least, time.process_time() - begin)
-        if answer.termination is Termination.TIME_LIMIT:
+        solution = solve_once()
+        seconds = min(seconds, time.process_time() - begin)
+        if solution.termination is Termination.TIME_LIMIT:
             break
-    return answer, least
+    return solution, seconds
 
 
-def _row(
-    group: Group, epsilon: float, delta: float, loss: str, literal: bool = True
+def _time_instance(
+    group: Group, epsilon: float, delta: float, loss: str, has_literal: bool = True
 ) -> dict[str, Any]:
+    """Return the row of one instance.
+
+    Args:
+        group: the question.
+        epsilon: budget.
+        delta: budget.
+        loss: name of the loss.
+        has_literal: whether to solve the literal model.
+    """
     name, sizes, shifts = group
     model = ModuloModel(sizes, shifts, PDP, loss_vector(loss, sizes))
-    options = Options(time_limit=LIMIT, gap=1e-9)
+    options = Options(time_limit=TIME_LIMIT_SECONDS, gap=1e-9)
     row: dict[str, Any] = {"instance": name, "epsilon": epsilon, "delta": delta, "loss": loss}
     values = model.values([epsilon], delta)
 
-    def fast_method() -> Solution:
+    def solve_fast() -> Solution:
         with FastSession(model, get_backend("highs"), options) as session:
             return session.solve(values)
 
-    fast, seconds = _timed(fast_method)
-    row |= {"fast_seconds": seconds, "fast": str(fast.termination), "nodes": fast.nodes}
-    assert fast.objective is not None
-    row |= {"objective": fast.objective, "gap": fast.gap}
-    if literal:
-        program = model.program
-        slow, seconds = _literal(program, values)
-        row |= {"literal_seconds": seconds, "literal": str(slow.termination)}
-        row["difference"] = None if slow.objective is None else fast.objective - slow.objective
-        row["ratio"] = row["literal_seconds"] / row["fast_seconds"]
+    fast_solution, fast_seconds = _time_solution(solve_fast)
+    assert fast_solution.objective is not None
+    row |= {
+        "fast_seconds": fast_seconds,
+        "fast": str(fast_solution.termination),
+        "nodes": fast_solution.nodes,
+        "objective": fast_solution.objective,
+        "gap": fast_solution.gap,
+    }
+    if has_literal:
+        solution, seconds = _time_literal(model.program, values)
+        row |= {"literal_seconds": seconds, "literal": str(solution.termination)}
+        row["difference"] = None
+        if solution.objective is not None:
+            row["difference"] = fast_solution.objective - solution.objective
+        row["ratio"] = seconds / fast_seconds
     return row
 
 
-def _literal(program: Program, values: Mapping[str, Any]) -> tuple[Solution, float]:
-    """HiGHS's answer to the literal program; its limit, which it counts by the clock, is meant in processor time."""
-    options = Options(time_limit=LIMIT, gap=1e-9)
+def _time_literal(program: Program, values: Mapping[str, Any]) -> tuple[Solution, float]:
+    """Return the solution of the literal program and its CPU seconds.
+
+    HiGHS counts its limit by the clock, but CPU time is meant.
+    """
+    options = Options(time_limit=TIME_LIMIT_SECONDS, gap=1e-9)
     begin = time.perf_counter()
-    answer, seconds = _timed(lambda: solve(program, values, options=options))
-    if answer.termination is Termination.TIME_LIMIT and seconds < 0.9 * LIMIT:
-        longer = replace(options, time_limit=LIMIT * (time.perf_counter() - begin) / seconds)
-        answer, seconds = _timed(lambda: solve(program, values, options=longer))
-    return answer, seconds
+    solution, seconds = _time_solution(lambda: solve(program, values, options=options))
+    is_time_out = solution.termination is Termination.TIME_LIMIT
+    if is_time_out and seconds < _MIN_USED_SHARE * TIME_LIMIT_SECONDS:
+        time_limit = TIME_LIMIT_SECONDS * (time.perf_counter() - begin) / seconds
+        long_options = replace(options, time_limit=time_limit)
+        solution, seconds = _time_solution(lambda: solve(program, values, options=long_options))
+    return solution, seconds
 
 
-def run(full: bool = False) -> pd.DataFrame:
-    """One row per instance, then the totals."""
-    grid = itertools.product(
-        (0.5, 1.0, 1.5) if full else (0.5, 1.5), (0.01, 0.1), ("error-rate", "squared")
-    )
-    instances = [(group, *point) for point in grid for group in groups(full)]
-    rows = [_row(group, epsilon, delta, loss) for group, epsilon, delta, loss in instances]
+def run_fast_milp_benchmark(full: bool = False) -> pd.DataFrame:
+    """Return one row for each instance, then the totals and the large instances.
+
+    Args:
+        full: whether to run the whole suite.
+    """
+    epsilons = (0.5, 1.0, 1.5) if full else (0.5, 1.5)
+    rows = []
+    for epsilon, delta, loss in itertools.product(epsilons, (0.01, 0.1), ("error-rate", "squared")):
+        rows += [_time_instance(group, epsilon, delta, loss) for group in list_groups(full)]
     frame = pd.DataFrame(rows)
-    solved = frame[frame["literal"] == "optimal"]
-    worst = (solved["difference"].abs() / solved["objective"].abs().clip(lower=1.0)).max()
+    totals = pd.DataFrame(_summarise_instances(frame))
+    large_rows = pd.DataFrame(_time_large_instances(full))
+    return pd.concat([frame, totals, large_rows], ignore_index=True)[[*COLUMNS]]
+
+
+def _summarise_instances(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows with the totals, and with the smallest ratio."""
+    optimal_rows = frame[frame["literal"] == "optimal"]
+    sizes = optimal_rows["objective"].abs().clip(lower=1.0)
     total = {
         "instance": f"total of {len(frame)}; worst relative difference",
         "fast_seconds": frame["fast_seconds"].sum(),
         "literal_seconds": frame["literal_seconds"].sum(),
-        "difference": worst,
+        "difference": (optimal_rows["difference"].abs() / sizes).max(),
         "literal": f"{(frame['literal'] != 'optimal').sum()} time-outs",
         "fast": f"{(frame['fast'] != 'optimal').sum()} time-outs",
         "ratio": frame["literal_seconds"].sum() / frame["fast_seconds"].sum(),
     }
-    least = {"instance": "least ratio", "ratio": frame["ratio"].min()}
-    large: Group = ("BD mu=3 n=256", (257,), ((1,), (2,), (3,)))
-    tail = [
-        _row(large, epsilon, delta, loss, literal=False)
-        for epsilon in (0.5, 1.0, 1.5)
-        for delta in (0.01, 0.1)
-        for loss in (("error-rate", "squared") if full else ("error-rate",))
-    ]
-    for n in (511, 1023):
-        for steps in ((1, 2, 3), (1, 3, 4)):
-            both = tuple((k % (n + 1),) for k in (*steps, *(-k for k in steps)))
-            group: Group = (f"symmetric {steps} n={n}", (n + 1,), both)
-            tail += [
-                _row(group, 1.0, 0.05, loss, literal=False) for loss in ("error-rate", "squared")
-            ]
-    columns = [
-        "instance",
-        "epsilon",
-        "delta",
-        "loss",
-        "literal",
-        "literal_seconds",
-        "fast",
-        "fast_seconds",
-        "ratio",
-        "nodes",
-        "objective",
-        "gap",
-        "difference",
-    ]
-    return pd.concat([frame, pd.DataFrame([total, least]), pd.DataFrame(tail)], ignore_index=True)[
-        columns
-    ]
+    return [total, {"instance": "least ratio", "ratio": frame["ratio"].min()}]
+
+
+def _time_large_instances(full: bool) -> list[dict[str, Any]]:
+    """Return the rows of the instances for which the literal model is not solved."""
+    losses = ("error-rate", "squared")
+    large_group: Group = ("BD mu=3 n=256", (257,), ((1,), (2,), (3,)))
+    rows = []
+    for epsilon, delta in itertools.product((0.5, 1.0, 1.5), (0.01, 0.1)):
+        rows += [
+            _time_instance(large_group, epsilon, delta, loss, has_literal=False)
+            for loss in (losses if full else losses[:1])
+        ]
+    for n, steps in itertools.product((511, 1023), ((1, 2, 3), (1, 3, 4))):
+        shifts = tuple((k % (n + 1),) for k in (*steps, *(-k for k in steps)))
+        group: Group = (f"symmetric {steps} n={n}", (n + 1,), shifts)
+        rows += [_time_instance(group, 1.0, 0.05, loss, has_literal=False) for loss in losses]
+    return rows

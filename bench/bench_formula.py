@@ -1,11 +1,12 @@
-"""Formulas: processor seconds of one thread for the whole formula, and for proving its file again without a solver.
+"""CPU time of formulas, and of proving their files again without a solver.
 
-"limit" is what a formula of that size may take.
-"""
+Times are CPU seconds of one thread. "limit" is the longest acceptable time of a formula of its
+size."""
 
 from __future__ import annotations
 
 import tempfile
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,60 +14,60 @@ from typing import Any
 import pandas as pd
 
 import workbench as wb
-from bench import seconds_of
+from bench import time_call
 
 TITLE = "optima as formulas in e^epsilon and delta"
-CASES: tuple[tuple[str, Any, dict[str, Any], float | None], ...] = (
-    ("channel 0..3, pure", wb.FiniteQuery("0..3", max_shift=1), {"loss": "absolute"}, 0.1),
-    (
-        "channel 0..5, dp, δ free",
-        wb.FiniteQuery("0..5", max_shift=1),
-        {"loss": "absolute", "delta": "0..1"},
-        None,
+
+
+@dataclass(frozen=True)
+class FormulaCase:
+    """A formula to compute.
+
+    Attributes:
+        name: of the row.
+        question: the question.
+        options: of `wb.formula`.
+        limit: longest acceptable seconds, or None.
+    """
+
+    name: str
+    question: Any
+    options: dict[str, Any]
+    limit: float | None
+
+
+_FREE_DELTA = {"loss": "absolute", "delta": "0..1"}
+_CIRCULAR = {"loss": "circular-squared"}
+CASES = (
+    FormulaCase(
+        "channel 0..3, pure", wb.FiniteQuery("0..3", max_shift=1), {"loss": "absolute"}, 0.1
     ),
-    (
-        "channel 0..7, dp, δ free",
-        wb.FiniteQuery("0..7", max_shift=1),
-        {"loss": "absolute", "delta": "0..1"},
-        5.0,
+    FormulaCase("channel 0..5, dp, δ free", wb.FiniteQuery("0..5", max_shift=1), _FREE_DELTA, None),
+    FormulaCase("channel 0..7, dp, δ free", wb.FiniteQuery("0..7", max_shift=1), _FREE_DELTA, 5.0),
+    FormulaCase("modulo n = 12, two shifts", wb.ModuloNoise(n=12, max_shift=2), _CIRCULAR, 0.1),
+    FormulaCase("modulo n = 20, two shifts", wb.ModuloNoise(n=20, max_shift=2), _CIRCULAR, 1.0),
+    FormulaCase("modulo n = 40, six shifts", wb.ModuloNoise(n=40, max_shift=6), _CIRCULAR, 3.0),
+    FormulaCase(
+        "quantizer, 4 outputs, 9 knots", wb.Quantization("-2,-0.5,0.5,2"), {"knots": 9}, None
     ),
-    (
-        "modulo n = 12, two shifts",
-        wb.ModuloNoise(n=12, max_shift=2),
-        {"loss": "circular-squared"},
-        0.1,
-    ),
-    (
-        "modulo n = 20, two shifts",
-        wb.ModuloNoise(n=20, max_shift=2),
-        {"loss": "circular-squared"},
-        1.0,
-    ),
-    (
-        "modulo n = 40, six shifts",
-        wb.ModuloNoise(n=40, max_shift=6),
-        {"loss": "circular-squared"},
-        3.0,
-    ),
-    ("quantizer, 4 outputs, 9 knots", wb.Quantization("-2,-0.5,0.5,2"), {"knots": 9}, None),
 )
 
 
-def run() -> pd.DataFrame:
-    """One row a formula."""
+def run_formula_benchmark() -> pd.DataFrame:
+    """Return one row for each formula."""
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        for name, question, options, limit in CASES:
-            seconds, formula = seconds_of(partial(wb.formula, question, **options))
+        for case in CASES:
+            seconds, formula = time_call(partial(wb.formula, case.question, **case.options))
             (path,) = formula.save(Path(folder) / "formula.json")
-            checked, _ = seconds_of(partial(wb.check, path))
+            check_seconds, _ = time_call(partial(wb.check, path))
             rows.append(
                 {
-                    "formula": name,
+                    "formula": case.name,
                     "pieces": len(formula.pieces),
                     "seconds": seconds,
-                    "limit": limit,
-                    "check_seconds": checked,
+                    "limit": case.limit,
+                    "check_seconds": check_seconds,
                     "kilobytes": path.stat().st_size / 1000,
                 }
             )

@@ -1,17 +1,20 @@
-"""Large channels output by output, beside HiGHS (interior point, simplex), PDLP and libqif, and how time grows with k.
+"""Large channels by method "block", by HiGHS, PDLP and libqif, and the growth of their time in k.
 
-Every side answers one request three times in this process (a small one first, so that nothing is imported in that
-time); the least CPU seconds, "ratio" over those of the blocks in the same run. Blocks are certified, the others are
-not; "off" is a side's loss relative to theirs (PDLP ends at its own tolerance). "growth" is the exponent of k between a
-size and the last one of its form. The others are asked up to a size, each under a limit of time; a side that fails or
-stops is a row that says so. libqif, which states pure and metric privacy alone and has no limit of time, joins where it
-is installed (PyPI: qif), up to a smaller size. Rows are stored as they come.
+Every side solves one request three times in this process, after a small one that loads the imports.
+The fastest CPU seconds count; "ratio" is over those of the blocks in the same run. Only the blocks
+are certified. "off" is the loss of a side relative to theirs (PDLP stops at its own tolerance).
+"growth" is the exponent of k between a size and the previous one of its form.
+
+The other sides run up to a size, each with a time limit. A side that fails or stops has the reason
+in its row. libqif has only pure and metric privacy and no time limit. It is included if it is
+installed (PyPI: qif), up to a smaller size. The table is stored as it grows.
 """
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -21,35 +24,48 @@ import numpy as np
 import pandas as pd
 
 import workbench as wb
-from bench import in_turns
+from bench import time_best_turn
 from workbench.pipeline.registry import get_family
 from workbench.solvers.backend import Options
 
-TITLE = "Large channels: output by output, and what else answers them (CPU seconds)"
-SIZES = {"line": (50, 100, 200, 400), "line, delta": (100, 200, 400), "all pairs": (50, 100, 200, 400, 1000),
-         "grid": (36, 64, 144, 256)}  # fmt: skip
-OURS = "blocks, certified"
-_FIRST = {
-    "grid": 9,
-    "all pairs": 200,
-}  # inputs of a form's first request, 8 of others; 200 have their proof compiled
-_LARGEST_QIF = 50  # inputs: 64 places take libqif 44 CPU s
-_COMPARED = 100  # inputs up to which the others are asked
-_LIMIT = 60.0  # seconds of each of them
-_WORDS = 100  # characters that are told of a failure
+TITLE = "Large channels: output by output, and other solvers (CPU seconds)"
+# Form -> numbers k of inputs.
+SIZES = {
+    "line": (50, 100, 200, 400),
+    "line, delta": (100, 200, 400),
+    "all pairs": (50, 100, 200, 400, 1000),
+    "grid": (36, 64, 144, 256),
+}
+WORKBENCH_SIDE = "blocks, certified"
+# Inputs of the first request of a form, which is not measured. The proof of channels with 200
+# inputs of all pairs is compiled.
+_FIRST_SIZES = {"grid": 9, "all pairs": 200}
+_DEFAULT_FIRST_SIZE = 8
+_MAX_QIF_SIZE = 50  # libqif runs up to this many inputs; 64 take it 44 CPU s.
+_MAX_OTHER_SIZE = 100  # Other solvers run up to this many inputs.
+_TIME_LIMIT_SECONDS = 60.0  # Time limit of other solvers.
+_MAX_FAILURE_LENGTH = 100  # At most this many characters of an error are shown.
+# Side -> options of `wb.design`.
 SIDES: dict[str, dict[str, Any]] = {
-    "HiGHS, interior point": {"options": Options(algorithm="interior-point", time_limit=_LIMIT)},
-    "HiGHS, simplex": {"options": Options(algorithm="simplex", time_limit=_LIMIT)},
-    "PDLP": {"solver": "ortools:pdlp", "time_limit": _LIMIT},
+    "HiGHS, interior point": {
+        "options": Options(algorithm="interior-point", time_limit=_TIME_LIMIT_SECONDS)
+    },
+    "HiGHS, simplex": {"options": Options(algorithm="simplex", time_limit=_TIME_LIMIT_SECONDS)},
+    "PDLP": {"solver": "ortools:pdlp", "time_limit": _TIME_LIMIT_SECONDS},
 }
 COLUMNS = ("form", "k", "side", "cpu_s", "ratio", "loss", "gap", "off", "growth", "failure")
 
 
-def question_of(form: str, k: int) -> tuple[wb.FiniteQuery, dict[str, Any]]:
-    """The question of a size and its options."""
+def make_question(form: str, k: int) -> tuple[wb.FiniteQuery, dict[str, Any]]:
+    """Return the question of a size and its options.
+
+    Args:
+        form: a key of SIZES.
+        k: number of inputs.
+    """
     if form == "grid":
-        side = math.isqrt(k)
-        places = [(i, j) for i in range(side) for j in range(side)]
+        side = range(math.isqrt(k))
+        places = list(itertools.product(side, side))
         prior = np.random.default_rng(1).integers(1, 20, k).tolist()
         question = wb.FiniteQuery(places, neighbours="within 1 L1", prior=prior)
         return question, {"loss": "euclidean", "epsilon": "0.7", "notion": "pure"}
@@ -59,14 +75,19 @@ def question_of(form: str, k: int) -> tuple[wb.FiniteQuery, dict[str, Any]]:
     return wb.FiniteQuery(range(k), max_shift=1), {"loss": "absolute", "epsilon": 1, **budget}
 
 
-def by_qif(question: wb.FiniteQuery, options: dict[str, Any]) -> float:
-    """The loss of libqif's channel; pure privacy of neighbours one apart is metric privacy in steps."""
+def solve_question_by_qif(question: wb.FiniteQuery, options: dict[str, Any]) -> float:
+    """Return the loss of libqif's channel.
+
+    Pure privacy of neighbours at distance one is metric privacy in steps.
+
+    Args:
+        question: the question.
+        options: of the design.
+    """
     qif = importlib.import_module("qif")
     request: Any = get_family("channel").make_request(question, **options)
-    losses, inputs = (
-        request.losses.floats,
-        np.array([np.atleast_1d(np.array(x, dtype=float)) for x in question.inputs]),
-    )
+    losses = request.losses.floats
+    inputs = np.array([np.atleast_1d(np.array(x, dtype=float)) for x in question.inputs])
     steps = np.abs(inputs[:, None, :] - inputs[None, :, :]).sum(axis=2)
     if question.pairs is None:
         steps = np.minimum(steps, 1)
@@ -81,79 +102,83 @@ def by_qif(question: wb.FiniteQuery, options: dict[str, Any]) -> float:
     return float((prior[:, None] * np.asarray(channel) * losses).sum())
 
 
-def run() -> Iterator[pd.DataFrame]:
-    """One row for each form, size and side; the table as it grows."""
+def run_large_channels_benchmark() -> Iterator[pd.DataFrame]:
+    """Yield the growing table, with one row for each form, size and side."""
     rows: list[dict[str, Any]] = []
     for form, sizes in SIZES.items():
-        last: tuple[int, float] | None = None
-        for side, call in sides_of(form, _FIRST.get(form, 8)).items():
+        for side, call in list_calls(form, _FIRST_SIZES.get(form, _DEFAULT_FIRST_SIZE)).items():
             assert call() is not None, side
+        last_size: int | None = None
+        last_seconds = math.nan
         for k in sizes:
-            seconds, answers = in_turns(sides_of(form, k), warm=False)
-            growth = (
-                None if last is None else math.log(seconds[OURS] / last[1]) / math.log(k / last[0])
-            )
-            last = k, seconds[OURS]
-            for side, answer in answers.items():
-                known = {
+            seconds, results = time_best_turn(list_calls(form, k), warm=False)
+            block_seconds = seconds[WORKBENCH_SIDE]
+            growth = None
+            if last_size is not None:
+                growth = math.log(block_seconds / last_seconds) / math.log(k / last_size)
+            last_size = k
+            last_seconds = block_seconds
+            for side, result in results.items():
+                row = {
                     "form": form,
                     "k": k,
                     "side": side,
                     "cpu_s": seconds[side],
-                    "ratio": seconds[side] / last[1],
+                    "ratio": seconds[side] / block_seconds,
+                    **_describe_side(result, results[WORKBENCH_SIDE]),
+                    "growth": growth if side == WORKBENCH_SIDE else None,
                 }
-                rows.append(
-                    {
-                        **known,
-                        **_shown(answer, answers[OURS]),
-                        "growth": growth if side == OURS else None,
-                    }
-                )
+                rows.append(row)
             yield pd.DataFrame(rows, columns=[*COLUMNS])
 
 
-def sides_of(form: str, k: int) -> dict[str, Callable[[], Any]]:
-    """What answers a question of a size."""
-    question, options = question_of(form, k)
+def list_calls(form: str, k: int) -> dict[str, Callable[[], Any]]:
+    """Return the timed function of every side for a question.
+
+    Args:
+        form: a key of SIZES.
+        k: number of inputs.
+    """
+    question, options = make_question(form, k)
     calls: dict[str, Callable[[], Any]] = {
-        OURS: partial(wb.design, question, **options, method="block")
+        WORKBENCH_SIDE: partial(wb.design, question, **options, method="block")
     }
-    if k <= _COMPARED:
-        for side, more in SIDES.items():
+    if k <= _MAX_OTHER_SIZE:
+        for side, side_options in SIDES.items():
             calls[side] = partial(
-                wb.design, question, **options, method="program", certify=False, **more
+                wb.design, question, **options, method="program", certify=False, **side_options
             )
-        if (
-            k <= _LARGEST_QIF
-            and "delta" not in form
-            and importlib.util.find_spec("qif") is not None
-        ):
-            calls["libqif"] = partial(by_qif, question, options)
-    return {side: partial(_answer, call) for side, call in calls.items()}
+    has_qif = importlib.util.find_spec("qif") is not None
+    if has_qif and k <= _MAX_QIF_SIZE and "delta" not in form:
+        calls["libqif"] = partial(solve_question_by_qif, question, options)
+    return {side: partial(_catch_failure, call) for side, call in calls.items()}
 
 
-def _answer(call: Callable[[], Any]) -> Any:
+def _catch_failure(call: Callable[[], Any]) -> Any:
+    """Return the result of a call, or the exception of a solver that it raised."""
     try:
         return call()
     except wb.InvalidRequest:
         raise
-    except Exception as error:  # of a solver: the row says what happened
+    except Exception as error:
         return error
 
 
-def _shown(answer: Any, ours: wb.Design) -> dict[str, Any]:
-    if answer is ours:
-        return {
-            "loss": ours.objective,
-            "gap": (ours.objective - (ours.bound or 0.0)) / ours.objective,
-        }
-    if isinstance(answer, Exception):
-        loss = getattr(answer, "incumbent", None)
-        failure = " ".join(str(answer).split())[:_WORDS]
+def _describe_side(result: Any, design: wb.Design) -> dict[str, Any]:
+    """Return the columns of a row that describe a result.
+
+    Args:
+        result: a design, a loss or an exception.
+        design: by blocks.
+    """
+    if result is design:
+        gap = (design.objective - (design.bound or 0.0)) / design.objective
+        return {"loss": design.objective, "gap": gap}
+    failure = None
+    if isinstance(result, Exception):
+        loss = getattr(result, "incumbent", None)
+        failure = " ".join(str(result).split())[:_MAX_FAILURE_LENGTH]
     else:
-        loss, failure = getattr(answer, "objective", answer), None
-    return {
-        "loss": loss,
-        "off": None if loss is None else float(loss) / ours.objective - 1,
-        "failure": failure,
-    }
+        loss = getattr(result, "objective", result)
+    difference = None if loss is None else float(loss) / design.objective - 1
+    return {"loss": loss, "off": difference, "failure": failure}

@@ -1,7 +1,8 @@
-"""Designs under notions that are not one bound on ratios: CPU seconds, and how near the proven bound is.
+"""CPU time and gap of designs under notions that are not one bound on ratios.
 
-Channels on 0..n with neighbours ±1, noise modulo n + 1 and noise on the integers, squared error but where the row says
-otherwise. The least of three turns of one run, after one that is not counted.
+The designs are channels on 0..n with neighbours ±1, noise modulo n + 1 and noise on the integers.
+The loss is the squared error unless the row names another. Times are those of the fastest of three
+turns, after one turn that is not measured.
 """
 
 from __future__ import annotations
@@ -13,22 +14,22 @@ from typing import Any
 import pandas as pd
 
 import workbench as wb
-from bench import in_turns
+from bench import time_best_turn
 
 TITLE = "designs under Rényi DP, zCDP and Gaussian DP, and with many differences"
 
 
-def _channel(n: int, **budget: Any) -> Callable[[], wb.Design]:
+def _channel_call(n: int, **budget: Any) -> Callable[[], wb.Design]:
     return partial(wb.design, wb.FiniteQuery(f"0..{n}", max_shift=1), loss="squared", **budget)
 
 
 CASES: dict[str, Callable[[], wb.Design]] = {
-    "channel 0..10, zCDP, rho = 0.1": _channel(10, notion="zcdp", rho="0.1"),
-    "channel 0..20, zCDP, rho = 0.1": _channel(20, notion="zcdp", rho="0.1"),
-    "channel 0..10, Renyi, alpha = 2, epsilon = 0.5": _channel(
+    "channel 0..10, zCDP, rho = 0.1": _channel_call(10, notion="zcdp", rho="0.1"),
+    "channel 0..20, zCDP, rho = 0.1": _channel_call(20, notion="zcdp", rho="0.1"),
+    "channel 0..10, Renyi, alpha = 2, epsilon = 0.5": _channel_call(
         10, notion="renyi", alpha=2, epsilon="0.5"
     ),
-    "channel 0..10, GDP, mu = 1": _channel(10, notion="gdp", mu=1),
+    "channel 0..10, GDP, mu = 1": _channel_call(10, notion="gdp", mu=1),
     "channel 0..3, worst case, Renyi, alpha = 4, epsilon = 1": partial(
         wb.design,
         wb.FiniteQuery("0..3", max_shift=1, prior="worst"),
@@ -52,16 +53,21 @@ CASES: dict[str, Callable[[], wb.Design]] = {
 }
 
 
-def run() -> pd.DataFrame:
-    """One row per case."""
-    seconds, designs = in_turns(CASES)
+def run_notions_benchmark() -> pd.DataFrame:
+    """Return one row for each case."""
+    seconds, designs = time_best_turn(CASES)
     return pd.DataFrame(
-        {"case": case, "cpu_seconds": seconds[case], "loss": design.objective, "gap": _gap(design)}
+        {
+            "case": case,
+            "cpu_seconds": seconds[case],
+            "loss": design.objective,
+            "gap": _relative_design_gap(design),
+        }
         for case, design in designs.items()
     )
 
 
-def _gap(design: wb.Design) -> float:
-    """Relative, of loss and bound."""
+def _relative_design_gap(design: wb.Design) -> float:
+    """Return the gap between loss and bound, relative to the loss."""
     assert design.bound is not None
     return (design.objective - design.bound) / design.objective

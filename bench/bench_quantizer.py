@@ -1,18 +1,22 @@
-"""Quantizers: the exact LP cold and hot, the paper's m = 4 search pruned and in full, 16 bins optimised, MVU's alphabet
-by the slopes of its LP against SciPy's trust-constr on outputs and matrix together.
+"""Runtime of quantizers: the exact LP, the search of the paper, optimised bins and MVU's alphabet.
 
-Every ratio is of two times measured in this run (of MVU's alphabets: of the processor). "result" says what both sides
-found, so that a wrong answer shows.
-"""
+* The exact LP is solved cold and hot, and through CVXPY.
+* The paper's search for m = 4 is run with pruning and in full.
+* The outputs of 16 bins are optimised.
+* MVU's alphabet is optimised by the slopes of its LP, and by SciPy's trust-constr on outputs and
+  matrix together.
+
+Every ratio is of two times that are measured in this run, in CPU time. "result" shows the results
+of both sides, so that a wrong answer is visible."""
 
 from __future__ import annotations
 
 import itertools
 import math
-import time
 import warnings
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -22,7 +26,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint, minimize
 
-from bench import in_turns, seconds_of
+from bench import time_best_turn, time_call, time_turns
 from workbench.families.quantizer.laws import (
     LawProblem,
     LawQuestion,
@@ -44,265 +48,335 @@ TITLE = "Quantizers: exact LP, the paper's search, optimised bins, MVU's alphabe
 Vector = NDArray[np.float64]
 LAW = LawQuestion(Fraction(1))
 BINS = np.array([-3.0, -0.5, 0.5, 3.0])
+KNOT_COUNT = 41
+HOT_TURNS = 50  # Hot solves of which the median is taken.
+COLUMNS = ("task", "seconds", "target", "compared with", "its seconds", "ratio", "result")
 
 
-def run() -> pd.DataFrame:
-    """One row per task: seconds, the target, what it is compared with and the ratio."""
-    rows = [*_exact_lp(), *_search(), *_optimised(), *_alphabets(1.5), *_alphabets(0.5)]
-    return pd.DataFrame(
-        rows,
-        columns=["task", "seconds", "target", "compared with", "its seconds", "ratio", "result"],
-    )
+@dataclass(frozen=True)
+class Comparison:
+    """A row of the table.
+
+    Attributes:
+        task: what is timed.
+        seconds: its time.
+        target: longest acceptable seconds.
+        reference: what it is compared with.
+        reference_seconds: the time of the reference.
+        result: results of both sides.
+    """
+
+    task: str
+    seconds: float
+    target: float
+    reference: str
+    reference_seconds: float
+    result: str
+
+    def to_row(self) -> list[Any]:
+        """Return the cells of the row."""
+        ratio = self.reference_seconds / self.seconds
+        return [
+            self.task,
+            self.seconds,
+            self.target,
+            self.reference,
+            self.reference_seconds,
+            ratio,
+            self.result,
+        ]
+
+
+def run_quantizer_benchmark() -> pd.DataFrame:
+    """Return one row for each task: seconds, target, reference, its seconds, ratio and results."""
+    comparisons = [
+        *_compare_exact_lp(),
+        *_compare_searches(),
+        *_compare_optimised_bins(),
+        _compare_alphabets(1.5),
+        _compare_alphabets(0.5),
+    ]
+    rows = [comparison.to_row() for comparison in comparisons]
+    return pd.DataFrame(rows, columns=[*COLUMNS])
 
 
 @ignore_float_warnings
-def stated(model: LawModel) -> Any:
-    """The model in CVXPY."""
+def state_law_program(model: LawModel) -> Any:
+    """State a model in CVXPY.
+
+    Args:
+        model: the model.
+    """
     import cvxpy as cp
 
-    n, m, m_low = (
-        model.points,
-        model.outputs,
-        (model.outputs + 1) // 2 if model.symmetric else model.outputs,
-    )
+    n = model.points
+    m = model.outputs
     s = cp.Variable((n, m), name="s", bounds=[0, None])
     odds = cp.Parameter(model.parameters["odds"], name="odds", nonneg=True)
-    bins, at = cp.Parameter(m, name="bins"), cp.Parameter(n, name="at")
+    bins = cp.Parameter(m, name="bins")
+    points = cp.Parameter(n, name="at")
     loss = cp.Parameter((n, m), name="loss")
     if model.relation == "chain":
-        up = cp.multiply(
-            np.ones((n - 1, m)), cp.reshape(odds, (n - 1, 1), order="F") @ np.ones((1, m))
-        )
+        odds_matrix = cp.reshape(odds, (n - 1, 1), order="F") @ np.ones((1, m))
+        factor = cp.multiply(np.ones((n - 1, m)), odds_matrix)
         rows = [
             cp.sum(s, axis=1) == 1,
-            s @ bins == at,
-            s[1:] - s[:-1] <= cp.multiply(up, s[:-1]),
-            s[:-1] - s[1:] <= cp.multiply(up, s[1:]),
+            s @ bins == points,
+            s[1:] - s[:-1] <= cp.multiply(factor, s[:-1]),
+            s[:-1] - s[1:] <= cp.multiply(factor, s[1:]),
         ]
         return cp.Problem(cp.Minimize(cp.sum(cp.multiply(loss, s))), rows)
-    each = np.arange(m)
-    low = cp.Variable(m_low, name="low", bounds=[0, None])[
-        np.minimum(each, m - 1 - each) if model.symmetric else each
-    ]
-    rows = [
-        cp.sum(s, axis=1) + cp.sum(low) == 1,
-        s @ bins + bins @ low == at,
-        *[s[e] <= odds * low for e in range(n)],
-    ]
-    return cp.Problem(cp.Minimize(cp.sum(cp.multiply(loss, s)) + cp.sum(loss @ low)), rows)
+    outputs = np.arange(m)
+    low_size = m
+    if model.symmetric:
+        low_size = (m + 1) // 2
+        outputs = np.minimum(outputs, m - 1 - outputs)
+    low = cp.Variable(low_size, name="low", bounds=[0, None])[outputs]
+    rows = [cp.sum(s, axis=1) + cp.sum(low) == 1, s @ bins + bins @ low == points]
+    rows += [s[e] <= odds * low for e in range(n)]
+    objective = cp.sum(cp.multiply(loss, s)) + cp.sum(loss @ low)
+    return cp.Problem(cp.Minimize(objective), rows)
 
 
-def _row(
-    task: str, seconds: float, target: float, other: str, its: float, result: str
-) -> list[Any]:
-    return [task, seconds, target, other, its, its / seconds, result]
+def _compare_exact_lp() -> list[Comparison]:
+    """Compare the exact LP with CVXPY, and hot starts with a cold start."""
+    knots = np.linspace(-1, 1, KNOT_COUNT)
 
-
-def _exact_lp() -> list[list[Any]]:
-    knots = np.linspace(-1, 1, 41)
-
-    def cold() -> float | None:
+    def solve_cold() -> float | None:
         problem = make_exact_problem(knots, 4, LAW, symmetric=True)
         answer = problem.solve(1.0, BINS, start="cold")
         problem.close()
         return answer.objective
 
-    def through_cvxpy() -> float | None:
+    def solve_through_cvxpy() -> float | None:
         points = np.repeat(knots, 2)[1:-1]
         model = LawModel(points.size, 4)
         loss = ErrorIntegrals(knots, BINS, uniform_density()).weights().reshape(-1, 4)
-        program = compile_program(stated(model), "exact quantizer in CVXPY")
+        program = compile_program(state_law_program(model), "exact quantizer in CVXPY")
         return solve(program, model.values(np.expm1(1.0), BINS, points, loss)).objective
 
-    seconds, value = seconds_of(cold, 5)
-    slow, same = seconds_of(through_cvxpy)
+    cold_seconds, value = time_call(solve_cold, 5)
+    cvxpy_seconds, cvxpy_value = time_call(solve_through_cvxpy)
     problem = make_exact_problem(knots, 4, LAW, symmetric=True)
     problem.solve(1.0, BINS)
-    moves = iter(np.linspace(0.9, 1.1, 60))
-    hot_epsilon, _ = _median(lambda: problem.solve(float(next(moves)), BINS).objective, 50)
-    shifts = iter(np.linspace(0.4, 0.6, 60))
-    hot_bin, _ = _median(
-        lambda: problem.solve(1.0, np.array([-3, -(b := float(next(shifts))), b, 3])).objective, 50
+    epsilons = iter(np.linspace(0.9, 1.1, 60))
+    epsilon_seconds, _ = _time_median(
+        lambda: problem.solve(float(next(epsilons)), BINS).objective, HOT_TURNS
     )
+    inner_bins = iter(np.linspace(0.4, 0.6, 60))
+
+    def move_bin() -> float | None:
+        inner_bin = float(next(inner_bins))
+        return problem.solve(1.0, np.array([-3, -inner_bin, inner_bin, 3])).objective
+
+    bin_seconds, _ = _time_median(move_bin, HOT_TURNS)
     problem.close()
-    values = f"{value:.7f} and {same:.7f}"
+    values = f"{value:.7f} and {cvxpy_value:.7f}"
     return [
-        _row("exact LP, m = 4, 41 knots, cold", seconds, 0.05, "through CVXPY", slow, values),
-        _row("exact LP, hot, ε moved", hot_epsilon, 0.015, "cold", seconds, "of 50"),
-        _row("exact LP, hot, a bin moved", hot_bin, 0.015, "cold", seconds, "of 50"),
+        Comparison(
+            "exact LP, m = 4, 41 knots, cold",
+            cold_seconds,
+            0.05,
+            "through CVXPY",
+            cvxpy_seconds,
+            values,
+        ),
+        Comparison("exact LP, hot, ε moved", epsilon_seconds, 0.015, "cold", cold_seconds, "of 50"),
+        Comparison("exact LP, hot, a bin moved", bin_seconds, 0.015, "cold", cold_seconds, "of 50"),
     ]
 
 
-def _median(f: Callable[[], Any], repeat: int) -> tuple[float, Any]:
-    times, value = [], None
-    for _ in range(repeat):
-        begin = time.process_time()
-        value = f()
-        times.append(time.process_time() - begin)
-    return float(np.median(times)), value
+def _time_median(call: Callable[[], Any], repeats: int) -> tuple[float, Any]:
+    """Return the median CPU seconds of a call, and its last result."""
+    times, results = time_turns({"": call}, repeats, warm=False)
+    return float(np.median(times[""])), results[""]
 
 
-def every_slice(bins: list[Fraction], epsilon: Fraction, live: ProgramSolver) -> float:
-    """The least objective of the 99 programs of Theorem 5 for four symmetric bins; inf when none has a solution."""
+def solve_all_slices(bins: list[Fraction], epsilon: Fraction, solver: ProgramSolver) -> float:
+    """Return the smallest objective of the 99 programs of Theorem 5 for four symmetric bins.
+
+    Args:
+        bins: outputs.
+        epsilon: budget.
+        solver: solves the programs.
+
+    Returns:
+        The objective, or inf if no program has a solution.
+    """
     shape = make_two_bin_shape(bins, uniform_density())
     slices = [
         (np.array([k, 99 - k]) / 100, np.array([k + 1, 100 - k]) / 100) for k in range(1, 100)
     ]
-    points = [live.solve(shape.theorem5(float(epsilon), {("l", 2): pair})) for pair in slices]
+    points = [solver.solve(shape.theorem5(float(epsilon), {("l", 2): pair})) for pair in slices]
     return min((point.objective for point in points if point is not None), default=math.inf)
 
 
-def _optima(every: list[list[Fraction]], epsilon: Fraction, live: ProgramSolver) -> list[Any]:
-    return [solve_optm(bins, LawQuestion(epsilon), solver=live) for bins in every]
+def _search_with_pruning(
+    all_bins: list[list[Fraction]], epsilon: Fraction, solver: ProgramSolver
+) -> list[Any]:
+    return [solve_optm(bins, LawQuestion(epsilon), solver=solver) for bins in all_bins]
 
 
-def _full(every: list[list[Fraction]], epsilon: Fraction, live: ProgramSolver) -> list[float]:
-    return [every_slice(bins, epsilon, live) for bins in every]
+def _search_in_full(
+    all_bins: list[list[Fraction]], epsilon: Fraction, solver: ProgramSolver
+) -> list[float]:
+    return [solve_all_slices(bins, epsilon, solver) for bins in all_bins]
 
 
-def _search() -> list[list[Any]]:
-    outer, inner = (
-        [1 + Fraction(k, 2) for k in range(2, 13)],
-        [Fraction(k, 10) for k in range(1, 11)],
-    )
-    rows = []
+def _compare_searches() -> list[Comparison]:
+    """Compare the paper's search with pruning and in full."""
+    outer_bins = [1 + Fraction(k, 2) for k in range(2, 13)]
+    inner_bins = [Fraction(k, 10) for k in range(1, 11)]
+    all_bins = [
+        [-outer, -inner, inner, outer] for outer, inner in itertools.product(outer_bins, inner_bins)
+    ]
+    comparisons = []
     for epsilon in (Fraction(1, 2), Fraction(1), Fraction(3, 2)):
-        every = [[-big, -small, small, big] for big, small in itertools.product(outer, inner)]
-        with closing(ProgramSolver(LAW)) as live:
-            quick, pruned = _median(partial(_optima, every, epsilon, live), 1)
-            few = live.solve_count
-        with closing(ProgramSolver(LAW)) as live:
-            slow, full = _median(partial(_full, every, epsilon, live), 1)
-            many = live.solve_count
-        reached = [math.inf if answer is None else answer.objective for answer in pruned]
-        verdict = (
-            "same winners" if np.allclose(reached, full, rtol=0, atol=1e-9) else "DIFFERENT WINNERS"
-        )
-        mae = min(a.quantizer.mae() for a in pruned if a is not None)
-        rows.append(
-            _row(
-                f"OPTM m = 4, ε = {float(epsilon):g}, pruned ({few} LPs)",
-                quick,
+        with closing(ProgramSolver(LAW)) as solver:
+            search = partial(_search_with_pruning, all_bins, epsilon, solver)
+            pruned_seconds, answers = _time_median(search, 1)
+            pruned_count = solver.solve_count
+        with closing(ProgramSolver(LAW)) as solver:
+            full_search = partial(_search_in_full, all_bins, epsilon, solver)
+            full_seconds, full_objectives = _time_median(full_search, 1)
+            full_count = solver.solve_count
+        objectives = [math.inf if answer is None else answer.objective for answer in answers]
+        is_same = np.allclose(objectives, full_objectives, rtol=0, atol=1e-9)
+        verdict = "same winners" if is_same else "DIFFERENT WINNERS"
+        mae = min(answer.quantizer.mae() for answer in answers if answer is not None)
+        comparisons.append(
+            Comparison(
+                f"OPTM m = 4, ε = {float(epsilon):g}, pruned ({pruned_count} LPs)",
+                pruned_seconds,
                 3.0,
-                f"all {many} LPs",
-                slow,
+                f"all {full_count} LPs",
+                full_seconds,
                 f"{verdict}, MAE {mae:.6f}",
             )
         )
-    return rows
+    return comparisons
 
 
-def _optimised() -> list[list[Any]]:
-    rows = []
-    small, four = seconds_of(lambda: optimise_bins(4, LawQuestion(Fraction(1))))
-    seconds, sixteen = seconds_of(lambda: optimise_bins(16, LawQuestion(Fraction(1))))
-    rows.append(
-        _row(
+def _compare_optimised_bins() -> list[Comparison]:
+    """Compare 16 optimised outputs with 4 optimised outputs."""
+    small_seconds, small_answer = time_call(lambda: optimise_bins(4, LawQuestion(Fraction(1))))
+    seconds, answer = time_call(lambda: optimise_bins(16, LawQuestion(Fraction(1))))
+    squared_question = LawQuestion(Fraction(1), uniform_density(), "squared")
+    mvu_seconds, mvu_answer = time_call(lambda: solve_mvu(squared_question, 16, starts=2))
+    return [
+        Comparison(
             "exact LP, 16 optimised bins, 41 knots",
             seconds,
             60.0,
             "4 bins",
-            small,
-            f"MAE {sixteen.objective:.6f} and {four.objective:.6f}",
-        )
-    )
-    seconds, answer = seconds_of(
-        lambda: solve_mvu(LawQuestion(Fraction(1), uniform_density(), "squared"), 16, starts=2)
-    )
-    rows.append(
-        _row(
+            small_seconds,
+            f"MAE {answer.objective:.6f} and {small_answer.objective:.6f}",
+        ),
+        Comparison(
             "MVU, 16 outputs, with its bound",
-            seconds,
+            mvu_seconds,
             60.0,
             "4 bins",
-            small,
-            f"squared error {answer.objective:.6f} >= {answer.bound:.6f}",
-        )
-    )
-    return rows
+            small_seconds,
+            f"squared error {mvu_answer.objective:.6f} >= {mvu_answer.bound:.6f}",
+        ),
+    ]
 
 
-def _alphabets(epsilon: float) -> list[list[Any]]:
-    """MVU with 4 inputs and 4 outputs from the same asymmetric alphabets."""
+def _compare_alphabets(epsilon: float) -> Comparison:
+    """Compare MVU's alphabets for 4 inputs and 4 outputs, from the same asymmetric alphabets."""
     points = np.linspace(-1, 1, 4)
-    rng, least = np.random.default_rng(1), smallest_reach(epsilon)
+    rng = np.random.default_rng(1)
+    min_reach = smallest_reach(epsilon)
     starts = []
     for _ in range(4):
-        far = least * (1.02 + rng.random(2) / 2)
-        starts.append(np.concatenate([[-far[0]], np.sort(rng.uniform(-1, 1, 2)), [far[1]]]))
+        reach = min_reach * (1.02 + rng.random(2) / 2)
+        inner_outputs = np.sort(rng.uniform(-1, 1, 2))
+        starts.append(np.concatenate([[-reach[0]], inner_outputs, [reach[1]]]))
 
-    def ours() -> LocalOptimum:
-        problem = LawProblem(
-            points, 4, make_grid_problem(points, 4).compute_losses, symmetric=False
-        )
+    def search_by_slopes() -> LocalOptimum:
+        compute_losses = make_grid_problem(points, 4).compute_losses
+        problem = LawProblem(points, 4, compute_losses, symmetric=False)
         answer = search_best_outputs(problem, epsilon, starts, symmetric=False)
         problem.close()
         assert answer is not None
         return answer
 
     calls = {
-        "ours": ours,
-        "its": lambda: [_trust_constr(points, start, epsilon) for start in starts],
+        "workbench": search_by_slopes,
+        "SciPy": lambda: [_minimise_by_trust_constr(points, start, epsilon) for start in starts],
     }
-    times, answers = in_turns(calls)
-    seconds, its, optimum, values = times["ours"], times["its"], answers["ours"], answers["its"]
-    errors = f"{optimum.value:.6f} and {min(values):.6f} (of {', '.join(f'{value:.4f}' for value in values)})"
-    return [
-        _row(
-            f"MVU's alphabet, 4 inputs, ε = {epsilon:g}, 4 starts",
-            seconds,
-            1.0,
-            "SciPy trust-constr",
-            its,
-            errors,
-        )
-    ]
+    times, results = time_best_turn(calls)
+    optimum = results["workbench"]
+    values = results["SciPy"]
+    all_values = ", ".join(f"{value:.4f}" for value in values)
+    return Comparison(
+        f"MVU's alphabet, 4 inputs, ε = {epsilon:g}, 4 starts",
+        times["workbench"],
+        1.0,
+        "SciPy trust-constr",
+        times["SciPy"],
+        f"{optimum.value:.6f} and {min(values):.6f} (of {all_values})",
+    )
 
 
-def _trust_constr(points: Vector, outputs: Vector, epsilon: float) -> float:
-    """The mean squared error of SciPy's answer over (a, P), as it comes: feasible to its tolerance."""
-    n, m, ratio = points.size, outputs.size, float(np.exp(epsilon))
-    high = (points - outputs[0]) / (outputs[-1] - outputs[0])
-    law = np.zeros((n, m))
-    law[:, 0], law[:, -1] = 1 - high, high  # unbiased and private
+def _minimise_by_trust_constr(points: Vector, outputs: Vector, epsilon: float) -> float:
+    """Return the mean squared error of SciPy's answer over (a, P), feasible to its tolerance."""
+    n = points.size
+    m = outputs.size
 
-    def parts(z: Vector) -> tuple[Vector, Vector, Vector]:
-        a, P = z[:m], z[m:].reshape(n, m)
-        return a, P, a[None, :] - points[:, None]
+    def split_variables(z: Vector) -> tuple[Vector, Vector, Vector]:
+        """Return a, P and the errors a - x."""
+        a = z[:m]
+        return a, z[m:].reshape(n, m), a[None, :] - points[:, None]
 
-    def error(z: Vector) -> tuple[float, Vector]:
-        _, P, gap = parts(z)
-        return float((P * gap**2).sum() / n), np.concatenate(
-            [(2 * P * gap).sum(axis=0), (gap**2).ravel()]
-        ) / n
+    def mean_squared_error(z: Vector) -> tuple[float, Vector]:
+        _, P, errors = split_variables(z)
+        value = float((P * errors**2).sum() / n)
+        gradient = np.concatenate([(2 * P * errors).sum(axis=0), (errors**2).ravel()])
+        return value, gradient / n
 
-    def mean_slope(z: Vector) -> Vector:
-        a, P, _ = parts(z)
+    def means(z: Vector) -> Vector:
+        a, P, _ = split_variables(z)
+        return np.asarray((P * a).sum(axis=1))
+
+    def mean_jacobian(z: Vector) -> Vector:
+        a, P, _ = split_variables(z)
         return np.hstack([P, np.kron(np.eye(n), a)])
 
-    sums = np.hstack([np.zeros((n, m)), np.kron(np.eye(n), np.ones(m))])
-    pairs = []
-    for i in range(m):
-        for x in range(n):
-            for y in range(n):
-                if x != y:
-                    row = np.zeros(m + n * m)
-                    row[m + x * m + i], row[m + y * m + i] = 1.0, -ratio
-                    pairs.append(row)
+    row_sums = np.hstack([np.zeros((n, m)), np.kron(np.eye(n), np.ones(m))])
+    ratio_rows = _list_ratio_rows(n, m, float(np.exp(epsilon)))
     constraints: list[Any] = [
-        LinearConstraint(sums, 1, 1), LinearConstraint(np.array(pairs), -np.inf, 0),
-        NonlinearConstraint(lambda z: (z[m:].reshape(n, m) * z[:m]).sum(axis=1), points, points, jac=mean_slope),
-    ]  # fmt: skip
-    bounds = Bounds(np.concatenate([np.full(m, -np.inf), np.zeros(n * m)]), np.inf)
+        LinearConstraint(row_sums, 1, 1),
+        LinearConstraint(ratio_rows, -np.inf, 0),
+        NonlinearConstraint(means, points, points, jac=mean_jacobian),
+    ]
+    lower = np.concatenate([np.full(m, -np.inf), np.zeros(n * m)])
+    # The start is unbiased and private.
+    high_mass = (points - outputs[0]) / (outputs[-1] - outputs[0])
+    P = np.zeros((n, m))
+    P[:, 0] = 1 - high_mass
+    P[:, -1] = high_mass
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         answer = minimize(
-            error,
-            np.concatenate([outputs, law.ravel()]),
+            mean_squared_error,
+            np.concatenate([outputs, P.ravel()]),
             jac=True,
             method="trust-constr",
-            bounds=bounds,
+            bounds=Bounds(lower, np.inf),
             constraints=constraints,
             options={"maxiter": 1000},
         )
     return float(answer.fun)
+
+
+def _list_ratio_rows(n: int, m: int, ratio: float) -> Vector:
+    """Return the rows P(i | x) - ratio P(i | y) over the variables (a, P)."""
+    rows = []
+    for i, (x, y) in itertools.product(range(m), itertools.permutations(range(n), 2)):
+        row = np.zeros(m + n * m)
+        row[m + x * m + i] = 1.0
+        row[m + y * m + i] = -ratio
+        rows.append(row)
+    return np.array(rows)

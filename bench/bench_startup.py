@@ -1,9 +1,10 @@
-"""What a cold command costs, in CPU of one process from its start to its end, beside one that loads numpy and highspy.
+"""CPU time of cold commands, and of a process that imports numpy and highspy.
 
     python -m bench.bench_startup
 
-Programs of noise, channels, quantizers and labels are stated without loading a modelling language
-(`workbench.models.statement`), so that a whole cold design, certificate included, takes less than `import cvxpy` would.
+Times are those of one process from its start to its end. Programs of noise, channels, quantizers
+and labels are stated without loading a modelling language (`workbench.models.statement`). A whole
+cold design with its certificate therefore takes less time than `import cvxpy`.
 """
 
 from __future__ import annotations
@@ -17,19 +18,20 @@ from tempfile import TemporaryDirectory
 
 import pandas as pd
 
-__all__ = ["TITLE", "run"]
+__all__ = ["TITLE", "run_startup_benchmark"]
 
-TITLE = "Cold commands, CPU beside importing numpy and highspy"
+TITLE = "Cold commands, CPU time against importing numpy and highspy"
 
 TURNS = 7
-YARDSTICK = "import numpy, highspy"
+REFERENCE = "import numpy, highspy"
 IMPORTS = ("import scipy.sparse", "import cvxpy")
+MODULO = "--n 20 --max-shift 2 --epsilon 1 --delta 0.05"
 COUNT = "--answers 0..10 --max-shift 1 --loss absolute --epsilon 1"
 COMMANDS = {
     "help": "--help",
     "design channel --help": "design channel --help",
-    "design modulo, PDP": "design modulo --n 20 --max-shift 2 --epsilon 1 --delta 0.05 --notion pdp",
-    "design modulo, DP": "design modulo --n 20 --max-shift 2 --epsilon 1 --delta 0.05 --notion dp",
+    "design modulo, PDP": f"design modulo {MODULO} --notion pdp",
+    "design modulo, DP": f"design modulo {MODULO} --notion dp",
     "design channel": f"design channel {COUNT}",
     "design noise": "design noise --sensitivity 1 --loss absolute --epsilon 1",
     "design noise, DP": "design noise --sensitivity 1 --loss absolute --epsilon 1 --delta 1e-5",
@@ -45,8 +47,12 @@ COMMANDS = {
 }
 
 
-def _cpu(arguments: list[str]) -> float:
-    """User and system seconds of a process."""
+ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+ENVIRONMENT["OPENBLAS_NUM_THREADS"] = "1"
+
+
+def _run_python(arguments: list[str]) -> float:
+    """Run a Python process, and return its user and system seconds."""
     child = subprocess.Popen(
         [sys.executable, *arguments], stdout=subprocess.DEVNULL, env=ENVIRONMENT
     )
@@ -56,55 +62,48 @@ def _cpu(arguments: list[str]) -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def _calls(folder: Path) -> dict[str, list[str]]:
-    """Name -> arguments of a Python process. folder: with a certificate, made.json."""
-    _cpu(
-        [
-            "-m",
-            "workbench",
-            "design",
-            "channel",
-            *COUNT.split(),
-            "--save",
-            str(folder / "made.json"),
-        ]
-    )
-    calls = {name: ["-c", name] for name in (YARDSTICK, *IMPORTS)}
-    for name, line in COMMANDS.items():
-        calls[name] = [
-            "-m",
-            "workbench",
-            *line.replace("made.json", str(folder / "made.json")).split(),
-        ]
+def _list_processes(folder: Path) -> dict[str, list[str]]:
+    """Return the arguments of the Python process of every row.
+
+    Args:
+        folder: gets a certificate, made.json.
+    """
+    certificate = str(folder / "made.json")
+    design = ["design", "channel", *COUNT.split(), "--save", certificate]
+    _run_python(["-m", "workbench", *design])
+    processes = {name: ["-c", name] for name in (REFERENCE, *IMPORTS)}
+    for name, command in COMMANDS.items():
+        arguments = command.replace("made.json", certificate).split()
+        processes[name] = ["-m", "workbench", *arguments]
     checker = Path(__file__).parents[1] / "tools" / "check_certificate.py"
-    return calls | {"tools/check_certificate.py": [str(checker), str(folder / "made.json")]}
+    processes["tools/check_certificate.py"] = [str(checker), certificate]
+    return processes
 
 
-ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | {
-    "OPENBLAS_NUM_THREADS": "1"
-}
+def run_startup_benchmark() -> pd.DataFrame:
+    """Return the fewest CPU seconds of every command, and its ratio to the reference.
 
-
-def run() -> pd.DataFrame:
-    """The least CPU seconds of every command, and the median over turns of its ratio to the yardstick that runs right
-    before it: what else the machine does slows a process by up to two, for seconds or minutes, and both alike."""
+    The ratio is the median over turns. The reference runs immediately before each command, because
+    other work on the machine slows a process by a factor of up to two for seconds or minutes.
+    """
     with TemporaryDirectory() as folder:
-        calls = _calls(Path(folder))
-        times: dict[str, list[tuple[float, float]]] = {name: [] for name in calls}
+        processes = _list_processes(Path(folder))
+        times: dict[str, list[tuple[float, float]]] = {name: [] for name in processes}
         for turn in range(TURNS + 1):
-            for name, arguments in calls.items():
-                measured = _cpu(calls[YARDSTICK]), _cpu(arguments)
+            for name, arguments in processes.items():
+                pair = (_run_python(processes[REFERENCE]), _run_python(arguments))
                 if turn:
-                    times[name].append(measured)
+                    times[name].append(pair)
     return pd.DataFrame(
         {
             "command": name,
-            "cpu_s": min(seconds for _, seconds in several),
-            "ratio": median(seconds / yardstick for yardstick, seconds in several),
+            "cpu_s": min(seconds for _, seconds in pairs),
+            "ratio": median(seconds / reference for reference, seconds in pairs),
         }
-        for name, several in times.items()
+        for name, pairs in times.items()
     )
 
 
 if __name__ == "__main__":
-    print(run().to_string(index=False, float_format=lambda value: f"{value:.3g}"))
+    table = run_startup_benchmark()
+    print(table.to_string(index=False, float_format=lambda value: f"{value:.3g}"))

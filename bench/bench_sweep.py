@@ -1,13 +1,19 @@
-"""A sweep of 20,000 small linear programs, ledger included, against the bare solver's loop, on the same two cores.
+"""A sweep of 20,000 small linear programs with its ledger, and the loop of the bare solver.
 
-Both sides walk the same grid of DP noise, 200 budgets δ by 100 budgets ε, in the same order, on two worker processes
-that are warm: a worker builds one model per task and changes it in place. The bare loop is highspy alone: change the
-entries that move, run, read x and the objective, and send the objectives back. The sweep also checks the numbers that
-go to the solver, recomputes the objective, re-checks 1 % of the hot starts cold, and commits every row to a new ledger;
-where many coefficients move, it passes the LP whole with its last basis, cheaper than the bare loop's call for each.
-Rows with check = "none" say "claimed" and "audited false"; "bound" recomputes bound and residual too. CPU seconds are
-those of this process and of its workers together; both sides take turns, the least of each counts, and `ratio` is the
-median over turns. `cold_cpu_s` is a sweep whose workers are not started yet, imports included.
+Both sides walk the same grid of DP noise in the same order: 200 budgets δ by 100 budgets ε. Both
+run on two worker processes that are warm. A worker builds one model for each task and changes it in
+place.
+
+The bare loop uses highspy alone: it changes the entries that move, runs, reads x and the objective,
+and sends the objectives back. The sweep also checks the numbers, recomputes the objective, checks 1
+% of the hot starts from a cold start, and commits every row to a new ledger. If many coefficients
+move, it passes the whole LP with its last basis, which is faster than one call for each
+coefficient.
+
+Rows with check = "none" are "claimed" and "audited false"; "bound" also recomputes bound and
+residual. CPU seconds are those of this process and of its workers together, in turns. The fastest
+turn of each side counts, and `ratio` is the median over turns. `cold_cpu_s` is the time of a sweep
+whose workers are not started yet, including their imports.
 """
 
 from __future__ import annotations
@@ -24,55 +30,73 @@ import numpy as np
 import pandas as pd
 import psutil
 
-from bench import beside, turns_of
+from bench import median_ratios, time_turns
+from workbench.solvers.data import Data
 from workbench.sweeps.ledger import Ledger
 from workbench.sweeps.run import sweep
-from workbench.sweeps.specification import Chunk, Spec, read_spec
+from workbench.sweeps.specification import Spec, read_spec
 from workbench.sweeps.workers import get_executor
 
 TITLE = "A sweep of 20,000 small LPs, ledger included, against the bare solver loop (two cores)"
-JOBS = 2
-INSTANCES = (
-    (8, 3, "none"),
-    (19, 5, "none"),
-    (40, 5, "none"),
-    (40, 5, "bound"),
-)  # n, max_shift, check
+JOBS = 2  # Worker processes, and cores.
+# n, max_shift and check.
+INSTANCES = ((8, 3, "none"), (19, 5, "none"), (40, 5, "none"), (40, 5, "bound"))
+_models: dict[str, Any] = {}  # Compiled models of this process, by question.
 
 
-def run() -> pd.DataFrame:
-    """One row per instance: CPU seconds of the sweep and of the bare loop, their ratio, milliseconds a program."""
+def run_sweep_benchmark() -> pd.DataFrame:
+    """Return one row for each instance.
+
+    It has the CPU seconds of the sweep and of the bare loop, their ratio, and the milliseconds of a
+    program.
+    """
     rows = []
-    with two_cores(), tempfile.TemporaryDirectory() as folder:
+    with use_two_cores(), tempfile.TemporaryDirectory() as folder_name:
+        folder = Path(folder_name)
         for n, max_shift, check in INSTANCES:
-            spec = read_spec({"grid": grid(n, max_shift, check)})
+            spec = read_spec({"grid": make_grid_table(n, max_shift, check)})
             assert len(spec) == 20_000
             get_executor(JOBS).shutdown(kill_workers=True)
-            begin = processor_seconds()
-            ours(spec, Path(folder))
-            cold = processor_seconds() - begin
-            calls = {"sweep": partial(ours, spec, Path(folder)), "bare": partial(bare, spec)}
-            times, answers = turns_of(calls, clock=processor_seconds)
-            assert np.allclose(answers["sweep"], answers["bare"], rtol=1e-6, atol=1e-9)
-            least = {side: min(several) for side, several in times.items()}
-            size = "x".join(map(str, _program(spec.chunks[0]).shape))
-            rows.append(
-                {"instance": f"n={n} mu={max_shift}, {size}, check {check}", "programs": len(spec)}
-                | {f"{side}_cpu_s": seconds for side, seconds in least.items()}
-                | {"ratio": beside(times, "bare")["sweep"]}
-                | {f"{side}_ms": 1e3 * seconds / len(spec) for side, seconds in least.items()}
-                | {"cold_cpu_s": cold}
-            )
+            begin = measure_processor_seconds()
+            run_sweep(spec, folder)
+            cold_seconds = measure_processor_seconds() - begin
+            calls = {
+                "sweep": partial(run_sweep, spec, folder),
+                "bare": partial(run_bare_loops, spec),
+            }
+            times, results = time_turns(calls, clock=measure_processor_seconds)
+            assert np.allclose(results["sweep"], results["bare"], rtol=1e-6, atol=1e-9)
+            seconds = {side: min(turn_times) for side, turn_times in times.items()}
+            size = "x".join(map(str, _get_model(spec.chunks[0].fixed).program.shape))
+            row: dict[str, Any] = {
+                "instance": f"n={n} mu={max_shift}, {size}, check {check}",
+                "programs": len(spec),
+            }
+            for side in times:
+                row[f"{side}_cpu_s"] = seconds[side]
+            row["ratio"] = median_ratios(times, "bare")["sweep"]
+            for side in times:
+                row[f"{side}_ms"] = 1e3 * seconds[side] / len(spec)
+            row["cold_cpu_s"] = cold_seconds
+            rows.append(row)
     return pd.DataFrame(rows)
 
 
-def processor_seconds() -> float:
-    """What this process and its workers took of the processors so far, those that have ended included."""
-    own = psutil.Process()
-    return sum(sum(process.cpu_times()[:4]) for process in (own, *own.children(recursive=True)))
+def measure_processor_seconds() -> float:
+    """Return the CPU seconds of this process and its workers, including those that have ended."""
+    process = psutil.Process()
+    processes = (process, *process.children(recursive=True))
+    return sum(sum(process.cpu_times()[:4]) for process in processes)
 
 
-def grid(n: int, max_shift: int, check: str) -> dict[str, Any]:
+def make_grid_table(n: int, max_shift: int, check: str) -> dict[str, Any]:
+    """Return the specification of the grid of budgets.
+
+    Args:
+        n: largest answer.
+        max_shift: largest difference of neighbours.
+        check: "none" or "bound".
+    """
     return {
         "model": "modulo",
         "n": n,
@@ -85,102 +109,137 @@ def grid(n: int, max_shift: int, check: str) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def two_cores() -> Iterator[None]:
-    """Keep this process, and the workers it starts, on two cores."""
+def use_two_cores() -> Iterator[None]:
+    """Run this process, and the workers it starts, on two cores."""
     if not hasattr(os, "sched_setaffinity"):
         yield
         return
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, sorted(before)[:JOBS])
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(cores)[:JOBS])
     try:
         yield
     finally:
         get_executor(JOBS).shutdown(kill_workers=True)
-        os.sched_setaffinity(0, before)
+        os.sched_setaffinity(0, cores)
 
 
-def ours(spec: Spec, folder: Path) -> list[float]:
-    """The objectives of a whole sweep into a new ledger, in the order of the grid."""
-    with tempfile.TemporaryDirectory(dir=folder) as place:
-        path = Path(place) / "sweep.sqlite"
+def run_sweep(spec: Spec, folder: Path) -> list[float]:
+    """Run the whole sweep into a new ledger.
+
+    Args:
+        spec: the sweep.
+        folder: in which the ledger is made.
+
+    Returns:
+        The objectives in the order of the grid.
+    """
+    with tempfile.TemporaryDirectory(dir=folder) as ledger_folder:
+        path = Path(ledger_folder) / "sweep.sqlite"
         outcome = sweep(spec, path, jobs=JOBS)
         assert outcome.solved == len(spec)
-        with Ledger(path, create=False) as book:
-            objectives = {row.key: row.answer_values["objective"] for row in book.rows()}
+        with Ledger(path, create=False) as ledger:
+            objectives = {row.key: row.answer_values["objective"] for row in ledger.rows()}
     return [objectives[key] for key in spec.keys]
 
 
-def bare(spec: Spec) -> list[float]:
-    """The objectives of the bare loop over the same tasks on the same workers."""
-    futures = [get_executor(JOBS).submit(loop, chunk.fixed, chunk.points) for chunk in spec.chunks]
-    return [value for future in futures for value in future.result()]
+def run_bare_loops(spec: Spec) -> list[float]:
+    """Run the bare loop over the same tasks on the same workers.
+
+    Args:
+        spec: the sweep.
+
+    Returns:
+        The objectives in the order of the grid.
+    """
+    executor = get_executor(JOBS)
+    futures = [executor.submit(run_bare_loop, chunk.fixed, chunk.points) for chunk in spec.chunks]
+    objectives = []
+    for future in futures:
+        objectives += future.result()
+    return objectives
 
 
-_models: dict[str, Any] = {}
-
-
-def _program(chunk: Chunk) -> Any:
-    return _model(chunk.fixed).program
-
-
-def _model(fixed: Mapping[str, Any]) -> Any:
-    """The compiled model, once for each process: both sides share CVXPY's work."""
+def _get_model(fixed_values: Mapping[str, Any]) -> Any:
+    """Return the compiled model. It is compiled once for each process, and both sides use it."""
     from workbench.models.modulo.program import ModuloModel, loss_vector
     from workbench.questions.modulo_noise import ModuloNoise
 
-    question = ModuloNoise(n=fixed["n"], max_shift=fixed["max_shift"])
-    if repr(question) not in _models:
-        _models[repr(question)] = ModuloModel(
+    question = ModuloNoise(n=fixed_values["n"], max_shift=fixed_values["max_shift"])
+    key = repr(question)
+    if key not in _models:
+        _models[key] = ModuloModel(
             question.sizes,
             question.differences,
             "hockey-stick",
             loss_vector("error-rate", question.sizes),
             groups=(0,) * len(question.differences),
         )
-    return _models[repr(question)]
+    return _models[key]
 
 
-def loop(fixed: Mapping[str, Any], points: tuple[Mapping[str, Any], ...]) -> list[float]:
-    """highspy as one would write it by hand: the entries that move, run, x and the objective."""
+def _load_program(h: Any, data: Data) -> None:
+    """Load the numbers of a linear program into a Highs object."""
     import highspy
 
-    model = _model(fixed)
+    lp = highspy.HighsLp()
+    lp.num_col_ = data.c.size
+    lp.num_row_ = data.row_lower.size
+    lp.col_cost_ = data.c
+    lp.col_lower_ = data.lower
+    lp.col_upper_ = data.upper
+    lp.row_lower_ = data.row_lower
+    lp.row_upper_ = data.row_upper
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    lp.a_matrix_.start_ = data.A.indptr
+    lp.a_matrix_.index_ = data.A.indices
+    lp.a_matrix_.value_ = data.A.data
+    h.passModel(lp)
+
+
+def run_bare_loop(
+    fixed_values: Mapping[str, Any], points: tuple[Mapping[str, Any], ...]
+) -> list[float]:
+    """Solve the programs of a task with highspy, as one would write it by hand.
+
+    Args:
+        fixed_values: options that are the same at all points.
+        points: epsilon and delta of each program.
+
+    Returns:
+        The objectives.
+    """
+    import highspy
+
+    model = _get_model(fixed_values)
     program = model.program
     h = highspy.Highs()
     h.setOptionValue("output_flag", False)
     h.setOptionValue("threads", 1)
-    first = program.data(model.values([float(points[0]["epsilon"])], float(points[0]["delta"])))
-    data = first.scaled(program.scale)
-    lp = highspy.HighsLp()
-    lp.num_col_, lp.num_row_ = data.c.size, data.row_lower.size
-    lp.col_cost_, lp.col_lower_, lp.col_upper_ = data.c, data.lower, data.upper
-    lp.row_lower_, lp.row_upper_ = data.row_lower, data.row_upper
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = (
-        data.A.indptr,
-        data.A.indices,
-        data.A.data,
-    )
-    h.passModel(lp)
-    entry, right = program.moves["A"], program.moves["row_upper"]
+    values = model.values([float(points[0]["epsilon"])], float(points[0]["delta"]))
+    data = program.data(values).with_scale(program.scale)
+    _load_program(h, data)
+    coefficient_move = program.moves["A"]
+    side_move = program.moves["row_upper"]
     A = program.template.A
-    rows, columns = (
-        A.indices[entry.place].tolist(),
-        np.repeat(np.arange(A.shape[1]), np.diff(A.indptr))[entry.place].tolist(),
-    )
-    moved = right.place.astype(np.int32)
-    low = data.row_lower[moved]
-    objectives, last = [], None
+    column_index = np.repeat(np.arange(A.shape[1]), np.diff(A.indptr))
+    rows = A.indices[coefficient_move.positions].tolist()
+    columns = column_index[coefficient_move.positions].tolist()
+    moving_rows = side_move.positions.astype(np.int32)
+    low = data.row_lower[moving_rows]
+    objectives = []
+    last_epsilon = None
     for point in points:
-        epsilon, delta = float(point["epsilon"]), float(point["delta"])
-        p = program.vector({"exp_epsilon": np.array([np.exp(epsilon)]), "delta": delta})
-        if epsilon != last:
-            for i, j, value in zip(
-                rows, columns, (entry.base + entry.matrix @ p).tolist(), strict=True
-            ):
+        epsilon = float(point["epsilon"])
+        delta = float(point["delta"])
+        exp_epsilon = np.array([np.exp(epsilon)])
+        p = program.stack_parameters({"exp_epsilon": exp_epsilon, "delta": delta})
+        if epsilon != last_epsilon:
+            entries = (coefficient_move.base + coefficient_move.matrix @ p).tolist()
+            for i, j, value in zip(rows, columns, entries, strict=True):
                 h.changeCoeff(i, j, value)
-            last = epsilon
-        h.changeRowsBounds(moved.size, moved, low, (right.base + right.matrix @ p) * program.scale)
+            last_epsilon = epsilon
+        high = (side_move.base + side_move.matrix @ p) * program.scale
+        h.changeRowsBounds(moving_rows.size, moving_rows, low, high)
         h.run()
         _x = np.array(h.getSolution().col_value)
         objectives.append(h.getObjectiveValue() / program.scale)
@@ -188,4 +247,4 @@ def loop(fixed: Mapping[str, Any], points: tuple[Mapping[str, Any], ...]) -> lis
 
 
 if __name__ == "__main__":
-    print(run().to_string(index=False, float_format="%.3g"))
+    print(run_sweep_benchmark().to_string(index=False, float_format="%.3g"))

@@ -1,8 +1,8 @@
-"""The unbiased label randomizer with its exact channel and certificate: CPU seconds, gap, size of the file.
+"""The unbiased label randomizer with its exact channel and certificate: CPU time, gap, file size.
 
-The plain statement beside it is the channel LP on a grid of outputs with the constraint "unbiased", as far as it goes:
-an upper bound of the optimum, which the intervals' program reaches without a grid. CPU seconds of one thread.
-"""
+For small k, the channel LP on a grid of outputs with the constraint "unbiased" is solved as well.
+Its optimum is an upper bound, which the program over intervals reaches without a grid. Times are
+CPU seconds of one thread."""
 
 from __future__ import annotations
 
@@ -14,57 +14,63 @@ import numpy as np
 import pandas as pd
 
 import workbench as wb
-from bench import seconds_of
+from bench import time_call
 
 TITLE = "Unbiased label randomizers: cones over intervals of labels, certified (CPU seconds)"
 
-CASES = [
-    ("uniform", k, epsilon)
-    for k in (52, 201, 401, 1001)
-    for epsilon in (("0.01", 1, 4, 12) if k < 1001 else (1,))
-]
-CASES += [("lognormal", k, epsilon) for k in (201, 401) for epsilon in ("0.01", 1, 12)]
-GRID = 11  # labels up to which the LP on a grid is solved as well
+MAX_GRID_SIZE = 11  # Up to this many labels the LP on a grid is solved as well.
+COLUMNS = (
+    "labels",
+    "k",
+    "epsilon",
+    "loss",
+    "gap",
+    "outputs",
+    "cpu_s",
+    "file_kb",
+    "grid_loss",
+    "grid_cpu_s",
+)
 
 
-def run() -> pd.DataFrame:
-    """One row for each prior, size and budget."""
-    rows = [_row(*case) for case in [("uniform", GRID, 1), *CASES]]
-    columns = [
-        "labels",
-        "k",
-        "epsilon",
-        "loss",
-        "gap",
-        "outputs",
-        "cpu_s",
-        "file_kb",
-        "grid_loss",
-        "grid_cpu_s",
-    ]
-    return pd.DataFrame(rows, columns=columns)
+def list_cases() -> list[tuple[str, int, Any]]:
+    """Return the prior, the number of labels and the budget of every case."""
+    cases: list[tuple[str, int, Any]] = [("uniform", MAX_GRID_SIZE, 1)]
+    for k in (52, 201, 401):
+        cases += [("uniform", k, epsilon) for epsilon in ("0.01", 1, 4, 12)]
+    cases.append(("uniform", 1001, 1))
+    for k in (201, 401):
+        cases += [("lognormal", k, epsilon) for epsilon in ("0.01", 1, 12)]
+    return cases
 
 
-def _row(kind: str, k: int, epsilon: Any) -> tuple[Any, ...]:
+def run_unbiased_benchmark() -> pd.DataFrame:
+    """Return one row for each prior, size and budget."""
+    return pd.DataFrame([_time_labels(*case) for case in list_cases()], columns=[*COLUMNS])
+
+
+def _time_labels(kind: str, k: int, epsilon: Any) -> tuple[Any, ...]:
+    """Return the row of one case."""
     labels = wb.Labels.uniform(0, k - 1)
     if kind == "lognormal":
         labels = wb.Labels(np.sort(np.random.default_rng(5).lognormal(size=k)))
-    seconds, design = seconds_of(lambda: wb.design(labels, epsilon=epsilon, method="unbiased"))
+    seconds, design = time_call(lambda: wb.design(labels, epsilon=epsilon, method="unbiased"))
     assert design.certificate is not None
     assert design.certificate.bias is not None
     assert design.certificate.bias.worst == 0
     with TemporaryDirectory() as folder:
-        design.save(Path(folder) / "made.json")
-        size = (Path(folder) / "made.json").stat().st_size / 1000
+        path = Path(folder) / "made.json"
+        design.save(path)
+        kilobytes = path.stat().st_size / 1000
     grid_loss = grid_seconds = None
-    if k <= GRID:
+    if k <= MAX_GRID_SIZE:
         options = {
             "method": "lp",
             "outputs": tuple(range(-3 * k, 4 * k)),
             "constraints": ("unbiased",),
         }
-        grid_seconds, plain = seconds_of(lambda: wb.design(labels, epsilon=epsilon, **options))
-        grid_loss = plain.objective
+        grid_seconds, grid_design = time_call(lambda: wb.design(labels, epsilon=epsilon, **options))
+        grid_loss = grid_design.objective
     assert design.bound is not None
     gap = (design.objective - design.bound) / design.objective
     return (
@@ -75,7 +81,7 @@ def _row(kind: str, k: int, epsilon: Any) -> tuple[Any, ...]:
         gap,
         design.mechanism.outputs.size,
         seconds,
-        size,
+        kilobytes,
         grid_loss,
         grid_seconds,
     )

@@ -1,6 +1,7 @@
-"""Debian's Chromium without a window, driven by the DevTools protocol over two pipes: no driver and no package needed.
+"""Headless Chromium (Debian's), driven by the DevTools protocol over two pipes.
 
-Requests that go anywhere but to this machine are counted; so are errors on the console.
+It needs no driver and no package. Requests to other machines are counted, and so are errors on the
+console.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any
 __all__ = ["EXECUTABLE", "Chromium", "Page"]
 
 EXECUTABLE = shutil.which("chromium") or shutil.which("chromium-browser")
-_QUIET = (
+_ARGUMENTS = (
     "--headless=new",
     "--no-sandbox",
     "--disable-gpu",
@@ -32,37 +33,56 @@ _QUIET = (
     "--remote-debugging-pipe",
     "--hide-scrollbars",
 )
-
-
-_KEYS = {  # code, name, text
-    "Tab": (9, "Tab", ""), "Enter": (13, "Enter", "\r"), "Space": (32, " ", " "), "ArrowRight": (39, "ArrowRight", ""),
-}  # fmt: skip
+_ANSWER_SECONDS = 300.0  # Default time limit of a command.
+_READ_BYTES = 1 << 20
+# Key -> its code, name and text.
+_KEYS = {
+    "Tab": (9, "Tab", ""),
+    "Enter": (13, "Enter", "\r"),
+    "Space": (32, " ", " "),
+    "ArrowRight": (39, "ArrowRight", ""),
+}
+_PROBLEM_LEVELS = ("error", "warning")
 
 
 class Navigated(Exception):
-    """The page was left while it was asked something."""
+    """The page was left before it answered."""
 
 
 class Chromium:
-    """A browser with a profile of its own; `open` gives pages."""
+    """A browser with a new profile.
+
+    Attributes:
+        process: the process id.
+        events: all events that the browser has sent.
+    """
 
     def __init__(self, folder: Path) -> None:
+        """Start the browser.
+
+        Args:
+            folder: of the profile.
+        """
         assert EXECUTABLE is not None
-        theirs, self._out = os.pipe()
-        self._in, answers = os.pipe()
-        far = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in (theirs, answers)]
+        browser_input, self._out = os.pipe()
+        self._in, browser_output = os.pipe()
+        # The browser reads descriptor 3 and writes descriptor 4.
+        pipes = [
+            fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in (browser_input, browser_output)
+        ]
         null = os.open(os.devnull, os.O_RDWR)
         actions = [
             (os.POSIX_SPAWN_DUP2, end, number)
-            for number, end in enumerate([null, null, null, *far])
+            for number, end in enumerate([null, null, null, *pipes])
         ]
-        words = [EXECUTABLE, *_QUIET, f"--user-data-dir={folder}", "about:blank"]
+        command = [EXECUTABLE, *_ARGUMENTS, f"--user-data-dir={folder}", "about:blank"]
         self.process = os.posix_spawn(
-            EXECUTABLE, words, os.environ, file_actions=actions, setsid=True
+            EXECUTABLE, command, os.environ, file_actions=actions, setsid=True
         )
-        for end in (theirs, answers, null, *far):
+        for end in (browser_input, browser_output, null, *pipes):
             os.close(end)
-        self._buffer, self._number = b"", 0
+        self._buffer = b""
+        self._message_number = 0
         self.events: list[dict[str, Any]] = []
         self._targets: list[str] = []
 
@@ -81,14 +101,28 @@ class Chromium:
         os.close(self._in)
 
     def call(
-        self, method: str, session: str | None = None, limit: float = 300.0, **parameters: Any
+        self,
+        method: str,
+        session: str | None = None,
+        limit: float = _ANSWER_SECONDS,
+        **parameters: Any,
     ) -> dict[str, Any]:
-        """One command and its answer; events meanwhile are kept."""
-        self._number += 1
-        number = self._number
-        message = {"id": number, "method": method, "params": parameters} | (
-            {"sessionId": session} if session else {}
-        )
+        """Send a command and return its answer. Events that arrive meanwhile are stored.
+
+        Args:
+            method: of the DevTools protocol.
+            session: of a page. None for the browser.
+            limit: seconds until the answer must have arrived.
+            parameters: of the method.
+
+        Raises:
+            Navigated: the page was left before it answered.
+        """
+        self._message_number += 1
+        number = self._message_number
+        message = {"id": number, "method": method, "params": parameters}
+        if session:
+            message["sessionId"] = session
         os.write(self._out, json.dumps(message).encode() + b"\0")
         end = time.monotonic() + limit
         while True:
@@ -102,24 +136,35 @@ class Chromium:
             assert time.monotonic() < end, f"no answer to {method}"
 
     def close_pages(self) -> None:
-        """Close what `open` has opened."""
+        """Close all pages that `open` has opened."""
         while self._targets:
             self.call("Target.closeTarget", targetId=self._targets.pop())
 
     def read(self, seconds: float) -> list[dict[str, Any]]:
-        """What has come within some seconds, at least one message if any comes; events are kept as well."""
+        """Return the messages that arrive next, and store the events among them.
+
+        Args:
+            seconds: time to wait for a first message.
+        """
         messages: list[dict[str, Any]] = []
         if select.select([self._in], [], [], max(0.0, seconds))[0]:
-            self._buffer += os.read(self._in, 1 << 20)
-            *whole, self._buffer = self._buffer.split(b"\0")
-            messages = [json.loads(part) for part in whole]
+            self._buffer += os.read(self._in, _READ_BYTES)
+            *complete_texts, self._buffer = self._buffer.split(b"\0")
+            messages = [json.loads(text) for text in complete_texts]
             self.events += [message for message in messages if "method" in message]
         return messages
 
     def open(
         self, address: str, width: int = 1280, height: int = 720, *, wait: bool = True
     ) -> Page:
-        """A page in a tab of its own; wait: until it shows something."""
+        """Open a page in a new tab.
+
+        Args:
+            address: to load.
+            width: of the window, pixels.
+            height: of the window, pixels.
+            wait: whether to load the address and wait until the page shows something.
+        """
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self._targets.append(target)
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -133,31 +178,57 @@ class Chromium:
 
 
 class Page:
-    """One tab."""
+    """One tab of the browser.
+
+    Attributes:
+        browser: the browser.
+        session: its DevTools session.
+    """
 
     def __init__(self, browser: Chromium, session: str) -> None:
-        self.browser, self.session = browser, session
+        self.browser = browser
+        self.session = session
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """One command to this tab."""
+        """Send a command to this tab and return its answer.
+
+        Args:
+            method: of the DevTools protocol.
+            parameters: of the method.
+        """
         return self.browser.call(method, self.session, **parameters)
 
     def go(self, address: str) -> None:
-        """Load an address."""
+        """Load an address and wait until the page shows something.
+
+        Args:
+            address: to load.
+        """
         self.call("Page.navigate", url=address)
         self.wait(
-            "document.readyState === 'complete' && !!document.getElementById('app')?.childElementCount"
+            "document.readyState === 'complete' "
+            "&& !!document.getElementById('app')?.childElementCount"
         )
 
-    def reach(self, address: str, seconds: float = 300.0) -> None:
-        """Load an address of a server that may be starting."""
+    def reach(self, address: str, seconds: float = _ANSWER_SECONDS) -> None:
+        """Load an address of a server that may still be starting.
+
+        Args:
+            address: to load.
+            seconds: time limit.
+        """
         end = time.monotonic() + seconds
         while "errorText" in self.call("Page.navigate", url=address):
             assert time.monotonic() < end, f"nobody answers at {address}"
             time.sleep(0.2)
 
     def size(self, width: int, height: int) -> None:
-        """Set the window's size."""
+        """Set the size of the window.
+
+        Args:
+            width: in pixels.
+            height: in pixels.
+        """
         self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -166,8 +237,13 @@ class Page:
             mobile=False,
         )
 
-    def js(self, code: str, limit: float = 300.0) -> Any:
-        """The value of an expression, a promise awaited for so many seconds."""
+    def js(self, code: str, limit: float = _ANSWER_SECONDS) -> Any:
+        """Evaluate an expression and return its value; a promise is awaited.
+
+        Args:
+            code: JavaScript.
+            limit: seconds until the value must have arrived.
+        """
         answer = self.call(
             "Runtime.evaluate",
             limit=limit,
@@ -179,8 +255,13 @@ class Page:
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
-    def wait(self, condition: str, seconds: float = 300.0) -> None:
-        """Until an expression is true."""
+    def wait(self, condition: str, seconds: float = _ANSWER_SECONDS) -> None:
+        """Wait until an expression is true.
+
+        Args:
+            condition: JavaScript.
+            seconds: time limit.
+        """
         end = time.monotonic() + seconds
         while True:
             with contextlib.suppress(Navigated):
@@ -193,7 +274,14 @@ class Page:
             time.sleep(0.05)
 
     def mouse(self, kind: str, x: float, y: float, buttons: int = 0) -> None:
-        """A mouse event: mouseMoved, mousePressed, mouseReleased."""
+        """Send a mouse event.
+
+        Args:
+            kind: mouseMoved, mousePressed or mouseReleased.
+            x: position in pixels.
+            y: position in pixels.
+            buttons: bit mask of the pressed buttons.
+        """
         button = "left" if kind != "mouseMoved" else "none"
         self.call(
             "Input.dispatchMouseEvent",
@@ -206,59 +294,62 @@ class Page:
         )
 
     def press(self, *keys: str) -> None:
-        """Press and release keys, one after the other: Tab, Enter, Space, ArrowRight, or a letter."""
+        """Press and release keys, one after the other.
+
+        Args:
+            keys: Tab, Enter, Space, ArrowRight, or a letter.
+        """
         for key in keys:
             code, name, text = _KEYS.get(key, (ord(key[0].upper()), key, key))
-            named: dict[str, Any] = {"key": name, "code": key, "windowsVirtualKeyCode": code}
-            self.call(
-                "Input.dispatchKeyEvent",
-                type="keyDown" if text else "rawKeyDown",
-                text=text,
-                **named,
-            )
-            self.call("Input.dispatchKeyEvent", type="keyUp", **named)
+            fields: dict[str, Any] = {"key": name, "code": key, "windowsVirtualKeyCode": code}
+            kind = "keyDown" if text else "rawKeyDown"
+            self.call("Input.dispatchKeyEvent", type=kind, text=text, **fields)
+            self.call("Input.dispatchKeyEvent", type="keyUp", **fields)
 
-    def click(self, words: str) -> None:
-        """Press the button that says something."""
-        find = f"[...document.querySelectorAll('button')].find((one) => one.textContent === {json.dumps(words)})"
-        self.js(f"{find}.click()")
+    def click(self, text: str) -> None:
+        """Click the button with a text.
+
+        Args:
+            text: of the button.
+        """
+        has_text = f"(one) => one.textContent === {json.dumps(text)}"
+        self.js(f"[...document.querySelectorAll('button')].find({has_text}).click()")
 
     def give(self, name: str, value: str, event: str = "change") -> None:
-        """Set the control with an id."""
-        find = f"document.getElementById({json.dumps(name)})"
-        self.js(
-            f"void ({find}.value = {json.dumps(value)}, {find}.dispatchEvent(new Event({json.dumps(event)})))"
-        )
+        """Set the value of a control.
 
-    def _own(self) -> list[dict[str, Any]]:
+        Args:
+            name: id of the control.
+            value: the new value.
+            event: that the control receives afterwards.
+        """
+        control = f"document.getElementById({json.dumps(name)})"
+        dispatch = f"{control}.dispatchEvent(new Event({json.dumps(event)}))"
+        self.js(f"void ({control}.value = {json.dumps(value)}, {dispatch})")
+
+    def _list_events(self) -> list[dict[str, Any]]:
         return [event for event in self.browser.events if event.get("sessionId") == self.session]
 
     @property
     def requests(self) -> list[str]:
-        """The addresses that were requested."""
+        """Return the addresses that were requested."""
         return [
-            e["params"]["request"]["url"]
-            for e in self._own()
-            if e["method"] == "Network.requestWillBeSent"
+            event["params"]["request"]["url"]
+            for event in self._list_events()
+            if event["method"] == "Network.requestWillBeSent"
         ]
 
     @property
     def complaints(self) -> list[str]:
-        """Errors and warnings on the console, exceptions."""
-        sentences = []
-        for event in self._own():
-            if event["method"] == "Runtime.exceptionThrown":
-                sentences.append(
-                    str(event["params"]["exceptionDetails"].get("exception", event["params"]))
-                )
-            if event["method"] == "Log.entryAdded" and event["params"]["entry"]["level"] in (
-                "error",
-                "warning",
-            ):
-                sentences.append(event["params"]["entry"]["text"])
-            if event["method"] == "Runtime.consoleAPICalled" and event["params"]["type"] in (
-                "error",
-                "warning",
-            ):
-                sentences.append(str(event["params"]["args"]))
-        return sentences
+        """Return errors and warnings on the console, and exceptions."""
+        texts = []
+        for event in self._list_events():
+            method = event["method"]
+            parameters = event["params"]
+            if method == "Runtime.exceptionThrown":
+                texts.append(str(parameters["exceptionDetails"].get("exception", parameters)))
+            if method == "Log.entryAdded" and parameters["entry"]["level"] in _PROBLEM_LEVELS:
+                texts.append(parameters["entry"]["text"])
+            if method == "Runtime.consoleAPICalled" and parameters["type"] in _PROBLEM_LEVELS:
+                texts.append(str(parameters["args"]))
+        return texts

@@ -1,7 +1,8 @@
 """Numbers of one linear program.
 
 minimise    c'x + c0
-subject to  row_lower <= A x <= row_upper,   lower <= x <= upper,   x_j integer for j in the integrality mask
+subject to  row_lower <= A x <= row_upper,   lower <= x <= upper,
+            x_j integer for j in the integrality mask
 """
 
 from __future__ import annotations

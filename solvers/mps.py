@@ -12,8 +12,8 @@ Read: free and fixed format, as HiGHS reads them. A file is read as free format.
 every line keeps to the columns of the fixed format, names may contain blanks.
 
     OBJSENSE            MAX or MIN, on the line of the section or below
-    several vectors     of RHS, RANGES and BOUNDS the first counts. Readers differ on a row or a side
-                        of a column that only a later vector names; such a file is refused
+    several vectors     of RHS, RANGES and BOUNDS the first counts. Readers differ on a row or a
+                        side of a column that only a later vector names; such a file is refused
     RANGES              of an E row with right-hand side r: R > 0 is [r, r + R], R < 0 is [r + R, r]
     UP, UI              below 0 without a lower bound: refused, as some readers take -infinity and
                         others 0

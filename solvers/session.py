@@ -493,8 +493,8 @@ class Session(ABC):
         if termination is Termination.UNBOUNDED and solution.ray is not None:
             ray = self._check_ray(data, termination, solution.ray)
         note = (
-            f"solver status {solution.raw_status!r}; with a zero objective {zero_solution.raw_status!r}, "
-            f"hence {termination}"
+            f"solver status {solution.raw_status!r}; "
+            f"with a zero objective {zero_solution.raw_status!r}, hence {termination}"
         )
         point_solution = solution if solution.x is not None else zero_solution
         return replace(

@@ -206,7 +206,7 @@ class _HighsSession(Session):
             _HighsSession.pool_threads = threads
 
     def _retry(self) -> None:
-        """Run again if another library in this process resized the pool, so that nothing was run."""
+        """Run again if another library resized the pool in between, so that nothing was run."""
         if self._h.getModelStatus() == self._highspy.HighsModelStatus.kNotset:
             self._h.resetGlobalScheduler(True)
             self._h.run()

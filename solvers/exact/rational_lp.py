@@ -1,4 +1,4 @@
-"""Linear programs in exact rationals: solved to hundreds of bits, or to the exact vertex of a basis.
+"""Linear programs in exact rationals, solved to hundreds of bits or to an exact vertex.
 
     minimise    c'x    subject to    lo <= A x <= hi,    l <= x <= u
 

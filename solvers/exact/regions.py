@@ -1,4 +1,4 @@
-"""Regions of the formulas of a parametric program: intervals of x and δ in which each is the optimum.
+"""Regions of the formulas of a parametric program: where in (x, δ) each is the optimum.
 
     δ fixed    intervals of x, each with the basis that is optimal in it
     δ free     intervals of x, and in each the formulas F_1, F_2, ... of δ in their order, which
