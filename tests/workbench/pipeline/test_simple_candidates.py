@@ -192,7 +192,7 @@ def test_a_bound_at_no_delta_bounds_one_with_delta(loss: str, delta: str) -> Non
     options = {"loss": loss, "method": "lp", "epsilon": 1}
     pure = wb.design(labels, **options)
     design = wb.design(labels, **options, delta=delta)
-    bound = ChannelProblem(design.request.channel).bound_at_delta(pure.objective)
+    bound = ChannelProblem(design.request.channel_request).bound_at_delta(pure.objective)
     assert bound is not None
     assert bound <= design.objective <= pure.objective
 

@@ -1,4 +1,4 @@
-"""Private label randomizers as a family: its options, its requests, what its designs show."""
+"""The family of label randomizers: its options, its requests, and the reports of its designs."""
 
 from __future__ import annotations
 
@@ -48,28 +48,30 @@ if TYPE_CHECKING:
 
 
 METHODS = ("bins", "lp", "unbiased")
-_MIN_USED_MASS = 1e-9  # an output of less mass than this, for every label, is not in use
-_MAX_SHOWN_ROWS = 40  # bins or outputs in a report
+# An output is in use if its mass is above this for some label.
+_MIN_USED_MASS = 1e-9
+# A report shows this many bins or outputs.
+_MAX_SHOWN_ROWS = 40
 
 
 def _list_notions() -> Iterable[str]:
-    """The notions whose programs are linear without binaries or convex, of those whose budgets the options spell."""
-    return (
-        name
-        for name in chain(list_linear_notions(), list_convex_notions())
-        if name in BUILT_IN_NOTIONS
-    )
+    """List the built-in notions whose programs are linear without binaries, or convex."""
+    names = chain(list_linear_notions(), list_convex_notions())
+    return (name for name in names if name in BUILT_IN_NOTIONS)
 
 
 def _read_labels(value: Any, name: str) -> Labels:
-    """ "0..20", or a CSV of labels and weights: their content, since files change."""
+    """Read labels: "0..20", or a CSV of labels and weights.
+
+    The content of a file is read at once.
+    """
     from workbench.questions.labels import Labels
 
     return value if isinstance(value, Labels) else Labels.parse(read_plain_text(value, name))
 
 
 def _read_label_prior(value: Any, name: str) -> Rationals | str:
-    """The word uniform, or weights: a list, "1,2,1" or a CSV file of them."""
+    """Read a prior: "uniform", or weights in a list, a text "1,2,1" or a CSV file."""
     from workbench.data.points import list_labelled_cells
 
     if isinstance(value, str) and value.strip() == "uniform":
@@ -79,14 +81,16 @@ def _read_label_prior(value: Any, name: str) -> Rationals | str:
 
 
 def _read_label_outputs(value: Any, name: str) -> tuple[float, ...]:
-    """ "0..20", a CSV, or the values."""
+    """Read outputs: "0..20", a CSV, or increasing values."""
     from workbench.questions.labels import Labels
 
     try:
-        outputs = (
-            Labels.parse(read_plain_text(value, name)) if isinstance(value, str) else Labels(value)
-        )
-        if outputs.listed_order is not None:  # The columns of a loss would belong to other outputs.
+        if isinstance(value, str):
+            outputs = Labels.parse(read_plain_text(value, name))
+        else:
+            outputs = Labels(value)
+        if outputs.listed_order is not None:
+            # The columns of a loss matrix would belong to other outputs.
             must(name, "in increasing order", repr(value))
     except InvalidRequest as error:
         raise InvalidRequest(
@@ -96,18 +100,23 @@ def _read_label_outputs(value: Any, name: str) -> tuple[float, ...]:
 
 
 def _read_neighbours(value: Any, name: str) -> Any:
-    """A named relation, or pairs of label positions, "0-1,1-2" or [(0, 1), (1, 2)]."""
-    if isinstance(value, str) and "-" not in value:
-        return choice_reader("all", "consecutive")(value, name)
-    parts = [pair.split("-") for pair in value.split(",")] if isinstance(value, str) else value
+    """Read neighbours: a named relation, or pairs of positions, "0-1,1-2" or [(0, 1), (1, 2)]."""
+    pairs = value
+    if isinstance(value, str):
+        if "-" not in value:
+            return choice_reader("all", "consecutive")(value, name)
+        pairs = [pair.split("-") for pair in value.split(",")]
     try:
-        return tuple((int(i), int(j)) for i, j in parts)
+        return tuple((int(i), int(j)) for i, j in pairs)
     except (ValueError, TypeError):
         must(name, 'all, consecutive, or pairs of positions such as "0-1,1-2"', repr(value))
 
 
 def _read_label_loss(value: Any, name: str) -> Any:
-    """The canonical name of a loss, a Loss, a matrix as a tuple of rows, or a function (output, label) -> number."""
+    """Read a loss: a name, a Loss, a matrix, or a function (output, label) -> number.
+
+    Returns the canonical name, the Loss, the rows of the matrix, or the function.
+    """
     from workbench.models.losses import Loss
     from workbench.pipeline.loss_tables import read_loss
 
@@ -115,61 +124,118 @@ def _read_label_loss(value: Any, name: str) -> Any:
 
 
 class _LabelFamily(Family):
+    """The family of label randomizers."""
+
     name = "labels"
     title = "private randomizers of labels"
-    summary = "The least-loss randomizer of labels: bins, channel LP or unbiased; judged and audited exactly."
+    summary = (
+        "The randomizer of labels with the smallest loss: bins, channel LP or unbiased; judged and "
+        "audited exactly."
+    )
     examples = (
         "design labels --labels 0..7 --method lp --notion zcdp --rho 0.1",
         "design labels --labels 0..5 --loss squared --epsilon 4",
         "design labels --labels 0..20 --loss squared --epsilon 4",
         "design labels --labels prior.csv --loss absolute --epsilon 1 --method lp --json",
-        "design labels --labels 0..7 --loss absolute --epsilon 1 --method lp --neighbours consecutive",
+        "design labels --labels 0..7 --loss absolute --epsilon 1 --method lp "
+        "--neighbours consecutive",
         "design labels --labels 0..7 --method lp --notion dp --epsilon 4 --delta 1e-5 --runs 8",
-        "design labels --labels 0..10 --epsilon 1 --method unbiased --save unbiased.json --plot channel.png",
+        "design labels --labels 0..10 --epsilon 1 --method unbiased --save unbiased.json "
+        "--plot channel.png",
         "(prior.csv has two columns: label, weight; a header line is optional)",
     )
     options = (
         Option(
-            "labels", _read_labels, required=True, question=True,
-            help='"0..20", "0..200:5", "0,1,5", or a CSV of labels, with weights in a second column.',
+            "labels",
+            _read_labels,
+            required=True,
+            question=True,
+            help='Labels: "0..20", "0..200:5", "0,1,5", or a CSV with weights in a second column.',
         ),
         Option(
-            "prior", _read_label_prior, question=True,
-            help="How often each label is expected: uniform, weights 1,2,1, or a CSV; those of the labels by default.",
+            "prior",
+            _read_label_prior,
+            question=True,
+            help="Prior of the labels: uniform, weights 1,2,1, or a CSV. Default: the weights of "
+            "the labels.",
         ),
         Option(
-            "loss", _read_label_loss, "squared",
-            "squared, absolute, poisson, poisson-deviance, error-rate, pinball:τ or huber:h; lp: or a CSV matrix, a "
-            "row for every label (in Python: an array, or a function of an output and a label).",
+            "loss",
+            _read_label_loss,
+            "squared",
+            "Loss: squared, absolute, poisson, poisson-deviance, error-rate, pinball:τ or huber:h. "
+            "With lp also a CSV matrix, a row for every label (in Python an array, or a function "
+            "of an output and a label).",
         ),
         Option(
-            "method", choice_reader("auto", *METHODS), "auto",
-            "bins, lp or unbiased; auto: lp where what follows or a loss of your own asks for it, else bins.",
+            "method",
+            choice_reader("auto", *METHODS),
+            "auto",
+            "Method: bins, lp or unbiased. auto: lp if one of the options below or a user-defined "
+            "loss needs it, else bins.",
         ),
-        Option("outputs", _read_label_outputs, help="lp: LOW..HIGH, the integers that may be published."),
-        Option("neighbours", _read_neighbours, "all", 'lp: all, consecutive, or positions "0-1,1-2".'),
-        Option("notion", choice_reader(more_choices=_list_notions), "dp", "lp: dp, pure or metric; curve, tradeoff, renyi, zcdp or gdp."),
+        Option(
+            "outputs",
+            _read_label_outputs,
+            help="Outputs of lp: LOW..HIGH, integers. Default: the labels.",
+        ),
+        Option(
+            "neighbours",
+            _read_neighbours,
+            "all",
+            'Neighbours for lp: all, consecutive, or positions "0-1,1-2".',
+        ),
+        Option(
+            "notion",
+            choice_reader(more_choices=_list_notions),
+            "dp",
+            "Notion of privacy for lp: dp, pure or metric; curve, tradeoff, renyi, zcdp or gdp.",
+        ),
         *NOTION_PARAMETERS,
-        replace(RUNS, help="lp with notion dp: for how many runs the budget is."),
+        replace(
+            RUNS, help="Number of runs that share the budget, for lp with notion dp. Default: 1."
+        ),
         Option(
-            "constraints", read_constraints, (), kind=list, command="constraint",
-            help="lp, repeatable: unbiased, row-monotone, column-monotone, symmetric or honest.",
+            "constraints",
+            read_constraints,
+            (),
+            kind=list,
+            command="constraint",
+            help="Constraint for lp, repeatable: unbiased, row-monotone, column-monotone, "
+            "symmetric or honest.",
         ),
         *SOLVING,
         PROGRESS,
-        Option("delta", read_probability, ZERO, "lp with notion dp: in [0, 1].", hot=True),
         Option(
-            "epsilon", read_budget_parameter, help="Privacy budget > 0; with notion metric per unit of the label.", hot=True,
+            "delta",
+            read_probability,
+            ZERO,
+            "δ of the budget in [0, 1], for lp with notion dp.",
+            hot=True,
         ),
-    )  # fmt: skip
+        Option(
+            "epsilon",
+            read_budget_parameter,
+            help="ε of the budget, > 0; with notion metric per unit of the label.",
+            hot=True,
+        ),
+    )
+
+    # Requests.
 
     @property
     def question_class(self) -> type[Labels]:
+        """Return the class of questions."""
         from workbench.questions.labels import Labels
 
         return Labels
 
     def parse_question(self, values: Values) -> Labels:
+        """Make the question from the values of its options.
+
+        Args:
+            values: option -> exact value.
+        """
         labels: Labels = values["labels"]
         prior = values["prior"]
         if prior is None:
@@ -179,50 +245,69 @@ class _LabelFamily(Family):
         return labels.with_prior(LabelledTuple.with_labels_of(prior, map(nearest_float, prior)))
 
     def question_to_options(self, question: Any) -> Record:
-        """See `Family.question_options`."""
+        """Return the options that define a question: see `Family.question_to_options`.
+
+        Args:
+            question: labels with a prior.
+        """
         from workbench.pipeline.stated import simplify_shares
 
         shares = simplify_shares([*map(Fraction, question.prior.tolist())])
-        whole = lcm(*(share.denominator for share in shares))  # as weights, which floats hold
-        prior = "uniform" if len({*shares}) == 1 else [share * whole for share in shares]
+        prior: Any = "uniform"
+        if len({*shares}) > 1:
+            # Weights over the common denominator are integers, which floats represent exactly.
+            denominator = lcm(*(share.denominator for share in shares))
+            prior = [share * denominator for share in shares]
         return {"labels": ",".join(map(repr, question.values.tolist())), "prior": prior}
 
     def build_request(self, question: Any, values: Record) -> LabelRequest:
+        """Make a request from exact values of options.
+
+        Args:
+            question: labels with a prior.
+            values: option -> exact value.
+
+        Raises:
+            InvalidRequest: the values cannot be combined.
+        """
         from workbench.families.labels.request import LabelRequest
         from workbench.models.losses import Loss
         from workbench.pipeline.request import read_claim
 
         if values["notion"] == "dp" and not values["delta"] and values["runs"] == 1:
-            values["notion"] = "pure"  # the same, decided output by output
+            # The claim is the same, and it is decided output by output.
+            values["notion"] = "pure"
         values["constraints"] = tuple(dict.fromkeys(values["constraints"]))
-        loss, neighbours = values["loss"], values["neighbours"]
-        by_position = isinstance(loss, tuple) and get_row_labels(loss) is None
-        if question.listed_order is not None and (by_position or not isinstance(neighbours, str)):
-            companion = "rows of a loss" if by_position else "neighbours"
-            must(
-                "labels",
-                f"in increasing order where {companion} are given by position",
-                "another order",
+        loss = values["loss"]
+        neighbours = values["neighbours"]
+        has_loss_by_position = isinstance(loss, tuple) and get_row_labels(loss) is None
+        has_pairs_by_position = not isinstance(neighbours, str)
+        if question.listed_order is not None and (has_loss_by_position or has_pairs_by_position):
+            companion = "rows of a loss" if has_loss_by_position else "neighbours"
+            rule = f"in increasing order if {companion} are given by position"
+            must("labels", rule, "another order")
+        is_method_open = values["method"] == "auto"
+        if is_method_open:
+            needs_program = (
+                values["outputs"]
+                or values["constraints"]
+                or neighbours != "all"
+                or values["notion"] != "pure"
+                or not isinstance(loss, (str, Loss))
             )
-        is_open = values["method"] == "auto"
-        if is_open:
-            more = (
-                values["outputs"],
-                values["constraints"],
-                values["neighbours"] != "all",
-                values["notion"] != "pure",
-            )
-            values["method"] = (
-                "bins" if isinstance(values["loss"], (str, Loss)) and not any(more) else "lp"
-            )
-        if (
-            values["method"] == "unbiased" and values["solver"] == "highs"
-        ):  # the default, which knows no cones
+            values["method"] = "lp" if needs_program else "bins"
+        if values["method"] == "unbiased" and values["solver"] == "highs":
+            # The default solver cannot solve cone programs.
             values["solver"] = "cvxpy:clarabel"
-        values["may_use_bins"] = is_open
+        values["may_use_bins"] = is_method_open
         return LabelRequest.from_values(question, read_claim(values), values)
 
     def open_session(self, request: Any) -> Session:
+        """Open the session that designs a request.
+
+        Args:
+            request: a request of this family.
+        """
         from workbench.families.labels.problem import (
             BinsProblem,
             ChannelOfLabels,
@@ -230,7 +315,8 @@ class _LabelFamily(Family):
         )
         from workbench.pipeline.solve import ProblemSession
 
-        if request.aim.runs > 1:  # slow to import, as the unbiased ones are
+        # The modules of many runs and of unbiased randomizers are slow to import.
+        if request.aim.runs > 1:
             from workbench.pipeline.many_runs import ManyRuns
 
             return ManyRuns(request, design_within_curve)
@@ -238,146 +324,201 @@ class _LabelFamily(Family):
             from workbench.families.labels.unbiased import UnbiasedProblem
 
             return ProblemSession(request, UnbiasedProblem)
-        return ProblemSession(
-            request, ChannelOfLabels if request.how.method == "lp" else BinsProblem
-        )
+        if request.how.method == "lp":
+            return ProblemSession(request, ChannelOfLabels)
+        return ProblemSession(request, BinsProblem)
 
     def solver_label(self, values: Values) -> str | None:
-        """Bins are found without a solver."""
+        """Return the solver of a request. None for bins, which need no solver.
+
+        Args:
+            values: option -> value.
+        """
         return None if values["method"] == "bins" else str(values["solver"])
 
-    # Mechanisms from elsewhere.
+    # Mechanisms of other sources.
 
     def compute_loss(self, request: Any, mechanism: Any) -> float:
-        """The expected loss of a randomizer of the same labels, under their prior."""
+        """Compute the expected loss of a randomizer under the prior of the labels.
+
+        Args:
+            request: request of this family.
+            mechanism: randomizer of the same labels.
+
+        Raises:
+            InvalidRequest: the mechanism has other labels.
+        """
         labels = request.question
         channel = getattr(mechanism, "certified_form", lambda: mechanism)()
-        if (
-            not hasattr(channel, "matrix")
-            or [*map(float, getattr(mechanism, "inputs", ()))] != labels.values.tolist()
-        ):
+        inputs = [*map(float, getattr(mechanism, "inputs", ()))]
+        if not hasattr(channel, "matrix") or inputs != labels.values.tolist():
             must("baseline", "a randomizer of the request's labels", repr(mechanism))
-        losses = request.named_loss.matrix(
-            np.asarray(mechanism.outputs, dtype=float), labels.values
-        )
+        outputs = np.asarray(mechanism.outputs, dtype=float)
+        losses = request.named_loss.matrix(outputs, labels.values)
         return float((labels.prior @ (channel.matrix * losses)).sum())
 
     def relate_mechanism(self, request: Any, mechanism: Any) -> Any:
+        """Return a randomizer with the neighbours of a request.
+
+        Args:
+            request: request of this family.
+            mechanism: randomizer of the same labels.
+        """
         from workbench.mechanisms.channel import Channel
 
         if request.pairs is None:
             return mechanism
-        return Channel.from_pairs(
-            getattr(mechanism, "certified_form", lambda: mechanism)(), request.pairs
-        )
+        channel = getattr(mechanism, "certified_form", lambda: mechanism)()
+        return Channel.from_pairs(channel, request.pairs)
 
-    # What a design shows.
+    # Reports.
 
     def exact_values(self, design: Design) -> Record:
+        """Return the exact privacy values of a design. For pure ε, δ is 0 within the budget.
+
+        Args:
+            design: design of this family.
+        """
         if design.claim.notion.has_delta or not design.claim.is_epsilon_delta:
             return super().exact_values(design)
-        known = (
-            0.0 if design.private else None
-        )  # within the budget every δ at it is 0; beyond it none is computed
-        return {"pdp_delta": known, "dp_delta": known, "pure_epsilon": design.privacy.pure_epsilon}
+        # If the design is not private, no δ is computed.
+        delta = 0.0 if design.private else None
+        return {"pdp_delta": delta, "dp_delta": delta, "pure_epsilon": design.privacy.pure_epsilon}
 
     def extra_columns(self, design: Design) -> Record:
+        """Return the columns of a sweep that only this family has.
+
+        Args:
+            design: design of this family.
+        """
         return {"outputs_used": count_used_outputs(design.mechanism)}
 
     def extra_json(self, design: Design) -> Record:
-        request, mechanism = design.request, design.mechanism
-        budget, of_bounds = design.claim.to_dict(), not design.claim.is_epsilon_delta
-        if not of_bounds:
+        """Return the JSON fields that only this family has.
+
+        Args:
+            design: design of this family.
+        """
+        request = design.request
+        mechanism = design.mechanism
+        bins = _list_bins(mechanism)
+        has_other_budget = not design.claim.is_epsilon_delta
+        if has_other_budget:
+            budget = design.claim.to_dict()
+        else:
             budget = {"epsilon": float(request.claim.epsilon), "delta": float(request.claim.delta)}
         exact = {name: to_jsonable(value) for name, value in design.exact.items()}
         exact["epsilon"] = exact["pure_epsilon"]
-        if of_bounds or design.claim.notion.has_delta:
+        if has_other_budget or design.claim.notion.has_delta:
             exact["delta"] = exact["dp_delta"]
         if request.aim.runs > 1:
             budget |= {"runs": request.aim.runs}
             exact["composed"] = design.details["composed"]
-        shown = {
-            "method": "bins"
-            if request.how.method == "lp" and _list_bins(mechanism) is not None
-            else request.how.method,
+        method = request.how.method
+        if method == "lp" and bins is not None:
+            method = "bins"
+        neighbours = request.aim.neighbours
+        if not isinstance(neighbours, str):
+            neighbours = "listed"
+        fields = {
+            "method": method,
             "loss": request.loss_name,
             **budget,
             "notion": request.claim.notion.name,
             "labels": request.question.k,
-            "neighbours": request.aim.neighbours
-            if isinstance(request.aim.neighbours, str)
-            else "listed",
+            "neighbours": neighbours,
             "d": count_used_outputs(mechanism),
-            "bins": _list_bins(mechanism),
+            "bins": bins,
             "exact": exact,
         }
-        if shown["bins"] is None:
-            shown |= {"outputs": mechanism.outputs.tolist(), "channel": mechanism.matrix.tolist()}
-        return shown
+        if bins is None:
+            fields["outputs"] = mechanism.outputs.tolist()
+            fields["channel"] = mechanism.matrix.tolist()
+        return fields
 
     def facts(self, design: Design) -> Facts:
+        """Return the lines of a report.
+
+        Args:
+            design: design of this family.
+        """
         from workbench.pipeline.budget import list_composition_facts
 
-        r = self.extra_json(design)
+        fields = self.extra_json(design)
         return [
-            (f"least {r['loss']} loss", f"{design.objective:.9g}, by {r['method']}"),
-            ("bound", design.bound_text),
-            ("asked", f"{design.request.budget_text}, {r['neighbours']} pairs"),
-            ("exact", f"pure epsilon {r['exact']['epsilon']}"),
-            ("outputs", f"{r['d']} in use"),
+            ("expected loss", f"{design.objective:.9g} ({_describe_class(design, fields)})"),
+            ("lower bound", design.bound_text),
+            ("requested", f"{design.request.budget_text}, {fields['neighbours']} pairs"),
+            ("verified", f"pure epsilon {fields['exact']['epsilon']}"),
+            ("outputs", f"{fields['d']} in use"),
             *list_composition_facts(design),
         ]
 
     def list_tables(self, design: Design) -> Tables:
-        bins, mechanism = _list_bins(design.mechanism), design.mechanism
+        """Return the table of bins, or of the outputs in use.
+
+        Args:
+            design: design of this family.
+        """
+        mechanism = design.mechanism
+        bins = _list_bins(mechanism)
         if bins is not None:
             rows = [[b["lower"], b["upper"], b["value"]] for b in bins]
-            return [
-                (
-                    _title_table(len(rows), "bins"),
-                    ["lower", "upper", "publishes"],
-                    rows[:_MAX_SHOWN_ROWS],
-                )
-            ]
-        mass = design.question.prior @ mechanism.matrix
+            title = _title_table(len(rows), "bins")
+            return [(title, ["lower", "upper", "publishes"], rows[:_MAX_SHOWN_ROWS])]
+        masses = design.question.prior @ mechanism.matrix
         used = (mechanism.matrix.max(axis=0) > _MIN_USED_MASS).nonzero()[0]
-        rows = [[float(mechanism.outputs[j]), float(mass[j])] for j in used]
-        return [
-            (
-                _title_table(len(rows), "outputs in use"),
-                ["publishes", "overall probability"],
-                rows[:_MAX_SHOWN_ROWS],
-            )
-        ]
+        rows = [[float(mechanism.outputs[j]), float(masses[j])] for j in used]
+        title = _title_table(len(rows), "outputs in use")
+        return [(title, ["publishes", "overall probability"], rows[:_MAX_SHOWN_ROWS])]
 
     def uncertified_mechanism(self, design: Design) -> Any:
+        """Return the mechanism that is audited if the design has no certificate.
+
+        Args:
+            design: design of this family.
+        """
         from workbench.families.labels.problem import make_bin_rows
 
-        return (
-            design.mechanism
-            if _list_bins(design.mechanism) is None
-            else make_bin_rows(design.mechanism)[0]
-        )
+        if _list_bins(design.mechanism) is None:
+            return design.mechanism
+        return make_bin_rows(design.mechanism)[0]
 
 
-def _title_table(count: int, what: str) -> str:
-    """Title a table of at most `_SHOWN` rows."""
-    return (
-        f"{count} {what}"
-        if count <= _MAX_SHOWN_ROWS
-        else f"The first {_MAX_SHOWN_ROWS} of {count} {what}"
-    )
+def _describe_class(design: Design, fields: Record) -> str:
+    """Return the loss and the class of randomizers for a report, and whether it is optimal."""
+    classes = {
+        "bins": "bins",
+        "lp": "channel with these outputs",
+        "unbiased": "unbiased randomizer",
+    }
+    name = classes[fields["method"]]
+    is_optimal = design.status == "optimal" and design.request.aim.runs == 1
+    if is_optimal:
+        return f"{fields['loss']}, optimal {name}"
+    return f"{fields['loss']}, best {name} found; not proven optimal"
+
+
+def _title_table(count: int, subject: str) -> str:
+    """Return the title of a table with at most `_MAX_SHOWN_ROWS` rows."""
+    if count <= _MAX_SHOWN_ROWS:
+        return f"{count} {subject}"
+    return f"The first {_MAX_SHOWN_ROWS} of {count} {subject}"
 
 
 def count_used_outputs(mechanism: Any) -> int:
-    """How many outputs some label has."""
+    """Count the outputs that some label produces.
+
+    Args:
+        mechanism: a label randomizer.
+    """
     if _list_bins(mechanism) is not None:
         return int(mechanism.outputs.size)
     return int((mechanism.matrix.max(axis=0) > _MIN_USED_MASS).sum())
 
 
 def _list_bins(mechanism: Any) -> list[dict[str, float]] | None:
-    """lower, upper (first and last label) and value of every bin; None when the mechanism has no bins."""
+    """Return lower and upper (first and last label) and value of every bin. None without bins."""
     from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse
 
     return mechanism.bins() if isinstance(mechanism, RandomizedResponse) else None
@@ -387,20 +528,33 @@ FAMILY = _LabelFamily()
 
 
 def list_frontier_requests(question: Any, values: Values) -> Iterable[Point]:
-    """(columns that name a point, its request): every method at every ε, the channel LP at every δ too."""
+    """Yield the points of a frontier: every method at every ε, and the channel LP at every δ too.
+
+    Args:
+        question: labels with a prior. None: the options define them.
+        values: option -> value.
+
+    Yields:
+        The columns that name a point, and its request.
+    """
     for method in values["method"]:
-        for delta in values["delta"] if method == "lp" else [ZERO]:
+        deltas = values["delta"] if method == "lp" else [ZERO]
+        for delta in deltas:
             for epsilon in values["epsilon"]:
-                given = {"notion": "dp" if delta else "pure", "epsilon": epsilon, "delta": delta}
-                row = given | {
-                    "loss": values["loss"],
+                notion = "dp" if delta else "pure"
+                columns = {
+                    "notion": notion,
                     "epsilon": float(epsilon),
                     "delta": float(delta),
+                    "loss": values["loss"],
                 }
-                common = {name: values[name] for name in ("loss", "solver")}
-                yield (
-                    row,
-                    FAMILY.make_request(
-                        question or values["labels"], method=method, **common, **given
-                    ),
+                request = FAMILY.make_request(
+                    question or values["labels"],
+                    method=method,
+                    loss=values["loss"],
+                    solver=values["solver"],
+                    notion=notion,
+                    epsilon=epsilon,
+                    delta=delta,
                 )
+                yield columns, request

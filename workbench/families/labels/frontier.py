@@ -1,10 +1,11 @@
-"""The trade-off of label randomizers: least expected loss against ε, and against δ where the notion has one.
+"""The frontier of label randomizers: smallest expected loss against ε, and against δ if the notion
+has one.
 
-curve       what a row is
-point       a designed randomizer: bins (optimal over all real outputs), the channel LP on the labels themselves
-            (pure, or DP where δ > 0), the unbiased randomizer
-baseline    clipped Laplace and staircase noise, the exponential mechanism, RRWithPrior, k-ary randomized response;
-            exact expectations, pure ε by construction
+curve       meaning of a row
+point       a designed randomizer: bins (optimal over all real outputs), the channel LP on the
+            labels themselves (pure, or DP with δ > 0), or the unbiased randomizer
+baseline    clipped Laplace and staircase noise, the exponential mechanism, RRWithPrior, k-ary
+            randomized response; exact expectations, pure ε by construction
 """
 
 from __future__ import annotations
@@ -17,28 +18,40 @@ from workbench.families.labels.family import list_frontier_requests
 from workbench.pipeline.frontier_plan import Plan, make_design_task
 from workbench.pipeline.frontier_plots import Series, make_budget_plots
 
+# The colour and the line of every series of a plot.
 SERIES = {
-    "bins": Series("RR-on-Bins", 0), "lp": Series("channel LP on the labels", 2),
+    "bins": Series("RR-on-Bins", 0),
+    "lp": Series("channel LP on the labels", 2),
     "unbiased": Series("unbiased randomizer", 1),
-    "laplace": Series("clipped Laplace", 7, ":"), "staircase": Series("clipped staircase", 4, "--"),
-    "exponential": Series("exponential mechanism", 3, "-."), "RRWithPrior": Series("RRWithPrior", 6, "--"),
+    "laplace": Series("clipped Laplace", 7, ":"),
+    "staircase": Series("clipped staircase", 4, "--"),
+    "exponential": Series("exponential mechanism", 3, "-."),
+    "RRWithPrior": Series("RRWithPrior", 6, "--"),
     "k-ary RR": Series("k-ary randomized response", 5, ":"),
-}  # fmt: skip
+}
 
 
 def plan_label_frontier(question: Any, values: Values) -> Plan:
-    """The plan of a label frontier. Raises InvalidRequest."""
+    """Make the plan of a frontier of label randomizers.
+
+    Args:
+        question: labels with a prior. None: the options define them.
+        values: option -> value.
+
+    Raises:
+        InvalidRequest: a δ > 0 is given, and no method supports it.
+    """
     if any(values["delta"]) and "lp" not in values["method"]:
-        must("method", "lp among others where delta > 0", repr(",".join(values["method"])))
-    tasks = [
-        make_design_task(row, request, request.how.method)
-        for row, request in list_frontier_requests(question, values)
-    ]
-    labels, loss = question or values["labels"], values["loss"]
+        rule = "lp, alone or among others, if delta > 0"
+        must("method", rule, repr(",".join(values["method"])))
+    points = list_frontier_requests(question, values)
+    tasks = [make_design_task(row, request, request.how.method) for row, request in points]
+    labels = question or values["labels"]
+    loss = values["loss"]
     title = f"Randomizers of {labels}, {loss} loss"
-    words = f"expected {loss} loss"
+    axis_label = f"expected {loss} loss"
     return Plan(
         title,
         tasks,
-        lambda table: make_budget_plots(table.assign(notion="dp"), "lp", SERIES, title, words),
+        lambda table: make_budget_plots(table.assign(notion="dp"), "lp", SERIES, title, axis_label),
     )

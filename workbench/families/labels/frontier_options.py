@@ -1,4 +1,4 @@
-"""Options of the trade-offs of label randomizers."""
+"""The options of the frontier of label randomizers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from workbench.pipeline.frontier_plan import (
 from workbench.pipeline.option import SOLVER, choice_reader, read_plain_text
 
 FRONTIER = Frontier(
-    "Expected loss of private label randomizers against ε (and δ for the channel LP), beside what is usual.",
+    "Expected loss of private label randomizers against ε (and δ for the channel LP).",
     (
         FAMILY.get_option("labels"),
         EPSILON,
@@ -24,26 +24,27 @@ FRONTIER = Frontier(
             FAMILY.get_option("delta"),
             read=read_grid,
             default="0",
-            help="Grid of δ in [0, 1]; δ > 0 concerns the channel LP.",
+            help="Grid of δ in [0, 1]. Only the channel LP uses δ > 0.",
             hot=False,
         ),
         replace(
             FAMILY.get_option("loss"),
             read=read_plain_text,
-            help="squared, absolute, poisson, error-rate, ...: see design labels.",
+            help="Loss: squared, absolute, poisson, error-rate, ... (see design labels).",
         ),
         replace(
             FAMILY.get_option("method"),
             read=distinct_list_reader(choice_reader(*METHODS)),
             default="bins,lp",
-            help="bins, lp, unbiased; several separated by commas.",
+            help="Methods, separated by commas: bins, lp, unbiased.",
         ),
         SOLVER,
     ),
     load_when_called("workbench.families.labels.frontier", "plan_label_frontier"),
     (
         "frontier labels --labels 0..20 --epsilon 0.1:8:20:log",
-        "frontier labels --labels prior.csv --loss absolute --epsilon 0.5,1,2 --delta 0,0.01,0.1 --method bins,lp",
+        "frontier labels --labels prior.csv --loss absolute --epsilon 0.5,1,2 --delta 0,0.01,0.1 "
+        "--method bins,lp",
     ),
     points=select_loss_points(list_frontier_requests, method=("lp",)),
 )

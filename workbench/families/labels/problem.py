@@ -1,14 +1,14 @@
-"""Label randomizers as problems: the best bins, the channel of given outputs, and what certifies those of no program.
+"""Label randomizers as problems: the optimal bins, and the channel with listed outputs.
 
-| method   | class of mechanisms                                                  | model                      |
-|----------|----------------------------------------------------------------------|----------------------------|
-| bins     | every ε-DP randomizer with real outputs (Theorem 5)                  | `oracles.bins`, exact      |
-| lp       | every channel onto given outputs; neighbours, δ, metric, constraints | `channel.program`, any solver |
-| unbiased | every unbiased ε-DP randomizer with real outputs, squared loss       | `labels.unbiased`, cones   |
+method     class of mechanisms                                        model
+bins       every ε-DP randomizer with real outputs (Theorem 5)        `oracles.bins`, exact
+lp         every channel with listed outputs, other notions           `channel.program`
+unbiased   every unbiased ε-DP randomizer, real outputs, squared      `labels.unbiased`, cones
 
-A certificate holds one row for every label, states max |E[o|y] - y| and the expected loss under the prior (where that
-is rational: not for Poisson losses), so its file knows labels, prior and outputs. Where so many rows cannot be compared
-two by two, RR-on-Bins has one for every bin (all labels of a bin share their law).
+A certificate contains one row for every label. It states max |E[o|y] - y|, and the expected loss
+under the prior if that is rational (not for Poisson losses). So its file contains labels, prior and
+outputs. If there are too many rows to compare them two by two, RR-on-Bins has one row for every
+bin, because all labels of a bin have the same law.
 """
 
 from __future__ import annotations
@@ -53,93 +53,136 @@ from workbench.solvers.exact.rational_lp import RationalLP
 from workbench.solvers.exact.rational_refinement import solve_rational
 from workbench.solvers.solution import Solution
 
-_MAX_JUDGED_LABELS = 128  # labels up to which the printed algorithm judges the fast one
-_MAX_LABEL_ROW_MASSES = (
-    100_000  # masses up to which RR-on-Bins has a row for every label, not only for every bin
-)
-_MAX_STATED_LOSSES = (
-    1_000_000  # labels times outputs up to which a certificate states the loss (a second)
-)
-_MAX_REFINED_MASSES, _REFINEMENT_BITS, _MAX_REPAIR_LOSS_SHARE = (
-    500,
-    160,
-    1e-9,
-)  # cells that rationals refine, bits there, of the loss what is worth it
-_MAX_REFINEMENT_SECONDS = 10.0  # seconds for that
+# The printed algorithm judges the fast one for at most this many labels.
+_MAX_JUDGED_LABELS = 128
+# RR-on-Bins has a row for every label up to this many masses, and otherwise one for every bin.
+_MAX_LABEL_ROW_MASSES = 100_000
+# A certificate states the loss up to this many masses, which takes a second.
+_MAX_STATED_LOSSES = 1_000_000
+# A solution is refined in rationals up to this many masses.
+_MAX_REFINED_MASSES = 500
+# Rationals are refined to this many binary digits.
+_REFINEMENT_BITS = 160
+# Refinement ends when the error is below 2^-130.
+_REFINEMENT_ACCURACY_BITS = 130
+# A solution is refined if its repair costs a larger share of the loss than this.
+_MAX_REPAIR_LOSS_SHARE = 1e-9
+# Refinement may take this long.
+_MAX_REFINEMENT_SECONDS = 10.0
+
+# The channel of a certificate, and the row of every label if labels share rows.
+_CertifiedRows = tuple[Channel, Sequence[int] | None]
 
 
 def find_best_bins(
     labels: Labels, epsilon: Real, loss: str | Loss = "squared"
 ) -> RandomizedResponse:
-    """The best RR-on-Bins for labels with their prior, exact. Raises InvalidRequest."""
+    """Find the optimal RR-on-Bins, exactly.
+
+    Args:
+        labels: labels with a prior.
+        epsilon: ε > 0.
+        loss: name of a loss that Theorem 5 covers, or the loss.
+
+    Raises:
+        InvalidRequest: the theorem does not cover the loss.
+    """
     with translate_errors():
-        bins = optimal_bins(
-            labels.values, labels.prior, nearest_float(read_positive(epsilon, "epsilon")), loss
-        )
+        float_epsilon = nearest_float(read_positive(epsilon, "epsilon"))
+        bins = optimal_bins(labels.values, labels.prior, float_epsilon, loss)
     return rr_on_bins(labels, bins.starts, bins.values, epsilon)
 
 
-_CertifiedRows = tuple[
-    Channel, Sequence[int] | None
-]  # and the row of every label, where labels share them
+def _compute_expected_loss(request: LabelRequest, mechanism: Any) -> float:
+    """Return the expected loss of a randomizer under the prior. Labels of prior 0 do not count."""
+    prior = request.question.prior
+    is_likely = prior > 0
+    return float(prior[is_likely] @ mechanism.losses(request.named_loss)[is_likely])
 
 
 class RandomizerProblem(Problem):
-    """A randomizer that is exactly private as constructed, all labels being neighbours."""
+    """The problem of a randomizer that is exactly private by construction, all labels being
+    neighbours.
+
+    Attributes:
+        MAX_STATED_LOSSES: largest number of masses for which a certificate states the loss.
+    """
 
     request: LabelRequest
     MAX_STATED_LOSSES = _MAX_STATED_LOSSES
 
     def make_certified_rows(self, mechanism: Any) -> _CertifiedRows:
-        """(the channel of a certificate, the row of every label where labels share them). Raises InvalidRequest."""
+        """Return the channel of a certificate, and the row of every label if labels share rows.
+
+        Args:
+            mechanism: the randomizer.
+
+        Raises:
+            InvalidRequest: the channel is too large for a certificate.
+        """
         return mechanism, None
 
     def repair(self, answer: Answer) -> Repaired:
-        """There is nothing to repair. Raises InvalidRequest, NotCertified."""
-        request, mechanism, labels = self.request, answer.mechanism, self.request.question
+        """Return a certified answer. There is nothing to repair.
+
+        Args:
+            answer: answer of a route.
+
+        Raises:
+            InvalidRequest: the channel is too large for a certificate.
+            NotCertified: the exact audit rejects the randomizer.
+        """
+        request = self.request
+        mechanism = answer.mechanism
+        labels = request.question
         channel, rows = self.make_certified_rows(mechanism)
         if not satisfies_claim(channel, request.audited_claim):
-            raise NotCertified("The exact audit refuses the randomizer.")
-        values, prior, outputs = (
-            tuple(map(Fraction, array.tolist()))
-            for array in (labels.values, labels.prior, mechanism.outputs)
-        )
+            raise NotCertified("The exact audit rejects the randomizer.")
+        values = tuple(map(Fraction, labels.values.tolist()))
+        prior = tuple(map(Fraction, labels.prior.tolist()))
+        outputs = tuple(map(Fraction, mechanism.outputs.tolist()))
         record = {"method": request.how.method, "loss": request.named_loss.name}
         if rows is not None:
             record |= {"rows": "one for every bin", "bins": mechanism.bins()}
-        loss = (
-            request.named_loss.name if labels.k * len(outputs) <= self.MAX_STATED_LOSSES else None
+        stated_loss = None
+        if labels.k * len(outputs) <= self.MAX_STATED_LOSSES:
+            stated_loss = request.named_loss.name
+        certificate = make_certificate(
+            channel, request.audited_claim, stated_loss, (values, outputs), prior, record, rows
         )
-        return (
-            mechanism,
-            make_certificate(
-                channel, request.audited_claim, loss, (values, outputs), prior, record, rows
-            ),
-            [],
-        )
+        return mechanism, certificate, []
 
     @property
     def loss_scale(self) -> LossScale:
-        """That of the losses of labels: the floor is that of publishing each, the width about that of the best one."""
-        labels, loss = self.request.question, self.request.named_loss
-        x, prior = labels.values, labels.prior
+        """Return the scale of the losses of labels.
+
+        The floor is the loss of publishing each label. The width is about the loss above the floor
+        of the best label that is published for all: one near the mean or the median.
+        """
+        labels = self.request.question
+        loss = self.request.named_loss
+        x = labels.values
+        prior = labels.prior
         floor = float(prior @ loss(x, x))
-        middles = (x @ prior, x[np.searchsorted(np.cumsum(prior), 0.5)])
-        constants = [
-            float(prior @ loss(np.full(x.shape, x[np.abs(x - middle).argmin()]), x))
-            for middle in middles
-        ]
-        width = min((each - floor for each in constants if np.isfinite(each)), default=0.0)
-        return LossScale(Fraction(floor), max(width, 0.0))
+        widths = []
+        for middle in (x @ prior, x[np.searchsorted(np.cumsum(prior), 0.5)]):
+            nearest_label = x[np.abs(x - middle).argmin()]
+            constant_loss = float(prior @ loss(np.full(x.shape, nearest_label), x))
+            if np.isfinite(constant_loss):
+                widths.append(constant_loss - floor)
+        return LossScale(Fraction(floor), max(min(widths, default=0.0), 0.0))
 
     def compute_loss(self, mechanism: Any) -> float:
-        """The expected loss under the prior."""
-        prior = self.request.question.prior
-        return float(prior[prior > 0] @ mechanism.losses(self.request.named_loss)[prior > 0])
+        """Compute the expected loss under the prior.
+
+        Args:
+            mechanism: randomizer of the labels of the request.
+        """
+        return _compute_expected_loss(self.request, mechanism)
 
 
 class BinsProblem(RandomizerProblem):
-    """RR-on-Bins, by the fast algorithm."""
+    """The problem of the optimal bins, which the fast algorithm finds."""
 
     routes = (
         Route("bins", applies_always, lambda problem, programs, start: problem.answer_by_bins()),
@@ -147,218 +190,276 @@ class BinsProblem(RandomizerProblem):
 
     def answer_by_bins(self) -> Answer:
         """Return the optimum over all real outputs."""
-        request, question = self.request, self.request.question
+        request = self.request
+        question = request.question
+        epsilon = request.audited_claim.epsilon
         with translate_errors():
-            bins = optimal_bins(
-                question.values,
-                question.prior,
-                float(request.audited_claim.epsilon),
-                request.named_loss,
-            )
-        mechanism = rr_on_bins(question, bins.starts, bins.values, request.audited_claim.epsilon)
+            bins = optimal_bins(question.values, question.prior, float(epsilon), request.named_loss)
+        mechanism = rr_on_bins(question, bins.starts, bins.values, epsilon)
         return Answer(
             mechanism, bins.bound, origin="exact as constructed", claimed_objective=bins.objective
         )
 
     def make_certified_rows(self, mechanism: RandomizedResponse) -> _CertifiedRows:
-        """A row for every label; one for every bin, where the rows of all labels would be too many."""
+        """Return a row for every label, or one for every bin if there are too many labels.
+
+        Args:
+            mechanism: the randomizer.
+        """
         return make_bin_rows(mechanism)
 
     def judge_by_formula(self, answer: Answer) -> OracleVerdict:
-        """Algorithm 2 as printed judges the fast one."""
+        """Compare the fast algorithm with Algorithm 2 as printed.
+
+        Args:
+            answer: answer of the fast algorithm.
+        """
         question = self.request.question
         if question.k > _MAX_JUDGED_LABELS:
             return OracleVerdict.without_formula(
                 f"the printed algorithm judges up to {_MAX_JUDGED_LABELS} labels only."
             )
-        epsilon, loss = float(self.request.audited_claim.epsilon), self.request.named_loss
-        other = printed_bins(question.values, question.prior, epsilon, loss).objective
-        proof = "Algorithm 2 as printed: every partition into intervals, by dynamic programming; Theorem 5."
-        return OracleVerdict.judge(answer.claimed_objective, "Algorithm 2", other, "optimum", proof)
+        epsilon = float(self.request.audited_claim.epsilon)
+        printed_optimum = printed_bins(
+            question.values, question.prior, epsilon, self.request.named_loss
+        )
+        proof = (
+            "Algorithm 2 as printed: every partition into intervals, by dynamic programming; "
+            "Theorem 5."
+        )
+        return OracleVerdict.judge(
+            answer.claimed_objective, "Algorithm 2", printed_optimum.objective, "optimum", proof
+        )
 
     def require_proof(self, design: Design) -> Design:
-        """By Theorem 5."""
+        """Return the design, which Theorem 5 proves optimal.
+
+        Args:
+            design: design of the optimal bins.
+        """
         return design
 
 
 def make_bin_rows(mechanism: RandomizedResponse) -> _CertifiedRows:
-    """(the channel of a certificate, the row of every label where it has one for every bin). Raises InvalidRequest."""
-    k, m = mechanism.labels.k, mechanism.outputs.size
+    """Return the channel of a certificate of bins.
+
+    Args:
+        mechanism: RR-on-Bins.
+
+    Returns:
+        The channel with a row for every label and None, or the channel with a row for every bin and
+        the row of every label.
+
+    Raises:
+        InvalidRequest: there is only one label, or there are too many bins.
+    """
+    k = mechanism.labels.k
+    m = mechanism.outputs.size
     if k == 1:
         check_certificate_size(k, m, None)
     if k <= MAX_CERTIFIED_ROWS and k * m <= _MAX_LABEL_ROW_MASSES:
         return mechanism.certified_form(), None
-    at = mechanism.distinct_rows().tolist()
-    bins = mechanism.own[at].tolist()
-    at = at if len(at) > 1 else [0, k - 1]  # two labels of the only bin
-    if len(at) > MAX_CERTIFIED_ROWS or len(at) * m > MAX_CERTIFIED_MASSES:
-        must(
-            "bins",
-            f"at most {math.isqrt(MAX_CERTIFIED_MASSES)} for a certificate of so many labels",
-            m,
-        )
-    return Channel(tuple(map(mechanism.row, at))), [
-        bins.index(own) for own in mechanism.own.tolist()
-    ]
+    positions = mechanism.distinct_rows().tolist()
+    bins = mechanism.own[positions].tolist()
+    if len(positions) == 1:
+        # A channel needs two rows, so two labels of the only bin are listed.
+        positions = [0, k - 1]
+    if len(positions) > MAX_CERTIFIED_ROWS or len(positions) * m > MAX_CERTIFIED_MASSES:
+        max_bins = math.isqrt(MAX_CERTIFIED_MASSES)
+        must("bins", f"at most {max_bins} for a certificate of this many labels", m)
+    channel = Channel(tuple(map(mechanism.row, positions)))
+    return channel, [bins.index(label_bin) for label_bin in mechanism.own.tolist()]
 
 
 def _refine_route(route: Route) -> Route:
-    """Return a route of channels whose answer is refined in rationals where the means are to be kept."""
+    """Return a route of channels that refines its answer if the means are constrained."""
 
     def answer(problem: ChannelOfLabels, programs: Programs | None, start: str) -> Answer | Doubt:
-        plain = route.answer(problem, programs, start)
-        return plain if isinstance(plain, Doubt) else problem.refine(plain)
+        result = route.answer(problem, programs, start)
+        return result if isinstance(result, Doubt) else problem.refine(result)
 
     return replace(route, answer=answer)
 
 
 class ChannelOfLabels(ChannelProblem):
-    """The channel of a request for labels."""
+    """The problem of the channel of a request for labels.
+
+    Args:
+        labels: request for labels with method lp.
+    """
 
     ACCEPTED_GAP = 1e-5
     routes = tuple(map(_refine_route, ChannelProblem.routes))
 
     def __init__(self, labels: LabelRequest) -> None:
-        super().__init__(labels.channel)
+        super().__init__(labels.channel_request)
         self.reported_request = labels
 
     def refine(self, answer: Answer) -> Answer:
-        """Return an answer in rationals, where means are to be kept and a repair of the last digits costs loss."""
-        request, solution = self.request, answer.solution
-        kept = (
-            "unbiased" in request.aim.constraints
-            and request.losses.values.size <= _MAX_REFINED_MASSES
-        )
-        if (
-            not kept
-            or request.has_several_bounds
-            or not request.wants_certificate
-            or solution is None
-        ):
+        """Refine an answer in rationals, if the means are constrained and its repair costs loss.
+
+        Args:
+            answer: answer of a route of channels.
+
+        Returns:
+            The refined answer if its repair costs less, and the larger bound.
+        """
+        solution = answer.solution
+        if solution is None or not self._can_refine():
             return answer
-        loss = float(self.compute_loss(self.repair(answer)[0]))
+        loss = self._compute_repaired_loss(answer)
         if answer.bound is not None and loss - float(answer.bound) <= _MAX_REPAIR_LOSS_SHARE * loss:
             return answer
-        refined = _solve_in_rationals(
-            solution,
-            min(_MAX_REFINEMENT_SECONDS, request.how.options.time_limit or _MAX_REFINEMENT_SECONDS),
-        )
-        if refined is None:
+        time_limit = self.request.how.options.time_limit or _MAX_REFINEMENT_SECONDS
+        refinement = _solve_in_rationals(solution, min(_MAX_REFINEMENT_SECONDS, time_limit))
+        if refinement is None:
             return answer
-        rows, bound = refined
-        proven = max(
-            Fraction(known)
-            for known in (bound, answer.bound)
-            if known is not None and known > -np.inf
-        )
-        closer = replace(answer, bound=proven, law=(_round_rationals(rows), None))
+        rows, refined_bound = refinement
+        bounds: list[Fraction | float] = [refined_bound]
+        if answer.bound is not None:
+            bounds.append(answer.bound)
+        bound = max(Fraction(value) for value in bounds if value > -np.inf)
+        refined_answer = replace(answer, bound=bound, law=(_round_rationals(rows), None))
+        if self._compute_repaired_loss(refined_answer) < loss:
+            return refined_answer
+        return replace(answer, bound=bound)
+
+    def _can_refine(self) -> bool:
+        """Return whether the means are constrained, and the channel is small and certified."""
+        request = self.request
         return (
-            closer
-            if float(self.compute_loss(self.repair(closer)[0])) < loss
-            else replace(answer, bound=proven)
+            "unbiased" in request.aim.constraints
+            and request.losses.values.size <= _MAX_REFINED_MASSES
+            and not request.has_several_bounds
+            and request.wants_certificate
         )
+
+    def _compute_repaired_loss(self, answer: Answer) -> float:
+        """Return the loss of an answer after its repair."""
+        mechanism, _, _ = self.repair(answer)
+        return float(self.compute_loss(mechanism))
 
     def require_proof(self, design: Design) -> Design:
-        """See `ChannelProblem.proven`; compares with the best bins at δ = 0, whose outputs are real numbers.
+        """Return a proven design, or the optimal bins at δ = 0 if they have a smaller loss.
 
-        Bins with a smaller loss are the answer where the user left the method open; else a note gives their loss.
+        Bins are the answer if the user left the method open. Otherwise a note states their loss.
+
+        Args:
+            design: certified design of the channel.
+
+        Raises:
+            NotProven: the channel is not proven optimal. The error carries the design.
         """
-        design, request = super().require_proof(design), self.reported_request
-        is_plain = (
-            request.aim.outputs is None
-            and request.aim.neighbours == "all"
-            and not request.aim.constraints
-        )
-        has_named_loss = isinstance(request.aim.loss, (str, Loss))
-        has_one_bound = not request.has_several_bounds and not request.is_per_distance
-        if not (
-            is_plain
-            and has_named_loss
-            and has_one_bound
-            and request.claim.delta
-            and request.aim.runs == 1
-        ):
-            return design
-        if request.aim.minimise != "loss":
+        design = super().require_proof(design)
+        request = self.reported_request
+        if not self._can_compare_bins():
             return design
         try:
             bins = find_best_bins(request.question, request.claim.epsilon, request.named_loss)
-        except InvalidRequest:  # Theorem 5 does not cover every loss, such as the error rate.
+        except InvalidRequest:
+            # Theorem 5 does not cover every loss, such as the error rate.
             return design
-        prior = request.question.prior
-        loss = float(prior[prior > 0] @ bins.losses(request.named_loss)[prior > 0])
+        loss = _compute_expected_loss(request, bins)
         if loss >= design.objective:
             return design
         if request.how.may_use_bins and request.wants_certificate:
-            return self._bins_without_delta(design)
-        words = (
-            f"With real outputs less is possible: method bins at delta = 0, which is private at every delta, costs "
-            f"{loss:.9g}."
+            return self._use_bins_without_delta(design)
+        note = (
+            "A smaller loss is possible with real outputs: method bins at delta = 0, which is "
+            f"private at every delta, has the expected loss {loss:.9g}."
         )
-        return replace(design, words=(*design.words, words))
+        return replace(design, words=(*design.words, note))
 
-    def _bins_without_delta(self, reached: Design) -> Design:
-        """The best bins at δ = 0 as the answer of a request with δ; its bound holds for all real outputs at δ."""
+    def _can_compare_bins(self) -> bool:
+        """Return whether the optimal bins at δ = 0 are an alternative to the channel."""
         request = self.reported_request
-        pure = request.with_values(
+        aim = request.aim
+        if aim.outputs is not None or aim.neighbours != "all" or aim.constraints:
+            return False
+        if not isinstance(aim.loss, (str, Loss)) or aim.minimise != "loss" or aim.runs != 1:
+            return False
+        if request.has_several_bounds or request.is_per_distance:
+            return False
+        return bool(request.claim.delta)
+
+    def _use_bins_without_delta(self, channel_design: Design) -> Design:
+        """Return the optimal bins at δ = 0 as the answer to a request with δ > 0.
+
+        The bound holds for all real outputs at δ.
+        """
+        request = self.reported_request
+        pure_request = request.with_values(
             claim=Claim("pure", request.claim.epsilon), method="bins", may_use_bins=False
         )
-        optimum = design_problem(BinsProblem(pure))
-        bound = round_down(self.loss_scale.floor)  # No mechanism has a smaller loss, whatever δ is.
-        below = None if optimum.bound is None else self.bound_at_delta(optimum.bound)
-        if below is not None:
-            bound = max(bound, round_down(below))
-        is_optimal = self.loss_scale.proves(optimum.objective, bound)
-        words = (
-            f"These are the best bins at delta = 0 (method bins). With this delta a channel whose outputs are labels "
-            f"costs {reached.objective:.9g} (method lp)."
+        bins_design = design_problem(BinsProblem(pure_request))
+        # No mechanism has a smaller loss than the floor, whatever δ is.
+        bound = round_down(self.loss_scale.floor)
+        if bins_design.bound is not None:
+            bound_at_delta = self.bound_at_delta(bins_design.bound)
+            if bound_at_delta is not None:
+                bound = max(bound, round_down(bound_at_delta))
+        is_optimal = self.loss_scale.proves(bins_design.objective, bound)
+        note = (
+            "These are the optimal bins at delta = 0 (method bins). With this delta, a channel "
+            "whose outputs are labels has the expected loss "
+            f"{channel_design.objective:.9g} (method lp)."
         )
         return replace(
-            optimum,
+            bins_design,
             request=request,
             claim=self.claim,
             bound=bound,
             oracle=OracleVerdict.without_formula("no closed form is known with delta > 0."),
-            words=(*optimum.words, words),
-            details={**optimum.details, "stopped": not is_optimal},
-            route=f"{optimum.route} at delta = 0",
+            words=(*bins_design.words, note),
+            details={**bins_design.details, "stopped": not is_optimal},
+            route=f"{bins_design.route} at delta = 0",
         )
 
 
 def design_within_curve(request: LabelRequest, curve: Claim) -> Design:
-    """The least-loss channel of one run within a claim of several (ε, δ). Raises as its session."""
+    """Design the channel of one run of smallest loss within several (ε, δ).
+
+    Args:
+        request: request for labels with method lp.
+        curve: claim of the notion "curve".
+
+    Raises:
+        WorkbenchError: as the session of the request.
+    """
     return design_problem(ChannelOfLabels(request.with_values(claim=curve)))
 
 
 def _round_rationals(channel: Channel) -> Integers:
-    """Rows over one sum."""
-    K = np.array(
-        [[(v << _REFINEMENT_BITS) // row.total for v in row.integers] for row in channel.rows],
-        dtype=object,
-    )
-    for row in K:
-        row[int(np.argmax(row))] += (1 << _REFINEMENT_BITS) - int(row.sum())
+    """Return the rows of a channel as integers of one sum. The largest mass takes the rounding."""
+    unit = 1 << _REFINEMENT_BITS
+    rows = [np.array(row.integers, dtype=object) * unit // row.total for row in channel.rows]
+    K = np.array(rows, dtype=object)
+    for integers in K:
+        integers[int(np.argmax(integers))] += unit - int(integers.sum())
     return K
 
 
 def _solve_in_rationals(solution: Solution, time_limit: float) -> tuple[Channel, float] | None:
-    """The channel and the bound of the same program in rationals; None where refining has no answer.
+    """Solve the program of a solution in rationals. Returns the channel and the bound, or None.
 
-    What keeps the means is mixed with rows that cost much, so a solver's last digits cost much.
+    The repair of constrained means mixes with rows of large loss, so the last digits of a solver
+    have a large effect on the loss.
     """
+    program = RationalLP.from_data(solution.data, _REFINEMENT_BITS)
     try:
-        point = solve_rational(
-            RationalLP.from_data(solution.data, _REFINEMENT_BITS),
-            accuracy=_REFINEMENT_BITS - 30,
-            time_limit=time_limit,
-        )
+        point = solve_rational(program, accuracy=_REFINEMENT_ACCURACY_BITS, time_limit=time_limit)
     except NoRationalSolution:
         return None
     block = solution.program.block("M")
-    masses = np.array(point.x[block.start : block.start + block.size], dtype=object).reshape(
-        block.shape, order="F"
-    )
-    rows = [
-        Distribution([max(mass, ZERO) for mass in row], "a row of the channel") for row in masses
-    ]
-    return Channel(tuple(rows)), -np.inf if point.bound is None else round_down(point.bound)
+    columns = point.x[block.start : block.start + block.size]
+    masses = np.array(columns, dtype=object).reshape(block.shape, order="F")
+    rows = [_make_row(row) for row in masses.tolist()]
+    bound = -np.inf
+    if point.bound is not None:
+        bound = round_down(point.bound)
+    return Channel(tuple(rows)), bound
+
+
+def _make_row(masses: Sequence[Fraction]) -> Distribution:
+    """Return a row of a channel. Negative masses count as 0."""
+    return Distribution([max(mass, ZERO) for mass in masses], "a row of the channel")

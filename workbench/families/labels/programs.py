@@ -1,4 +1,8 @@
-"""Instances of the channel LP: labels with all pairs as neighbours, counts with consecutive ones, DP, unbiased."""
+"""Instances of the channel LP for the suites of programs.
+
+The neighbours are all pairs of labels, or consecutive ones for counts. Some instances have δ > 0 or
+must be unbiased.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +27,19 @@ from workbench.solvers.arrays import Vector
 
 @dataclass(frozen=True, eq=False)
 class _ChannelCase:
-    """Labels 0..k-1, uniform, onto outputs low..high; of counts, the consecutive ones are neighbours."""
+    """One case of the table: labels 0..k-1 with a uniform prior, and listed outputs.
+
+    Attributes:
+        name: name of the instance, a format string of these attributes.
+        kind: kind of the instance. It contains "counts" if consecutive labels are neighbours.
+        k: number of labels.
+        suite: suite of the instance.
+        epsilon: ε.
+        loss: name of the loss.
+        delta: δ.
+        outputs: outputs, "LOW..HIGH". Empty: the labels.
+        constraint: name of a constraint, or empty.
+    """
 
     name: str
     kind: str
@@ -37,45 +53,56 @@ class _ChannelCase:
 
     @property
     def instance(self) -> Instance:
-        labels, relation = f"0..{self.k - 1}", "counts" if "counts" in self.kind else "all pairs"
-        words = (
-            f"labels {labels}, uniform, outputs {self.outputs or labels}, {relation}, epsilon = {self.epsilon}, "
-            f"delta = {self.delta}, {self.loss} loss{self.constraint and f', {self.constraint}'}"
+        """Return the instance of the case."""
+        labels = f"0..{self.k - 1}"
+        relation = "counts" if "counts" in self.kind else "all pairs"
+        description = (
+            f"labels {labels}, uniform, outputs {self.outputs or labels}, {relation}, epsilon = "
+            f"{self.epsilon}, delta = {self.delta}, {self.loss} loss"
         )
+        if self.constraint:
+            description += f", {self.constraint}"
         name = "channel-" + self.name.format(**vars(self))
-        return Instance(name, f"channel LP, {self.kind}", self.build, self.judge, self.suite, words)
+        model = f"channel LP, {self.kind}"
+        return Instance(name, model, self.build, self.judge, self.suite, description)
 
     @cached_property
     def request(self) -> Any:
-        relation = "consecutive" if "counts" in self.kind else "all"
-        given = {name: getattr(self, name) for name in ("loss", "epsilon", "delta")}
-        given |= {
-            "outputs": self.outputs or None,
-            "constraints": self.constraint,
-            "neighbours": relation,
-        }
-        labels: Any = FAMILY.make_request_from_options(
-            labels=f"0..{self.k - 1}", method="lp", **given
+        """Return the request for the channel."""
+        label_request: Any = FAMILY.make_request_from_options(
+            labels=f"0..{self.k - 1}",
+            method="lp",
+            loss=self.loss,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            outputs=self.outputs or None,
+            constraints=self.constraint,
+            neighbours="consecutive" if "counts" in self.kind else "all",
         )
-        return labels.channel
+        return label_request.channel_request
 
     @cached_property
     def model(self) -> Any:
+        """Return the model of the request."""
         return self.request.model()
 
     def build(self) -> BuiltProgram:
+        """Build the program, unscaled, and the values of its parameters."""
         values = self.model.values([float(self.request.claim.epsilon)], float(self.delta))
         return replace(self.model.program, scale=1.0), values
 
     def judge(self, x: Vector, objective: float) -> Judged:
-        model, epsilon, notion = (
-            self.model,
-            self.request.claim.epsilon,
-            self.request.claim.notion.name,
-        )
-        channel = Channel.from_pairs(
-            np.maximum(model.program.block("M").read(x), 0.0), self.request.question.neighbour_pairs
-        )
+        """Audit the channel of a solution exactly, and try to certify it.
+
+        Args:
+            x: solution of the program.
+            objective: its objective.
+        """
+        model = self.model
+        epsilon = self.request.claim.epsilon
+        notion = self.request.claim.notion.name
+        masses = np.maximum(model.program.block("M").read(x), 0.0)
+        channel = Channel.from_pairs(masses, self.request.question.neighbour_pairs)
         privacy = audit(channel, epsilon)
         means: Record = {}
         if self.constraint == "unbiased":
@@ -83,24 +110,26 @@ class _ChannelCase:
                 "outputs": [*map(Fraction, model.outputs)],
                 "unbiased_for": [*map(Fraction, model.labels)],
             }
-        certified, value = try_certify(
+        is_certified, value = try_certify(
             lambda: certify(channel, notion, epsilon=epsilon, delta=self.delta, **means),
             lambda certificate: float(certificate.mechanism.expected_loss(model.loss)),
         )
         exact_delta = privacy.dp_delta.upper if self.delta else None
-        private = privacy.meets(notion, epsilon, self.delta)
         return Judged(
             float(epsilon),
             float(self.delta),
             privacy.pure_epsilon,
             exact_delta,
-            private,
-            certified,
+            privacy.meets(notion, epsilon, self.delta),
+            is_certified,
             value,
         )
 
 
 def instances() -> list[Instance]:
-    """The channel instances of the suites."""
+    """List the channel instances of the suites."""
     tables = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())["case"]
-    return [_ChannelCase(**given).instance for table in tables for given in expand_table(table)]
+    cases = []
+    for table in tables:
+        cases += [_ChannelCase(**fields) for fields in expand_table(table)]
+    return [case.instance for case in cases]

@@ -1,15 +1,17 @@
-"""RR-on-Bins as a recommendation for a query of which every two answers are neighbours, under a prior.
+"""RR-on-Bins in a recommendation, for a query with all answers as neighbours, under a prior.
 
-δ = 0   randomized response on the best bins: a bin's own output with odds e^ε against each other output; least of all
-        pure mechanisms with real outputs (Ghazi et al. 2023, Theorem 5); where the outputs are given, no bound is
-        claimed
-δ > 0   with probability δ the output that is best for the answer itself, else as for δ = 0: a set of outputs has at
-        most δ more than e^ε times what any neighbour gives it. Its loss is (1 - δ) that of δ = 0 where publishing the
-        answer costs nothing. For two answers every (ε, δ) mechanism is this one, post-processed (Kairouz, Oh and
-        Viswanath 2015); for more nothing is claimed of its class.
+δ = 0   randomized response on the optimal bins: the output of a label's bin has e^ε times the
+        probability of each other output. It is optimal among all pure mechanisms with real outputs
+        (Ghazi et al. 2023, Theorem 5). For listed outputs no bound is claimed
+δ > 0   with probability δ the best output for the answer itself, else as for δ = 0. The probability
+        of a set of outputs exceeds e^ε times that of a neighbour by at most δ. The loss is (1 - δ)
+        times that of δ = 0 if publishing the answer has no loss. For two answers every (ε, δ)
+        mechanism is a post-processing of this one (Kairouz, Oh and Viswanath 2015). For more
+        answers no bound is claimed for the class
 
-With q = e^ε - 1, F(o) = Σ_y p_y ℓ(y, o): bins S_1..S_d and their outputs o_j cost Σ_j [F(o_j) + q Σ_{y in S_j} p_y
-ℓ(y, o_j)] / (d + q), and for given outputs the best bins are found by dynamic programming for every d.
+With q = e^ε - 1 and F(o) = Σ_y p_y ℓ(y, o), bins S_1..S_d with outputs o_j have the expected loss
+Σ_j [F(o_j) + q Σ_{y in S_j} p_y ℓ(y, o_j)] / (d + q). For listed outputs the best bins are found by
+dynamic programming for every d.
 """
 
 from __future__ import annotations
@@ -39,130 +41,173 @@ from workbench.questions.labels import Labels
 from workbench.solvers.arrays import Vector
 
 _CLASS_NAME = "RR-on-Bins"
-_MAX_AUDITED_MASSES = 3_000_000  # that an audit of all pairs compares
-_THRESHOLD_BITS = 112  # as `threshold`
+# An audit of all pairs compares at most this many masses.
+_MAX_AUDITED_MASSES = 3_000_000
+# The odds e^ε are rounded down to a multiple of 2^-112, like `floor_scaled_exp`.
+_THRESHOLD_BITS = 112
+# The bound of two answers is lowered by this share, because the loss is rounded.
+_BOUND_MARGIN = 1e-12
 
 
 def candidates(query: Query) -> Iterable[Candidate]:
-    """RR-on-Bins, where its labels are the answers."""
-    q, named = query.question, query.losses.named_loss
-    if q.directed:
-        yield Candidate(
-            _CLASS_NAME,
-            reason="it is made for pairs of which both sides are protected, not for directed ones",
-        )
+    """Yield RR-on-Bins, or the reason why it does not apply.
+
+    Args:
+        query: a finite query.
+    """
+    reason = _explain_refusal(query)
+    if reason is not None:
+        yield Candidate(_CLASS_NAME, reason=reason)
         return
-    if q.pairs is not None or q.numbers is None or q.prior is None or query.is_per_distance:
-        yield Candidate(
-            _CLASS_NAME, reason="it is for numbers of which every two are neighbours, under a prior"
-        )
-        return
-    if named is None or named.kind not in BIN_LOSSES or not is_hockey_stick(query.claim.notion):
-        yield Candidate(
-            _CLASS_NAME,
-            reason="it is for the losses squared, absolute, pinball, poisson, under dp or pure",
-        )
-        return
-    given = not q.has_free_outputs and (
-        {*q.inputs} != {*q.outputs} or "outputs" in (query.option_texts or {})
+    question = query.question
+    has_other_outputs = {*question.inputs} != {*question.outputs}
+    has_listed_outputs = not question.has_free_outputs and (
+        has_other_outputs or "outputs" in (query.option_texts or {})
     )
-    words = "made for the prior; publishes " + (
-        "only the outputs" if given else "real numbers of its own"
-    )
+    outputs = "only the outputs" if has_listed_outputs else "real numbers that it chooses"
+    note = f"designed for the prior; publishes {outputs}"
     if query.claim.delta:
-        words += "; with probability δ the best output for the answer itself"
-        words += "" if q.k == 2 else "; the best of all (ε, δ) mechanisms is the best channel"
-    if query.claim.delta or given:
-        yield Candidate(_CLASS_NAME, words, partial(_evaluate_with_delta, query, given))
+        note += "; with probability δ the best output for the answer itself"
+        if question.k != 2:
+            note += "; the best of all (ε, δ) mechanisms is the best channel"
+    if query.claim.delta or has_listed_outputs:
+        evaluate = partial(_evaluate_with_delta, query, has_listed_outputs)
+        yield Candidate(_CLASS_NAME, note, evaluate)
     else:
-        yield _make_pure_candidate(query, words)
+        yield _make_pure_candidate(query, note)
 
 
-def _make_pure_candidate(query: Query, words: str) -> Candidate:
-    """The design of the family, at δ = 0."""
-    q, named = query.question, query.losses.named_loss
-    assert named
-    _, inputs, prior = _sort_answers(q)
+def _explain_refusal(query: Query) -> str | None:
+    """Return why RR-on-Bins does not apply to a query. None if it applies."""
+    question = query.question
+    named_loss = query.losses.named_loss
+    if question.directed:
+        return "it protects both orders of every pair, so it is not for directed neighbours"
+    has_all_neighbours = question.pairs is None and not query.is_per_distance
+    if not has_all_neighbours or question.numbers is None or question.prior is None:
+        return "it is for numbers, all of them neighbours, under a prior"
+    if named_loss is None or named_loss.kind not in BIN_LOSSES:
+        return "it is for the losses squared, absolute, pinball, poisson, under dp or pure"
+    if not is_hockey_stick(query.claim.notion):
+        return "it is for the losses squared, absolute, pinball, poisson, under dp or pure"
+    return None
+
+
+def _make_pure_candidate(query: Query, note: str) -> Candidate:
+    """Return the class whose design the family makes, at δ = 0."""
+    named_loss = query.losses.named_loss
+    assert named_loss
+    _, inputs, prior = _sort_answers(query.question)
     labels = Labels([float(x) for x in inputs], [float(p) for p in prior])
-    ask = partial(query.make_request, FAMILY, labels, epsilon=query.claim.epsilon, loss=named)
-    low, command = inputs[0], None
-    plain = inputs == [low + i for i in range(q.k)] and low.denominator == 1 and len({*prior}) == 1
-    if plain and query.aim.max_loss is None:
-        options = f"--labels {low}..{inputs[-1]} --loss {named.name} --epsilon {float(query.claim.epsilon)!r}"
-        command = f"workbench design labels {options}"
-    return Candidate.from_request(_CLASS_NAME, words, ask, query.time, command=command)
+    epsilon = query.claim.epsilon
+    make_request = partial(query.make_request, FAMILY, labels, epsilon=epsilon, loss=named_loss)
+    command = None
+    low = inputs[0]
+    are_consecutive = inputs == [low + i for i in range(len(inputs))] and low.denominator == 1
+    if are_consecutive and len({*prior}) == 1 and query.aim.max_loss is None:
+        command = (
+            f"workbench design labels --labels {low}..{inputs[-1]} --loss {named_loss.name} "
+            f"--epsilon {float(epsilon)!r}"
+        )
+    return Candidate.from_request(_CLASS_NAME, note, make_request, query.time, command=command)
 
 
 def _sort_answers(question: FiniteQuery) -> tuple[list[int], list[Fraction], list[Fraction]]:
-    """(the positions of the answers from the least on, these answers, their shares)."""
+    """Return the positions of the answers in increasing order, these answers, and their priors."""
     assert question.numbers
     assert question.prior
-    order = sorted(range(question.k), key=question.numbers[0].__getitem__)
-    return order, [question.numbers[0][i] for i in order], [question.prior[i] for i in order]
+    inputs = question.numbers[0]
+    order = sorted(range(question.k), key=inputs.__getitem__)
+    return order, [inputs[i] for i in order], [question.prior[i] for i in order]
 
 
-def _evaluate_with_delta(query: Query, given: bool) -> Value:
-    """The mechanism of the module's docstring on given outputs, or on the answers and its own. Raises NotCertified."""
-    q = query.question
-    order, *ordered = _sort_answers(q)
-    labels, prior = (np.array(side, dtype=float) for side in ordered)
-    if not given:
-        with translate_errors():
-            own = optimal_bins(
-                labels, prior, float(query.claim.epsilon), query.losses.named_loss or "squared"
-            ).values
-        outputs = [*q.inputs, *({Fraction(float(value)) for value in own} - {*q.inputs})]
-        query = replace(
-            query,
-            question=FiniteQuery(q.inputs, outputs, neighbours="all", prior=[*(q.prior or ())]),
-        )
-    table, k, m = query.losses.floats, query.question.k, query.question.m
-    if k * k * m > _MAX_AUDITED_MASSES:
+def _evaluate_with_delta(query: Query, has_listed_outputs: bool) -> Value:
+    """Evaluate the mechanism for δ >= 0 on listed outputs, or on the answers and the outputs of
+    bins.
+
+    Raises NotCertified.
+    """
+    order, inputs, shares = _sort_answers(query.question)
+    prior = np.array(shares, dtype=float)
+    epsilon = float(query.claim.epsilon)
+    if not has_listed_outputs:
+        query = _add_bin_outputs(query, np.array(inputs, dtype=float), prior)
+    question = query.question
+    table = query.losses.floats
+    compared_masses = question.k * question.k * question.m
+    if compared_masses > _MAX_AUDITED_MASSES:
         raise NotCertified(
-            f"its audit compares {k * k * m} masses, more than {_MAX_AUDITED_MASSES}."
+            f"its audit compares {compared_masses} masses, more than {_MAX_AUDITED_MASSES}."
         )
-    bins = find_listed_bins(table[order], prior, float(query.claim.epsilon))
-    channel = _make_bins_channel(
-        query, [output for _, output in sorted(zip(order, bins, strict=True))], table
-    )
-    loss = float(compute_channel_loss(channel, query.losses, query.question.prior))
-    bound = loss * (1 - 1e-12) if k == 2 and not given else None
-    mechanism = replace(channel, axis_labels=(query.question.inputs, query.question.outputs))
+    sorted_outputs = find_listed_bins(table[order], prior, epsilon)
+    bin_outputs = [output for _, output in sorted(zip(order, sorted_outputs, strict=True))]
+    channel = _make_bins_channel(query, bin_outputs, table)
+    loss = float(compute_channel_loss(channel, query.losses, question.prior))
+    bound = None
+    if question.k == 2 and not has_listed_outputs:
+        bound = loss * (1 - _BOUND_MARGIN)
+    mechanism = replace(channel, axis_labels=(question.inputs, question.outputs))
     design = partial(make_certified_design, query, _CLASS_NAME, mechanism)
-    return Value(
-        loss, bound, satisfies_claim(channel, query.audited_claim), "", False, mechanism, design
-    )
+    is_certified = satisfies_claim(channel, query.audited_claim)
+    return Value(loss, bound, is_certified, "", False, mechanism, design)
 
 
-def _make_bins_channel(query: Query, own: Sequence[int], table: Vector) -> Channel:
-    """Randomized response on the outputs of bins, after what is published with probability δ."""
-    odds, used = Fraction(floor_scaled_exp(query.claim.epsilon), 1 << _THRESHOLD_BITS), {*own}
-    total = odds + len(used) - 1
+def _add_bin_outputs(query: Query, labels: Vector, prior: Vector) -> Query:
+    """Return a query whose outputs are the answers and the outputs of the optimal bins at δ = 0."""
+    question = query.question
+    loss = query.losses.named_loss or "squared"
+    with translate_errors():
+        values = optimal_bins(labels, prior, float(query.claim.epsilon), loss).values
+    new_outputs = {Fraction(float(value)) for value in values} - {*question.inputs}
+    outputs = [*question.inputs, *new_outputs]
+    shares = [*(question.prior or ())]
+    extended_question = FiniteQuery(question.inputs, outputs, neighbours="all", prior=shares)
+    return replace(query, question=extended_question)
+
+
+def _make_bins_channel(query: Query, bin_outputs: Sequence[int], table: Vector) -> Channel:
+    """Make randomized response on the outputs of bins, mixed with the best outputs in the share δ.
+
+    bin_outputs: the output of the bin of every answer; table: losses, shape (k, m).
+    """
+    delta = query.claim.delta
+    odds = Fraction(floor_scaled_exp(query.claim.epsilon), 1 << _THRESHOLD_BITS)
+    used_outputs = {*bin_outputs}
+    total_odds = odds + len(used_outputs) - 1
     rows = []
-    for output, losses in zip(own, table, strict=True):
+    for bin_output, losses in zip(bin_outputs, table, strict=True):
         row = [Fraction(0)] * losses.size
-        for other in used:
-            row[other] = (1 - query.claim.delta) * (odds if other == output else 1) / total
-        row[int(np.argmin(losses))] += query.claim.delta
+        for output in used_outputs:
+            row[output] = (1 - delta) / total_odds
+        row[bin_output] = (1 - delta) * odds / total_odds
+        row[int(np.argmin(losses))] += delta
         rows.append(row)
     return Channel.from_pairs(rows, list(query.question.neighbour_pairs))
 
 
 def find_listed_bins(table: Vector, prior: Vector, epsilon: float) -> list[int]:
-    """The output of every label, in their order, of the best bins of outputs that are given.
+    """Find the best bins for listed outputs.
 
-    table: (k, m) of ℓ(y, o); prior: (k,).
+    Args:
+        table: losses ℓ(y, o) of labels in increasing order, shape (k, m).
+        prior: prior of the labels, shape (k,).
+        epsilon: ε > 0.
+
+    Returns:
+        The output of the bin of every label.
     """
-    k, q = table.shape[0], math.expm1(epsilon)
+    k, m = table.shape
+    q = math.expm1(epsilon)
     means = prior @ table
-    sums = np.vstack([np.zeros(table.shape[1]), np.cumsum(prior[:, None] * table, axis=0)])
-    losses, choice = np.full((k, k), np.inf), np.zeros((k, k), dtype=np.int64)
+    sums = np.vstack([np.zeros(m), np.cumsum(prior[:, None] * table, axis=0)])
+    losses = np.full((k, k), np.inf)
+    best_outputs = np.zeros((k, k), dtype=np.int64)
     for start in range(k):
-        each = means + q * (sums[start + 1 :] - sums[start])
-        choice[start, start:], losses[start, start:] = each.argmin(axis=1), each.min(axis=1)
+        interval_losses = means + q * (sums[start + 1 :] - sums[start])
+        best_outputs[start, start:] = interval_losses.argmin(axis=1)
+        losses[start, start:] = interval_losses.min(axis=1)
     starts = best_partition(losses, q)[0].tolist()
-    return [
-        int(choice[start, end - 1])
-        for start, end in pairwise([*starts, k])
-        for _ in range(start, end)
-    ]
+    label_outputs: list[int] = []
+    for start, end in pairwise([*starts, k]):
+        label_outputs += [int(best_outputs[start, end - 1])] * (end - start)
+    return label_outputs

@@ -1,4 +1,7 @@
-"""What a request for a label randomizer may say, in exact numbers, checked before anything is built."""
+"""The request for a label randomizer, in exact numbers.
+
+It is checked before any program is built.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
-from workbench.errors import InvalidRequest, must
+from workbench.errors import must
 from workbench.exact.numbers import ZERO
 from workbench.exact.objects import Pair, Strings
 from workbench.families.channel.request import ChannelAim, ChannelRequest
@@ -24,44 +27,63 @@ from workbench.questions.labels import Labels
 
 Pairs = Sequence[Pair]
 
-MAX_LABEL_EPSILON, _MAX_UNBIASED_EPSILON = 30, 12  # ε
-_MAX_PROGRAM_MASSES = 2_000_000  # cells of a program that memory and patience hold
+# A larger ε is refused, because e^ε is a coefficient of the program.
+MAX_LABEL_EPSILON = 30
+# The same limit for the unbiased randomizer, whose program mixes 1 and e^ε.
+_MAX_UNBIASED_EPSILON = 12
+# A program with more masses takes too much memory and time.
+_MAX_PROGRAM_MASSES = 2_000_000
 
-# What a certificate may take, its repair included: each is a minute or two.
-MAX_CERTIFIED_MASSES = 2_000_000  # of a channel whose rows are all compared for pure ε, which is decided output by output
-MAX_CERTIFIED_ROWS = 1_500  # whose pairs are listed one by one
-_MAX_PAIR_WORK = (
-    10_000_000  # ordered pairs times (outputs + _PAIR), where every pair is compared on its own
-)
-_OUTPUTS_PER_PAIR = 200  # outputs that one more pair counts as
+# The limits of certificates keep the repair and the certificate within a minute or two.
+
+# A certificate of pure ε, which is decided output by output, has at most this many masses.
+MAX_CERTIFIED_MASSES = 2_000_000
+# A certificate that lists its pairs one by one has at most this many rows.
+MAX_CERTIFIED_ROWS = 1_500
+# The work of comparing all pairs: ordered pairs times (outputs + _OUTPUTS_PER_PAIR).
+_MAX_PAIR_WORK = 10_000_000
+# One more pair takes as much work as this many outputs.
+_OUTPUTS_PER_PAIR = 200
 
 
 def check_certificate_size(
     k: int, m: int, pairs: Pairs | None, masses: int = MAX_CERTIFIED_MASSES
 ) -> None:
-    """Raise InvalidRequest when a channel of k labels and m outputs is too large, or too small, to be certified.
+    """Check that a channel can be certified.
 
-    pairs: those that are compared one by one; None for pure ε over all, which is decided output by output.
+    Args:
+        k: number of labels.
+        m: number of outputs.
+        pairs: pairs that are compared one by one. None: pure ε over all pairs, which is decided
+            output by output.
+        masses: largest number of masses. Used for pure ε only.
+
+    Raises:
+        InvalidRequest: the channel is too large, or it has only one label.
     """
     if k == 1:
         must("labels", "at least two for a neighbour relation", 1)
     if pairs is None:
-        if k > (most := min(MAX_CERTIFIED_ROWS, masses // m)):
-            must("labels", f"at most {most} for a certificate of {m} outputs", k)
-    elif len(pairs) > (most := _MAX_PAIR_WORK // (2 * (m + _OUTPUTS_PER_PAIR))):
-        got = f"{len(pairs)} ({k} labels)"
-        must("pairs of neighbours", f"at most {most} for a certificate of {m} outputs", got)
+        max_labels = min(MAX_CERTIFIED_ROWS, masses // m)
+        if k > max_labels:
+            must("labels", f"at most {max_labels} for a certificate of {m} outputs", k)
+        return
+    max_pairs = _MAX_PAIR_WORK // (2 * (m + _OUTPUTS_PER_PAIR))
+    if len(pairs) > max_pairs:
+        rule = f"at most {max_pairs} for a certificate of {m} outputs"
+        must("pairs of neighbours", rule, f"{len(pairs)} ({k} labels)")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LabelAim(Aim):
-    """What is asked of a randomizer of labels.
+    """The aim of a request for a label randomizer.
 
     Attributes:
-        loss: a name or Loss; of method lp also a matrix (labels, outputs), or a function of an output and a label.
-        outputs: the increasing values that method lp may publish. Default: the labels.
-        neighbours: of method lp "all" pairs, "consecutive" ones, or pairs of label positions.
-        constraints: of method lp names of `workbench.models.channel.program.CONSTRAINTS`.
+        loss: a name or Loss; for method lp also a matrix (labels, outputs), or a function of an
+            output and a label.
+        outputs: for method lp: increasing values that may be published. Default: the labels.
+        neighbours: for method lp: "all", "consecutive", or pairs of label positions.
+        constraints: for method lp: names of `workbench.models.channel.program.CONSTRAINTS`.
     """
 
     loss: Any = "squared"
@@ -72,11 +94,12 @@ class LabelAim(Aim):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LabelHow(How):
-    """How a randomizer of labels is found.
+    """The method of a request for a label randomizer.
 
     Attributes:
         method: "bins", "lp" or "unbiased".
-        may_use_bins: whether the user left the method open, so that bins at delta = 0 may answer a request with a δ.
+        may_use_bins: whether the user left the method open, so bins at δ = 0 may answer a request
+            with δ > 0.
     """
 
     method: str = "bins"
@@ -85,7 +108,15 @@ class LabelHow(How):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LabelRequest(Request):
-    """The least-loss private label randomizer. With notion "metric" the ε of the claim is per unit of |y - y'|."""
+    """A request for the private label randomizer of smallest loss.
+
+    With notion "metric" the ε of the claim is per unit of |y - y'|.
+
+    Attributes:
+        question: labels with a prior.
+        aim: loss, outputs, neighbours and constraints.
+        how: method and solver.
+    """
 
     AIM = LabelAim
     HOW = LabelHow
@@ -96,55 +127,51 @@ class LabelRequest(Request):
 
     @property
     def named_loss(self) -> Loss:
-        """The loss as a function, where it is no table. Raises ValueError."""
+        """Return the loss as a function. Raises ValueError for a loss table."""
         return parse_loss(self.aim.loss)
 
     @property
     def heading(self) -> str:
-        """See `Request.heading`."""
+        """Return the heading of reports: see `Request.heading`."""
         return f"Randomizer of {self.question}, method {self.how.method}"
 
     @property
     def loss_name(self) -> str:
-        """In words."""
-        return (
-            self.named_loss.name
-            if isinstance(self.aim.loss, (str, Loss))
-            else self.channel.losses.name
-        )
+        """Return the name of the loss."""
+        if isinstance(self.aim.loss, (str, Loss)):
+            return self.named_loss.name
+        return self.channel_request.losses.name
 
     @cached_property
     def audited_claim(self) -> Claim:
-        """See `Request.audited_claim`; with a budget for every pair where ε is per unit of distance."""
-        return self.channel.audited_claim if self.how.method == "lp" else super().audited_claim
+        """Return the audited claim, with a budget for every pair if ε is per unit of distance."""
+        if self.how.method == "lp":
+            return self.channel_request.audited_claim
+        return super().audited_claim
 
     @property
     def pairs(self) -> Pairs | None:
-        """Unordered neighbouring positions; None for all."""
-        return self.channel.pairs if self.how.method == "lp" else None
+        """Return the pairs of neighbouring positions, unordered. None: every two labels."""
+        return self.channel_request.pairs if self.how.method == "lp" else None
 
     @cached_property
-    def channel(self) -> ChannelRequest:
-        """The request of lp, on the exact values of labels, outputs and prior. Raises InvalidRequest."""
-        labels, prior = (
-            [*map(Fraction, array.tolist())]
-            for array in (self.question.values, self.question.prior)
-        )
-        outputs = labels if self.aim.outputs is None else [*map(Fraction, self.aim.outputs)]
+    def channel_request(self) -> ChannelRequest:
+        """Return the request of method lp, on the exact values of labels, outputs and prior.
+
+        Raises:
+            InvalidRequest: the neighbours are not pairs of different positions.
+        """
+        labels = [*map(Fraction, self.question.values.tolist())]
+        prior = [*map(Fraction, self.question.prior.tolist())]
+        outputs = labels
+        if self.aim.outputs is not None:
+            outputs = [*map(Fraction, self.aim.outputs)]
         neighbours = self.aim.neighbours
         if not isinstance(neighbours, str):
-            k = len(labels)
-            wrong = [
-                pair
-                for pair in neighbours
-                if pair[0] == pair[1] or not all(0 <= at < k for at in pair)
-            ]
-            if wrong or not neighbours:
-                got = wrong[0] if wrong else "none"
-                must("neighbours", f"pairs of different positions in 0..{k - 1}", got)
+            _check_positions(neighbours, len(labels))
             neighbours = [[labels[i], labels[j]] for i, j in neighbours]
         question = FiniteQuery(labels, outputs, neighbours=neighbours, prior=prior)
-        aim, how = self.aim, self.how
+        aim = self.aim
         return _LabelChannelRequest(
             question=question,
             claim=self.claim,
@@ -155,84 +182,105 @@ class LabelRequest(Request):
                 runs=aim.runs,
                 constraints=aim.constraints,
             ),
-            how=How(solver=how.solver, options=how.options, check=how.check),
+            how=How(solver=self.how.solver, options=self.how.options, check=self.how.check),
         )
 
     def _tabulate_losses(self, question: FiniteQuery) -> LossTable:
+        """Return the table of the loss for the labels and outputs of a question."""
         if isinstance(self.aim.loss, (str, Loss)):
             return make_signed_table(question, self.named_loss)
         return make_loss_table(question, self.aim.loss)
 
     def formula_program(self) -> FormulaProgram:
-        """The program of lp in polynomials of e^ε. Raises InvalidRequest."""
+        """Return the program with coefficients that are polynomials of e^ε, for `workbench
+        formula`.
+
+        Raises:
+            InvalidRequest: the request has no such program.
+        """
         if self.how.method != "lp":
-            raise InvalidRequest(
-                f"A formula needs method lp, a channel onto given outputs. Got {self.how.method}."
-            )
-        given = self.channel.question
-        prior = simplify_shares(given.prior or ())
-        pairs = (
-            "all"
-            if given.pairs is None
-            else [[given.inputs[i], given.inputs[j]] for i, j in given.pairs]
+            must("method", "lp for a formula, a channel with listed outputs", self.how.method)
+        question = self.channel_request.question
+        neighbours: Any = "all"
+        if question.pairs is not None:
+            inputs = question.inputs
+            neighbours = [[inputs[i], inputs[j]] for i, j in question.pairs]
+        prior = simplify_shares(question.prior or ())
+        question = FiniteQuery(
+            question.inputs, question.outputs, neighbours=neighbours, prior=prior
         )
-        question = FiniteQuery(given.inputs, given.outputs, neighbours=pairs, prior=prior)
-        return self.channel.with_values(
-            question=question, losses=self._tabulate_losses(question)
-        ).formula_program()
+        losses = self._tabulate_losses(question)
+        request = self.channel_request.with_values(question=question, losses=losses)
+        return request.formula_program()
+
+    # Checks.
 
     def __post_init__(self) -> None:
-        measure = self.claim.notion
         if not self.has_several_bounds:
             self.check_aim()
-        if self.claim.epsilon is not None and self.claim.epsilon > MAX_LABEL_EPSILON:
-            most = f"at most {MAX_LABEL_EPSILON} (e^epsilon is a coefficient of the program)"
-            must("epsilon", most, format_fraction(self.claim.epsilon))
+        epsilon = self.claim.epsilon
+        if epsilon is not None and epsilon > MAX_LABEL_EPSILON:
+            rule = f"at most {MAX_LABEL_EPSILON} (e^epsilon is a coefficient of the program)"
+            must("epsilon", rule, format_fraction(epsilon))
         self.check_runs()
         if self.how.method == "lp":
-            k, m = (
-                self.question.k,
-                self.question.k if self.aim.outputs is None else len(self.aim.outputs),
-            )
-            if m * k > _MAX_PROGRAM_MASSES:
-                must(
-                    "the channel",
-                    f"of at most {_MAX_PROGRAM_MASSES} masses",
-                    f"{k} labels and {m} outputs",
-                )
-            if self.wants_certificate or k == 1:
-                check_certificate_size(k, m, None if k == 1 else self.pairs)
-            _ = self.channel  # checked when it is made
+            self._check_program()
             return
         if not isinstance(self.aim.loss, (str, Loss)):
-            must("loss", f"a name where method is {self.how.method}", "a matrix or function")
+            must("loss", f"a name if method is {self.how.method}", "a matrix or function")
         with translate_errors():
             self.named_loss(1.0, self.question.values[:1])
         if self.how.method == "bins" and self.how.solver != "highs":
-            must(
-                "solver",
-                "left out with method bins, which runs none (method lp runs one)",
-                self.how.solver,
-            )
-        more = self.aim.outputs is not None or self.aim.neighbours != "all" or self.aim.constraints
-        if more or not measure.is_decided_by_ratio({"delta": self.claim.delta}):
-            wanted = "lp for other outputs, neighbours, notions and constraints"
-            must("method", wanted, repr(self.how.method))
+            rule = "left out with method bins, which uses no solver (method lp uses one)"
+            must("solver", rule, self.how.solver)
+        has_program_options = (
+            self.aim.outputs is not None or self.aim.neighbours != "all" or self.aim.constraints
+        )
+        notion = self.claim.notion
+        if has_program_options or not notion.is_decided_by_ratio({"delta": self.claim.delta}):
+            rule = "lp for other outputs, neighbours, notions and constraints"
+            must("method", rule, repr(self.how.method))
         if self.how.method == "unbiased":
             self._check_unbiased()
 
+    def _check_program(self) -> None:
+        """Check a request of method lp. Raises InvalidRequest."""
+        k = self.question.k
+        m = k if self.aim.outputs is None else len(self.aim.outputs)
+        if m * k > _MAX_PROGRAM_MASSES:
+            size = f"{k} labels and {m} outputs"
+            must("the channel", f"of at most {_MAX_PROGRAM_MASSES} masses", size)
+        if self.wants_certificate or k == 1:
+            check_certificate_size(k, m, None if k == 1 else self.pairs)
+        _ = self.channel_request  # The channel request is checked when it is made.
+
     def _check_unbiased(self) -> None:
+        """Check a request of method unbiased. Raises InvalidRequest."""
         if self.named_loss.kind != "squared":
             must("loss", "squared for the unbiased randomizer", repr(self.named_loss.name))
-        if self.claim.epsilon is not None and self.claim.epsilon > _MAX_UNBIASED_EPSILON:
-            most = f"at most {_MAX_UNBIASED_EPSILON} for the unbiased randomizer (its program mixes 1 and e^ε)"
-            must("epsilon", most, format_fraction(self.claim.epsilon))
+        epsilon = self.claim.epsilon
+        if epsilon is not None and epsilon > _MAX_UNBIASED_EPSILON:
+            rule = (
+                f"at most {_MAX_UNBIASED_EPSILON} for the unbiased randomizer (its program mixes 1 "
+                "and e^ε)"
+            )
+            must("epsilon", rule, format_fraction(epsilon))
         if self.question.k < 2:
             must("labels", "at least two for the unbiased randomizer", self.question.k)
 
 
+def _check_positions(pairs: Pairs, k: int) -> None:
+    """Check that pairs have different positions below k. Raises InvalidRequest."""
+    rule = f"pairs of different positions in 0..{k - 1}"
+    if not pairs:
+        must("neighbours", rule, "none")
+    for pair in pairs:
+        if pair[0] == pair[1] or not all(0 <= position < k for position in pair):
+            must("neighbours", rule, pair)
+
+
 class _LabelChannelRequest(ChannelRequest):
-    """Labels have wider limits of their own."""
+    """The request for a channel of labels, with wider limits than those of other channels."""
 
     MAX_EPSILON = MAX_LABEL_EPSILON
     MIN_EPSILON = ZERO

@@ -1,5 +1,8 @@
-"""The least-squares unbiased label randomizer: the cone program of `workbench.models.labels.unbiased`, made exact on
-its intervals."""
+"""The unbiased label randomizer of smallest squared loss.
+
+The cone program of `workbench.models.labels.unbiased` finds masses on intervals of labels, and
+`unbiased_channel` makes them an exact channel.
+"""
 
 from __future__ import annotations
 
@@ -24,21 +27,36 @@ from workbench.pipeline.routes import Answer, Route, applies_always
 from workbench.solvers.search import Deadline
 from workbench.solvers.solution import Termination
 
-_MAX_CERTIFICATE_MASSES = 4_000_000  # masses and stated losses of a certificate: it needs no repair, and its file is short
-_OPTIMAL_GAP = 1e-7  # Up to this relative gap the answer is called optimal.
-_PROVEN_GAP = 2e-3  # Up to this relative gap the answer is reported, with its interval.
-_OUTPUTS_PER_LABEL = 3  # for every label, about
+# A certificate may have this many masses and stated losses, because it needs no repair.
+_MAX_CERTIFICATE_MASSES = 4_000_000
+# The answer is called optimal up to this relative gap.
+_OPTIMAL_GAP = 1e-7
+# The answer is reported with its interval up to this relative gap.
+_PROVEN_GAP = 2e-3
+# The optimum has about this many outputs for every label.
+_OUTPUTS_PER_LABEL = 3
+# Losses below this are treated as this in relative gaps.
+_MIN_LOSS = 1e-300
 
 
 def _is_within(gap: float, loss: float, bound: float) -> bool:
-    """Whether a bound is within a relative gap of a loss."""
-    return loss - bound <= gap * max(loss, 1e-300)
+    """Return whether a bound is within a relative gap of a loss."""
+    return loss - bound <= gap * max(loss, _MIN_LOSS)
 
 
 class UnbiasedProblem(RandomizerProblem):
-    """The optimum over all real outputs, to a relative gap of 1e-7 as a rule and of .2 % always.
+    """The problem of the unbiased optimum over all real outputs.
 
-    request.how.progress is told a line for every program.
+    The relative gap is usually 1e-7, and always at most 0.2 %. A progress function receives a line
+    for every program.
+
+    Args:
+        request: request for labels with method unbiased.
+
+    Attributes:
+        odds: e^ε, rounded down to a rational.
+        report: progress function.
+        deadline: end of the time limit.
     """
 
     MAX_STATED_LOSSES = _MAX_CERTIFICATE_MASSES
@@ -53,51 +71,63 @@ class UnbiasedProblem(RandomizerProblem):
         self.deadline = Deadline(request.how.options.time_limit)
 
     def answer_by_cones(self) -> Answer:
-        """Solve cone programs and make their point exact. Raises InvalidRequest, NotProven."""
+        """Solve cone programs and make their point an exact channel.
+
+        Raises:
+            InvalidRequest: there are too many labels for a certificate.
+            NotProven: the time limit ended the search too early.
+        """
         request = self.request
+        k = request.question.k
         if request.wants_certificate:
-            check_certificate_size(
-                request.question.k,
-                _OUTPUTS_PER_LABEL * request.question.k,
-                None,
-                _MAX_CERTIFICATE_MASSES,
-            )
+            check_certificate_size(k, _OUTPUTS_PER_LABEL * k, None, _MAX_CERTIFICATE_MASSES)
         point = self._solve_program()
         mechanism = self._make_exact_channel(point)
         loss = self.compute_loss(mechanism)
-        solution, bound = point.solution, max(0.0, min(point.bound, loss))
-        if (
-            request.wants_certificate
-            and request.question.k * mechanism.outputs.size > _MAX_CERTIFICATE_MASSES
-        ):
+        bound = max(0.0, min(point.bound, loss))
+        output_count = mechanism.outputs.size
+        if request.wants_certificate and k * output_count > _MAX_CERTIFICATE_MASSES:
             raise NotProven(
-                f"The search ended with a channel of {mechanism.outputs.size} outputs, too many for a certificate; "
-                "a longer time limit may end with fewer.",
+                f"The search ended with a channel of {output_count} outputs, too many for a "
+                "certificate. A longer time limit may lead to fewer outputs.",
                 incumbent=loss,
                 bound=bound,
             )
-        words = ["Every mass is an exact rational, with E[o|y] = y exactly."]
-        # The exact channel and the bound decide how the search ended, not the solver.
-        if _is_within(_OPTIMAL_GAP, loss, bound):
-            solution = replace(solution, termination=Termination.OPTIMAL)
-        else:
-            solution = replace(solution, termination=Termination.GAP_LIMIT)
-            words.append(
-                f"The least loss of an unbiased randomizer is between {bound:.9g} and {loss:.9g}."
+        notes = ["Every mass is an exact rational, with E[o|y] = y exactly."]
+        # The exact channel and the bound decide the termination, not the solver.
+        termination = Termination.OPTIMAL
+        if not _is_within(_OPTIMAL_GAP, loss, bound):
+            termination = Termination.GAP_LIMIT
+            notes.append(
+                "The smallest loss of an unbiased randomizer is between "
+                f"{bound:.9g} and {loss:.9g}."
             )
+        solution = replace(point.solution, termination=termination)
         return Answer(
-            mechanism, bound, solution, "exact masses on intervals of labels", notes=words
+            mechanism, bound, solution, "exact masses on intervals of labels", notes=notes
         )
 
     def judge_by_formula(self, answer: Answer) -> OracleVerdict:
-        """There is none."""
+        """Return that no formula is known.
+
+        Args:
+            answer: not used.
+        """
         return OracleVerdict.without_formula(
-            "no closed form is known; the bound prices all sets of labels and all real outputs."
+            "no closed form is known; the bound holds for all sets of labels and all real outputs."
         )
 
     def require_proof(self, design: Design) -> Design:
-        """Accept a design whose bound is near. Raises NotProven, with the design."""
-        loss, bound = design.objective, design.details["bound"]
+        """Return a design whose bound is close to its loss.
+
+        Args:
+            design: certified design of the request.
+
+        Raises:
+            NotProven: the gap is too large. The error carries the design.
+        """
+        loss = design.objective
+        bound = design.details["bound"]
         if not _is_within(_PROVEN_GAP, loss, bound):
             raise NotProven(
                 f"The program ended with the optimum between {bound:.9g} and {loss:.9g}.",
@@ -106,8 +136,10 @@ class UnbiasedProblem(RandomizerProblem):
         return design
 
     def _solve_program(self) -> UnbiasedOptimum:
-        """The optimum. Raises NotProven, Infeasible."""
-        request, question, bound = self.request, self.request.question, 0.0
+        """Find the optimum. Raises NotProven, Infeasible."""
+        request = self.request
+        question = request.question
+        bound = 0.0
         try:
             with translate_errors():
                 search = UnbiasedSearch(
@@ -117,29 +149,29 @@ class UnbiasedProblem(RandomizerProblem):
                     progress=self.report,
                 )
                 point = find_unbiased_optimum(search, question.values, question.prior)
-            if not (
-                self.deadline.has_passed
-                and request.wants_certificate
-                and question.k * point.t.size > _MAX_CERTIFICATE_MASSES
-            ):
+            is_too_large = question.k * point.t.size > _MAX_CERTIFICATE_MASSES
+            if not (self.deadline.has_passed and request.wants_certificate and is_too_large):
                 return point
             bound = max(0.0, point.bound)
-        except NoPoint as failed:
+        except NoPoint as failure:
             if not self.deadline.has_passed:
                 raise_no_point(
-                    failed.solution,
+                    failure.solution,
                     None,
                     "randomized response with stretched outputs is private and unbiased",
                 )
         raise NotProven(
-            "The time limit ended the search before a channel small enough for a certificate.",
+            "The time limit ended the search before a channel small enough for a certificate was "
+            "found. Increase --time-limit.",
             bound=bound,
         )
 
     def _make_exact_channel(self, point: UnbiasedOptimum) -> Channel:
-        """Make the point an exact channel. Raises NotProven."""
+        """Make a point an exact channel. Raises NotProven."""
         try:
             return build_exact_channel(self.request.question.values, self.odds, point)
         except ArithmeticError as error:
-            ended = "time limit ended the search" if self.deadline.has_passed else "program ended"
-            raise NotProven(f"The {ended}, but {error}.", bound=max(0.0, point.bound)) from None
+            reason = "program ended"
+            if self.deadline.has_passed:
+                reason = "time limit ended the search"
+            raise NotProven(f"The {reason}, but {error}.", bound=max(0.0, point.bound)) from None

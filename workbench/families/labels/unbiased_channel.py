@@ -1,19 +1,29 @@
-"""From masses and moments on intervals of labels to an exact channel: private and unbiased in rationals.
+"""Build an exact channel, private and unbiased in rationals, from masses and moments on intervals
+of labels.
 
-An interval S = [i, j] is an edge from node i to node j + 1, nodes 0 and k being one, the ground. With odds a/b <= e^ε,
-integers n_S > 0 and moments μ_S = n_S o_S the channel is n_S a / T inside S and n_S b / T outside, and
+A solver returns, for intervals of labels, a mass t and a moment s in floats. The channel must be
+private and unbiased exactly. Both conditions are equations of a flow on a graph: most masses and
+moments are rounded, and a spanning tree of the graph takes what the rounding leaves.
 
-    all rows have the sum 1        n is a flow:   Σ n of the sets that start at i = Σ n of those that end at i - 1
+An interval S = [i, j] is an edge from node i to node j + 1. Nodes 0 and k are the same node, the
+ground. With odds a/b <= e^ε, integers n_S > 0 and moments μ_S = n_S o_S the channel is n_S a / T
+inside S and n_S b / T outside, and
+
+    all rows have the sum 1        n is a flow: Σ n of the sets that start at i
+                                     = Σ n of the sets that end at i - 1
                                    T = b Σ n + (a - b) Σ n of the sets that contain any one label
-    E[o | y] = y for every y       (a - b) (Σ μ of those that start at i - Σ μ of those that end at i - 1)
-                                       = T (y_i - y_(i-1)),    and  b Σ μ + (a - b) Σ μ of those that start at 0 = T y_0
+    E[o | y] = y for every y       (a - b) (Σ μ of the sets that start at i
+                                     - Σ μ of the sets that end at i - 1) = T (y_i - y_(i-1)),
+                                   b Σ μ + (a - b) Σ μ of the sets that start at 0 = T y_0
 
-A maximum-weight spanning tree carries what the solver's floats, rounded on the other edges, leave open: leaf by leaf
-for n (integers), and for μ (rationals), where one more edge outside the tree settles the last equation.
+A maximum-weight spanning tree takes what the rounded floats on the other edges leave open: leaf by
+leaf for n (integers), and for μ (rationals). One more edge outside the tree satisfies the last
+equation.
 
-What is published are floats: the outputs outside the tree lie on a lattice of step h (a power of two, 2^-22 of the root
-of the loss); an output of the tree, a ratio, is split between its two neighbours on the lattice in masses that keep its
-mean exactly. That costs at most h²/4 of loss.
+The outputs must be floats. So the outputs outside the tree lie on a lattice of step h (a power of
+two, 2^-22 of the root of the loss). An output of the tree, a ratio, is split between its two
+neighbours on the lattice in masses that preserve its mean exactly. This increases the loss by at
+most h²/4.
 """
 
 from __future__ import annotations
@@ -22,179 +32,274 @@ import math
 from bisect import bisect_left
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import DisjointSet
 
 from workbench.exact.distribution import Distribution
-from workbench.exact.objects import Pair
 from workbench.mechanisms.channel import Channel
 from workbench.models.labels.unbiased_levels import UnbiasedOptimum
 from workbench.solvers.arrays import Vector
 
-_PRECISIONS = (
-    (18, 52),
-    (42, 67),
-    (60, 85),
-)  # tried in turn: masses of so many bits less are left out; bits of masses
-_LATTICE_BITS = 22  # of the outputs' lattice, below the root of the loss
+
+class _Precision(NamedTuple):
+    """The precision to which the masses of a solver are used.
+
+    Attributes:
+        dropped_below_bits: masses below 2^-bits of the largest one are dropped.
+        mass_bits: masses are rounded to multiples of 2^-bits of the largest one.
+    """
+
+    dropped_below_bits: int
+    mass_bits: int
+
+
+# The precisions are tried in this order, until one of them gives a randomizer.
+_PRECISIONS = (_Precision(18, 52), _Precision(42, 67), _Precision(60, 85))
+# The lattice of the outputs is this many binary digits finer than the root of the loss.
+_LATTICE_BITS = 22
+# The lattice is at most this many binary digits finer than the largest output.
+_MAX_LATTICE_BITS = 50
+
+
+class _Column(NamedTuple):
+    """Mass on one output that is larger for an interval of labels.
+
+    Attributes:
+        output: output in steps of the lattice.
+        mass: mass n.
+        first: first label of the interval.
+        last: last label of the interval.
+    """
+
+    output: int
+    mass: Fraction
+    first: int
+    last: int
 
 
 def build_exact_channel(labels: Vector, odds: Fraction, point: UnbiasedOptimum) -> Channel:
-    """The channel (k, m), its outputs increasing: exactly private at the odds and exactly unbiased.
+    """Build a channel that is exactly private and exactly unbiased.
 
-    labels: (k,) increasing. Raises ArithmeticError where the point is too far from a randomizer.
+    Small masses are dropped if they are not needed. If the rest is not a randomizer, fewer masses
+    are dropped. This happens for labels in clusters that are far apart, because only small masses
+    distinguish such labels.
 
-    Masses below a share of the largest are left out where they need not carry anything; where what is left is no
-    randomizer (labels in far clusters are told apart by small masses alone), the share is less.
+    Args:
+        labels: increasing labels, shape (k,).
+        odds: e^ε, rounded down to a rational.
+        point: masses and moments of a solver.
+
+    Returns:
+        The channel, shape (k, m). Its outputs are increasing.
+
+    Raises:
+        ArithmeticError: the point is too far from a randomizer.
     """
-    for digits in _PRECISIONS:
+    for precision in _PRECISIONS:
         try:
-            return _build_at_precision(labels, odds, point, digits)
+            return _build_at_precision(labels, odds, point, precision)
         except ArithmeticError as error:
-            refused = error
-    raise refused
+            last_error = error
+    raise last_error
 
 
 def _build_at_precision(
-    labels: Vector, odds: Fraction, point: UnbiasedOptimum, digits: Pair
+    labels: Vector, odds: Fraction, point: UnbiasedOptimum, precision: _Precision
 ) -> Channel:
-    """`exact_channel` with these digits."""
-    k, a, b, used = labels.size, odds.numerator, odds.denominator, point.t > 0
-    first, last, t = point.sets.first[used], point.sets.last[used], point.t[used]
-    outputs = point.s[used] / t
-    fine = max(
-        math.sqrt(point.objective) * 2.0**-_LATTICE_BITS, float(np.abs(outputs).max()) * 2.0**-50
-    )
-    step = Fraction(2) ** math.floor(math.log2(fine))
-    tree = _SpanningTree(
-        k, first.tolist(), [0 if end == k else end for end in (last + 1).tolist()], t.tolist()
-    )
-    n = _complete_masses(tree, t, digits)
-    dense = [b + (a - b) * (tail == 0) for tail in tree.tails]  # the last equation
-    total = sum(x * mass for x, mass in zip(dense, n, strict=True))
+    """Build the exact channel at one precision.
+
+    Raises ArithmeticError if the masses are too inaccurate.
+    """
+    k = labels.size
+    a = odds.numerator
+    b = odds.denominator
+    is_used = point.t > 0
+    first = point.sets.first[is_used]
+    last = point.sets.last[is_used]
+    t = point.t[is_used]
+    outputs = point.s[is_used] / t
+    step = _choose_lattice_step(point.objective, outputs)
+    heads = [0 if end == k else end for end in (last + 1).tolist()]
+    tree = _SpanningTree(k, first.tolist(), heads, t.tolist())
+    n = _complete_masses(tree, t, precision)
+    # These are the coefficients of the last equation, and of T.
+    coefficients = [b + (a - b) * (tail == 0) for tail in tree.tails]
+    total = sum(x * mass for x, mass in zip(coefficients, n, strict=True))
     y = [Fraction(value) for value in labels.tolist()]
-    sources = [Fraction(0), *((high - low) * total / (a - b) for low, high in pairwise(y))]
-    lattice = [round(Fraction(output) / step) * step for output in outputs.tolist()]
-    moments = _complete_moments(
-        tree,
-        n,
-        tree.complete_flow([x * o for x, o in zip(n, lattice, strict=True)], sources),
-        dense,
-        y[0] * total,
-    )
-    columns = []  # (output on the lattice, mass, first, last)
+    differences = [(high - low) * total / (a - b) for low, high in pairwise(y)]
+    lattice_outputs = [round(Fraction(output) / step) * step for output in outputs.tolist()]
+    rounded_moments = [mass * output for mass, output in zip(n, lattice_outputs, strict=True)]
+    tree_moments = tree.complete_flow(rounded_moments, [Fraction(0), *differences])
+    moments = _complete_moments(tree, n, tree_moments, coefficients, y[0] * total)
+    columns: list[_Column] = []
     for mass, moment, start, end in zip(n, moments, first.tolist(), last.tolist(), strict=True):
         if mass > 0:
-            place = Fraction(moment) / mass / step
-            low = math.floor(place)
-            parts = (low, mass * (low + 1 - place)), (low + 1, mass * (place - low))
-            columns += [(at, part, start, end) for at, part in parts if part]
+            columns += _split_on_lattice(mass, Fraction(moment) / mass / step, start, end)
     places, table = _tabulate_columns(k, columns, a, b)
     rows = (Distribution.from_integers(row.tolist(), "a row of the channel") for row in table)
-    return Channel(tuple(rows), axis_labels=(tuple(y), tuple(at * step for at in places)))
+    axis_labels = (tuple(y), tuple(place * step for place in places))
+    return Channel(tuple(rows), axis_labels=axis_labels)
 
 
-def _complete_masses(tree: _SpanningTree, t: Vector, digits: Pair) -> list[int]:
-    """n of all sets, those with hardly a mass left out. Raises ArithmeticError."""
-    speck, bits = digits
-    heavy = np.where((t < 2.0**-speck * t.max()) & ~np.isin(np.arange(t.size), tree.edges), 0.0, t)
-    n = tree.complete_flow(
-        [round(Fraction(mass) * 2**bits) for mass in (heavy / heavy.max()).tolist()],
-        [0] * tree.nodes,
-    )
+def _choose_lattice_step(loss: float, outputs: Vector) -> Fraction:
+    """Return the step of the lattice of outputs, a power of two."""
+    loss_resolution = math.sqrt(loss) * 2.0**-_LATTICE_BITS
+    output_resolution = float(np.abs(outputs).max()) * 2.0**-_MAX_LATTICE_BITS
+    return Fraction(2) ** math.floor(math.log2(max(loss_resolution, output_resolution)))
+
+
+def _split_on_lattice(mass: int, output: Fraction, first: int, last: int) -> list[_Column]:
+    """Split a mass between the two lattice points beside its output, with the same mean."""
+    low = math.floor(output)
+    low_mass = mass * (low + 1 - output)
+    high_mass = mass * (output - low)
+    columns = [_Column(low, low_mass, first, last), _Column(low + 1, high_mass, first, last)]
+    return [column for column in columns if column.mass]
+
+
+def _complete_masses(tree: _SpanningTree, t: Vector, precision: _Precision) -> list[int]:
+    """Return the masses n of all sets, without the dropped ones. Raises ArithmeticError."""
+    is_small = t < 2.0**-precision.dropped_below_bits * t.max()
+    is_outside_tree = ~np.isin(np.arange(t.size), tree.edges)
+    used_masses = np.where(is_small & is_outside_tree, 0.0, t)
+    unit = 2**precision.mass_bits
+    integers = [round(Fraction(mass) * unit) for mass in (used_masses / used_masses.max()).tolist()]
+    n = tree.complete_flow(integers, [0] * tree.node_count)
     if min((n[e] for e in tree.edges), default=1) < 0:
         raise ArithmeticError("the solver's masses are too far from a randomizer")
     return n
 
 
 def _complete_moments(
-    tree: _SpanningTree, n: list[int], moments: list[Any], dense: list[int], target: Fraction
+    tree: _SpanningTree,
+    n: list[int],
+    moments: list[Any],
+    coefficients: list[int],
+    target: Fraction,
 ) -> list[Any]:
-    """The moments, that of one more edge outside the tree moved so that the last equation holds: Σ dense μ = target.
+    """Adjust the moment of one edge outside the tree so that Σ coefficients · μ = target.
 
-    Raises ArithmeticError.
+    Returns the moments of all edges. Raises ArithmeticError.
     """
-    effects = tree.sum_cycle_costs(dense)  # on it of one unit around the cycle that an edge closes
-    loose = max((e for e, mass in enumerate(n) if mass > 0), key=lambda e: n[e] * abs(effects[e]))
-    if not effects[loose]:
+    # One unit around the cycle of an edge changes the sum by this.
+    effects = tree.sum_cycle_costs(coefficients)
+    used_edges = [e for e, mass in enumerate(n) if mass > 0]
+    free_edge = max(used_edges, key=lambda e: n[e] * abs(effects[e]))
+    if not effects[free_edge]:
         raise ArithmeticError("too few sets are in use")
-    unit = tree.complete_flow([int(e == loose) for e in range(len(n))], [0] * tree.nodes)
-    share = (target - sum(x * moment for x, moment in zip(dense, moments, strict=True))) / effects[
-        loose
-    ]
-    moments = [
-        moment + share * move if move else moment
-        for moment, move in zip(moments, unit, strict=True)
-    ]
-    if any(moment and not mass for mass, moment in zip(n, moments, strict=True)):
+    unit_values = [int(e == free_edge) for e in range(len(n))]
+    unit_flow = tree.complete_flow(unit_values, [0] * tree.node_count)
+    current_sum = sum(x * moment for x, moment in zip(coefficients, moments, strict=True))
+    units = (target - current_sum) / effects[free_edge]
+    adjusted_moments = []
+    for moment, flow in zip(moments, unit_flow, strict=True):
+        adjusted_moments.append(moment + units * flow if flow else moment)
+    if any(moment and not mass for mass, moment in zip(n, adjusted_moments, strict=True)):
         raise ArithmeticError("a set that must carry a moment has no mass")
-    return moments
+    return adjusted_moments
 
 
 def _tabulate_columns(
-    k: int, columns: list[tuple[int, Fraction, int, int]], a: int, b: int
+    k: int, columns: list[_Column], a: int, b: int
 ) -> tuple[list[int], NDArray[Any]]:
-    """The outputs in order, and their integers (k, m)."""
-    common = math.lcm(*{mass.denominator for _, mass, _, _ in columns})
-    outputs = sorted({at for at, *_ in columns})
+    """Return the outputs in order, and the channel in integers, shape (k, m)."""
+    common = math.lcm(*{column.mass.denominator for column in columns})
+    outputs = sorted({column.output for column in columns})
     table = np.zeros((k, len(outputs)), dtype=object)
-    for at, mass, first, last in columns:
-        weight = int(mass * common)
-        column = table[:, bisect_left(outputs, at)]
-        column += b * weight
-        column[first : last + 1] += (a - b) * weight
+    for column in columns:
+        weight = int(column.mass * common)
+        masses = table[:, bisect_left(outputs, column.output)]
+        masses += b * weight
+        masses[column.first : column.last + 1] += (a - b) * weight
     return outputs, table
 
 
 class _SpanningTree:
-    """A spanning tree of the nodes 0..k-1 (0: the ground) of greatest weight, and flows that it completes."""
+    """A spanning tree of largest weight, and the flows that it completes.
 
-    def __init__(self, k: int, tails: list[int], heads: list[int], weights: list[int]) -> None:
-        self.nodes, self.tails, self.heads = k, tails, heads
+    Args:
+        k: number of nodes. Node 0 is the ground.
+        tails: node at which each edge starts.
+        heads: node at which each edge ends.
+        weights: weight of each edge.
+
+    Attributes:
+        node_count: number of nodes.
+        edges: indices of the edges of the tree.
+        order: (node, its edge towards the ground) for every node except 0, leaves last.
+    """
+
+    def __init__(self, k: int, tails: list[int], heads: list[int], weights: list[float]) -> None:
+        self.node_count = k
+        self.tails = tails
+        self.heads = heads
+        self.edges: list[int] = []
+        self.order: list[tuple[int, int]] = []
         parts = DisjointSet(range(k))
-        near: list[list[int]] = [[] for _ in range(k)]
-        self.edges = []
+        edges_by_node: list[list[int]] = [[] for _ in range(k)]
         for e in sorted(range(len(tails)), key=lambda e: -weights[e]):
             if parts.merge(tails[e], heads[e]):
                 self.edges.append(e)
-                near[tails[e]].append(e)
-                near[heads[e]].append(e)
+                edges_by_node[tails[e]].append(e)
+                edges_by_node[heads[e]].append(e)
         if len(self.edges) < k - 1:
-            raise ArithmeticError("the sets in use do not tell all labels apart")
-        self.order = []  # (node, the edge towards the ground), leaves last
-        stack = [(0, -1)]  # and the edge it was reached by
+            raise ArithmeticError("the sets in use do not distinguish all labels")
+        # An entry of the stack is a node and the edge by which it was reached.
+        stack = [(0, -1)]
         while stack:
-            node, by = stack.pop()
-            for e in near[node]:
-                if e != by:
-                    stack.append((heads[e] if tails[e] == node else tails[e], e))
-                    self.order.append(stack[-1])
+            node, incoming_edge = stack.pop()
+            for e in edges_by_node[node]:
+                if e != incoming_edge:
+                    neighbour = heads[e] if tails[e] == node else tails[e]
+                    stack.append((neighbour, e))
+                    self.order.append((neighbour, e))
 
     def complete_flow(self, values: list[Any], sources: list[Any]) -> list[Any]:
-        """Values on the other edges as given, on the tree's such that Σ out - Σ in = source at every node but 0."""
-        flows, excess, inside = list(values), list(sources), {*self.edges}
+        """Set the values on the edges of the tree so that the flow satisfies its sources.
+
+        Args:
+            values: values of all edges. Those of the tree's edges are ignored.
+            sources: Σ out - Σ in of every node. The one of node 0 is ignored.
+
+        Returns:
+            The values of all edges.
+        """
+        flows = list(values)
+        excess = list(sources)
+        tree_edges = {*self.edges}
         for e, value in enumerate(values):
-            if e not in inside and value:
+            if e not in tree_edges and value:
                 excess[self.tails[e]] -= value
                 excess[self.heads[e]] += value
         for node, e in reversed(self.order):
-            out = self.tails[e] == node
-            flows[e] = excess[node] if out else -excess[node]
-            excess[self.heads[e] if out else self.tails[e]] += excess[node]
+            if self.tails[e] == node:
+                flows[e] = excess[node]
+                excess[self.heads[e]] += excess[node]
+            else:
+                flows[e] = -excess[node]
+                excess[self.tails[e]] += excess[node]
         return flows
 
     def sum_cycle_costs(self, costs: list[int]) -> list[int]:
-        """For every edge, what a unit around the cycle that it closes costs; 0 for the tree's."""
-        height = {0: 0}  # cost of the way from the ground
+        """Sum the costs around the cycle that each edge closes with the tree.
+
+        Args:
+            costs: cost of each edge.
+
+        Returns:
+            The cost of one unit around the cycle of each edge. It is 0 for edges of the tree.
+        """
+        # The potential of a node is the cost of the path from the ground.
+        potentials = {0: 0}
         for node, e in self.order:
-            out = self.tails[e] == node
-            height[node] = (
-                height[self.heads[e]] - costs[e] if out else height[self.tails[e]] + costs[e]
-            )
-        return [
-            cost + height[i] - height[j]
-            for cost, i, j in zip(costs, self.tails, self.heads, strict=True)
-        ]
+            if self.tails[e] == node:
+                potentials[node] = potentials[self.heads[e]] - costs[e]
+            else:
+                potentials[node] = potentials[self.tails[e]] + costs[e]
+        cycle_costs = []
+        for cost, tail, head in zip(costs, self.tails, self.heads, strict=True):
+            cycle_costs.append(cost + potentials[tail] - potentials[head])
+        return cycle_costs
