@@ -1,15 +1,16 @@
-"""How far published mechanisms are from the best possible: their losses over proven optima, on a grid of budgets.
+"""The distance of published mechanisms from the optimum, on a grid of budgets.
 
-setting     what is published                                                the optimum is over
-reals       noise on the reals, Δ = 1                                        all noise on the reals
-integers    noise on the integers, D = 1                                     all noise on the integers
-counts      answers 0..10 under a uniform prior, neighbours 1 apart          all channels that publish answers
-labels      answers 0..7 under a uniform prior, every two neighbours         all channels that publish answers
-range       a value uniform on [0, 1], every two neighbours; pure            all channels of the range
-unbiased    the same, mean the value                                         all unbiased randomizers
+setting     what is published                                         the optimum is over
+reals       noise on the reals, Δ = 1                                 all noise on the reals
+integers    noise on the integers, D = 1                              all noise on the integers
+counts      answers 0..10 under a uniform prior, neighbours 1 apart   all channels onto answers
+labels      answers 0..7 under a uniform prior, all neighbours        all channels onto answers
+range       a value uniform on [0, 1], all neighbours; pure           all channels of the range
+unbiased    the same, with the value as mean                          all unbiased randomizers
 
-Every optimum lies in [lower, upper]: lower is a proven bound on the class, upper the least loss of a mechanism at hand,
-designed or published. A mechanism is at most objective/lower - 1 above the optimum, and at least objective/upper - 1.
+Every optimum lies in [lower, upper]. The lower end is a proven bound on the class, and the upper
+end is the smallest loss of a designed or published mechanism. A mechanism is at most
+objective/lower - 1 above the optimum, and at least objective/upper - 1.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from functools import cache, partial
-from operator import itemgetter
 from typing import Any
 
 from workbench.errors import NotProven, WorkbenchError
@@ -55,31 +55,31 @@ from workbench.questions.range_query import RangeQuery
 from workbench.questions.unbounded_noise import IntegerNoise, RealNoise
 from workbench.solvers.search import Deadline
 
-MAX_OPTIMUM_GAP = Fraction(
-    1, 50
-)  # of the optimum, that its two sides must be apart at most for a ratio to be told
-_MAX_DESIGNED_SUPPORT = (
-    600  # of a support of truncated Laplace noise, in sensitivities, up to which noise is designed
-)
-_MAX_DENSITY_EPSILON = 4  # ε beyond which densities fall within a cell
-_CELLS_PER_SUPPORT, _MIN_CELLS_PER_SENSITIVITY, _MAX_CELLS_PER_SENSITIVITY = (
-    64,
-    2,
-    24,
-)  # cells of about a support, of a sensitivity at least and at most
-_FIRST_EPSILONS = (
-    "0.1",
-    "0.2",
-    "0.5",
-    "1",
-    "2",
-    "4",
-)  # ε at which a function of one's own is compared first
-_MAX_DISTANCE_RATIO, _MAX_COMPARED_EPSILONS = (
-    1.1,
-    150,
-)  # times the largest distance at an ε, up to which that between them may be; of all such ε
-_MIN_SHOWN_PERCENT = 1e-6  # percent, below which a distance is not told
+# A distance is stated if the two ends of the optimum differ by at most this share.
+MAX_OPTIMUM_GAP = Fraction(1, 50)
+# Noise is designed if truncated Laplace noise has a support of at most this many sensitivities.
+_MAX_DESIGNED_SUPPORT = 600
+# Densities change too much within a cell above this ε.
+_MAX_DENSITY_EPSILON = 4
+# A support is divided into about this many cells.
+_CELLS_PER_SUPPORT = 64
+# A sensitivity is divided into at least this many cells.
+_MIN_CELLS_PER_SENSITIVITY = 2
+# A sensitivity is divided into at most this many cells.
+_MAX_CELLS_PER_SENSITIVITY = 24
+# A mechanism is compared at these ε first.
+_FIRST_EPSILONS = ("0.1", "0.2", "0.5", "1", "2", "4")
+# Epsilons are added until the distance between them is at most this times the largest one at an ε.
+_MAX_DISTANCE_RATIO = 1.1
+# A mechanism is compared at no more than this many ε.
+_MAX_COMPARED_EPSILONS = 150
+# Smaller distances are shown as this many percent.
+_MIN_SHOWN_PERCENT = 1e-6
+# A mechanism within this many percent of the optimum is called close.
+_CLOSE_PERCENT = 1
+_POWER_LOSSES = ("absolute", "squared")
+
+# The interval of an optimum, or the loss of a mechanism and a lower bound on the optimum.
 Interval = tuple[float, float]
 
 
@@ -90,10 +90,12 @@ class Setting:
     Attributes:
         losses: Names of the losses.
         family: Family whose published mechanisms are compared.
-        request: Function of (ε, δ, loss) that returns the request, or the query, that they serve.
-        optimum: Function of that request that returns the proven [lower, upper]; upper is what a design attains.
+        make_request: Function of (ε, δ, loss) that returns the request, or the query, that they
+            serve.
+        bound_optimum: Function of that request that returns the proven [lower, upper]. A design has
+            the loss `upper`.
         has_deltas: Whether δ > 0 is compared.
-        is_unbiased: Whether unbiased mechanisms alone are compared.
+        is_unbiased: Whether only unbiased mechanisms are compared.
     """
 
     losses: tuple[str, ...]
@@ -104,51 +106,84 @@ class Setting:
     is_unbiased: bool = False
 
     def list_serving_entries(self, request: Any) -> list[Published]:
-        """List the published mechanisms of the setting that serve a request."""
+        """List the published mechanisms of the setting that serve a request.
+
+        Args:
+            request: request of `make_request`.
+        """
         entries = published_for(request, self.family)
         return [entry for entry in entries if entry.is_unbiased or not self.is_unbiased]
 
     def make_rows(self, epsilon: Fraction, delta: Fraction, loss: str) -> list[Row]:
-        """Make a row of each entry that applies at one budget, with its distance from the optimum if that is known."""
+        """Make a row of each mechanism that applies at one budget.
+
+        Args:
+            epsilon: ε of the budget.
+            delta: δ of the budget.
+            loss: name of the loss.
+
+        Returns:
+            The rows. They state the distance from the optimum if it is known.
+        """
         request = self.make_request(epsilon, delta, loss)
         entries = self.list_serving_entries(request)
-        known_costs = compute_references(entries, request)
+        references = compute_references(entries, request)
         sources = {entry.name: entry.source for entry in entries}
         lower, upper = self.bound_optimum(request)
-        upper = min([upper, *(cost.objective for cost in known_costs.values())])
-        known = lower > 0 and upper - lower <= MAX_OPTIMUM_GAP * upper
-        return [
-            {
+        upper = min([upper, *(reference.objective for reference in references.values())])
+        is_known = lower > 0 and upper - lower <= MAX_OPTIMUM_GAP * upper
+        rows: list[Row] = []
+        for name, reference in references.items():
+            row: Row = {
                 "loss": loss,
                 "epsilon": float(epsilon),
                 "delta": float(delta),
                 "mechanism": name,
                 "source": sources[name],
-                "parameter": cost.parameter_text,
-                "objective": cost.objective,
-                "lower": lower if known else None,
+                "parameter": reference.parameter_text,
+                "objective": reference.objective,
+                "lower": None,
                 "upper": upper,
-                "most_percent": _compute_excess_percent(cost.objective, lower) if known else None,
-                "least_percent": _compute_excess_percent(cost.objective, upper) if known else None,
+                "most_percent": None,
+                "least_percent": None,
             }
-            for name, cost in known_costs.items()
-        ]
+            if is_known:
+                row["lower"] = lower
+                row["most_percent"] = _compute_excess_percent(reference.objective, lower)
+                row["least_percent"] = _compute_excess_percent(reference.objective, upper)
+            rows.append(row)
+        return rows
 
 
 def compare_setting(
     name: str, epsilons: Iterable[Fraction], deltas: Iterable[Fraction]
 ) -> list[Row]:
-    """The rows of a setting on a grid."""
+    """Make the rows of a setting on a grid of budgets.
+
+    Args:
+        name: name of the setting.
+        epsilons: values of ε.
+        deltas: values of δ. Settings without δ use 0.
+    """
     setting = SETTINGS[name]
-    budgets = itertools.product(setting.losses, deltas if setting.has_deltas else [ZERO], epsilons)
-    return [
-        row for loss, delta, epsilon in budgets for row in setting.make_rows(epsilon, delta, loss)
-    ]
+    used_deltas = deltas if setting.has_deltas else [ZERO]
+    rows: list[Row] = []
+    for loss, delta, epsilon in itertools.product(setting.losses, used_deltas, epsilons):
+        rows += setting.make_rows(epsilon, delta, loss)
+    return rows
 
 
 def summarise_setting(name: str, rows: Iterable[Row]) -> list[Row]:
-    """For each mechanism and loss: its worst and median distance from the optimum, what none of all ε from .1 to 4 at
-    δ = 0 is above, and where it is within 1 %."""
+    """Compute the summary of a setting for each mechanism and loss.
+
+    Args:
+        name: name of the setting.
+        rows: rows of `compare_setting`.
+
+    Returns:
+        One row with the largest and the median distance from the optimum, a bound on the distance
+        for all ε from 0.1 to 4 at δ = 0, and the budgets at which the distance is at most 1 %.
+    """
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         groups.setdefault((row["loss"], row["mechanism"]), []).append(row)
@@ -156,242 +191,284 @@ def summarise_setting(name: str, rows: Iterable[Row]) -> list[Row]:
 
 
 def _compute_excess_percent(loss: float, optimum: float) -> float:
-    """In percent; a loss and a bound of it that are one but for rounding are not apart."""
+    """Return the distance of a loss from the optimum in percent, at least 0."""
     return max(0.0, 100 * (loss / optimum - 1))
 
 
 def describe_baseline_distances(query: Query) -> Iterator[str]:
-    """How far the user's own baselines, and published ones that were named, are above the best channel with the query's
-    outputs: at its budget, and what there is of every ε for every ε of a range, as near as there is time for."""
+    """Yield the distance of each user-defined or named baseline from the best channel.
+
+    The channel has the outputs of the query. The distance is stated at the budget of the query, and
+    for every ε of a range, as far as the time limit allows.
+
+    Args:
+        query: a finite query with baselines.
+    """
     deadline = Deadline(None if query.time is None else query.time.solver_seconds)
-    entries = index_by_name(
-        list_entries(CHANNEL, make_baselines(query.user_baselines, CHANNEL.name))
-    )
+    baselines = make_baselines(query.user_baselines, CHANNEL.name)
+    entries = index_by_name(list_entries(CHANNEL, baselines))
     laws: Values = {**dict.fromkeys(query.compared_names), **dict(query.user_baselines)}
     for name, law in laws.items():
-        measured = partial(_measure_entry, query, entries[name])
-        loss, lower = measured(query.claim.epsilon)
+        measure = partial(_measure_entry, query, entries[name])
+        loss, lower = measure(query.claim.epsilon)
         if not lower or loss == math.inf:
             continue
-        along = ""
-        if (law is None or callable(law)) and query.claim.epsilon is not None:
-            along = f"; {_describe_every_epsilon(measured, deadline)}"
-        here = f"at most {_format_percent_up(_compute_excess_percent(loss, lower))} % above the proven optimum on the same outputs"
-        yield f"{name}: {here} at this budget{along}."
+        percent = _format_percent_up(_compute_excess_percent(loss, lower))
+        sentences = (
+            f"{name}: at this budget its expected loss is at most {percent} % above the proven "
+            "optimum on the same outputs."
+        )
+        is_function = law is None or callable(law)
+        if is_function and query.claim.epsilon is not None:
+            sentences += f" {_describe_every_epsilon(measure, deadline)}"
+        yield sentences
 
 
-def _describe_every_epsilon(measured: Callable[[Fraction], Interval], deadline: Deadline) -> str:
-    if (between := _bound_excess_between(measured, deadline)) is None:
-        return "not private, or not known, at others"
-    worst, epsilons = between
-    ends = f"[{float(epsilons[0]):g}, {float(epsilons[-1]):g}]"
-    which = f"its mechanisms for {len(epsilons)} of these, each up to the next"
-    return f"at most {_format_percent_up(worst)} % for every epsilon in {ends}, by {which} (proof: monotone in epsilon)"
+def _describe_every_epsilon(measure: Callable[[Fraction], Interval], deadline: Deadline) -> str:
+    """Return a sentence on the distance of a mechanism for every ε of a range."""
+    result = _bound_excess_between(measure, deadline)
+    if result is None:
+        return "At other budgets it is not private, or its distance is not known."
+    percent, epsilons = result
+    interval = f"[{float(epsilons[0]):g}, {float(epsilons[-1]):g}]"
+    return (
+        f"For every epsilon in {interval} it is at most {_format_percent_up(percent)} % above the "
+        f"optimum (computed at {len(epsilons)} epsilons; proven between them by monotonicity)."
+    )
 
 
 def _bound_excess_between(
-    measured: Callable[[Fraction], Interval], deadline: Deadline
+    measure: Callable[[Fraction], Interval], deadline: Deadline
 ) -> tuple[float, list[Fraction]] | None:
-    """(how far above the optimum at most, for every ε from the first to the last of these). measured: ε -> (loss, bound
-    of the optimum), inf and 0 where these are not known.
+    """Bound the distance from the optimum, in percent, for every ε of a range.
 
-    A mechanism made for a is private at every ε >= a, and the optimum V falls with ε: so on [a, b] the best that was
-    made for up to a is at most min L(a') / V(b) - 1 above the optimum, a' <= a, whatever the function does between a
-    and b. The interval of the largest such bound is cut until it is hardly above what was seen at one ε.
+    A mechanism made for a is private at every ε >= a, and the optimum V decreases with ε. So on [a,
+    b] the best mechanism made for a budget up to a is at most min L(a') / V(b) - 1 above the
+    optimum, over a' <= a, whatever the mechanisms are between a and b. The interval with the
+    largest bound is halved until the bound is close to the largest distance at one ε.
+
+    measure: ε -> (loss, lower bound on the optimum), inf and 0 if they are not known.
+
+    Returns the bound and the compared ε. None if the range is empty.
     """
-    known = {epsilon: measured(epsilon) for epsilon in map(Fraction, _FIRST_EPSILONS)}
+    results = {epsilon: measure(epsilon) for epsilon in map(Fraction, _FIRST_EPSILONS)}
     while True:
-        epsilons = sorted(epsilon for epsilon, (_, proven) in known.items() if proven)
-        served = [*itertools.accumulate((known[epsilon][0] for epsilon in epsilons), min)]
-        first = next((i for i, loss in enumerate(served) if loss < math.inf), len(served))
-        proven = [known[epsilon][1] for epsilon in epsilons]
-        between = [*map(_compute_excess_percent, served[first:-1], proven[first + 1 :])]
-        if not between:
+        epsilons = sorted(epsilon for epsilon, (_, lower) in results.items() if lower)
+        losses = [results[epsilon][0] for epsilon in epsilons]
+        lower_bounds = [results[epsilon][1] for epsilon in epsilons]
+        smallest_losses = [*itertools.accumulate(losses, min)]
+        start = sum(loss == math.inf for loss in smallest_losses)
+        excesses = [
+            *map(_compute_excess_percent, smallest_losses[start:-1], lower_bounds[start + 1 :])
+        ]
+        if not excesses:
             return None
-        worst = max(between)
-        at = first + between.index(worst)
-        middle = (epsilons[at] + epsilons[at + 1]) / 2
-        seen = max(map(_compute_excess_percent, served[first:], proven[first:]))
-        if (
-            worst <= _MAX_DISTANCE_RATIO * seen + 1
-            or middle in known
-            or deadline.has_passed
-            or len(known) >= _MAX_COMPARED_EPSILONS
-        ):
-            return worst, epsilons[first:]
-        known[middle] = measured(middle)
+        largest_excess = max(excesses)
+        position = start + excesses.index(largest_excess)
+        middle = (epsilons[position] + epsilons[position + 1]) / 2
+        largest_at_point = max(
+            map(_compute_excess_percent, smallest_losses[start:], lower_bounds[start:])
+        )
+        is_close = largest_excess <= _MAX_DISTANCE_RATIO * largest_at_point + 1
+        is_exhausted = deadline.has_passed or len(results) >= _MAX_COMPARED_EPSILONS
+        if is_close or middle in results or is_exhausted:
+            return largest_excess, epsilons[start:]
+        results[middle] = measure(middle)
 
 
 def _format_percent_up(percent: float) -> str:
-    """In three digits, rounded up."""
-    return f"{float(Context(prec=3, rounding=ROUND_CEILING).create_decimal_from_float(max(percent, _MIN_SHOWN_PERCENT))):g}"
+    """Format a percentage with three digits, rounded up."""
+    context = Context(prec=3, rounding=ROUND_CEILING)
+    rounded_percent = context.create_decimal_from_float(max(percent, _MIN_SHOWN_PERCENT))
+    return f"{float(rounded_percent):g}"
 
 
 def _measure_entry(query: Query, entry: Published, epsilon: Fraction) -> Interval:
-    """What it costs, inf where it is not private, and the bound, 0 where none is known."""
+    """Return the loss of a mechanism at an ε, and a lower bound on the optimum.
+
+    The loss is inf if the mechanism is not private. The bound is 0 if none is known.
+    """
     query = replace(query, claim=query.claim.with_values(epsilon=epsilon))
-    loss, proven = math.inf, 0.0
+    loss = math.inf
+    lower = 0.0
     with suppress(WorkbenchError):
         loss = evaluate_published(entry, query).objective
     with suppress(WorkbenchError):
-        proven = max(0.0, _bound_channels(query)[0])
-    return loss, proven
+        lower = max(0.0, _bound_channels(query)[0])
+    return loss, lower
 
 
 @cache
 def _measure_pure_setting(
     name: str, loss: str, epsilon: Fraction
 ) -> tuple[float, dict[str, Reference]]:
-    """(the bound of the optimum, what each mechanism costs) in a setting at δ = 0."""
+    """Return a lower bound on the optimum of a setting at δ = 0, and every published mechanism."""
     setting = SETTINGS[name]
     request = setting.make_request(epsilon, ZERO, loss)
-    return setting.bound_optimum(request)[0], compute_references(
-        setting.list_serving_entries(request), request
-    )
+    lower, _ = setting.bound_optimum(request)
+    return lower, compute_references(setting.list_serving_entries(request), request)
 
 
 def _bound_excess_everywhere(name: str, loss: str, mechanism: str) -> float | None:
-    """How far a mechanism of a setting is above the optimum at most, for every ε of _ALONG's range, at δ = 0."""
+    """Bound the distance of a mechanism, in percent, for every ε of `_FIRST_EPSILONS` at δ = 0.
 
-    def measured(epsilon: Fraction) -> Interval:
-        lower, known = _measure_pure_setting(name, loss, epsilon)
-        return known[mechanism].objective if mechanism in known else math.inf, lower
+    None if the bound does not hold from the first ε on.
+    """
 
-    between = _bound_excess_between(measured, Deadline())
-    return (
-        None
-        if between is None or between[1][0] > Fraction(_FIRST_EPSILONS[0])
-        else float(_format_percent_up(between[0]))
-    )
+    def measure(epsilon: Fraction) -> Interval:
+        """Return the loss of the mechanism, and a lower bound on the optimum."""
+        lower, references = _measure_pure_setting(name, loss, epsilon)
+        if mechanism in references:
+            return references[mechanism].objective, lower
+        return math.inf, lower
+
+    result = _bound_excess_between(measure, Deadline())
+    if result is None:
+        return None
+    percent, epsilons = result
+    if epsilons[0] > Fraction(_FIRST_EPSILONS[0]):
+        return None
+    return float(_format_percent_up(percent))
 
 
 def _summarise_group(name: str, loss: str, mechanism: str, group: list[Row]) -> Row:
-    known = [row for row in group if row["most_percent"] is not None]
-    close = [row for row in known if row["most_percent"] <= 1]
-    worst = max(
-        known, key=lambda row: float(f"{row['most_percent']:.3g}"), default=None
-    )  # the first of equals
-    return {
+    """Return the summary of one mechanism and loss."""
+    known_rows = [row for row in group if row["most_percent"] is not None]
+    close_rows = [row for row in known_rows if row["most_percent"] <= _CLOSE_PERCENT]
+    summary: Row = {
         "setting": name,
         "loss": loss,
         "mechanism": mechanism,
         "source": group[0]["source"],
         "budgets": len(group),
-        "proven": len(known),
-        "worst_percent": worst and worst["most_percent"],
-        "worst_at": "ε = {epsilon:g}, δ = {delta:g}".format(**worst) if worst else "",
+        "proven": len(known_rows),
+        "worst_percent": None,
+        "worst_at": "",
         "every_percent": _bound_excess_everywhere(name, loss, mechanism),
-        "median_percent": statistics.median(row["most_percent"] for row in known)
-        if known
-        else None,
-        "within_1_percent": len(close),
-        "where": _describe_budgets(close),
+        "median_percent": None,
+        "within_1_percent": len(close_rows),
+        "where": _describe_budgets(close_rows),
     }
+    if known_rows:
+        # The first of equal distances, as they are printed, is named.
+        worst_row = max(known_rows, key=lambda row: float(f"{row['most_percent']:.3g}"))
+        summary["worst_percent"] = worst_row["most_percent"]
+        summary["worst_at"] = "ε = {epsilon:g}, δ = {delta:g}".format(**worst_row)
+        summary["median_percent"] = statistics.median(row["most_percent"] for row in known_rows)
+    return summary
 
 
-def _describe_budgets(close: list[Row]) -> str:
-    """The ε of every δ, in words."""
-    by_delta = itertools.groupby(
-        sorted((row["delta"], row["epsilon"]) for row in close), itemgetter(0)
-    )
-    return "; ".join(
-        f"δ = {d:g}: ε = {', '.join(f'{e:g}' for _, e in pairs)}" for d, pairs in by_delta
-    )
+def _describe_budgets(rows: list[Row]) -> str:
+    """Return the ε of every δ as a text."""
+    epsilons_by_delta: dict[float, list[str]] = {}
+    for delta, epsilon in sorted((row["delta"], row["epsilon"]) for row in rows):
+        epsilons_by_delta.setdefault(delta, []).append(f"{epsilon:g}")
+    parts = [f"δ = {d:g}: ε = {', '.join(texts)}" for d, texts in epsilons_by_delta.items()]
+    return "; ".join(parts)
 
 
-def _bound_by_design(kind: Family, request: Any) -> Interval:
-    """Loss and bound of a design, of one that is not proven what is known of it."""
+# Intervals of optima.
+
+
+def _bound_by_design(family: Family, request: Any) -> Interval:
+    """Return the lower bound and the loss of a design, also if it is not proven optimal."""
     try:
         with translate_errors():
-            design = kind.design_request(request)
+            design = family.design_request(request)
         return float(design.bound or 0), float(design.objective)
     except NotProven as error:
         if error.interrupted:
             raise KeyboardInterrupt from None
-        return float(error.bound or 0), math.inf if error.incumbent is None else float(
-            error.incumbent
-        )
+        loss = math.inf
+        if error.incumbent is not None:
+            loss = float(error.incumbent)
+        return float(error.bound or 0), loss
+
+
+def _compute_laplace_support(request: Any) -> float:
+    """Return the support of truncated Laplace noise, in sensitivities."""
+    epsilon = float(request.claim.epsilon)
+    return line_noise.truncated_laplace_support(epsilon, float(request.claim.delta))
 
 
 def _has_long_support(request: Any) -> bool:
-    """Whether a design would take long: its noise reaches far."""
-    return (
-        bool(request.claim.delta)
-        and line_noise.truncated_laplace_support(
-            float(request.claim.epsilon), float(request.claim.delta)
-        )
-        > _MAX_DESIGNED_SUPPORT
-    )
+    """Return whether a design would take long, because its noise has a long support."""
+    if not request.claim.delta:
+        return False
+    return _compute_laplace_support(request) > _MAX_DESIGNED_SUPPORT
 
 
 def _bound_real_noise(request: Any) -> Interval:
-    epsilon, loss = float(request.claim.epsilon), request.loss_name
+    """Return the interval of the optimum over all noise on the reals."""
+    epsilon = float(request.claim.epsilon)
+    loss = request.loss_name
     if not request.claim.delta:
-        least = line_noise.staircase_reals(epsilon, 1.0, loss)
-        return least, least
+        optimum = line_noise.staircase_reals(epsilon, 1.0, loss)
+        return optimum, optimum
     if _has_long_support(request) or epsilon > _MAX_DENSITY_EPSILON:
         return 0.0, math.inf
-    steps = min(
-        max(
-            round(
-                _CELLS_PER_SUPPORT
-                / line_noise.truncated_laplace_support(epsilon, float(request.claim.delta))
-            ),
-            _MIN_CELLS_PER_SENSITIVITY,
-        ),
-        _MAX_CELLS_PER_SENSITIVITY,
+    steps = round(_CELLS_PER_SUPPORT / _compute_laplace_support(request))
+    steps = min(max(steps, _MIN_CELLS_PER_SENSITIVITY), _MAX_CELLS_PER_SENSITIVITY)
+    design_request = NOISE.make_request(
+        request.question,
+        epsilon=request.claim.epsilon,
+        delta=request.claim.delta,
+        loss=loss,
+        steps=steps,
+        certify=False,
+        gap="0.2",
     )
-    given = {
-        "epsilon": request.claim.epsilon,
-        "delta": request.claim.delta,
-        "loss": loss,
-        "steps": steps,
-    }
-    return _bound_by_design(
-        NOISE, NOISE.make_request(request.question, **given, certify=False, gap="0.2")
-    )
+    return _bound_by_design(NOISE, design_request)
 
 
 def _bound_integer_noise(request: Any) -> Interval:
-    return (0.0, math.inf) if _has_long_support(request) else _bound_by_design(NOISE, request)
+    """Return the interval of the optimum over all noise on the integers."""
+    if _has_long_support(request):
+        return 0.0, math.inf
+    return _bound_by_design(NOISE, request)
 
 
 def _bound_channels(query: Query) -> Interval:
-    return _bound_by_design(
-        CHANNEL,
-        query.make_request(CHANNEL, query.question, loss=query.aim.loss, **query.budget_options),
+    """Return the interval of the optimum over all channels onto the outputs."""
+    request = query.make_request(
+        CHANNEL, query.question, loss=query.aim.loss, **query.budget_options
     )
+    return _bound_by_design(CHANNEL, request)
 
 
 def _bound_range_channels(query: Query) -> Interval:
+    """Return the interval of the optimum over all channels of a range."""
     with translate_errors():
-        return bound_by_bins(
-            CHANNEL.make_request(
-                query.question, loss=query.aim.loss, certify=False, **query.budget_options
-            )
+        request = CHANNEL.make_request(
+            query.question, loss=query.aim.loss, certify=False, **query.budget_options
         )
+        return bound_by_bins(request)
 
 
 def _bound_unbiased(query: Query) -> Interval:
-    """On [-1, 1], which is twice as wide."""
+    """Return the interval of the optimum over all unbiased randomizers.
+
+    The limit is for inputs in [-1, 1], which is twice as wide as the range.
+    """
     with translate_errors():
         limit = compute_mae_limit(float(query.claim.epsilon))
     return limit.lower / 2, limit.upper / 2
 
 
 def _make_noise_request(question: Any) -> Callable[[Fraction, Fraction, str], Any]:
+    """Return a function of (ε, δ, loss) that makes a request for noise."""
     return lambda epsilon, delta, loss: NOISE.make_request(
         question, epsilon=epsilon, delta=delta, loss=loss
     )
 
 
 def _make_finite_query(question: FiniteQuery) -> Callable[[Fraction, Fraction, str], Query]:
+    """Return a function of (ε, δ, loss) that makes a query."""
     return lambda epsilon, delta, loss: Query(
         question=question, claim=Claim("dp", epsilon, delta), aim=Aim(loss=loss)
     )
 
 
-_POWER_LOSSES = ("absolute", "squared")
 SETTINGS = {
     "reals": Setting(_POWER_LOSSES, NOISE, _make_noise_request(RealNoise(1)), _bound_real_noise),
     "integers": Setting(

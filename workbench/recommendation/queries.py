@@ -7,20 +7,32 @@ from workbench.data.points import format_point, read_points
 from workbench.exact.objects import Record, Values
 
 
-def count_prior(given: Values) -> tuple[Record, list[str]]:
-    """The same query without `column`: its prior is how often every answer stands in it; and a sentence on what that
-    means. Raises InvalidRequest."""
-    values = {name: value for name, value in given.items() if name != "column"}
-    if given.get("column") is None:
+def count_prior(options: Values) -> tuple[Record, list[str]]:
+    """Replace the option `column` by the prior that is counted from it.
+
+    Args:
+        options: option -> value of a query. `prior` names the file, and `column` its column.
+
+    Returns:
+        The options without `column`, and a note on the privacy of the data. If no answers are
+        given, the answers are the values of the column, and every two are neighbours.
+
+    Raises:
+        InvalidRequest: the column cannot be counted.
+    """
+    values = {name: value for name, value in options.items() if name != "column"}
+    if options.get("column") is None:
         return values, []
-    column = str(given["column"])
+    column = str(options["column"])
     counts = count_column(values.get("prior"), column)
     if values.get("answers") is None:
         values["answers"] = [*map(format_point, sorted(counts))]
         if values.get("max_shift") is None and values.get("neighbours") is None:
             values["neighbours"] = "all"
     values["prior"] = align_counts(counts, read_points(values["answers"], "answers"))
-    return values, [
-        f"The prior was counted from {sum(counts.values())} values of the column {column}: where these are private, so "
-        "is the table. A prior of public or earlier data is none of the budget."
-    ]
+    note = (
+        f"The prior was counted from {sum(counts.values())} values of the column {column}. If "
+        "these values are private, the table is private too. A prior from public or earlier data "
+        "does not use the budget."
+    )
+    return values, [note]

@@ -1,32 +1,35 @@
-"""`wb.recommend`: classes of mechanisms for one query at one budget, the class of least loss first.
+"""`wb.recommend`: compare classes of mechanisms for one query at one budget, the smallest loss
+first.
 
-A query becomes one table in four steps:
+A query becomes a table in four steps:
 
-    options or a question ─▶ Query ─▶ [Candidate, ...] ─▶ a Value of each, within one time limit ─▶ rows, sentences
+    options or a question ─▶ Query ─▶ [Candidate, ...] ─▶ a Value of each ─▶ rows, sentences
 
-    Query       the question, the claim, the aim, the time limit, and the requests that were built for it
-    Candidate   one class: a Request of its family and what is read off the design, or a closed form; or the reason why
-                the class does not serve the query
+    Query       the question, the claim, the aim, the time limit, and the requests that were built
+    Candidate   one class: a request of its family and how to read its design, or a closed form; or
+                the reason why the class does not apply
     Value       loss, bound, mechanism and certificate of a class
     row         one line of the table, with the command that designs the class alone
 
-Each family says in its module `recommendation` which classes it has. A request is built once, from exact values, and
-designed as `workbench.design` would (`pipeline.recommendation.best_design`). `TimeShares` divides the time limit: each
-class gets an equal share of what is left, its solver most of that; closed forms come first, and the class that uses
-most time comes last. A command of a row is text for people: it repeats the options of the query and the budget of the
-claim, and is never read back.
+The module `recommendation` of each family lists its classes. A request is built once, from exact
+values, and designed as `workbench.design` would (`pipeline.recommendation.design_within_time`).
+`TimeShares` divides the time limit: each class gets an equal share of the time that is left, and
+its solver most of that share. Closed forms come first, and the class that uses most time comes
+last. The command of a row is text for people. It repeats the options of the query and the budget of
+the claim, and no program reads it.
 
-column        what it holds
-class         of mechanisms; its optimum lies in [bound, objective] where a bound is proven
-objective     expected loss of published and true answer under the query's prior (or of the worst answer); with
-              minimise="epsilon" the least ε for the largest loss
+column        meaning
+class         class of mechanisms; its optimum lies in [bound, objective] if a bound is proven
+objective     expected loss under the prior of the query (or of the worst answer); with
+              minimise="epsilon" the smallest ε for the largest loss
 certified     whether exact arithmetic proves the mechanism private
-rmse          the root of a mean squared loss; of real answers that of the mechanism, whatever the loss
-worst         the largest mean loss of any answer, whatever the prior
-bias          how far the mean of what is published is from the answer at most, which no average makes smaller
-bits          that tell apart what is published
-command       that makes it alone, or goes on where it was stopped; where the query is a text
-notes         what it needs, or why it does not apply
+rmse          root of a mean squared loss; for real answers that of the mechanism, whatever the loss
+worst         largest expected loss of any answer, whatever the prior
+bias          largest distance of the mean output from the answer, which averaging does not reduce
+bits          bits that distinguish the outputs
+command       command that designs the class alone, or continues a stopped search; empty if the
+              query cannot be written as a command
+notes         properties of the class, or the reason why it does not apply
 """
 
 from __future__ import annotations
@@ -99,20 +102,24 @@ if TYPE_CHECKING:
 
 _LAW_COLUMNS = ("rmse", "worst", "bias", "bits")
 COLUMNS = ("class", "objective", "bound", "certified", *_LAW_COLUMNS, "command", "notes")
+# The columns of a law are computed for mechanisms with at most this many masses.
+_MAX_READ_MASSES = 1_000_000
+# Rounding may lift a bound above a loss by this share.
+_BOUND_ROUNDING = 1e-9
+# The command that continues a search has at least this time limit.
+_MIN_LONGER_SECONDS = 600
+# The command that continues a search has at least this times the time limit of the search.
+_LONGER_FACTOR = 10
+# The titles of plots are wrapped at this many characters.
+_TITLE_WIDTH = 90
+
 _TIME_LIMIT_OPTION = replace(
     TIME_LIMIT,
     default=Fraction(20),
-    help="Seconds for all classes together.",
+    help="Time limit for all classes together, in seconds.",
     kind=str,
     solver=False,
 )
-_MAX_READ_MASSES = 1_000_000  # of a mechanism, up to which its other columns are computed
-_BOUND_ROUNDING = 1e-9  # relative, by which rounding may carry a bound above a loss
-_MIN_LONGER_SECONDS, _LONGER_FACTOR = (
-    600,
-    10,
-)  # seconds of the command that goes on, and how many times those of this one, at least
-
 
 OPTIONS = (
     *FINITE_OPTIONS,
@@ -122,14 +129,14 @@ OPTIONS = (
     replace(
         FAMILY.get_option("minimise"),
         read=choice_reader("loss", "epsilon"),
-        help="loss, or epsilon for a largest loss.",
+        help="Quantity to minimise: loss, or epsilon for a largest loss.",
     ),
     replace(FAMILY.get_option("max_loss"), read=read_positive),
     FAMILY.get_option("runs"),
     FAMILY.get_option("delta"),
     FAMILY.get_option("epsilon"),
-    Option("baseline", read_baselines, kind=list, help="Your own."),
-    Option("only", read_plain_text, help="One class, by its name."),
+    Option("baseline", read_baselines, kind=list, help="User-defined mechanism to compare."),
+    Option("only", read_plain_text, help="Name of the only class to compute."),
     FAMILY.get_option("unit"),
     _TIME_LIMIT_OPTION,
 )
@@ -137,26 +144,33 @@ OPTIONS = (
 
 _QUESTION_NAMES = {option.name for option in FINITE_OPTIONS} | {"range", "sensitivity", "cells"}
 _BUDGET_NAMES = {"notion", "minimise", "max_loss", "runs", "delta", "epsilon", "only", "time_limit"}
+
+
+def _is_real_option(option: Option) -> bool:
+    """Return whether an option of finite queries applies to a range as well."""
+    return option.name in {*_BUDGET_NAMES, "prior"} or option in NOTION_PARAMETERS
+
+
 REAL_OPTIONS = (
     replace(FAMILY.get_option("range"), required=True),
     FAMILY.get_option("sensitivity"),
     replace(
         FAMILY.get_option("loss"),
         read=choice_reader("absolute", "squared"),
-        help="absolute or squared.",
+        help="Loss: absolute or squared.",
     ),
-    *(
-        each
-        for each in OPTIONS
-        if each.name in {*_BUDGET_NAMES, "prior"} or each in NOTION_PARAMETERS
-    ),
+    *filter(_is_real_option, OPTIONS),
 )
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Recommendation(Result):
-    """The rows of classes, the least loss first. chosen: the name of the class to use, None where none serves; makers:
-    of every class that serves, what makes its certified design."""
+    """The rows of the compared classes, the smallest loss first.
+
+    Attributes:
+        chosen: name of the class to use. None if no class serves the query.
+        design_makers: name of a class -> function that makes its certified design.
+    """
 
     notebook_columns = ("class", "objective", "bound", "certified", "notes")
     chosen: str | None = None
@@ -164,17 +178,25 @@ class Recommendation(Result):
 
     @property
     def best(self) -> Design:
-        """The design of the class to use. Raises InvalidRequest where no class serves the query."""
+        """Return the design of the class to use.
+
+        Raises InvalidRequest if no class serves the query.
+        """
         return self.design(self.chosen or "")
 
     def design(self, name: str) -> Design:
-        """The certified design of a class. Raises InvalidRequest, NotCertified."""
+        """Return the certified design of a class.
+
+        Args:
+            name: name of the class.
+
+        Raises:
+            InvalidRequest: the class has no certificate.
+            NotCertified: the design could not be certified.
+        """
         if name not in self.design_makers:
-            must(
-                "class",
-                f"one of {', '.join(self.design_makers) or 'none with a certificate'}",
-                repr(name),
-            )
+            names = ", ".join(self.design_makers) or "none with a certificate"
+            must("class", f"one of {names}", repr(name))
         return self.design_makers[name]()
 
 
@@ -190,49 +212,57 @@ def recommend(
     progress: Progress = ignore_progress,
     **options: Any,
 ) -> Recommendation:
-    """Classes of mechanisms for a finite or real query at one budget, with proven numbers, the least loss first.
+    """Compare classes of mechanisms for a finite or real query at one budget, with proven numbers.
 
-    Of mechanisms outside the classes compared nothing is claimed: another one may cost less.
+    The smallest loss comes first. Nothing is claimed about mechanisms outside the compared classes.
 
         >>> import workbench as wb
         >>> table = wb.recommend(answers="0..10", max_shift=1, epsilon=1, delta="1e-5")
         >>> [row["class"] for row in table][:2]
         ['best channel', 'integer noise, clamped']
 
-        >>> wb.recommend(answers="0..3", max_shift=1, minimise="epsilon", max_loss="0.4").best.certificate is not None
+        >>> table = wb.recommend(answers="0..3", max_shift=1, minimise="epsilon", max_loss="0.4")
+        >>> table.best.certificate is not None
         True
 
         >>> wb.recommend(wb.FiniteQuery("0..3", max_shift=1), epsilon=1).chosen
         'best channel'
 
     Args:
-        question: a FiniteQuery, instead of the options that spell one.
-        epsilon, delta, notion: the budget; or alpha, rho, mu, curve or tradeoff of other notions; with notion metric
-            also "0.7/km", for places whose coordinates are in the unit given.
-        loss: a loss by name, a matrix (answers, outputs), or a function.
-        time_limit: seconds for all classes together; a class that is stopped shows what was found, and its bound.
-        progress: told (classes done, classes, what has come out) as rows are ready.
-        options: range and perhaps sensitivity, for real answers between two numbers (neighbours: every two unless a
-            sensitivity is given; prior: uniform on the range, worst, or weights of equal parts of it); or answers,
-            outputs, max_shift or neighbours, prior, as `workbench.FiniteQuery` takes them; baseline: your own, a PMF
-            {noise: probability}, a matrix, a function (epsilon, delta) -> one of these, a CSV file, or a mapping from
-            names to such; minimise: "epsilon", with max_loss the largest loss allowed (ε is then an upper limit); runs:
-            that the budget is for, or such answers of which one person changes as many; only: one class; column: of the
-            CSV file `prior`, whose values are counted as the prior (and are the answers, every two neighbours, unless
-            they are given).
+        question: a FiniteQuery, instead of the options that define one.
+        epsilon: ε of the budget. With notion metric also "0.7/km", for places whose coordinates
+            have the given unit. Other notions take alpha, rho, mu, curve or tradeoff instead.
+        delta: δ of the budget, in [0, 1].
+        notion: name of the notion of privacy.
+        loss: name of a loss, a matrix (answers, outputs), or a function.
+        time_limit: seconds for all classes together. A class that reaches the limit shows the best
+            mechanism found and its bound.
+        progress: function that is called with (classes done, classes, result) when a row is ready.
+        options: for real answers between two numbers: range, and sensitivity (default: every two
+            answers are neighbours), and prior (uniform on the range, worst, or weights of equal
+            parts of it). For finite answers: answers, outputs, max_shift or neighbours, and prior,
+            as `workbench.FiniteQuery` takes them. In both cases:
+            baseline: a user-defined mechanism: a PMF {noise: probability}, a matrix, a function
+            (epsilon, delta) -> one of these, a CSV file, or a mapping from names to such.
+            minimise: "epsilon", with max_loss as the largest loss; ε is then an upper limit.
+            runs: number of runs, or of answers that one person changes, that share the budget.
+            only: name of the only class to compute.
+            column: column of the CSV file `prior` whose values are counted as the prior. If no
+            answers are given, they are the values of the column, and every two are neighbours.
 
     Returns:
-        One row for each class compared (the module's columns); a class that does not apply says why. After Ctrl-C, the
-        rows that were ready. `best` is the design of the class to use, `design(name)` that of any.
+        One row for each class, with the columns of this module. A class that does not apply states
+        the reason. After Ctrl-C, the rows that were ready. `best` is the design of the class to
+        use, and `design(name)` that of any class.
 
     Raises:
-        InvalidRequest: a wrong value, before anything is solved.
+        InvalidRequest: a value is wrong. It is raised before anything is solved.
     """
     check_progress(progress)
     unit = options.get("unit")
     if question is not None:
         options = _spell_question_options(question, options)
-    given = {
+    all_options: Record = {
         **options,
         "epsilon": epsilon,
         "delta": delta,
@@ -240,353 +270,410 @@ def recommend(
         "loss": loss,
         "time_limit": time_limit,
     }
-    more = [DIRECTED_NOTE] if given.get("directed") else []
-    if given.get("directed") is False:
-        del given["directed"]
+    notes = []
+    if all_options.get("directed"):
+        notes.append(DIRECTED_NOTE)
+    elif all_options.get("directed") is False:
+        del all_options["directed"]
     if question is not None:
-        known = REAL_OPTIONS if isinstance(question, RangeQuery) else OPTIONS
-        if not isinstance(question, RangeQuery):
-            given = {**FAMILY.convert_epsilon_unit(given), "unit": None}
-        own = {name: value for name, value in given.items() if name not in _QUESTION_NAMES}
-        values = read_options(
-            [option for option in known if option.name not in _QUESTION_NAMES], own
-        )
-    elif given.get("range") is not None:
-        values = read_options(REAL_OPTIONS, given, "request with a range")
+        offered_options = OPTIONS
+        if isinstance(question, RangeQuery):
+            offered_options = REAL_OPTIONS
+        else:
+            all_options = {**FAMILY.convert_epsilon_unit(all_options), "unit": None}
+        budget_options = [
+            option for option in offered_options if option.name not in _QUESTION_NAMES
+        ]
+        budget_values = {
+            name: value for name, value in all_options.items() if name not in _QUESTION_NAMES
+        }
+        values = read_options(budget_options, budget_values)
+    elif all_options.get("range") is not None:
+        values = read_options(REAL_OPTIONS, all_options, "request with a range")
     else:
-        given, words = count_prior(given)
-        more += words
-        given = {**FAMILY.convert_epsilon_unit(given), "unit": None}
-        values = read_options(OPTIONS, given)
-    query, subject = _make_query(values, _read_query_budget(values, given), question)
+        all_options, prior_notes = count_prior(all_options)
+        notes += prior_notes
+        all_options = {**FAMILY.convert_epsilon_unit(all_options), "unit": None}
+        values = read_options(OPTIONS, all_options)
+    budget = _read_query_budget(values, all_options)
+    query, subject = _make_query(values, budget, question)
     if unit is not None and not query.question.is_planar and not query.is_per_distance:
         must("unit", "left out unless places are given, or an epsilon per unit", repr(unit))
-    return _compare_classes(query, subject, progress, values["only"], more)
+    return _compare_classes(query, subject, progress, values["only"], notes)
 
 
 def _spell_question_options(question: Any, options: Values) -> Record:
-    """The options of a request, and those that spell its question for commands. Raises InvalidRequest."""
+    """Return the options of a request, and the options that define its question, for commands.
+
+    Raises InvalidRequest.
+    """
     if not isinstance(question, FiniteQuery):
-        must(
-            "the question",
-            "a FiniteQuery, which alone has classes that are compared",
-            repr(question)[:80],
-        )
-    if twice := sorted(options.keys() & {*_QUESTION_NAMES, "column"}):
-        must("the question", f"given once, as an object or as options ({', '.join(twice)})", "both")
-    spelled_options: Record = {"answers": None}
+        rule = "a FiniteQuery, because only its classes are compared"
+        must("the question", rule, repr(question)[:80])
+    repeated_names = sorted(options.keys() & {*_QUESTION_NAMES, "column"})
+    if repeated_names:
+        rule = f"given once, as an object or as options ({', '.join(repeated_names)})"
+        must("the question", rule, "both")
+    question_options: Record = {"answers": None}
     with suppress(WorkbenchError):
-        spelled_options = FAMILY.question_to_options(question)
-    if spelled_options.get("outputs") == spelled_options.get("answers"):
-        spelled_options.pop("outputs", None)
-    return {**spelled_options, **options}
+        question_options = FAMILY.question_to_options(question)
+    if question_options.get("outputs") == question_options.get("answers"):
+        question_options.pop("outputs", None)
+    return {**question_options, **options}
 
 
-def _read_query_budget(values: Values, given: Values) -> Record:
-    """What queries of both kinds have. Raises InvalidRequest."""
-    least = values["minimise"] == "epsilon"
-    if least != (values["max_loss"] is not None):
+def _read_query_budget(values: Values, options: Values) -> Record:
+    """Return the fields of a query that do not depend on its question. Raises InvalidRequest."""
+    minimises_epsilon = values["minimise"] == "epsilon"
+    if minimises_epsilon != (values["max_loss"] is not None):
         raise InvalidRequest("minimise epsilon and max_loss must be given together.")
     claim = read_claim({name: values[name] for name in ("notion", "minimise", *BUDGET_OPTIONS)})
     aim = Aim(**{name: values[name] for name in ("loss", "minimise", "max_loss", "runs")})
-    plain = {
-        **(recommend.__kwdefaults__ or {}),
-        "prior": "uniform",
-    }  # need not be repeated in commands
-    words = format_option_texts(
-        {name: value for name, value in given.items() if str(value) != str(plain.get(name))}
-    )
-    time = TimeShares(float(values["time_limit"]))
-    return {"claim": claim, "aim": aim, "option_texts": words, "time": time}
+    # Commands do not repeat default values.
+    defaults = {**(recommend.__kwdefaults__ or {}), "prior": "uniform"}
+    changed_values = {
+        name: value for name, value in options.items() if str(value) != str(defaults.get(name))
+    }
+    return {
+        "claim": claim,
+        "aim": aim,
+        "option_texts": format_option_texts(changed_values),
+        "time": TimeShares(float(values["time_limit"])),
+    }
 
 
 def _make_query(
-    values: Values, budget: Record, stated: FiniteQuery | None = None
+    values: Values, budget: Record, question: FiniteQuery | None = None
 ) -> tuple[Query, str]:
-    """The query, and what the table is of. stated: the question, where it is an object. Raises InvalidRequest."""
-    given = values.get("baseline") or ()
-    own, named = (
-        tuple(each for each in given if each[1] is not None),
-        tuple(name for name, law in given if law is None),
-    )
-    for name in named:
-        InvalidRequest.check_choice(index_by_name(FAMILY.published_mechanisms()), "baseline", name)
-    question: FiniteQuery
-    if stated is not None:
-        question = stated
-    elif "range" in values:
+    """Make the query, and the subject of its table.
+
+    question: the question if it is given as an object. Raises InvalidRequest.
+    """
+    baselines = values.get("baseline") or ()
+    user_baselines = tuple((name, law) for name, law in baselines if law is not None)
+    compared_names = tuple(name for name, law in baselines if law is None)
+    for name in compared_names:
+        published_names = index_by_name(FAMILY.published_mechanisms())
+        InvalidRequest.check_choice(published_names, "baseline", name)
+    if question is None and "range" in values:
         question = RangeQuery(
             values["range"], sensitivity=values["sensitivity"], prior=values["prior"]
         )
         budget["option_texts"] |= {"range": format_range(values["range"])}
-    else:
+    elif question is None:
         question = FAMILY.parse_question({"answers": None, **values})
-    query = Query(question=question, user_baselines=own, compared_names=named, **budget)
-    try:  # what no class could serve is refused; a channel too large is a row of its own
+    query = Query(
+        question=question, user_baselines=user_baselines, compared_names=compared_names, **budget
+    )
+    _check_query(query)
+    loss_name = query.aim.loss if query.has_real_answers else query.losses.name
+    subject = f"{query.question}, {loss_name} loss"
+    if query.aim.max_loss is not None:
+        subject = f"minimal epsilon, {subject} at most {float(query.aim.max_loss):g}"
+    return query, subject
+
+
+def _check_query(query: Query) -> None:
+    """Refuse a query that no class could serve. Raises InvalidRequest.
+
+    A channel that is too large is not refused, because its row states the reason.
+    """
+    try:
         request: Any = query.make_request(
             FAMILY, query.question, loss=query.aim.loss, **query.budget_options
         )
         if query.aim.max_loss is not None:
             request.check_max_loss()
     except ChannelTooLarge:
-        assert query.losses  # whose errors are the user's as well
-    words = (
-        f"{query.question}, {query.aim.loss if query.has_real_answers else query.losses.name} loss"
-    )
-    return (
-        query,
-        words
-        if query.aim.max_loss is None
-        else f"least epsilon, {words} at most {float(query.aim.max_loss):g}",
-    )
+        # Errors in the loss are errors of the user as well.
+        assert query.losses
 
 
 def _compare_classes(
-    query: Query, subject: str, progress: Progress, only: str | None, more: Sequence[str] = ()
+    query: Query,
+    subject: str,
+    progress: Progress,
+    only_class: str | None,
+    notes: Sequence[str] = (),
 ) -> Recommendation:
+    """Compute the table of a query. `only_class` is the name of the only class to compute."""
     clock = Deadline()
     candidates = list(list_candidates(query))
-    if only is not None:
-        InvalidRequest.check_choice([candidate.name for candidate in candidates], "only", only)
-        candidates = [candidate for candidate in candidates if candidate.name == only]
+    if only_class is not None:
+        InvalidRequest.check_choice(
+            [candidate.name for candidate in candidates], "only", only_class
+        )
+        candidates = [candidate for candidate in candidates if candidate.name == only_class]
     values: dict[str, Value] = {}
     rows = _solve_candidates(query, candidates, progress, values)
-    rows = sorted(
-        _drop_false_bounds([*_improve_stopped_rows(rows, candidates, values)], candidates),
-        key=_sort_key,
-    )
-    budget = {
-        name: value
-        for name, value in query.budget_options.items()
-        if name not in ("notion", "minimise", "max_loss")
-    }
-    shown = ", ".join(f"{name} = {float(v) if isinstance(v, Fraction) else v:g}" if isinstance(v, (int, Fraction))
-                      else f"{name} = {format_parameter(v)}" for name, v in budget.items())  # fmt: skip
-    title = (
-        f"{subject}, {query.claim.notion.name} at {shown}"
-        if shown
-        else f"{subject}, {query.claim.notion.name}"
-    )
-    mechanisms = {
-        name: value.mechanism for name, value in values.items() if value.mechanism is not None
-    }
-    words = (describe_range_query if query.has_real_answers else describe_finite_query)(
-        query, rows, candidates, mechanisms
-    )
-    separation = [] if query.question.separation is None else [query.question.separation]
+    improved_rows = [*_improve_stopped_rows(rows, candidates, values)]
+    rows = sorted(_drop_false_bounds(improved_rows, candidates), key=_sort_key)
+    mechanisms = {}
+    design_makers = {}
+    for name, value in values.items():
+        if value.mechanism is not None:
+            mechanisms[name] = value.mechanism
+        if value.is_certified and value.design is not None:
+            design_makers[name] = value.design
+    describe = describe_range_query if query.has_real_answers else describe_finite_query
+    sentences = [*describe(query, rows, candidates, mechanisms)]
+    sentences += describe_runs(query, candidates)
+    if query.question.separation is not None:
+        sentences.append(query.question.separation)
+    title = _make_title(query, subject)
+    axis_label = "expected loss" if query.aim.max_loss is None else "epsilon"
     best = choose_row(rows, candidates)
     return Recommendation(
         title,
         rows,
         "recommend",
         COLUMNS,
-        partial(
-            _make_class_plots,
-            title=title,
-            what="expected loss" if query.aim.max_loss is None else "epsilon",
-        ),
+        partial(_make_class_plots, title=title, axis_label=axis_label),
         len(rows),
         len(candidates),
         clock.elapsed_seconds,
-        (*words, *describe_runs(query, candidates), *separation, *more),
+        (*sentences, *notes),
         None if best is None else best["class"],
-        {
-            name: value.design
-            for name, value in values.items()
-            if value.is_certified and value.design is not None
-        },
+        design_makers,
     )
+
+
+def _make_title(query: Query, subject: str) -> str:
+    """Return the title of a table: its subject and its budget."""
+    parameters = []
+    for name, value in query.budget_options.items():
+        if name in ("notion", "minimise", "max_loss"):
+            continue
+        if isinstance(value, Fraction):
+            parameters.append(f"{name} = {float(value):g}")
+        elif isinstance(value, int):
+            parameters.append(f"{name} = {value:g}")
+        else:
+            parameters.append(f"{name} = {format_parameter(value)}")
+    title = f"{subject}, {query.claim.notion.name}"
+    if parameters:
+        title += f" at {', '.join(parameters)}"
+    return title
 
 
 def _solve_candidates(
     query: Query, candidates: Sequence[Candidate], progress: Progress, values: dict[str, Value]
 ) -> list[Row]:
-    """The rows, those without programs first, the least simple last, which have what time is left, and what was found
-    by class; after Ctrl-C what was ready."""
-    waiting, rows = (
-        sorted(candidates, key=lambda candidate: (candidate.uses_solver, candidate.complexity)),
-        [],
-    )
-    left = sum(candidate.uses_solver and candidate.solve is not None for candidate in waiting)
-    for candidate in waiting:
-        left -= candidate.uses_solver and candidate.solve is not None
+    """Return the rows of the classes. After Ctrl-C, the rows that were ready.
+
+    Classes without a solver come first. The most complex class comes last, and may use the time
+    that is left. values: the value of every solved class is added to it.
+    """
+    queue = sorted(candidates, key=lambda candidate: (candidate.uses_solver, candidate.complexity))
+    waiting_count = sum(item.uses_solver and item.solve is not None for item in queue)
+    rows: list[Row] = []
+    for candidate in queue:
+        waiting_count -= candidate.uses_solver and candidate.solve is not None
         if query.time is not None:
-            query.time.waiting_classes = left
+            query.time.waiting_classes = waiting_count
         try:
-            rows.append(_make_class_row(query, candidate, values))
-            value = rows[-1]["objective"]
-            progress(
-                len(rows),
-                len(waiting),
-                candidate.name + ("" if value is None else f": {format_loss(value)}"),
-            )
+            row = _make_class_row(query, candidate, values)
+            rows.append(row)
+            message = candidate.name
+            if row["objective"] is not None:
+                message += f": {format_loss(row['objective'])}"
+            progress(len(rows), len(queue), message)
         except KeyboardInterrupt:
             break
     return rows
 
 
 def _sort_key(row: Row) -> tuple[bool, float]:
+    """Return the sort key of a row: the smallest loss first, rows without a loss last."""
     return row["objective"] is None, row["objective"] or 0.0
 
 
 def _improve_stopped_rows(
     rows: list[Row], candidates: Sequence[Candidate], values: dict[str, Value]
 ) -> Iterator[Row]:
-    """The rows; a class that was stopped is that of the best mechanism in it that others found, where it costs less,
-    and costs no less than what is proven of a class that contains it."""
-    contains = {candidate.name: candidate.contains for candidate in candidates}
-    bounds = {
-        row["class"]: row["bound"] for row in rows if (row["bound"] or 0.0) > 0
-    }  # 0 says nothing
+    """Yield the rows, with better results for classes that reached the time limit.
+
+    Such a class shows the best mechanism of a class that it contains, if that has a smaller loss.
+    Its bound is the largest bound of a class that contains it.
+    """
+    contained_classes = {candidate.name: candidate.contains for candidate in candidates}
+    # The bound 0 is trivial.
+    bounds = {row["class"]: row["bound"] for row in rows if (row["bound"] or 0.0) > 0}
     for row in rows:
-        name = row["class"]
         if STOPPED_NOTE not in row["notes"]:
             yield row
             continue
-        bound = max(
-            (bounds[other] for other in bounds if other == name or name in contains[other]),
-            default=None,
+        name = row["class"]
+        class_bounds = []
+        for other_name, other_bound in bounds.items():
+            if other_name == name or name in contained_classes[other_name]:
+                class_bounds.append(other_bound)
+        notes = row["notes"]
+        if not class_bounds:
+            notes += "; no bound is known"
+        improved_row = row | {"bound": max(class_bounds, default=None), "notes": notes}
+        contained_rows = [
+            other for other in select_certified(rows) if other["class"] in contained_classes[name]
+        ]
+        best = min(contained_rows, key=_sort_key, default=None)
+        is_better = best is not None and (
+            row["objective"] is None or best["objective"] < row["objective"]
         )
-        row = row | {
-            "bound": bound,
-            "notes": row["notes"] + ("; no bound is known" if bound is None else ""),
-        }
-        inside = [other for other in select_certified(rows) if other["class"] in contains[name]]
-        least = min(inside, key=_sort_key, default=None)
-        if least is not None and (
-            row["objective"] is None or least["objective"] < row["objective"]
-        ):
-            shared = {known: least[known] for known in ("objective", "certified", *_LAW_COLUMNS)}
-            row = row | {**shared, "notes": f"{row['notes']}; {BORROWED_NOTE} {least['class']}"}
-            values[name] = values[least["class"]]
-        yield row
+        if best is not None and is_better:
+            for column in ("objective", "certified", *_LAW_COLUMNS):
+                improved_row[column] = best[column]
+            improved_row["notes"] = f"{notes}; {BORROWED_NOTE} {best['class']}"
+            values[name] = values[best["class"]]
+        yield improved_row
 
 
 def _drop_false_bounds(rows: list[Row], candidates: Sequence[Candidate]) -> Iterator[Row]:
-    """The rows; a bound above what a mechanism of its class reaches is none, and the row says so."""
-    contains = {candidate.name: candidate.contains for candidate in candidates}
+    """Yield the rows, without bounds that exceed the loss of a mechanism in the class."""
+    contained_classes = {candidate.name: candidate.contains for candidate in candidates}
     for row in rows:
-        name, bound = row["class"], row["bound"]
-        reached = [
-            other["objective"]
-            for other in select_certified(rows)
-            if other["class"] in (name, *contains[name])
-        ]
-        if bound is not None and reached and bound > min(reached) * (1 + _BOUND_ROUNDING):
-            words = f"{bound:.9g} is above the {min(reached):.9g} that its class reaches: it is no bound, and not shown"
-            row = row | {"bound": None, "notes": f"{row['notes']}; {words}"}
-        yield row
+        classes = (row["class"], *contained_classes[row["class"]])
+        bound = row["bound"]
+        certified_rows = select_certified(rows)
+        losses = [other["objective"] for other in certified_rows if other["class"] in classes]
+        if bound is not None and losses and bound > min(losses) * (1 + _BOUND_ROUNDING):
+            note = (
+                f"the bound {bound:.9g} is not shown, because it is above {min(losses):.9g}, a "
+                "loss in the class"
+            )
+            yield row | {"bound": None, "notes": f"{row['notes']}; {note}"}
+        else:
+            yield row
 
 
 def _make_class_row(query: Query, candidate: Candidate, values: dict[str, Value]) -> Row:
+    """Return the row of one class, and add its value to `values`."""
     row = dict.fromkeys(COLUMNS) | {
         "class": candidate.name,
         "notes": candidate.reason or candidate.needs,
     }
     if candidate.solve is None:
         return row
-    command, longer = (
-        query.class_command(candidate.name, **more)
-        for more in ({}, {"time_limit": _choose_longer_limit(query)})
-    )
+    longer_limit = _choose_longer_limit(query)
     if candidate.command:
-        command, longer = (
-            candidate.command,
-            f"{candidate.command} --time-limit {_choose_longer_limit(query)}",
-        )
+        command: str | None = candidate.command
+        longer_command: str | None = f"{candidate.command} --time-limit {longer_limit}"
+    else:
+        command = query.class_command(candidate.name)
+        longer_command = query.class_command(candidate.name, time_limit=longer_limit)
+    class_seconds = None if query.time is None else query.time.class_seconds
+    solve = candidate.solve
+    if query.aim.max_loss is not None and not candidate.finds_least_epsilon:
+        solve = partial(find_least_epsilon, query, candidate.name)
     try:
-        by_bisection = query.aim.max_loss is not None and not candidate.finds_least_epsilon
-        with limit_time(None if query.time is None else query.time.class_seconds):
-            value = find_least_epsilon(query, candidate.name) if by_bisection else candidate.solve()
+        with limit_time(class_seconds):
+            value = solve()
     except (NotProven, OutOfTime) as error:
-        why = f"{STOPPED_NOTE}: {str(error).rstrip('.') or 'not certified in time'}"
-        return row | {"command": longer, "notes": why, "bound": error.bound}
+        reason = str(error).rstrip(".") or "not certified in time"
+        note = f"{STOPPED_NOTE}: {reason}"
+        return row | {"command": longer_command, "notes": note, "bound": error.bound}
     except WorkbenchError as error:
         return row | {"notes": str(error)}
     values[candidate.name] = value
-    notes = ": ".join(filter(None, (candidate.needs, value.parameter)))
-    if getattr(value.mechanism, "is_one_sided", False):
-        notes += "; protects one side of each pair only"
-    if value.is_stopped:
-        what = "loss" if query.aim.max_loss is None else "epsilon"
-        notes += f"; {STOPPED_NOTE}: the optimum of its class is at most this {what}"
-        command = longer
-    if candidate.supports_runs and query.aim.runs > 1 and value.bound is None:
-        notes += f"; best found for {query.aim.runs} runs, not proven optimal"
-    known = {"objective": value.objective, "bound": value.bound, "certified": value.is_certified}
+    is_unbiased = candidate.needs.startswith(UNBIASED_NOTE)
     return (
         row
-        | known
-        | _measure_law(query, value, candidate.needs.startswith(UNBIASED_NOTE))
-        | {"command": command, "notes": notes}
+        | {
+            "objective": value.objective,
+            "bound": value.bound,
+            "certified": value.is_certified,
+        }
+        | _measure_law(query, value, is_unbiased)
+        | {
+            "command": longer_command if value.is_stopped else command,
+            "notes": _describe_value(query, candidate, value),
+        }
     )
+
+
+def _describe_value(query: Query, candidate: Candidate, value: Value) -> str:
+    """Return the notes of a solved class."""
+    notes = ": ".join(filter(None, (candidate.needs, value.parameter)))
+    if getattr(value.mechanism, "is_one_sided", False):
+        notes += "; protects one order of each pair only"
+    if value.is_stopped:
+        quantity = "loss" if query.aim.max_loss is None else "epsilon"
+        notes += f"; {STOPPED_NOTE}: the optimum of its class is at most this {quantity}"
+    if candidate.supports_runs and query.aim.runs > 1 and value.bound is None:
+        notes += f"; best found for {query.aim.runs} runs, not proven optimal"
+    return notes
 
 
 def _choose_longer_limit(query: Query) -> int:
-    """Seconds of the command that goes on where a class was stopped."""
-    return max(
-        _MIN_LONGER_SECONDS,
-        math.ceil(_LONGER_FACTOR * (0.0 if query.time is None else query.time.seconds)),
-    )
+    """Return the time limit, in seconds, of the command that continues a stopped search."""
+    seconds = 0.0 if query.time is None else query.time.seconds
+    return max(_MIN_LONGER_SECONDS, math.ceil(_LONGER_FACTOR * seconds))
 
 
-def _measure_law(query: Query, value: Value, unbiased: bool) -> Row:
-    """What the laws say beside the loss, where they are not too many. unbiased: whether the class is."""
+def _measure_law(query: Query, value: Value, is_unbiased: bool) -> Row:
+    """Return the columns that describe the law of a mechanism, if it is not too large."""
     if query.has_real_answers:
-        return _measure_real_law(query, value, unbiased)
-    if value.mechanism is None:
-        return {}
+        return _measure_real_law(query, value, is_unbiased)
     question = query.question
-    if question.k * question.m > _MAX_READ_MASSES:
+    if value.mechanism is None or question.k * question.m > _MAX_READ_MASSES:
         return {}
     rows, outputs = compute_float_laws(query, value.mechanism)
-    placed = question if outputs == question.outputs else question.with_outputs(outputs)
-    losses = query.losses if placed is question else make_loss_table(placed, query.aim.loss)
-    used = rows.max(axis=0) > 0
-    columns = {
-        "worst": float((rows[:, used] * losses.floats[:, used]).sum(axis=1).max()),
-        "bits": max(1, int(used.sum()) - 1).bit_length(),
+    losses = query.losses
+    if outputs != question.outputs:
+        question = question.with_outputs(outputs)
+        losses = make_loss_table(question, query.aim.loss)
+    is_used = rows.max(axis=0) > 0
+    answer_losses = (rows[:, is_used] * losses.floats[:, is_used]).sum(axis=1)
+    columns: Row = {
+        "worst": float(answer_losses.max()),
+        "bits": max(1, int(is_used.sum()) - 1).bit_length(),
     }
-    if placed.numbers is not None:
-        x, o = placed.coordinates
-        columns["bias"] = float(np.abs(rows @ o - x).max())
+    if question.numbers is not None:
+        inputs, output_values = question.coordinates
+        columns["bias"] = float(np.abs(rows @ output_values - inputs).max())
         if query.losses.name == "squared" and query.aim.max_loss is None:
             columns["rmse"] = value.objective**0.5
     return columns
 
 
-def _measure_real_law(query: Query, value: Value, unbiased: bool) -> Row:
-    """The bias of a mechanism for real answers, and of an unbiased one the root of its mean squared error.
+def _measure_real_law(query: Query, value: Value, is_unbiased: bool) -> Row:
+    """Return the bias of a mechanism for real answers, and the RMSE of an unbiased one.
 
-    The error is that of uniform answers where they are uniform, else that of the worst answer.
+    The error is that of uniform answers if the prior is uniform, else that of the worst answer.
     """
     mechanism = value.mechanism
     law = getattr(mechanism, "real_law", mechanism)
-    bias = 0.0 if unbiased else getattr(law, "largest_bias", getattr(law, "bias", None))
+    bias: Any = 0.0
+    if not is_unbiased:
+        bias = getattr(law, "largest_bias", getattr(law, "bias", None))
     columns: Row = {} if bias is None else {"bias": float(bias)}
-    if query.aim.max_loss is not None or not unbiased:
+    if query.aim.max_loss is not None or not is_unbiased:
         return columns
-    square = value.objective if query.aim.loss == "squared" else value.squared_error
-    if square is None and mechanism is not None:
+    squared_error = value.squared_error
+    if query.aim.loss == "squared":
+        squared_error = value.objective
+    if squared_error is None and mechanism is not None:
         with suppress(WorkbenchError):
             error = compute_expected_error(mechanism, "squared")
-            square = float(
-                error.mean_error
-                if query.range_query.uniform or error.worst_error is None
-                else error.worst_error
-            )
-    return columns if square is None else columns | {"rmse": square**0.5}
+            if query.range_query.uniform or error.worst_error is None:
+                squared_error = float(error.mean_error)
+            else:
+                squared_error = float(error.worst_error)
+    if squared_error is not None:
+        columns["rmse"] = squared_error**0.5
+    return columns
 
 
-def _make_class_plots(table: pd.DataFrame, title: str, what: str) -> Plots:
-    def dots() -> Figure | None:
+def _make_class_plots(table: pd.DataFrame, title: str, axis_label: str) -> Plots:
+    """Return the plots of a table."""
+
+    def draw_classes() -> Figure | None:
+        """Draw the loss and the bound of every class."""
         from workbench.io.figures import draw_dot_plot
 
-        costs = table.dropna(subset=["objective"])
-        return (
-            None
-            if costs.empty
-            else draw_dot_plot(costs.to_dict("records"), what, textwrap.fill(title, 90))
-        )
+        solved_rows = table.dropna(subset=["objective"])
+        if solved_rows.empty:
+            return None
+        wrapped_title = textwrap.fill(title, _TITLE_WIDTH)
+        return draw_dot_plot(solved_rows.to_dict("records"), axis_label, wrapped_title)
 
-    return {"classes": dots}
+    return {"classes": draw_classes}

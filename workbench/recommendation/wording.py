@@ -1,4 +1,4 @@
-"""What a table of recommended classes says in sentences: which to use, why, and what others cost beside it."""
+"""The sentences of a recommendation: which class to use, why, and how other classes compare."""
 
 from __future__ import annotations
 
@@ -19,295 +19,423 @@ from workbench.mechanisms.range_mechanism import RangeMechanism
 from workbench.pipeline.recommendation import Candidate, Query
 from workbench.privacy.exposure import compute_exposure, find_float_exposure
 
-BORROWED_NOTE, STOPPED_NOTE = "best so far:", "stopped"
-UNBIASED_NOTE = "unbiased"  # how the notes of an unbiased class begin
+# The note of a row that shows a mechanism of another class contains this.
+BORROWED_NOTE = "best so far:"
+# The note of a class that reached the time limit contains this.
+STOPPED_NOTE = "stopped"
+# The note of an unbiased class begins with this.
+UNBIASED_NOTE = "unbiased"
 _NO_CLASS_SENTENCE = "No class serves this query with a certificate."
-_EXAMPLE_ANSWER = Fraction(42)  # the answer whose published law is told, where it is one
-_MAX_SHOWN_OUTPUTS = 3  # published values that are told
-_MAX_LAW_MASSES = 1_000_000  # masses of a mechanism up to which its laws are looked at
-_MAX_EPSILON = Fraction(
-    20
-)  # No channel has a larger ε; stands for one that is not the same for all pairs.
+# The law of this answer is described if it is an answer of the query.
+_EXAMPLE_ANSWER = Fraction(42)
+# A law is described by this many outputs.
+_MAX_SHOWN_OUTPUTS = 3
+# The exposure is computed for mechanisms with at most this many masses.
+_MAX_LAW_MASSES = 1_000_000
+# No channel has a larger ε, so this one replaces an ε that differs between pairs.
+_MAX_EPSILON = Fraction(20)
+# A constant output must be better by more than this share to be mentioned.
+_CONSTANT_MARGIN = 1e-9
+# The worst-case loss of another class must be smaller by more than this share to be mentioned.
+_WORST_LOSS_MARGIN = 1e-6
+
+
+def format_loss(loss: float) -> str:
+    """Format a loss with nine digits.
+
+    Args:
+        loss: the loss.
+    """
+    return f"{loss:.9g}"
 
 
 def select_certified(rows: Sequence[Row]) -> list[Row]:
-    """Those of mechanisms that are proven private."""
+    """Select the rows whose mechanism is proven private.
+
+    Args:
+        rows: rows of the table.
+    """
     return [row for row in rows if row["objective"] is not None and row["certified"]]
 
 
 def choose_row(rows: Sequence[Row], candidates: Sequence[Candidate]) -> Row | None:
-    """The row to use: of those that cost the least the simplest."""
-    served, known = select_certified(rows), {candidate.name: candidate for candidate in candidates}
-    return min(
-        _select_tied(served) or served[:1],
-        key=lambda row: known[row["class"]].complexity,
-        default=None,
-    )
+    """Choose the row to use: the simplest one among those with the smallest loss.
+
+    Args:
+        rows: rows of the table, the smallest loss first.
+        candidates: the classes.
+
+    Returns:
+        The row. None if no class is certified.
+    """
+    certified_rows = select_certified(rows)
+    complexities = {candidate.name: candidate.complexity for candidate in candidates}
+    best_rows = _select_tied(certified_rows) or certified_rows[:1]
+    return min(best_rows, key=lambda row: complexities[row["class"]], default=None)
 
 
-def _select_tied(served: Sequence[Row]) -> list[Row]:
-    """Those that cost the least."""
-    return [
-        row
-        for row in served
-        if _format_objective(row) == _format_objective(served[0])
-        and BORROWED_NOTE not in row["notes"]
-    ]
+def _select_tied(certified_rows: Sequence[Row]) -> list[Row]:
+    """Return the rows with the smallest loss, as it is printed, that have their own mechanism."""
+    tied_rows = []
+    for row in certified_rows:
+        is_smallest = _format_objective(row) == _format_objective(certified_rows[0])
+        if is_smallest and BORROWED_NOTE not in row["notes"]:
+            tied_rows.append(row)
+    return tied_rows
 
 
 def _format_objective(row: Row) -> str:
+    """Format the loss, or the ε, of a row."""
     return format_loss(row["objective"])
 
 
-def _describe_uncertified(rows: Sequence[Row], best: Row) -> Iterator[str]:
-    """What costs less than the class to use and is not proven private."""
-    less = [
-        row
-        for row in rows
-        if not row["certified"] and (row["objective"] or math.inf) < best["objective"]
-    ]
-    if less:
-        told = "; ".join(f"{row['class']} ({format_loss(row['objective'])})" for row in less)
-        yield f"Not certified, and below {format_loss(best['objective'])}: {told}."
-
-
-def _recommend_class(best: Row, where: str = "", lowest: float | None = None) -> str:
-    """The sentence that recommends a class, with what is proven of it: the bound where it does not show the loss.
-    lowest: of all classes, where it has no bound."""
-    which = "its class" if best["bound"] is not None else "any class compared"
-    loss, bound = format_loss(best["objective"]), lowest if best["bound"] is None else best["bound"]
-    than = "" if bound is None or format_loss(bound) == loss else f" than {format_loss(bound)}"
-    known = bound is not None and (bound > 0 or not best["objective"])
-    proven = f", and none of {which} costs less{than}" if known else ""
-    return f"Use the {best['class']}{where}: {loss}{proven}."
+# Sentences on finite queries.
 
 
 def describe_finite_query(
     query: Query, rows: list[Row], candidates: Sequence[Candidate], mechanisms: Values
 ) -> Iterator[str]:
-    """Of a finite query."""
+    """Yield the sentences on a finite query.
+
+    Args:
+        query: the query.
+        rows: rows of the table, the smallest loss first.
+        candidates: the classes.
+        mechanisms: class -> mechanism.
+    """
     best = choose_row(rows, candidates)
     if best is None:
         yield _NO_CLASS_SENTENCE
         return
-    served, known = select_certified(rows), {candidate.name: candidate for candidate in candidates}
+    certified_rows = select_certified(rows)
+    mechanism = mechanisms.get(best["class"])
     if query.aim.max_loss is not None:
         yield _recommend_least_epsilon(query, best)
         yield from _describe_stopped(query, rows)
-        yield from _describe_exposure(query, mechanisms.get(best["class"]))
+        yield from _describe_exposure(query, mechanism)
         return
-    yield _recommend_class(
-        best, lowest=_find_lowest_bound(query, rows) if len(candidates) > 1 else None
-    )
+    lowest_loss = None
+    if len(candidates) > 1:
+        lowest_loss = _find_lowest_bound(query, rows)
+    loss_kind = _name_loss(query.question.prior is None)
+    yield _recommend_class(best, loss_kind, lowest_loss=lowest_loss)
     yield from _describe_stopped(query, rows)
     yield from _describe_constant_output(query, best)
-    yield from _describe_exposure(query, mechanisms.get(best["class"]))
+    yield from _describe_exposure(query, mechanism)
     yield from _describe_uncertified(rows, best)
-    if others := [row["class"] for row in _select_tied(served) if row is not best]:
-        yield f"At the same loss, and less simple: {'; '.join(others)}."
-    inside = [row["class"] for row in served if row["class"] in known[best["class"]].contains]
-    if inside and best["bound"] is not None:
-        yield f"It can cost no more than {'; '.join(inside)}: its class contains them."
+    tied_classes = [row["class"] for row in _select_tied(certified_rows) if row is not best]
+    if tied_classes:
+        yield f"Classes with the same loss that are less simple: {'; '.join(tied_classes)}."
+    classes_in_best = next(item.contains for item in candidates if item.name == best["class"])
+    contained_classes = [row["class"] for row in certified_rows if row["class"] in classes_in_best]
+    if contained_classes and best["bound"] is not None:
+        yield (
+            f"Its class contains these classes, so its optimum is at least as good: "
+            f"{'; '.join(contained_classes)}."
+        )
     if best.get("worst") is not None and query.question.prior is not None:
-        yield from _describe_wrong_prior(best, served)
-    mechanism = mechanisms.get(best["class"])
+        yield _describe_wrong_prior(best, certified_rows)
     if mechanism is not None and BORROWED_NOTE not in best["notes"]:
         yield _describe_outputs(query, mechanism)
     if query.user_baselines or query.compared_names:
-        from workbench.recommendation.published import describe_baseline_distances  # slow to import
+        # The import is slow.
+        from workbench.recommendation.published import describe_baseline_distances
 
         yield from describe_baseline_distances(query)
 
 
+def _name_loss(is_worst_case: bool) -> str:
+    """Return the name of the loss that is minimised."""
+    return "worst-case loss" if is_worst_case else "expected loss"
+
+
+def _recommend_class(
+    best: Row, loss_kind: str, purpose: str = "", lowest_loss: float | None = None
+) -> str:
+    """Return the sentences that recommend a class, with its loss and the proven bound.
+
+    best: its row; loss_kind: name of the loss; purpose: what the class is for; lowest_loss: lower
+    bound of all classes, which is used if the class has no bound.
+    """
+    loss = format_loss(best["objective"])
+    recommendation = f"Use the {best['class']}{purpose}: {loss_kind} {loss}."
+    bound = best["bound"]
+    subject = "its class"
+    if bound is None:
+        bound = lowest_loss
+        subject = "all compared classes"
+    if bound is None or (bound <= 0 and best["objective"]):
+        return recommendation
+    if format_loss(bound) != loss:
+        return f"{recommendation} The proven lower bound for {subject} is {format_loss(bound)}."
+    if best["bound"] is None:
+        return f"{recommendation} No compared class has a smaller loss."
+    return f"{recommendation} It is optimal in its class."
+
+
+def _recommend_least_epsilon(query: Query, best: Row, purpose: str = "") -> str:
+    """Return the sentences that recommend a class for a largest loss, with its ε and the bound."""
+    max_loss = float(query.aim.max_loss or 0)
+    epsilon = format_loss(best["objective"])
+    sentence = (
+        f"For a loss of at most {max_loss:g} use the {best['class']}{purpose}: epsilon = {epsilon}."
+    )
+    if best["bound"] is None:
+        return sentence
+    bound = format_loss(best["bound"])
+    return f"{sentence} The proven lower bound on the epsilon of its class is {bound}."
+
+
 def _find_lowest_bound(query: Query, rows: Sequence[Row]) -> float | None:
-    """Return a loss that no class of the table goes below; None where designs for several runs have no bound."""
+    """Return a lower bound for all classes of the table.
+
+    None for several runs with δ > 0, because designs for them have no bound.
+    """
     if query.aim.runs > 1 and query.claim.delta:
         return None
-    proven = [row["bound"] is not None or STOPPED_NOTE in row["notes"] for row in rows]
-    lows = [
-        (row["bound"] or 0.0) if of else row["objective"]
-        for row, of in zip(rows, proven, strict=True)
-    ]
-    return min(low for low in lows if low is not None)
+    lower_bounds = []
+    for row in rows:
+        if row["bound"] is not None or STOPPED_NOTE in row["notes"]:
+            lower_bounds.append(row["bound"] or 0.0)
+        elif row["objective"] is not None:
+            lower_bounds.append(row["objective"])
+    return min(lower_bounds)
 
 
 def _describe_stopped(query: Query, rows: Sequence[Row]) -> Iterator[str]:
-    """Which classes the time limit stopped before they had an answer of their own."""
-    unknown = [
-        row
-        for row in rows
-        if STOPPED_NOTE in row["notes"]
-        and (row["objective"] is None or BORROWED_NOTE in row["notes"])
-    ]
-    if unknown and query.time is not None:
-        names = "; ".join(row["class"] for row in unknown)
-        what = "a lower loss" if query.aim.max_loss is None else "a smaller epsilon"
+    """Yield a sentence on the classes that reached the time limit without a result."""
+    stopped_classes = []
+    for row in rows:
+        has_result = row["objective"] is not None and BORROWED_NOTE not in row["notes"]
+        if STOPPED_NOTE in row["notes"] and not has_result:
+            stopped_classes.append(row["class"])
+    if stopped_classes and query.time is not None:
+        improvement = "a smaller loss" if query.aim.max_loss is None else "a smaller epsilon"
         yield (
-            f"Stopped at the time limit of {query.time.seconds:g} seconds, with no answer of their own: {names}. "
-            f"Each may have {what}: give more time (--time-limit)."
+            f"The time limit of {query.time.seconds:g} seconds was reached before these classes "
+            f"had a result: {'; '.join(stopped_classes)}. Each may have {improvement}. "
+            "Increase --time-limit."
         )
 
 
 def _describe_constant_output(query: Query, best: Row) -> Iterator[str]:
-    """What publishing one output whatever the answer would do, where it does no worse."""
-    losses, prior = query.losses.floats, query.question.prior
-    each = losses.max(axis=0) if prior is None else np.array([float(p) for p in prior]) @ losses
-    output = int(each.argmin())
-    if best["objective"] > each[output] * (1 + 1e-9):
-        told = _format_briefly(query.question.outputs[output])
-        yield f"Publishing {told} whatever the answer has the loss {each[output]:.9g}, which is less, at any budget."
+    """Yield a sentence on the best constant output, if its loss is smaller."""
+    losses = query.losses.floats
+    prior = query.question.prior
+    if prior is None:
+        output_losses = losses.max(axis=0)
+    else:
+        output_losses = np.array([float(p) for p in prior]) @ losses
+    output = int(output_losses.argmin())
+    loss = output_losses[output]
+    if best["objective"] > loss * (1 + _CONSTANT_MARGIN):
+        point = _format_briefly(query.question.outputs[output])
+        yield (
+            f"Publishing {point} for every answer has the smaller loss {loss:.9g}, and is private "
+            "at any budget."
+        )
 
 
 def _describe_exposure(query: Query, mechanism: Any) -> Iterator[str]:
-    """Yield the sentence on δ: how likely an output is that a neighbour hardly ever produces (`privacy.exposure`)."""
+    """Yield a sentence on δ: the probability of outputs that a neighbour practically never
+    produces.
+
+    See `privacy.exposure`.
+    """
     if not query.claim.delta or mechanism is None:
         return
-    epsilon = (
-        _MAX_EPSILON
-        if query.claim.epsilon is None or query.is_per_distance
-        else query.claim.epsilon
-    )
-    likely = float(query.claim.delta)
-    if query.has_real_answers:
-        exact = (
-            compute_exposure(mechanism, epsilon) if isinstance(mechanism, RangeMechanism) else ZERO
-        )
-        likely = likely if exact is None else float(exact)
-    elif query.question.k * query.question.m <= _MAX_LAW_MASSES:
-        rows, _ = compute_float_laws(query, mechanism)
-        exposed = find_float_exposure(
-            rows, query.question.neighbour_pairs, epsilon, is_directed=query.question.directed
-        )
-        likely = likely if exposed is None else exposed[0]
-    if likely:
+    exposure = _compute_query_exposure(query, mechanism)
+    if exposure:
         yield (
-            f"With probability up to {likely:.3g} it publishes an output that a neighbour cannot produce, or produces "
-            f"10,000 times more rarely than epsilon allows."
+            f"With probability up to {exposure:.3g} it publishes an output that a neighbour cannot "
+            "produce, or produces 10,000 times more rarely than epsilon allows."
         )
 
 
-def _recommend_least_epsilon(query: Query, best: Row, where: str = "") -> str:
-    bound, at = best["bound"], f"a loss of at most {float(query.aim.max_loss or 0):g}"
-    proven = (
-        "" if bound is None else f", and none of its class does with less than {format_loss(bound)}"
+def _compute_query_exposure(query: Query, mechanism: Any) -> float:
+    """Return the exposure of a mechanism. It is δ, an upper bound, if it cannot be computed."""
+    epsilon = query.claim.epsilon
+    if epsilon is None or query.is_per_distance:
+        epsilon = _MAX_EPSILON
+    upper_bound = float(query.claim.delta or 0)
+    if query.has_real_answers:
+        if not isinstance(mechanism, RangeMechanism):
+            return float(ZERO)
+        exact_exposure = compute_exposure(mechanism, epsilon)
+        return upper_bound if exact_exposure is None else float(exact_exposure)
+    question = query.question
+    if question.k * question.m > _MAX_LAW_MASSES:
+        return upper_bound
+    rows, _ = compute_float_laws(query, mechanism)
+    result = find_float_exposure(
+        rows, question.neighbour_pairs, epsilon, is_directed=question.directed
     )
-    return f"For {at} use the {best['class']}{where}: epsilon = {format_loss(best['objective'])}{proven}."
+    return upper_bound if result is None else result[0]
 
 
-def describe_runs(query: Query, candidates: Sequence[Candidate]) -> Iterator[str]:
-    """How the budgets of several runs, or answers, add up."""
-    if query.aim.runs == 1:
-        return
-    several = [
-        each.name
-        for each in candidates
-        if each.supports_runs and each.solve is not None and query.claim.delta
-    ]
-    names = ("epsilon", "delta") if query.claim.delta else ("epsilon",)
-    each, whole = (
-        ", ".join(f"{name} = {format_fraction(query.claim.values[name] / runs)}" for name in names)
-        for runs in (query.aim.runs, 1)
-    )
-    known = (
-        f" ({'; '.join(several)}: found for all {query.aim.runs}, whose whole budget is proven)"
-        if several
-        else ""
-    )
-    unproven = ""
-    if query.claim.delta:
-        unproven = f" No bound is proven over designs for {query.aim.runs} runs: no class is proven optimal."
-    yield (
-        f"The budget is for {query.aim.runs} runs, or for any number of such answers of which one person changes at "
-        f"most {query.aim.runs}: each has {each}, which adds up to {whole}{known}. The losses are those of "
-        f"one.{unproven}"
-    )
+def _describe_uncertified(rows: Sequence[Row], best: Row) -> Iterator[str]:
+    """Yield a sentence on mechanisms with a smaller loss that are not proven private."""
+    better_rows = []
+    for row in rows:
+        loss = row["objective"] or math.inf
+        if not row["certified"] and loss < best["objective"]:
+            better_rows.append(row)
+    smaller_losses = [f"{row['class']} ({_format_objective(row)})" for row in better_rows]
+    if smaller_losses:
+        loss = format_loss(best["objective"])
+        yield f"Not certified, with a smaller loss than {loss}: {'; '.join(smaller_losses)}."
 
 
-def _describe_wrong_prior(best: Row, served: Sequence[Row]) -> Iterator[str]:
-    """What the prior does where it is wrong."""
-    safest = min(
-        (row for row in served if row.get("worst") is not None), key=lambda row: row["worst"]
+def _describe_wrong_prior(best: Row, certified_rows: Sequence[Row]) -> str:
+    """Return a sentence on the loss of the worst answer, which counts if the prior is wrong."""
+    known_rows = [row for row in certified_rows if row.get("worst") is not None]
+    safest = min(known_rows, key=lambda row: row["worst"])
+    sentence = (
+        f"If the prior is wrong, its expected loss for one answer can be up to {best['worst']:.6g}"
     )
-    words = f"If the prior is wrong it costs up to {best['worst']:.6g}, on one answer"
-    if safest["worst"] < best["worst"] * (1 - 1e-6):
-        words += f"; the {safest['class']} at most {safest['worst']:.6g}"
-    yield f"{words}."
+    if safest["worst"] < best["worst"] * (1 - _WORST_LOSS_MARGIN):
+        sentence += f"; for the {safest['class']} it is at most {safest['worst']:.6g}"
+    return f"{sentence}."
 
 
 def _describe_outputs(query: Query, mechanism: Any) -> str:
-    """What comes out for one true answer: 42, or the middle one."""
-    inputs, grid = query.question.inputs, query.grid
-    order = (
-        range(len(inputs))
-        if grid is None
-        else sorted(range(len(inputs)), key=grid.places.__getitem__)
-    )
-    at = inputs.index(_EXAMPLE_ANSWER) if _EXAMPLE_ANSWER in inputs else order[len(inputs) // 2]
+    """Return a sentence on the likeliest outputs for one answer: 42, or the middle one."""
+    inputs = query.question.inputs
+    if _EXAMPLE_ANSWER in inputs:
+        position = inputs.index(_EXAMPLE_ANSWER)
+    else:
+        order = [*range(len(inputs))]
+        if query.grid is not None:
+            order.sort(key=query.grid.places.__getitem__)
+        position = order[len(inputs) // 2]
     rows, outputs = compute_float_laws(query, mechanism)
-    each = sorted(zip(rows[at].tolist(), outputs, strict=True), key=lambda pair: -pair[0])[
-        :_MAX_SHOWN_OUTPUTS
-    ]
-    likely = ", ".join(
-        f"{_format_briefly(output)} ({share:.3g})" for share, output in each if share > 0
-    )
-    return f"For a true {_format_briefly(inputs[at])} it publishes, most often: {likely}."
+    masses = zip(rows[position].tolist(), outputs, strict=True)
+    likeliest = sorted(masses, key=lambda pair: -pair[0])[:_MAX_SHOWN_OUTPUTS]
+    parts = [f"{_format_briefly(output)} ({mass:.3g})" for mass, output in likeliest if mass > 0]
+    answer = _format_briefly(inputs[position])
+    return f"For the true answer {answer} the likeliest outputs are: {', '.join(parts)}."
 
 
 def _format_briefly(value: Any) -> str:
-    """A published value; of a number six digits."""
-    told = format_point(value)
-    return f"{told:.6g}" if isinstance(told, float) else str(told)
+    """Format an output; a number with six digits."""
+    point = format_point(value)
+    return f"{point:.6g}" if isinstance(point, float) else str(point)
 
 
-def format_loss(loss: float) -> str:
-    """In nine digits."""
-    return f"{loss:.9g}"
+# Sentences on several runs, and on ranges.
+
+
+def describe_runs(query: Query, candidates: Sequence[Candidate]) -> Iterator[str]:
+    """Yield the sentences on the budget of several runs, or answers.
+
+    Args:
+        query: the query.
+        candidates: the classes.
+    """
+    runs = query.aim.runs
+    if runs == 1:
+        return
+    has_delta = bool(query.claim.delta)
+    names = ("epsilon", "delta") if has_delta else ("epsilon",)
+    whole_budget = ", ".join(
+        f"{name} = {format_fraction(query.claim.values[name])}" for name in names
+    )
+    run_budget = ", ".join(
+        f"{name} = {format_fraction(query.claim.values[name] / runs)}" for name in names
+    )
+    sentences = (
+        f"The budget is for {runs} runs. It also covers any number of such answers if one person "
+        f"changes at most {runs} of them. Each run has {run_budget}, which adds up to "
+        f"{whole_budget}. The losses are those of one run."
+    )
+    joint_classes = [
+        candidate.name
+        for candidate in candidates
+        if candidate.supports_runs and candidate.solve is not None
+    ]
+    if joint_classes and has_delta:
+        sentences += (
+            f" Exceptions: {'; '.join(joint_classes)} are designed for all {runs} runs together, "
+            "and the whole budget is proven."
+        )
+    if has_delta:
+        sentences += (
+            f" No bound is proven for designs for {runs} runs, so no class is proven optimal."
+        )
+    yield sentences
 
 
 def describe_range_query(
     query: Query, rows: list[Row], candidates: Sequence[Candidate], mechanisms: Values
 ) -> Iterator[str]:
-    """What to use for one answer, and where many are averaged; what one answer alone is worth at this budget."""
-    served = select_certified(rows)
-    if not served:
+    """Yield the sentences on a query with real answers: one answer alone, and averages of many.
+
+    Args:
+        query: the query.
+        rows: rows of the table, the smallest loss first.
+        candidates: the classes.
+        mechanisms: class -> mechanism.
+    """
+    certified_rows = select_certified(rows)
+    if not certified_rows:
         yield _NO_CLASS_SENTENCE
         yield from _describe_stopped(query, rows)
         return
-    best, unbiased = served[0], [row for row in served if row["notes"].startswith(UNBIASED_NOTE)]
+    best = certified_rows[0]
+    unbiased_rows = [row for row in certified_rows if row["notes"].startswith(UNBIASED_NOTE)]
     if query.aim.max_loss is not None:
         yield _recommend_least_epsilon(query, best)
         yield from _describe_stopped(query, rows)
         yield from _describe_exposure(query, mechanisms.get(best["class"]))
-        if unbiased and best not in unbiased:
-            yield _recommend_least_epsilon(
-                query, unbiased[0], " where many answers are averaged (unbiased)"
-            )
+        if unbiased_rows and best not in unbiased_rows:
+            purpose = " if many answers are averaged (unbiased)"
+            yield _recommend_least_epsilon(query, unbiased_rows[0], purpose)
         return
-    if best not in unbiased:
-        loss, bound = format_loss(best["objective"]), best["bound"]
-        others = (
-            f"No channel of the range costs less than {format_loss(bound)}."
-            if bound
-            else "Others may cost less."
-        )
-        floor = (
-            ""
-            if not best["bias"]
-            else f" Its bias of up to {best['bias']:.6g} stays in every average."
-        )
-        yield f"Use the {best['class']} for one answer alone (biased): {loss}. {others}{floor}"
+    if best not in unbiased_rows:
+        yield _recommend_biased_class(query, best)
         yield from _describe_exposure(query, mechanisms.get(best["class"]))
-    averaged = min(
-        (row for row in unbiased if row["rmse"] is not None),
-        key=lambda row: (row["rmse"], BORROWED_NOTE in row["notes"]),
-        default=None,
-    )
-    if averaged is not None:
-        variance = f"Its variance, {averaged['rmse'] ** 2:.6g}, is the least of the certified unbiased classes."
-        alone = len(candidates) == 1 or query.aim.loss == "squared"
-        yield f"{_recommend_class(averaged, ' where many answers are averaged (unbiased)')}{'' if alone else f' {variance}'}"
+    yield from _recommend_for_averages(query, unbiased_rows, len(candidates))
     yield from _describe_stopped(query, rows)
     yield from _describe_uncertified(rows, best)
-    output, constant = map(float, query.range_query.best_constant(str(query.aim.loss)))
-    if best["objective"] > constant:
-        yield f"Publishing {output:g} whatever the answer is costs {constant:.9g}, less than every row of the table."
+    output, constant_loss = map(float, query.range_query.best_constant(str(query.aim.loss)))
+    if best["objective"] > constant_loss:
+        yield (
+            f"Publishing {output:g} for every answer has the loss {constant_loss:.9g}, which is "
+            "smaller than every loss of the table."
+        )
+
+
+def _recommend_biased_class(query: Query, best: Row) -> str:
+    """Return the sentences that recommend a biased class for one answer alone."""
+    loss_kind = _name_loss(query.range_query.weights is None)
+    loss = format_loss(best["objective"])
+    sentences = f"Use the {best['class']} for one answer alone (biased): {loss_kind} {loss}."
+    if best["bound"]:
+        sentences += (
+            f" The proven lower bound for all channels of the range is "
+            f"{format_loss(best['bound'])}."
+        )
+    else:
+        sentences += " Other channels may have a smaller loss."
+    if best["bias"]:
+        sentences += f" Its bias of up to {best['bias']:.6g} stays in every average."
+    return sentences
+
+
+def _recommend_for_averages(
+    query: Query, unbiased_rows: Sequence[Row], class_count: int
+) -> Iterator[str]:
+    """Yield the sentences that recommend the unbiased class of smallest variance."""
+    known_rows = [row for row in unbiased_rows if row["rmse"] is not None]
+    if not known_rows:
+        return
+    best = min(known_rows, key=lambda row: (row["rmse"], BORROWED_NOTE in row["notes"]))
+    loss_kind = _name_loss(query.range_query.weights is None)
+    purpose = " if many answers are averaged (unbiased)"
+    sentences = _recommend_class(best, loss_kind, purpose)
+    if class_count != 1 and query.aim.loss != "squared":
+        sentences += (
+            f" Its variance, {best['rmse'] ** 2:.6g}, is the smallest of the certified unbiased "
+            "classes."
+        )
+    yield sentences
