@@ -62,7 +62,7 @@ def design_command(kind: Family) -> Examples:
             return Report(design.to_dict, stop_message=f"Infeasible: {sentence}")
         if mps := outputs["program file"]:
             design.program.save(mps)
-        outputs.write(design, "design_page")
+        outputs.write(design, "build_design_page")
         more: Record = {}
         shown = []
         if optimum:
@@ -143,7 +143,7 @@ def recommend(**given: Any) -> Report:
             "The answers must be given by exactly one of answers, places and range."
         )
     result = run_with_progress(lambda tell: recommended(**select_given(given), progress=tell))
-    outputs.write(result, "result_page", lambda path: result.best.save(path))
+    outputs.write(result, "build_result_page", lambda path: result.best.save(path))
 
     def shown() -> Iterator[Any]:
         what = "epsilon" if given["minimise"] == "epsilon" else "loss"

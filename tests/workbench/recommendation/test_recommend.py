@@ -316,7 +316,7 @@ def test_a_budget_of_several_runs():
     )  # sharing is one way
     assert geometric["objective"] == of("clamped geometric", **share)["objective"]
     assert geometric["bound"] is None
-    assert "each of 4 runs has an equal share of the budget" in geometric["notes"]
+    assert "each of 4 runs gets an equal share of the budget" in geometric["notes"]
 
 
 def test_pure_budgets_of_several_runs_are_equal_shares():
