@@ -89,25 +89,25 @@ def design(
         notion (default 'dp'): dp, pdp, pure or metric; curve, tradeoff, renyi, zcdp or gdp.
         loss (default 'error-rate'): error-rate, squared, eta-squared, circular-squared, prior-squared, worst-squared,
             or a CSV of losses, one for every noise value (in Python: an array, or a function of it).
-        alpha (default None): renyi: the order > 1.
-        rho (default None): zcdp: the budget > 0.
-        mu (default None): gdp: the budget > 0.
-        curve (default None): curve: "0.5:0.1,1:0.01", each epsilon with its delta.
-        tradeoff (default None): tradeoff: points alpha:beta of a trade-off function, "0:1,0.1:0.6,0.4:0.2,1:0".
+        alpha (default None): Order > 1 of notion renyi.
+        rho (default None): Budget > 0 of notion zcdp.
+        mu (default None): Budget > 0 of notion gdp.
+        curve (default None): Points epsilon:delta of notion curve, such as "0.5:0.1,1:0.01".
+        tradeoff (default None): Points alpha:beta of notion tradeoff, such as "0:1,0.1:0.6,0.4:0.2,1:0".
         prior (default None): CSV with the N probabilities of the true answer (loss prior-squared).
         zero_mean (default False): Require noise of mean zero.
         equal (default None): Require equal masses: "1=8,2=7" (row-major noise values).
         constraints (default None): More linear constraints, as a function of the CVXPY variable f (N,).
-        minimise (default 'loss'): loss; delta or epsilon for a max_loss.
-        runs (default 1): With notion dp: for how many runs the budget is.
+        minimise (default 'loss'): What is minimised: loss, or delta or epsilon for a max_loss.
+        runs (default 1): Number of runs that share the budget (with notion dp).
         method (default 'fast'): fast, or literal: PDP with delta > 0 as the MILP of the paper.
-        certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
-        solver (default 'highs'): A name from `workbench doctor`.
-        time_limit (default None): Seconds.
+        certify (default True): True: return a certified mechanism. False: return the solver's mechanism.
+        solver (default 'highs'): Solver, named as in `workbench doctor`.
+        time_limit (default None): Time limit in seconds.
         gap (default None): Relative MILP gap at which the solver may stop.
         seed (default None): Random seed of the solver.
-        options (default None): More options of the solver, a mapping such as {'threads': 2}; also by name.
-        max_loss (default None): Largest loss allowed, where delta or epsilon is minimised.
+        options (default None): Further solver options, a mapping such as {'threads': 2}. Also accepted by name.
+        max_loss (default None): Largest expected loss allowed when delta or epsilon is minimised.
         delta (default None): Privacy budget in [0, 1]. Default: 0. With minimise delta: an upper limit.
         epsilon (default None): Privacy budget > 0; "1=0.5,2=1" gives each difference a separate budget. If it is
             minimised: an upper limit.
@@ -146,22 +146,22 @@ def design(
         prior (default None): Weights of clamped answers (on the reals: of equal parts of the range), or worst. Default:
             uniform.
         notion (default 'dp'): dp, pure, curve, tradeoff, renyi, zcdp or gdp.
-        alpha (default None): renyi: the order > 1.
-        rho (default None): zcdp: the budget > 0.
-        mu (default None): gdp: the budget > 0.
-        curve (default None): curve: "0.5:0.1,1:0.01", each epsilon with its delta.
-        tradeoff (default None): tradeoff: points alpha:beta of a trade-off function, "0:1,0.1:0.6,0.4:0.2,1:0".
+        alpha (default None): Order > 1 of notion renyi.
+        rho (default None): Budget > 0 of notion zcdp.
+        mu (default None): Budget > 0 of notion gdp.
+        curve (default None): Points epsilon:delta of notion curve, such as "0.5:0.1,1:0.01".
+        tradeoff (default None): Points alpha:beta of notion tradeoff, such as "0:1,0.1:0.6,0.4:0.2,1:0".
         steps (default None): Cells of a sensitivity, for noise on the reals. Default: refined until loss and bound
             agree.
         gap (default None): Relative gap between loss and bound at which the search stops. Default: 1e-8; on the reals
             2e-4, or 2e-3 for ε > 2.
         runs (default 1): Number of runs that share the budget, for noise on the integers.
-        minimise (default 'loss'): loss; delta or epsilon for a max_loss.
-        max_loss (default None): Largest loss allowed, where delta or epsilon is minimised.
-        certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
-        solver (default 'highs'): A name from `workbench doctor`.
-        time_limit (default None): Seconds.
-        options (default None): More options of the solver, a mapping such as {'threads': 2}; also by name.
+        minimise (default 'loss'): What is minimised: loss, or delta or epsilon for a max_loss.
+        max_loss (default None): Largest expected loss allowed when delta or epsilon is minimised.
+        certify (default True): True: return a certified mechanism. False: return the solver's mechanism.
+        solver (default 'highs'): Solver, named as in `workbench doctor`.
+        time_limit (default None): Time limit in seconds.
+        options (default None): Further solver options, a mapping such as {'threads': 2}. Also accepted by name.
         delta (default '0'): Privacy budget in [0, 1]. If it is minimised: an upper limit.
         epsilon (default None): Privacy budget > 0. If it is minimised: an upper limit.
     """
@@ -196,24 +196,24 @@ def design(
         loss (default 'squared'): squared, absolute, error-rate, pinball:τ, huber:h, ..., or a CSV matrix (in Python: or
             a function of an output and an answer); of places euclidean, manhattan, squared or error-rate.
         notion (default 'dp'): dp, pure, pdp or metric; curve, tradeoff, renyi, zcdp or gdp.
-        alpha (default None): renyi: the order > 1.
-        rho (default None): zcdp: the budget > 0.
-        mu (default None): gdp: the budget > 0.
-        curve (default None): curve: "0.5:0.1,1:0.01", each epsilon with its delta.
-        tradeoff (default None): tradeoff: points alpha:beta of a trade-off function, "0:1,0.1:0.6,0.4:0.2,1:0".
+        alpha (default None): Order > 1 of notion renyi.
+        rho (default None): Budget > 0 of notion zcdp.
+        mu (default None): Budget > 0 of notion gdp.
+        curve (default None): Points epsilon:delta of notion curve, such as "0.5:0.1,1:0.01".
+        tradeoff (default None): Points alpha:beta of notion tradeoff, such as "0:1,0.1:0.6,0.4:0.2,1:0".
         constraints (default []): Repeatable: unbiased, row-monotone, column-monotone, symmetric or honest (in Python:
             and a function of the CVXPY variable).
         unit (default None): Of the coordinates of places, for epsilon 0.7/km.
         method (default 'auto'): block: an interior point output by output; program: that of solver; auto: what takes
             less work.
-        minimise (default 'loss'): loss; delta or epsilon for a max_loss.
-        runs (default 1): With notion dp: for how many runs the budget is.
-        progress (default None): Told a line now and then.
-        certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
-        solver (default 'highs'): A name from `workbench doctor`.
-        time_limit (default None): Seconds.
-        options (default None): More options of the solver, a mapping such as {'threads': 2}; also by name.
-        max_loss (default None): Largest loss allowed, where delta or epsilon is minimised.
+        minimise (default 'loss'): What is minimised: loss, or delta or epsilon for a max_loss.
+        runs (default 1): Number of runs that share the budget (with notion dp).
+        progress (default None): Function that is called with a line of text from time to time.
+        certify (default True): True: return a certified mechanism. False: return the solver's mechanism.
+        solver (default 'highs'): Solver, named as in `workbench doctor`.
+        time_limit (default None): Time limit in seconds.
+        options (default None): Further solver options, a mapping such as {'threads': 2}. Also accepted by name.
+        max_loss (default None): Largest expected loss allowed when delta or epsilon is minimised.
         delta (default None): In [0, 1]; 0 by default. Where it is minimised: an upper limit.
         epsilon (default None): Privacy budget > 0; with notion metric per unit of distance. Where it is minimised: an
             upper limit.
@@ -242,20 +242,18 @@ def design(
 
         epsilon (required): Privacy budget > 0.
         method (default 'exact'): exact, optm, product or mvu.
-        knots (default None): Number of extra knots of the exact LP. Default: 0 with bins, 41 with levels.
-        loss (default None): absolute, squared, or a share of absolute in [0, 1]. Default: absolute; with method mvu
-            squared.
-        metric (default None): Privacy in proportion to the distance of the inputs: absolute or squared.
-        reach (default None): Largest output allowed with levels. Default: twice the least feasible one; with method mvu
-            40 times.
-        inputs (default None): Number of points to which MVU dithers inputs. Default: the number of outputs.
-        starts (default 4): Number of starts of the search over outputs, 1 to 7.
-        certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
-        solver (default 'highs'): A name from `workbench doctor`.
-        time_limit (default None): Seconds.
-        options (default None): More options of the solver, a mapping such as {'threads': 2}; also by name.
-        progress (default None): Told a line now and then.
-        notion (default 'dp'): dp or pure. Both mean the same, as the budget has no delta.
+        knots (default None): Extra knots of the exact LP (0 with bins, 41 with levels).
+        loss (default None): absolute (the default), squared (that of mvu), or a share of absolute in [0, 1].
+        metric (default None): absolute or squared: privacy in proportion to the inputs' distance.
+        reach (default None): Largest output allowed with levels.
+        inputs (default None): Points MVU dithers inputs to (as many as outputs).
+        starts (default 4): Starts of the search over outputs, 1 to 7.
+        certify (default True): True: return a certified mechanism. False: return the solver's mechanism.
+        solver (default 'highs'): Solver, named as in `workbench doctor`.
+        time_limit (default None): Time limit in seconds.
+        options (default None): Further solver options, a mapping such as {'threads': 2}. Also accepted by name.
+        progress (default None): Function that is called with a line of text from time to time.
+        notion (default 'dp'): dp or pure: the same, as its budget has no delta.
     """
 
 @overload
@@ -291,18 +289,18 @@ def design(
         outputs (default None): lp: LOW..HIGH, the integers that may be published.
         neighbours (default 'all'): lp: all, consecutive, or positions "0-1,1-2".
         notion (default 'dp'): lp: dp, pure or metric; curve, tradeoff, renyi, zcdp or gdp.
-        alpha (default None): renyi: the order > 1.
-        rho (default None): zcdp: the budget > 0.
-        mu (default None): gdp: the budget > 0.
-        curve (default None): curve: "0.5:0.1,1:0.01", each epsilon with its delta.
-        tradeoff (default None): tradeoff: points alpha:beta of a trade-off function, "0:1,0.1:0.6,0.4:0.2,1:0".
+        alpha (default None): Order > 1 of notion renyi.
+        rho (default None): Budget > 0 of notion zcdp.
+        mu (default None): Budget > 0 of notion gdp.
+        curve (default None): Points epsilon:delta of notion curve, such as "0.5:0.1,1:0.01".
+        tradeoff (default None): Points alpha:beta of notion tradeoff, such as "0:1,0.1:0.6,0.4:0.2,1:0".
         runs (default 1): lp with notion dp: for how many runs the budget is.
         constraints (default []): lp, repeatable: unbiased, row-monotone, column-monotone, symmetric or honest.
-        certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
-        solver (default 'highs'): A name from `workbench doctor`.
-        time_limit (default None): Seconds.
-        options (default None): More options of the solver, a mapping such as {'threads': 2}; also by name.
-        progress (default None): Told a line now and then.
+        certify (default True): True: return a certified mechanism. False: return the solver's mechanism.
+        solver (default 'highs'): Solver, named as in `workbench doctor`.
+        time_limit (default None): Time limit in seconds.
+        options (default None): Further solver options, a mapping such as {'threads': 2}. Also accepted by name.
+        progress (default None): Function that is called with a line of text from time to time.
         delta (default '0'): lp with notion dp: in [0, 1].
         epsilon (default None): Privacy budget > 0; with notion metric per unit of the label.
     """

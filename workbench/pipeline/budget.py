@@ -1,4 +1,4 @@
-"""How reports and JSON show the budget of a design."""
+"""The budget of a design in reports and in JSON."""
 
 from __future__ import annotations
 
@@ -11,55 +11,64 @@ from workbench.pipeline.design import Design, format_exact_values
 
 
 def list_budget_facts(design: Design) -> Facts:
-    """What was asked of a design, its exact audit, and the composition of many runs, as rows of a report."""
-    words = "PDP delta {pdp_delta}, DP delta {dp_delta}, pure epsilon {pure_epsilon}".format(
+    """Return the rows of a report on the requested budget, its audit, and several runs.
+
+    Args:
+        design: The design.
+    """
+    verified = "PDP delta {pdp_delta}, DP delta {dp_delta}, pure epsilon {pure_epsilon}".format(
         **format_exact_values(design)
     )
     return [
-        ("asked", design.request.budget_text),
-        ("exact", words + describe_audited_epsilon(design)),
+        ("requested", design.request.budget_text),
+        ("verified", verified + describe_audited_epsilon(design)),
         *list_composition_facts(design),
     ]
 
 
 def describe_audited_epsilon(design: Design) -> str:
-    """At which ε the exact values are, where that is not the one of the request."""
-    return (
-        ""
-        if design.claim.is_epsilon_delta
-        else f" (at epsilon = {float(design.privacy.epsilon or 0):g})"
-    )
+    """Return the ε of the exact values as text, empty if it is the ε of the request.
+
+    Args:
+        design: The design.
+    """
+    if design.claim.is_epsilon_delta:
+        return ""
+    return f" (at epsilon = {float(design.privacy.epsilon or 0):g})"
 
 
 def list_composition_facts(design: Design) -> Facts:
-    """The composition in a report; nothing of one run."""
+    """Return the row of a report on several runs, none for one run.
+
+    Args:
+        design: The design.
+    """
     composed = design.details.get("composed")
     if composed is None:
         return []
-    return [
-        (
-            "composed",
-            "{runs} runs: delta at most {delta!r} at epsilon = {epsilon:g} (proven)".format(
-                **composed
-            ),
-        )
-    ]
+    text = "{runs} runs: delta at most {delta!r} at epsilon = {epsilon:g} (proven)"
+    return [("composed", text.format(**composed))]
 
 
 def budget_to_json(design: Design) -> Record:
-    """The budget and what is minimised, for JSON; of many runs with the composition that the exact audit proved."""
+    """Return the budget and what is minimised for JSON.
+
+    Args:
+        design: The design.
+    """
     claim = design.claim
-    stated = design.request.claim
+    request_claim = design.request.claim
     aim = design.request.aim
     if aim.runs == 1 and not claim.is_epsilon_delta:
         return {**claim.to_dict()}
     entries = {
-        "notion": stated.notion.name,
+        "notion": request_claim.notion.name,
         "minimise": aim.minimise,
         "max_loss": to_jsonable(aim.max_loss),
     }
     if aim.runs > 1:
         entries["runs"] = aim.runs
-    epsilon = claim.epsilon if isinstance(stated.epsilon, Mapping) else stated.epsilon
-    delta = claim.delta if aim.runs == 1 else stated.delta
+    has_several_epsilons = isinstance(request_claim.epsilon, Mapping)
+    epsilon = claim.epsilon if has_several_epsilons else request_claim.epsilon
+    delta = claim.delta if aim.runs == 1 else request_claim.delta
     return entries | {"epsilon": to_jsonable(epsilon), "delta": float(delta or 0)}

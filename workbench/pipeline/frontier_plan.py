@@ -1,13 +1,13 @@
-"""Trade-offs between privacy and error as a plan of small tasks, each a few rows of one table, and its plots.
+"""Trade-offs between privacy and error as a plan of small tasks, and the plots of its table.
 
-A family has a frontier when its `Family.frontier` names a module with `FRONTIER = Frontier(...)`, which is loaded to
-list commands and therefore imports no model. Every row has the COLUMNS below and whatever else its family says. What
-fails is a row with its `failure`, not a crash.
+A family has a frontier if its `Family.frontier` names a module with `FRONTIER = Frontier(...)`. The
+module is loaded to list commands and therefore imports no model. Every row has the columns below,
+and those that the family adds. A task that fails gives a row with its `failure`.
 
-    curve        "point" (asked for), "level" (least delta at a given error), "piece" (an exact piece of the frontier
-                 between two deltas), "baseline" (a published mechanism at the same budget), "limit" (a proven bound),
-                 "failed" (a task that did not get as far as rows of its own: see `failure`)
-    objective, bound     the optimum lies in [bound, objective]; of a baseline the objective is its error, exactly
+    curve        "point" (requested), "level" (minimal delta at a given error), "piece" (an exact
+                 piece of the frontier between two deltas), "baseline" (a published mechanism at the
+                 same budget), "limit" (a proven bound), "failed" (a task without rows)
+    objective, bound     the optimum lies in [bound, objective]; the exact error of a baseline
     pdp_delta, dp_delta, pure_epsilon     of the mechanism itself, by the exact audit
 """
 
@@ -57,18 +57,27 @@ FRONTIER_COLUMNS = (
     "seconds",
     "failure",
 )
-LEAST_EPSILON = "least epsilon"  # mechanism of a row whose objective is an ε
-# columns of a design that a trade-off leaves out
-_OF_THE_SOLVE = ("gap", "residual", "start", "audited", "version", "bins_used")
+# This is the mechanism of a row whose objective is an ε.
+LEAST_EPSILON = "least epsilon"
+# These columns of a design are left out of frontiers.
+_SOLVER_COLUMNS = ("gap", "residual", "start", "audited", "version", "bins_used")
 
 Task = Callable[[], Iterable[Row]]
-Point = tuple[Row, Any]  # columns that name it, its request
-Points = Callable[[Any, Values], Iterable[Point]]  # of a question and values of options
+Point = tuple[Row, Any]  # The columns that name the point, and its request.
+# A function of a question and the values of options.
+Points = Callable[[Any, Values], Iterable[Point]]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be computed: title of the whole, tasks in order, how its table is drawn, what is said of all rows."""
+    """What a frontier computes.
+
+    Attributes:
+        title: Title of the frontier.
+        tasks: Tasks in the order of their rows.
+        draw: Function that makes the plots of the table.
+        sentences: Sentences about all rows.
+    """
 
     title: str
     tasks: Sequence[Task]
@@ -78,14 +87,18 @@ class Plan:
 
 @dataclass(frozen=True)
 class Frontier:
-    """How the trade-offs of a family are asked for.
+    """The frontier of a family.
 
-    summary: one sentence; examples: command lines.
-    options: those that spell the question (question=True), then those of the trade-off; a grid is read by
-        `workbench.data.parameter_grid`. Their defaults are read like what is given.
-    plan: (question, exact values of the options) -> its plan, with everything checked before anything is solved;
-        the question is None where options spell it.
-    points: the same -> (columns that name a point, its request), where baselines of other packages join.
+    Attributes:
+        summary: One sentence for help pages.
+        options: Options that describe the question (question=True), then those of the trade-off.
+            `workbench.data.parameter_grid` reads grids. Defaults are read like given values.
+        plan: Function of the question and the exact values of options that returns the plan. It
+            checks everything before anything is solved. The question is None if options describe
+            it.
+        examples: Command lines.
+        points: Function of the same arguments that returns the points at which baselines of other
+            packages are compared. None: they are not.
     """
 
     summary: str
@@ -98,40 +111,64 @@ class Frontier:
 EPSILON = Option(
     "epsilon",
     read_grid,
-    help='Grid: "0.1:4:40" (equal steps), "0.1:4:40:log", "0.5,1,2".',
+    help='Grid of ε: "0.1:4:40" (equal steps), "0.1:4:40:log" or "0.5,1,2".',
     required=True,
 )
 
 
 def distinct_list_reader(read_one: Reader) -> Reader:
-    """Some words that a reader takes, each once: "pdp,dp", or a list of them."""
+    """Return a reader that accepts a list, such as "pdp,dp", and drops repeated items.
+
+    Args:
+        read_one: Reader of one item.
+    """
     read = list_reader(read_one)
     return lambda value, name: tuple(dict.fromkeys(read(value, name)))
 
 
 def load_when_called(module: str, name: str) -> Callable[..., Any]:
-    """A function of a module that is imported when it is called: listing frontiers loads neither models nor solvers."""
-    return lambda *given: getattr(importlib.import_module(module), name)(*given)
+    """Return a function whose module is imported when it is called.
+
+    Listing frontiers therefore loads neither models nor solvers.
+
+    Args:
+        module: Name of the module.
+        name: Name of the function.
+    """
+    return lambda *arguments: getattr(importlib.import_module(module), name)(*arguments)
 
 
-def select_loss_points(points: Points, **fixed: Any) -> Points:
-    """Of some points those that baselines are compared at: a loss minimised. fixed: values of options."""
-    return lambda question, values: [
-        (row, request)
-        for row, request in points(question, {**values, **fixed})
-        if request.aim.minimise == "loss"
-    ]
+def select_loss_points(points: Points, **options: Any) -> Points:
+    """Return the points at which a loss is minimised, where baselines are compared.
+
+    Args:
+        points: Function that returns all points.
+        options: Values of options that are fixed.
+    """
+
+    def select(question: Any, values: Values) -> list[Point]:
+        all_points = points(question, {**values, **options})
+        return [(row, request) for row, request in all_points if request.aim.minimise == "loss"]
+
+    return select
 
 
 def make_design_row(
     solve: Callable[[], Design],
     extra_columns: Callable[[Design], Row] = lambda design: {},
-    **known: Any,
+    **columns: Any,
 ) -> Row:
-    """The row of a design; of an unproven one its incumbent and bound, of a failed one the error. more: its columns
-    that the design's own row has not."""
+    """Return the row of a design.
+
+    Args:
+        solve: Function that returns the design. If it is not proven optimal, the row has its
+            incumbent and bound. If it fails, the row has the error.
+        extra_columns: Function that returns further columns of a design.
+        columns: Columns that name the row.
+    """
     row, design = attempt_design(solve)
-    return known | _without_solver_columns(row) | ({} if design is None else extra_columns(design))
+    row = columns | _without_solver_columns(row)
+    return row if design is None else row | extra_columns(design)
 
 
 def make_design_task(
@@ -140,17 +177,21 @@ def make_design_task(
     mechanism: str,
     extra_columns: Callable[[Design], Row] = lambda design: {},
 ) -> Task:
-    """The task of one point: its design as a row, of a mechanism, or of the least ε where that is asked for."""
-    least = request.aim.minimise == "epsilon"
-    known = (
-        {"curve": "level", "mechanism": LEAST_EPSILON}
-        if least
-        else {"curve": "point", "mechanism": mechanism}
-    )
+    """Return the task that designs a mechanism at one point.
+
+    Args:
+        row: Columns that name the point.
+        request: The request of the point.
+        mechanism: Name of the mechanism, unless ε is minimised.
+        extra_columns: Function that returns further columns of a design.
+    """
+    columns = {"curve": "point", "mechanism": mechanism}
+    if request.aim.minimise == "epsilon":
+        columns = {"curve": "level", "mechanism": LEAST_EPSILON}
 
     def compute() -> list[Row]:
         with request.family.open_session(request) as session:
-            return [make_design_row(session.design, extra_columns, **known, **row)]
+            return [make_design_row(session.design, extra_columns, **columns, **row)]
 
     return compute
 
@@ -158,16 +199,23 @@ def make_design_task(
 def make_baseline_task(
     name: str, point: Row, answer: Callable[[], Row], curve: str = "baseline"
 ) -> Task:
-    """The task of a published mechanism at one point, or of a limit; what does not apply there says why."""
+    """Return the task of a published mechanism, or of a limit, at one point.
+
+    Args:
+        name: Name of the mechanism.
+        point: Columns that name the point.
+        answer: Function that returns the other columns, or raises NotApplicable with a reason.
+        curve: Curve of the row.
+    """
 
     def compute() -> list[Row]:
-        known = {"curve": curve, "mechanism": name, **point}
+        columns = {"curve": curve, "mechanism": name, **point}
         try:
-            return [known | answer()]
+            return [columns | answer()]
         except NotApplicable as error:
-            return [known | error.columns]
+            return [columns | error.columns]
         except WorkbenchError as error:
-            return [make_failed_row(error, **known)]
+            return [make_failed_row(error, **columns)]
 
     return compute
 
@@ -175,25 +223,23 @@ def make_baseline_task(
 def make_published_tasks(
     entries: Iterable[Published], points: Iterable[Point], named: Collection[str] = ()
 ) -> list[Task]:
-    """Make one task for each entry at each point of a frontier that lists it.
+    """Return one task for each entry at each point of a frontier that lists it.
 
     Points that differ only in the fixed columns of an entry are one point.
 
     Args:
         entries: Entries of the registry.
-        points: Pairs (columns that name the point, its request).
-        named: Names of entries that say so if they serve no point.
+        points: Pairs of the columns that name the point, and its request.
+        named: Names of entries that get a row with a reason if they apply to no point.
     """
     all_points = list(points)
     tasks: dict[Any, Task] = {}
     for entry in entries:
-        if entry.name in named and not any(
-            entry.is_listed_for(request) for _, request in all_points
-        ):
-            error = NotApplicable(f"{entry.name} is for none of these budgets, and is not drawn.")
-            tasks[entry.name] = partial(
-                list, [{"curve": "baseline", "mechanism": entry.name, **error.columns}]
-            )
+        applies = any(entry.is_listed_for(request) for _, request in all_points)
+        if entry.name in named and not applies:
+            error = NotApplicable(f"{entry.name} is for none of these budgets.")
+            row = {"curve": "baseline", "mechanism": entry.name, **error.columns}
+            tasks[entry.name] = partial(list, [row])
         for point, request in all_points:
             row = {**point, **entry.fixed}
             key = (entry.name, *map(str, row.items()))
@@ -202,10 +248,16 @@ def make_published_tasks(
     return [*tasks.values()]
 
 
-def make_failed_row(error: WorkbenchError, **known: Any) -> Row:
-    """The row of what could not be had."""
-    return known | _without_solver_columns(failure_row(error))
+def make_failed_row(error: WorkbenchError, **columns: Any) -> Row:
+    """Return the row of a task that failed.
+
+    Args:
+        error: The error.
+        columns: Columns that name the row.
+    """
+    return columns | _without_solver_columns(failure_row(error))
 
 
 def _without_solver_columns(row: Row) -> Row:
-    return {name: value for name, value in row.items() if name not in _OF_THE_SOLVE}
+    """Return a row without the columns that frontiers leave out."""
+    return {name: value for name, value in row.items() if name not in _SOLVER_COLUMNS}

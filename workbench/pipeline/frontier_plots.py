@@ -1,4 +1,7 @@
-"""Figures of frontiers: each from the table of rows alone, as a declaration that `workbench.io.drawing` draws."""
+"""Figures of frontiers, made from the table of rows alone.
+
+Each figure is a declaration that `workbench.io.drawing` draws.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ import numpy as np
 from workbench.exact.objects import Record
 from workbench.io.figures import COLOURS, MARKERS, PAGE_INCHES, SCREEN_INCHES, SOLVER_MARKER_STYLE
 from workbench.io.result import Plots
-from workbench.notions import get_notion as named
+from workbench.notions import get_notion
 from workbench.notions.dp import DeltaNotion
 
 if TYPE_CHECKING:
@@ -21,14 +24,22 @@ if TYPE_CHECKING:
 
     from workbench.exact.objects import FloatPair
 
-_MAX_COLUMNS = 4  # Panels beside each other, and values of a number that have a panel.
-_OPEN_GAP = 1e-6  # A relative gap above this is drawn as a band.
-_ROUNDING = 1e-12  # An absolute gap up to this is rounding.
-_MIN_DELTA_SHARE = 0.02  # A δ below this share of the axis cannot be told from 0 on a linear one.
-_SPREAD = 30.0  # Losses that differ by more than this factor are drawn on a logarithmic axis.
-_PIECE_POINTS = 60  # Points of an exact piece, which a logarithmic axis bends.
-_COMPUTED = ("point", "level")  # Curves with markers.
-_BAND: Record = {"kind": "band", "alpha": 0.25}  # The look of a proven interval.
+# At most this many panels stand beside each other, and at most this many values have a panel.
+_MAX_COLUMNS = 4
+# A relative gap above this is drawn as a band.
+_MIN_BAND_GAP = 1e-6
+# An absolute gap up to this is rounding.
+_ROUNDING_GAP = 1e-12
+# A δ below this share of the axis cannot be distinguished from 0 on a linear axis.
+_MIN_DELTA_SHARE = 0.02
+# Losses that differ by more than this factor are drawn on a logarithmic axis.
+_LOG_AXIS_MIN_RATIO = 30.0
+# An exact piece has this many points, because a logarithmic axis bends it.
+_PIECE_POINTS = 60
+# Curves of these names are computed points and have markers.
+_COMPUTED_CURVES = ("point", "level")
+# This is the look of a proven interval.
+_BAND: Record = {"kind": "band", "alpha": 0.25}
 
 
 @dataclass(frozen=True)
@@ -39,7 +50,8 @@ class Series:
         label: Name in the legend.
         colour: Index of its colour and marker.
         dash: Matplotlib's line style.
-        jumps: Whether its error jumps as the budget grows, as the best of finitely many errors does.
+        has_jumps: Whether its error jumps as the budget grows, as a minimum of finitely many
+            errors.
         width: Width of the line in points.
     """
 
@@ -55,14 +67,14 @@ AllSeries = Mapping[str, Series]
 
 @dataclass(frozen=True)
 class Quantity:
-    """What an axis or panels show.
+    """What an axis or the panels of a figure show.
 
     Attributes:
         column: Column of the table.
-        label: Label of the axis; of panels a format of the value.
+        label: Label of the axis. For panels, a format of the value.
         log: Whether the axis is logarithmic.
-        most: Where the axis ends. None: at the data.
-        whole: Whether the axis has ticks at the values themselves.
+        axis_end: Where the axis ends. None: at the data.
+        has_value_ticks: Whether the axis has ticks at the values themselves.
     """
 
     column: str
@@ -73,72 +85,108 @@ class Quantity:
 
 
 def thin_values(values: Iterable[Any], max_count: int = 5) -> list[Any]:
-    """Choose at most so many of the values, spread over their order."""
-    ordered = sorted(set(values))
-    places = np.linspace(
-        0, len(ordered) - 1, min(max_count, len(ordered))
-    ).round()  # at least one apart
-    return [ordered[int(k)] for k in places]
+    """Choose some of the values, spread over their order.
+
+    Args:
+        values: The values.
+        max_count: Largest number of values to return.
+    """
+    sorted_values = sorted(set(values))
+    count = min(max_count, len(sorted_values))
+    # The positions are at least one apart, so that rounding does not repeat one.
+    positions = np.linspace(0, len(sorted_values) - 1, count).round()
+    return [sorted_values[int(position)] for position in positions]
 
 
 def make_value_series(
     values: Iterable[float], label: str, max_count: int = 6, *, nested: bool = False
 ) -> dict[float, Series]:
-    """Make a series for each of a few values. nested: curves that coincide show as one inside the other."""
-    chosen = thin_values((value for value in values if value == value), max_count)
-    widths = [1.2 * (len(chosen) - k) if nested else Series.width for k in range(len(chosen))]
-    return {
-        value: Series(label.format(value), k, width=widths[k]) for k, value in enumerate(chosen)
-    }
+    """Make a series for each of some values.
+
+    Args:
+        values: The values. NaN is left out.
+        label: Format of a label, such as "δ = {:g}".
+        max_count: Largest number of series.
+        nested: Whether later lines are thinner, so that equal curves are all visible.
+    """
+    values = thin_values((value for value in values if value == value), max_count)
+    series = {}
+    for k, value in enumerate(values):
+        width = 1.2 * (len(values) - k) if nested else Series.width
+        series[value] = Series(label.format(value), k, width=width)
+    return series
 
 
 def may_jump(rows: Iterable[Mapping[Any, Any]]) -> bool:
-    """Whether optima like those of some rows may jump as the budget grows.
+    """Return whether the optima of some rows may jump as the budget grows.
 
-    The laws that meet a notion convex in them are a convex set, around the uniform law where ε > 0: their least error
-    is continuous. Those that meet PDP with δ > 0 are not convex.
+    The private laws of a convex notion are a convex set around the uniform law if ε > 0, so that
+    their minimal error is continuous. The laws that are private under PDP with δ > 0 are not
+    convex.
+
+    Args:
+        rows: Rows of a frontier.
     """
     names = {row.get("notion") for row in rows if row.get("delta") != 0}
-    notions = (named(name) for name in names if isinstance(name, str))
+    notions = (get_notion(name) for name in names if isinstance(name, str))
     return any(isinstance(notion, DeltaNotion) and not notion.is_convex for notion in notions)
 
 
 def choose_drawstyle(rows: pd.DataFrame) -> str:
-    """Say how a line joins computed optima: if they may jump, by keeping the last one, which holds until the next."""
+    """Return the Matplotlib style of a line through computed optima.
+
+    Args:
+        rows: Rows of a frontier. If they may jump, each value holds until the next one.
+    """
     return "steps-post" if may_jump(rows.to_dict("records")) else "default"
 
 
 def make_proven_band(rows: pd.DataFrame, x: str, high: str) -> Record:
-    """Declare the proven interval [bound, value] of optima; between two that may jump, from the bound of the next."""
+    """Declare the proven interval [bound, value] of optima.
+
+    Args:
+        rows: Rows of a frontier. If they may jump, the bound of the next row holds before it.
+        x: Column of the x axis.
+        high: Column of the values.
+    """
     low = rows["bound"].astype(float)
     step = None
     if choose_drawstyle(rows) != "default":
         low = low.shift(-1).fillna(low)
         step = "post"
-    ends = rows[[x, high]].astype(float).assign(low=low)
-    return {**_BAND, "rows": ends, "x": x, "y": ["low", high], "step": step}
+    intervals = rows[[x, high]].astype(float).assign(low=low)
+    return {**_BAND, "rows": intervals, "x": x, "y": ["low", high], "step": step}
 
 
 def has_open_gap(rows: pd.DataFrame) -> bool:
-    """Whether a proven interval [bound, objective] is not closed, relative to the objective."""
+    """Return whether some proven interval [bound, objective] is wide enough to be drawn.
+
+    Args:
+        rows: Rows of a frontier.
+    """
     objective = rows["objective"].astype(float)
     gap = objective - rows["bound"].astype(float)
-    return bool((gap > _OPEN_GAP * objective.abs() + _ROUNDING).any())
+    return bool((gap > _MIN_BAND_GAP * objective.abs() + _ROUNDING_GAP).any())
 
 
-def add_baseline_series(ours: AllSeries, table: pd.DataFrame) -> dict[str, Series]:
-    """Add series for the baselines of packages and users, in colours that no series of the family has."""
-    others = [
-        name
-        for name in table[table["curve"] == "baseline"]["mechanism"].dropna().unique()
-        if name not in ours
-    ]
-    taken = {ours[name].colour for name in table["mechanism"].unique() if name in ours}
-    free = [k for k in range(len(COLOURS)) if k not in taken] or [*range(len(COLOURS))]
-    return {
-        **ours,
-        **{name: Series(name, free[k % len(free)], "--") for k, name in enumerate(others)},
-    }
+def add_baseline_series(series: AllSeries, table: pd.DataFrame) -> dict[str, Series]:
+    """Add series for the baselines of packages and users, in colours that are not used.
+
+    Args:
+        series: Series of the family.
+        table: Rows of a frontier.
+    """
+    baselines = table[table["curve"] == "baseline"]["mechanism"].dropna().unique()
+    new_names = [name for name in baselines if name not in series]
+    mechanisms = table["mechanism"].unique()
+    used_colours = {series[name].colour for name in mechanisms if name in series}
+    colours = [k for k in range(len(COLOURS)) if k not in used_colours]
+    if not colours:
+        colours = [*range(len(COLOURS))]
+    new_series = {}
+    for k, name in enumerate(new_names):
+        new_series[name] = Series(name, colours[k % len(colours)], "--")
+    return {**series, **new_series}
 
 
 def draw_panels(
@@ -151,68 +199,71 @@ def draw_panels(
     by: str = "mechanism",
     panel: Quantity | None = None,
 ) -> Figure | None:
-    """Draw one line per mechanism, or value of another column, and one panel per value of a further column.
+    """Draw one line per mechanism, and one panel per value of a further column.
 
-    Computed points have markers, baselines none. Exact pieces are straight lines between their ends, proven or dashed,
-    with hollow markers of computed points over them. Rows without a value of the panel's column (Laplace has no number
-    of outputs) stand in every panel. A "limit" is a band from its bound to its objective. Panels of
-    words have one scale.
+    Computed points have markers, baselines have none. Exact pieces are straight lines between their
+    ends, dashed if they are not proven, with hollow markers of computed points. Rows without a
+    value of the panel's column are in every panel (Laplace has no number of outputs). A "limit" is
+    a band from its bound to its objective. Panels whose values are texts have the same scale.
 
     Args:
         table: Rows of a frontier.
-        across: What the x axis shows.
-        up: What the y axis shows.
+        x_quantity: What the x axis shows.
+        y_quantity: What the y axis shows.
         series: How each value of the column `by` is drawn.
         title: Title above all panels.
         by: Column of the lines.
         panel: Column of the panels. None: one panel.
 
     Returns:
-        The figure, None with too few rows.
+        The figure. None if there are too few rows.
     """
-    from workbench.io.drawing import Drawing, draw_declared_figure  # slow to import
+    # This module is slow to import.
+    from workbench.io.drawing import Drawing, draw_declared_figure
 
     rows = table[table[y_quantity.column].notna()] if y_quantity.column in table else table[:0]
-    if rows.empty or not {x_quantity.column, *([panel.column] if panel else [])} <= {*rows}:
+    needed_columns = {x_quantity.column}
+    if panel:
+        needed_columns.add(panel.column)
+    if rows.empty or not needed_columns <= {*rows}:
         return None
-    points, pieces = rows[rows["curve"].isin(_COMPUTED)], rows[rows["curve"].eq("piece")]
+    points = rows[rows["curve"].isin(_COMPUTED_CURVES)]
+    pieces = rows[rows["curve"].eq("piece")]
     panel_values = points[panel.column].dropna().tolist() if panel else [""]
-    has_words = isinstance(next(iter(panel_values), 0), str)
-    values = (
-        list(dict.fromkeys(panel_values)) if has_words else thin_values(panel_values, _MAX_COLUMNS)
-    )
+    has_text_panels = isinstance(next(iter(panel_values), 0), str)
+    if has_text_panels:
+        values = list(dict.fromkeys(panel_values))
+    else:
+        values = thin_values(panel_values, _MAX_COLUMNS)
     if not values or (points[x_quantity.column].nunique() < 2 and pieces.empty):
         return None
     if y_quantity.column == "objective":
-        losses = points[y_quantity.column].astype(float)
-        y_quantity = replace(
-            y_quantity,
-            log=y_quantity.log or bool(losses.min() > 0 and losses.max() > _SPREAD * losses.min()),
-        )
-    columns = min(len(values), _MAX_COLUMNS)
-    deep = -(-len(values) // columns)
+        y_quantity = _choose_log_axis(y_quantity, points)
+    column_count = min(len(values), _MAX_COLUMNS)
+    row_count = -(-len(values) // column_count)
     panels = []
     for k, value in enumerate(values):
-        here = (
-            rows
-            if panel is None
-            else rows[(rows[panel.column] == value) | rows[panel.column].isna()]
-        )
-        lines = [*_limit(here[here["curve"].eq("limit")], x_quantity.column)]
-        for key, look in series.items():
-            lines += _list_lines(here[here[by] == key], x_quantity.column, y_quantity.column, look)
+        panel_rows = rows
+        if panel is not None:
+            column = rows[panel.column]
+            panel_rows = rows[(column == value) | column.isna()]
+        lines = _list_panel_lines(panel_rows, x_quantity.column, y_quantity.column, series, by)
         if k == 0:
             lines += _explain(points, pieces, x_quantity, y_quantity)
+        axis_rows = rows if has_text_panels else panel_rows
+        is_first = k % column_count == 0
         spec = {
             "series": lines,
-            **_axes(x_quantity, y_quantity, rows if has_words else here, is_first=k % columns == 0),
+            **_declare_axes(x_quantity, y_quantity, axis_rows, is_first=is_first),
         }
-        panels.append(spec if panel is None else {**spec, "title": panel.label.format(value)})
+        if panel is not None:
+            spec["title"] = panel.label.format(value)
+        panels.append(spec)
     figure = {
-        "columns": columns,
-        "rows": deep,
-        "width": PAGE_INCHES if columns > 1 else SCREEN_INCHES,
-        "height": 2.6 if deep == 1 else 2.2,
+        "columns": column_count,
+        "rows": row_count,
+        "width": PAGE_INCHES if column_count > 1 else SCREEN_INCHES,
+        "height": 2.6 if row_count == 1 else 2.2,
         "heading": title,
         "legend": 4,
         "panels": panels,
@@ -220,63 +271,97 @@ def draw_panels(
     return draw_declared_figure(Drawing(figure, template_values=None), rows)
 
 
-def _axes(across: Quantity, up: Quantity, rows: pd.DataFrame, *, is_first: bool) -> Record:
-    """Declare the scales, and where the axes end: upwards from 0, unless that would press the curves."""
-    properties: Record = {"xlabel": across.label, "ylabel": up.label if is_first else ""}
-    scales: Record = {name: "log" for name, quantity in (("x", across), ("y", up)) if quantity.log}
-    ticks = {
-        name: thin_values(rows[q.column].dropna(), 10)
-        for name, q in (("x", across), ("y", up))
-        if q.has_value_ticks
-    }
-    if not up.log:
-        low, high = rows[up.column].agg(["min", "max"]).astype(float)
+def _choose_log_axis(quantity: Quantity, points: pd.DataFrame) -> Quantity:
+    """Return the quantity with a logarithmic axis if its losses differ by a large factor."""
+    losses = points[quantity.column].astype(float)
+    is_wide = losses.min() > 0 and losses.max() > _LOG_AXIS_MIN_RATIO * losses.min()
+    return replace(quantity, log=quantity.log or bool(is_wide))
+
+
+def _list_panel_lines(
+    rows: pd.DataFrame, x: str, y: str, series: Mapping[Any, Series], by: str
+) -> list[Record]:
+    """Declare the lines of one panel."""
+    lines = [*_declare_limit(rows[rows["curve"].eq("limit")], x)]
+    for key, look in series.items():
+        lines += _list_lines(rows[rows[by] == key], x, y, look)
+    return lines
+
+
+def _declare_axes(
+    x_quantity: Quantity, y_quantity: Quantity, rows: pd.DataFrame, *, is_first: bool
+) -> Record:
+    """Declare the scales and ends of the axes.
+
+    The y axis begins at 0 unless this would compress the curves.
+    """
+    quantities = (("x", x_quantity), ("y", y_quantity))
+    properties: Record = {"xlabel": x_quantity.label, "ylabel": ""}
+    if is_first:
+        properties["ylabel"] = y_quantity.label
+    scales: Record = {name: "log" for name, quantity in quantities if quantity.log}
+    ticks = {}
+    for name, quantity in quantities:
+        if quantity.has_value_ticks:
+            ticks[name] = thin_values(rows[quantity.column].dropna(), 10)
+    if not y_quantity.log:
+        low, high = rows[y_quantity.column].agg(["min", "max"]).astype(float)
         start = 0.0 if low < 0.6 * high or low == high else low - 0.35 * (high - low)
         properties["ylim"] = (start, high + 0.08 * (high - start) or None)
-    ends = _separate_deltas(rows, across)
+    ends = _log_delta_ends(rows, x_quantity)
     if ends is not None:
         scales["x"] = ends
-    elif across.axis_end is not None:
-        properties["xlim"] = (-0.01 * across.axis_end, across.axis_end)
+    elif x_quantity.axis_end is not None:
+        properties["xlim"] = (-0.01 * x_quantity.axis_end, x_quantity.axis_end)
     return {"set": properties, "scales": scales, "plain": ticks}
 
 
-def _separate_deltas(rows: pd.DataFrame, across: Quantity) -> FloatPair | None:
-    """Return the ends of a logarithmic axis of δ, if the least δ > 0 would fall together with 0 on a linear one."""
-    if across.column != "delta":
+def _log_delta_ends(rows: pd.DataFrame, x_quantity: Quantity) -> FloatPair | None:
+    """Return the ends of a logarithmic axis of δ.
+
+    None if the smallest δ > 0 is visibly above 0 on a linear axis.
+    """
+    if x_quantity.column != "delta":
         return None
     deltas = rows[~rows["curve"].eq("piece")]["delta"].dropna()
     positive = deltas[deltas > 0].astype(float)
-    last = across.axis_end or (float(positive.max()) if len(positive) else 0.0)
+    last = x_quantity.axis_end or (float(positive.max()) if len(positive) else 0.0)
     if positive.empty or positive.min() >= _MIN_DELTA_SHARE * last:
         return None
     return float(positive.min()), last
 
 
 def _explain(
-    points: pd.DataFrame, pieces: pd.DataFrame, across: Quantity, up: Quantity
+    points: pd.DataFrame, pieces: pd.DataFrame, x_quantity: Quantity, y_quantity: Quantity
 ) -> list[Record]:
-    """Declare entries of the legend that say what lines, steps and bands mean."""
+    """Declare the entries of the legend that explain lines, steps and bands."""
     entries: list[Record] = []
     if len(pieces):
-        entries.append(
-            {"marker": "|", "markersize": 9, "label": "line: exact frontier with its breakpoints"}
-        )
+        label = "line: exact frontier with its breakpoints"
+        entries.append({"marker": "|", "markersize": 9, "label": label})
     if pieces["status"].ne("optimal").any():
         entries.append({"linestyle": "--", "label": "dashed: not proven in time"})
-    if pieces.empty and across.column == "epsilon" and choose_drawstyle(points) != "default":
-        entries.append(
-            {"drawstyle": "steps-post", "label": "steps (PDP): the last value, which still holds"}
-        )
-    if up.column == "objective" and has_open_gap(points):
+    has_epsilon_points = pieces.empty and x_quantity.column == "epsilon"
+    if has_epsilon_points and choose_drawstyle(points) != "default":
+        label = "steps (PDP): the last value, which still holds"
+        entries.append({"drawstyle": "steps-post", "label": label})
+    if y_quantity.column == "objective" and has_open_gap(points):
         entries.append({**_BAND, "y": ["bound", "objective"], "label": "band: [bound, objective]"})
-    columns = {"x": across.column, "y": up.column, "rows": points[:0], "colour": "black"}
+    columns = {
+        "x": x_quantity.column,
+        "y": y_quantity.column,
+        "rows": points[:0],
+        "colour": "black",
+    }
     return [{**columns, **entry} for entry in entries]
 
 
 def _list_lines(part: pd.DataFrame, x: str, y: str, look: Series) -> list[Record]:
-    """Declare one series: exact pieces, computed points with markers, closed forms without, open gaps as bands, a level
-    line where it has no x."""
+    """Declare the lines of one series.
+
+    Exact pieces are lines, computed points have markers, closed forms have none, open gaps are
+    bands, and a value without x is a horizontal line.
+    """
     style: Record = {
         "x": x,
         "y": y,
@@ -293,7 +378,7 @@ def _list_lines(part: pd.DataFrame, x: str, y: str, look: Series) -> list[Record
         level = {name: value for name, value in style.items() if name != "x"}
         return [*lines, {**level, "kind": "across", "rows": part[:1]}]
     part = part.dropna(subset=[x]).sort_values(x)
-    is_computed = part["curve"].isin(_COMPUTED).any()
+    is_computed = part["curve"].isin(_COMPUTED_CURVES).any()
     if is_computed:
         style |= {
             "marker": MARKERS[look.colour],
@@ -302,47 +387,51 @@ def _list_lines(part: pd.DataFrame, x: str, y: str, look: Series) -> list[Record
         }
     if is_exact.any():
         style |= {"label": None, **SOLVER_MARKER_STYLE}
-    steps = "steps-post" if look.has_jumps and x == "epsilon" else choose_drawstyle(part)
+    drawstyle = choose_drawstyle(part)
+    if look.has_jumps and x == "epsilon":
+        drawstyle = "steps-post"
     numbers = part[[x, y]].astype(float)
-    lines.append({**style, "rows": numbers, "linewidth": look.width, "drawstyle": steps})
+    lines.append({**style, "rows": numbers, "linewidth": look.width, "drawstyle": drawstyle})
     if is_computed and y == "objective" and has_open_gap(part):
         lines.append({**make_proven_band(part, x, y), "colour": look.colour})
     return lines
 
 
 def _list_pieces(pieces: pd.DataFrame, x: str, y: str) -> list[Record]:
-    """Declare lines of exact pieces, those that are proven and the others, with a mark at every end."""
+    """Declare the lines of exact pieces, proven and unproven ones, with a mark at every end."""
     import pandas as pd
 
-    shares = np.concatenate(
-        [[0.0], np.geomspace(1e-8, 1, _PIECE_POINTS)]
-    )  # axes bend straight pieces
+    # A piece has several points, because logarithmic axes bend straight lines.
+    shares = np.concatenate([[0.0], np.geomspace(1e-8, 1, _PIECE_POINTS)])
     lines: list[Record] = []
     for is_proven, part in pieces.groupby(pieces["status"].eq("optimal")):
-        lows, highs = (
-            part[[f"{name}{end}" for name in (x, y)]].to_numpy(float) for end in ("", "_high")
-        )
-        places = lows[:, None, :] + shares[None, :, None] * (highs - lows)[:, None, :]
-        line = np.concatenate([places, np.full((len(places), 1, 2), np.nan)], axis=1).reshape(-1, 2)
-        ends = np.arange(len(line)).reshape(len(places), -1)[:, [0, -2]].ravel()
+        lows = part[[x, y]].to_numpy(float)
+        highs = part[[f"{x}_high", f"{y}_high"]].to_numpy(float)
+        points = lows[:, None, :] + shares[None, :, None] * (highs - lows)[:, None, :]
+        breaks = np.full((len(points), 1, 2), np.nan)
+        line = np.concatenate([points, breaks], axis=1).reshape(-1, 2)
+        ends = np.arange(len(line)).reshape(len(points), -1)[:, [0, -2]].ravel()
         dash = "-" if is_proven else "--"
         marks = {"linestyle": dash, "marker": "|", "markersize": 9, "markevery": ends}
         lines.append({"rows": pd.DataFrame(line, columns=[x, y]), **marks})
     return lines
 
 
-def _limit(limit: pd.DataFrame, x: str) -> list[Record]:
-    """Declare the proven interval of an optimum over any outputs; a level one where it has no x."""
+def _declare_limit(limit: pd.DataFrame, x: str) -> list[Record]:
+    """Declare the proven interval of the optimum over all outputs.
+
+    Rows without x give one interval for the whole axis.
+    """
     ends = limit.sort_values(x)[[x, "bound", "objective"]].astype(float)
     if ends.empty:
         return []
-    label = "limit for any outputs, proven interval"
+    # The line makes an interval visible that is too narrow for a band.
     look: Record = {
         **_BAND,
         "colour": "black",
         "linewidth": 1,
-        "label": label,
-    }  # an interval may be thin
+        "label": "limit for any outputs, proven interval",
+    }
     if ends[x].isna().all():
         return [{**look, "kind": "span", "rows": ends[:1], "y": ["bound", "objective"]}]
     return [{**look, "rows": ends, "x": x, "y": ["bound", "objective"]}]
@@ -355,84 +444,94 @@ def draw_by_name(
     y_quantity: Quantity,
     title: str = "",
 ) -> Figure | None:
-    """Draw one line for each of the names of rows, of values that are computed."""
-    named = rows.assign(curve="point", bound=rows[y_quantity.column], name=list(names))
-    series = {name: Series(name, k % len(COLOURS)) for k, name in enumerate(named["name"].unique())}
-    return draw_panels(named, x_quantity, y_quantity, series, title, by="name")
+    """Draw one line for each name, through computed values.
+
+    Args:
+        rows: The values.
+        names: Name of every row.
+        x_quantity: What the x axis shows.
+        y_quantity: What the y axis shows.
+        title: Title of the figure.
+    """
+    points = rows.assign(curve="point", bound=rows[y_quantity.column], name=list(names))
+    series = {}
+    for k, name in enumerate(points["name"].unique()):
+        series[name] = Series(name, k % len(COLOURS))
+    return draw_panels(points, x_quantity, y_quantity, series, title, by="name")
 
 
 def make_budget_plots(
     table: pd.DataFrame, name: str, series: AllSeries, title: str, loss_label: str
 ) -> Plots:
-    """Plot rows at budgets (ε, δ).
+    """Make the plots of rows at budgets (ε, δ).
 
     Args:
         table: Rows of a frontier.
         name: Name of the designed mechanism.
         series: How mechanisms are drawn.
         title: Title of the plots.
-        words: Words for the error.
+        loss_label: Label of the expected loss.
 
     Returns:
-        By name: every mechanism against ε at a few δ; the error of the designed one against ε for every δ, and against
-        δ for every ε, with its exact pieces; the least δ of errors against ε.
+        Functions that draw the plots, by name: every mechanism against ε at some δ; the loss of the
+        designed one against ε for every δ, and against δ for every ε, with its exact pieces; the
+        minimal δ of losses against ε.
     """
-    known = table[table["objective"].notna()]
-    known = known.assign(measure=[named(notion).title for notion in known["notion"]])
-    points, levels = (
-        known[known["curve"].isin(("point", "baseline"))],
-        known[known["curve"].eq("level")],
-    )
-    points = points.assign(
-        budget=[
-            f"{notion}, δ = {delta:g}"
-            for notion, delta in zip(points["measure"], points["delta"], strict=True)
-        ]
-    )
-    own, pieces = points[points["mechanism"].eq(name)], known[known["curve"].eq("piece")]
-    deltas, traced = (
-        make_value_series(own["delta"], "δ = {:g}", nested=True),
-        own[own["epsilon"].isin(pieces["epsilon"])],
-    )
-    reach = min(1.0, max(0.3, 1.5 * float(own["delta"].max()))) if len(pieces) else None
-    epsilon, delta = Quantity("epsilon", "ε"), Quantity("delta", "δ", axis_end=reach)
-    error, logged = Quantity("objective", loss_label), Quantity("objective", loss_label, True)
-    drawn = partial(draw_panels, panel=Quantity("measure", "{}"))
+    rows = table[table["objective"].notna()]
+    rows = rows.assign(measure=[get_notion(notion).title for notion in rows["notion"]])
+    points = rows[rows["curve"].isin(("point", "baseline"))]
+    levels = rows[rows["curve"].eq("level")]
+    pieces = rows[rows["curve"].eq("piece")]
+    budgets = zip(points["measure"], points["delta"], strict=True)
+    points = points.assign(budget=[f"{notion}, δ = {delta:g}" for notion, delta in budgets])
+    designs = points[points["mechanism"].eq(name)]
+    deltas = make_value_series(designs["delta"], "δ = {:g}", nested=True)
+    traced_designs = designs[designs["epsilon"].isin(pieces["epsilon"])]
+    axis_end = None
+    if len(pieces):
+        axis_end = min(1.0, max(0.3, 1.5 * float(designs["delta"].max())))
+    epsilon = Quantity("epsilon", "ε")
+    delta = Quantity("delta", "δ", axis_end=axis_end)
+    loss = Quantity("objective", loss_label)
+    log_loss = Quantity("objective", loss_label, True)
+    draw_by_notion = partial(draw_panels, panel=Quantity("measure", "{}"))
+    traced_epsilons = (traced_designs if len(traced_designs) else designs)["epsilon"]
+    is_curve = rows["mechanism"].eq(name) & rows["curve"].isin(("point", "piece"))
     return {
         "error_epsilon": partial(
             draw_panels,
             points[points["delta"].isin(thin_values(points["delta"], _MAX_COLUMNS))],
             epsilon,
-            logged,
+            log_loss,
             add_baseline_series(series, points),
             title,
             panel=Quantity("budget", "{}"),
         ),
         "error_epsilon_delta": partial(
-            drawn,
-            own if len(deltas) > 1 else own[:0],
+            draw_by_notion,
+            designs if len(deltas) > 1 else designs[:0],
             epsilon,
-            error,
+            loss,
             deltas,
             f"{title}, per δ",
             by="delta",
         ),
         "error_delta": partial(
-            drawn,
-            known[known["mechanism"].eq(name) & known["curve"].isin(("point", "piece"))],
+            draw_by_notion,
+            rows[is_curve],
             delta,
-            error,
-            make_value_series((traced if len(traced) else own)["epsilon"], "ε = {:.4g}", 5),
+            loss,
+            make_value_series(traced_epsilons, "ε = {:.4g}", 5),
             f"{title}, against δ",
             by="epsilon",
         ),
         "level_curves": partial(
-            drawn,
+            draw_by_notion,
             levels,
             epsilon,
-            Quantity("objective", "least δ"),
+            Quantity("objective", "minimal δ"),
             make_value_series(levels.get("max_loss", ()), loss_label + " ≤ {:g}"),
-            f"{title}: least δ of an error",
+            f"{title}: minimal δ of a loss",
             by="max_loss",
         ),
     }

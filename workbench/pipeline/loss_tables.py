@@ -1,4 +1,4 @@
-"""The loss of every output at every input, exactly: of a named loss, a matrix or a user-defined function."""
+"""The loss of every output at every input, exactly: a named loss, a matrix or a function."""
 
 from __future__ import annotations
 
@@ -32,19 +32,29 @@ from workbench.solvers.arrays import Flags, Vector
 Integers: TypeAlias = NDArray[np.object_]
 LossInput: TypeAlias = "str | tuple[tuple[Fraction, ...], ...] | Callable[[Any, Any], Any]"
 
-PLANE_NORMS = {
-    "euclidean": "L2",
-    "manhattan": "L1",
-}  # losses of places beside error-rate and squared: their distances
-_RATIONAL = ("squared", "absolute", "error-rate", "pinball", "huber")  # the others have logarithms
-_LOSS_BITS = 1000  # of a loss that is still a float
-_LARGE = 2.0**40  # what stands for infinite losses, relative to the largest finite one
+# The losses of places that are distances, besides error-rate and squared, with their norms.
+PLANE_NORMS = {"euclidean": "L2", "manhattan": "L1"}
+# These losses are rational. The others have logarithms.
+_RATIONAL_KINDS = ("squared", "absolute", "error-rate", "pinball", "huber")
+# A larger loss, in bits, is no double.
+_MAX_LOSS_BITS = 1000
+# An infinite loss is represented by this multiple of the largest finite one.
+_INFINITE_LOSS_FACTOR = 2.0**40
+# A larger common denominator, in bits, is refused.
+_MAX_DENOMINATOR_BITS = 4000
 
 
 @dataclass(frozen=True, eq=False)
 class LossTable:
-    """ℓ(x, o) = values[x, o] / unit, values >= 0 integers of shape (k, m). name: in reports; named: the loss of that
-    name, None for one of one's own; forbidden: where ℓ is infinite, and values large. Shape (k, m)."""
+    """The losses ℓ(x, o) = values[x, o] / unit.
+
+    Attributes:
+        name: Name of the loss in reports.
+        values: Integers >= 0, of shape (inputs, outputs).
+        unit: Common denominator.
+        named_loss: The loss of that name. None for a user-defined loss.
+        forbidden: Where ℓ is infinite, of the same shape. `values` are large there.
+    """
 
     name: str
     values: Integers
@@ -54,44 +64,65 @@ class LossTable:
 
     @cached_property
     def floats(self) -> Vector:
-        """ℓ(x, o), each the nearest float. Shape (k, m)."""
+        """Return ℓ(x, o) as the nearest floats, of shape (inputs, outputs)."""
         unit = self.unit
-        if (
-            max(int(self.values.max(initial=0)), unit) < 1 << 53
-        ):  # whole numbers that floats hold: one rounding
+        if max(int(self.values.max(initial=0)), unit) < 1 << 53:
+            # Doubles hold these integers, so that each quotient is rounded once.
             table = self.values.astype(float) / unit
         else:
-            table = np.array(
-                [[value / unit for value in row] for row in self.values.tolist()], dtype=float
-            )
+            rows = [[value / unit for value in row] for row in self.values.tolist()]
+            table = np.array(rows, dtype=float)
         return table if self.forbidden is None else np.where(self.forbidden, np.inf, table)
 
     def subtract_from_rows(self, amounts: Integers) -> LossTable:
-        """The table with `amounts` (k,), over its unit, subtracted from its rows."""
+        """Return the table minus a number for each row.
+
+        Args:
+            amounts: Numerators over the unit of the table, of shape (inputs,).
+        """
         if not amounts.any():
             return self
-        return LossTable(
-            self.name, self.values - amounts[:, None], self.unit, self.named_loss, self.forbidden
-        )
+        values = self.values - amounts[:, None]
+        return LossTable(self.name, values, self.unit, self.named_loss, self.forbidden)
 
     def scale_to_unit(self, unit: float) -> LossTable:
-        """The table in units of `unit`, a power of two."""
-        top, bottom = unit.as_integer_ratio()
-        values = self.values if bottom == 1 else self.values * bottom
-        return LossTable(self.name, values, self.unit * top, self.named_loss, self.forbidden)
+        """Return the losses divided by a number.
+
+        Args:
+            unit: A power of two.
+        """
+        numerator, denominator = unit.as_integer_ratio()
+        values = self.values if denominator == 1 else self.values * denominator
+        unit_product = self.unit * numerator
+        return LossTable(self.name, values, unit_product, self.named_loss, self.forbidden)
 
 
 def make_picklable(loss: LossInput, table: LossTable) -> LossInput:
-    """A loss that can be pickled: its matrix in place of a function."""
+    """Return a loss that can be pickled: a function is replaced by its matrix.
+
+    Args:
+        loss: The loss.
+        table: Its table.
+    """
     if isinstance(loss, (str, tuple)) or table.forbidden is not None:
         return loss
-    return tuple(
-        tuple(Fraction(value, table.unit) for value in row) for row in table.values.tolist()
-    )
+    unit = table.unit
+    return tuple(tuple(Fraction(value, unit) for value in row) for row in table.values.tolist())
 
 
 def read_loss(value: Any, name: str) -> LossInput:
-    """Reader of an option: the canonical name of a loss, its matrix as a tuple of rows, or a function."""
+    """Read the option of a loss.
+
+    Args:
+        value: A name, a matrix, a file of a matrix, or a function of answer and output.
+        name: Name of the option.
+
+    Returns:
+        The canonical name of a loss, its matrix as a tuple of rows, or a function.
+
+    Raises:
+        InvalidRequest: The value is none of these.
+    """
     if isinstance(value, Loss):
         return value.name
     if isinstance(value, str) and value == "error-rate":
@@ -107,7 +138,7 @@ def read_loss(value: Any, name: str) -> LossInput:
 
 
 def _read_loss_text(value: str | Path, name: str) -> LossInput:
-    """Read the name of a loss or the name of a file; a known name of a loss is never that of a file.
+    """Read the name of a loss or the name of a file. A name of a loss is never read as a file.
 
     Raises InvalidRequest.
     """
@@ -120,79 +151,88 @@ def _read_loss_text(value: str | Path, name: str) -> LossInput:
 
 
 def make_loss_table(question: FiniteQuery, loss: LossInput) -> LossTable:
-    """The losses of a question's inputs and outputs. Raises InvalidRequest, naming what is not finite, not >= 0 or of
-    the wrong shape."""
+    """Return the losses of the inputs and outputs of a question.
+
+    Args:
+        question: The question.
+        loss: The loss, as `read_loss` returns it.
+
+    Raises:
+        InvalidRequest: A loss is not finite or not >= 0, or a matrix has the wrong shape.
+    """
     if callable(loss):
-        return _make_integer_table(
-            "own function", tabulate_loss(loss, question.inputs, question.outputs)
-        )
+        rows = tabulate_loss(loss, question.inputs, question.outputs)
+        return _make_integer_table("own function", rows)
     if isinstance(loss, tuple):
-        return _make_integer_table(
-            "own matrix", align_loss_matrix(loss, question.inputs, question.outputs)
-        )
+        rows = align_loss_matrix(loss, question.inputs, question.outputs)
+        return _make_integer_table("own matrix", rows)
     if question.is_planar and (loss in PLANE_NORMS or loss == "squared"):
         plane = Plane(question.inputs, question.outputs, PLANE_NORMS.get(loss, "L2"))
-        values, unit = (
-            (plane.table.astype(object), plane.unit**2) if loss == "squared" else plane.losses()
-        )
+        if loss == "squared":
+            return LossTable(loss, plane.table.astype(object), plane.unit**2)
+        values, unit = plane.losses()
         return LossTable(loss, values, unit)
     try:
-        named = parse_loss(loss)
+        named_loss = parse_loss(loss)
     except ValueError as error:
         raise InvalidRequest(str(error)) from None
-    if named.kind == "error-rate":
-        table = np.array(
-            [[int(x != o) for o in question.outputs] for x in question.inputs], dtype=object
-        )
-        return LossTable(named.name, table, 1, named)
+    if named_loss.kind == "error-rate":
+        errors = [[int(x != o) for o in question.outputs] for x in question.inputs]
+        return LossTable(named_loss.name, np.array(errors, dtype=object), 1, named_loss)
     if question.numbers is None:
-        more = "error-rate, squared, euclidean, manhattan" if question.is_planar else "error-rate"
-        must("loss", f"{more}, a matrix or a function for inputs that are no numbers", named.name)
-    if named.kind in _RATIONAL:
-        return _make_rational_table(*question.numbers, named)
-    entries = make_signed_table(question, named)
-    if entries.forbidden is not None or entries.values.min() < 0:
-        must("loss", "one that is finite and >= 0", named.name)
-    return entries
+        names = "error-rate, squared, euclidean, manhattan" if question.is_planar else "error-rate"
+        rule = f"{names}, a matrix or a function for inputs that are no numbers"
+        must("loss", rule, named_loss.name)
+    if named_loss.kind in _RATIONAL_KINDS:
+        return _make_rational_table(*question.numbers, named_loss)
+    table = make_signed_table(question, named_loss)
+    if table.forbidden is not None or table.values.min() < 0:
+        must("loss", "one that is finite and >= 0", named_loss.name)
+    return table
 
 
-def make_signed_table(question: FiniteQuery, named: Loss) -> LossTable:
-    """The losses of numbers by a loss that may be negative, or infinite, which forbids an output."""
-    if named.kind == "error-rate" or named.kind in _RATIONAL:
-        return make_loss_table(question, named.name)
+def make_signed_table(question: FiniteQuery, loss: Loss) -> LossTable:
+    """Return the losses of numbers by a loss that may be negative or infinite.
+
+    Args:
+        question: A question whose inputs and outputs are numbers.
+        loss: The loss. An infinite loss forbids an output.
+    """
+    if loss.kind == "error-rate" or loss.kind in _RATIONAL_KINDS:
+        return make_loss_table(question, loss.name)
     inputs, outputs = question.coordinates
     with translate_errors():
-        floats = named.matrix(outputs, inputs)
+        floats = loss.matrix(outputs, inputs)
     forbidden = np.isposinf(floats)
-    large = _LARGE * (float(np.abs(floats[~forbidden]).max(initial=0.0)) or 1.0)
-    rows = [[*map(Fraction, row)] for row in np.where(forbidden, large, floats).tolist()]
-    entries = _make_integer_table(named.name, rows)
+    largest = float(np.abs(floats[~forbidden]).max(initial=0.0)) or 1.0
+    finite_floats = np.where(forbidden, _INFINITE_LOSS_FACTOR * largest, floats)
+    table = _make_integer_table(
+        loss.name, [[*map(Fraction, row)] for row in finite_floats.tolist()]
+    )
     return LossTable(
-        named.name, entries.values, entries.unit, named, forbidden if forbidden.any() else None
+        loss.name, table.values, table.unit, loss, forbidden if forbidden.any() else None
     )
 
 
 def _make_integer_table(name: str, rows: list[list[Fraction]]) -> LossTable:
+    """Make a table from rational losses."""
     values, unit = to_common_denominator([value for row in rows for value in row])
-    if unit.bit_length() > 4000:
-        must("loss", "numbers of moderately many digits", f"{unit.bit_length()} bits")
+    if unit.bit_length() > _MAX_DENOMINATOR_BITS:
+        rule = f"numbers whose common denominator has at most {_MAX_DENOMINATOR_BITS} bits"
+        must("loss", rule, f"{unit.bit_length()} bits")
     return LossTable(name, np.array(values, dtype=object).reshape(len(rows), -1), unit)
 
 
 def _make_rational_table(
-    inputs: Sequence[Fraction], outputs: Sequence[Fraction], named: Loss
+    inputs: Sequence[Fraction], outputs: Sequence[Fraction], loss: Loss
 ) -> LossTable:
-    parameter = read_number(named.parameter or 0, "the parameter of a loss")
-    loss, scale, unit = build_integer_loss(named.kind, parameter, (*inputs, *outputs))
-    x, o = (
-        np.array([int(value * scale) for value in values], dtype=object)
-        for values in (inputs, outputs)
-    )
-    values = loss(o - x[:, None])
-    if values.max() > unit << _LOSS_BITS:
-        must(
-            "loss",
-            f"at most 2^{_LOSS_BITS} everywhere",
-            "answers and outputs that lie too far apart",
-        )
-    return LossTable(named.name, values, unit, named)
+    """Make the table of a rational loss of numbers. Raises InvalidRequest."""
+    parameter = read_number(loss.parameter or 0, "the parameter of a loss")
+    compute_loss, scale, unit = build_integer_loss(loss.kind, parameter, (*inputs, *outputs))
+    x = np.array([int(value * scale) for value in inputs], dtype=object)
+    o = np.array([int(value * scale) for value in outputs], dtype=object)
+    values = compute_loss(o - x[:, None])
+    if values.max() > unit << _MAX_LOSS_BITS:
+        got = "answers and outputs that lie too far apart"
+        must("loss", f"at most 2^{_MAX_LOSS_BITS} everywhere", got)
+    return LossTable(loss.name, values, unit, loss)

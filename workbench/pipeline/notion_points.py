@@ -1,12 +1,12 @@
-"""Points of a trade-off under any notion: ε and δ, Rényi's order and ε, ρ, μ; and the least ε of error budgets.
+"""Points of a trade-off under any notion, and the minimal ε of loss budgets.
 
 notion                options that are crossed       column of the table
 dp, pdp               epsilon, delta                 epsilon, delta
 pure, metric          epsilon                        epsilon
 renyi                 alpha, epsilon                 epsilon, alpha
 zcdp, gdp             rho; mu                        rho; mu
-curve, tradeoff       curve; tradeoff, scale         scale: of the budget, 1 as it is (`HockeySticks.scaled`)
-any with an ε alone   budget, delta                  budget: the least ε of an error, its objective
+curve, tradeoff       curve; tradeoff, scale         scale: factor of the budget
+ε and perhaps δ       max_loss, delta                max_loss; the minimal ε is the objective
 """
 
 from __future__ import annotations
@@ -41,111 +41,167 @@ if TYPE_CHECKING:
 
     from workbench.pipeline.frontier_plots import AllSeries
 
-_FIGURES = 4  # against runs
+# At most this many figures show the loss against the number of runs.
+_MAX_RUNS_FIGURES = 4
 LOSS_BUDGET = replace(
     MAX_LOSS,
     read=read_grid,
-    help="Grid of errors: the least ε of each, of notions with ε and δ.",
+    help="Grid of expected losses. The minimal ε of each is computed (notions with ε and δ).",
     hot=False,
 )
-_GRIDS_OF_PARAMETERS = {
-    "alpha": "Grid of orders > 1, with the notion renyi.",
-    "rho": "Grid of ρ, with the notion zcdp.",
-    "mu": "Grid of μ, with the notion gdp.",
+_PARAMETER_GRID_HELP = {
+    "alpha": "Grid of orders > 1, for the notion renyi.",
+    "rho": "Grid of ρ, for the notion zcdp.",
+    "mu": "Grid of μ, for the notion gdp.",
 }
+
+
+def _make_parameter_option(option: Option) -> Option:
+    """Return the grid of a parameter of a notion. Curves and trade-off functions have no grid."""
+    if option.name not in _PARAMETER_GRID_HELP:
+        return option
+    return replace(option, read=read_grid, help=_PARAMETER_GRID_HELP[option.name])
+
+
 NOTION_OPTIONS = (
-    Option("epsilon", read_grid, help='Grid: "0.1:4:40" (equal steps), "0.1:4:40:log", "0.5,1,2"; of notions with an ε.'),
-    Option("delta", read_grid, "0", "Grid of δ in [0, 1], as --epsilon."),
-    *(
-        replace(option, read=read_grid, help=_GRIDS_OF_PARAMETERS[option.name])
-        if option.name in _GRIDS_OF_PARAMETERS
-        else option
-        for option in NOTION_PARAMETERS
+    Option(
+        "epsilon",
+        read_grid,
+        help='Grid of ε: "0.1:4:40" (equal steps), "0.1:4:40:log" or "0.5,1,2".',
     ),
-    Option("scale", read_grid, "1", "Grid: ε of the curve times it; the weight, in (0, 1], of a trade-off function."),
+    Option("delta", read_grid, "0", "Grid of δ in [0, 1], written as --epsilon."),
+    *map(_make_parameter_option, NOTION_PARAMETERS),
+    Option(
+        "scale",
+        read_grid,
+        "1",
+        "Grid of factors of the ε of a curve, or of weights in (0, 1] of a trade-off function.",
+    ),
     LOSS_BUDGET,
-)  # fmt: skip
+)
 
 
 def _read_runs_grid(value: Any, name: str) -> tuple[int, ...]:
-    """A grid of whole numbers."""
+    """Read a grid of integers."""
     read_count = integer_reader(1, 1024)
-    return tuple(
-        read_count(int(n) if n.denominator == 1 else float(n), name) for n in read_grid(value, name)
-    )
+    counts = []
+    for number in read_grid(value, name):
+        count = int(number) if number.denominator == 1 else float(number)
+        counts.append(read_count(count, name))
+    return tuple(counts)
 
 
 RUNS_GRID = replace(
     ONE_RUN,
     read=_read_runs_grid,
     default=None,
-    help="Grid of how many runs share the budget; one by default.",
+    help="Grid of the number of runs that share the budget. Default: 1.",
     kind=str,
 )
 
 
-def _require_value(values: Values, name: str, named: str) -> Any:
-    given = values[name]
-    if not given:
-        raise InvalidRequest(f"{name} must be given for the notion {named}. Got none.")
-    return given
+def _require_value(values: Values, name: str, notion: str) -> Any:
+    """Return the value of an option that a notion needs. Raises InvalidRequest."""
+    value = values[name]
+    if not value:
+        raise InvalidRequest(f"{name} must be given for the notion {notion}. Got none.")
+    return value
 
 
 def list_budget_points(values: Values) -> Iterator[tuple[Row, Record]]:
-    """(columns that name a point, the options of its request); those of the least ε of error budgets last. Raises
-    InvalidRequest."""
-    for named in values["notion"]:
-        measure = get_notion(named)
-        parameters = measure.parameters
-        if values["max_loss"] and not values["epsilon"] and set(parameters) == {"epsilon", "delta"}:
-            continue  # only the least ε is wanted
-        if isinstance(measure, HockeySticks):
-            (name,) = parameters
-            budget = measure.parse(name, _require_value(values, name, named))
-            for scale in values["scale"]:
-                yield (
-                    {"notion": named, "scale": float(scale)},
-                    {"notion": named, name: measure.scale_budget(budget, scale)},
-                )
+    """List the points of a trade-off, ending with the minimal ε of loss budgets.
+
+    Args:
+        values: Exact values of the options.
+
+    Yields:
+        The columns that name a point, and the options of its request.
+
+    Raises:
+        InvalidRequest: An option that a notion needs is missing.
+    """
+    for name in values["notion"]:
+        parameters = set(get_notion(name).parameters)
+        wants_only_least_epsilon = values["max_loss"] and not values["epsilon"]
+        if wants_only_least_epsilon and parameters == {"epsilon", "delta"}:
             continue
-        if not set(parameters) <= {"epsilon", "delta", "alpha", "rho", "mu"}:
-            must(
-                "notion",
-                "one with an epsilon, rho, mu, curve or tradeoff to draw against",
-                repr(named),
-            )
-        deltas = values["delta"] if measure.has_delta else [ZERO]
-        names = [name for name in ("delta", "alpha", "rho", "mu", "epsilon") if name in parameters]
-        for chosen in product(
-            *(deltas if name == "delta" else _require_value(values, name, named) for name in names)
-        ):
-            point = dict(zip(names, chosen, strict=True))
-            yield (
-                {"notion": named, **{name: float(point[name]) for name in names}},
-                {"notion": named, **point},
-            )
-    for named in values["notion"] if values["max_loss"] else ():
-        measure = get_notion(named)
-        if set(measure.parameters) != {"epsilon", "delta"}:
-            continue
-        for delta in values["delta"] if measure.has_delta else [ZERO]:
-            for budget in values["max_loss"]:
-                row = {"notion": named, "max_loss": float(budget), "delta": float(delta)}
-                yield (
-                    row,
-                    {"notion": named, "delta": delta, "max_loss": budget, "minimise": "epsilon"},
-                )
+        if isinstance(get_notion(name), HockeySticks):
+            yield from _list_scaled_points(name, values)
+        else:
+            yield from _list_parameter_points(name, values)
+    if values["max_loss"]:
+        for name in values["notion"]:
+            yield from _list_least_epsilon_points(name, values)
+
+
+def _list_scaled_points(name: str, values: Values) -> Iterator[tuple[Row, Record]]:
+    """List the points of a notion whose budget is a curve, one for every scale."""
+    notion = get_notion(name)
+    assert isinstance(notion, HockeySticks)
+    (parameter,) = notion.parameters
+    budget = notion.parse(parameter, _require_value(values, parameter, name))
+    for scale in values["scale"]:
+        row = {"notion": name, "scale": float(scale)}
+        yield row, {"notion": name, parameter: notion.scale_budget(budget, scale)}
+
+
+def _list_parameter_points(name: str, values: Values) -> Iterator[tuple[Row, Record]]:
+    """List the points of a notion whose parameters are numbers."""
+    notion = get_notion(name)
+    if not set(notion.parameters) <= {"epsilon", "delta", "alpha", "rho", "mu"}:
+        rule = "one with an epsilon, rho, mu, curve or tradeoff to draw against"
+        must("notion", rule, repr(name))
+    parameter_order = ("delta", "alpha", "rho", "mu", "epsilon")
+    names = [parameter for parameter in parameter_order if parameter in notion.parameters]
+    grids = []
+    for parameter in names:
+        if parameter == "delta":
+            grids.append(values["delta"] if notion.has_delta else [ZERO])
+        else:
+            grids.append(_require_value(values, parameter, name))
+    for numbers in product(*grids):
+        point = dict(zip(names, numbers, strict=True))
+        row = {parameter: float(number) for parameter, number in point.items()}
+        yield {"notion": name, **row}, {"notion": name, **point}
+
+
+def _list_least_epsilon_points(name: str, values: Values) -> Iterator[tuple[Row, Record]]:
+    """List the points at which the minimal ε of a loss budget is computed."""
+    notion = get_notion(name)
+    if set(notion.parameters) != {"epsilon", "delta"}:
+        return
+    for delta in values["delta"] if notion.has_delta else [ZERO]:
+        for max_loss in values["max_loss"]:
+            row = {"notion": name, "max_loss": float(max_loss), "delta": float(delta)}
+            options = {
+                "notion": name,
+                "delta": delta,
+                "max_loss": max_loss,
+                "minimise": "epsilon",
+            }
+            yield row, options
 
 
 def list_notion_requests(kind: Family, question: Any, values: Values) -> Iterator[Point]:
-    """(columns that name a point, its request) of a family whose requests take a notion, a loss and perhaps runs."""
+    """List the points of a family whose requests have a notion, a loss and perhaps runs.
+
+    Args:
+        kind: The family.
+        question: The question. None: options describe it.
+        values: Exact values of the options.
+
+    Yields:
+        The columns that name a point, and its request.
+    """
     query = question or kind.parse_question(values)
-    common = {
-        name: values[name] for name in ("loss", "solver", "certify", "time_limit") if name in values
-    }
-    for row, given in [*list_budget_points(values)]:
-        for runs in [{"runs": number} for number in values.get("runs") or ()] or [{}]:
-            request = kind.make_request(query, **runs, **common, **given)
+    common_names = ("loss", "solver", "certify", "time_limit")
+    common = {name: values[name] for name in common_names if name in values}
+    runs_options: list[Record] = [{"runs": number} for number in values.get("runs") or ()]
+    if not runs_options:
+        runs_options = [{}]
+    for row, options in [*list_budget_points(values)]:
+        for runs in runs_options:
+            request = kind.make_request(query, **runs, **common, **options)
             yield {**row, "loss": str(request.loss_name), **runs}, request
 
 
@@ -157,17 +213,30 @@ def make_notion_plan(
     task: Callable[[Row, Any, str], Task] = make_design_task,
     title: str = "",
 ) -> Plan:
-    """The plan of a frontier of `notion_requests`. name: of the designed mechanism; notions: with budgets (ε, δ); task:
-    of a point; title: before question and loss."""
+    """Make the plan of a frontier from the points of `list_notion_requests`.
+
+    Args:
+        points: The points.
+        name: Name of the designed mechanism.
+        series: How mechanisms are drawn.
+        notions: Notions with budgets (ε, δ).
+        task: Function that makes the task of a point.
+        title: Text before question and loss in the title.
+    """
     if not points:
         return Plan("", [])
     request = points[0][1]
-    words = f"{request.loss_name} loss"
-    whole = f"{title}{request.question}, {words}"
+    loss_label = f"{request.loss_name} loss"
+    full_title = f"{title}{request.question}, {loss_label}"
     draw = partial(
-        draw_notion_frontier, name=name, series=series, notions=[*notions], title=whole, words=words
+        draw_notion_frontier,
+        name=name,
+        series=series,
+        notions=[*notions],
+        title=full_title,
+        loss_label=loss_label,
     )
-    return Plan(whole, [task(row, request, name) for row, request in points], draw)
+    return Plan(full_title, [task(row, request, name) for row, request in points], draw)
 
 
 def draw_notion_frontier(
@@ -176,90 +245,101 @@ def draw_notion_frontier(
     series: AllSeries,
     notions: Sequence[str],
     title: str,
-    words: str,
+    loss_label: str,
 ) -> Plots:
-    """Every plot of such a frontier, by name; words: of the error."""
+    """Make every plot of a frontier, by name.
+
+    Args:
+        table: Rows of the frontier.
+        name: Name of the designed mechanism.
+        series: How mechanisms are drawn.
+        notions: Notions with budgets (ε, δ).
+        title: Title of the plots.
+        loss_label: Label of the expected loss.
+    """
     from workbench.pipeline.frontier_plots import make_budget_plots
 
-    once = table[table["notion"].isin(notions) & ~table["mechanism"].eq(LEAST_EPSILON)]
-    once = once[once["runs"].fillna(1).eq(1)] if "runs" in once else once
+    is_budget_notion = table["notion"].isin(notions)
+    rows = table[is_budget_notion & ~table["mechanism"].eq(LEAST_EPSILON)]
+    if "runs" in rows:
+        rows = rows[rows["runs"].fillna(1).eq(1)]
     return {
-        **make_budget_plots(once, name, series, title, words),
-        **make_notion_plots(table, series, title, words),
+        **make_budget_plots(rows, name, series, title, loss_label),
+        **make_notion_plots(table, series, title, loss_label),
     }
 
 
-def make_notion_plots(table: pd.DataFrame, series: AllSeries, title: str, words: str) -> Plots:
-    """Error against ρ, μ and Rényi's ε (one line per order), and the least ε against error budgets (per δ)."""
+def make_notion_plots(table: pd.DataFrame, series: AllSeries, title: str, loss_label: str) -> Plots:
+    """Plot the loss against ρ, μ and Rényi's ε, and the minimal ε against loss budgets.
 
-    from workbench.pipeline.frontier_plots import (  # slow to import
-        Quantity,
+    Args:
+        table: Rows of the frontier.
+        series: How mechanisms are drawn.
+        title: Title of the plots.
+        loss_label: Label of the expected loss.
+    """
+    # This module is slow to import.
+    from workbench.pipeline.frontier_plots import Quantity, draw_panels, make_value_series
+
+    log_loss = Quantity("objective", loss_label, True)
+
+    def plot_against(notion: str, column: str, label: str, subtitle: str) -> Any:
+        rows = table[table["notion"].eq(notion)]
+        x_quantity = Quantity(column, label, True)
+        return partial(draw_panels, rows, x_quantity, log_loss, series, f"{title}: {subtitle}")
+
+    is_least_epsilon = table["mechanism"].eq(LEAST_EPSILON)
+    least_epsilon_rows = table[is_least_epsilon]
+    renyi_rows = table[table["notion"].eq("renyi") & table["curve"].eq("point")]
+    plots = {
+        **_plot_against_runs(table[~is_least_epsilon], series, title, f"{loss_label} of one run"),
+        "error_rho": plot_against("zcdp", "rho", "ρ", "zCDP"),
+        "error_mu": plot_against("gdp", "mu", "μ", "GDP"),
+    }
+    for name in ("curve", "tradeoff"):
+        plot = plot_against(name, "scale", "scale of the budget", name)
+        plots[f"error_scale_{name}"] = plot
+    plots["error_epsilon_renyi"] = partial(
         draw_panels,
-        make_value_series,
+        renyi_rows,
+        Quantity("epsilon", "ε", True),
+        log_loss,
+        make_value_series(renyi_rows.get("alpha", ()), "α = {:g}"),
+        f"{title}: Rényi DP",
+        by="alpha",
     )
-
-    error = Quantity("objective", words, True)
-
-    def drawn(rows: pd.DataFrame, x: str, label: str, what: str) -> Any:
-        return partial(
-            draw_panels, rows, Quantity(x, label, True), error, series, f"{title}: {what}"
-        )
-
-    def of(name: str) -> pd.DataFrame:
-        return table[table["notion"].eq(name)]
-
-    renyi, is_least = of("renyi"), table["mechanism"].eq(LEAST_EPSILON)
-    renyi, least = renyi[renyi["curve"].eq("point")], table[is_least]
-    return {
-        **_plot_against_runs(table[~is_least], series, title, f"{words} of one run"),
-        "error_rho": drawn(of("zcdp"), "rho", "ρ", "zCDP"),
-        "error_mu": drawn(of("gdp"), "mu", "μ", "GDP"),
-        **{
-            f"error_scale_{name}": drawn(of(name), "scale", "scale of the budget", name)
-            for name in ("curve", "tradeoff")
-        },
-        "error_epsilon_renyi": partial(
-            draw_panels,
-            renyi,
-            Quantity("epsilon", "ε", True),
-            error,
-            make_value_series(renyi.get("alpha", ()), "α = {:g}"),
-            f"{title}: Rényi DP",
-            by="alpha",
-        ),
-        "epsilon_budget": partial(
-            draw_panels,
-            least,
-            Quantity("max_loss", words),
-            Quantity("objective", "least ε", True),
-            make_value_series(least.get("delta", ()), "δ = {:g}"),
-            f"{title}: the least ε",
-            by="delta",
-        ),
-    }
+    plots["epsilon_budget"] = partial(
+        draw_panels,
+        least_epsilon_rows,
+        Quantity("max_loss", loss_label),
+        Quantity("objective", "minimal ε", True),
+        make_value_series(least_epsilon_rows.get("delta", ()), "δ = {:g}"),
+        f"{title}: the minimal ε",
+        by="delta",
+    )
+    return plots
 
 
-def _plot_against_runs(table: pd.DataFrame, series: AllSeries, title: str, words: str) -> Plots:
-    """One figure for each budget (ε, δ) that several numbers of runs share."""
+def _plot_against_runs(
+    table: pd.DataFrame, series: AllSeries, title: str, loss_label: str
+) -> Plots:
+    """Make one figure for each budget (ε, δ) that several numbers of runs share."""
     from workbench.pipeline.frontier_plots import Quantity, add_baseline_series, draw_panels
 
     plots: Record = {}
     if "runs" not in table or table["runs"].nunique() < 2:
         return plots
-    for k, ((epsilon, delta), rows) in enumerate(
-        [*table[table["runs"].notna()].groupby(["epsilon", "delta"])][:_FIGURES]
-    ):
-        drawn = rows.groupby("mechanism")["runs"].nunique()
+    groups = [*table[table["runs"].notna()].groupby(["epsilon", "delta"])]
+    for k, ((epsilon, delta), rows) in enumerate(groups[:_MAX_RUNS_FIGURES]):
+        run_counts = rows.groupby("mechanism")["runs"].nunique()
+        looks = add_baseline_series(series, rows)
+        lines = {name: look for name, look in looks.items() if run_counts.get(name, 0) > 1}
         plots["loss_runs" + (f"_{k + 1}" if k else "")] = partial(
             draw_panels,
             rows,
             Quantity("runs", "runs under one budget", True, has_value_ticks=True),
-            Quantity("objective", words, True),
-            {
-                name: look
-                for name, look in add_baseline_series(series, rows).items()
-                if drawn.get(name, 0) > 1
-            },
+            Quantity("objective", loss_label, True),
+            lines,
             f"{title}\nε = {epsilon:g}, δ = {delta:g}",
         )
     return plots

@@ -1,4 +1,7 @@
-"""A question as a linear program whose entries are polynomials in x = e^(ε/steps): what formulas are made of."""
+"""A question as a linear program in x = e^(ε/steps), from which formulas are made.
+
+The entries of the program are polynomials in x.
+"""
 
 from __future__ import annotations
 
@@ -18,19 +21,26 @@ if TYPE_CHECKING:
 
 Interval = tuple[Fraction, Fraction]
 
-MAX_PROGRAM_ROWS = (
-    4_000  # of a program whose bases are solved symbolically: a minute or two a basis
-)
-MAX_POWER = 200  # of x, in the entries of a program
-MAX_FORMULA_EPSILON = 20  # Beyond it masses are below what doubles hold.
-
-_SIMPLE = 10**6  # of a denominator
+# Larger programs are refused. A basis of this size takes a minute or two to solve symbolically.
+MAX_PROGRAM_ROWS = 4_000
+# The entries of a program have at most this power of x.
+MAX_POWER = 200
+# Above this ε, masses are smaller than the smallest double.
+MAX_FORMULA_EPSILON = 20
+# A share that is known as a float is replaced by a rational with at most this denominator.
+_MAX_SHARE_DENOMINATOR = 10**6
 
 
 @dataclass(frozen=True)
 class FormulaProgram:
-    """program: in x and δ; masses: of the mechanism, each by name the columns whose sum it is; what: the class and the
-    loss."""
+    """A program whose optimum is a formula.
+
+    Attributes:
+        program: The program in x and δ.
+        masses: The columns whose sum is a mass of the mechanism, by the name of the mass.
+        title: The class of mechanisms and the loss, as text.
+        steps: The number of powers of x in e^ε.
+    """
 
     program: ParametricProgram
     masses: Mapping[str, Ints]
@@ -42,13 +52,20 @@ def make_formula_program(
     program: Program,
     levels: Sequence[Fraction],
     masses: Mapping[str, Ints],
-    what: str,
+    title: str,
     exact: Mapping[str, Mapping[int, Fraction]],
 ) -> FormulaProgram:
-    """A compiled program with parameters "exp_epsilon" (and "delta") as one in x.
+    """Convert a compiled program with the parameters "exp_epsilon" and perhaps "delta".
 
-    levels: the budget of every entry of "exp_epsilon" at ε = 1; exact: position in a section of the data -> rational.
-    Raises InvalidRequest for a program that is too large.
+    Args:
+        program: The compiled program.
+        levels: Budget of every entry of "exp_epsilon" at ε = 1.
+        masses: Columns whose sum is a mass of the mechanism, by the name of the mass.
+        title: The class of mechanisms and the loss, as text.
+        exact: For a section of the data, rational by position.
+
+    Raises:
+        InvalidRequest: The program is too large.
     """
     from workbench.solvers.exact.parametric import ParametricProgram
 
@@ -58,60 +75,78 @@ def make_formula_program(
     steps = lcm(*(level.denominator for level in levels))
     powers = [int(level * steps) for level in levels]
     if max(powers) > MAX_POWER:
-        wanted = f"multiples of a common unit, the largest of at most {MAX_POWER} of it"
-        must("the budgets of a formula", wanted, f"{max(powers)} units")
+        rule = f"multiples of a common unit, the largest of at most {MAX_POWER} of it"
+        must("the budgets of a formula", rule, f"{max(powers)} units")
     delta = "delta" if "delta" in program.parameters else None
-    return FormulaProgram(
-        ParametricProgram(program, {"exp_epsilon": powers}, delta, exact=exact), masses, what, steps
-    )
+    parametric = ParametricProgram(program, {"exp_epsilon": powers}, delta, exact=exact)
+    return FormulaProgram(parametric, masses, title, steps)
 
 
 def check_size(masses: int) -> None:
-    """Raise InvalidRequest for a mechanism of too many masses, before its program is compiled."""
+    """Raise InvalidRequest for too many masses, before the program is compiled.
+
+    Args:
+        masses: Number of masses of the mechanism.
+    """
     if masses > MAX_PROGRAM_ROWS:
         must("the mechanism of a formula", f"of at most {MAX_PROGRAM_ROWS} probabilities", masses)
 
 
 def list_linear_notions() -> list[str]:
-    """The notions whose programs are linear, with e^ε in their coefficients."""
+    """Return the notions whose programs are linear, with powers of e^ε as coefficients."""
     return [name for name in list_ratio_notions() if get_ratio_kind(name) == HOCKEY_STICK]
 
 
 def check_formula_request(request: Any, *, allow_patterns: bool = False) -> None:
-    """Raise InvalidRequest for what has no formula: another objective than the loss of one run, a notion whose programs
-    are not linear in masses with polynomials of e^ε. patterns: whether those are given that a notion with binaries
-    breaks."""
+    """Raise InvalidRequest for a request without a formula.
+
+    Args:
+        request: The request.
+        allow_patterns: Whether the caller fixes the pattern of a notion with binary variables.
+    """
     if request.aim.minimise != "loss" or request.aim.runs > 1:
         raise InvalidRequest(
-            "A formula is that of the least loss of one run: leave minimise and runs out."
+            "A formula minimises the expected loss of one run: leave minimise and runs out."
         )
     if not allow_patterns:
         check_formula_notion(request.claim.notion.name)
 
 
 def check_formula_notion(notion: str) -> None:
-    """Raise InvalidRequest for a notion whose programs are not linear in masses with polynomials of e^ε."""
-    if notion not in list_linear_notions():
-        kinds = ", ".join(list_linear_notions())
-        why = (
-            "asks for binaries"
-            if notion in list_ratio_notions()
-            else "is no linear constraint in powers of e^epsilon"
-        )
-        raise InvalidRequest(f"A formula needs one of the notions {kinds}; {notion} {why}.")
+    """Raise InvalidRequest for a notion whose programs are not linear in powers of e^ε.
+
+    Args:
+        notion: Name of the notion.
+    """
+    if notion in list_linear_notions():
+        return
+    names = ", ".join(list_linear_notions())
+    reason = "is no linear constraint in powers of e^epsilon"
+    if notion in list_ratio_notions():
+        reason = "needs binary variables"
+    raise InvalidRequest(f"A formula needs one of the notions {names}; {notion} {reason}.")
 
 
 def simplify_shares(values: Sequence[Fraction]) -> list[Fraction]:
-    """Shares of a whole that are known as floats: the simplest rationals that are these floats, if they add up to 1."""
-    shares = [value.limit_denominator(_SIMPLE) for value in values]
-    same = sum(shares) == 1 and all(
-        float(a) == float(b) for a, b in zip(shares, values, strict=True)
-    )
-    return shares if same else [*values]
+    """Return the simplest rationals that equal some shares as floats.
+
+    Args:
+        values: Shares of a whole. They are returned as they are if the simple ones do not sum to 1.
+    """
+    shares = [value.limit_denominator(_MAX_SHARE_DENOMINATOR) for value in values]
+    pairs = zip(shares, values, strict=True)
+    if sum(shares) == 1 and all(float(a) == float(b) for a, b in pairs):
+        return shares
+    return [*values]
 
 
 def locate_rationals(
-    values: Sequence[float], known: Mapping[float, Fraction]
+    values: Sequence[float], rationals: Mapping[float, Fraction]
 ) -> dict[int, Fraction]:
-    """The positions of floats that stand for rationals that are not they."""
-    return {k: known[value] for k, value in enumerate(values) if value in known}
+    """Return the rationals that rounded floats stand for, by position.
+
+    Args:
+        values: The floats.
+        rationals: Rational by its float.
+    """
+    return {k: rationals[value] for k, value in enumerate(values) if value in rationals}

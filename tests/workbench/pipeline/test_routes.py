@@ -138,7 +138,7 @@ def test_a_report_names_the_route_that_answered(case: Case) -> None:
     assert name not in list_refusals(problem)
     design = wb.design(question, **given)
     assert design.route == name
-    assert ("route", name) in design.facts()
+    assert ("computed by", name) in design.facts()
     assert design.to_dict()["route"] == name
 
 

@@ -346,7 +346,7 @@ def test_rows_are_told_as_they_are_ready_and_an_interrupt_keeps_them():
 
     result = wb.recommend(answers="0..4", max_shift=1, epsilon=1, delta="0.1", progress=stop)
     assert len(told) == len(result) == 3
-    assert result.interrupted
+    assert result.is_interrupted
 
 
 def test_noise_that_is_best_as_far_out_as_it_may_be():

@@ -96,7 +96,7 @@ def a_solver_that_calls_everything_infeasible(monkeypatch: pytest.MonkeyPatch) -
 
     def infeasible(self: Session, *given: Any, **more: Any) -> Any:
         found = solve(self, *given, **more)
-        nothing = {"x": None, "rest": DualValues()}
+        nothing = {"x": None, "dual_values": DualValues()}
         return replace(
             found, termination=Termination.INFEASIBLE, raw_status="Infeasible", **nothing
         )
