@@ -1,7 +1,7 @@
 """The path of a request: options, request, problem, design.
 
-Importing this package makes the solvers of installed plug-ins known to `workbench.solvers`, which
-itself imports nothing of the workbench.
+Importing this package registers the solvers of installed plug-ins in `workbench.solvers`, which
+imports nothing from the workbench.
 """
 
 from functools import partial

@@ -1,15 +1,17 @@
-"""`workbench.design`: every family through one function, whose help is the options.
+"""The function `workbench.design`, which designs mechanisms of every family.
 
 >>> import workbench as wb
->>> d = wb.design(wb.ModuloNoise(n=8, shifts=[1, 2, 3], directed=True), epsilon=1.5, delta=0.1212, notion="pdp")
+>>> question = wb.ModuloNoise(n=8, shifts=[1, 2, 3], directed=True)
+>>> d = wb.design(question, epsilon=1.5, delta=0.1212, notion="pdp")
 >>> round(d.objective, 9), d.oracle.agrees
 (0.450172331, True)
->>> round(wb.design("channel", answers="0..100", max_shift=1, epsilon=1, delta="1e-5").objective, 8)
+>>> d = wb.design("channel", answers="0..100", max_shift=1, epsilon=1, delta="1e-5")
+>>> round(d.objective, 8)
 1.79167543
 
-An editor that does not run the code sees neither names that are loaded when they are used nor a signature made at run
-time. So `workbench/__init__.pyi` spells both out, one overload of `design` for each family of this package
-(`tools/stub.py`).
+An editor does not run the code. It therefore sees neither names that are loaded when they are used
+nor a signature that is made at run time. `workbench/__init__.pyi` states both, with one overload of
+`design` for each family of this package (`tools/stub.py`).
 """
 
 from __future__ import annotations
@@ -32,62 +34,74 @@ from workbench.pipeline.registry import (
 
 
 class _ByFamily:
-    """The default of an option for which families have different ones."""
+    """The default of an option whose default depends on the family."""
 
     def __repr__(self) -> str:
         return "<by family>"
 
 
 def _design_signature(kinds: Sequence[Family]) -> inspect.Signature:
-    """The options of some families as keywords of `design`: what a notebook completes."""
+    """Return the signature of `design`, with the options of some families as keywords."""
     options: dict[str, list[Option]] = {}
     for option in chain.from_iterable(kind.design_arguments for kind in kinds):
         options.setdefault(option.name, []).append(option)
-    first = inspect.Parameter("question", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Any)
-    keywords = []
-    for name, same in options.items():
-        shown, *others = (to_json_value(option.default) for option in same)
-        if any(other != shown for other in others):
-            shown = _ByFamily()
-        if len(same) == len(kinds) and all(option.required for option in same):
-            shown = inspect.Parameter.empty
-        keywords.append(
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=Any, default=shown)
+    parameters = [
+        inspect.Parameter("question", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Any)
+    ]
+    for name, same_options in options.items():
+        default, *others = (to_json_value(option.default) for option in same_options)
+        if any(other != default for other in others):
+            default = _ByFamily()
+        is_required = all(option.required for option in same_options)
+        if is_required and len(same_options) == len(kinds):
+            default = inspect.Parameter.empty
+        parameters.append(
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=Any, default=default)
         )
-    return inspect.Signature([first, *keywords], return_annotation=Design)
+    return inspect.Signature(parameters, return_annotation=Design)
 
 
 def _design_help(kinds: Sequence[Family]) -> str:
-    """The help of `design`."""
+    """Return the help text of `design`."""
     lines = [
-        "Design the best mechanism for a question, certified unless certify=False.",
+        "Design the best mechanism for a question. It is certified unless certify=False.",
         "",
-        "The class of the question says of which family it is, and so which options there are. The name of a family",
-        'instead of a question takes the question\'s own options by name: design("modulo", n=8, max_shift=3, ...).',
-        *(line for kind in kinds for line in ("", str(kind))),
+        "The class of the question selects the family and therefore the options. The question may",
+        "also be the name of a family. The options of the question are then given by name:",
+        'design("modulo", n=8, max_shift=3, ...).',
+    ]
+    for kind in kinds:
+        lines += ["", str(kind)]
+    lines += [
         "",
-        "Returns a Design. Raises InvalidRequest, Infeasible, SolverUnavailable, LicenceLimit, NotProven or",
-        "NotCertified (see `workbench.errors`).",
+        "Returns a Design. Raises InvalidRequest, Infeasible, SolverUnavailable, LicenceLimit,",
+        "NotProven or NotCertified (see `workbench.errors`).",
     ]
     return "\n".join(lines)
 
 
 def design(question: Any, **request: Any) -> Design:
-    """Design the best mechanism for a question. (The full help is made of the tables of options, below.)"""
+    """Design the best mechanism for a question. The full help is made from the tables of options.
+
+    Args:
+        question: The question, or the name of a family.
+        request: Options of the family.
+    """
     if isinstance(question, str):
         kind = get_family(question)
-        given = kind.make_request_from_options(**request)
+        checked_request = kind.make_request_from_options(**request)
     else:
         kind = find_builtin_family(question.__class__) or find_family(question)
-        given = kind.make_request(question, **request)
+        checked_request = kind.make_request(question, **request)
     try:
-        return kind.design_request(given)
+        return kind.design_request(checked_request)
     except ModuleNotFoundError as error:
-        explained = explain_missing_module("Designing", error)
-        if explained is error:
+        explanation = explain_missing_module("Designing", error)
+        if explanation is error:
             raise
-        raise explained from error
+        raise explanation from error
 
 
-design.__doc__ = _design_help(list_builtin_families())  # which every installation has
+# These families are the same in every installation.
+design.__doc__ = _design_help(list_builtin_families())
 design.__signature__ = _design_signature(list_builtin_families())  # type: ignore[attr-defined]

@@ -1,7 +1,7 @@
-"""The program behind a design, as other tools read it: the last one that a solver answered, at the numbers asked for.
+"""The program of a design for other tools: the last program that a solver answered.
 
-Where rows are added only as they are missed (cuts), it holds those that were: its optimum is that of the whole request,
-as the answer keeps all others.
+If rows are added only when they are violated (cuts), the program has the rows that were added. Its
+optimum is the optimum of the whole request, because the answer satisfies all other rows.
 """
 
 from __future__ import annotations
@@ -15,19 +15,32 @@ from workbench.io.files import write_atomically
 from workbench.solvers.data import Data
 from workbench.solvers.solution import Solution
 
-SCALE_PREFIX = "scale "  # in the head of a file: what its continuous columns are multiplied by on the way to a solver
+# This begins the line of a file with the factor of its continuous columns in a solver.
+SCALE_PREFIX = "scale "
 
 
 @dataclass(frozen=True, repr=False)
 class DesignProgram:
-    """data: costs, matrix and bounds, of what is minimised; what: of which question; solution: the solver's answer."""
+    """The program of a design.
+
+    Attributes:
+        question_text: The question as text.
+        solution: The solver's answer.
+    """
 
     question_text: str
     solution: Solution
 
     @classmethod
     def from_design(cls, design: Any) -> DesignProgram:
-        """That of a design. Raises InvalidRequest where there is none, or none that is linear."""
+        """Return the program of a design.
+
+        Args:
+            design: The design.
+
+        Raises:
+            InvalidRequest: It has no program, or none that is linear.
+        """
         solution = design.solution
         if solution is None:
             raise InvalidRequest(
@@ -41,27 +54,35 @@ class DesignProgram:
 
     @property
     def data(self) -> Data:
-        """Costs, rows and columns in numbers."""
-        data, shift = self.solution.data, self.solution.program.shift
+        """Return costs, rows and columns as numbers, for a minimisation."""
+        data = self.solution.data
+        shift = self.solution.program.shift
         return replace(data, offset=data.offset + shift) if shift else data
 
     @property
     def mps(self) -> str:
-        """The text of a free MPS file; names of columns are those of the model."""
-        program, solution = self.solution.program, self.solution
+        """Return the text of a free MPS file, with the column names of the model."""
+        from workbench.solvers.mps import format_mps
+
+        solution = self.solution
+        program = solution.program
         head = [*self.question_text.splitlines(), str(self), f"{SCALE_PREFIX}{program.scale!r}"]
         if program.sense < 0:
             head.append("maximised in the model: costs have the other sign")
         if solution.objective is not None:
-            head.append(
-                f"{solution.solver} {solution.version}: {solution.termination}, {solution.objective!r}"
-            )
-        from workbench.solvers.mps import format_mps
-
+            solver = f"{solution.solver} {solution.version}"
+            head.append(f"{solver}: {solution.termination}, {solution.objective!r}")
         return format_mps(program.name, self.data, program.variables, head)
 
     def save(self, path: str | Path) -> None:
-        """Write `mps`. Raises InvalidRequest for a file that is not named .mps."""
+        """Write `mps`.
+
+        Args:
+            path: File to write.
+
+        Raises:
+            InvalidRequest: The file is not named .mps.
+        """
         target = Path(path)
         if target.suffix.lower() != ".mps":
             must("program file", "named .mps", target.name)
@@ -69,8 +90,9 @@ class DesignProgram:
 
     def __str__(self) -> str:
         rows, columns = self.solution.program.shape
-        whole = int(self.data.integrality.sum())
-        return f"{rows} rows, {columns} columns ({whole} integer), {self.data.A.nnz} non-zeros"
+        integer_count = int(self.data.integrality.sum())
+        size = f"{rows} rows, {columns} columns ({integer_count} integer)"
+        return f"{size}, {self.data.A.nnz} non-zeros"
 
     def __repr__(self) -> str:
         return f"DesignProgram({self.solution.program.name}: {self})"

@@ -1,11 +1,12 @@
-"""The scale of the losses of a request, in which programs are solved and gaps are judged, so that no unit matters.
+"""The scale of the losses of a request, so that results do not depend on the unit of the loss.
 
-    floor    the loss without privacy: every answer has its best output, and no mechanism costs less
-    width    the loss of the best mechanism that ignores its answer (one output for every part of the neighbour
-             relation), minus the floor: the optimum lies in [floor, floor + width]
+    floor    the loss without privacy: every answer has its best output, and no loss is smaller
+    width    the loss of the best mechanism that ignores its answer (one output per part of the
+             neighbour relation), minus the floor: the optimum lies in [floor, floor + width]
 
-A gap is relative to the objective minus the floor. Multiplying all losses by a number, or adding one to all of them,
-changes no verdict. The largest loss is no such scale: a far answer of weight 1e-12 would spoil it.
+Programs are solved in units of the width. A gap is relative to the objective minus the floor.
+Multiplying all losses by a number, or adding a number to all of them, changes no verdict. The
+largest loss is not used as a scale, because a far answer of weight 1e-12 would determine it.
 """
 
 from __future__ import annotations
@@ -19,76 +20,102 @@ from workbench.solvers.solution import relative_gap
 
 Number = Fraction | float
 
-OPTIMALITY_GAP = 1e-6  # Relative gap up to which a bound proves an objective optimal.
-MAX_FLOOR_SHARE = (
-    1e-10  # Share of the width, above the floor, up to which a loss may be that without privacy.
-)
-_ROUNDING = 1e-16  # Gap, as a share of the width, that exact sums of rounded multipliers leave.
-_DOUBLE = 2.0**-51  # Relative rounding of a double and of a few sums of them.
-_STEP = 12  # Binary digits between two units: ordinary losses, of a width between 1/4 and 1024, have the unit 1.
+# A bound within this relative gap proves that an objective is optimal.
+OPTIMALITY_GAP = 1e-6
+# A loss above the floor by at most this share of the width may be the loss without privacy.
+MAX_FLOOR_SHARE = 1e-10
+# Exact sums of rounded multipliers leave a gap of this share of the width.
+_ROUNDING_SHARE = 1e-16
+# The relative rounding of a double, and of a sum of a few doubles, is at most this.
+_DOUBLE_ROUNDING = 2.0**-51
+# Units are powers of 2^12, so that losses of a width between 1/4 and 1024 have the unit 1.
+_UNIT_STEP_BITS = 12
 
 
 @dataclass(frozen=True)
 class LossScale:
-    """The floor of the losses, and the width above it that the optimum lies in. What is no loss has neither (None)."""
+    """The floor of the losses, and the width above it in which the optimum lies.
+
+    Attributes:
+        floor: The loss without privacy.
+        width: The width. None for an objective that is no loss.
+    """
 
     floor: Fraction = ZERO
     width: float | None = None
 
     @property
     def unit(self) -> float:
-        """A power of 2^12 below the width: programs are solved in losses divided by it, which loses no digit."""
-        return (
-            1.0
-            if not self.width
-            else math.ldexp(1.0, _STEP * math.floor((math.log2(self.width) + 2) / _STEP))
-        )
+        """Return a power of 2^12 below the width.
+
+        Programs are solved in losses divided by it, which is exact.
+        """
+        if not self.width:
+            return 1.0
+        exponent = math.floor((math.log2(self.width) + 2) / _UNIT_STEP_BITS)
+        return math.ldexp(1.0, _UNIT_STEP_BITS * exponent)
 
     def proves(self, objective: Number, bound: Number, tolerance: float = OPTIMALITY_GAP) -> bool:
-        """Whether a lower bound is within a relative gap of an objective."""
-        above, excess = (
-            float(_exact_difference(objective, bound)),
-            float(_exact_difference(objective, self.floor)),
-        )
-        return above <= tolerance * abs(excess) + self._slack(objective, bound)
+        """Return whether a lower bound is within a relative gap of an objective.
 
-    def _slack(self, objective: Number, bound: Number) -> float:
-        """The difference that rounding leaves between an objective and a bound."""
-        slack = _ROUNDING * (1.0 if self.width is None else self.width)
+        Args:
+            objective: The objective.
+            bound: The lower bound.
+            tolerance: The relative gap.
+        """
+        difference = float(_exact_difference(objective, bound))
+        excess = float(_exact_difference(objective, self.floor))
+        return difference <= tolerance * abs(excess) + self._rounding_slack(objective, bound)
+
+    def _rounding_slack(self, objective: Number, bound: Number) -> float:
+        """Return the difference between an objective and a bound that rounding may leave."""
+        slack = _ROUNDING_SHARE * (1.0 if self.width is None else self.width)
         if not isinstance(objective, Fraction) or not isinstance(bound, Fraction):
-            slack += _DOUBLE * abs(
-                float(objective)
-            )  # A double of a loss above a large floor has no further digits.
+            # A double of a loss above a large floor has no further digits.
+            slack += _DOUBLE_ROUNDING * abs(float(objective))
         return slack
 
     def settles(self, objective: Number, bound: Number, tolerance: float = OPTIMALITY_GAP) -> bool:
-        """Whether a lower bound proves an objective optimal: within a relative gap, or where the objective is the floor
-        as far as a solver can tell, and the bound no more. An optimum that is the floor has no relative gap."""
+        """Return whether a lower bound proves an objective optimal.
+
+        An optimum that equals the floor has no relative gap. It is proven if the objective is at
+        the floor to the precision of a solver, and the bound is not above the objective.
+
+        Args:
+            objective: The objective.
+            bound: The lower bound.
+            tolerance: The relative gap.
+        """
+        if self.proves(objective, bound, tolerance):
+            return True
         width = 1.0 if self.width is None else self.width
-        at_floor = float(_exact_difference(objective, self.floor)) <= MAX_FLOOR_SHARE * width
-        none_better = (
-            float(_exact_difference(bound, self.floor)) <= _ROUNDING * width
-            and _exact_difference(bound, objective) <= 0
-        )
-        return self.proves(objective, bound, tolerance) or (at_floor and none_better)
+        excess = float(_exact_difference(objective, self.floor))
+        bound_excess = float(_exact_difference(bound, self.floor))
+        if excess > MAX_FLOOR_SHARE * width or bound_excess > _ROUNDING_SHARE * width:
+            return False
+        return _exact_difference(bound, objective) <= 0
 
     def gap(self, objective: Number | None, bound: Number | None) -> float | None:
-        """|objective - bound| / (objective - floor), 0 where rounding is all that parts them; None where either is
-        unknown."""
+        """Return |objective - bound| / (objective - floor).
+
+        Args:
+            objective: The objective. None: it is unknown.
+            bound: The lower bound. None: it is unknown.
+
+        Returns:
+            The gap: 0 if only rounding separates the two, None if either is unknown.
+        """
         if objective is None or bound is None or not self.width:
-            return relative_gap(
-                *(None if each is None else float(each) for each in (objective, bound))
-            )
-        above, excess = (
-            abs(float(_exact_difference(objective, bound))),
-            abs(float(_exact_difference(objective, self.floor))),
-        )
-        excess = max(excess, _ROUNDING * self.width)
-        return (
-            0.0
-            if above <= self._slack(objective, bound) and excess <= MAX_FLOOR_SHARE * self.width
-            else above / excess
-        )
+            float_objective = None if objective is None else float(objective)
+            float_bound = None if bound is None else float(bound)
+            return relative_gap(float_objective, float_bound)
+        difference = abs(float(_exact_difference(objective, bound)))
+        excess = abs(float(_exact_difference(objective, self.floor)))
+        excess = max(excess, _ROUNDING_SHARE * self.width)
+        is_at_floor = excess <= MAX_FLOOR_SHARE * self.width
+        if is_at_floor and difference <= self._rounding_slack(objective, bound):
+            return 0.0
+        return difference / excess
 
 
 NO_LOSS = LossScale()
@@ -96,7 +123,7 @@ NO_LOSS = LossScale()
 
 
 def _exact_difference(left: Number, right: Number) -> Number:
-    """left - right, exact where both are finite."""
+    """Return left - right, exactly if both are finite."""
     if math.isfinite(left) and math.isfinite(right):
         return Fraction(left) - Fraction(right)
     return float(left) - float(right)

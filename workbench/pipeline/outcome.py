@@ -1,14 +1,15 @@
-"""What became of a request: a design as a row, an error as a row with its status, a solver's error in our words.
+"""Rows of designs and of errors, and the workbench's errors for errors of solvers.
 
-    column                            what it holds
-    status, error                     a word of STATUS, or how the solver stopped; the reason when there is no answer
-    objective, bound, gap             the optimum lies in [bound, objective]
-    residual, start                   of the solver's point, recomputed; where the solve began: "hot" or "cold"
-    audited, private, certified       by the exact audit of the mechanism itself
-    pure_epsilon, pdp_delta, dp_delta of the mechanism itself, rounded so as never to understate; None: not known
-    oracle, oracle_kind, oracle_value, oracle_agrees     the closed form's verdict
+    column                              content
+    status, failure                     a value of STATUS_BY_ERROR, or how the solver stopped; the
+                                        reason if there is no answer
+    objective, bound, gap               the optimum lies in [bound, objective]
+    residual, start                     largest violation of the solver's point; "hot" or "cold"
+    audited, private, certified         by the exact audit of the mechanism itself
+    pure_epsilon, pdp_delta, dp_delta   of the mechanism itself, rounded up; None: not known
+    oracle, oracle_kind, oracle_value, oracle_agrees     the comparison with a closed form
 
-These are the columns of ledgers, frontiers and comparisons, the same for every family, which may add some of its own.
+Ledgers, frontiers and comparisons have these columns for every family. A family may add columns.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ OUTCOME_COLUMNS = (
     "oracle_agrees",
 )
 
-# kind of error -> status of its row, the narrower kinds first
+# The status of the row of an error. Subclasses come before their bases.
 STATUS_BY_ERROR: dict[type[WorkbenchError], str] = {
     LicenceLimit: "licence",
     SolverUnavailable: "unavailable",
@@ -63,39 +64,58 @@ STATUS_BY_ERROR: dict[type[WorkbenchError], str] = {
     InvalidRequest: "refused",
 }
 
-# Kind of error of `solvers` or `models` -> ours, the narrower kinds first.
-_OUR_ERRORS: dict[type[Exception], type[WorkbenchError]] = {
+# The workbench's error for an error of `solvers` or `models`. Subclasses come before their bases.
+_WORKBENCH_ERRORS: dict[type[Exception], type[WorkbenchError]] = {
     errors.LicenceExceeded: LicenceLimit,
     errors.BackendUnavailable: SolverUnavailable,
     errors.NoRationalSolution: NotCertified,
-    ValueError: InvalidRequest,  # A program or an option that makes no sense.
+    ValueError: InvalidRequest,  # The program or an option is invalid.
     errors.SolverError: NotProven,
 }
 
 
 def attempt_design(solve: Callable[[], Design]) -> tuple[Row, Design | None]:
-    """A design as a row with its solver, version and seconds; of an unproven one the incumbent; else the failure.
+    """Return a design as a row, with its solver, version and seconds.
 
-    Where no design came out, the row is that of `failure`. Ctrl-C inside a solver is KeyboardInterrupt.
+    Args:
+        solve: Function that returns the design.
+
+    Returns:
+        The row and the design. If it is not proven optimal, the row has its incumbent and bound. If
+        there is no design, the row is `failure_row` and the design is None.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C was pressed inside a solver.
     """
+    message = None
     try:
-        design, error = solve(), None
-    except WorkbenchError as problem:
-        if not isinstance(problem, NotProven) or problem.design is None:
-            return failure_row(problem), None
-        if problem.interrupted:
+        design = solve()
+    except WorkbenchError as error:
+        if not isinstance(error, NotProven) or error.design is None:
+            return failure_row(error), None
+        if error.interrupted:
             raise KeyboardInterrupt from None
-        design, error = problem.design, str(problem)
-    return design.row() | design.solver_effort | {"failure": error}, design
+        design = error.design
+        message = str(error)
+    return design.row() | design.solver_effort | {"failure": message}, design
 
 
 def failure_row(error: Exception) -> Row:
-    """The row of a failed design: its status and its reason. Ctrl-C inside a solver is none: it is raised again."""
+    """Return the row of a failed design, with its status and its reason.
+
+    Args:
+        error: The error.
+
+    Raises:
+        KeyboardInterrupt: The error is Ctrl-C inside a solver.
+    """
     if getattr(error, "interrupted", False):
         raise KeyboardInterrupt from None
-    status = next(
-        (word for kind, word in STATUS_BY_ERROR.items() if isinstance(error, kind)), "failed"
-    )
+    status = "failed"
+    for kind, kind_status in STATUS_BY_ERROR.items():
+        if isinstance(error, kind):
+            status = kind_status
+            break
     reason = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
     row: Row = {
         "status": status,
@@ -111,7 +131,7 @@ def failure_row(error: Exception) -> Row:
 
 @contextmanager
 def translate_errors() -> Iterator[None]:
-    """Turn the errors of `solvers` and `models` into the workbench's."""
+    """Raise the errors of `solvers` and `models` as errors of the workbench."""
     try:
         yield
     except WorkbenchError:
@@ -121,11 +141,12 @@ def translate_errors() -> Iterator[None]:
 
 
 def translate_error(error: ValueError | errors.SolverError) -> WorkbenchError:
-    """Return the workbench's error for one of `solvers` or `models`.
+    """Return the workbench's error for an error of `solvers` or `models`.
 
-    One that is the workbench's already is returned as it is.
+    Args:
+        error: The error. An error of the workbench is returned as it is.
     """
     if isinstance(error, WorkbenchError):
         return error
-    kind = next(ours for theirs, ours in _OUR_ERRORS.items() if isinstance(error, theirs))
+    kind = next(ours for theirs, ours in _WORKBENCH_ERRORS.items() if isinstance(error, theirs))
     return kind(str(error))

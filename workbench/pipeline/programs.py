@@ -1,8 +1,8 @@
-"""The instances that solvers are compared on: programs of every model, each with a judge of the mechanism in a point.
+"""The instances on which solvers are compared: programs of every model.
 
-A family has some when its `Family.programs` names a module with `instances() -> list[Instance]`. Instances are part of
-a suite's version: changing, adding or removing one is a new version, so that tables of one version can be laid side by
-side.
+Each instance can measure the mechanism of a solver's point. A family has instances if its
+`Family.programs` names a module with `instances() -> list[Instance]`. Changing, adding or removing
+an instance needs a new version of the suite, so that tables of one version stay comparable.
 """
 
 from __future__ import annotations
@@ -19,24 +19,28 @@ from workbench.pipeline.registry import list_builtin_families, list_families
 from workbench.solvers.arrays import Vector
 from workbench.solvers.program import Program
 
-# suite -> (version, what it takes of the instances)
+# Version of each suite, and the condition of its instances.
 SUITES: dict[str, tuple[int, Callable[[Instance], bool]]] = {
     "default": (1, lambda instance: instance.suite != "library"),
     "small": (1, lambda instance: instance.suite == "small"),
     "library": (1, lambda instance: True),
 }
 
-
-BuiltProgram = tuple[Any, Values]  # a program, and the values of its parameters
+BuiltProgram = tuple[Any, Values]  # A program, and the values of its parameters.
 
 
 @dataclass(frozen=True)
 class Judged:
-    """The mechanism in a solver's point, in exact arithmetic.
+    """The mechanism of a solver's point, measured in exact arithmetic.
 
-    claimed: what the program's answer stands for, (epsilon, delta) or, where δ is minimised, the objective as δ;
-    exact: the same of the mechanism as returned; private: whether it keeps the claim exactly; certified: whether a
-    repaired mechanism does, and what that one costs (None: no certificate).
+    Attributes:
+        claimed_epsilon: ε that the program requires.
+        claimed_delta: δ that the program requires, or the objective if δ is minimised.
+        exact_epsilon: ε of the mechanism as returned.
+        exact_delta: δ of the mechanism as returned.
+        private: Whether the mechanism as returned satisfies the claim.
+        certified: Whether a repaired mechanism satisfies it.
+        certified_objective: Expected loss of the repaired mechanism. None without a certificate.
     """
 
     claimed_epsilon: float
@@ -50,11 +54,17 @@ class Judged:
 
 @dataclass(frozen=True)
 class Instance:
-    """One program at fixed numbers.
+    """One program with fixed parameter values.
 
-    name: unique, family first; model: in words; build: the Program and its parameter values; judge: from the point
-    (columns,) and its objective; suite: "small" (also of the default suite), "default" or "library".
-    parameters: what it was made of, in words; known: (bound, value) of the optimum, from elsewhere.
+    Attributes:
+        name: Unique name, which begins with the family.
+        model: Description of the model.
+        build: Function that returns the program and its parameter values.
+        judge: Function of a point, of shape (columns,), and of its objective that measures the
+            mechanism. None if the program has no mechanism.
+        suite: "small" (also part of the default suite), "default" or "library".
+        parameters: Description of the parameters.
+        known_optimum: (bound, value) of the optimum, from another source.
     """
 
     name: str
@@ -66,7 +76,7 @@ class Instance:
     known_optimum: tuple[float | None, float | None] = (None, None)
 
     def program_at_values(self) -> Program:
-        """The program at its parameter values, without parameters."""
+        """Return the program at its parameter values, without parameters."""
         program, values = self.build()
         return Program(
             program.name,
@@ -78,43 +88,55 @@ class Instance:
 
 
 def select_instances(suite: str, pattern: str | None = None) -> list[Instance]:
-    """The instances of a suite whose names match one of some comma-separated patterns ("noise-*,mvu-4").
+    """Return the instances of a suite.
 
-    Those of other packages, which are no part of a version of the suite, are taken where a pattern matches their names.
-    Raises InvalidRequest for an unknown suite, or when nothing matches.
+    Args:
+        suite: Name of the suite.
+        pattern: Comma-separated patterns of names, such as "noise-*,mvu-4". Instances of other
+            packages, which belong to no version of the suite, are included if a pattern matches
+            them. None: all instances of this package.
+
+    Raises:
+        InvalidRequest: The suite is unknown, or no name matches.
     """
     InvalidRequest.check_choice(SUITES, "suite", suite)
-    _, takes = SUITES[suite]
-    listed = [
-        instance
-        for kind in (list_builtin_families() if pattern is None else list_families())
-        if kind.programs is not None
-        for instance in importlib.import_module(kind.programs).instances()
-        if takes(instance)
-    ]
+    _, is_in_suite = SUITES[suite]
+    families = list_builtin_families() if pattern is None else list_families()
+    instances: list[Instance] = []
+    for family in families:
+        if family.programs is not None:
+            all_instances = importlib.import_module(family.programs).instances()
+            instances += [instance for instance in all_instances if is_in_suite(instance)]
     if pattern is None:
-        return listed
-    instances = [instance for instance in listed if matches_pattern(instance.name, pattern)]
-    if not instances:
-        must(
-            "instances",
-            f"patterns that match some of {', '.join(i.name for i in listed)}",
-            repr(pattern),
-        )
-    return instances
+        return instances
+    matching = [instance for instance in instances if matches_pattern(instance.name, pattern)]
+    if not matching:
+        names = ", ".join(instance.name for instance in instances)
+        must("instances", f"patterns that match some of {names}", repr(pattern))
+    return matching
 
 
 def matches_pattern(name: str, pattern: str | None) -> bool:
-    """Whether a name matches one of some comma-separated patterns; None matches every name."""
-    return pattern is None or any(
-        fnmatch.fnmatch(name, part.strip()) for part in pattern.split(",")
-    )
+    """Return whether a name matches one of some patterns.
+
+    Args:
+        name: The name.
+        pattern: Comma-separated patterns. None matches every name.
+    """
+    if pattern is None:
+        return True
+    return any(fnmatch.fnmatch(name, part.strip()) for part in pattern.split(","))
 
 
 def try_certify(
     certify: Callable[[], Any], loss: Callable[[Any], float | None]
 ) -> tuple[bool, float | None]:
-    """(whether `certify` succeeded, the loss of what it made)."""
+    """Return whether a mechanism was certified, and its loss.
+
+    Args:
+        certify: Function that returns the certified mechanism or raises NotCertified.
+        loss: Function that returns the loss of a mechanism.
+    """
     try:
         return True, loss(certify())
     except NotCertified:

@@ -9,13 +9,13 @@ serves, and its expected loss at the budget of a request. Entries come from thre
     the user     gives a `Baseline` by `--baseline`, which `workbench.pipeline.user_baselines` reads
 
 Frontiers and `recommend` ask for the entries of all three (`list_entries`). Reports of designs and
-`reproduce published`, whose results must not depend on installed packages, ask for the entries of the
-family (`published_for`).
+`reproduce published`, whose results must not depend on installed packages, ask for the entries of
+the family (`published_for`).
 
 An entry that cannot serve a request raises NotApplicable with the reason. The exact audit decides
-whether a baseline is private at a budget. A baseline whose probabilities are rounded doubles may miss
-its budget by that rounding alone. It is then mixed with the smallest share of a private law that makes
-it private. A note says so, and the loss is the loss of the mixture.
+whether a baseline is private at a budget. A baseline whose probabilities are rounded doubles may
+miss its budget by that rounding alone. It is then mixed with the smallest share of a private law
+that makes it private. A note says so, and the loss is the loss of the mixture.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ class ComparedFamily(Protocol):
         """See `Family.published_mechanisms`."""
 
     def compute_loss(self, request: Any, mechanism: Any) -> float:
-        """See `Family.loss`."""
+        """See `Family.compute_loss`."""
 
     def relate_mechanism(self, request: Any, mechanism: Any) -> Any:
-        """See `Family.related`."""
+        """See `Family.relate_mechanism`."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +69,12 @@ class Reference:
 
     Attributes:
         objective: Expected loss.
-        certified: Whether exact arithmetic proves the mechanism private.
+        is_certified: Whether exact arithmetic proves the mechanism private.
         mechanism: The audited mechanism. None for a closed form.
         symbol: Symbol of the mechanism's parameter. Empty if it has none.
         value: Value of that parameter.
         status: Status of the row in a frontier if there is no mechanism to audit.
-        more: Further columns of that row.
+        extra_columns: Further columns of that row.
         note: A sentence on what was done to the mechanism.
     """
 
@@ -89,20 +89,27 @@ class Reference:
 
     @property
     def parameter_text(self) -> str:
-        """The parameter, or the note."""
+        """Return the parameter as text, or the note."""
         return f"{self.symbol} = {self.value:.6g}" if self.symbol else self.note
 
     def explain_shortfall(self, request: Any) -> str:
-        """Say by how much the mechanism misses the budget of a request."""
+        """Return a sentence on the budget that the mechanism exceeds.
+
+        Args:
+            request: The request.
+        """
         claim = request.audited_claim
         if claim.is_epsilon_delta:
-            return audit(self.mechanism, claim.values["epsilon"]).describe_verdict(
-                claim.adapt_to(self.mechanism)
-            )
-        return f"The mechanism is NOT private at the requested budget: {claim.notion.name}, {claim.describe_budget()}"
+            privacy = audit(self.mechanism, claim.values["epsilon"])
+            return privacy.describe_verdict(claim.adapt_to(self.mechanism))
+        budget = f"{claim.notion.name}, {claim.describe_budget()}"
+        return f"The mechanism is not private at the requested budget: {budget}"
 
     def row(self, request: Any) -> Row:
         """Return the columns of a frontier, with the exact audit of the mechanism.
+
+        Args:
+            request: The request.
 
         Raises:
             NotApplicable: The mechanism is not private at the budget.
@@ -139,10 +146,11 @@ class Published:
     Attributes:
         name: Name in tables and plots.
         source: Authors and year; of a baseline its package.
-        cost: Function of a request of the family, or of a query with the same fields, that returns a
-            `Reference`. It raises NotApplicable.
+        cost: Function of a request of the family, or of a query with the same fields, that returns
+            a `Reference`. It raises NotApplicable.
         serves: Whether it is for the question of a request.
-        any_budget: Whether it is also compared for several runs and under notions of several ratios.
+        any_budget: Whether it is also compared for several runs and under notions of several
+            ratios.
         with_prior: Whether it is fitted to the prior of the query.
         is_unbiased: Whether the mean of its output is the true answer.
         fixed: Columns of its rows that are the same at every point of a frontier.
@@ -160,12 +168,20 @@ class Published:
     package: str = ""
 
     def is_listed_for(self, request: Any) -> bool:
-        """Whether frontiers and reports list it for a request."""
+        """Whether frontiers and reports list it for a request.
+
+        Args:
+            request: A request of the family, or a query with the same fields.
+        """
         has_usual_budget = request.aim.runs == 1 and bounds_one_ratio(request.claim.notion)
         return self.serves(request) and (self.any_budget or has_usual_budget)
 
     def row(self, request: Any) -> Row:
-        """Return the columns of a frontier at one request."""
+        """Return the columns of a frontier at one request.
+
+        Args:
+            request: A request of the family, or a query with the same fields.
+        """
         clock = Deadline()
         return self.make_reference(request).row(request) | {"seconds": clock.elapsed_seconds}
 
@@ -179,7 +195,8 @@ class Baseline:
     Attributes:
         name: Name in tables and plots.
         family: Name of the family.
-        mechanism: Function of a request that returns the mechanism for its budget. None if there is none.
+        mechanism: Function of a request that returns the mechanism for its budget. None if there is
+            none.
     """
 
     name: str
@@ -189,8 +206,12 @@ class Baseline:
     def build(self, request: Any) -> Mechanism:
         """Return the mechanism for a request.
 
+        Args:
+            request: A request of the family.
+
         Raises:
-            NotApplicable: There is none for its budget. The baseline's own code may raise anything else.
+            NotApplicable: There is none for its budget. The baseline's own code may raise anything
+                else.
         """
         mechanism = self.mechanism(request)
         if mechanism is None:
@@ -198,7 +219,12 @@ class Baseline:
         return as_mechanism(mechanism)
 
     def publish(self, family: ComparedFamily, package: str) -> Published:
-        """Return the entry of the registry for this baseline."""
+        """Return the entry of the registry for this baseline.
+
+        Args:
+            family: The family of the baseline.
+            package: Package that registered it, or `USER_PACKAGE`.
+        """
         return Published(
             self.name,
             package,
@@ -246,12 +272,21 @@ def published_for(request: Any, family: ComparedFamily | None = None) -> list[Pu
 
 
 def index_by_name(entries: Iterable[Published]) -> dict[str, Published]:
-    """Index entries by their names."""
+    """Index entries by their names.
+
+    Args:
+        entries: Entries of the registry.
+    """
     return {entry.name: entry for entry in entries}
 
 
 def compute_references(entries: Iterable[Published], request: Any) -> dict[str, Reference]:
-    """Compute the losses, by name, of the entries that are listed for a request and apply to it."""
+    """Compute the losses, by name, of the entries that are listed for a request and apply to it.
+
+    Args:
+        entries: Entries of the registry.
+        request: A request of the family, or a query with the same fields.
+    """
     references = {}
     for entry in entries:
         if entry.is_listed_for(request):
@@ -265,7 +300,11 @@ def compute_references(entries: Iterable[Published], request: Any) -> dict[str, 
 
 @contextmanager
 def refuse_foreign_errors(package: str) -> Iterator[None]:
-    """Turn whatever the code of a package or a user raises into NotApplicable."""
+    """Raise every error in the code of a package or a user as NotApplicable.
+
+    Args:
+        package: Name of the package in the message.
+    """
     try:
         yield
     except (WorkbenchError, KeyboardInterrupt):
@@ -277,7 +316,7 @@ def refuse_foreign_errors(package: str) -> Iterator[None]:
 def _audit_baseline(
     family: ComparedFamily, baseline: Baseline, package: str, request: Any
 ) -> Reference:
-    """Audit a baseline under the neighbour relation of a question, and compute its expected loss."""
+    """Audit a baseline under the neighbours of a question, and compute its expected loss."""
     with refuse_foreign_errors(package):
         mechanism = baseline.build(request)
         related = family.relate_mechanism(request, mechanism)
@@ -287,35 +326,36 @@ def _audit_baseline(
         if repaired is None:
             return Reference(family.compute_loss(request, mechanism), False, related)
         note = (
-            "Its probabilities are rounded and miss the budget by that: the loss is that of the mechanism repaired in "
-            "exact arithmetic, which moves less than 1e-9 of the probability."
+            "Its rounded probabilities exceed the budget by rounding alone. The loss is that of "
+            "the repaired mechanism. The repair moves less than 1e-9 of the probability."
         )
         return Reference(family.compute_loss(request, repaired), True, repaired, note=note)
 
 
 def _repair_rounding(mechanism: Mechanism, claim: Claim) -> Mechanism | None:
-    """Return the nearest private mechanism to one that misses a budget only by the rounding of doubles.
+    """Return the nearest private mechanism, if only the rounding of doubles exceeds the budget.
 
-    None if it misses the budget by more, or if the budget has no numbers to widen.
+    None if the mechanism exceeds it by more, or if the budget has no numbers to widen.
     """
-    wider = {name: _widen(name, value) for name, value in claim.values.items()}
-    if None in wider.values() or not provably_satisfies_claim(
-        mechanism, Claim(claim.notion, **wider).adapt_to(mechanism)
-    ):
+    wider_budget = {name: _widen(name, value) for name, value in claim.values.items()}
+    if None in wider_budget.values():
+        return None
+    wider_claim = Claim(claim.notion, **wider_budget).adapt_to(mechanism)
+    if not provably_satisfies_claim(mechanism, wider_claim):
         return None
     try:
         certificate = certify(mechanism, claim.notion, **claim.values)
     except (InvalidRequest, NotCertified):
         return None
-    moved = max(
-        certificate.record.get(name, 0.0) for name in ("repair_mixed_in", "repair_moved_mass")
-    )
-    return certificate.mechanism if moved <= _MAX_MOVED_MASS else None
+    record_names = ("repair_mixed_in", "repair_moved_mass")
+    moved_mass = max(certificate.record.get(name, 0.0) for name in record_names)
+    return certificate.mechanism if moved_mass <= _MAX_MOVED_MASS else None
 
 
 def _widen(name: str, value: Any) -> Any:
-    """Enlarge a budget's number, or numbers, by what rounding may change; None if it is no number."""
-    if name == "alpha":  # A larger order is a stricter budget.
+    """Enlarge a number of a budget by what rounding may change, None if it is no number."""
+    if name == "alpha":
+        # A larger order is a stricter budget.
         return value
     if isinstance(value, Mapping):
         return {label: _widen(name, number) for label, number in value.items()}

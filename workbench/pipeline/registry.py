@@ -1,7 +1,8 @@
-"""Which families there are, found by name or by the class of a question; and `workbench.design`.
+"""The families, found by name or by the class of a question.
 
 >>> import workbench as wb
->>> d = wb.design(wb.ModuloNoise(n=8, shifts=[1, 2, 3], directed=True), epsilon=1.5, delta=0.1212, notion="pdp")
+>>> question = wb.ModuloNoise(n=8, shifts=[1, 2, 3], directed=True)
+>>> d = wb.design(question, epsilon=1.5, delta=0.1212, notion="pdp")
 >>> round(d.objective, 9), d.oracle.agrees
 (0.450172331, True)
 """
@@ -19,61 +20,83 @@ if TYPE_CHECKING:
     from workbench.pipeline.family import Family
 
 
-BUILTIN_FAMILIES = get_places("families")  # name -> where its `FAMILY` is
+BUILTIN_FAMILIES = get_places("families")  # Place of the object `FAMILY` by the name of its family.
 
 
 def list_family_names() -> list[str]:
-    """The names of all families, those of other packages last."""
+    """Return the names of all families. Families of other packages come last."""
     return [*BUILTIN_FAMILIES, *list_extensions("families")]
 
 
 def get_family(name: str) -> Family:
-    """The family of a name. Raises InvalidRequest."""
-    known = name if isinstance(name, str) else ""
-    if known in BUILTIN_FAMILIES:
-        return _load_builtin_family(known)
-    foreign: dict[str, Family] = list_extensions("families")
-    return foreign.get(known) or must(
-        "family", f"one of {', '.join(list_family_names())}", repr(name)
-    )
+    """Return a family.
+
+    Args:
+        name: Name of the family.
+
+    Raises:
+        InvalidRequest: There is no such family.
+    """
+    key = name if isinstance(name, str) else ""
+    if key in BUILTIN_FAMILIES:
+        return _load_builtin_family(key)
+    plugins: dict[str, Family] = list_extensions("families")
+    family = plugins.get(key)
+    return family or must("family", f"one of {', '.join(list_family_names())}", repr(name))
 
 
 @cache
 def _load_builtin_family(name: str) -> Family:
-    loaded: Family = load_provided("families", name)
-    return loaded
+    """Load a family of this package."""
+    family: Family = load_provided("families", name)
+    return family
 
 
 def list_builtin_families() -> list[Family]:
-    """The families of this package."""
+    """Return the families of this package."""
     return [_load_builtin_family(name) for name in BUILTIN_FAMILIES]
 
 
 def list_families(name: str | None = None) -> list[Family]:
-    """All families; those of a name alone, of which there is one or none."""
+    """Return all families.
+
+    Args:
+        name: Return only the family of this name, if there is one. None: all.
+    """
     if name is not None and name in BUILTIN_FAMILIES:
         return [_load_builtin_family(name)]
-    return [get_family(known) for known in list_family_names() if name in (None, known)]
+    return [get_family(other) for other in list_family_names() if name in (None, other)]
 
 
 @cache
 def find_builtin_family(kind: type) -> Family | None:
-    """Find the family of this package whose questions are of a class; None where there is none."""
-    return next(
-        (ours for ours in list_builtin_families() if issubclass(kind, ours.question_class)), None
-    )
+    """Return the family of this package for a class of questions, None if there is none.
+
+    Args:
+        kind: The class.
+    """
+    for family in list_builtin_families():
+        if issubclass(kind, family.question_class):
+            return family
+    return None
 
 
 def find_family(question: Any) -> Family:
-    """The family of a question. Raises InvalidRequest."""
-    ours = find_builtin_family(question.__class__)
-    if ours is not None:
-        return ours
-    foreign: dict[str, Family] = list_extensions(
-        "families"
-    )  # They are looked for where no family of this package fits.
-    for candidate in foreign.values():
-        if isinstance(question, candidate.question_class):
-            return candidate
-    kinds = ", ".join(candidate.question_class.__name__ for candidate in list_families())
-    return must("question", f"one of {kinds}", repr(question))
+    """Return the family of a question.
+
+    Args:
+        question: The question.
+
+    Raises:
+        InvalidRequest: No family has such questions.
+    """
+    builtin = find_builtin_family(question.__class__)
+    if builtin is not None:
+        return builtin
+    # Plug-ins are loaded only if no family of this package fits.
+    plugins: dict[str, Family] = list_extensions("families")
+    for family in plugins.values():
+        if isinstance(question, family.question_class):
+            return family
+    classes = ", ".join(family.question_class.__name__ for family in list_families())
+    return must("question", f"one of {classes}", repr(question))

@@ -2,15 +2,15 @@
 
     for route in problem.routes: applies(problem) is None ──▶ answer(problem, ...) ──▶ Answer
 
-A route whose answer proves too little returns a `Doubt`, and the next route that applies is asked.
-A mechanism that an earlier route has found is kept, with the larger of the two bounds.
+A route whose answer proves too little returns a `Doubt`, and the next route that applies is used.
+The mechanism of the earlier route is kept, with the larger of the two bounds.
 
 family and problem             routes in order
 modulo  `ModuloProblem`        tangents, fast search, program
 noise   `NoiseProblem`         staircase, programs at delta = 0, programs from both sides
         `RunsProblem`          composed noise
-channel `ChannelProblem`       one output, outputs without privacy, geometric noise, blocks, program,
-                               tangents, hockey sticks, interior method
+channel `ChannelProblem`       one output, outputs without privacy, geometric noise, blocks,
+                               program, tangents, hockey sticks, interior method
         `FreeOutputsProblem`   one output, linear loss, search over outputs
         `GivenMechanism`       given mechanism (of a range)
 quantizer `QuantizerProblem`   exact program, search over outputs, optm, product, mvu
@@ -19,10 +19,10 @@ labels  `BinsProblem`          bins
         `UnbiasedProblem`      cones
 other packages `Problem`       program, or routes of their own
 
-A design names its route (`Design.route`). Candidates are tried beside the routes, because they may
-have a smaller loss (`Problem.constant`, `Problem.stronger`, `Problem.without_delta`); the design
-names them too. Searches over designs (many runs, ranges, clamped noise, the least ε or δ) are
-sessions, and name the route of the design that they chose.
+A design names its route (`Design.route`). Simple candidates are also tried, because they may have a
+smaller loss (`Problem.find_constant`, `Problem.find_simpler_candidates`, `Problem.without_delta`).
+The design names them too. Searches over designs (many runs, ranges, clamped noise, the minimal ε or
+δ) are sessions, and name the route of the design that they select.
 """
 
 from __future__ import annotations
@@ -39,26 +39,30 @@ from workbench.solvers.backend import Options, get_backend
 from workbench.solvers.errors import SolverError
 from workbench.solvers.solution import Solution
 
-Reason = str | None  # Why a route does not apply, without a full stop; None where it applies.
+Reason = str | None  # Why a route does not apply, without a full stop. None if it applies.
+
+# At this integrality tolerance, the answers of mixed-integer programs are worth certifying. At the
+# usual 1e-5 a binary of 4e-6 allows 4e-6 of probability to exceed the budget unnoticed.
+_CERTIFIABLE_INTEGRALITY_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a route answers, before anything is repaired.
+    """What a route answers, before the mechanism is repaired.
 
     Attributes:
-        mechanism: the solver's own, in floats.
-        bound: on what is minimised.
-        solution: None of a closed form.
-        origin: where the certified masses come from, in words.
-        law: what is repaired, where that is more than the mechanism.
-        claimed: the objective of a design that is not repaired, where it is not the loss of the
+        mechanism: The solver's mechanism, in floats.
+        bound: Lower bound on what is minimised.
+        solution: The solver's answer. None for a closed form.
+        origin: Where the certified masses come from, as text.
+        law: What is repaired, if this is more than the mechanism.
+        claimed_objective: Objective of a design that is not repaired, if it is not the loss of the
             mechanism.
-        proxy: whether `claimed` is the objective of a repaired design too, as what is minimised is
-            not the loss.
-        words: what a reader must know of it.
-        details: what only its family knows.
-        route: the name of the route that answered.
+        is_proxy: Whether `claimed_objective` is the objective of a repaired design too, because
+            what is minimised is not the loss.
+        notes: Sentences for the reader.
+        details: Values that only the family uses.
+        route: Name of the route that answered.
     """
 
     mechanism: Any
@@ -74,27 +78,36 @@ class Answer:
 
 
 class Programs:
-    """The compiled programs of one family and solver, live from request to request."""
+    """The compiled programs of one family and solver, which stay live between requests.
+
+    Args:
+        solver: Label of the solver.
+
+    Attributes:
+        backend: The solver.
+        live_sessions: For each key, the model and the session of the solver.
+    """
 
     def __init__(self, solver: str) -> None:
         try:
             self.backend = get_backend(solver)
         except (ValueError, SolverError) as error:
             raise translate_error(error) from None
-        self.live_sessions: dict[Any, Any] = {}  # key -> (model, session of the solver)
+        self.live_sessions: dict[Any, Any] = {}
 
     def tighten_tolerances(self, options: Options) -> Options:
-        """Options whose MILP answers are worth certifying: at the usual 1e-5 a binary of 4e-6 stands for 4e-6 of
-        probability that breaks the budget unseen, and whole patterns for a δ of 1e-8 are fiction."""
-        known = "integrality_tolerance" in self.backend.supported_options
-        return (
-            replace(options, integrality_tolerance=options.integrality_tolerance or 1e-9)
-            if known
-            else options
-        )
+        """Return options whose mixed-integer answers are worth certifying.
+
+        Args:
+            options: The options of the request. A tolerance that it sets is kept.
+        """
+        if "integrality_tolerance" not in self.backend.supported_options:
+            return options
+        tolerance = options.integrality_tolerance or _CERTIFIABLE_INTEGRALITY_TOLERANCE
+        return replace(options, integrality_tolerance=tolerance)
 
     def close(self) -> None:
-        """Give the solver's resources back."""
+        """Release the resources of the solver."""
         for _, session in self.live_sessions.values():
             session.close()
         self.live_sessions.clear()
@@ -102,12 +115,12 @@ class Programs:
 
 @dataclass(frozen=True)
 class Doubt:
-    """What a route returns whose answer proves too little.
+    """What a route returns if its answer proves too little.
 
     Attributes:
-        reason: why the next route is asked.
-        answer: the mechanism that was found and its bound, None where there is none.
-        error: what is raised if no other route answers, None where `answer` is the answer then.
+        reason: Why the next route is used.
+        answer: The mechanism that was found and its bound. None if there is none.
+        error: Error to raise if no other route answers. None if `answer` is the answer then.
     """
 
     reason: str
@@ -120,10 +133,11 @@ class Route:
     """One way to answer a request.
 
     Attributes:
-        name: what the report calls it.
-        applies: returns None where the route can answer a problem, else the reason why it cannot.
-        answer: returns the answer of a problem, or a doubt. It is given the compiled programs and
-            the start ("hot" or "cold").
+        name: Name in reports.
+        applies: Function of a problem that returns None if the route can answer it, else the reason
+            why it cannot.
+        answer: Function of a problem, the compiled programs and the start ("hot" or "cold") that
+            returns the answer or a doubt.
     """
 
     name: str
@@ -132,30 +146,42 @@ class Route:
 
 
 def applies_always(problem: Any) -> Reason:
-    """Return None: the route answers every problem of its class."""
+    """Return None: the route answers every problem of its class.
+
+    Args:
+        problem: The problem.
+    """
     return None
 
 
 def require_several_bounds(problem: Any) -> Reason:
-    """Return why a route for notions of several convex bounds does not apply."""
-    return (
-        None
-        if problem.request.has_several_bounds
-        else f"{problem.request.claim.notion.name} states one bound on ratios"
-    )
+    """Return why a route for notions with several convex bounds does not apply.
+
+    Args:
+        problem: The problem.
+    """
+    if problem.request.has_several_bounds:
+        return None
+    return f"{problem.request.claim.notion.name} states one bound on ratios"
 
 
 def require_one_bound(problem: Any) -> Reason:
-    """Return why a route for notions of one bound on ratios does not apply."""
-    return (
-        f"{problem.request.claim.notion.name} states several bounds"
-        if problem.request.has_several_bounds
-        else None
-    )
+    """Return why a route for notions with one bound on ratios does not apply.
+
+    Args:
+        problem: The problem.
+    """
+    if not problem.request.has_several_bounds:
+        return None
+    return f"{problem.request.claim.notion.name} states several bounds"
 
 
 def list_refusals(problem: Any) -> dict[str, str]:
-    """Return the reason of every route of a problem that does not apply, by name."""
+    """Return the reason of every route that does not apply, by its name.
+
+    Args:
+        problem: The problem.
+    """
     reasons = {route.name: route.applies(problem) for route in problem.routes}
     return {name: reason for name, reason in reasons.items() if reason is not None}
 
@@ -168,17 +194,17 @@ def answer_by_routes(
     Args:
         problem: The problem of a request.
         routes: The ways to answer it, in order.
-        programs: The compiled programs of the session, None where no route needs any.
+        programs: The compiled programs of the session. None if no route needs any.
         start: "hot" or "cold".
 
     Returns:
         The answer, which names its route.
 
     Raises:
-        InvalidRequest, Infeasible, NotProven, SolverUnavailable: as the route that was taken.
-        NotProven: also where every route doubts its answer and has none.
+        InvalidRequest, Infeasible, NotProven, SolverUnavailable: As the route that answered.
+        NotProven: Every route doubts its answer and has none.
     """
-    kept: Answer | None = None
+    doubtful_answer: Answer | None = None
     error: WorkbenchError | None = None
     reasons: list[str] = []
     for route in routes:
@@ -186,24 +212,26 @@ def answer_by_routes(
         if reason is None:
             outcome = route.answer(problem, programs, start)
             answer = outcome.answer if isinstance(outcome, Doubt) else outcome
-            if kept is not None:
-                kept = _keep_larger_bound(kept, answer)
+            if doubtful_answer is not None:
+                doubtful_answer = _keep_larger_bound(doubtful_answer, answer)
                 continue
             if not isinstance(outcome, Doubt):
                 return replace(outcome, route=route.name)
             error = error or outcome.error
             reason = outcome.reason
             if answer is not None and error is None:
-                kept = replace(answer, route=route.name)
+                doubtful_answer = replace(answer, route=route.name)
         reasons.append(f"{route.name}: {reason}")
-    if kept is not None:
-        return kept
+    if doubtful_answer is not None:
+        return doubtful_answer
     raise error or NotProven(f"No route answers the request ({'; '.join(reasons)}).")
 
 
-def _keep_larger_bound(kept: Answer, other: Answer | None) -> Answer:
-    """Return an answer with the larger of its bound and that of another one."""
+def _keep_larger_bound(answer: Answer, other: Answer | None) -> Answer:
+    """Return an answer with the larger of its bound and the bound of another answer."""
     if other is None:
-        return kept
+        return answer
     bound = other.bound or 0
-    return kept if kept.bound is not None and kept.bound >= bound else replace(kept, bound=bound)
+    if answer.bound is not None and answer.bound >= bound:
+        return answer
+    return replace(answer, bound=bound)

@@ -1,17 +1,21 @@
 """Read the baselines of the user, which stand beside designs in frontiers and in `recommend`.
 
-What `--baseline` and its keyword in Python accept:
+`--baseline` and its keyword in Python accept:
 
-    PMF        {noise value: probability}, or a CSV of two columns, noise and probability: noise on the answers'
-               positions, clamped into them; modulo a group wrapped around; on the integers as it is
-    matrix     rows of numbers, or a CSV: a row for every answer, a column for every output. Two columns of which every
-               row adds up to 1 are a matrix, unless a header says noise. Of labels the outputs are the labels
-    table      a CSV: a header of a word and the outputs, then rows of an input and its probabilities: of labels all of
-               them; of quantizers the knots from -c to c, between which the law is affine
-    mechanism  any, or a Design or Certificate of one; a .json file that holds it
-    function   (epsilon, delta) -> a PMF, a matrix or a mechanism; `baseline` of a .py file, which is run
+    PMF        {noise value: probability}, or a CSV of two columns, noise and probability. The noise
+               is added to the positions of the answers and clamped, wrapped around modulo a group,
+               or used as it is on the integers
+    matrix     rows of numbers, or a CSV: one row per answer, one column per output. Two columns
+               whose rows all sum to 1 are a matrix, unless a header says noise. For labels, the
+               outputs are the labels
+    table      a CSV whose header is a text and the outputs, with rows of an input and its
+               probabilities: all labels; or the knots of a quantizer from -c to c, between which
+               the law is affine
+    mechanism  any mechanism, a Design or Certificate of one, or a .json file of one
+    function   (epsilon, delta) -> a PMF, a matrix or a mechanism; or a .py file, which is run, with
+               a function `baseline`
 
-Each becomes a `Baseline`, which `workbench.pipeline.published` enters into the registry and audits.
+Each becomes a `Baseline`, which `workbench.pipeline.published` registers and audits.
 """
 
 from __future__ import annotations
@@ -49,10 +53,13 @@ from workbench.questions.quantization import Quantization
 from workbench.questions.unbounded_noise import IntegerNoise
 
 _ACCEPTED = (
-    "a PMF {noise: probability}, a matrix, a mechanism, a function of (epsilon, delta), a file of the first three, or "
-    "a mapping from names to such"
+    "a PMF {noise: probability}, a matrix, a mechanism, a function of (epsilon, delta), a file of "
+    "the first three, or a mapping from names to such"
 )
-_TABLE = "a CSV with the outputs in its header (x,-2,2) and rows of a knot and its probabilities, or a quantizer"
+_TABLE = (
+    "a CSV with the outputs in its header (x,-2,2) and rows of a knot and its probabilities, or a "
+    "quantizer"
+)
 
 
 class _PublishedName(str):
@@ -92,7 +99,12 @@ def read_baselines(value: Any, name: str) -> NamedLaws:
 
 
 def make_baselines(given: NamedLaws, family: str) -> list[Baseline]:
-    """Make baselines of a family from what `read_baselines` returns."""
+    """Make baselines of a family.
+
+    Args:
+        given: What `read_baselines` returns.
+        family: Name of the family.
+    """
     return [Baseline(name, family, partial(_build_mechanism, law)) for name, law in given]
 
 
@@ -104,6 +116,7 @@ def _split_names(value: Any) -> list[Any]:
 
 
 def _name_of(value: Any) -> str:
+    """Return the name of a baseline: of its file, or of its function."""
     if isinstance(value, (str, Path)):
         return str(value) if isinstance(value, _PublishedName) else Path(value).stem
     return str(getattr(value, "__name__", USER_PACKAGE)).replace("<lambda>", USER_PACKAGE)
@@ -133,18 +146,20 @@ def _read_python(path: Path, name: str) -> Any:
 
 
 def _read_json(path: Path, name: str) -> Law:
-    held = load(path)
-    if isinstance(held, IntegerLaw):
-        return _parse_law(dict(enumerate(held.weight_law, held.first)), name)
-    if isinstance(held, Distribution):
+    """Read the law or mechanism of a JSON file."""
+    content = load(path)
+    if isinstance(content, IntegerLaw):
+        return _parse_law(dict(enumerate(content.weight_law, content.first)), name)
+    if isinstance(content, Distribution):
         must(name, _ACCEPTED, f"a list of masses in {path.name}, whose noise values are not given")
-    return _parse_law(held, name)
+    return _parse_law(content, name)
 
 
 _READERS: dict[str, Callable[[Path, str], Any]] = {".json": _read_json, ".py": _read_python}
 
 
 def _read_csv(path: Path, name: str) -> Law:
+    """Read the law of a CSV file."""
     rows = read_table(path, name, header=True)
     if rows and is_law_table(rows[0]):
         return _parse_law(read_law_table(rows[0], rows[1:]), name)
@@ -159,7 +174,7 @@ def _parse_law(value: Any, name: str) -> Law:
 
 
 def _build_mechanism(law: Law | Function, request: Any) -> Mechanism:
-    """Build the mechanism of a law for the question of a request; call a function with its budget."""
+    """Build the mechanism of a law for a request. A function is called with its budget."""
     if callable(law):
         epsilon = None if request.claim.epsilon is None else float(request.claim.epsilon)
         value = law(epsilon, float(request.claim.delta or 0))
@@ -172,7 +187,10 @@ def _build_mechanism(law: Law | Function, request: Any) -> Mechanism:
 
 
 def _build_channel(law: LawTable, question: Any) -> Mechanism:
-    rows, inputs, outputs = law.rows, law.inputs, law.outputs
+    """Build the mechanism of a matrix or a table for a question."""
+    rows = law.rows
+    inputs = law.inputs
+    outputs = law.outputs
     if isinstance(question, Quantization):
         if inputs is None or outputs is None or len(rows) < 2:
             got = "one row" if inputs else "a matrix, which names neither knots nor outputs"
@@ -196,31 +214,32 @@ def _build_channel(law: LawTable, question: Any) -> Mechanism:
             "labels",
         )
         if outputs is None and len(rows[0]) != question.k:
-            wanted = f"a matrix of {question.k} columns, the labels, or a table with the outputs in its header"
-            must("baseline", wanted, f"{len(rows[0])} columns")
+            rule = (
+                f"a matrix of {question.k} columns, the labels, or a table with the outputs in its "
+                "header"
+            )
+            must("baseline", rule, f"{len(rows[0])} columns")
         if len(rows) != question.k:
-            wanted = f"a matrix with a row for each of {question.k} labels"
-            must("baseline", wanted, f"{len(rows)} rows")
-        return _label_channel(
-            question, None if outputs is None else _parse_numbers(outputs), Channel.from_rows(rows)
-        )
+            rule = f"a matrix with a row for each of {question.k} labels"
+            must("baseline", rule, f"{len(rows)} rows")
+        output_labels = None if outputs is None else _parse_numbers(outputs)
+        return _label_channel(question, output_labels, Channel.from_rows(rows))
     if isinstance(question, FiniteQuery):
         return Channel.from_rows(law.align(question.inputs, question.outputs, "answers"))
     if inputs is None and isinstance(question, ModuloNoise):
         return Channel.from_rows(rows)
-    wanted, got = "a PMF or a matrix for this query", "a table of inputs and outputs"
     if inputs is None:
-        wanted, got = "a PMF where the answers have no largest one", "a matrix"
-    return must("baseline", wanted, got)
+        return must("baseline", "a PMF where the answers have no largest one", "a matrix")
+    return must("baseline", "a PMF or a matrix for this query", "a table of inputs and outputs")
 
 
 def _label_channel(labels: Labels, outputs: Iterable[Fraction] | None, channel: Channel) -> Channel:
     """Give a channel the labels of a question as its inputs and, by default, as its outputs."""
-    known = tuple(map(Fraction, labels.values.tolist()))
-    published = (
-        known if outputs is None else tuple(Fraction(nearest_float(output)) for output in outputs)
-    )
-    return replace(channel, axis_labels=(known, published))
+    input_labels = tuple(map(Fraction, labels.values.tolist()))
+    output_labels = input_labels
+    if outputs is not None:
+        output_labels = tuple(Fraction(nearest_float(output)) for output in outputs)
+    return replace(channel, axis_labels=(input_labels, output_labels))
 
 
 def _parse_numbers(labels: Iterable[Any]) -> list[Fraction]:
@@ -229,30 +248,29 @@ def _parse_numbers(labels: Iterable[Any]) -> list[Fraction]:
 
 
 def _build_noise(masses: Masses, question: Any) -> Mechanism:
-    first, last = min(masses), max(masses)
+    """Build the mechanism that adds noise with given masses, for a question."""
+    first = min(masses)
+    last = max(masses)
     law = IntegerLaw(first, [masses.get(eta, ZERO) for eta in range(first, last + 1)])
     if isinstance(question, IntegerNoise):
         return AdditiveIntegerNoise(question, law)
     if isinstance(question, FiniteQuery) and question.outputs == question.inputs:
         x = rationals_or_none(question.inputs)
         if x is None or [*x] != sorted(x):
-            must(
-                "answers",
-                "numbers in increasing order beside a PMF of noise, which is added to positions",
-                question,
-            )
+            rule = "numbers in increasing order beside a PMF of noise, which is added to positions"
+            must("answers", rule, question)
         return Channel(_clamp_to_positions(law, question.k))
     if isinstance(question, Labels):
         return _label_channel(question, None, Channel(_clamp_to_positions(law, question.k)))
     if isinstance(question, Quantization):
         must("baseline", _TABLE, "a PMF of noise, which is biased once it is clamped")
     if isinstance(question, ModuloNoise) and question.is_scalar:
-        wrapped = [ZERO] * question.order
+        wrapped_masses = [ZERO] * question.order
         for eta, mass in masses.items():
-            wrapped[eta % question.order] += mass
-        return AdditiveNoise(question, wrapped)
-    wanted = "a mechanism of this family or its .json file, or for finitely many answers a matrix"
-    return must("baseline", wanted, "a PMF of noise")
+            wrapped_masses[eta % question.order] += mass
+        return AdditiveNoise(question, wrapped_masses)
+    rule = "a mechanism of this family or its .json file, or for finitely many answers a matrix"
+    return must("baseline", rule, "a PMF of noise")
 
 
 def _clamp_to_positions(law: IntegerLaw, count: int) -> tuple[Distribution, ...]:

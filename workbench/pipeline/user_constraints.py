@@ -1,4 +1,4 @@
-"""Constraints of the user's own: a function of the CVXPY variable of a model that returns a list of linear rows."""
+"""User-defined constraints: a function of the CVXPY variable that returns linear rows."""
 
 from __future__ import annotations
 
@@ -16,55 +16,76 @@ if TYPE_CHECKING:
     import cvxpy as cp
 
 CONSTRAINTS_NOTE = (
-    "Privacy is certified; the extra constraints hold within the solver's tolerances only."
+    "Privacy is certified. The user-defined constraints hold within the solver's tolerances only."
 )
 
 
 def find_max_violation(program: Program, masses: Sequence[Fraction]) -> Fraction | None:
-    """The largest violation of the rows of a program of constraints alone, exact; None where they are not linear in the
-    masses alone."""
-    return (
-        RationalLP.from_data(program.template).max_violation(masses)
-        if program.shape[1] == len(masses)
-        else None
-    )
+    """Return the largest violation of a program that has only constraints, exactly.
+
+    Args:
+        program: The program.
+        masses: The masses of the mechanism, which are its columns.
+
+    Returns:
+        The violation. None if the program has further columns.
+    """
+    if program.shape[1] != len(masses):
+        return None
+    return RationalLP.from_data(program.template).max_violation(masses)
 
 
 @dataclass(frozen=True)
 class CheckedConstraints:
-    """The user's function, whose errors are InvalidRequest and whose rows have labels by which an infeasible request
-    names them.
+    """A user-defined function of constraints, with checks and labels of its rows.
 
-    Two of the same function are equal, so that their models are compiled once. variable: what it is called with.
+    Errors of the function become InvalidRequest. An infeasible request names rows by their labels.
+    Two objects of the same function are equal, so that their models are compiled once.
+
+    Attributes:
+        rows: The user's function.
+        variable: Name of the variable that it is called with.
     """
 
     rows: Callable[[cp.Variable], Any]
     variable: str
 
     def __call__(self, x: cp.Variable) -> list[cp.Constraint]:
-        """The rows, each with a label. Raises InvalidRequest."""
+        """Return the rows, each with a label. Raises InvalidRequest."""
         import cvxpy as cp
 
-        expected = f"a function of the CVXPY variable {self.variable} that returns a list of its linear constraints"
+        rule = (
+            f"a function of the CVXPY variable {self.variable} that returns a list of its linear "
+            "constraints"
+        )
         try:
             rows = list(self.rows(x))
         except Exception as error:
-            must("constraints", expected, f"{type(error).__name__}: {' '.join(str(error).split())}")
+            must("constraints", rule, f"{type(error).__name__}: {' '.join(str(error).split())}")
         for row in rows:
             if not isinstance(row, cp.Constraint):
-                must("constraints", expected, f"a list with {row!r}")
+                must("constraints", rule, f"a list with {row!r}")
             label_user_constraint(row, row.label or str(row))
         return rows
 
 
-def check_constraints(given: Any, variable: str) -> CheckedConstraints | None:
-    """The constraints as a model takes them, None for none. variable: such as "f". Raises InvalidRequest."""
-    if given is None or isinstance(given, CheckedConstraints):
-        return given
-    if not callable(given):
-        must("constraints", f"a function of the CVXPY variable {variable}", repr(given))
+def check_constraints(constraints: Any, variable: str) -> CheckedConstraints | None:
+    """Return user-defined constraints for a model, None if there are none.
+
+    Args:
+        constraints: A function of the CVXPY variable, or None.
+        variable: Name of the variable, such as "f".
+
+    Raises:
+        InvalidRequest: The value is no function, or cannot be hashed.
+    """
+    if constraints is None or isinstance(constraints, CheckedConstraints):
+        return constraints
+    if not callable(constraints):
+        rule = f"a function of the CVXPY variable {variable}"
+        must("constraints", rule, repr(constraints))
     try:
-        hash(given)
+        hash(constraints)
     except TypeError:
-        must("constraints", "hashable, as functions are", repr(given))
-    return CheckedConstraints(given, variable)
+        must("constraints", "hashable, as functions are", repr(constraints))
+    return CheckedConstraints(constraints, variable)

@@ -1,6 +1,6 @@
-"""What families are verified on: requests whose closed forms are known.
+"""The requests on which families are verified, because their closed forms are known.
 
-The grids are data, `verification.toml`.
+The grids are in the file `verification.toml`.
 """
 
 from __future__ import annotations
@@ -21,42 +21,57 @@ GRIDS = Path(__file__).with_suffix(".toml")
 
 
 @cache
-def _grids() -> dict[str, list[Record]]:
+def _read_grids() -> dict[str, list[Record]]:
+    """Read the grids of all families."""
     return tomllib.loads(GRIDS.read_text())
 
 
 def has_grid(kind: Family) -> bool:
-    """Whether a family has something to verify."""
-    return kind.name in _grids()
+    """Return whether a family has requests to verify.
+
+    Args:
+        kind: The family.
+    """
+    return kind.name in _read_grids()
 
 
 def list_grid_requests(kind: Family, small: bool) -> Iterator[tuple[Any, Record]]:
-    """(question, options) of every request of a family, of the small grid or of the full one."""
-    size, spelling = (
-        "small" if small else "full",
-        [option for option in kind.options if option.question],
-    )
-    for table in _grids().get(kind.name, ()):
+    """List the requests of the grid of a family.
+
+    Args:
+        kind: The family.
+        small: Whether to use the small grid.
+
+    Yields:
+        The question and the options of each request.
+    """
+    size = "small" if small else "full"
+    question_options = [option for option in kind.options if option.question]
+    for table in _read_grids().get(kind.name, ()):
         if table.get("of", size) != size:
             continue
-        for given in expand_table({name: value for name, value in table.items() if name != "of"}):
-            if given.get("delta") and not get_notion(given["notion"]).has_delta:
+        for values in expand_table({name: value for name, value in table.items() if name != "of"}):
+            if values.get("delta") and not get_notion(values["notion"]).has_delta:
                 continue
-            spelled = {
-                option.name: given.pop(option.name) for option in spelling if option.name in given
-            }
-            yield kind.parse_question(read_options(spelling, spelled, exact_defaults=True)), given
+            names = [option.name for option in question_options if option.name in values]
+            question_values = {name: values.pop(name) for name in names}
+            exact_values = read_options(question_options, question_values, exact_defaults=True)
+            yield kind.parse_question(exact_values), values
 
 
 def expand_table(table: Values) -> Iterator[Record]:
-    """One set of options for every choice from the lists of a table."""
-    for chosen in itertools.product(
-        *[value if isinstance(value, list) else [value] for value in table.values()]
-    ):
-        given: Record = {}
-        for name, value in zip(table, chosen, strict=True):
-            given |= value if name == "each" else {name: value}
-        if any(isinstance(value, list) for value in given.values()):
-            yield from expand_table(given)
+    """List one set of options for every choice from the lists of a table.
+
+    Args:
+        table: Values or lists of values by name. Each item of the list "each" is a table of options
+            that belong together.
+    """
+    choices = [value if isinstance(value, list) else [value] for value in table.values()]
+    for items in itertools.product(*choices):
+        values: Record = {}
+        for name, value in zip(table, items, strict=True):
+            values |= value if name == "each" else {name: value}
+        if any(isinstance(value, list) for value in values.values()):
+            yield from expand_table(values)
         else:
-            yield given
+            yield values

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import workbench as wb
-from workbench.families.quantizer.frontier import _draw_quantizer_frontier
+from workbench.families.quantizer.frontier import _draw
 from workbench.questions.range_query import RangeQuery
 
 
@@ -25,7 +25,7 @@ def test_a_baseline_that_is_not_private_says_what_it_needs():
     (other,) = wb.recommend(
         answers="0..3", max_shift=1, notion="zcdp", rho=1, baseline={"mine": noise}, only="mine"
     )
-    assert "is NOT private at the requested budget: zcdp, rho = 1" in other["notes"]
+    assert "not private at the requested budget: zcdp, rho = 1" in other["notes"]
 
 
 @pytest.mark.parametrize(
@@ -63,8 +63,8 @@ def test_numbers_of_outputs_are_whole_on_their_axis():
         for e in (1.0, 2.0)
         for m in (2, 3, 4)
     ]
-    figure = _draw_quantizer_frontier(
-        pd.DataFrame(rows).assign(bound=None), "quantizers", "absolute"
-    )["error_levels"]()
+    figure = _draw(pd.DataFrame(rows).assign(bound=None), "quantizers", "absolute")[
+        "error_levels"
+    ]()
     for axis in figure.axes:
         assert [tick.get_text() for tick in axis.get_xticklabels()] == ["2", "3", "4"]
