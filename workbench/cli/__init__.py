@@ -1,4 +1,4 @@
-"""The `workbench` command; its parts are loaded when it runs."""
+"""The `workbench` command. Its parts are loaded when it runs."""
 
 from __future__ import annotations
 
@@ -6,27 +6,33 @@ import atexit
 import gc
 import sys
 
-_OBJECTS = 250_000  # between two collections of garbage: modules are objects that stay, and looking at them takes time
+# Garbage is collected after this many new objects. Modules are objects that stay, and checking them
+# takes time.
+_OBJECTS_PER_COLLECTION = 250_000
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a command line (the process's own by default) and exit: 0, 1, 2 for an error of the user's, 3 for ours."""
+    """Run a command line and exit: 0, 1, 2 for an error of the user, 3 for a bug.
+
+    Args:
+        arguments: The command line. None: the command line of the process.
+    """
     from workbench.errors import NotInstalled
     from workbench.io.extras import explaining_missing_modules
 
-    gc.set_threshold(_OBJECTS)
-    atexit.register(
-        gc.freeze
-    )  # what is left goes with the process: collecting it takes a fifth of a short command
-    given = sys.argv[1:] if arguments is None else arguments
+    gc.set_threshold(_OBJECTS_PER_COLLECTION)
+    # Objects disappear with the process. Collecting them takes a fifth of a short command.
+    atexit.register(gc.freeze)
+    command_line = sys.argv[1:] if arguments is None else arguments
     try:
         with explaining_missing_modules("The command line"):
             from workbench.cli.commands import main as run
     except NotInstalled as error:
-        if given[:1] == ["doctor"]:  # which is asked what is missing
+        if command_line[:1] == ["doctor"]:
+            # This command reports what is missing.
             from workbench.cli.doctor import doctor
 
-            sys.exit(doctor("--json" in given))
+            sys.exit(doctor("--json" in command_line))
         print(f"NotInstalled: {error}", file=sys.stderr)
         sys.exit(2)
     run(arguments)

@@ -1,6 +1,6 @@
-"""The `workbench` command, mounted from commands.toml, and what it says when something goes wrong.
+"""The `workbench` command: its groups and commands from commands.toml, and its errors.
 
-Every command has --help with examples and --json; errors are one line and exit code 2.
+Every command has --help with examples, and --json. An error is one line with exit code 2.
 """
 
 from __future__ import annotations
@@ -28,15 +28,21 @@ from workbench.exact.objects import Record, Values
 from workbench.io.extras import explaining_missing_modules
 from workbench.io.plugins import PluginWarning, load_plugin_file
 
-_INTERRUPTED = 130
+# Typer returns this after Ctrl-C.
+_INTERRUPTED_CODE = 130
 _NAME = "workbench"
+# Scipy loads these parts of NumPy, which takes longer than the rest of it. They are loaded when
+# used.
+_LAZY_MODULES = tuple(
+    f"numpy.{part}" for part in ("ctypeslib", "f2py", "ma", "polynomial", "testing")
+)
 
 
 class _Group(FastParsing, TyperGroup):
-    """Commands in the order of commands.toml, and those of the families: each is built when it is named, and all where
-    they are listed.
+    """The commands of commands.toml in their order, and the commands of families.
 
-    Auditing, verifying and sampling must work where another package is called `models`; families refuse to load there.
+    A command is built when it is called. All are built when they are listed. Auditing, verifying
+    and sampling must work if another package is called `models`, where families refuse to load.
     """
 
     _built: Record
@@ -44,37 +50,42 @@ class _Group(FastParsing, TyperGroup):
 
     @property
     def _path(self) -> str:
+        """Return the names of the groups before the name of a command."""
         return "" if self.name in (None, _NAME) else f"{self.name} "
 
     def _build(self, name: str | None) -> None:
-        """The command of a name, or all."""
+        """Build the command of a name, or all commands."""
         group = typer.Typer(rich_markup_mode="rich")
-        group.callback()(lambda: None)  # so that one command makes a group as well
+        # With a callback, a single command also makes a group.
+        group.callback()(lambda: None)
         for path, entry in load_entries().items():
-            before, _, last = path.rpartition(" ")
-            if path != "options" and f"{before} ".lstrip() == self._path and name in (None, last):
-                _mount(group, path, last, entry)
-        if makes := load_entries().get(self._path.rstrip(), {}).get("families"):
-            from workbench.pipeline.registry import list_families
-
-            for kind in list_families(name):
-                _loads_later(
-                    *(
-                        f"numpy.{part}"
-                        for part in ("ctypeslib", "f2py", "ma", "polynomial", "testing")
-                    )
-                )
-                if built := _loaded(makes)(kind):
-                    group.command(kind.name, cls=Command, epilog=format_epilog(built[1]))(built[0])
-        order = {path: at for at, path in enumerate(load_entries())}
+            group_path, _, command_name = path.rpartition(" ")
+            is_member = path != "options" and f"{group_path} ".lstrip() == self._path
+            if is_member and name in (None, command_name):
+                _mount(group, path, command_name, entry)
+        factory = load_entries().get(self._path.rstrip(), {}).get("families")
+        if factory:
+            self._build_family_commands(group, factory, name)
+        order = {path: position for position, path in enumerate(load_entries())}
         commands = {**typer.main.get_group(group).commands, **self._built}
         self._built = dict(
             sorted(commands.items(), key=lambda item: order.get(self._path + item[0], -1))
         )
 
+    def _build_family_commands(self, group: typer.Typer, factory: str, name: str | None) -> None:
+        """Build the command of one family, or of all families."""
+        from workbench.pipeline.registry import list_families
+
+        for family in list_families(name):
+            _load_lazily(*_LAZY_MODULES)
+            result = _load_function(factory)(family)
+            if result:
+                command, examples = result
+                group.command(family.name, cls=Command, epilog=format_epilog(examples))(command)
+
     @property
     def commands(self) -> Any:
-        """name -> command: all."""
+        """Return all commands by name."""
         if not self._complete:
             self._complete = True
             self._build(None)
@@ -82,10 +93,16 @@ class _Group(FastParsing, TyperGroup):
 
     @commands.setter
     def commands(self, commands: Any) -> None:
-        self._built, self._complete = dict(commands), False
+        self._built = dict(commands)
+        self._complete = False
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of a name, None where there is none."""
+        """Return a command, None if there is none.
+
+        Args:
+            ctx: Context of the group.
+            cmd_name: Name of the command.
+        """
         if cmd_name not in self._built and not self._complete:
             self._build(cmd_name)
         return self._built.get(cmd_name)
@@ -94,7 +111,7 @@ class _Group(FastParsing, TyperGroup):
 app = typer.Typer(
     name=_NAME,
     cls=_Group,
-    help="Design differential-privacy mechanisms by optimization; judge, audit and reproduce.",
+    help="Design differential-privacy mechanisms by optimization, and check, audit and use them.",
     epilog=format_epilog(
         load_entries()["wishes"]["examples"],
         "Twenty tasks, twenty commands (docs/cheat-sheet.md describes each):",
@@ -106,67 +123,67 @@ app = typer.Typer(
 )
 
 
-def _loaded(place: str) -> Any:
-    """The function of "module:name" in workbench.cli."""
+def _load_function(place: str) -> Any:
+    """Return the function of "module:name" in workbench.cli."""
     module, name = place.split(":")
     return getattr(importlib.import_module(f"workbench.cli.{module}"), name)
 
 
-def _loads_later(*names: str) -> None:
-    """Load modules of a package when something of them is used: scipy.sparse copies all that numpy has, and so loads
-    them, which takes longer than the rest of it."""
+def _load_lazily(*names: str) -> None:
+    """Load modules of a package when one of their attributes is used."""
     for name in names:
-        package, _, own = name.rpartition(".")
+        package, _, attribute = name.rpartition(".")
         spec = None if name in sys.modules else importlib.util.find_spec(name)
         if spec and spec.loader:
             spec.loader = importlib.util.LazyLoader(spec.loader)
             sys.modules[name] = module = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(module)
-            setattr(sys.modules[package], own, module)
+            setattr(sys.modules[package], attribute, module)
 
 
 def _mount(group: typer.Typer, path: str, name: str, entry: Values) -> None:
-    """Add a command or a group to its group."""
-    help_end = format_epilog(entry["examples"]) if "examples" in entry else None
-    built = make_command(path, _loaded(entry["run"])) if "run" in entry else None
+    """Add a command or a group of commands.toml to its group."""
+    epilog = format_epilog(entry["examples"]) if "examples" in entry else None
+    command = make_command(path, _load_function(entry["run"])) if "run" in entry else None
     panel = entry.get("panel")
     if "help" in entry or "families" in entry:
-        group_of = typer.Typer(
+        subgroup = typer.Typer(
             cls=_Group,
-            help=entry.get("help") or built.__doc__,
-            epilog=help_end,
+            help=entry.get("help") or command.__doc__,
+            epilog=epilog,
             rich_markup_mode="rich",
         )
-        if built:
-            group_of.callback(invoke_without_command=True, epilog=help_end)(built)
-        group.add_typer(group_of, name=name, no_args_is_help=built is None, rich_help_panel=panel)
-    elif built:
+        if command:
+            subgroup.callback(invoke_without_command=True, epilog=epilog)(command)
+        group.add_typer(subgroup, name=name, no_args_is_help=command is None, rich_help_panel=panel)
+    elif command:
         group.command(
             name,
             cls=Command,
-            epilog=help_end,
+            epilog=epilog,
             context_settings=entry.get("settings"),
             rich_help_panel=panel,
-        )(built)
+        )(command)
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_requested: bool) -> None:
+    """Print the version and exit, if this is requested."""
+    if is_requested:
         print(workbench.__version__)
         raise typer.Exit
 
 
 @app.callback()
-def _root(
+def _load_plugins(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_version, is_eager=True, help="Print the version and leave."
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
         ),
     ] = False,
     plugin: Annotated[
         list[Path] | None,
-        typer.Option("--plugin", help="A Python file that calls workbench.register (repeatable)."),
+        typer.Option("--plugin", help="Python file that calls workbench.register (repeatable)."),
     ] = None,
 ) -> None:
     for file in plugin or ():
@@ -174,201 +191,255 @@ def _root(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """The console script: runs the command, prints one line for an error, exits 2 (3 for a bug of ours)."""
-    given = sys.argv[1:] if arguments is None else arguments
+    """Run a command line and exit. An error prints one line and exits with 2, a bug with 3.
+
+    Args:
+        arguments: The command line. None: the command line of the process.
+    """
+    command_line = sys.argv[1:] if arguments is None else arguments
     console.open_streams()
     console.escape_unencodable()
-    show = warnings.showwarning
-    warnings.showwarning = lambda message, category, *more: (
-        _warn(message) if issubclass(category, PluginWarning) else show(message, category, *more)
-    )
-    shown = {"--help", "-h", "--version"} & set(given)
-    with console.reserve_stdout() if "--json" in given and not shown else contextlib.nullcontext():
-        code = _run_and_report(given)
+    show_warning = warnings.showwarning
+
+    def show_on_one_line(
+        message: Warning | str, category: type[Warning], *details: Any, **options: Any
+    ) -> None:
+        if issubclass(category, PluginWarning):
+            _print_warning(message)
+        else:
+            show_warning(message, category, *details, **options)
+
+    warnings.showwarning = show_on_one_line
+    prints_text = {"--help", "-h", "--version"} & set(command_line)
+    has_json = "--json" in command_line and not prints_text
+    with console.reserve_stdout() if has_json else contextlib.nullcontext():
+        code = _run_and_report(command_line)
     sys.exit(code)
 
 
-def _warn(message: Warning | str) -> None:
+def _print_warning(message: Warning | str) -> None:
+    """Print a warning on one line of stderr."""
     print(f"Warning: {console.to_one_line(str(message))}", file=sys.stderr)
 
 
-def _run_and_report(given: list[str]) -> int:
-    """Run a command and say what went wrong; its exit code."""
-    code, failure = _run(given)
+def _run_and_report(command_line: list[str]) -> int:
+    """Run a command, print its error, and return the exit code."""
+    code, failure = _run_command(command_line)
     try:
-        if failure and "--json" in given:
+        if failure and "--json" in command_line:
             console.emit_json(failure)
         console.result_stream().flush()
-    except BrokenPipeError:  # the reader has left; say nothing more, not even at exit
+    except BrokenPipeError:
+        # The reader of the output has left. Nothing more is printed, not even at exit.
         console.drop_output()
     except OSError as error:
         console.drop_output()
         if failure is None:
-            code, failure = 2, {"error": "WorkbenchError", "message": _trouble(error)}
+            code = 2
+            failure = {"error": "WorkbenchError", "message": _explain_os_error(error)}
     if failure:
         with contextlib.suppress(OSError):
             print(f"{failure['error']}: {console.to_one_line(failure['message'])}", file=sys.stderr)
     try:
         sys.stderr.flush()
-    except OSError:  # no place is left to say it
+    except OSError:
+        # There is no stream left for the message.
         console.drop_output(sys.stderr)
     return code
 
 
-def _trouble(error: OSError) -> str:
-    """What an error of the operating system means."""
+def _explain_os_error(error: OSError) -> str:
+    """Return the message for an error of the operating system."""
     if error.filename is None:
         return f"The output cannot be written: {error.strerror or error}."
     return f"Cannot use the file {error.filename}: {error.strerror or error}."
 
 
-def _plugins_first(given: list[str]) -> list[str]:
-    """A command line with every --plugin before the command: what a file adds is known when the rest is read."""
-    end = given.index("--") if "--" in given else len(given)
-    first: list[str] = []
-    rest: list[str] = []
-    at = 0
-    while at < len(given):
-        taken = 2 if given[at] == "--plugin" else 1
-        chosen = first if at < end and given[at].partition("=")[0] == "--plugin" else rest
-        chosen += given[at : at + taken]
-        at += taken
-    return [*first, *rest]
+def _move_plugins_first(command_line: list[str]) -> list[str]:
+    """Move every --plugin before the command, so that the plug-ins are loaded before it is read."""
+    end = command_line.index("--") if "--" in command_line else len(command_line)
+    plugins: list[str] = []
+    others: list[str] = []
+    position = 0
+    while position < len(command_line):
+        argument = command_line[position]
+        count = 2 if argument == "--plugin" else 1
+        is_plugin = position < end and argument.partition("=")[0] == "--plugin"
+        target = plugins if is_plugin else others
+        target += command_line[position : position + count]
+        position += count
+    return [*plugins, *others]
 
 
-def _run(given: list[str]) -> tuple[int, Record | None]:
-    """Run a command: its exit code, and what went wrong."""
+def _make_failure(kind: str, message: str, code: int = 2, **entries: Any) -> tuple[int, Record]:
+    """Return the exit code and the JSON object of an error."""
+    return code, {"error": kind, "message": message, **entries}
 
-    def failed(kind: str, message: str, code: int = 2, **more: Any) -> tuple[int, Record]:
-        return code, {"error": kind, "message": message, **more}
 
+def _run_command(command_line: list[str]) -> tuple[int, Record | None]:
+    """Run a command. Return its exit code, and the JSON object of its error or None."""
     try:
         with explaining_missing_modules("This command"):
-            result = app(_plugins_first(given), standalone_mode=False)
-        if result == _INTERRUPTED:  # typer's own translation of Ctrl-C
-            return failed("Interrupted", "Interrupted.")
+            result = app(_move_plugins_first(command_line), standalone_mode=False)
+        if result == _INTERRUPTED_CODE:
+            return _make_failure("Interrupted", "Interrupted.")
         return (result if isinstance(result, int) else 0), None
     except NotProven as error:
-        return failed("NotProven", str(error), incumbent=error.incumbent, bound=error.bound)
+        return _make_failure("NotProven", str(error), incumbent=error.incumbent, bound=error.bound)
     except WorkbenchError as error:
-        return failed(type(error).__name__, str(error), error.exit_code)
+        return _make_failure(type(error).__name__, str(error), error.exit_code)
     except (typer.Abort, KeyboardInterrupt):
-        return failed("Interrupted", "Interrupted.")
+        return _make_failure("Interrupted", "Interrupted.")
     except SystemExit as stop:
-        if not given:  # the completion of a shell ends so
-            raise
-        if isinstance(
-            stop.__context__, BrokenPipeError
-        ):  # Rich, in a help text whose reader has left
-            return 2, None
-        words = f"Code that was added to the workbench has ended the command (sys.exit, code {stop.code})."
-        return failed("WorkbenchError", words)
+        return _handle_exit(stop, command_line)
     except TyperException as error:
-        message = _no_such_option(error) or _usage(error.format_message(), given)
-        return failed("InvalidRequest", message) if message else (2, None)
+        message = _suggest_option(error) or _translate_usage(error.format_message(), command_line)
+        return _make_failure("InvalidRequest", message) if message else (2, None)
     except BrokenPipeError:
         return 2, None
     except OSError as error:
-        return failed("WorkbenchError", _trouble(error))
+        return _make_failure("WorkbenchError", _explain_os_error(error))
     except MemoryError:
-        return failed("WorkbenchError", "The request needs more memory than there is.")
-    except Exception as error:  # a bug of ours: still one line, and a way to see where
-        if os.environ.get("WORKBENCH_DEBUG"):
-            raise
-        line = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        return failed("Bug", f"{line} (this is a bug; WORKBENCH_DEBUG=1 shows where)", 3)
-    except BaseException as error:  # nothing of ours is derived from it alone
-        if os.environ.get("WORKBENCH_DEBUG"):
-            raise
-        line = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        return failed(
-            "WorkbenchError",
-            f"Code that was added to the workbench has ended the command ({line}).",
-        )
+        return _make_failure("WorkbenchError", "The request needs more memory than is available.")
+    except BaseException as error:
+        return _handle_unknown_error(error)
 
 
-# A message of the parser of command lines -> the same in the one form of a message.
-_FORMS = {
-    r"Invalid value for '?(?P<name>[^':]+)'?: (?:Input should be )?(?P<why>.*?)(?:, unable.*)?\.?":
-        "{name} must be {why}. Got {value}.",
-    r"Option '(?P<name>[^']+)' does not take a value\.": "{name} must be given without a value. Got {value}.",
-    r"(?:Missing (?:option|argument)|Option) '(?P<name>[^']+)'(?: requires an argument)?\.?":
-        "{name} must be given. Got none.",
-    r"No such (?P<kind>option|command):? '?(?P<got>[^' ]+?)'?\.? (?:\(Possible options:|Did you mean) (?P<near>.*)[)?]":
-        "No such {kind} {got}; did you mean {near}?",
-    r"No such (?P<kind>option|command):? '?(?P<got>[^' ]+?)'?\.?": "No such {kind} {got}; --help lists the {kind}s.",
-    r"Got unexpected extra arguments?(?:\(s\))? \((?P<got>.*)\)":
-        "arguments must be those that --help lists. Got {got} besides.",
-}  # fmt: skip
-_OURS = {
+def _handle_exit(stop: SystemExit, command_line: list[str]) -> tuple[int, Record | None]:
+    """Return the exit code and the error of a call of sys.exit inside a command."""
+    if not command_line:
+        # The completion of a shell ends in this way.
+        raise stop
+    if isinstance(stop.__context__, BrokenPipeError):
+        # Rich exits if the reader of a help text has left.
+        return 2, None
+    return _make_failure(
+        "WorkbenchError", f"A plug-in has ended the command (sys.exit, code {stop.code})."
+    )
+
+
+def _handle_unknown_error(error: BaseException) -> tuple[int, Record | None]:
+    """Return the exit code and the JSON object of a bug, or of an error of a plug-in."""
+    if os.environ.get("WORKBENCH_DEBUG"):
+        raise error
+    line = f"{type(error).__name__}: {' '.join(str(error).split())}"
+    if isinstance(error, Exception):
+        message = f"{line} (this is a bug; WORKBENCH_DEBUG=1 shows where)"
+        return _make_failure("Bug", message, 3)
+    # No error of the workbench is derived from BaseException alone.
+    return _make_failure("WorkbenchError", f"A plug-in has ended the command ({line}).")
+
+
+# Messages of the parser of command lines, and the messages of the workbench for them.
+_USAGE_FORMS = {
+    r"Invalid value for '?(?P<name>[^':]+)'?: "
+    r"(?:Input should be )?(?P<why>.*?)(?:, unable.*)?\.?": "{name} must be {why}. Got {value}.",
+    r"Option '(?P<name>[^']+)' does not take a value\.": (
+        "{name} must be given without a value. Got {value}."
+    ),
+    r"(?:Missing (?:option|argument)|Option) '(?P<name>[^']+)'(?: requires an argument)?\.?": (
+        "{name} must be given. Got none."
+    ),
+    r"No such (?P<kind>option|command):? '?(?P<got>[^' ]+?)'?\.? "
+    r"(?:\(Possible options:|Did you mean) (?P<near>.*)[)?]": (
+        "No such {kind} {got}; did you mean {near}?"
+    ),
+    r"No such (?P<kind>option|command):? '?(?P<got>[^' ]+?)'?\.?": (
+        "No such {kind} {got}; --help lists the {kind}s."
+    ),
+    r"Got unexpected extra arguments?(?:\(s\))? \((?P<got>.*)\)": (
+        "arguments must be among those that --help lists. Got {got}."
+    ),
+}
+# Phrases of the parser, and the phrases of the workbench for them.
+_USAGE_PHRASES = {
     "a valid": "a",
     "a integer": "an integer",
     "greater than or equal to": "at least",
     "less than or equal to": "at most",
 }
-_LONGEST = 300
+# A message of the parser is cut to this many characters.
+_MAX_USAGE_LENGTH = 300
 
 
-def _no_such_option(error: Any) -> str:
-    """What an option that a command does not have may be: one that it begins, one of families, or one like it."""
-    option, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
+def _suggest_option(error: Any) -> str:
+    """Return a message with suggestions for an unknown option, "" if there are none."""
+    option = getattr(error, "option_name", None)
+    context = getattr(error, "ctx", None)
     if option is None or context is None:
         return ""
     from workbench.pipeline.option import suggest_names
 
-    near = suggest_names(option, [name for each in context.command.params for name in each.opts])
-    of = [] if any(name.startswith(option) for name in near) else _commands_with(option, context)
-    if of:
-        return f"No such option {option} of {_path(context)}; {', '.join(of)} {'have' if of[1:] else 'has'} it."
-    words = " or ".join(", ".join(sorted(near)).rsplit(", ", 1))
-    return f"No such option {option}; did you mean {words}?" if near else ""
+    names = [name for parameter in context.command.params for name in parameter.opts]
+    suggestions = suggest_names(option, names)
+    if not any(name.startswith(option) for name in suggestions):
+        commands = _list_commands_with(option, context)
+        if commands:
+            verb = "have" if len(commands) > 1 else "has"
+            return (
+                f"No such option {option} of {_command_path(context)}; "
+                f"{', '.join(commands)} {verb} it."
+            )
+    if not suggestions:
+        return ""
+    choices = " or ".join(", ".join(sorted(suggestions)).rsplit(", ", 1))
+    return f"No such option {option}; did you mean {choices}?"
 
 
-def _path(context: Any) -> str:
-    """A command as it is called, without the name of the program."""
+def _command_path(context: Any) -> str:
+    """Return a command as it is called, without the name of the program."""
     return str(context.command_path).partition(" ")[2] or str(context.command_path)
 
 
-def _commands_with(option: str, context: Any) -> list[str]:
-    """The other commands of a group of families that do have an option."""
+def _list_commands_with(option: str, context: Any) -> list[str]:
+    """Return the other commands of a group of families that have an option."""
     group = getattr(context.parent, "command", None)
     if not isinstance(group, _Group) or "families" not in load_entries().get(str(group.name), {}):
         return []
-    before = _path(context).rpartition(" ")[0]
-    return [
-        f"{before} {name}"
-        for name, each in group.commands.items()
-        if each is not context.command
-        and any(option in parameter.opts for parameter in each.params)
-    ]
+    group_path = _command_path(context).rpartition(" ")[0]
+    paths = []
+    for name, command in group.commands.items():
+        has_option = any(option in parameter.opts for parameter in command.params)
+        if has_option and command is not context.command:
+            paths.append(f"{group_path} {name}")
+    return paths
 
 
-def _usage(message: str, given: Sequence[str]) -> str:
-    """A message of the parser as one of ours. given: the command line, which holds the value that was wrong."""
-    words = " ".join(message.split())
-    for form, ours in _FORMS.items():
-        if match := re.fullmatch(form, words):
-            parts = match.groupdict()
-            flag = parts.get("name", "")
-            why = parts.get("why", "")
-            for theirs, word in _OURS.items():
-                why = why.replace(theirs, word)
-            near = " or ".join(parts.get("near", "").rsplit(", ", 1))
-            name = flag.split(" / ")[0].lstrip("-")  # --time-limit -> time-limit; FILE.csv stays
-            words = ours.format_map(
-                parts | {"name": name, "why": why, "near": near, "value": _value(flag, given)}
-            )
+def _translate_usage(message: str, command_line: Sequence[str]) -> str:
+    """Return the workbench's message for a message of the parser of command lines."""
+    text = " ".join(message.split())
+    for form, template in _USAGE_FORMS.items():
+        match = re.fullmatch(form, text)
+        if match:
+            text = _fill_usage(template, match.groupdict(), command_line)
             break
-    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}..."
+    if len(text) <= _MAX_USAGE_LENGTH:
+        return text
+    return f"{text[:_MAX_USAGE_LENGTH]}..."
 
 
-def _value(name: str, given: Sequence[str]) -> str:
-    """What the command line gave an option; its last value counts."""
-    for at in range(len(given) - 1, -1, -1):
-        if given[at].startswith(f"{name}="):
-            return given[at][len(name) + 1 :]
-        if given[at] == name and at + 1 < len(given):
-            return given[at + 1]
+def _fill_usage(template: str, parts: Record, command_line: Sequence[str]) -> str:
+    """Fill the template of a message with the parts of the parser's message."""
+    flag = parts.get("name", "")
+    reason = parts.get("why", "")
+    for phrase, replacement in _USAGE_PHRASES.items():
+        reason = reason.replace(phrase, replacement)
+    suggestions = " or ".join(parts.get("near", "").rsplit(", ", 1))
+    # "--time-limit" becomes "time-limit". "FILE.csv" stays.
+    name = flag.split(" / ")[0].lstrip("-")
+    value = _find_value(flag, command_line)
+    texts = {"name": name, "why": reason, "near": suggestions, "value": value}
+    return template.format_map(parts | texts)
+
+
+def _find_value(flag: str, command_line: Sequence[str]) -> str:
+    """Return the last value of an option on the command line."""
+    for position in range(len(command_line) - 1, -1, -1):
+        argument = command_line[position]
+        if argument.startswith(f"{flag}="):
+            return argument[len(flag) + 1 :]
+        if argument == flag and position + 1 < len(command_line):
+            return command_line[position + 1]
     return "another"
 
 

@@ -1,7 +1,8 @@
-"""What every command prints: tables for people, one JSON object for machines, one line for an error.
+"""The output of commands: tables for people, one JSON object for programs, one line for an error.
 
-With --json exactly one object goes to stdout and nothing else does; progress and errors go to stderr. An error prints
-one line, exits 2, and with --json also puts {"error": kind, "message": line} on stdout.
+With --json, exactly one object and nothing else is written to stdout. Progress and errors are
+written to stderr. An error prints one line and exits with code 2. With --json it also writes
+{"error": kind, "message": line} to stdout.
 """
 
 from __future__ import annotations
@@ -30,33 +31,40 @@ R = TypeVar("R")
 
 
 class _Output(Console):
-    """Where results go. A row that is wider than the output is not cut off: a number would lose its digits."""
+    """The console of results. A row wider than the output is not cut: no digits are lost."""
 
     def print(self, *objects: Any, **options: Any) -> None:
         super().print(*objects, **{"crop": False, **options})
 
     def on_broken_pipe(self) -> None:
-        """Rich would end the process here; `main` ends it quietly, as for everything else that is printed."""
+        """Raise BrokenPipeError, which `main` handles. Rich would end the process."""
         raise BrokenPipeError
 
 
-_PAIR, _DEEP = 26, 8  # signs of a pair of columns; rows from which a table of pairs is folded
-# Piped output has no terminal to fit; unless COLUMNS asks for a width, give tables room instead of rich's 80 columns.
-_FITS = (sys.stdout is not None and sys.stdout.isatty()) or os.environ.get(
-    "COLUMNS", ""
-).isdecimal()
-# What is printed names files and what others add: no word of it is markup, a colon's emoji or a number to be coloured.
-_PLAIN: Values = {"markup": False, "emoji": False, "highlight": False}
-out = _Output(width=None if _FITS else 120, **_PLAIN)
-err = _Output(stderr=True, **_PLAIN)
+# A pair of columns of a folded table has this width in characters.
+_PAIR_WIDTH = 26
+# A table of pairs is folded from this number of rows on.
+_MIN_FOLDED_ROWS = 8
+# Piped output has no terminal width. Unless COLUMNS sets one, it is wider than Rich's 80 columns.
+_PIPED_WIDTH = 120
+_HAS_TERMINAL = sys.stdout is not None and sys.stdout.isatty()
+_HAS_WIDTH = _HAS_TERMINAL or os.environ.get("COLUMNS", "").isdecimal()
+# Printed texts contain names of files and of plug-ins. They must not be read as markup, as emoji
+# codes or as numbers to be coloured.
+_PLAIN_TEXT: Values = {"markup": False, "emoji": False, "highlight": False}
+out = _Output(width=None if _HAS_WIDTH else _PIPED_WIDTH, **_PLAIN_TEXT)
+err = _Output(stderr=True, **_PLAIN_TEXT)
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a command answers.
+    """The result of a command.
 
-    values: the object of --json, or what makes it; shown: what is printed otherwise, tables and lines; stopped: a line
-    for stderr, such as what Ctrl-C has left, which is exit code 2; failed: whether the answer is bad news, exit code 1.
+    Attributes:
+        values: The object of --json, or a function that returns it.
+        parts: Tables and lines that are printed without --json.
+        stop_message: Line for stderr if the command stopped early. The exit code is then 2.
+        has_failed: Whether the result is negative. The exit code is then 1.
     """
 
     values: Values | Callable[[], Values]
@@ -65,62 +73,81 @@ class Report:
     has_failed: bool = False
 
     def emit(self, json: bool) -> None:
-        """Print it and exit as it says."""
+        """Print the report and exit with its code.
+
+        Args:
+            json: Whether to print the JSON object.
+        """
         if json:
             emit_json(self.values() if callable(self.values) else self.values)
         else:
             for part in self.parts:
                 out.print(part)
-        if self.stop_message is not None:  # no second object on stdout
+        if self.stop_message is not None:
+            # This goes to stderr, because stdout has only one JSON object.
             print(to_one_line(self.stop_message), file=sys.stderr)
             raise typer.Exit(2)
         if self.has_failed:
             raise typer.Exit(1)
 
 
-_answers: TextIO | None = None
+_json_stream: TextIO | None = None
 
 
 @contextlib.contextmanager
 def reserve_stdout() -> Iterator[None]:
-    """Keep stdout for `emit_json`: what others print there meanwhile, plug-ins and native libraries (Gurobi and SCIP do
-    on Ctrl-C), goes to stderr."""
-    global _answers
-    before, outer, kept = sys.stdout, _answers, None
-    _answers = before
+    """Reserve stdout for `emit_json`, and redirect all other output to stderr.
+
+    Plug-ins and native libraries write to stdout too (Gurobi and SCIP do so on Ctrl-C).
+    """
+    global _json_stream
+    stdout = sys.stdout
+    outer_stream = _json_stream
+    saved_descriptor = None
+    _json_stream = stdout
     with contextlib.suppress(io.UnsupportedOperation, AttributeError, ValueError):
-        if before.fileno() == 1:
-            before.flush()
-            kept = os.dup(1)
+        if stdout.fileno() == 1:
+            stdout.flush()
+            saved_descriptor = os.dup(1)
             os.dup2(2, 1)
-            _answers = open(  # noqa: SIM115
-                kept, "w", encoding=before.encoding, errors=before.errors, closefd=False
+            _json_stream = open(  # noqa: SIM115
+                saved_descriptor,
+                "w",
+                encoding=stdout.encoding,
+                errors=stdout.errors,
+                closefd=False,
             )
     sys.stdout = sys.stderr
     try:
         yield
     finally:
-        with contextlib.suppress(OSError):  # whoever runs the command has said so
-            _answers.flush()
-        sys.stdout, _answers = before, outer
-        if kept is not None:
-            os.dup2(kept, 1)
-            os.close(kept)
+        # The command has already reported a failure to write.
+        with contextlib.suppress(OSError):
+            _json_stream.flush()
+        sys.stdout = stdout
+        _json_stream = outer_stream
+        if saved_descriptor is not None:
+            os.dup2(saved_descriptor, 1)
+            os.close(saved_descriptor)
 
 
 def result_stream() -> TextIO:
-    """Where the object of --json goes."""
-    return _answers or sys.stdout
+    """Return the stream of the JSON object."""
+    return _json_stream or sys.stdout
 
 
 def open_streams() -> None:
-    """Give a process that was started without stdin, stdout or stderr the null device there: the next file it opens
-    would take the number, and what a library prints would end up in it."""
+    """Open the null device for stdin, stdout and stderr if the process has none.
+
+    The next file that the process opens would otherwise get the free number, and the output of
+    libraries would be written to it.
+    """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
         except OSError:
-            if os.open(os.devnull, os.O_RDWR) != number:  # lowest free number first
+            # The system returns the smallest free number.
+            if os.open(os.devnull, os.O_RDWR) != number:
                 continue
         if getattr(sys, name) is None:
             mode = "w" if number else "r"
@@ -129,25 +156,38 @@ def open_streams() -> None:
 
 
 def drop_output(stream: TextIO | None = None) -> None:
-    """Forget what could not be written to stdout (or stderr): at exit Python would try again, and exit with 120."""
+    """Discard output that could not be written. Python would otherwise retry it and exit with 120.
+
+    Args:
+        stream: The stream. None: the stream of results.
+    """
     with contextlib.suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), (stream or result_stream()).fileno())
 
 
 def escape_unencodable() -> None:
-    """Print what a terminal's encoding lacks as \\x.. instead of failing: the name of a file need not be text."""
+    """Print characters that a terminal cannot encode as \\x.., because file names may have them."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 def to_one_line(message: str) -> str:
-    """A message on one line, without the control characters that a file or an argument may have put into it."""
-    return "".join(c if c.isprintable() else "?" for c in " ".join(message.split()))
+    """Return a message on one line, with control characters replaced by "?".
+
+    Args:
+        message: The message, which may contain text of files and arguments.
+    """
+    line = " ".join(message.split())
+    return "".join(c if c.isprintable() else "?" for c in line)
 
 
 def emit_json(payload: Values) -> None:
-    """Print one strict JSON object (no NaN, no Infinity) on stdout."""
+    """Print one strict JSON object (no NaN, no Infinity) on stdout.
+
+    Args:
+        payload: The object.
+    """
     result_stream().write(json.dumps(payload, allow_nan=False, ensure_ascii=False) + "\n")
     result_stream().flush()
 
@@ -155,8 +195,17 @@ def emit_json(payload: Values) -> None:
 def make_table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], *, caption: str | None = None
 ) -> Table:
-    """A rich table; numbers right-aligned and shown with nine significant digits, None as a dash."""
-    shown = Table(
+    """Make a table for the terminal.
+
+    Numbers are right-aligned with nine significant digits. None is shown as a dash.
+
+    Args:
+        title: Title above the table, or "".
+        columns: Heads of the columns. If all are empty, there is no head.
+        rows: Cells of every row.
+        caption: Text below the table.
+    """
+    table = Table(
         title=title or None,
         caption=caption,
         title_justify="left",
@@ -167,45 +216,54 @@ def make_table(
         pad_edge=False,
     )
     for k, column in enumerate(columns):
-        numeric = any(
-            isinstance(row[k], (int, float)) and not isinstance(row[k], bool) for row in rows
+        cells = [row[k] for row in rows]
+        is_numeric = any(
+            isinstance(cell, (int, float)) and not isinstance(cell, bool) for cell in cells
         )
-        words = [
-            word for row in rows for word in _format_table_cell(row[k]).split() if is_number(word)
-        ]
-        least = max(
-            map(len, words), default=None
-        )  # a number is never broken, however narrow the output
-        shown.add_column(
+        # A number is never broken, however narrow the output.
+        texts = " ".join(map(_format_table_cell, cells)).split()
+        min_width = max((len(text) for text in texts if is_number(text)), default=None)
+        table.add_column(
             column,
-            justify="right" if numeric else "left",
+            justify="right" if is_numeric else "left",
             overflow="fold",
-            no_wrap=k == 0 or numeric,
-            min_width=least,
+            no_wrap=k == 0 or is_numeric,
+            min_width=min_width,
         )
     for row in rows:
-        shown.add_row(*map(_format_table_cell, row))
-    return shown
+        table.add_row(*map(_format_table_cell, row))
+    return table
 
 
 def fold_table(title: str, heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
-    """A long table of pairs in several columns beside each other, as many as the width has room for; others as `table`
-    shows them."""
-    across = min(out.width // _PAIR, -(-len(rows) // _DEEP)) if len(heads) == 2 else 1
-    if across < 2:
+    """Make a table whose pairs stand in several columns side by side if they are many.
+
+    Args:
+        title: Title above the table.
+        heads: Heads of the columns.
+        rows: Cells of every row. Only rows of two cells are folded.
+    """
+    pair_columns = 1
+    if len(heads) == 2:
+        pair_columns = min(out.width // _PAIR_WIDTH, -(-len(rows) // _MIN_FOLDED_ROWS))
+    if pair_columns < 2:
         return make_table(title, heads, rows)
-    deep = -(-len(rows) // across)
-    parts = [[*rows[k * deep : (k + 1) * deep]] for k in range(across)]
-    parts = [part + [["", ""]] * (deep - len(part)) for part in parts]
-    return make_table(
-        title,
-        [*heads] * across,
-        [[cell for pair in line for cell in pair] for line in zip(*parts, strict=True)],
-    )
+    row_count = -(-len(rows) // pair_columns)
+    parts = []
+    for k in range(pair_columns):
+        part = [*rows[k * row_count : (k + 1) * row_count]]
+        parts.append(part + [["", ""]] * (row_count - len(part)))
+    lines = zip(*parts, strict=True)
+    folded_rows = [[cell for pair in line for cell in pair] for line in lines]
+    return make_table(title, [*heads] * pair_columns, folded_rows)
 
 
 def make_facts_grid(rows: Iterable[tuple[str, str]]) -> Table:
-    """Labels and sentences in two aligned columns."""
+    """Make two aligned columns of labels and sentences.
+
+    Args:
+        rows: Pairs of a label and a sentence.
+    """
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True, style="bold")
     grid.add_column(overflow="fold")
@@ -215,16 +273,25 @@ def make_facts_grid(rows: Iterable[tuple[str, str]]) -> Table:
 
 
 def make_note(sentence: str) -> Text:
-    """A sentence that a reader must know."""
+    """Make the line of a note.
+
+    Args:
+        sentence: A sentence that a reader must know.
+    """
     return Text.assemble(("note", "yellow"), " ", sentence)
 
 
 def make_verbatim(text: str) -> Group:
-    """A text whose lines are broken by the terminal alone, so that they can be copied (Rich wraps a bare text)."""
+    """Make a text that only the terminal wraps, so that it can be copied.
+
+    Args:
+        text: The text.
+    """
     return Group(Text(text, no_wrap=True, overflow="ignore"))
 
 
 def _format_table_cell(value: Any) -> str:
+    """Format a value of a table."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -235,9 +302,12 @@ def _format_table_cell(value: Any) -> str:
 def run_with_progress(
     work: Callable[[Progress], R], what: str = "solving", *, lines: bool = False
 ) -> R:
-    """Do some work under a bar with the time that is left, on stderr; work: told where to report its progress.
+    """Run a function while a bar on stderr shows its progress and the remaining time.
 
-    lines: whether a line now and then says so where stderr is no terminal.
+    Args:
+        work: Function that gets a function to report its progress.
+        what: What is being done, as text beside the bar.
+        lines: Whether to print a line from time to time if stderr is no terminal.
     """
     from rich.progress import (
         BarColumn,
@@ -256,14 +326,15 @@ def run_with_progress(
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    say, begin = limit_message_rate(err.print), time.monotonic()
+    print_line = limit_message_rate(err.print)
+    start = time.monotonic()
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
         task = bar.add_task(what, total=None)
 
-        def tell(done: int, total: int, what: str) -> None:
+        def report(done: int, total: int, what: str) -> None:
             bar.update(task, completed=done, total=total, description=what)
             if lines and bar.disable and done:
-                rest = (time.monotonic() - begin) / done * (total - done)
-                say(f"{what}: {done} of {total} points, about {rest:.0f} s left")
+                seconds_left = (time.monotonic() - start) / done * (total - done)
+                print_line(f"{what}: {done} of {total} points, about {seconds_left:.0f} s left")
 
-        return work(tell)
+        return work(report)

@@ -1,4 +1,4 @@
-"""Commands made from tables: those of commands.toml, and the options of a family."""
+"""Commands that are made from tables: commands.toml and the options of a family."""
 
 from __future__ import annotations
 
@@ -25,53 +25,71 @@ if TYPE_CHECKING:
     from workbench.pipeline.option import Option
 
 
-_DIGITS = {int: re.compile(r"-?\d{1,15}"), float: re.compile(r"-?\d{1,15}(\.\d{1,15})?")}
+# Numbers of this form are read without pydantic.
+_PLAIN_NUMBERS = {
+    int: re.compile(r"-?\d{1,15}"),
+    float: re.compile(r"-?\d{1,15}(\.\d{1,15})?"),
+}
 _RANGE = re.compile(r"[-+.\deE]+\.\.[-+.\deE]+")
-Examples = tuple[Callable[..., None], Iterable[str]]  # a command of a family, and its examples
+Examples = tuple[Callable[..., None], Iterable[str]]  # A command of a family, and its examples.
 
 
 @cache
 def load_entries() -> dict[str, Values]:
-    """The commands and groups by their names, in the order of --help."""
+    """Return the commands and groups by name, in the order of --help."""
     return tomllib.loads(Path(__file__).with_name("commands.toml").read_text("utf-8"))
 
 
 def format_epilog(examples: Iterable[str], head: str = "Examples:") -> str:
-    """Examples as the end of a help text."""
-    return "\n\n".join(
-        [
-            head,
-            *[escape(text if text.startswith("(") else f"  workbench {text}") for text in examples],
-        ]
-    )
+    """Format the end of a help text.
+
+    Args:
+        examples: Command lines without the program, and texts in parentheses.
+        head: First line.
+    """
+    lines = [text if text.startswith("(") else f"  workbench {text}" for text in examples]
+    return "\n\n".join([head, *map(escape, lines)])
 
 
 class FastParsing:
-    """A command or group whose plain values are read without pydantic, and whose help is shown without what typer loads
-    for Markdown and tracebacks: these take longer to load than some commands take."""
+    """A command or group that starts fast.
+
+    Plain values are read without pydantic. Help is shown without the modules for Markdown and
+    tracebacks, whose import takes longer than some commands.
+    """
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Print the help."""
+        """Print the help.
+
+        Args:
+            ctx: Context of the command.
+            formatter: Formatter of typer.
+        """
         _load_help()
         super().format_help(ctx, formatter)  # type: ignore[misc]
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Its parameters, --help among them."""
-        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]  # of the class it is mixed with
+        """Return the parameters, including --help.
+
+        Args:
+            ctx: Context of the command.
+        """
+        # The method belongs to the class that this one is mixed with.
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         for parameter in parameters:
             parameter.get_runtime_param = partial(_PlainValues, parameter.get_runtime_param)
         return parameters
 
 
 def _load_help() -> None:
-    """Load what typer shows a help text with, which names two classes of Rich that our texts and errors never use."""
-    unused = {f"rich.{name.lower()}": name for name in ("Markdown", "Traceback")}
-    unused = {module: name for module, name in unused.items() if module not in sys.modules}
-    for module, name in unused.items():
+    """Load the help module of typer without two classes of Rich that it names but does not need."""
+    stubs = {f"rich.{name.lower()}": name for name in ("Markdown", "Traceback")}
+    stubs = {module: name for module, name in stubs.items() if module not in sys.modules}
+    for module, name in stubs.items():
         sys.modules[module] = ModuleType(module)
         setattr(sys.modules[module], name, type(name, (), {}))
     importlib.import_module("typer.rich_utils")
-    for module in unused:
+    for module in stubs:
         del sys.modules[module]
 
 
@@ -79,55 +97,69 @@ class Command(FastParsing, TyperCommand):
     """A command."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read a command line, on which an option whose value is in brackets may stand without it."""
-        bare = {
-            flag
-            for each in self.params
-            if (each.metavar or "").startswith("[")
-            for flag in each.opts
-        }
-        return super().parse_args(ctx, _with_values(args, bare))
+        """Read a command line.
+
+        Args:
+            ctx: Context of the command.
+            args: The arguments. An option whose value is in brackets may be given without it.
+        """
+        optional_value_flags = set()
+        for parameter in self.params:
+            if (parameter.metavar or "").startswith("["):
+                optional_value_flags |= set(parameter.opts)
+        return super().parse_args(ctx, _add_values(args, optional_value_flags))
 
 
-def _with_values(args: list[str], bare: Collection[str]) -> list[str]:
-    """Arguments in which each of some options has a value: the range that follows it, or else "inputs"."""
-    return [
-        f"{arg}=inputs" if arg in bare and not _RANGE.fullmatch(after) else arg
-        for arg, after in zip(args, [*args[1:], ""], strict=False)
-    ]
+def _add_values(args: list[str], flags: Collection[str]) -> list[str]:
+    """Return the arguments with the value "inputs" for each flag that no range follows."""
+    next_args = [*args[1:], ""]
+    result = []
+    for arg, next_arg in zip(args, next_args, strict=False):
+        needs_value = arg in flags and not _RANGE.fullmatch(next_arg)
+        result.append(f"{arg}=inputs" if needs_value else arg)
+    return result
 
 
 @dataclass(frozen=True)
 class _PlainValues:
-    """Takes what is a text, a path, a number of digits within its bounds, or nothing; the rest as typer does."""
+    """Reads texts, paths and plain numbers. Other values are read by typer.
 
-    others: Callable[[], Any]
+    Attributes:
+        typer_reader: Function that returns the reader of typer.
+    """
+
+    typer_reader: Callable[[], Any]
 
     def coerce(self, value: Any, *, param: Any, ctx: typer.Context) -> Any:
-        """The value of a parameter."""
-        kind, several = param.type_descriptor.annotation, param.multiple or param.nargs == -1
+        """Return the value of a parameter.
+
+        Args:
+            value: Its texts.
+            param: The parameter.
+            ctx: Context of the command.
+        """
+        kind = param.type_descriptor.annotation
+        is_list = param.multiple or param.nargs == -1
         if value is None:
-            return () if several else None
-        element = get_args(kind)[0] if several else kind
-        parts = [
-            _read_plain_value(element, part, param) for part in (value if several else [value])
-        ]
+            return () if is_list else None
+        element = get_args(kind)[0] if is_list else kind
+        texts = value if is_list else [value]
+        parts = [_read_plain_value(element, text, param) for text in texts]
         if None in parts:
-            return self.others().coerce(value, param=param, ctx=ctx)
-        return parts if several else parts[0]
+            return self.typer_reader().coerce(value, param=param, ctx=ctx)
+        return parts if is_list else parts[0]
 
 
 def _read_plain_value(kind: Any, value: Any, param: Any) -> Any:
-    """A plain value; None for others."""
+    """Read a plain value within its limits, None for other values."""
     if kind in (str, Path) and isinstance(value, (str, Path)):
         return kind(value)
-    if kind in _DIGITS and _DIGITS[kind].fullmatch(str(value)):
-        number = kind(value)
-        if (param.min is None or number >= param.min) and (
-            param.max is None or number <= param.max
-        ):
-            return number
-    return None
+    if kind not in _PLAIN_NUMBERS or not _PLAIN_NUMBERS[kind].fullmatch(str(value)):
+        return None
+    number = kind(value)
+    is_above_min = param.min is None or number >= param.min
+    is_below_max = param.max is None or number <= param.max
+    return number if is_above_min and is_below_max else None
 
 
 def make_command(
@@ -137,105 +169,140 @@ def make_command(
     without: Collection[str] = (),
     summary: str | None = None,
 ) -> Callable[..., None]:
-    """A function that typer reads as a command, and that tells what `function` reports.
+    """Make a function that typer reads as a command, and that prints the report of `function`.
 
-    name: its entry in commands.toml, whose options the function takes by name; options: of a family, before those;
-    without: options that the command does not offer.
+    Args:
+        name: Entry in commands.toml. `function` takes its options by name.
+        function: Function that runs the command.
+        options: Options of a family, which come before those of the entry.
+        without: Options of the entry that the command does not have.
+        summary: Help text. None: the docstring of `function`.
     """
     parameters = [*map(_option_parameter, options), *_entry_parameters(name, without)]
-    taken = inspect.signature(function).parameters
-    own_json = "json" in taken
-    if "context" in taken:
+    function_parameters = inspect.signature(function).parameters
+    handles_json = "json" in function_parameters
+    if "context" in function_parameters:
         keyword = inspect.Parameter.KEYWORD_ONLY
         parameters.append(inspect.Parameter("context", keyword, annotation=typer.Context))
 
-    def called(**given: Any) -> None:
-        json = given.get("json", False) if own_json else given.pop("json", False)
-        report = function(**given)
+    def run_command(**values: Any) -> None:
+        json = values.get("json", False) if handles_json else values.pop("json", False)
+        report = function(**values)
         if report:
             report.emit(json)
 
-    ordered = sorted(parameters, key=lambda entry: entry.default is not inspect.Parameter.empty)
-    called.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
-    called.__annotations__ = {entry.name: entry.annotation for entry in ordered} | {"return": None}
-    called.__doc__ = escape(summary or inspect.getdoc(function) or "")
-    return called
+    has_default = {entry.name: entry.default is not inspect.Parameter.empty for entry in parameters}
+    sorted_parameters = sorted(parameters, key=lambda entry: has_default[entry.name])
+    annotations = {entry.name: entry.annotation for entry in sorted_parameters}
+    signature = inspect.Signature(sorted_parameters)
+    run_command.__signature__ = signature  # type: ignore[attr-defined]
+    run_command.__annotations__ = annotations | {"return": None}
+    run_command.__doc__ = escape(summary or _summary_of(function))
+    return run_command
+
+
+def _summary_of(function: Callable[..., Any]) -> str:
+    """Return the docstring of a function without its sections for programmers."""
+    text = inspect.getdoc(function) or ""
+    return re.split(r"\n\n(?:Args|Returns|Raises):\n", text)[0]
 
 
 def _entry_parameters(name: str, without: Collection[str]) -> list[inspect.Parameter]:
-    """The options of an entry of commands.toml, --json last; {} stands for an option of several commands."""
-    entry, several = load_entries()[name], load_entries()["options"]
-    own = {**load_entries()[entry.get("like", name)].get("options", {}), **entry.get("options", {})}
+    """Return the options of an entry of commands.toml, --json last.
+
+    {} stands for an option of several commands.
+    """
+    entry = load_entries()[name]
+    shared_options = load_entries()["options"]
+    base_options = load_entries()[entry.get("like", name)].get("options", {})
+    options = {**base_options, **entry.get("options", {})}
     if entry.get("json", True):
-        own["json"] = {}
-    return [
-        _make_parameter(each, about or several[each])
-        for each, about in own.items()
-        if each not in without
-    ]
+        options["json"] = {}
+    parameters = []
+    for option, about in options.items():
+        if option not in without:
+            parameters.append(_make_parameter(option, about or shared_options[option]))
+    return parameters
 
 
 _TYPES = {"text": str, "file": Path, "count": int, "number": float, "flag": bool, "choice": bool}
 
 
 def _make_parameter(name: str, about: str | Values) -> inspect.Parameter:
-    """A parameter. about: its help, or a table as in commands.toml, with min, max, and name where --name is another,
-    and the value in brackets where the option may stand without one (bare)."""
+    """Make the parameter of an option. about: its help, or its table as in commands.toml."""
     table: Values = {"help": about} if isinstance(about, str) else about
     kind: Any = _TYPES[table.get("type", "text")]
-    is_choice = table.get("type") == "choice"  # --name or --no-name, and neither by default
-    default = table.get("default", False if kind is bool and not is_choice else None)
-    default = inspect.Parameter.empty if table.get("required") else default
-    shown = list[kind] if table.get("repeatable") else kind
-    words = escape(table.get("help", "")) or None
+    # A choice is --name or --no-name, and neither is the default.
+    is_choice = table.get("type") == "choice"
+    is_flag = kind is bool and not is_choice
+    default = table.get("default", False if is_flag else None)
+    if table.get("required"):
+        default = inspect.Parameter.empty
+    value_type = list[kind] if table.get("repeatable") else kind
+    help_text = escape(table.get("help", "")) or None
     if "metavar" in table:
-        declared: Any = typer.Argument(metavar=table["metavar"] or None, help=words)
+        declaration: Any = typer.Argument(metavar=table["metavar"] or None, help=help_text)
     else:
         flag = f"--{table.get('name', name).replace('_', '-')}"
-        flag = (
-            f"{flag}/--no-{flag[2:]}" if is_choice or (kind is bool and default is True) else flag
+        if is_choice or (kind is bool and default is True):
+            flag = f"{flag}/--no-{flag[2:]}"
+        declaration = typer.Option(
+            flag,
+            help=help_text,
+            min=table.get("min"),
+            max=table.get("max"),
+            metavar=table.get("bare"),
         )
-        declared = typer.Option(
-            flag, help=words, min=table.get("min"), max=table.get("max"), metavar=table.get("bare")
-        )
-    annotation: Any = Annotated[shown | None if default is None else shown, declared]
+    annotation: Any = Annotated[value_type | None if default is None else value_type, declaration]
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
     )
 
 
 def _option_parameter(option: Option) -> inspect.Parameter:
-    """The parameter that an option of a family is."""
-    from workbench.pipeline.option import (
-        to_json_value,
-    )  # a command without a family works where these refuse to load
+    """Return the parameter of an option of a family."""
+    # A command without a family must work if families refuse to load.
+    from workbench.pipeline.option import to_json_value
 
-    several = option.kind is list
-    default = to_json_value(option.default) if option.kind is str else option.default
-    return _make_parameter(
-        option.name,
-        {
-            "name": option.command or option.name,
-            "type": "text"
-            if several
-            else next(name for name, kind in _TYPES.items() if kind is option.kind),
-            "repeatable": several,
-            "required": option.required,
-            "default": None if several else default,
-            "help": option.help,
-        },
-    )
-
-
-def select_given(given: Values) -> Record:
-    """What was given, or has a default."""
-    return {name: value for name, value in given.items() if value is not None}
-
-
-def list_input_files(options: Iterable[Option], given: Values) -> Record:
-    """What a command line gave that may be the name of a file to read."""
-    return {
-        option.command or option.name: given[option.name]
-        for option in options
-        if isinstance(given.get(option.name), (str, Path))
+    is_list = option.kind is list
+    type_name = "text"
+    default = option.default
+    if is_list:
+        default = None
+    else:
+        type_name = next(name for name, kind in _TYPES.items() if kind is option.kind)
+        if option.kind is str:
+            default = to_json_value(default)
+    table = {
+        "name": option.command or option.name,
+        "type": type_name,
+        "repeatable": is_list,
+        "required": option.required,
+        "default": default,
+        "help": option.help,
     }
+    return _make_parameter(option.name, table)
+
+
+def select_given(values: Values) -> Record:
+    """Return the values that were given or have a default.
+
+    Args:
+        values: Values by name, None for a missing one.
+    """
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def list_input_files(options: Iterable[Option], values: Values) -> Record:
+    """Return the values that may be names of files to read.
+
+    Args:
+        options: Options of the command.
+        values: Values by name.
+    """
+    files = {}
+    for option in options:
+        value = values.get(option.name)
+        if isinstance(value, (str, Path)):
+            files[option.command or option.name] = value
+    return files

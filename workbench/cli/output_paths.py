@@ -1,4 +1,4 @@
-"""Where a command may write: checked before any work starts."""
+"""Output files of commands. They are checked before any work starts."""
 
 from __future__ import annotations
 
@@ -18,45 +18,67 @@ from workbench.io.files import (
     write_atomically,
 )
 
-Inputs = Mapping[str, Path | str | None]  # files that a command reads, by what a message calls them
-_FILES = {"save": "saved file", "plot": "plot file", "html": "html file", "mps": "program file"}
+Inputs = Mapping[str, Path | str | None]  # Files that a command reads, by their names in messages.
+_FILE_OPTIONS = {
+    "save": "saved file",
+    "plot": "plot file",
+    "html": "html file",
+    "mps": "program file",
+}
 _ENDINGS = {
     "plot file": ".png, .svg or .pdf (--html writes a page)",
-    "html file": ".html or .htm", "export": ".html or .htm", "program file": ".mps",
-}  # fmt: skip
+    "html file": ".html or .htm",
+    "export": ".html or .htm",
+    "program file": ".mps",
+}
 
 
 def is_page(path: Path) -> bool:
-    """Whether a file is named as a page."""
+    """Return whether a file is named as a page.
+
+    Args:
+        path: The file.
+    """
     return path.suffix.lower() in (".html", ".htm")
 
 
 def check_output_folder(path: Path, name: str) -> None:
-    """Refuse a folder for results that cannot be made or written before anything is computed.
+    """Raise InvalidRequest if a folder cannot be made or written.
 
-    It is made by what is written into it, so that a request that is refused leaves no empty folder.
+    The folder is made when something is written into it, so that a refused request leaves no empty
+    folder.
+
+    Args:
+        path: The folder.
+        name: Its name in messages.
     """
-    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    missing_folders = [folder for folder in (path, *path.parents) if not folder.exists()]
     try:
         path.mkdir(parents=True, exist_ok=True)
         check_folder_writable(path)
     except OSError as error:
         must(name, "a folder that can be written", f"{path}: {error.strerror}")
     finally:
-        for folder in missing:
+        for folder in missing_folders:
             with suppress(OSError):
                 folder.rmdir()
 
 
 def check_output_file(path: Path, name: str) -> None:
-    """Refuse a place that cannot be written before anything is computed."""
+    """Raise InvalidRequest if a file cannot be written.
+
+    Args:
+        path: The file.
+        name: Its name in messages.
+    """
     endings = _ENDINGS.get(name)
     if endings is not None and path.suffix.lower() not in re.findall(r"\.\w+", endings):
         must(name, f"named {endings}", path.name)
     if not path.absolute().parent.is_dir():
         must("output folder", "an existing folder", path.parent)
     refuse_read_only(path, name)
-    if path.exists() and not path.is_file():  # a device or a pipe, which is written into
+    if path.exists() and not path.is_file():
+        # This is a device or a pipe, which is written into.
         return
     try:
         check_folder_writable(Path(os.path.realpath(path)).parent)
@@ -67,8 +89,17 @@ def check_output_file(path: Path, name: str) -> None:
 def check_outputs(
     inputs: Inputs, outputs: Mapping[str, Path | None], width: str | None = None
 ) -> None:
-    """Refuse outputs (what a message calls them -> path, None where not given) that cannot be written, or that are one
-    file with an input or with each other; and a width that the plot file cannot have."""
+    """Check the output files of a command.
+
+    Args:
+        inputs: Files that the command reads.
+        outputs: Files that it writes, by their names in messages. None: not written.
+        width: Width of the plot file. None: the default.
+
+    Raises:
+        InvalidRequest: An output cannot be written, is also an input or another output, or the
+            width is invalid.
+    """
     if width is not None:
         from workbench.io.figures import read_figure_width
 
@@ -82,14 +113,19 @@ def check_outputs(
 
 
 class Outputs:
-    """The files that a command writes of what it has computed: checked before, written after.
+    """The output files of a command, which are checked before the work and written after it.
 
-    inputs: files it reads; given: its options, of which those of the files are taken out. Raises InvalidRequest.
+    Args:
+        inputs: Files that the command reads.
+        given: Options of the command. The options of output files are removed.
+
+    Raises:
+        InvalidRequest: An output cannot be written.
     """
 
     def __init__(self, inputs: Inputs, given: Record) -> None:
         self._files: dict[str, Path | None] = {
-            name: given.pop(option, None) for option, name in _FILES.items()
+            name: given.pop(option, None) for option, name in _FILE_OPTIONS.items()
         }
         self._width = given.pop("width", None)
         check_outputs(inputs, self._files, self._width)
@@ -98,23 +134,44 @@ class Outputs:
         return self._files[name]
 
     def write(
-        self, subject: Any, page: str = "", save: Callable[[Path], Any] | None = None, **drawn: Any
+        self,
+        subject: Any,
+        page: str = "",
+        save: Callable[[Path], Any] | None = None,
+        **plot_options: Any,
     ) -> None:
-        """Save it, plot it, and write its page, as far as these are wanted. page: the function of
-        `workbench.explorer.page` that makes it; save: instead of its own; drawn: more options of the plot."""
-        saved, plot, html, _ = self._files.values()
-        if saved:
-            (save or subject.save)(saved)
-        if plot:
-            subject.plot(plot, width=self._width, **drawn)
-        if html and page:
+        """Write the files that were requested.
+
+        Args:
+            subject: The result.
+            page: Function of `workbench.explorer.page` that makes its page. "": there is no page.
+            save: Function that saves the result. None: its method.
+            plot_options: Further options of its plot.
+        """
+        saved_file = self["saved file"]
+        plot_file = self["plot file"]
+        html_file = self["html file"]
+        if saved_file:
+            (save or subject.save)(saved_file)
+        if plot_file:
+            subject.plot(plot_file, width=self._width, **plot_options)
+        if html_file and page:
             from workbench.explorer import page as pages
 
-            pages.write_page(html, getattr(pages, page)(subject))
+            pages.write_page(html_file, getattr(pages, page)(subject))
 
 
 def write_output(path: Path, content: bytes, *, private: bool = False) -> None:
-    """Write a result whole or not at all; private: a new file is its owner's alone. Raises InvalidRequest."""
+    """Write a result completely or not at all.
+
+    Args:
+        path: File to write.
+        content: Its content.
+        private: Whether only the owner may read a new file.
+
+    Raises:
+        InvalidRequest: The file cannot be written.
+    """
     try:
         write_atomically(path, content, private=private)
     except OSError as error:

@@ -501,5 +501,5 @@ def test_a_delta_that_is_kept_does_not_look_exceeded(notion):
     )
     assert made.exact[f"{notion}_delta"] > 0.0018
     assert getattr(made.privacy, f"{notion}_delta") <= Fraction(18, 10_000)
-    words = dict(made.family.facts(made))["exact"]
+    words = dict(made.family.facts(made))["verified"]
     assert f"{notion.upper()} delta 0.0018," in words

@@ -93,7 +93,7 @@ def test_labels_under_a_function_a_matrix_and_a_file(tmp_path: Path):
     ):
         with pytest.raises(wb.InvalidRequest, match=sentence):
             wb.design(labels, epsilon=1, loss=loss, method="lp")
-    with pytest.raises(wb.InvalidRequest, match="loss must be a name where method is bins"):
+    with pytest.raises(wb.InvalidRequest, match="loss must be a name if method is bins"):
         wb.design(labels, epsilon=1, loss=table, method="bins")
     assert wb.design(labels, epsilon=1, loss=table).request.how.method == "lp"
 
