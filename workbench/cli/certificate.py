@@ -1,4 +1,4 @@
-"""`workbench audit`, `check`, `sample` and `compose`: what can be done with a mechanism file alone."""
+"""The commands `audit`, `check`, `sample` and `compose`, which need only a mechanism file."""
 
 from __future__ import annotations
 
@@ -22,19 +22,32 @@ if TYPE_CHECKING:
     from workbench.privacy.loading import FileContents
 
 
-_CHECK_SECONDS = 9  # After so much CPU time `check` leaves a file undecided.
-_NOTED = 40  # recorded entries shown
-_SAFE = (
-    "Proven. Safe: for adaptive runs, over all neighbours of the mechanism, which may be others in every run. At "
-    "least: for neighbours that stay the same."
+# `check` leaves a file undecided after this CPU time.
+_CHECK_SECONDS = 9
+# At most this many recorded entries are shown.
+_MAX_SHOWN_ENTRIES = 40
+# At most this many characters of a value in a file are shown.
+_MAX_SHOWN_CHARACTERS = 200
+# Larger numbers of draws are refused.
+_MAX_DRAWS = 100_000_000
+_MAX_JSON_DRAWS = 1_000_000
+# Draws are printed in parts of this size.
+_PRINTED_DRAWS = 65536
+_SAFE_CAPTION = (
+    "Proven. Safe: an upper bound for adaptive runs, over all neighbours of the mechanism, which "
+    "may differ from run to run. At least: a lower bound, for neighbours that stay the same."
 )
-_SEVERAL = " Of several, somebody is protected who changes each input by a pair of its mechanism's neighbours."
-_ONE_SIDED = (
-    " Neighbours are one-sided: real ones go both ways, and the other way was not compared."
+_SEVERAL_CAPTION = (
+    " With several mechanisms, a person is protected who changes the input of each mechanism to a "
+    "neighbour."
+)
+_ONE_SIDED_CAPTION = (
+    " Neighbours are one-sided: only one direction was compared, but a person may change the data "
+    "in both."
 )
 
 
-def audit(
+def audit_file(
     file: Path,
     *,
     epsilon: str | None,
@@ -43,91 +56,105 @@ def audit(
     data: str | None,
     risk: bool,
     prior: str,
-    **more: Any,
+    **options: Any,
 ) -> Report:
-    """The exact privacy of any mechanism: pure ε, PDP and DP δ at a budget, the worst neighbours; its loss and risk."""
-    from workbench.mechanisms.baselines.named_quantizers import QUANTIZER_PARAMETERS
+    """Audit a mechanism exactly: pure ε, PDP and DP δ, the worst neighbours, its loss and its risk.
 
-    outputs = Outputs({"mechanism": file}, more)
-    certificate, published = None, Record()
+    Args:
+        file: A mechanism file, or the name of a published quantizer.
+        epsilon: ε at which δ is computed. None: the ε of the certificate, or 0.
+        given: Parameters NAME=VALUE of a published quantizer.
+        loss: Name of the loss to report.
+        data: Inputs for the loss.
+        risk: Whether to report what an attacker learns.
+        prior: Prior probability of one of two neighbours.
+        options: Neighbours and output files.
+    """
+    from workbench.mechanisms.baselines.named_quantizers import QUANTIZER_PARAMETERS
+    from workbench.privacy.audit import audit
+
+    outputs = Outputs({"mechanism": file}, options)
+    certificate = None
+    published_values = Record()
     if str(file) in QUANTIZER_PARAMETERS and not file.exists():
-        mechanism, published = _published(str(file), given or [])
+        mechanism, published_values = _build_published(str(file), given or [])
     else:
         if given:
             must("with", f"given for {', '.join(QUANTIZER_PARAMETERS)} alone", given[0])
-        contents, mechanism = _open(file, **more)
+        contents, mechanism = _open_with_neighbours(file, **options)
         certificate = contents.certificate
-    from workbench.privacy.audit import audit
-
     budget = None if epsilon is None else read_positive(epsilon, "epsilon", or_zero=True)
     privacy = audit(certificate or mechanism, budget, loss=loss, data=data)
     claim = certificate.claim if certificate else None
     values = {
         "file": file.name,
         **privacy.to_dict(),
-        **published,
+        **published_values,
         "certified": claim and claim.notion.name,
     }
-    rows = privacy.facts() + [
-        (name.replace("_", " "), repr(value)) for name, value in published.items()
-    ]
+    rows = privacy.facts()
+    rows += [(name.replace("_", " "), repr(value)) for name, value in published_values.items()]
     if risk:
         from workbench.privacy.risk import risk as measure_risk
 
-        learnt = measure_risk(mechanism, prior)
-        values |= learnt.to_dict()
-        rows += learnt.facts()[1:]
-        outputs.write(learnt, claim=claim)
+        measured_risk = measure_risk(mechanism, prior)
+        values |= measured_risk.to_dict()
+        rows += measured_risk.facts()[1:]
+        outputs.write(measured_risk, claim=claim)
     else:
         outputs.write(privacy)
     if certificate:
         rows.append(("certificate", certificate.sentences[1]))
-    if html := outputs["html file"]:
+    html = outputs["html file"]
+    if html:
         from workbench.explorer.page import build_audit_page, write_page
 
         write_page(html, build_audit_page(mechanism, rows, claim if epsilon is None else None))
-    return Report(
-        {name: to_jsonable(value) for name, value in values.items()}, [make_facts_grid(rows)]
-    )
+    json_values = {name: to_jsonable(value) for name, value in values.items()}
+    return Report(json_values, [make_facts_grid(rows)])
 
 
-def _published(name: str, given: Sequence[str]) -> tuple[Any, Record]:
-    """A published quantizer by its name and NAME=VALUE parameters, and what was published about it."""
+def _build_published(name: str, texts: Sequence[str]) -> tuple[Any, Record]:
+    """Build a published quantizer from texts NAME=VALUE. Return it with its published values."""
     from workbench.mechanisms.baselines.named_quantizers import (
         build_named_quantizer,
         published_bounds,
     )
 
-    parameters = {}
-    for text in given:
-        parameter, equals, value = text.partition("=")
+    parameters: Record = {}
+    for text in texts:
+        name_text, equals, value_text = text.partition("=")
         if not equals:
             must("with", "NAME=VALUE", text)
-        parameters[parameter.strip()] = (
-            int(value) if parameter == "levels" and value.isdecimal() else value.strip()
-        )
+        is_count = name_text == "levels" and value_text.isdecimal()
+        parameters[name_text.strip()] = int(value_text) if is_count else value_text.strip()
     mechanism = build_named_quantizer(name, **parameters)
-    printed = {
-        f"published_{key}": value
-        for key, value in published_bounds(name, mechanism, parameters).items()
-    }
-    return mechanism, {"mae_51": mechanism.mae_51, **printed}
+    bounds = published_bounds(name, mechanism, parameters)
+    values = {f"published_{key}": value for key, value in bounds.items()}
+    return mechanism, {"mae_51": mechanism.mae_51, **values}
 
 
-def check(file: Path | None, *, write_checker: Path | None, kind: str | None) -> Report:
-    """Prove a certificate again, from its file alone, and say what is proven; exit code 0 for proven, 1 for
-    false, 2 for undecided or unreadable."""
+def check_file(file: Path | None, *, write_checker: Path | None, kind: str | None) -> Report:
+    """Prove a certificate or a formula again from its file alone.
+
+    The exit code is 0 if it is proven, 1 if it is false, and 2 if it is undecided or unreadable.
+
+    Args:
+        file: A certificate or a formula.
+        write_checker: File for an independent checker, which is written instead.
+        kind: Kind of the checker.
+    """
     if write_checker is not None:
         return _write_checker(file, write_checker, kind)
     if kind is not None:
         must("kind", "given with --write-checker", kind)
     if file is None:
         must("FILE", "given", "none")
-    return _check(file)
+    return _prove_file(file)
 
 
 def _write_checker(file: Path | None, target: Path, kind: str | None) -> Report:
-    """Write the independent checker of certificates or of formulas. file: a file that it is to fit."""
+    """Write the independent checker of certificates or of formulas. file: what it must check."""
     from workbench.io.files import parse_json, read_text
     from workbench.io.records import FORMULA_FORMAT
     from workbench.privacy.certificate_file import read_checker_source
@@ -136,108 +163,119 @@ def _write_checker(file: Path | None, target: Path, kind: str | None) -> Report:
         must("kind", "certificate or formula", kind)
     if file is not None:
         data = parse_json(read_text(file))
-        fitting = (
-            "formula"
-            if isinstance(data, dict) and data.get("format") == FORMULA_FORMAT
-            else "certificate"
-        )
-        if kind not in (None, fitting):
-            must("kind", f"{fitting}, as {file.name} is a file of that kind", kind)
-        kind = fitting
+        is_formula = isinstance(data, dict) and data.get("format") == FORMULA_FORMAT
+        file_kind = "formula" if is_formula else "certificate"
+        if kind not in (None, file_kind):
+            must("kind", f"{file_kind}, as {file.name} is a file of that kind", kind)
+        kind = file_kind
     kind = kind or "certificate"
     check_outputs({"file": file}, {"checker": target})
     write_output(target, read_checker_source(kind))
-    words = f"Wrote {_plain(target.name)}, the checker of a {kind}: any Python since 3.8 runs it, without packages."
-    return Report({"checker": str(target), "kind": kind}, [words])
+    sentence = (
+        f"Wrote {_to_printable(target.name)}, the checker of a {kind}. Any Python since 3.8 runs "
+        "it, without packages."
+    )
+    return Report({"checker": str(target), "kind": kind}, [sentence])
 
 
-def _check(file: Path) -> Report:
+def _prove_file(file: Path) -> Report:
     """Prove a file again within a limit of CPU time."""
     from workbench.notions.notion import limit_work
     from workbench.privacy.audit_work import MAX_WORK_UNITS
     from workbench.privacy.certificate import Certificate
     from workbench.privacy.certificate_file import check as prove
 
+    name = _to_printable(file.name)
     try:
         with limit_cpu_time(_CHECK_SECONDS), limit_work(MAX_WORK_UNITS):
             proven = prove(file)
-            words = proven.sentences if isinstance(proven, Certificate) else proven.words
-    except (
-        CorruptFile
-    ) as error:  # 1 for a file that is false, 2 for one that cannot be read or decided
+            sentences = proven.sentences
+    except CorruptFile as error:
+        # The exit code is 1 for a false file, and 2 for one that cannot be read or decided.
         error.exit_code = 1 if isinstance(error.__cause__, NotCertified) else 2
         raise
     except OutOfTime:
-        sentence = (
-            f"{_plain(file.name)} cannot be decided within {_CHECK_SECONDS} seconds of CPU time."
-        )
-        raise CorruptFile(f"{sentence} workbench.check in Python has no limit.") from None
-    except (ArithmeticError, MemoryError, RecursionError) as error:
         raise CorruptFile(
-            f"{_plain(file.name)} cannot be decided: {type(error).__name__}."
+            f"{name} cannot be decided within {_CHECK_SECONDS} seconds of CPU time. "
+            "workbench.check in Python has no limit."
         ) from None
+    except (ArithmeticError, MemoryError, RecursionError) as error:
+        raise CorruptFile(f"{name} cannot be decided: {type(error).__name__}.") from None
     record = getattr(proven, "record", {})
+    entries = [(f"  {_to_printable(key)}", _to_printable(value)) for key, value in record.items()]
 
-    def shown() -> Iterator[Any]:
-        yield Text(f"Proven from {_plain(file.name)} alone, in exact arithmetic:", style="bold")
-        yield from (f"  {sentence}" for sentence in words)
-        if record:
+    def list_parts() -> Iterator[Any]:
+        yield Text(f"Proven from {name} alone, in exact arithmetic:", style="bold")
+        yield from (f"  {sentence}" for sentence in sentences)
+        if entries:
             yield "Recorded, not proven:"
-            yield make_facts_grid(
-                [(f"  {_plain(key)}", _plain(value)) for key, value in record.items()][:_NOTED]
-            )
+            yield make_facts_grid(entries[:_MAX_SHOWN_ENTRIES])
 
-    values = {"file": file.name, "proven": True, "words": list(words)}
-    if not isinstance(proven, Certificate):  # the file of a formula
-        return Report(values | proven.to_dict(), shown())
-    composed = {"composed": proven.composed.to_dict()} if proven.composed else {}
-    return Report(
-        {**values, "claim": proven.claim.to_dict(), **composed, "not_proven": dict(record)}, shown()
-    )
+    values = {"file": file.name, "proven": True, "words": list(sentences)}
+    if not isinstance(proven, Certificate):
+        # This is the file of a formula.
+        return Report(values | proven.to_dict(), list_parts())
+    composition = {"composed": proven.composed.to_dict()} if proven.composed else {}
+    claim = proven.claim.to_dict()
+    values = {**values, "claim": claim, **composition, "not_proven": dict(record)}
+    return Report(values, list_parts())
 
 
-def sample(
+def sample_file(
     file: Path, *, count: int, answer: str | None, insecure_seed: int | None, json: bool
 ) -> None:
-    """Draw from a mechanism, exactly distributed, with randomness of the operating system; one draw a line."""
-    if not 0 <= count <= 100_000_000:
-        must("count", "an integer in 0..100000000", count)
-    if json and count > 1_000_000:
-        must("count", "at most 1000000 with --json", count)
+    """Draw outputs of a mechanism, one per line.
+
+    Draws are exactly distributed and use the random numbers of the operating system.
+
+    Args:
+        file: A mechanism file.
+        count: Number of draws.
+        answer: The true answer as text.
+        insecure_seed: Seed for reproducible draws, which are not private.
+        json: Whether to print a JSON object.
+    """
+    if not 0 <= count <= _MAX_DRAWS:
+        must("count", f"an integer in 0..{_MAX_DRAWS}", count)
+    if json and count > _MAX_JSON_DRAWS:
+        must("count", f"at most {_MAX_JSON_DRAWS} with --json", count)
     from workbench.data.csv_column import list_with_integers
     from workbench.mechanisms.mechanism import sample as draw
     from workbench.privacy.loading import read_mechanism_file
 
     contents = read_mechanism_file(file)
     subject = contents.certificate or contents.mechanism
-    point: Any = answer
-    mechanism = contents.mechanism
-    inputs = getattr(mechanism, "column_inputs", None)
-    is_spelled = (  # The mechanism reads the text itself, exactly.
-        getattr(mechanism, "axis_labels", None) is not None
-        or getattr(mechanism, "segments", ()) != ()
-        or (inputs is not None and not inputs.is_whole)
+    values = draw(
+        subject,
+        count,
+        answer=_parse_answer(contents.mechanism, answer),
+        insecure_seed=insecure_seed,
     )
-    if answer is not None and not is_spelled:
-        parts = read_integers(answer, "answer")
-        point = parts[0] if len(parts) == 1 else tuple(parts)
-    values = draw(subject, count, answer=point, insecure_seed=insecure_seed)
     if json:
-        emit_json(
-            {
-                "file": file.name,
-                "secure": insecure_seed is None,
-                "draws": list_with_integers(values),
-            }
-        )
+        draws = list_with_integers(values)
+        emit_json({"file": file.name, "secure": insecure_seed is None, "draws": draws})
         return
-    for start in range(0, count, 65536):
-        part = list_with_integers(values[start : start + 65536])
-        lines = (",".join(map(str, row)) if isinstance(row, list) else str(row) for row in part)
+    for start in range(0, count, _PRINTED_DRAWS):
+        rows = list_with_integers(values[start : start + _PRINTED_DRAWS])
+        lines = (",".join(map(str, row)) if isinstance(row, list) else str(row) for row in rows)
         sys.stdout.write("".join(f"{line}\n" for line in lines))
 
 
-def compose(
+def _parse_answer(mechanism: Any, answer: str | None) -> Any:
+    """Return the answer as integers, unless the mechanism reads the text itself, exactly."""
+    if answer is None:
+        return None
+    inputs = getattr(mechanism, "column_inputs", None)
+    has_labels = getattr(mechanism, "axis_labels", None) is not None
+    has_segments = getattr(mechanism, "segments", ()) != ()
+    has_real_inputs = inputs is not None and not inputs.is_whole
+    if has_labels or has_segments or has_real_inputs:
+        return answer
+    numbers = read_integers(answer, "answer")
+    return numbers[0] if len(numbers) == 1 else tuple(numbers)
+
+
+def compose_files(
     file: list[Path],
     *,
     times: str,
@@ -246,29 +284,43 @@ def compose(
     interval: float,
     **relation: Any,
 ) -> Report:
-    """What many runs of one mechanism or several cost together, between proven bounds."""
-    mechanisms = [_open(path, **relation)[1] for path in file]
-    from workbench.privacy.composition import compose as run
+    """Compute proven bounds on the privacy of many runs of one mechanism or several.
 
-    several = len(file) > 1
+    Args:
+        file: Mechanism files.
+        times: Number of runs, or one number for each file.
+        delta: δ at which ε is computed.
+        epsilon: ε at which δ is computed.
+        interval: Step of the finest grid of privacy losses.
+        relation: Options of the neighbours.
+    """
+    from workbench.privacy.composition import compose
+
+    mechanisms = [_open_with_neighbours(path, **relation)[1] for path in file]
+    is_single = len(file) == 1
     names = [path.name for path in file]
-    subject, named = (mechanisms, names) if several else (mechanisms[0], names[0])
-    composed = run(subject, times, delta=delta, epsilon=epsilon, interval=interval)
-    limits = {
-        name: getattr(composed, name) for name in ("epsilon", "epsilon_low", "delta", "delta_low")
-    }
+    subject = mechanisms[0] if is_single else mechanisms
+    result = compose(subject, times, delta=delta, epsilon=epsilon, interval=interval)
+    limit_names = ("epsilon", "epsilon_low", "delta", "delta_low")
+    limits = {name: getattr(result, name) for name in limit_names}
     heads = ["runs", "ε (safe)", "ε (at least)", "δ (safe)", "δ (at least)"]
-    counts = composed.times if isinstance(composed.times, tuple) else [composed.times]
+    counts = result.times if isinstance(result.times, tuple) else [result.times]
     cells = [" + ".join(map(str, counts)), *limits.values()]
-    caption = _SAFE + _SEVERAL * several + _ONE_SIDED * composed.is_one_sided
-    shown = make_table("Composition", heads, [cells], caption=caption)
-    values = {name: to_jsonable(value) for name, value in limits.items()} | {
-        "one_sided": composed.is_one_sided
+    caption = _SAFE_CAPTION
+    if not is_single:
+        caption += _SEVERAL_CAPTION
+    if result.is_one_sided:
+        caption += _ONE_SIDED_CAPTION
+    values = {
+        "file": names[0] if is_single else names,
+        "times": to_jsonable(result.times),
+        **{name: to_jsonable(value) for name, value in limits.items()},
+        "one_sided": result.is_one_sided,
     }
-    return Report({"file": named, "times": to_jsonable(composed.times), **values}, [shown])
+    return Report(values, [make_table("Composition", heads, [cells], caption=caption)])
 
 
-def _open(
+def _open_with_neighbours(
     file: Path,
     sizes: str | None,
     shifts: str | None,
@@ -276,26 +328,27 @@ def _open(
     pairs: str | None,
     directed: bool = False,
 ) -> tuple[FileContents, Mechanism]:
-    """A file with its neighbour relation."""
+    """Read a mechanism file, and return its contents and the mechanism with its neighbours."""
     from workbench.privacy.loading import read_mechanism_file
 
     orders = None if sizes is None else read_integers(sizes.lower().replace("x", ","), "sizes")
-    moves: list[Any] | None = None
+    differences: list[Any] | None = None
     if shifts is not None and orders is not None and len(orders) > 1:
-        moves = [tuple(read_integers(part, "shifts")) for part in shifts.split(";") if part.strip()]
+        vectors = [part for part in shifts.split(";") if part.strip()]
+        differences = [tuple(read_integers(vector, "shifts")) for vector in vectors]
     elif shifts is not None:
-        moves = list(read_integers(shifts.replace(";", ","), "shifts"))
-    rows = (
-        None
-        if pairs is None
-        else [read_integers(part.replace("-", ","), "pairs") for part in pairs.split(",")]
-    )
+        differences = list(read_integers(shifts.replace(";", ","), "shifts"))
+    row_pairs = None
+    if pairs is not None:
+        texts = [part.replace("-", ",") for part in pairs.split(",")]
+        row_pairs = [read_integers(text, "pairs") for text in texts]
     contents = read_mechanism_file(file)
     return contents, contents.with_neighbours(
-        sizes=orders, shifts=moves, max_shift=max_shift, directed=directed, pairs=rows
+        sizes=orders, shifts=differences, max_shift=max_shift, directed=directed, pairs=row_pairs
     )
 
 
-def _plain(value: object) -> str:
-    """Anything a file says as at most 200 printable characters."""
-    return "".join(c if c.isprintable() else "?" for c in str(value)[:200])
+def _to_printable(value: object) -> str:
+    """Return a value of a file as printable characters, of limited length."""
+    text = str(value)[:_MAX_SHOWN_CHARACTERS]
+    return "".join(c if c.isprintable() else "?" for c in text)

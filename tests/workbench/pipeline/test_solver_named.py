@@ -124,7 +124,7 @@ def test_a_solver_of_integer_programs_is_refused_for_linear_ones(question, given
 def test_methods_without_a_solver_refuse_one():
     labels, query = wb.Labels.uniform(0, 3), wb.FiniteQuery("0..3", max_shift=1)
     for question, method in ((labels, "bins"), (labels, "auto"), (query, "block")):
-        with pytest.raises(wb.InvalidRequest, match="which runs none"):
+        with pytest.raises(wb.InvalidRequest, match="which uses no solver"):
             wb.design(question, epsilon=1, method=method, solver="ortools:glop")
 
 
