@@ -193,19 +193,19 @@ def design(
 ) -> Design:
     """Design any finite channel.
 
-        loss (default 'squared'): squared, absolute, error-rate, pinball:τ, huber:h, ..., or a CSV matrix (in Python: or
-            a function of an output and an answer); of places euclidean, manhattan, squared or error-rate.
-        notion (default 'dp'): dp, pure, pdp or metric; curve, tradeoff, renyi, zcdp or gdp.
+        loss (default 'squared'): Loss: squared, absolute, error-rate, pinball:τ, huber:h, ..., or a CSV matrix (in
+            Python also a function of an output and an answer). For places: euclidean, manhattan, squared or error-rate.
+        notion (default 'dp'): Notion of privacy: dp, pure, pdp or metric; curve, tradeoff, renyi, zcdp or gdp.
         alpha (default None): Order > 1 of notion renyi.
         rho (default None): Budget > 0 of notion zcdp.
         mu (default None): Budget > 0 of notion gdp.
         curve (default None): Points epsilon:delta of notion curve, such as "0.5:0.1,1:0.01".
         tradeoff (default None): Points alpha:beta of notion tradeoff, such as "0:1,0.1:0.6,0.4:0.2,1:0".
-        constraints (default []): Repeatable: unbiased, row-monotone, column-monotone, symmetric or honest (in Python:
-            and a function of the CVXPY variable).
-        unit (default None): Of the coordinates of places, for epsilon 0.7/km.
-        method (default 'auto'): block: an interior point output by output; program: that of solver; auto: what takes
-            less work.
+        constraints (default []): Constraint, repeatable: unbiased, row-monotone, column-monotone, symmetric or honest
+            (in Python also a function of the CVXPY variable).
+        unit (default None): Unit of the coordinates of places, for epsilon 0.7/km.
+        method (default 'auto'): Method. block: an interior point, output by output; program: a linear program for
+            solver; auto: the one that needs less work.
         minimise (default 'loss'): What is minimised: loss, or delta or epsilon for a max_loss.
         runs (default 1): Number of runs that share the budget (with notion dp).
         progress (default None): Function that is called with a line of text from time to time.
@@ -214,9 +214,9 @@ def design(
         time_limit (default None): Time limit in seconds.
         options (default None): Further solver options, a mapping such as {'threads': 2}. Also accepted by name.
         max_loss (default None): Largest expected loss allowed when delta or epsilon is minimised.
-        delta (default None): In [0, 1]; 0 by default. Where it is minimised: an upper limit.
-        epsilon (default None): Privacy budget > 0; with notion metric per unit of distance. Where it is minimised: an
-            upper limit.
+        delta (default None): δ of the budget in [0, 1]; an upper limit if it is minimised. Default: 0.
+        epsilon (default None): ε of the budget, > 0; with notion metric per unit of distance. An upper limit if it is
+            minimised.
     """
 
 @overload
@@ -242,18 +242,20 @@ def design(
 
         epsilon (required): Privacy budget > 0.
         method (default 'exact'): exact, optm, product or mvu.
-        knots (default None): Extra knots of the exact LP (0 with bins, 41 with levels).
-        loss (default None): absolute (the default), squared (that of mvu), or a share of absolute in [0, 1].
-        metric (default None): absolute or squared: privacy in proportion to the inputs' distance.
-        reach (default None): Largest output allowed with levels.
-        inputs (default None): Points MVU dithers inputs to (as many as outputs).
-        starts (default 4): Starts of the search over outputs, 1 to 7.
+        knots (default None): Number of extra knots of the exact LP. Default: 0 with bins, 41 with levels.
+        loss (default None): absolute, squared, or a share of absolute in [0, 1]. Default: absolute; with method mvu
+            squared.
+        metric (default None): Privacy in proportion to the distance of the inputs: absolute or squared.
+        reach (default None): Largest output allowed with levels. Default: twice the least feasible one; with method mvu
+            40 times.
+        inputs (default None): Number of points to which MVU dithers inputs. Default: the number of outputs.
+        starts (default 4): Number of starts of the search over outputs, 1 to 7.
         certify (default True): True: return a certified mechanism. False: return the solver's mechanism.
         solver (default 'highs'): Solver, named as in `workbench doctor`.
         time_limit (default None): Time limit in seconds.
         options (default None): Further solver options, a mapping such as {'threads': 2}. Also accepted by name.
         progress (default None): Function that is called with a line of text from time to time.
-        notion (default 'dp'): dp or pure: the same, as its budget has no delta.
+        notion (default 'dp'): dp or pure. Both mean the same, as the budget has no delta.
     """
 
 @overload

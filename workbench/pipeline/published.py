@@ -103,7 +103,7 @@ class Reference:
             privacy = audit(self.mechanism, claim.values["epsilon"])
             return privacy.describe_verdict(claim.adapt_to(self.mechanism))
         budget = f"{claim.notion.name}, {claim.describe_budget()}"
-        return f"The mechanism is not private at the requested budget: {budget}"
+        return f"The mechanism is NOT private at the requested budget: {budget}"
 
     def row(self, request: Any) -> Row:
         """Return the columns of a frontier, with the exact audit of the mechanism.

@@ -142,7 +142,7 @@ def test_a_repair_that_the_audit_refuses_is_refused(monkeypatch):
     def hopeless(*_, **__):
         raise wb.NotCertified("nothing helps.")
 
-    monkeypatch.setattr(repair, "_solve_pattern", hopeless)
+    monkeypatch.setattr(repair, "solve_exactly", hopeless)
     monkeypatch.setattr(repair, "repair_noise", hopeless)
     with pytest.raises(wb.NotCertified, match="nothing helps"):
         wb.design(paper(), epsilon=1.5)

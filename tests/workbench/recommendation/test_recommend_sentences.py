@@ -25,7 +25,7 @@ def test_a_baseline_that_is_not_private_says_what_it_needs():
     (other,) = wb.recommend(
         answers="0..3", max_shift=1, notion="zcdp", rho=1, baseline={"mine": noise}, only="mine"
     )
-    assert "not private at the requested budget: zcdp, rho = 1" in other["notes"]
+    assert "NOT private at the requested budget: zcdp, rho = 1" in other["notes"]
 
 
 @pytest.mark.parametrize(
