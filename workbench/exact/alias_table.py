@@ -73,8 +73,8 @@ class AliasTable:
         """
         words_per_draw = _TIE_BITS // _WORD_BITS
         random_words = self.source.draw_uint16(words_per_draw * column.size)
-        for words in random_words.reshape(-1, column.size):
-            value = value << np.uint64(_WORD_BITS) | words
+        for next_words in random_words.reshape(-1, column.size):
+            value = value << np.uint64(_WORD_BITS) | next_words
         floor = self.floors[column]
         is_alias = value > floor
         for position in np.flatnonzero(value == floor).tolist():

@@ -149,8 +149,8 @@ class Sampler:
         law_numbers: (n,); first_words: (n,) the first 16 bits of each draw.
         """
         value = first_words.astype(np.uint64)
-        for words in self.source.draw_uint16(2 * first_words.size).reshape(2, -1):
-            value = value << np.uint64(_WORD_BITS) | words
+        for next_words in self.source.draw_uint16(2 * first_words.size).reshape(2, -1):
+            value = value << np.uint64(_WORD_BITS) | next_words
         key = law_numbers.astype(np.uint64) << np.uint64(_SEARCH_BITS) | value
         place = np.searchsorted(self.floors, key)
         outcome = place - self.boundary_offsets[law_numbers]

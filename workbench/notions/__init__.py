@@ -6,7 +6,8 @@ pdp       Σ P over {P > e^ε Q} <= δ             (3), (5), (8) of Kadam et al.
 metric    P <= e^ε(x, x') Q                     a budget for each pair, or ε |x - x'| on real inputs
 curve     Σ max(0, P - e^ε Q) <= δ              of several (ε, δ) at once
 tradeoff  T(P, Q) >= f                          a convex piecewise linear trade-off function f
-renyi, zcdp, gdp                                one number each (Mironov 2017, Bun and Steinke 2016, Dong et al. 2022)
+renyi, zcdp, gdp                                one number each (Mironov 2017, Bun and Steinke
+                                                2016, Dong et al. 2022)
 """
 
 from __future__ import annotations
@@ -49,43 +50,67 @@ __all__ = [
     "register_notion",
 ]
 
-# one line per notion
-_EVERY = (Pure(), DP(), PDP(), Metric(), Curve(), TradeOffFunction(), Renyi(), ZCDP(), GDP())
-BUILT_IN_NOTIONS: dict[str, Notion] = {each.name: each for each in _EVERY}
+# A new notion is added by one entry here.
+_ALL_NOTIONS = (
+    Pure(),
+    DP(),
+    PDP(),
+    Metric(),
+    Curve(),
+    TradeOffFunction(),
+    Renyi(),
+    ZCDP(),
+    GDP(),
+)
+BUILT_IN_NOTIONS: dict[str, Notion] = {notion.name: notion for notion in _ALL_NOTIONS}
 
 
 def notion_names() -> Iterator[str]:
-    """The names of all notions, those of other packages last: these take time to look for."""
+    """Yield the names of all notions.
+
+    Those of other packages come last because finding them takes time.
+    """
     yield from BUILT_IN_NOTIONS
     yield from plugins.list_extensions("notions")
 
 
-def get_notion(given: str | Notion) -> Notion:
-    """The notion of a name; a Notion is itself. Raises InvalidRequest with the names there are."""
-    if isinstance(given, Notion):
-        return given
-    if isinstance(given, str):
-        named = BUILT_IN_NOTIONS.get(given) or plugins.list_extensions("notions").get(given)
-        if isinstance(named, Notion):
-            return named
-    return must("notion", f"one of {', '.join(notion_names())}", given)
+def _find_notion(name: str) -> Notion | None:
+    """Return the notion of a name, or None."""
+    notion = BUILT_IN_NOTIONS.get(name) or plugins.list_extensions("notions").get(name)
+    return notion if isinstance(notion, Notion) else None
 
 
-def get_delta_notion(given: str | Notion) -> DeltaNotion:
-    """A notion with a δ at every ε. Raises InvalidRequest with the names of those there are."""
-    measure = (
-        BUILT_IN_NOTIONS.get(given) or plugins.list_extensions("notions").get(given)
-        if isinstance(given, str)
-        else given
-    )
-    if not isinstance(measure, DeltaNotion):
+def get_notion(notion: str | Notion) -> Notion:
+    """Return the notion of a name.
+
+    notion: a name, or a Notion, which is returned itself. Raises InvalidRequest with all names.
+    """
+    if isinstance(notion, Notion):
+        return notion
+    if isinstance(notion, str):
+        registered = _find_notion(notion)
+        if registered is not None:
+            return registered
+    return must("notion", f"one of {', '.join(notion_names())}", notion)
+
+
+def get_delta_notion(notion: str | Notion) -> DeltaNotion:
+    """Return a notion that has a δ at every ε.
+
+    notion: a name, or a Notion. Raises InvalidRequest with the names of the notions that have one.
+    """
+    registered = _find_notion(notion) if isinstance(notion, str) else notion
+    if not isinstance(registered, DeltaNotion):
         choices = [name for name in notion_names() if isinstance(get_notion(name), DeltaNotion)]
-        must("notion", f"one of {', '.join(choices)}", getattr(given, "name", given))
-    return measure
+        must("notion", f"one of {', '.join(choices)}", getattr(notion, "name", notion))
+    return registered
 
 
-def register_notion(added: Notion) -> None:
-    """Make a notion known by its name, as `workbench.register`. Raises InvalidRequest for a name that is taken."""
-    if not isinstance(added, Notion):
-        must("notion", "a Notion", type(added).__name__)
-    plugins.register(added)
+def register_notion(notion: Notion) -> None:
+    """Make a notion available by its name, as `workbench.register` does.
+
+    notion: of a new name. Raises InvalidRequest for a name that is taken.
+    """
+    if not isinstance(notion, Notion):
+        must("notion", "a Notion", type(notion).__name__)
+    plugins.register(notion)

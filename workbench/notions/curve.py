@@ -1,7 +1,8 @@
 """A privacy curve: hockey sticks at several ε at once, Σ max(0, P - e^ε_i Q) <= δ_i for every i.
 
-The convex piecewise linear trade-off functions are the same thing: a line β >= c - m α between type I error α and type
-II error β says that the hockey stick at ε = ln m is at most 1 - c (Dong, Roth and Su 2022, Sec. 2).
+The convex piecewise linear trade-off functions are the same thing: a line β >= c - m α between type
+I error α and type II error β says that the hockey stick at ε = ln m is at most 1 - c (Dong, Roth
+and Su 2022, Sec. 2).
 """
 
 from __future__ import annotations
@@ -18,14 +19,19 @@ from workbench.notions.dp import DP
 from workbench.notions.laws import Laws, Names
 from workbench.notions.notion import ComparisonResult, HockeyStick, Notion, Requirement, Values
 
-Stick = RationalPair  # (ε or slope, δ)
+Stick = RationalPair  # (ε, δ) or (slope, δ) of a hockey stick.
 
 
 class HockeySticks(Notion):
-    """A notion that is several hockey sticks at once, each at a number of its own (an ε, a slope) and at most a δ; its
-    only parameter has its name.
+    """A notion that is several hockey sticks at once, each at a position (an ε or a slope) and at
+    most a δ.
 
-    WORK: of one outcome for each of them; WHAT: a pair of the budget in words.
+    Its only parameter has the name of the notion.
+
+    Attributes:
+        WORK_PER_STICK: the work for one outcome and one hockey stick, in comparisons of short
+            numbers.
+        BUDGET_FORMAT: what a budget is, in words.
     """
 
     is_convex = True
@@ -33,50 +39,89 @@ class HockeySticks(Notion):
     BUDGET_FORMAT: ClassVar[str]
 
     def read_pairs(self, value: Any) -> list[tuple[Any, Any]]:
-        """The pairs of a budget: a list or a mapping of them, or "0.5:0.1,1:0.01". Raises InvalidRequest."""
-        given = value.items() if isinstance(value, Mapping) else value
-        if isinstance(given, str):
-            given = [part.split(":") for part in given.split(",")]
+        """Split a budget into pairs, whose parts are not read yet.
+
+        value: a list or a mapping of pairs, or a text "0.5:0.1,1:0.01". Raises InvalidRequest.
+        """
+        entries = value
+        if isinstance(value, Mapping):
+            entries = value.items()
+        elif isinstance(value, str):
+            entries = [part.split(":") for part in value.split(",")]
         try:
-            return [(first, second) for first, second in given]
+            return [(first, second) for first, second in entries]
         except (TypeError, ValueError):
             return must(self.name, self.BUDGET_FORMAT, repr(value))
 
     @abstractmethod
-    def sticks(self, values: Values) -> Sequence[Stick]:
-        """(ε, δ) or (slope, δ) of every one."""
+    def sticks(self, budget: Values) -> Sequence[Stick]:
+        """Return (ε, δ) or (slope, δ) of every hockey stick.
+
+        budget: the exact parameters by name.
+        """
 
     @abstractmethod
     def scale_budget(self, points: Sequence[Stick], scale: Fraction) -> Sequence[Stick]:
-        """The budget at a scale: 1 as it is, less where it is nearer to perfect privacy. Raises InvalidRequest."""
+        """Return the budget at a scale.
+
+        points: the budget; scale: 1 for the budget itself, less for a budget nearer to perfect
+        privacy. Raises InvalidRequest.
+        """
 
     @abstractmethod
     def measure_stick(self, laws: Laws, position: Fraction) -> ExpNumber:
-        """The hockey stick there, exact."""
+        """Compute the exact hockey stick at a position.
+
+        laws: the pair (P, Q); position: an ε or a slope.
+        """
 
     def measure(self, laws: Laws, budget: Values) -> Any:
-        """Every hockey stick."""
-        return tuple(self.measure_stick(laws, at) for at, _ in self.sticks(budget))
+        """Compute every hockey stick.
+
+        laws: the pair (P, Q); budget: the exact parameters by name.
+        """
+        return tuple(self.measure_stick(laws, position) for position, _ in self.sticks(budget))
 
     def work_per_outcome(self, budget: Values) -> int:
-        """That of every point of the budget."""
+        """Return the work for one outcome at all points of the budget.
+
+        budget: the parameters by name.
+        """
         points = budget.get(self.name)
-        return self.WORK_PER_STICK * (len(points) or 1 if isinstance(points, tuple) else 1)
+        count = len(points) if isinstance(points, tuple) else 1
+        return self.WORK_PER_STICK * max(count, 1)
 
     def is_within_budget(self, measurement: Any, budget: Values) -> bool:
-        """Whether every hockey stick is at most its δ."""
+        """Decide whether every hockey stick is at most its δ.
+
+        measurement: the hockey sticks; budget: the exact parameters by name.
+        """
         return all(
-            reached <= delta
-            for reached, (_, delta) in zip(measurement, self.sticks(budget), strict=True)
+            stick <= delta
+            for stick, (_, delta) in zip(measurement, self.sticks(budget), strict=True)
         )
 
-    def tightest_stick(self, measured: Any, values: Values) -> tuple[bool, float, int]:
-        """(whether it is missed, the largest excess over its δ, which one), of what is missed where something is."""
-        sticks = enumerate(zip(measured, self.sticks(values), strict=True))
-        return max((at > delta, at.upper - float(delta), k) for k, (at, (_, delta)) in sticks)
+    def tightest_stick(self, measurement: Any, budget: Values) -> tuple[bool, float, int]:
+        """Find the hockey stick that exceeds its δ most, or comes closest to it.
+
+        A hockey stick above its δ goes before all others.
+
+        measurement: the hockey sticks; budget: the exact parameters by name.
+
+        Returns:
+            (whether it is above its δ, its excess over δ, its position in the budget).
+        """
+        candidates = []
+        for position, (_, delta) in enumerate(self.sticks(budget)):
+            stick = measurement[position]
+            candidates.append((stick > delta, stick.upper - float(delta), position))
+        return max(candidates)
 
     def severity(self, measurement: Any, budget: Values) -> Any:
-        """That, to choose what to show."""
+        """Return the tightest hockey stick, to choose what to show.
+
+        measurement: the hockey sticks; budget: the exact parameters by name.
+        """
         return self.tightest_stick(measurement, budget)
 
 
@@ -88,61 +133,74 @@ class Curve(HockeySticks):
     parameters = ("curve",)
     quantity = "curve"
     BUDGET_FORMAT = "a list of pairs (epsilon, delta)"
-    _point = DP()
+    _point_notion = DP()
 
     def parse(self, parameter: str, value: Any) -> Any:
-        """Pairs (ε, δ), exact, ε growing."""
+        """Read pairs (ε, δ) as exact numbers, sorted by ε.
+
+        parameter: its name; value: as of `read_pairs`. Raises InvalidRequest.
+        """
         pairs = self.read_pairs(value)
-        points = {
-            read_positive(epsilon, "epsilon", or_zero=True): read_probability(delta, "delta")
-            for epsilon, delta in pairs
-        }
+        points = {}
+        for epsilon, delta in pairs:
+            key = read_positive(epsilon, "epsilon", or_zero=True)
+            points[key] = read_probability(delta, "delta")
         if not points or len(points) < len(pairs):
             must(parameter, f"{self.BUDGET_FORMAT}, each epsilon once", repr(value))
         curve = sorted(points.items())
-        for (low, delta), (high, more) in itertools.pairwise(curve):
-            if more > delta:  # what is (ε, δ)-private is so at every larger ε
-                growing = (
-                    f"{float(delta):g} at {float(low):g} and {float(more):g} at {float(high):g}"
+        for (low, low_delta), (high, high_delta) in itertools.pairwise(curve):
+            # An (ε, δ)-private mechanism is so at every larger ε.
+            if high_delta > low_delta:
+                points_text = (
+                    f"{float(low_delta):g} at {float(low):g} and "
+                    f"{float(high_delta):g} at {float(high):g}"
                 )
-                must(
-                    parameter,
-                    f"{self.BUDGET_FORMAT} whose delta does not grow with epsilon",
-                    growing,
-                )
+                constraint = f"{self.BUDGET_FORMAT} whose delta does not grow with epsilon"
+                must(parameter, constraint, points_text)
         return tuple(curve)
 
-    def sticks(self, values: Values) -> Sequence[Stick]:
-        """The points."""
-        points: Sequence[Stick] = values["curve"]
+    def sticks(self, budget: Values) -> Sequence[Stick]:
+        """Return the points (ε, δ). budget: the exact parameters by name."""
+        points: Sequence[Stick] = budget["curve"]
         return points
 
     def scale_budget(self, points: Sequence[Stick], scale: Fraction) -> Sequence[Stick]:
-        """Every ε times the scale."""
+        """Multiply every ε by the scale.
+
+        points: (ε, δ); scale: > 0.
+        """
         return tuple((epsilon * scale, delta) for epsilon, delta in points)
 
     def measure_stick(self, laws: Laws, position: Fraction) -> ExpNumber:
-        """The exact δ at ε."""
-        delta: ExpNumber = self._point.measure(laws, {"epsilon": position})
+        """Compute the exact δ at ε.
+
+        laws: the pair (P, Q); position: ε.
+        """
+        delta: ExpNumber = self._point_notion.measure(laws, {"epsilon": position})
         return delta
 
-    def describe_finding(self, measurement: Any, values: Values, budget_text: str) -> str:
-        """The δ beside the one asked, at the ε that is tightest."""
-        *_, at = self.tightest_stick(measurement, values)
-        epsilon, delta = values["curve"][at]
-        where = f"epsilon = {float(epsilon):.9g}, of {len(values['curve'])} on the curve"
-        return self._point.describe_finding(
-            measurement[at], {"epsilon": epsilon, "delta": delta}, where
-        )
+    def describe_finding(self, measurement: Any, budget: Values, budget_text: str) -> str:
+        """Describe the δ beside the requested one, at the ε of the tightest hockey stick.
+
+        measurement: the hockey sticks; budget: the exact parameters by name; budget_text: not used.
+        """
+        *_, index = self.tightest_stick(measurement, budget)
+        epsilon, delta = budget["curve"][index]
+        point_text = f"epsilon = {float(epsilon):.9g}, of {len(budget['curve'])} on the curve"
+        point_budget = {"epsilon": epsilon, "delta": delta}
+        return self._point_notion.describe_finding(measurement[index], point_budget, point_text)
 
     def describe_witness(self, laws: Laws, result: ComparisonResult, names: Names) -> str | None:
-        """One of the outcomes above that e^ε."""
-        *_, at = self.tightest_stick(result.measurement, result.budget)
-        values = {"epsilon": result.budget["curve"][at][0]}
-        return self._point.describe_witness(
-            laws, ComparisonResult(result.label, result.measurement[at], values), names
-        )
+        """Describe an outcome with P > e^ε Q at the ε of the tightest hockey stick.
+
+        laws: the pair (P, Q); result: of this pair; names: outcome -> how its mass in P and in Q is
+        written.
+        """
+        *_, index = self.tightest_stick(result.measurement, result.budget)
+        budget = {"epsilon": result.budget["curve"][index][0]}
+        point_result = ComparisonResult(result.label, result.measurement[index], budget)
+        return self._point_notion.describe_witness(laws, point_result, names)
 
     def requirements(self, budget: Values) -> tuple[Requirement, ...]:
-        """A hockey stick for every point."""
+        """Return a hockey stick for every point. budget: the exact parameters by name."""
         return tuple(HockeyStick(epsilon, delta) for epsilon, delta in budget["curve"])

@@ -1,4 +1,5 @@
-"""(ε, δ)-DP: the hockey stick Σ max(0, P - e^ε Q) = P(V) - e^ε Q(V) is at most δ, V = {P > e^ε Q}."""
+"""(ε, δ)-DP: the hockey stick Σ max(0, P - e^ε Q) = P(V) - e^ε Q(V) is at most δ, V = {P > e^ε Q}.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from workbench.notions.notion import (
 
 
 class DeltaNotion(Notion):
-    """A notion with a budget (ε, δ) whose measure is a δ, one number a - b e^ε for every ε.
+    """A notion with a budget (ε, δ) whose measurement is a δ, one number a - b e^ε for every ε.
 
     counts_excess: whether δ is the excess P(V) - e^ε Q(V), and not the whole mass P(V).
     """
@@ -30,56 +31,85 @@ class DeltaNotion(Notion):
     counts_excess: ClassVar[bool]
 
     def coefficients(self, a: Fraction, b: Fraction) -> RationalPair:
-        """Return (c, d) with δ = c - d e^ε, from a = P(V) and b = Q(V)."""
+        """Return (c, d) with δ = c - d e^ε.
+
+        a: P(V); b: Q(V).
+        """
         return a, b if self.counts_excess else ZERO
 
     def parse(self, parameter: str, value: Any) -> Fraction:
-        """ε >= 0, δ in [0, 1]."""
-        return (
-            read_positive(value, parameter, or_zero=True)
-            if parameter == "epsilon"
-            else read_probability(value, parameter)
-        )
+        """Read ε >= 0 or δ in [0, 1].
+
+        parameter: its name; value: as the user gave it. Raises InvalidRequest.
+        """
+        if parameter == "epsilon":
+            return read_positive(value, parameter, or_zero=True)
+        return read_probability(value, parameter)
 
     def is_decided_by_ratio(self, budget: Values) -> bool:
-        """Where δ = 0, so that no outcome may have P > e^ε Q: of a subclass that measures something else, no."""
-        same = (type(self).measure, type(self).is_within_budget) == (
-            DeltaNotion.measure,
-            DeltaNotion.is_within_budget,
-        )
-        return same and budget.get("delta") == 0
+        """Return whether δ = 0, so that no outcome may have P > e^ε Q; False if a subclass measures
+        something else.
+
+        budget: the exact parameters by name.
+        """
+        has_own_measure = type(self).measure is not DeltaNotion.measure
+        has_own_decision = type(self).is_within_budget is not DeltaNotion.is_within_budget
+        if has_own_measure or has_own_decision:
+            return False
+        return budget.get("delta") == 0
 
     def measure(self, laws: Laws, budget: Values) -> Any:
-        """The exact δ at ε."""
+        """Compute the exact δ at ε.
+
+        laws: the pair (P, Q); budget: the exact parameters by name.
+        """
         epsilon = budget["epsilon"]
         return ExpNumber.from_terms(*self.coefficients(*laws.violation_masses(epsilon)), epsilon)
 
     def is_within_budget(self, measurement: Any, budget: Values) -> bool:
-        """Whether the exact δ is at most the one asked."""
+        """Decide whether the exact δ is at most the requested one.
+
+        measurement: the δ; budget: the exact parameters by name.
+        """
         return bool(measurement <= budget["delta"])
 
     def severity(self, measurement: Any, budget: Values) -> Any:
-        """The δ, compared exactly."""
+        """Return the δ itself, which is compared exactly.
+
+        measurement: the δ; budget: the exact parameters by name.
+        """
         return measurement
 
-    def delta_upper_bound(self, measured: Any) -> Fraction:
-        """A rational that δ does not exceed: δ itself where it is one, else at most 2^-60 of it above."""
-        delta: ExpNumber = measured
+    def delta_upper_bound(self, measurement: Any) -> Fraction:
+        """Return a rational >= δ: δ itself if it is rational, else at most 2^-60 of it above.
+
+        measurement: the δ, an ExpNumber.
+        """
+        delta: ExpNumber = measurement
         return delta.a if delta.b == 0 else delta.tight_enclosure()[1]
 
-    def describe_finding(self, measurement: Any, values: Values, budget_text: str) -> str:
-        """The exact δ beside the one asked."""
-        allowed = values["delta"]
-        return f"exact {self.title} delta is {format_delta(self.delta_upper_bound(measurement), allowed)} at {budget_text}, asked {format_rational(allowed)}"
+    def describe_finding(self, measurement: Any, budget: Values, budget_text: str) -> str:
+        """Describe the exact δ beside the requested one.
+
+        measurement: the δ; budget: the exact parameters by name; budget_text: ε in words.
+        """
+        requested_delta = budget["delta"]
+        delta = format_delta(self.delta_upper_bound(measurement), requested_delta)
+        return (
+            f"exact {self.title} delta is {delta} at {budget_text}, "
+            f"requested {format_rational(requested_delta)}"
+        )
 
     def describe_witness(self, laws: Laws, result: ComparisonResult, names: Names) -> str | None:
-        """One of the outcomes above e^ε."""
+        """Describe one of the outcomes with P > e^ε Q.
+
+        laws: the pair (P, Q); result: of this pair; names: outcome -> how its mass in P and in Q is
+        written.
+        """
+        if not result.label:
+            return None
         epsilon = result.budget["epsilon"]
-        return (
-            laws.describe_excess(laws.example_violation(epsilon), epsilon, names)
-            if result.label
-            else None
-        )
+        return laws.describe_excess(laws.example_violation(epsilon), epsilon, names)
 
 
 class DP(DeltaNotion):
@@ -89,9 +119,9 @@ class DP(DeltaNotion):
     title = "DP"
     quantity = "dp_delta"
     can_compose = True
-    is_convex = True  # a maximum of functions linear in (P, Q)
+    is_convex = True  # The hockey stick is a maximum of functions that are linear in (P, Q).
     counts_excess = True
 
     def requirements(self, budget: Values) -> tuple[Requirement, ...]:
-        """The hockey stick itself."""
+        """Return the hockey stick itself. budget: the exact parameters by name."""
         return (HockeyStick(budget["epsilon"], budget["delta"]),)

@@ -1,11 +1,14 @@
-"""μ-Gaussian DP: the trade-off function T(P, Q) lies above f(α) = Φ(Φ^-1(1-α) - μ) (Dong, Roth and Su 2022).
+"""μ-Gaussian DP: the trade-off function T(P, Q) lies above f(α) = Φ(Φ^-1(1-α) - μ) (Dong, Roth and
+Su 2022).
 
-T is piecewise linear; its vertices come from the sets A = {P/Q >= r}, with 1 - α = P(A) and β = Q(A). f is convex, so a
-chord whose ends lie above it lies above it: T >= f everywhere when at every vertex
+T is piecewise linear; its vertices come from the sets A = {P/Q >= r}, with 1 - α = P(A) and β =
+Q(A). f is convex, so a chord whose ends lie above it lies above it: T >= f everywhere when at every
+vertex
 
     Φ^-1(P(A)) - Φ^-1(Q(A)) <= μ
 
-decided by balls of growing precision. T(P, Q) is jointly convex in (P, Q): laws at knots decide real inputs.
+decided by balls of growing precision. T(P, Q) is jointly convex in (P, Q): laws at knots decide
+real inputs.
 """
 
 from __future__ import annotations
@@ -31,82 +34,119 @@ from workbench.notions.notion import (
     decide_at_most,
 )
 
-_BITS = 4096  # of the balls, beyond which a claim is left undecided
-_CUT, _SPECK = (
-    1e-9,
-    1e-10,
-)  # share of a vertex beyond the curve that is cut off; probabilities that solvers can tell
-_STEEPEST = 20  # ε of a tangent: e^ε is a coefficient
-_MOST, _GRID = 4, 1 << 14  # tangents at once; ε of tangents are multiples of 1 over it
-_APART, _THIN, _TAIL = (
-    0.125,
-    3.0,
-    (6.75, 0.25),
-)  # quantiles of dense tangents; from where they are less dense
+_MAX_BALL_BITS = 4096  # A claim that balls of this precision do not decide is not proven.
+_MIN_BALL_BITS = 128  # The precision of the first ball around a vertex.
+_FIRST_BALL_WORK = 1000  # The work for a ball at low precision, in comparisons of short numbers.
+_MAX_PROGRAM_MU = 20  # Programs refuse a larger μ, because their tangents have slopes e^(μ²/2).
+
+_MIN_CUT_EXCESS = 1e-9  # A vertex is cut off if it exceeds the curve by this share of its mass.
+_MIN_SOLVER_PROBABILITY = 1e-10  # A solver cannot distinguish smaller probabilities from 0.
+_MAX_TANGENT_EPSILON = 20  # Tangents are not used at a larger ε, because e^ε is a coefficient.
+_MAX_CUTS = 4  # At most this many tangents are added at once.
+_EPSILON_STEPS_PER_UNIT = 1 << 14  # The ε of tangents are multiples of 1 over this number.
+_TANGENT_ROUNDING = 1e-14  # The hockey stick of a tangent is increased by this rounding error.
+
+# The quantiles z of the tangents of the hockey stick grid: a fine grid, and a coarser one in the
+# tail.
+_FINE_STEP = 0.125
+_TAIL_START = 3.0
+_TAIL_END = 6.75
+_TAIL_STEP = 0.25
+
 Vertex = tuple[int, int, int, int]
-_LARGEST = 20  # μ of a program, whose tangents are at e^(μ²/2)
 
 
 def _tangent(mu: float, epsilon: float) -> HockeyStick:
-    """The hockey stick of N(0, 1) against N(μ, 1) at ε, Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ), rounded up (Dong, Roth and Su
-    2022, Cor. 2.13). ε may be negative, and is the nearest multiple of 2^-14: sticks closer than that are rows that
-    solvers cannot tell apart."""
-    at = Fraction(round(epsilon * _GRID), _GRID)
-    x = float(at)
-    tails = [
-        math.erfc((x / mu + side * mu / 2) / math.sqrt(2)) / 2 for side in (-1, 1)
-    ]  # each to its last digits
-    return HockeyStick(at, Fraction(min(1.0, max(tails[0] - math.exp(x) * tails[1], 0.0) + 1e-14)))
+    """Return the hockey stick of N(0, 1) against N(μ, 1) at ε, rounded up (Dong, Roth and Su 2022,
+    Cor. 2.13).
+
+    It is Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ). ε may be negative. It is rounded to a multiple of 2^-14,
+    because solvers cannot tell rows of closer hockey sticks apart.
+    """
+    rounded_epsilon = Fraction(round(epsilon * _EPSILON_STEPS_PER_UNIT), _EPSILON_STEPS_PER_UNIT)
+    x = float(rounded_epsilon)
+    # The complementary error function keeps all digits of both tails.
+    first_tail = math.erfc((x / mu - mu / 2) / math.sqrt(2)) / 2
+    second_tail = math.erfc((x / mu + mu / 2) / math.sqrt(2)) / 2
+    delta = max(first_tail - math.exp(x) * second_tail, 0.0) + _TANGENT_ROUNDING
+    return HockeyStick(rounded_epsilon, Fraction(min(1.0, delta)))
 
 
 class TradeOffCurve:
-    """Vertices (P(A), Q(A)) = (k/K, l/L) of a trade-off curve, as (k, K, l, L), for the sets A of largest ratios with
-    P(A) > Q(A): elsewhere nothing is asked. To reduce long integers would take most of an audit."""
+    """Vertices (P(A), Q(A)) = (k/K, l/L) of a trade-off curve, as (k, K, l, L), for the sets A of
+    largest ratios.
+
+    Only vertices with P(A) > Q(A) are kept, because the claim holds at all others. The fractions
+    are not reduced, since reducing long integers would take most of the time of an audit.
+
+    vertices: (k, K, l, L).
+    """
 
     def __init__(self, vertices: Iterable[Vertex]) -> None:
         self.vertices = [
-            (k, total, l, other) for k, total, l, other in vertices if k * other > l * total
+            (k, p_total, l, q_total)
+            for k, p_total, l, q_total in vertices
+            if k * q_total > l * p_total
         ]
 
     @property
     def is_unbounded(self) -> bool:
-        """Whether one law reaches what the other does not: no μ is enough."""
-        return any(k == total or not l for k, total, l, _ in self.vertices)
+        """Return whether one law has an outcome that the other has not, so that no μ is enough."""
+        return any(k == p_total or not l for k, p_total, l, _ in self.vertices)
 
     def mu_enclosure(self, vertex: Vertex, bits: int) -> Interval:
-        """Rationals around Φ^-1(k/K) - Φ^-1(l/L), for 0 < l/L < k/K < 1."""
+        """Return rationals around Φ^-1(k/K) - Φ^-1(l/L), the μ that a vertex needs.
+
+        vertex: with 0 < l/L < k/K < 1; bits: the working precision.
+        """
         from flint import arb, ctx
 
         with ctx.workprec(bits):
-            k, total, l, other = map(arb, vertex)
-            return ball_ends(
-                arb(2).sqrt() * ((2 * (k / total) - 1).erfinv() - (2 * (l / other) - 1).erfinv())
-            )
+            k, p_total, l, q_total = map(arb, vertex)
+            p_quantile = (2 * (k / p_total) - 1).erfinv()
+            q_quantile = (2 * (l / q_total) - 1).erfinv()
+            return ball_ends(arb(2).sqrt() * (p_quantile - q_quantile))
 
     @cached_property
     def smallest_mu(self) -> float:
-        """The least μ, rounded up; inf where there is none."""
+        """Return the smallest μ that holds, rounded up; inf if there is none."""
         if self.is_unbounded:
             return math.inf
-        return max(
-            (round_up(self.mu_enclosure(each, _bits(*each))[1]) for each in self.vertices),
-            default=0.0,
-        )
+        bounds = []
+        for vertex in self.vertices:
+            _, high = self.mu_enclosure(vertex, _first_bits(*vertex))
+            bounds.append(round_up(high))
+        return max(bounds, default=0.0)
 
     def is_enough(self, mu: Fraction) -> bool:
-        """Whether μ is enough. Raises NotProven where 4096 bits, or the work that is allowed, do not tell."""
-        return not self.is_unbounded and all(self._within(each, mu) for each in self.vertices)
+        """Decide whether μ is enough.
 
-    def _within(self, vertex: Vertex, mu: Fraction) -> bool:
-        ends = partial(self.mu_enclosure, vertex)
+        mu: μ. Raises NotProven if 4096 bits, or the allowed work, do not decide it.
+        """
+        if self.is_unbounded:
+            return False
+        return all(self._is_enough_at(vertex, mu) for vertex in self.vertices)
+
+    def _is_enough_at(self, vertex: Vertex, mu: Fraction) -> bool:
         return decide_at_most(
-            "mu", mu, ends, mu, lambda bits: 1000 + bits * bits // 200, _bits(*vertex), _BITS
+            "mu",
+            mu,
+            partial(self.mu_enclosure, vertex),
+            mu,
+            _ball_work,
+            _first_bits(*vertex),
+            _MAX_BALL_BITS,
         )
 
 
-def _bits(k: int, total: int, l: int, other: int) -> int:
-    """At least so many: of a number beside 1 fewer would leave nothing."""
-    return 128 + max(total // (total - k), other // l).bit_length()
+def _ball_work(bits: int) -> int:
+    """Return the work for a ball around the μ of a vertex, in comparisons of short numbers."""
+    return _FIRST_BALL_WORK + bits * bits // 200
+
+
+def _first_bits(k: int, p_total: int, l: int, q_total: int) -> int:
+    """Return the precision of the first ball, enough to tell a probability near 0 or 1 from it."""
+    return _MIN_BALL_BITS + max(p_total // (p_total - k), q_total // l).bit_length()
 
 
 class GDP(SmallestParameterNotion):
@@ -119,51 +159,94 @@ class GDP(SmallestParameterNotion):
     series_work = 20_000
 
     def measure(self, laws: Laws, budget: Values) -> Any:
-        """The trade-off curve."""
+        """Compute the trade-off curve.
+
+        laws: the pair (P, Q); budget: not used.
+        """
         return TradeOffCurve((k, laws.p.total, l, laws.q.total) for k, l in laws.corners)
 
     def is_within_budget(self, measurement: Any, budget: Values) -> bool:
-        """Whether every vertex lies above the curve of N(0, 1) against N(μ, 1)."""
+        """Decide whether every vertex lies above the curve of N(0, 1) against N(μ, 1).
+
+        measurement: a TradeOffCurve; budget: the exact parameters by name.
+        """
         return bool(measurement.is_enough(budget["mu"]))
 
     def severity(self, measurement: Any, budget: Values) -> float:
-        """The least μ."""
+        """Return the smallest μ.
+
+        measurement: a TradeOffCurve; budget: not used.
+        """
         return float(measurement.smallest_mu)
 
     def initial_requirements(self, budget: Values) -> tuple[Requirement, ...]:
-        """The hockey sticks at a few ε around μ²/2."""
-        if budget["mu"] > _LARGEST:
-            must("mu", f"at most {_LARGEST} in a program", f"{nearest_float(budget['mu']):g}")
+        """Return the hockey sticks at a few ε around μ²/2.
+
+        budget: the exact parameters by name. Raises InvalidRequest for a μ that is too large for a
+        program.
+        """
+        if budget["mu"] > _MAX_PROGRAM_MU:
+            mu_text = f"{nearest_float(budget['mu']):g}"
+            must("mu", f"at most {_MAX_PROGRAM_MU} in a program", mu_text)
         mu = float(budget["mu"])
-        return tuple(_tangent(mu, mu * (mu / 2 + k)) for k in (-1, 0, 1, 2))
+        return tuple(_tangent(mu, mu * (mu / 2 + z)) for z in (-1, 0, 1, 2))
 
     def hockey_stick_grid(self, budget: Values) -> tuple[tuple[HockeyStick, HockeyStick], ...]:
-        """The hockey sticks at ε = μ (μ/2 + z) >= 0 for z on a grid: those of ε < 0 are of the other order. Tangents of
-        f that are h apart in z meet μ h²/8 below it, measured in μ, or less: those of μ/(1 + h²/8) meet above it."""
+        """Return the hockey sticks at ε = μ (μ/2 + z) >= 0 for z on a grid.
+
+        Those of ε < 0 belong to the other order of P and Q. Tangents of f that are h apart in z
+        meet at most μ h²/8 below it, measured in μ; those of μ/(1 + h²/8) therefore meet above it.
+
+        budget: the exact parameters by name.
+        """
         mu = float(budget["mu"])
-        places = np.concatenate([np.arange(-mu / 2, _THIN, _APART), np.arange(_THIN, *_TAIL)])
-        at = [(mu * (mu / 2 + z), _APART if z < _THIN else _TAIL[1]) for z in places.tolist()]
-        return tuple(
-            (_tangent(mu, each), _tangent(mu / (1 + h * h / 8), each))
-            for each, h in at
-            if each < _STEEPEST
+        quantiles = np.concatenate(
+            [
+                np.arange(-mu / 2, _TAIL_START, _FINE_STEP),
+                np.arange(_TAIL_START, _TAIL_END, _TAIL_STEP),
+            ]
         )
+        grid = []
+        for z in quantiles.tolist():
+            epsilon = mu * (mu / 2 + z)
+            if epsilon < _MAX_TANGENT_EPSILON:
+                step = _FINE_STEP if z < _TAIL_START else _TAIL_STEP
+                tighter_mu = mu / (1 + step * step / 8)
+                grid.append((_tangent(mu, epsilon), _tangent(tighter_mu, epsilon)))
+        return tuple(grid)
 
     def gaussian_mu(self, budget: Values) -> Fraction:
-        """μ itself."""
+        """Return μ itself. budget: the exact parameters by name."""
         return Fraction(budget["mu"])
 
     def find_cuts(self, p: Vector, q: Vector, budget: Values) -> Sequence[Requirement]:
-        """The hockey sticks at the tangents of f at the vertices that lie furthest below it."""
-        normal, mu = NormalDist(), float(budget["mu"])
+        """Find the hockey sticks at the tangents of f at the vertices that lie furthest below it.
+
+        Args:
+            p: the masses of P, shape (m,).
+            q: the masses of Q, shape (m,).
+            budget: the exact parameters by name.
+
+        Returns:
+            At most `_MAX_CUTS` hockey sticks.
+        """
+        normal = NormalDist()
+        mu = float(budget["mu"])
         order = np.argsort(-np.log(np.maximum(p, 1e-300)) + np.log(np.maximum(q, 1e-300)))
-        sticks = []
+        candidates = []
         for a, b in np.cumsum([p[order], q[order]], axis=1).T.tolist():
-            if _SPECK < a < 1 - _SPECK and b < a:
-                told = b > _SPECK * a
-                z = normal.inv_cdf(b) if told else normal.inv_cdf(a) - mu
-                excess = (a - told * normal.cdf(z + mu)) / min(a, 1 - b)
-                epsilon = -mu * (z + mu / 2)
-                if excess > _CUT and epsilon < _STEEPEST:
-                    sticks.append((excess, epsilon))
-        return tuple(_tangent(mu, epsilon) for _, epsilon in sorted(sticks, reverse=True)[:_MOST])
+            is_inner = _MIN_SOLVER_PROBABILITY < a < 1 - _MIN_SOLVER_PROBABILITY
+            if not is_inner or b >= a:
+                continue
+            if b > _MIN_SOLVER_PROBABILITY * a:
+                z = normal.inv_cdf(b)
+                gap = a - normal.cdf(z + mu)
+            else:
+                z = normal.inv_cdf(a) - mu
+                gap = a
+            excess = gap / min(a, 1 - b)
+            epsilon = -mu * (z + mu / 2)
+            if excess > _MIN_CUT_EXCESS and epsilon < _MAX_TANGENT_EPSILON:
+                candidates.append((excess, epsilon))
+        worst_candidates = sorted(candidates, reverse=True)[:_MAX_CUTS]
+        return tuple(_tangent(mu, epsilon) for _, epsilon in worst_candidates)

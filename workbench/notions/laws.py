@@ -1,11 +1,13 @@
-"""Two exact distributions P and Q on the same outcomes: what breaks a budget ε, and the largest ratio.
+"""Compare two exact distributions P and Q on the same outcomes: violations of a budget ε, and the
+largest ratio.
 
-violations      V = {i : P(i) > e^ε Q(i)}       decided exactly, outcome by outcome
-above           P(V) and Q(V)                   rationals
-max_ratio       max P(i) / Q(i)                 a rational, or None for ∞ (a zero of Q is reached)
-corners, steps  P and Q of {P/Q >= r}           for every ratio r there is, the largest first
+violations        V = {i : P(i) > e^ε Q(i)}       decided exactly, outcome by outcome
+violation_masses  P(V) and Q(V)                   rationals
+max_ratio         max P(i) / Q(i)                 a rational, or None for ∞ (a zero of Q is reached)
+corners, steps    P and Q of {P/Q >= r}           for every ratio r there is, the largest first
 
-Floating point decides all outcomes whose ratio is not within 10^-6 of what it is compared with; integers the rest.
+Floating point decides all outcomes whose ratio is not within 10^-6 of what it is compared with;
+integers the rest.
 """
 
 from __future__ import annotations
@@ -25,119 +27,155 @@ from workbench.exact.numbers import ZERO, ExpNumber, RationalPair, exp_bounds_of
 from workbench.exact.objects import Pair
 from workbench.exact.time_limit import check_time_limit
 
-_MANY_OUTCOMES = (
-    1_000  # Laws of more outcomes look at the clock; loops over comparisons of fewer do.
-)
+# Laws of more outcomes check the time limit themselves; for smaller ones the loops over comparisons
+# do.
+_MANY_OUTCOMES = 1_000
 
-Names: TypeAlias = Callable[
-    [int], tuple[str, str]
-]  # outcome -> how its mass in P and in Q is written
+_FIRST_BITS = (
+    64  # Precision of the first enclosure of e^ε; it is doubled until all outcomes are decided.
+)
+_ROUNDING_SHARE = 1e-6  # An excess below this share of the mass P is probably a rounding error.
+_MAX_EXPONENT = 700.0  # e^700 is still a double.
+
+Names: TypeAlias = Callable[[int], tuple[str, str]]
+"""Outcome -> how its mass in P and in Q is written."""
 
 
 class Laws:
-    """P and Q on the same outcomes, and what several notions ask of them, computed once."""
+    """P and Q on the same outcomes, and the quantities that several notions need, computed once.
+
+    p, q: the two distributions.
+    """
 
     def __init__(self, p: Distribution, q: Distribution) -> None:
         if len(p.integers) > _MANY_OUTCOMES:
             check_time_limit()
-        self.p, self.q = p, q
-        self._above: tuple[Fraction | None, RationalPair] = None, (ZERO, ZERO)
+        self.p = p
+        self.q = q
+        self._masses_epsilon: Fraction | None = None
+        self._masses: RationalPair = (ZERO, ZERO)
 
     @cached_property
     def losses(self) -> Vector:
-        """log2 P(i)/Q(i) in floats; NaN where both are 0. Shape (len(p),)."""
+        """Return log2 P(i)/Q(i) in floats; NaN where both are 0. Shape (len(p),)."""
         with np.errstate(invalid="ignore"):
             gaps: Vector = self.p.logs - self.q.logs
         return gaps + (math.log2(self.q.total) - math.log2(self.p.total))
 
     def violations(self, epsilon: Fraction) -> Flags:
-        """Whether P(i) > e^ε Q(i), decided exactly for every outcome. Shape (len(p),).
+        """Decide for every outcome whether P(i) > e^ε Q(i). Shape (len(p),).
 
-        With integers k, l over totals K, L this is k > t l for t = (K/L) e^ε, against a ball around e^ε where floats
-        do not decide.
+        With integers k, l over totals K, L this is k > t l for t = (K/L) e^ε. Where floats do not
+        decide, the integers are compared with an enclosure of e^ε.
+
+        epsilon: ε.
         """
         excess = self.losses - float(epsilon) / math.log(2)
-        above, bits = excess > LOG2_TOLERANCE, 64
-        open_ = np.flatnonzero(np.abs(excess) <= LOG2_TOLERANCE)
-        k, l = self.p.array, self.q.array
-        while open_.size:
+        is_violated = excess > LOG2_TOLERANCE
+        open_outcomes = np.flatnonzero(np.abs(excess) <= LOG2_TOLERANCE)
+        k = self.p.array
+        l = self.q.array
+        bits = _FIRST_BITS
+        while open_outcomes.size:
             low, high = exp_bounds_of_ratio(epsilon.numerator, epsilon.denominator, bits)
-            left, right = k[open_] * (self.q.total << bits), l[open_] * self.p.total
-            above[open_] = left > right * high
-            open_ = open_[(left > right * low) & ~above[open_]]
+            left = k[open_outcomes] * (self.q.total << bits)
+            right = l[open_outcomes] * self.p.total
+            is_violated[open_outcomes] = left > right * high
+            open_outcomes = open_outcomes[(left > right * low) & ~is_violated[open_outcomes]]
             bits *= 2
-        return above
+        return is_violated
 
     def violation_masses(self, epsilon: Fraction) -> RationalPair:
-        """P(V) and Q(V) of the violations V at ε."""
-        if self._above[0] is not epsilon:  # the budget of many comparisons is one object
-            broken = self.violations(epsilon).tolist()
-            a, b = (
-                Fraction(sum(compress(law.integers, broken)), law.total) for law in (self.p, self.q)
-            )
-            self._above = epsilon, (a, b)
-        return self._above[1]
+        """Return P(V) and Q(V) of the violations V at ε. epsilon: ε."""
+        # The budget of many comparisons is one object, so that comparing identities is enough.
+        if self._masses_epsilon is not epsilon:
+            is_violated = self.violations(epsilon).tolist()
+            p_mass = Fraction(sum(compress(self.p.integers, is_violated)), self.p.total)
+            q_mass = Fraction(sum(compress(self.q.integers, is_violated)), self.q.total)
+            self._masses_epsilon = epsilon
+            self._masses = p_mass, q_mass
+        return self._masses
 
     @cached_property
     def max_ratio(self) -> tuple[Fraction | None, int]:
-        """The largest P(i)/Q(i), None for ∞, and an outcome that attains it: of ∞ the heaviest."""
-        top = np.nanmax(self.losses)
-        close: list[int] = np.flatnonzero(self.losses >= top - LOG2_TOLERANCE).tolist()
-        k, l = self.p.integers, self.q.integers
-        if top == math.inf:
-            return None, max(close, key=k.__getitem__)
-        best = close[0]
-        for i in close[1:]:
+        """Return the largest P(i)/Q(i), None for ∞, and an outcome that attains it (for ∞ the
+        heaviest)."""
+        max_loss = np.nanmax(self.losses)
+        candidates: list[int] = np.flatnonzero(self.losses >= max_loss - LOG2_TOLERANCE).tolist()
+        k = self.p.integers
+        l = self.q.integers
+        if max_loss == math.inf:
+            return None, max(candidates, key=k.__getitem__)
+        best = candidates[0]
+        for i in candidates[1:]:
             if k[i] * l[best] > k[best] * l[i]:
                 best = i
         return Fraction(k[best] * self.q.total, l[best] * self.p.total), best
 
     @cached_property
     def corners(self) -> list[Pair]:
-        """The integers of P and of Q in {P/Q >= r} for every ratio r there is, the largest first."""
-        losses, p, q = self.losses.tolist(), self.p.integers, self.q.integers
+        """Return the integers of P and of Q in {P/Q >= r} for every ratio r there is, the largest
+        first."""
+        losses = self.losses.tolist()
+        p = self.p.integers
+        q = self.q.integers
 
         def order(i: int, j: int) -> int:
-            """1 where outcome i has a smaller ratio than j, 0 where the same: floats tell unless they are near."""
-            gap = losses[j] - losses[i]
-            first, second = (gap, 0) if abs(gap) > LOG2_TOLERANCE else (p[j] * q[i], p[i] * q[j])
+            """Return 1 if outcome i has a smaller ratio than j, 0 if the same, else -1."""
+            gap: float = losses[j] - losses[i]
+            if abs(gap) > LOG2_TOLERANCE:
+                return (gap > 0) - (gap < 0)
+            first = p[j] * q[i]
+            second = p[i] * q[j]
             return (first > second) - (first < second)
 
-        reached = sorted((i for i in range(len(p)) if p[i] or q[i]), key=cmp_to_key(order))
-        last = [*(order(j, i) for i, j in pairwise(reached)), 1]
-        sums = zip(*(accumulate(map(law.__getitem__, reached)) for law in (p, q)), strict=True)
-        return [*compress(sums, last)]
+        possible = (i for i in range(len(p)) if p[i] or q[i])
+        outcomes = sorted(possible, key=cmp_to_key(order))
+        is_last_of_ratio = [*(order(j, i) for i, j in pairwise(outcomes)), 1]
+        p_sums = accumulate(map(p.__getitem__, outcomes))
+        q_sums = accumulate(map(q.__getitem__, outcomes))
+        return [*compress(zip(p_sums, q_sums, strict=True), is_last_of_ratio)]
 
     @cached_property
     def steps(self) -> list[tuple[Fraction | None, Fraction, Fraction]]:
-        """(r, P(A), Q(A)) with A = {P/Q >= r} for every ratio r, the largest first; None for ∞."""
-        total, other = self.p.total, self.q.total
-        return [
-            (
-                Fraction((k - a) * other, (l - b) * total) if l > b else None,
-                Fraction(k, total),
-                Fraction(l, other),
-            )
-            for (a, b), (k, l) in pairwise([(0, 0), *self.corners])
-        ]
+        """Return (r, P(A), Q(A)) with A = {P/Q >= r} for every ratio r, the largest first; r is
+        None for ∞."""
+        p_total = self.p.total
+        q_total = self.q.total
+        steps: list[tuple[Fraction | None, Fraction, Fraction]] = []
+        for (p_before, q_before), (p_sum, q_sum) in pairwise([(0, 0), *self.corners]):
+            ratio = None
+            if q_sum > q_before:
+                ratio = Fraction((p_sum - p_before) * q_total, (q_sum - q_before) * p_total)
+            steps.append((ratio, Fraction(p_sum, p_total), Fraction(q_sum, q_total)))
+        return steps
 
     def example_violation(self, epsilon: Fraction) -> int:
-        """An outcome with P > e^ε Q to show: a rounding accident if there is one, else the heaviest."""
-        broken = np.flatnonzero(self.violations(epsilon))
-        p, q = self.p.floats[broken], self.q.floats[broken]
-        with np.errstate(
-            all="ignore"
-        ):  # only a choice of example: floats will do, and may underflow
-            spare = 1 - math.exp(min(float(epsilon), 700.0)) * q / p
-        spare = np.abs(np.where(np.isfinite(spare), spare, 1.0))
-        return int(broken[np.argmin(spare) if spare.min() < 1e-6 else np.argmax(p)])
+        """Choose an outcome with P > e^ε Q to show: a rounding error if there is one, else the
+        heaviest.
+
+        epsilon: ε, at which there is a violation.
+        """
+        violated_outcomes = np.flatnonzero(self.violations(epsilon))
+        p = self.p.floats[violated_outcomes]
+        q = self.q.floats[violated_outcomes]
+        # This only chooses an example, so floats are good enough. They may underflow.
+        with np.errstate(all="ignore"):
+            excess = 1 - math.exp(min(float(epsilon), _MAX_EXPONENT)) * q / p
+        excess_share = np.abs(np.where(np.isfinite(excess), excess, 1.0))
+        if excess_share.min() < _ROUNDING_SHARE:
+            return int(violated_outcomes[np.argmin(excess_share)])
+        return int(violated_outcomes[np.argmax(p)])
 
     def describe_excess(self, outcome: int, epsilon: Fraction, names: Names) -> str:
-        """By how much an outcome's mass in P exceeds e^ε times that in Q, in words."""
-        (high, low), p, q = names(outcome), self.p[outcome], self.q[outcome]
-        gap = ExpNumber.from_terms(p, q, epsilon).upper
-        return (
-            f"{high} exceeds e^epsilon {low} by {gap:.2g}"
-            if q
-            else f"{high} is {gap:.2g} where {low} is 0"
-        )
+        """Describe by how much the mass of an outcome in P exceeds e^ε times its mass in Q.
+
+        outcome: its position; epsilon: ε; names: outcome -> how its mass in P and in Q is written.
+        """
+        high, low = names(outcome)
+        p = self.p[outcome]
+        q = self.q[outcome]
+        excess = ExpNumber.from_terms(p, q, epsilon).upper
+        if not q:
+            return f"{high} is {excess:.2g} where {low} is 0"
+        return f"{high} exceeds e^epsilon {low} by {excess:.2g}"

@@ -1,8 +1,11 @@
-"""Metric privacy: P <= e^ε(x, x') Q, each neighbouring pair under its own budget; ε |x - x'| on real inputs.
+"""Metric privacy: P <= e^ε(x, x') Q, each neighbouring pair under its own budget; ε |x - x'| on
+real inputs.
 
-Where the law is affine in x, ln Pr[i|x] is concave and its slope is largest at the end with less mass:
+Where the law is affine in x, ln Pr[i|x] is concave and its slope is largest at the end with less
+mass:
 
-    the least ε = max over segments [a, b] and outputs i of |P_b(i) - P_a(i)| / ((b - a) min(P_a(i), P_b(i)))
+    the smallest ε = max over segments [a, b] and outputs i of
+                     |P_b(i) - P_a(i)| / ((b - a) min(P_a(i), P_b(i)))
 
 a rational; there is none where the law jumps between segments or a mass vanishes at one end only.
 """
@@ -33,57 +36,75 @@ class Metric(Pure):
 
     name = "metric"
     title = "metric DP"
-    is_convex = False  # the budget of two inputs shrinks with their distance
+    is_convex = False  # The budget of two inputs shrinks with their distance.
     is_per_distance = True
 
     def is_decided_by_ratio(self, budget: Values) -> bool:
-        """No: every distance has its own budget."""
+        """Return False: every distance has its own budget. budget: not used."""
         return False
 
     def measure_segments(self, segments: Sequence[Any], budget: Values) -> Any:
-        """The least ε for the distance |x - x'|."""
-        if any(
-            first.high == second.low and first.right != second.left
-            for first, second in pairwise(segments)
-        ):
-            return Slope(None)
-        rises = [
-            (_largest_rise(segment.left, segment.right), segment.high - segment.low)
-            for segment in segments
-        ]
-        steepest = [rise / width for rise, width in rises if rise is not None]
-        return Slope(max(steepest, default=ZERO) if len(steepest) == len(rises) else None)
+        """Compute the smallest ε for the distance |x - x'|.
+
+        segments: pieces with the attributes low, high, left and right; budget: not used.
+        """
+        for first, second in pairwise(segments):
+            if first.high == second.low and first.right != second.left:
+                return Slope(None)
+        max_slope = ZERO
+        for segment in segments:
+            rise = _largest_rise(segment.left, segment.right)
+            if rise is None:
+                return Slope(None)
+            max_slope = max(max_slope, rise / (segment.high - segment.low))
+        return Slope(max_slope)
 
     def is_within_budget(self, measurement: Any, budget: Values) -> bool:
-        """Whether every loss is within its own budget."""
+        """Decide whether the loss is within its budget.
+
+        measurement: a Slope or a Ratio; budget: the exact parameters by name.
+        """
         if isinstance(measurement, Slope):
             return measurement.value is not None and measurement.value <= budget["epsilon"]
         return super().is_within_budget(measurement, budget)
 
-    def describe_finding(self, measurement: Any, values: Values, budget_text: str) -> str:
-        """The exact ε beside the one asked."""
+    def describe_finding(self, measurement: Any, budget: Values, budget_text: str) -> str:
+        """Describe the exact ε beside the requested one.
+
+        measurement: a Slope or a Ratio; budget: the exact parameters by name; budget_text: ε in
+        words.
+        """
         if not isinstance(measurement, Slope):
-            return super().describe_finding(measurement, values, budget_text)
+            return super().describe_finding(measurement, budget, budget_text)
         if measurement.value is None:
-            return f"exact metric epsilon is unbounded (the law jumps or vanishes), asked {budget_text}"
-        law = "Pr[i|x] <= e^(epsilon |x-x'|) Pr[i|x'] for all inputs x, x' and every output i"
-        return (
-            f"exact metric epsilon is {round_up(measurement.value)!r}, asked {budget_text} ({law})"
-        )
+            return (
+                "exact metric epsilon is unbounded (the law jumps or vanishes), "
+                f"requested {budget_text}"
+            )
+        meaning = "Pr[i|x] <= e^(epsilon |x-x'|) Pr[i|x'] for all inputs x, x' and every output i"
+        epsilon = round_up(measurement.value)
+        return f"exact metric epsilon is {epsilon!r}, requested {budget_text} ({meaning})"
 
 
 def _largest_rise(first: Distribution, second: Distribution) -> Fraction | None:
-    """max over outputs of |P(i) - Q(i)| / min(P(i), Q(i)), None where one of them alone vanishes; in integers."""
+    """Compute max over outputs of |P(i) - Q(i)| / min(P(i), Q(i)), in integers.
+
+    Returns None if one of the two masses of an output vanishes alone.
+    """
     if first is second:
         return ZERO
-    top, bottom = 0, 1
+    numerator = 0
+    denominator = 1
     for k, l in zip(first.integers, second.integers, strict=True):
-        x, y = k * second.total, l * first.total
-        if x == y:
+        first_mass = k * second.total
+        second_mass = l * first.total
+        if first_mass == second_mass:
             continue
-        low, gap = (x, y - x) if x < y else (y, x - y)
-        if not low:
+        smaller_mass = min(first_mass, second_mass)
+        gap = abs(first_mass - second_mass)
+        if not smaller_mass:
             return None
-        if gap * bottom > top * low:
-            top, bottom = gap, low
-    return Fraction(top, bottom)
+        if gap * denominator > numerator * smaller_mass:
+            numerator = gap
+            denominator = smaller_mass
+    return Fraction(numerator, denominator)

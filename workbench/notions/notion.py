@@ -1,17 +1,23 @@
-"""What a notion of privacy is: it measures one comparison exactly, says whether a claim is met, words the verdict and
-reads its own budget. Nothing else in the workbench branches on a notion's name.
+"""Base class of the notions of privacy: measure one comparison exactly, and decide a claim.
 
-    parameters      of a budget, such as epsilon and delta; the first may differ from neighbour to neighbour
-    measure         (P, Q) and a budget -> a value: a δ, a ratio, a divergence; exact, or an interval that decides
-    meets           value and budget -> whether the claim holds there
-    requires        budget -> what a model of an optimisation must state about (P, Q), as plain data; a notion that
-                    amounts to infinitely many of them gives some (`relaxed`) and those an answer breaks (`cuts`)
+A notion also describes the result in words, reads its own budget, and says what a model must
+require. Nothing else in the workbench branches on the name of a notion.
 
-A mechanism meets a claim when all its comparisons do. On real inputs the laws between two knots are mixtures of those
-at the knots: a measure that is quasi-convex in the pair (P, Q) is then largest at knots (`convex`); any other must be
-measured on segments.
+    parameters         of a budget, such as epsilon and delta; the first may differ from neighbour
+                       to neighbour
+    measure            (P, Q) and a budget -> a measurement: a δ, a ratio, a divergence; exact, or
+                       an interval that decides
+    is_within_budget   measurement and budget -> whether the claim holds there
+    requirements       budget -> what a model of an optimisation must require of (P, Q), as plain
+                       data; a notion that amounts to infinitely many requirements gives some
+                       (`initial_requirements`) and adds those that an answer violates (`find_cuts`)
 
-To add a notion: subclass `Notion` in one file and name it in `workbench.notions`, or `register` it there.
+A mechanism satisfies a claim when all its comparisons do. On real inputs the laws between two knots
+are mixtures of those at the knots: a measure that is quasi-convex in the pair (P, Q) is then
+largest at knots (`is_convex`); any other must be measured on segments.
+
+To add a notion: subclass `Notion` in one file and name it in `workbench.notions`, or
+`register_notion` it there.
 """
 
 from __future__ import annotations
@@ -40,7 +46,11 @@ from workbench.exact.numbers import (
 from workbench.exact.objects import Values as Values
 from workbench.notions.laws import Laws, Names
 
-Label = tuple[int, ...]  # of a comparison: a shift, an ordered pair of rows
+Label = tuple[int, ...]  # The label of a comparison: a shift, or an ordered pair of rows.
+
+# A δ is written with the first of these numbers of digits that shows on which side of the budget it
+# lies.
+_DELTA_DIGITS = (6, 9, 12, 17)
 
 
 @dataclass(frozen=True)
@@ -56,20 +66,27 @@ class HockeyStick:
 class SlopedHockeyStick(HockeyStick):
     """Σ max(0, P - slope Q) <= delta for a rational slope >= 1, which is e^ε of no rational ε > 0.
 
-    epsilon: the largest float at most ln(slope), for what raises masses to a ratio; nothing is decided by it.
+    epsilon: the largest float at most ln(slope), for code that raises masses to a ratio; it decides
+    nothing.
     """
 
     slope: Fraction = ONE
 
     @classmethod
     def from_slope(cls, slope: Fraction, delta: Fraction) -> SlopedHockeyStick:
-        """The one of a slope."""
+        """Build the requirement from its slope.
+
+        slope: >= 1; delta: δ in [0, 1].
+        """
         return cls(-Fraction(log_upper_bound(1 / slope)), delta, slope)
 
 
 @dataclass(frozen=True)
 class MassAboveRatio:
-    """Σ P over the outcomes with P > e^epsilon Q <= delta. With delta = 0: P <= e^epsilon Q everywhere."""
+    """Σ P over the outcomes with P > e^epsilon Q <= delta.
+
+    With delta = 0: P <= e^epsilon Q everywhere.
+    """
 
     epsilon: Fraction
     delta: Fraction = ZERO
@@ -98,7 +115,11 @@ Requirement: TypeAlias = HockeyStick | MassAboveRatio | PowerCone | RelativeEntr
 
 @dataclass(frozen=True)
 class ComparisonResult:
-    """What a notion measured of one comparison. label: of the comparison, () for a mechanism measured as a whole."""
+    """What a notion measured of one comparison.
+
+    label: of the comparison, () for a mechanism that is measured as a whole; measurement: what
+    `Notion.measure` returned; budget: the parameters of the claim by name.
+    """
 
     label: Label
     measurement: Any
@@ -106,17 +127,25 @@ class ComparisonResult:
 
 
 class Notion(ABC):
-    """A notion of privacy. Subclasses are stateless: two of one class are the same notion.
+    """A notion of privacy.
 
-    name: in requests, files and tables; title: in sentences and plots; parameters: of a budget, as they are written;
-    defaults: of parameters that may be left out; quantity: what is measured. Two notions that measure the same thing
-    share its name, and with it the measurement.
-    convex: whether the measure is quasi-convex in the pair (P, Q), so that laws at knots decide mechanisms on real
-    inputs.
-    series_work: what the logarithms, powers or quantiles of one outcome take at least, in such comparisons; what more a
-    claim needs is counted while it is decided (`count_work`).
-    per_distance: whether on real inputs the first parameter is per unit of |x - x'|.
-    composes: whether designs for many runs are proven in it, by the composition of dominating pairs.
+    Subclasses are stateless: two instances of one class are the same notion.
+
+    Attributes:
+        name: in requests, files and tables.
+        title: in sentences and plots.
+        parameters: of a budget, as they are written.
+        defaults: the values of parameters that may be left out.
+        quantity: the name of the measured quantity. Notions with the same quantity share its
+            measurement.
+        is_convex: whether the measure is quasi-convex in the pair (P, Q), so that laws at knots
+            decide mechanisms on real inputs.
+        is_per_distance: whether on real inputs the first parameter is per unit of |x - x'|.
+        can_compose: whether designs for many runs are proven in it, by the composition of
+            dominating pairs.
+        series_work: the least work for the logarithms, powers or quantiles of one outcome, in
+            comparisons of short numbers. What a claim needs beyond it is counted while it is
+            decided (`reserve_work`).
     """
 
     name: ClassVar[str]
@@ -135,30 +164,51 @@ class Notion(ABC):
     def __hash__(self) -> int:
         return hash(type(self))
 
-    # The budget.
+    # Budget.
 
     @abstractmethod
     def parse(self, parameter: str, value: Any) -> Any:
-        """One parameter in exact numbers. Raises InvalidRequest."""
+        """Read one parameter of a budget as exact numbers.
+
+        parameter: one of `parameters`; value: as the user gave it. Raises InvalidRequest.
+        """
 
     @property
     def has_delta(self) -> bool:
-        """Whether a budget of this notion has a δ that may be positive."""
+        """Return whether a budget of this notion has a δ that may be positive."""
         return "delta" in self.parameters
 
-    # The measurement.
+    # Measurement.
 
     def is_decided_by_ratio(self, budget: Values) -> bool:
-        """Whether a claim holds, with one budget for all, just when the largest ratio of masses is within it."""
+        """Return whether a claim with one budget for all holds exactly when the largest ratio of
+        masses is allowed.
+
+        budget: the exact parameters by name.
+        """
         return False
 
     @abstractmethod
     def measure(self, laws: Laws, budget: Values) -> Any:
-        """What the claim is about, measured of P against Q."""
+        """Measure P against Q.
+
+        laws: the pair (P, Q); budget: the exact parameters by name. Returns what `is_within_budget`
+        decides on.
+        """
 
     def measure_segments(self, segments: Sequence[Any], budget: Values) -> Any | None:
-        """The same over all pairs of inputs of a law that is affine on segments (low, high, left, right); None where
-        the comparisons of laws at knots decide it. Raises InvalidRequest where nothing decides it."""
+        """Measure all pairs of inputs of a law that is affine on segments.
+
+        Args:
+            segments: pieces with the attributes low, high, left and right.
+            budget: the exact parameters by name.
+
+        Returns:
+            The measurement; None if the comparisons of laws at knots decide the claim.
+
+        Raises:
+            InvalidRequest: if nothing decides it.
+        """
         if self.is_convex:
             return None
         raise InvalidRequest(
@@ -166,183 +216,278 @@ class Notion(ABC):
         )
 
     def segment_work(self, segments: int, outputs: int, bits: int) -> int:
-        """What `measure_segments` takes, in comparisons of short numbers; bits: of the integers."""
+        """Return the work of `measure_segments`, in comparisons of short numbers.
+
+        segments: their number; outputs: the number of outputs; bits: of the integers of the laws.
+        """
         return 0
 
     def work_per_outcome(self, budget: Values) -> int:
-        """What one outcome of a comparison takes at a budget, in comparisons of short numbers."""
+        """Return the work for one outcome of a comparison, in comparisons of short numbers.
+
+        budget: the exact parameters by name.
+        """
         return 1
 
     @abstractmethod
     def is_within_budget(self, measurement: Any, budget: Values) -> bool:
-        """Whether a measured value is within a budget. Decided, never guessed."""
+        """Decide whether a measurement is within a budget. Never a guess.
+
+        measurement: what `measure` returned; budget: the exact parameters by name.
+        """
 
     @abstractmethod
     def severity(self, measurement: Any, budget: Values) -> Any:
-        """How bad a measured value is at a budget, comparable among the comparisons of a mechanism."""
+        """Return how bad a measurement is at a budget, comparable among the comparisons of a
+        mechanism.
+
+        measurement: what `measure` returned; budget: the exact parameters by name.
+        """
 
     def worst_result(self, results: Sequence[ComparisonResult]) -> ComparisonResult:
-        """The result to report of several."""
-        return (
-            results[0]
-            if len(results) == 1
-            else max(results, key=lambda r: self.severity(r.measurement, r.budget))
-        )
+        """Return the result to report. results: at least one."""
+        if len(results) == 1:
+            return results[0]
+        return max(results, key=lambda result: self.severity(result.measurement, result.budget))
 
     def worst_violation(self, results: Sequence[ComparisonResult]) -> ComparisonResult:
-        """Of the results that miss their budgets, the one to show."""
+        """Return the result to show. results: those outside their budgets, at least one."""
         return self.worst_result(results)
 
-    # The words.
+    # Words.
 
     @abstractmethod
-    def describe_finding(self, measurement: Any, values: Values, budget_text: str) -> str:
-        """What was measured beside what was asked. budget: the first parameter in words, such as "epsilon = 1"."""
+    def describe_finding(self, measurement: Any, budget: Values, budget_text: str) -> str:
+        """Describe a measurement beside the requested budget, as part of a sentence.
+
+        Args:
+            measurement: what `measure` returned.
+            budget: the exact parameters by name.
+            budget_text: the first parameter in words, such as "epsilon = 1".
+        """
 
     def describe_witness(self, laws: Laws, result: ComparisonResult, names: Names) -> str | None:
-        """An outcome that shows why a result misses its budget; None where there is none to show."""
+        """Describe an outcome that shows why a result is outside its budget; None if there is none
+        to show.
+
+        laws: the pair (P, Q); result: of this pair; names: outcome -> how its mass in P and in Q is
+        written.
+        """
         return None
 
-    # The models.
+    # Models.
 
     def requirements(self, budget: Values) -> tuple[Requirement, ...]:
-        """What must hold of (P, Q), all at once, as plain data. Raises InvalidRequest where no model can state it."""
+        """Return what must hold of (P, Q), all at once, as plain data.
+
+        budget: the exact parameters by name. Raises InvalidRequest if no model can state it.
+        """
         raise InvalidRequest(
             f"The notion {self.name} cannot be designed for, only measured and certified."
         )
 
     def initial_requirements(self, budget: Values) -> tuple[Requirement, ...]:
-        """Requirements that a budget implies, for a design to start from: all of them where there are finitely many."""
+        """Return requirements that a budget implies, for a design to start from.
+
+        They are all requirements if these are finitely many. budget: the exact parameters by name.
+        """
         return self.requirements(budget)
 
     def gaussian_variance(self, budget: Values) -> Fraction | None:
-        """σ² at which the discrete Gaussian of integer answers 1 apart meets a budget, a published bound; None where
-        none is known."""
+        """Return a variance σ² at which the discrete Gaussian of integer answers 1 apart is within
+        the budget.
+
+        It is a published bound; None if there is none. budget: the exact parameters by name.
+        """
         return None
 
     def gaussian_mu(self, budget: Values) -> Fraction | None:
-        """The μ of N(0, 1) against N(μ, 1) where that is the budget; None where it is none of this kind."""
+        """Return μ if the budget is that of N(0, 1) against N(μ, 1), else None.
+
+        budget: the exact parameters by name.
+        """
         return None
 
     def find_cuts(self, p: Vector, q: Vector, budget: Values) -> Sequence[Requirement]:
-        """More requirements that a budget implies, those that masses p, q break most, by floats; none where they break
-        none, or `relaxed` says all. What is implied is safe: bounds are never tighter than the budget."""
+        """Find requirements that the budget implies and that the masses p, q violate most, by
+        floats.
+
+        What is implied is safe: bounds are never tighter than the budget.
+
+        Args:
+            p: the masses of P, shape (m,).
+            q: the masses of Q, shape (m,).
+            budget: the exact parameters by name.
+
+        Returns:
+            The cuts; empty if none is violated, or if `initial_requirements` are all requirements.
+        """
         return ()
 
     def hockey_stick_grid(self, budget: Values) -> tuple[tuple[HockeyStick, HockeyStick], ...]:
-        """Hockey sticks that a budget implies, each with a tighter one at the same ε: all of these nearly amount to the
-        budget, or are more. None where `levels` says more, or `relaxed` all."""
+        """Return hockey sticks that a budget implies, each with a tighter one at the same ε.
+
+        All tighter ones together nearly amount to the budget, or to more. Empty if
+        `requirement_range` says more, or `initial_requirements` all. budget: the exact parameters
+        by name.
+        """
         return ()
 
     def requirement_range(
         self, budget: Values
     ) -> tuple[float, float, Callable[[float], Requirement]] | None:
-        """(low, high, the requirement of a level between) of a budget that amounts to a smooth range of requirements,
-        none broken beyond it but by little; None of any other."""
+        """Return (low, high, level -> requirement) of a budget that amounts to a smooth range of
+        requirements.
+
+        Requirements beyond the range are violated by little at most. None for any other budget.
+
+        budget: the exact parameters by name.
+        """
         return None
 
 
 class SmallestParameterNotion(Notion):
-    """A notion whose first parameter is a number >= 0, and which measures the least one that a pair of laws has."""
+    """A notion whose first parameter is a number >= 0, and which measures the smallest one that
+    holds for a pair."""
 
     is_convex = True
 
     def parse(self, parameter: str, value: Any) -> Fraction:
-        """A number >= 0."""
+        """Read a number >= 0.
+
+        parameter: its name; value: as the user gave it. Raises InvalidRequest.
+        """
         return read_positive(value, parameter, or_zero=True)
 
     def worst_violation(self, results: Sequence[ComparisonResult]) -> ComparisonResult:
-        """The one that needs most beyond its own budget."""
+        """Return the result that exceeds its budget most. results: at least one."""
         name = self.parameters[0]
-        return max(
-            results,
-            key=lambda result: (
-                self.severity(result.measurement, result.budget) - float(result.budget[name])
-            ),
-        )
 
-    def describe_smallest(self, measured: Any, values: Values) -> str:
-        """The least number that holds, in words, with what is known of it."""
-        return f"{self.severity(measured, values)!r} (rounded up)"
+        def excess(result: ComparisonResult) -> float:
+            smallest_value = self.severity(result.measurement, result.budget)
+            return float(smallest_value - float(result.budget[name]))
 
-    def quantity_title(self, values: Values) -> str:
-        """What is measured, in words."""
-        return f"the least {self.title} {self.parameters[0]}"
+        return max(results, key=excess)
 
-    def describe_finding(self, measurement: Any, values: Values, budget_text: str) -> str:
-        """The least budget beside the one asked."""
-        text = (
-            "unbounded" if measurement.is_unbounded else self.describe_smallest(measurement, values)
-        )
-        return f"{self.quantity_title(values)} is {text}, asked {budget_text}"
+    def describe_smallest(self, measurement: Any, budget: Values) -> str:
+        """Describe the smallest number that holds, and how exact it is.
+
+        measurement: what `measure` returned; budget: the exact parameters by name.
+        """
+        return f"{self.severity(measurement, budget)!r} (rounded up)"
+
+    def quantity_title(self, budget: Values) -> str:
+        """Return what is measured, in words. budget: the exact parameters by name."""
+        return f"the smallest {self.title} {self.parameters[0]}"
+
+    def describe_finding(self, measurement: Any, budget: Values, budget_text: str) -> str:
+        """Describe the smallest parameter beside the requested one.
+
+        measurement: what `measure` returned; budget: the exact parameters by name; budget_text: the
+        first in words.
+        """
+        text = "unbounded"
+        if not measurement.is_unbounded:
+            text = self.describe_smallest(measurement, budget)
+        return f"{self.quantity_title(budget)} is {text}, requested {budget_text}"
 
     def describe_witness(self, laws: Laws, result: ComparisonResult, names: Names) -> str | None:
-        """The pair of laws: what breaks the budget is no single outcome."""
+        """Describe the pair of laws: no single outcome is outside the budget.
+
+        laws: the pair (P, Q); result: of this pair; names: outcome -> how its mass in P and in Q is
+        written.
+        """
         high, low = names(0)
         return f"between the laws of {high} and {low}"
 
 
-# Numbers that are enclosed until they decide, and the work that this may take where it is limited: for a file, not for
-# a request of one's own. Units are those of `workbench.privacy.audit_work`.
-
-_left: ContextVar[float] = ContextVar("left", default=math.inf)
+# The work that deciding a claim may take where it is limited: for a file, not for a user's own
+# request. The units are those of `workbench.privacy.audit_work`.
+_remaining_work: ContextVar[float] = ContextVar("remaining_work", default=math.inf)
 
 
 @contextmanager
 def limit_work(units: float) -> Iterator[None]:
-    """At most so many units inside, and no more than a limit around this one leaves."""
-    before = _left.get()
-    allowed = min(before, units)
-    _left.set(allowed)
+    """Limit the work inside, and to no more than a surrounding limit leaves.
+
+    units: of `reserve_work`.
+    """
+    previous_limit = _remaining_work.get()
+    new_limit = min(previous_limit, units)
+    _remaining_work.set(new_limit)
     try:
         yield
     finally:
-        _left.set(before - (allowed - _left.get()))
+        used = new_limit - _remaining_work.get()
+        _remaining_work.set(previous_limit - used)
 
 
 def reserve_work(units: float) -> bool:
-    """Take units before they are worked off; False, and nothing is taken, where fewer are left."""
-    left = _left.get() - units
-    if left >= 0:
-        _left.set(left)
-    return left >= 0
+    """Reserve work before it is done.
+
+    Returns False, and reserves nothing, if less than that is left.
+
+    units: comparisons of short numbers.
+    """
+    remaining = _remaining_work.get() - units
+    if remaining < 0:
+        return False
+    _remaining_work.set(remaining)
+    return True
 
 
 def decide_at_most(
-    name: str, budget: Fraction, ends: Callable[[int], Interval], limit: Fraction,
-    work: Callable[[int], int], bits: int = 128, most: float = math.inf,
+    name: str, budget: Fraction, enclosure: Callable[[int], Interval], limit: Fraction,
+    work: Callable[[int], int], bits: int = 128, max_bits: float = math.inf,
 ) -> bool:  # fmt: skip
-    """Whether a number is at most a limit, by enclosures `ends` of growing precision: bits, up to `most`.
+    """Decide whether a number is at most a limit, by enclosures of growing precision.
 
-    name, budget: what is enough or not; work: of an enclosure. Raises NotProven where the bits or the work do not tell.
+    Args:
+        name: the parameter of the budget, for the error message.
+        budget: its value, for the error message.
+        enclosure: bits -> an interval around the number.
+        limit: the limit.
+        work: bits -> the work of an enclosure, in units of `reserve_work`.
+        bits: the precision of the first enclosure; it is doubled until the enclosure decides.
+        max_bits: the largest precision that is tried.
+
+    Returns:
+        Whether the number is at most the limit.
+
+    Raises:
+        NotProven: if the precision or the allowed work does not decide it.
     """
-    while bits <= most and reserve_work(work(bits)):
-        low, high = ends(bits)
+    while bits <= max_bits and reserve_work(work(bits)):
+        low, high = enclosure(bits)
         if high <= limit or low > limit:
             return high <= limit
         bits *= 2
-    tried = f"balls of {most}" if most < math.inf else str(bits // 2)
+    precision = f"balls of {max_bits}" if max_bits < math.inf else str(bits // 2)
     raise NotProven(
-        f"Whether {name} = {nearest_float(budget):g} is enough is not decided by {tried} bits."
+        f"Whether {name} = {nearest_float(budget):g} is enough is not decided by {precision} bits."
     )
 
 
 def format_rational(value: Fraction) -> str:
-    """A rational in at most 17 digits."""
-    return (
-        f"{float(value):.17g}"
-        if read_number(f"{float(value):.6g}", "value") != value
-        else f"{float(value):.6g}"
-    )
+    """Format a rational in 6 digits if these are exact, else in 17."""
+    short_text = f"{float(value):.6g}"
+    if read_number(short_text, "value") == value:
+        return short_text
+    return f"{float(value):.17g}"
 
 
 def format_delta(value: Fraction, budget: Fraction) -> str:
-    """A δ rounded up to 6 digits, or to as many as show how far on which side of the asked one it lies."""
+    """Round a δ up to as few digits as show on which side of the requested δ it lies, and how far
+    from it.
+
+    value: the δ; budget: the requested δ.
+    """
     text = ""
-    for digits in (6, 9, 12, 17):
-        up = Context(prec=digits, rounding=ROUND_CEILING)
-        text = f"{up.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(up):g}"
+    for digits in _DELTA_DIGITS:
+        context = Context(prec=digits, rounding=ROUND_CEILING)
+        quotient = context.divide(Decimal(value.numerator), Decimal(value.denominator))
+        text = f"{quotient.normalize(context):g}"
         if value == budget or 10 * (Fraction(text) - value) <= abs(value - budget):
             return text
     side = "above" if value > budget else "below"
-    return f"{text} ({float(abs(value - budget)):.2g} {side} the one asked)"
+    return f"{text} ({float(abs(value - budget)):.2g} {side} the requested one)"

@@ -23,7 +23,11 @@ from workbench.notions.notion import ComparisonResult, HockeyStick, Notion, Requ
 
 @dataclass(frozen=True)
 class Ratio:
-    """max P/Q, None where Q vanishes and P does not; outcome: where; mass: P of all outcomes above e^ε."""
+    """The largest ratio of masses, max P/Q.
+
+    value: the ratio, None where Q vanishes and P does not; outcome: an outcome with this ratio;
+    mass: the mass P of all outcomes with P > e^ε Q.
+    """
 
     value: Fraction | None
     outcome: int
@@ -31,7 +35,7 @@ class Ratio:
 
     @property
     def loss(self) -> float:
-        """The largest privacy loss ln P/Q, rounded up; inf where Q is 0."""
+        """Return the largest privacy loss ln P/Q, rounded up; inf where Q is 0."""
         return math.inf if self.value is None else log_upper_bound(self.value)
 
 
@@ -47,7 +51,10 @@ class Pure(Notion):
     has_delta = False
 
     def parse(self, parameter: str, value: Any) -> Fraction:
-        """ε >= 0, δ = 0."""
+        """Read ε >= 0, or δ, which must be 0.
+
+        parameter: its name; value: as the user gave it. Raises InvalidRequest.
+        """
         if parameter == "epsilon":
             return read_positive(value, "epsilon", or_zero=True)
         if read_probability(value, "delta"):
@@ -55,47 +62,60 @@ class Pure(Notion):
         return ZERO
 
     def is_decided_by_ratio(self, budget: Values) -> bool:
-        """Yes."""
+        """Return True: the largest ratio is what is measured. budget: not used."""
         return True
 
     def measure(self, laws: Laws, budget: Values) -> Any:
-        """The largest ratio."""
+        """Compute the largest ratio of masses.
+
+        laws: the pair (P, Q); budget: the exact parameters by name.
+        """
         value, outcome = laws.max_ratio
         return Ratio(value, outcome, laws.violation_masses(budget["epsilon"])[0])
 
     def is_within_budget(self, measurement: Any, budget: Values) -> bool:
-        """Whether the ratio is at most e^ε."""
-        return (
-            measurement.value is not None
-            and sign_exp(measurement.value, ONE, budget["epsilon"]) <= 0
-        )
+        """Decide whether the ratio is at most e^ε.
+
+        measurement: a Ratio; budget: the exact parameters by name.
+        """
+        if measurement.value is None:
+            return False
+        return sign_exp(measurement.value, ONE, budget["epsilon"]) <= 0
 
     def severity(self, measurement: Any, budget: Values) -> Any:
-        """The ratio; of those that are unbounded, the mass above e^ε."""
-        return (
-            measurement.value is None,
-            measurement.mass if measurement.value is None else measurement.value,
-        )
+        """Return the ratio; among unbounded ratios the mass with P > e^ε Q decides.
+
+        measurement: a Ratio; budget: the exact parameters by name.
+        """
+        if measurement.value is None:
+            return True, measurement.mass
+        return False, measurement.value
 
     def worst_violation(self, results: Sequence[ComparisonResult]) -> ComparisonResult:
-        """The loss furthest above its own budget."""
-        return max(
-            results,
-            key=lambda result: (
-                result.measurement.loss - float(result.budget["epsilon"]),
-                result.measurement.mass,
-            ),
-        )
+        """Return the result whose loss exceeds its budget most. results: at least one."""
 
-    def describe_finding(self, measurement: Any, values: Values, budget_text: str) -> str:
-        """The exact ε beside the one asked."""
-        reached = "unbounded" if measurement.value is None else repr(measurement.loss)
-        return f"exact pure epsilon is {reached}, asked {budget_text}"
+        def excess(result: ComparisonResult) -> tuple[float, Fraction]:
+            ratio: Ratio = result.measurement
+            return ratio.loss - float(result.budget["epsilon"]), ratio.mass
+
+        return max(results, key=excess)
+
+    def describe_finding(self, measurement: Any, budget: Values, budget_text: str) -> str:
+        """Describe the exact ε beside the requested one.
+
+        measurement: a Ratio; budget: the exact parameters by name; budget_text: ε in words.
+        """
+        epsilon = "unbounded" if measurement.value is None else repr(measurement.loss)
+        return f"exact pure epsilon is {epsilon}, requested {budget_text}"
 
     def describe_witness(self, laws: Laws, result: ComparisonResult, names: Names) -> str | None:
-        """The outcome of largest ratio."""
+        """Describe the outcome of the largest ratio.
+
+        laws: the pair (P, Q); result: of this pair; names: outcome -> how its mass in P and in Q is
+        written.
+        """
         return laws.describe_excess(result.measurement.outcome, result.budget["epsilon"], names)
 
     def requirements(self, budget: Values) -> tuple[Requirement, ...]:
-        """The hockey stick with nothing above."""
+        """Return the hockey stick with δ = 0. budget: the exact parameters by name."""
         return (HockeyStick(budget["epsilon"]),)

@@ -1,13 +1,15 @@
-"""A trade-off function f: between neighbours every test with a type I error of α has a type II error of at least f(α).
+"""A trade-off function f: between neighbours every test with a type I error of α has a type II
+error >= f(α).
 
-f is convex and piecewise linear, through given points (α, β) (Dong, Roth and Su 2022). Its line β >= c - m α holds of
-all tests of two laws, whichever of them is the null hypothesis, when
+f is convex and piecewise linear, through given points (α, β) (Dong, Roth and Su 2022). Its line β
+>= c - m α holds of all tests of two laws, whichever of them is the null hypothesis, when
 
     Σ max(0, Q - m P) <= 1 - c     and     Σ max(0, P - m Q) <= 1 - c
 
-Σ max(0, Q - m P) = 1 - m + m Σ max(0, P - Q/m), so a line with m < 1 says the same as Σ max(0, P - M Q) <= 1 - c/m at
-M = 1/m. A pair (P, Q) is measured at these slopes M >= 1, rationals, in rational numbers throughout; all ordered pairs
-of neighbours are T(P, Q) >= f in both orders. (One-sided neighbours are one order of each, as for DP.)
+Σ max(0, Q - m P) = 1 - m + m Σ max(0, P - Q/m), so a line with m < 1 says the same as Σ max(0, P -
+M Q) <= 1 - c/m at M = 1/m. A pair (P, Q) is measured at these slopes M >= 1, rationals, in rational
+numbers throughout; all ordered pairs of neighbours are T(P, Q) >= f in both orders. (One-sided
+neighbours are one order of each, as for DP.)
 """
 
 from __future__ import annotations
@@ -28,20 +30,27 @@ Points = tuple[Stick, ...]
 
 
 @lru_cache(maxsize=64)
-def _sticks(points: Points) -> Points:
-    """(M, δ) of the lines of f, M >= 1 growing; without those that another one implies."""
-    least: dict[Fraction, Fraction] = {}
+def _compute_sticks(points: Points) -> Points:
+    """Compute (M, δ) of the lines of f, sorted by M >= 1, without those that another one implies.
+    """
+    smallest_deltas: dict[Fraction, Fraction] = {}
     for (a, b), (a2, b2) in pairwise(points):
         m = (b - b2) / (a2 - a)
-        if m:
-            c = b + m * a
-            slope, delta = (m, 1 - c) if m >= 1 else (1 / m, 1 - c / m)
-            least[slope] = min(delta, least.get(slope, delta))
-    kept: list[Stick] = []
-    for slope, delta in sorted(least.items()):  # the hockey stick falls with M
-        if not kept or delta < kept[-1][1]:
-            kept.append((slope, delta))
-    return tuple(kept)
+        if not m:
+            continue
+        c = b + m * a
+        slope = m
+        delta = 1 - c
+        if m < 1:
+            slope = 1 / m
+            delta = 1 - c / m
+        smallest_deltas[slope] = min(delta, smallest_deltas.get(slope, delta))
+    sticks: list[Stick] = []
+    # The hockey stick falls with M, so a larger M needs a smaller δ to say anything.
+    for slope, delta in sorted(smallest_deltas.items()):
+        if not sticks or delta < sticks[-1][1]:
+            sticks.append((slope, delta))
+    return tuple(sticks)
 
 
 class TradeOffFunction(HockeySticks):
@@ -51,90 +60,118 @@ class TradeOffFunction(HockeySticks):
     title = "trade-off function"
     parameters = ("tradeoff",)
     quantity = "tradeoff"
-    WORK_PER_STICK = 16  # slopes have up to four times the bits of points, and products square that
+    WORK_PER_STICK = (
+        16  # Slopes have up to four times the bits of points, and products square that.
+    )
     BUDGET_FORMAT = "a list of points (alpha, beta)"
 
     def parse(self, parameter: str, value: Any) -> Points:
-        """Points (α, β), exact, α growing. Raises InvalidRequest for what is not convex, or no trade-off function."""
+        """Read points (α, β) as exact numbers, sorted by α.
+
+        parameter: its name; value: as of `read_pairs`. Raises InvalidRequest for points that are
+        not convex, or that are no trade-off function.
+        """
         pairs = self.read_pairs(value)
-        errors = {
-            read_probability(alpha, "alpha"): read_probability(beta, "beta")
-            for alpha, beta in pairs
-        }
+        errors = {}
+        for alpha, beta in pairs:
+            errors[read_probability(alpha, "alpha")] = read_probability(beta, "beta")
         if len(errors) < 2 or len(errors) < len(pairs):
             must(parameter, f"{self.BUDGET_FORMAT}, two or more, each alpha once", repr(value))
         points = tuple(sorted(errors.items()))
         if points[0][0] or points[-1][1]:
-            must(
-                parameter,
-                "a function from alpha = 0 to beta = 0",
-                f"from {_point(points[0])} to {_point(points[-1])}",
-            )
-        if any(above := [point for point in points if sum(point) > 1]):
-            must(parameter, "at most 1 - alpha, the errors of a blind guess", _point(above[0]))
-        slopes = [(b2 - b) / (a2 - a) for (a, b), (a2, b2) in pairwise(points)]
-        for k, slope in enumerate(slopes):
-            if slope > 0:
-                must(
-                    parameter,
-                    "a function that does not rise",
-                    f"{_point(points[k + 1])} after {_point(points[k])}",
-                )
-            if k and slope < slopes[k - 1]:
-                must(parameter, "convex", f"{_point(points[k])} above the line of its neighbours")
+            ends = f"from {_format_pair(points[0])} to {_format_pair(points[-1])}"
+            must(parameter, "a function from alpha = 0 to beta = 0", ends)
+        for point in points:
+            if sum(point) > 1:
+                constraint = "at most 1 - alpha, the errors of a blind guess"
+                must(parameter, constraint, _format_pair(point))
+        self._check_slopes(parameter, points)
         if not points[0][1]:
             must(parameter, "a function that is above 0 somewhere", "0 throughout")
         return points
 
-    def sticks(self, values: Values) -> Sequence[Stick]:
-        """(M, δ) of the lines."""
-        return _sticks(values["tradeoff"])
+    def _check_slopes(self, parameter: str, points: Points) -> None:
+        """Raise InvalidRequest if the function rises or is not convex."""
+        slopes = [(b2 - b) / (a2 - a) for (a, b), (a2, b2) in pairwise(points)]
+        for k, slope in enumerate(slopes):
+            if slope > 0:
+                rise = f"{_format_pair(points[k + 1])} after {_format_pair(points[k])}"
+                must(parameter, "a function that does not rise", rise)
+            if k and slope < slopes[k - 1]:
+                bend = f"{_format_pair(points[k])} above the line of its neighbours"
+                must(parameter, "convex", bend)
+
+    def sticks(self, budget: Values) -> Sequence[Stick]:
+        """Return (M, δ) of the lines. budget: the exact parameters by name."""
+        return _compute_sticks(budget["tradeoff"])
 
     def scale_budget(self, points: Sequence[Stick], scale: Fraction) -> Sequence[Stick]:
-        """s f(α) + (1 - s) (1 - α), s in (0, 1]: f with probability s, else a blind guess."""
+        """Return s f(α) + (1 - s) (1 - α): f with probability s, else a blind guess.
+
+        points: (α, β); scale: s in (0, 1]. Raises InvalidRequest for another scale.
+        """
         if not 0 < scale <= 1:
             must("scale", f"in (0, 1] for a {self.title}", f"{float(scale):g}")
-        known = dict(points) | ({} if points[-1][0] == 1 else {ONE: ZERO})
+        betas = dict(points)
+        if points[-1][0] != 1:
+            betas[ONE] = ZERO
         return tuple(
-            (alpha, scale * beta + (1 - scale) * (1 - alpha)) for alpha, beta in known.items()
+            (alpha, scale * beta + (1 - scale) * (1 - alpha)) for alpha, beta in betas.items()
         )
 
     def measure_stick(self, laws: Laws, position: Fraction) -> ExpNumber:
-        """Σ max(0, P - M Q), exact."""
-        gaps, unit = _gaps(laws, position)
+        """Compute Σ max(0, P - M Q) exactly.
+
+        laws: the pair (P, Q); position: the slope M.
+        """
+        gaps, unit = _compute_gaps(laws, position)
         return ExpNumber.from_terms(Fraction(sum(gap for gap in gaps if gap > 0), unit), ZERO, ZERO)
 
-    def describe_finding(self, measurement: Any, values: Values, budget_text: str) -> str:
-        """The hockey stick beside its limit, at the line that is tightest."""
-        *_, at = self.tightest_stick(measurement, values)
-        slope, delta = self.sticks(values)[at]
-        reached, stick = float(measurement[at].a), f"sum max(0, P - {float(slope):.6g} Q)"
-        return f"{stick} is {reached:.12g}, at most {float(delta):.12g} asked by a line of the {self.title}"
+    def describe_finding(self, measurement: Any, budget: Values, budget_text: str) -> str:
+        """Describe the hockey stick beside its limit, at the tightest line.
+
+        measurement: the hockey sticks; budget: the exact parameters by name; budget_text: not used.
+        """
+        *_, index = self.tightest_stick(measurement, budget)
+        slope, delta = self.sticks(budget)[index]
+        stick_text = f"sum max(0, P - {float(slope):.6g} Q)"
+        return (
+            f"{stick_text} is {float(measurement[index].a):.12g}, "
+            f"at most {float(delta):.12g} requested by a line of the {self.title}"
+        )
 
     def describe_witness(self, laws: Laws, result: ComparisonResult, names: Names) -> str | None:
-        """The outcome that counts most."""
-        *_, at = self.tightest_stick(result.measurement, result.budget)
-        slope, _ = self.sticks(result.budget)[at]
-        gaps, unit = _gaps(laws, slope)
+        """Describe the outcome with the largest excess at the tightest line.
+
+        laws: the pair (P, Q); result: of this pair; names: outcome -> how its mass in P and in Q is
+        written.
+        """
+        *_, index = self.tightest_stick(result.measurement, result.budget)
+        slope, _ = self.sticks(result.budget)[index]
+        gaps, unit = _compute_gaps(laws, slope)
         outcome = max(range(len(gaps)), key=gaps.__getitem__)
         high, low = names(outcome)
         excess = gaps[outcome] / unit
-        return f"{high} exceeds {float(slope):.6g} {low} by {excess:.2g}" if excess > 0 else None
+        if excess <= 0:
+            return None
+        return f"{high} exceeds {float(slope):.6g} {low} by {excess:.2g}"
 
     def requirements(self, budget: Values) -> tuple[Requirement, ...]:
-        """A hockey stick for every line."""
+        """Return a hockey stick for every line. budget: the exact parameters by name."""
         return tuple(
             SlopedHockeyStick.from_slope(slope, delta) for slope, delta in self.sticks(budget)
         )
 
 
-def _gaps(laws: Laws, slope: Fraction) -> tuple[list[int], int]:
-    """P - slope Q of every outcome, in units of 1 over the second number."""
-    (top, below), total, other = slope.as_integer_ratio(), laws.p.total, laws.q.total
-    return (
-        laws.p.array * (other * below) - laws.q.array * (total * top)
-    ).tolist(), total * other * below
+def _compute_gaps(laws: Laws, slope: Fraction) -> tuple[list[int], int]:
+    """Compute P - slope Q of every outcome, as (integers, unit): the gaps are the integers over the
+    unit."""
+    numerator, denominator = slope.as_integer_ratio()
+    p_scale = laws.q.total * denominator
+    q_scale = laws.p.total * numerator
+    gaps = laws.p.array * p_scale - laws.q.array * q_scale
+    return gaps.tolist(), laws.p.total * p_scale
 
 
-def _point(point: RationalPair) -> str:
+def _format_pair(point: RationalPair) -> str:
     return f"({float(point[0]):g}, {float(point[1]):g})"

@@ -1,10 +1,12 @@
 """ρ-zCDP: D_α(P‖Q) <= ρ α for every α > 1 (Bun and Steinke 2016).
 
-With g(α) = (α-1) D_α = ln Σ P^α Q^(1-α), convex and 0 at α = 1, the claim is g(α) <= ρ α (α-1). It is proven piece by
-piece: on [a, b] g lies below its chord, whose largest distance from the convex right side is known in closed form; a
-piece that fails is cut in two. Beyond α = pure ε / ρ nothing can break it, as D_α <= pure ε. On the first piece (1, b]
-the chord decides when D_b <= ρ, which some b reaches if Σ P ln P/Q < ρ; above ρ the claim is false (they cannot be
-equal: e^ρ is transcendental for rational ρ != 0). A claim that is tight at some order may stay undecided: NotProven.
+With g(α) = (α-1) D_α = ln Σ P^α Q^(1-α), convex and 0 at α = 1, the claim is g(α) <= ρ α (α-1). It
+is proven piece by piece: on [a, b] g lies below its chord, whose largest distance from the convex
+right side is known in closed form; a piece that fails is cut in two. Beyond α = pure ε / ρ nothing
+can break it, as D_α <= pure ε. On the first piece (1, b] the chord decides when D_b <= ρ, which
+some b reaches if Σ P ln P/Q < ρ; above ρ the claim is false (they cannot be equal: e^ρ is
+transcendental for rational ρ != 0). A claim that is tight at some order may stay undecided:
+NotProven.
 """
 
 from __future__ import annotations
@@ -39,52 +41,56 @@ from workbench.notions.notion import (
 )
 from workbench.notions.renyi import PrivacyLoss
 
-_BITS = 256
-_PIECES, _LEAST, _WORK = (
-    4000,
-    200,
-    1_000_000,
-)  # pieces of α before a claim is left undecided; pieces times masses
-_LAST = 10**15  # the largest order that is looked at
-_NEAR = Fraction(1, 10**6)  # relative, of the interval of the least ρ
-_CUT, _SPECK = (
-    1e-7,
-    1e-9,
-)  # relative excess of ρ that is cut off; masses that a solver means to be 0
-_STEEPEST = 690.0  # exponent of a bound on Σ P^α Q^(1-α) that programs take
+_MOMENT_BITS = 256  # Precision of the balls around moments.
+_MAX_PIECES = 4000  # A claim that needs more pieces of orders α is left undecided ...
+_MIN_PIECES = 200  # ... but at least this many pieces are tried, however many masses there are.
+_MAX_PIECE_MASSES = 1_000_000  # Pieces times masses are limited to this number.
+_MAX_ORDER = 10**15  # A claim that needs a larger order is left undecided.
+_WORK_PER_MASS = 40  # The work for one mass of a moment, in comparisons of short numbers.
+
+_RHO_TOLERANCE = Fraction(1, 10**6)  # The relative width of the interval of the smallest ρ.
+_MAX_RHO_BISECTIONS = 30
+
+_MIN_CUT_EXCESS = 1e-7  # An order is cut off if D_α/α exceeds ρ by this share of it.
+_MIN_SOLVER_MASS = 1e-9  # Smaller masses of a solver count as 0.
+_MAX_PROGRAM_EXPONENT = 690.0  # Programs accept bounds on Σ P^α Q^(1-α) up to e^690.
+_ORDERS_PER_OCTAVE = 64  # The grid of orders has this many orders α from α - 1 to 2 (α - 1).
 
 
 class ConcentratedLoss(PrivacyLoss):
-    """The loss of a comparison and the pure ε that bounds it."""
+    """The privacy loss of a comparison and the pure ε that bounds it.
+
+    laws: the pair (P, Q).
+    """
 
     def __init__(self, laws: Laws) -> None:
         super().__init__(laws)
-        self._ratio = laws.max_ratio[0]
+        self._max_ratio = laws.max_ratio[0]
         self._moments: dict[Fraction, Interval] = {}
-        self._decided: dict[Fraction, bool | None] = {}
+        self._decisions: dict[Fraction, bool | None] = {}
 
     @cached_property
     def pure_epsilon(self) -> Fraction:
-        """A rational >= max ln P/Q."""
-        assert self._ratio is not None
-        return Fraction(log_upper_bound(self._ratio))
+        """Return a rational >= max ln P/Q."""
+        assert self._max_ratio is not None
+        return Fraction(log_upper_bound(self._max_ratio))
 
     @cached_property
     def kl_divergence(self) -> Interval:
-        """Rationals around Σ P ln P/Q."""
-        return ball_ends(self.mean(_BITS))
+        """Return rationals around Σ P ln P/Q."""
+        return ball_ends(self.mean(_MOMENT_BITS))
 
     def moment(self, order: Fraction) -> Interval:
-        """Rationals around g(α)."""
+        """Return rationals around g(α). order: α > 1."""
         if order not in self._moments:
-            self._moments[order] = ball_ends(self.log_moment(order, _BITS))
+            self._moments[order] = ball_ends(self.log_moment(order, _MOMENT_BITS))
         return self._moments[order]
 
     def is_enough(self, rho: Fraction) -> bool | None:
-        """Whether ρ is enough; None: undecided."""
-        if rho not in self._decided:
-            self._decided[rho] = self._decide(rho)
-        return self._decided[rho]
+        """Decide whether ρ is enough; None if it stays undecided. rho: ρ >= 0."""
+        if rho not in self._decisions:
+            self._decisions[rho] = self._decide(rho)
+        return self._decisions[rho]
 
     def _decide(self, rho: Fraction) -> bool | None:
         if self.is_same or self.is_unbounded:
@@ -92,55 +98,72 @@ class ConcentratedLoss(PrivacyLoss):
         if not rho or self.kl_divergence[0] > rho:
             return False
         last = Fraction(max(2, math.ceil(self.pure_epsilon / rho)))
-        if last > _LAST:
+        if last > _MAX_ORDER:
             return None
-        if self._breaks(last, rho):
+        if self._is_refuted_by(last, rho):
             return False
+        affordable_pieces = _MAX_PIECE_MASSES // max(1, len(self.masses))
         pieces = [(ONE, last)]
-        for _ in range(max(_LEAST, min(_PIECES, _WORK // max(1, len(self.masses))))):
+        for _ in range(max(_MIN_PIECES, min(_MAX_PIECES, affordable_pieces))):
             if not pieces:
                 return True
             a, b = pieces.pop()
-            high = self.moment(b)[1]
-            if a == 1:
-                decided = high <= rho * (b - 1)
-            else:
-                start = self.moment(a)[1]
-                slope = (high - start) / (b - a)
-                at = min(
-                    max((slope / rho + 1) / 2, a), b
-                )  # where the chord is furthest above ρ α (α-1)
-                decided = start + slope * (at - a) <= rho * at * (at - 1)
-            if not decided:
-                middle = (a + b) / 2
-                if middle not in self._moments and not reserve_work(40 * len(self.masses)):
-                    return None
-                if self._breaks(middle, rho):
-                    return False
-                pieces += [(a, middle), (middle, b)]
+            if self._is_proven_on(a, b, rho):
+                continue
+            middle = (a + b) / 2
+            is_new = middle not in self._moments
+            if is_new and not reserve_work(_WORK_PER_MASS * len(self.masses)):
+                return None
+            if self._is_refuted_by(middle, rho):
+                return False
+            pieces.append((a, middle))
+            pieces.append((middle, b))
         return None
 
-    def _breaks(self, order: Fraction, rho: Fraction) -> bool:
-        """Whether an order shows that ρ is not enough."""
+    def _is_proven_on(self, a: Fraction, b: Fraction, rho: Fraction) -> bool:
+        """Return whether the chord of g on [a, b] lies below ρ α (α-1)."""
+        end = self.moment(b)[1]
+        if a == 1:
+            return end <= rho * (b - 1)
+        start = self.moment(a)[1]
+        slope = (end - start) / (b - a)
+        # At this order the chord is furthest above ρ α (α-1).
+        order = min(max((slope / rho + 1) / 2, a), b)
+        return start + slope * (order - a) <= rho * order * (order - 1)
+
+    def _is_refuted_by(self, order: Fraction, rho: Fraction) -> bool:
+        """Return whether an order shows that ρ is not enough."""
         return self.moment(order)[0] > rho * order * (order - 1)
 
     @cached_property
     def smallest_rho(self) -> Interval:
-        """An interval of the least ρ: the largest D_α/α seen, and a ρ that is proven (pure ε²/2 at worst)."""
+        """Return an interval of the smallest ρ.
+
+        Its ends are the largest D_α/α found, and a ρ that is proven (in the worst case pure ε²/2).
+        """
         orders = [1 + Fraction(2) ** k for k in range(-8, 13)]
-        reached = (self.moment(order)[0] / (order * (order - 1)) for order in orders)
-        low = max(ZERO, self.kl_divergence[0], *reached)
-        high, step = self.pure_epsilon**2 / 2, _NEAR  # ε-DP is ε²/2-zCDP
+        lower_bounds = [self.moment(order)[0] / (order * (order - 1)) for order in orders]
+        low = max(ZERO, self.kl_divergence[0], *lower_bounds)
+        high = self.pure_epsilon**2 / 2  # ε-DP is ε²/2-zCDP.
+        step = _RHO_TOLERANCE
         while low and (rho := low * (1 + step)) < high:
-            decided = self.is_enough(rho)
-            low, high = (rho, high) if decided is False else (low, rho if decided else high)
+            decision = self.is_enough(rho)
+            if decision:
+                high = rho
+            elif decision is False:
+                low = rho
             step *= 4
-        for _ in range(30):
-            middle = (low + high) / 2
-            decided = self.is_enough(middle) if high - low > low * _NEAR else None
-            if decided is None:
+        for _ in range(_MAX_RHO_BISECTIONS):
+            if high - low <= low * _RHO_TOLERANCE:
                 break
-            low, high = (low, middle) if decided else (middle, high)
+            middle = (low + high) / 2
+            decision = self.is_enough(middle)
+            if decision is None:
+                break
+            if decision:
+                high = middle
+            else:
+                low = middle
         return low, high
 
 
@@ -154,72 +177,109 @@ class ZCDP(SmallestParameterNotion):
     series_work = 10_000
 
     def measure(self, laws: Laws, budget: Values) -> Any:
-        """The loss; its moments are taken when it is compared."""
+        """Collect the privacy loss; its moments are computed when it is compared.
+
+        laws: the pair (P, Q); budget: not used.
+        """
         return ConcentratedLoss(laws)
 
     def is_within_budget(self, measurement: Any, budget: Values) -> bool:
-        """Whether ρ is proven, or refuted by an order. Raises NotProven where neither is."""
-        decided: bool | None = measurement.is_enough(budget["rho"])
-        if decided is None:
+        """Decide whether ρ is proven, or refuted by an order.
+
+        measurement: a ConcentratedLoss; budget: the exact parameters by name. Raises NotProven if
+        it is neither.
+        """
+        decision: bool | None = measurement.is_enough(budget["rho"])
+        if decision is None:
             rho = nearest_float(budget["rho"])
             raise NotProven(
                 f"Whether rho = {rho:g} is enough is not decided by the orders that were tried."
             )
-        return decided
+        return decision
 
     def severity(self, measurement: Any, budget: Values) -> float:
-        """A ρ that is proven, close to the least."""
-        if measurement.is_unbounded or measurement.is_same:
-            return 0.0 if measurement.is_same else math.inf
+        """Return a ρ that is proven, close to the smallest.
+
+        measurement: a ConcentratedLoss; budget: not used.
+        """
+        if measurement.is_same:
+            return 0.0
+        if measurement.is_unbounded:
+            return math.inf
         return round_up(measurement.smallest_rho[1])
 
-    def describe_smallest(self, measured: Any, values: Values) -> str:
-        """That ρ, or the one asked, which may be proven where no smaller one is."""
-        rho, least = values["rho"], self.severity(measured, values)
-        return f"at most {round_up(rho) if rho < least and measured.is_enough(rho) else least!r} (proven)"
+    def describe_smallest(self, measurement: Any, budget: Values) -> str:
+        """Describe a proven ρ: the smallest found, or the requested one if no smaller one is
+        proven.
+
+        measurement: a ConcentratedLoss; budget: the exact parameters by name.
+        """
+        proven_rho = self.severity(measurement, budget)
+        requested_rho = budget["rho"]
+        if requested_rho < proven_rho and measurement.is_enough(requested_rho):
+            proven_rho = round_up(requested_rho)
+        return f"at most {proven_rho!r} (proven)"
 
     def initial_requirements(self, budget: Values) -> tuple[Requirement, ...]:
-        """The relative entropy, the limit of orders towards 1, and the Rényi divergence of order 2."""
-        return RelativeEntropy(budget["rho"]), self._order(Fraction(2), budget["rho"])
+        """Return the relative entropy, the limit of orders towards 1, and the Rényi divergence of
+        order 2.
+
+        budget: the exact parameters by name.
+        """
+        return RelativeEntropy(budget["rho"]), self._require_order(Fraction(2), budget["rho"])
 
     def gaussian_variance(self, budget: Values) -> Fraction:
-        """1/2ρ (Canonne, Kamath and Steinke 2020)."""
+        """Return 1/2ρ (Canonne, Kamath and Steinke 2020). budget: the exact parameters by name."""
         return Fraction(1 / (2 * budget["rho"]))
 
     def find_cuts(self, p: Vector, q: Vector, budget: Values) -> Sequence[Requirement]:
-        """The order α on a grid whose D_α/α is largest, where that exceeds ρ."""
-        rho, grid = float(budget["rho"]), 1 + 2.0 ** np.arange(-4, 10, 1 / 64)
-        grid = grid[: max(3, int(np.searchsorted(rho * grid * (grid - 1), _STEEPEST)))]
-        shown = (p > _SPECK) & (q > 0)
-        if not shown.any():
+        """Find the order α whose D_α/α is largest, if that exceeds ρ.
+
+        Args:
+            p: the masses of P, shape (m,).
+            q: the masses of Q, shape (m,).
+            budget: the exact parameters by name.
+
+        Returns:
+            One requirement, or none.
+        """
+        rho = float(budget["rho"])
+        grid = 1 + 2.0 ** np.arange(-4, 10, 1 / _ORDERS_PER_OCTAVE)
+        usable = int(np.searchsorted(rho * grid * (grid - 1), _MAX_PROGRAM_EXPONENT))
+        grid = grid[: max(3, usable)]
+        is_positive = (p > _MIN_SOLVER_MASS) & (q > 0)
+        if not is_positive.any():
             return ()
-        loss = np.log(p[shown]) - np.log(q[shown])
-        powers = np.exp(np.minimum((grid[:, None] - 1) * loss, 700.0)) @ p[shown]
+        loss = np.log(p[is_positive]) - np.log(q[is_positive])
+        powers = np.exp(np.minimum((grid[:, None] - 1) * loss, 700.0)) @ p[is_positive]
         moments = np.log(np.maximum(powers, 1e-300))
         excess = moments / (grid * (grid - 1)) - rho
-        at = min(max(int(excess.argmax()), 1), grid.size - 2)
-        before, top, behind = excess[at - 1 : at + 2].tolist()
-        bend = min(
-            before - 2 * top + behind, -1e-300
-        )  # of a parabola through the three, whose top is between orders
-        if max(top - (behind - before) ** 2 / (8 * bend), excess.max()) <= _CUT * rho:
+        peak = min(max(int(excess.argmax()), 1), grid.size - 2)
+        left, centre, right = excess[peak - 1 : peak + 2].tolist()
+        # The peak of a parabola through the three points lies between orders of the grid.
+        bend = min(left - 2 * centre + right, -1e-300)
+        peak_excess = centre - (right - left) ** 2 / (8 * bend)
+        if max(peak_excess, excess.max()) <= _MIN_CUT_EXCESS * rho:
             return ()
-        step = min(max((before - behind) / (2 * bend), -1.0), 1.0)
-        order = 1 + (float(grid[at]) - 1) * 2 ** (step / 64)
-        return (self._order(Fraction(round(order * 2**20), 2**20), budget["rho"]),)
+        step = min(max((left - right) / (2 * bend), -1.0), 1.0)
+        order = 1 + (float(grid[peak]) - 1) * 2 ** (step / _ORDERS_PER_OCTAVE)
+        rounded_order = Fraction(round(order * 2**20), 2**20)
+        return (self._require_order(rounded_order, budget["rho"]),)
 
     def requirement_range(
         self, budget: Values
     ) -> tuple[float, float, Callable[[float], Requirement]]:
-        """Orders α as ln(α - 1)."""
+        """Return the range of the orders α, as ln(α - 1). budget: the exact parameters by name."""
         rho = budget["rho"]
-        most = min(2.0**10, math.sqrt(0.25 + _STEEPEST / float(rho)) - 0.5)
-        return (
-            math.log(2.0**-6),
-            math.log(most),
-            lambda level: self._order(1 + Fraction(math.exp(level)), rho),
+        max_order_minus_one = min(
+            2.0**10, math.sqrt(0.25 + _MAX_PROGRAM_EXPONENT / float(rho)) - 0.5
         )
 
+        def requirement(level: float) -> Requirement:
+            return self._require_order(1 + Fraction(math.exp(level)), rho)
+
+        return math.log(2.0**-6), math.log(max_order_minus_one), requirement
+
     @staticmethod
-    def _order(alpha: Fraction, rho: Fraction) -> Requirement:
+    def _require_order(alpha: Fraction, rho: Fraction) -> Requirement:
         return PowerCone(alpha, rho * alpha * (alpha - 1))

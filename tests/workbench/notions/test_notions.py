@@ -324,7 +324,7 @@ def test_renyi_is_its_definition(rows: list[list[int]], alpha: str, epsilon: str
             <= Decimal(reached)
             <= most * (1 + Decimal("1e-15")) + Decimal("1e-40")
         )
-    assert ("asked" in privacy.verdict("renyi", epsilon, alpha=alpha)) is True
+    assert ("requested" in privacy.verdict("renyi", epsilon, alpha=alpha)) is True
 
 
 @settings(max_examples=60, deadline=None)

@@ -170,7 +170,7 @@ def test_a_tight_mechanism_is_reported_at_its_budget() -> None:
     found = audit(staircase(TABLE_1["0"][0], directed=True), 1.5)
     assert (found.pdp_delta, found.dp_delta.upper, found.pure_epsilon) == (0, 0.0, 1.5)
     assert found.verdict("pure", 1.5) == (
-        "The mechanism is private at the requested budget: exact pure epsilon is 1.5, asked epsilon = 1.5 for one-sided neighbours"
+        "The mechanism meets the request: exact pure epsilon is 1.5, requested epsilon = 1.5 for one-sided neighbours"
     )
 
 
@@ -226,7 +226,7 @@ def test_a_budget_for_each_shift() -> None:
     check(noise, tight)
     check(noise, {1: "0.3", 2: "1.38"})
     assert audit(noise, tight).verdict("metric", tight) == (
-        "The mechanism is NOT private at the requested budget: exact pure epsilon is 1.3862943611198908, asked a separate epsilon for each shift "
+        "The mechanism misses the request: exact pure epsilon is 1.3862943611198908, requested each shift's own epsilon "
         "(f(0) exceeds e^epsilon f(2) by 0.0025)"
     ), audit(noise, tight).verdict("metric", tight)
 
@@ -251,7 +251,7 @@ def test_verdicts() -> None:
         "The solver's PMF is NOT private at the requested budget: exact PDP delta is 0.7339"
     )
     assert (
-        " at epsilon = 1.5 for one-sided neighbours, asked 0.1212 (f(0) exceeds e^epsilon f("
+        " at epsilon = 1.5 for one-sided neighbours, requested 0.1212 (f(0) exceeds e^epsilon f("
         in words
     )
     assert words.endswith("e-17)")
@@ -264,7 +264,7 @@ def test_verdicts() -> None:
     )
     assert (
         both
-        == "The mechanism is private at the requested budget: exact DP delta is 0.719584 at epsilon = 1.5, asked 1"
+        == "The mechanism meets the request: exact DP delta is 0.719584 at epsilon = 1.5, requested 1"
     )
     round_trip = ModuloNoise(
         n=2, shifts=[1, 2], directed=True
@@ -274,7 +274,7 @@ def test_verdicts() -> None:
         Channel.from_pairs([[2, 1], [1, 2]], [(0, 1)], directed=True), 1
     ).verdict("pure", 1)
     close = AdditiveNoise(ModuloNoise(n=2, shifts=[1]), [3 * 10**12 + 1, 10**12, 10**12])
-    assert "is 0.60000000000008 at epsilon = 1, asked 0.6 " in audit(close, 1).verdict(
+    assert "is 0.60000000000008 at epsilon = 1, requested 0.6 " in audit(close, 1).verdict(
         "pdp", 1, "0.6"
     )
     closer = AdditiveNoise(ModuloNoise(n=2, shifts=[1]), [3 * 10**30 + 1, 10**30, 10**30])

@@ -21,7 +21,7 @@ def test_a_baseline_that_is_not_private_says_what_it_needs():
     assert row["notes"].startswith(
         "its expected loss is 0.3, but"
     )  # with 0.2 an answer at an end moves, with 0.4 another one
-    assert "exact DP delta is 0.256344 at epsilon = 1, asked 0" in row["notes"]  # 0.8 - 0.2 e
+    assert "exact DP delta is 0.256344 at epsilon = 1, requested 0" in row["notes"]  # 0.8 - 0.2 e
     (other,) = wb.recommend(
         answers="0..3", max_shift=1, notion="zcdp", rho=1, baseline={"mine": noise}, only="mine"
     )
