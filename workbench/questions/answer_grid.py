@@ -1,6 +1,7 @@
-"""Numbers as places on a grid, so that noise on integers serves answers of any start, step and order.
+"""Numbers as places on a grid, so that noise on integers serves answers of any start, step and
+order.
 
-x = low + step place,  place = 0..last        step: the greatest number of which all differences are multiples
+x = low + step place,  place = 0..last        step: the greatest common divisor of all differences
 """
 
 from __future__ import annotations
@@ -17,15 +18,21 @@ from workbench.exact.numbers import ZERO, Rationals
 from workbench.exact.objects import Pair
 from workbench.questions.finite_query import FiniteQuery
 
-MAX_GRID_PLACES = 10_000
+MAX_GRID_PLACES = 10_000  # Answers that are more steps apart have no grid.
 
 
 @dataclass(frozen=True)
 class AnswerGrid:
-    """The answers and outputs of a query by value.
+    """The answers and outputs of a query on a grid.
 
-    low, step, last: as above; places: (k,) of the answers, in the query's order; reach: how many steps neighbours are
-    apart at most; nearest: for every place the position of the output nearest to it, of two the lower number.
+    Attributes:
+        low: the smallest answer.
+        step: the distance of two places.
+        places: of the answers, in the query's order. Shape (k,).
+        reach: the largest number of steps between neighbours.
+        nearest_outputs: for every place the position of the output nearest to it; of two, the
+            smaller output.
+        has_same_outputs: whether the outputs are the answers.
     """
 
     low: Fraction
@@ -37,46 +44,61 @@ class AnswerGrid:
 
     @property
     def last(self) -> int:
-        """Of the places of answers."""
+        """Return the largest place of an answer."""
         return max(self.places)
 
     @property
     def is_complete(self) -> bool:
-        """Whether every place is an answer, and the answers are what may be published."""
+        """Return whether every place is an answer, and the outputs are the answers."""
         return len(self.places) == self.last + 1 and self.has_same_outputs
 
     @property
     def clamp(self) -> Pair:
-        """The answers in steps: from 0 where the least is no multiple of the step."""
+        """Return the smallest and the largest answer in steps.
+
+        The smallest is 0 where it is no multiple of the step.
+        """
         start = self.low / self.step
         first = int(start) if start.denominator == 1 else 0
         return first, first + self.last
 
     def spread_weights(self, weights: Sequence[Fraction]) -> Rationals:
-        """Weights of the answers as weights of all places."""
-        spread = [ZERO] * (self.last + 1)
+        """Return weights of the answers as weights of all places. weights: (k,)."""
+        place_weights = [ZERO] * (self.last + 1)
         for place, weight in zip(self.places, weights, strict=True):
-            spread[place] = weight
-        return tuple(spread)
+            place_weights[place] = weight
+        return tuple(place_weights)
 
     def convert_rows(
-        self, rows: Sequence[NDArray[np.object_]], outputs: int
+        self, rows: Sequence[NDArray[np.object_]], output_count: int
     ) -> list[NDArray[np.object_]]:
-        """Laws on the places, one for each place, as laws on the query's outputs, one for each of its answers."""
+        """Convert laws on the places into laws on the query's outputs.
+
+        Args:
+            rows: a law for each place, shape (last + 1,) each.
+            output_count: the number m of outputs of the query.
+
+        Returns:
+            A law for each answer of the query, shape (m,) each.
+        """
         if self.is_complete:
-            at = np.argsort(self.nearest_outputs)
-            return [rows[place][at] for place in self.places]
-        published = []
+            order = np.argsort(self.nearest_outputs)
+            return [rows[place][order] for place in self.places]
+        converted = []
         for place in self.places:
-            row = np.full(outputs, 0, dtype=object)
+            row = np.full(output_count, 0, dtype=object)
             for mass, position in zip(rows[place], self.nearest_outputs, strict=True):
                 row[position] = row[position] + mass
-            published.append(row)
-        return published
+            converted.append(row)
+        return converted
 
 
 def find_answer_grid(question: FiniteQuery) -> AnswerGrid | None:
-    """The grid of a query's answers; None where they are no numbers, or more than MOST_PLACES steps apart."""
+    """Find the grid of a query's answers.
+
+    question: any finite query. Returns None if the answers are no numbers, or more than
+    MAX_GRID_PLACES steps apart.
+    """
     if question.numbers is None:
         return None
     inputs, outputs = question.numbers
@@ -86,15 +108,20 @@ def find_answer_grid(question: FiniteQuery) -> AnswerGrid | None:
     places = tuple(int((x - low) / step) for x in inputs)
     if max(places) > MAX_GRID_PLACES:
         return None
+    nearest_outputs = []
     order = sorted(range(len(outputs)), key=outputs.__getitem__)
-    nearest, at = [], 0
+    index = 0
     for place in range(max(places) + 1):
         value = low + step * place
-        while at + 1 < len(order) and abs(outputs[order[at + 1]] - value) < abs(
-            outputs[order[at]] - value
-        ):
-            at += 1
-        nearest.append(order[at])
-    pairs = question.pairs
-    reach = max(places) if pairs is None else max(abs(places[i] - places[j]) for i, j in pairs)
-    return AnswerGrid(low, step, places, reach, tuple(nearest), {*inputs} == {*outputs})
+        while index + 1 < len(order):
+            distance = abs(outputs[order[index]] - value)
+            if abs(outputs[order[index + 1]] - value) >= distance:
+                break
+            index += 1
+        nearest_outputs.append(order[index])
+    if question.pairs is None:
+        reach = max(places)
+    else:
+        reach = max(abs(places[i] - places[j]) for i, j in question.pairs)
+    has_same_outputs = {*inputs} == {*outputs}
+    return AnswerGrid(low, step, places, reach, tuple(nearest_outputs), has_same_outputs)

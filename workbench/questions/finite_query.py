@@ -1,7 +1,8 @@
-"""The question behind a finite channel: which inputs and outputs there are, who neighbours whom, and what is expected.
+"""The question of a finite channel: its inputs and outputs, its neighbours, and a prior.
 
-x in inputs, o in outputs        inputs (k,), outputs (m,): numbers held exactly, texts, or tuples of these
-x ~ x'                           pairs of positions i < j, None for every two, in both orders; directed: (i, j) alone
+x in inputs, o in outputs        inputs (k,), outputs (m,): exact numbers, texts, or tuples of these
+x ~ x'                           pairs of positions i < j, None for every two, in both orders;
+                                 directed: (i, j) alone
 d(x, x')                         distances of the pairs, for metric privacy
 p(x)                             prior (k,), sums to 1; None: the worst input counts
 """
@@ -29,34 +30,40 @@ from workbench.data.priors import read_prior
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Vector
 from workbench.exact.numbers import Rationals
-from workbench.exact.objects import Pairs, Record
+from workbench.exact.objects import Pair, Pairs, Record
 from workbench.io.files import format_fraction
 from workbench.io.shown import OneLine
 from workbench.questions.neighbour_parts import describe_separation, label_connected_parts
 from workbench.questions.places import are_planar, pairs_within_radius, reduce_metric_pairs
 
-FREE = "free"
+FREE = "free"  # The value of `outputs` for real outputs that a design chooses.
 
 
 @dataclass(frozen=True, init=False, repr=False)
 class FiniteQuery(OneLine):
     """A finite question for any channel.
 
-    inputs: numbers (read as the decimals they show), texts or tuples, all different; outputs: the same, by default the
-    inputs, "free" for any real numbers, which a design chooses. Both may be a text "0..100", "0..5:0.5"
-    (LOW..HIGH:STEP), "a,b,c", or a CSV file of one column.
-    max_shift: numbers at most so far apart are neighbours; else neighbours: "all", "consecutive" in the order given,
-    {"max_distance": D}, a list of pairs of inputs, a CSV of pairs (a third column: their distance), or a symmetric
-    matrix of distances (k, k), inf between inputs that are no neighbours, also as a CSV. Neighbours are symmetric: a
-    pair in one order stands for both, unless directed: then of every pair only Pr[o | x] <= e^ε Pr[o | x'] + δ is asked
-    for, x being the larger number (of other inputs the later one), or the first of a pair that is listed. prior: None
-    or "uniform", "worst", weights >= 0, or a CSV file of them (or of inputs and weights).
+    Args:
+        inputs: numbers (read as the decimals they show), texts or tuples, all different; also a
+            text "0..100", "0..5:0.5" (LOW..HIGH:STEP), "a,b,c", or a CSV file of one column. Inputs
+            may be places of the plane: pairs of numbers, or a CSV file of x, y[, weight], whose
+            weights are the prior if none is given.
+        outputs: the same, or "free" for any real numbers, which a design chooses. Default: the
+            inputs.
+        max_shift: numbers that differ by at most this are neighbours.
+        neighbours: instead of max_shift: "all"; "consecutive" in the order given; {"max_distance":
+            D}; a list of pairs of inputs; a CSV file of pairs (a third column: their distance); a
+            symmetric matrix of distances (k, k), inf between inputs that are no neighbours, also as
+            a CSV file. For places also "within R NORM" and "all NORM" with NORM L1, L2 or Linf,
+            which is the distance of metric privacy too (default: L2).
+        prior: None or "uniform", "worst", weights >= 0, or a CSV file of them (or of inputs and
+            weights).
+        directed: neighbours are symmetric, so a pair in one order stands for both. If directed,
+            only Pr[o | x] <= e^ε Pr[o | x'] + δ is required of every pair, x being the larger
+            number (of other inputs the later one), or the first of a pair that is listed.
 
-    Inputs may be places of the plane, pairs of numbers or a CSV file of x, y[, weight], whose weights are the prior
-    where none is given. Their neighbours may be "within R NORM" and "all NORM", NORM L1, L2 or Linf, which is the
-    distance of metric privacy too (L2 where none is named).
-
-    Raises InvalidRequest.
+    Raises:
+        InvalidRequest.
 
     >>> FiniteQuery("0..3", max_shift=1).pairs
     ((0, 1), (1, 2), (2, 3))
@@ -86,11 +93,15 @@ class FiniteQuery(OneLine):
         entries, weights = read_entries(inputs, "inputs")
         values = read_point_entries(entries, "inputs")
         is_free = isinstance(outputs, str) and outputs == FREE
-        listed = values
+        output_values = values
         if outputs is not None and not is_free:
-            listed = read_point_entries(read_entries(outputs, "outputs")[0], "outputs")
+            output_values = read_point_entries(read_entries(outputs, "outputs")[0], "outputs")
         self.__dict__.update(
-            inputs=values, outputs=listed, has_free_outputs=is_free, norm="L2", directed=directed
+            inputs=values,
+            outputs=output_values,
+            has_free_outputs=is_free,
+            norm="L2",
+            directed=directed,
         )
         if not isinstance(directed, bool):
             must("directed", "True or False", directed)
@@ -100,11 +111,11 @@ class FiniteQuery(OneLine):
             raise InvalidRequest(
                 "A neighbour relation must be given by exactly one of max_shift and neighbours."
             )
-        given = neighbours if max_shift is None else {"max_distance": max_shift}
-        relation = read_neighbours(given, values, entries, is_directed=directed)
+        relation_text = neighbours if max_shift is None else {"max_distance": max_shift}
+        relation = read_neighbours(relation_text, values, entries, is_directed=directed)
         pairs = relation.pairs
         if relation.norm is not None:
-            pairs = self._planar_neighbours(relation, given, entries)
+            pairs = self._planar_neighbours(relation, relation_text, entries)
         if directed and relation.distances is not None:
             must("directed", "left out where neighbours have distances", directed)
         is_complete = pairs is not None and len(pairs) == self.k * (self.k - 1) // 2
@@ -117,19 +128,17 @@ class FiniteQuery(OneLine):
         self.__dict__.update(pairs=pairs, distances=relation.distances, prior=shares)
 
     def _planar_neighbours(
-        self, relation: Neighbours, given: Any, entries: Sequence[Any]
+        self, relation: Neighbours, relation_text: Any, entries: Sequence[Any]
     ) -> Pairs | None:
         """List the pairs of places within a radius, and remember the norm.
 
-        relation: its norm and radius; given: the text it was read from; entries: what the inputs were read from.
-        Returns None for every two inputs. Raises InvalidRequest for inputs that are no places.
+        relation: its norm and radius; relation_text: what it was read from; entries: what the
+        inputs were read from. Returns None for every two inputs. Raises InvalidRequest for inputs
+        that are no places.
         """
         if not self.is_planar or relation.norm is None:
-            must(
-                "neighbours",
-                "without a norm for inputs that are no places of the plane",
-                repr(given),
-            )
+            constraint = "without a norm for inputs that are no places of the plane"
+            must("neighbours", constraint, repr(relation_text))
         self.__dict__["norm"] = relation.norm
         pairs = None
         if relation.radius is not None:
@@ -138,55 +147,66 @@ class FiniteQuery(OneLine):
 
     @property
     def k(self) -> int:
-        """Number of inputs."""
+        """Return the number of inputs."""
         return len(self.inputs)
 
     @property
     def m(self) -> int:
-        """Number of outputs."""
+        """Return the number of outputs."""
         return len(self.outputs)
 
     @cached_property
     def numbers(self) -> tuple[Rationals, Rationals] | None:
-        """Inputs and outputs, where all of them are numbers."""
-        inputs, outputs = rationals_or_none(self.inputs), rationals_or_none(self.outputs)
-        return None if inputs is None or outputs is None else (inputs, outputs)
+        """Return the inputs and the outputs as exact numbers, None if some are no numbers."""
+        inputs = rationals_or_none(self.inputs)
+        outputs = rationals_or_none(self.outputs)
+        if inputs is None or outputs is None:
+            return None
+        return inputs, outputs
 
     @cached_property
     def is_planar(self) -> bool:
-        """Whether inputs and outputs are places of the plane."""
+        """Return whether inputs and outputs are places of the plane."""
         return self.numbers is None and are_planar(self.inputs) and are_planar(self.outputs)
 
     @property
     def coordinates(self) -> tuple[Vector, Vector]:
-        """Inputs (k,) and outputs (m,) as floats; their positions where some are no numbers."""
+        """Return inputs (k,) and outputs (m,) as floats; their positions if some are no numbers."""
         inputs, outputs = self.numbers or (range(self.k), range(self.m))
         return np.array([float(x) for x in inputs]), np.array([float(o) for o in outputs])
 
     @cached_property
     def neighbour_pairs(self) -> Pairs:
-        """Every pair of neighbours, one by one."""
-        return tuple(combinations(range(self.k), 2)) if self.pairs is None else self.pairs
+        """Return every pair of neighbours, listed even if all inputs are neighbours."""
+        if self.pairs is None:
+            return tuple(combinations(range(self.k), 2))
+        return self.pairs
 
     @property
     def ordered_pairs(self) -> Pairs:
-        """Every ordered pair (i, j) of which Pr[o | x_i] <= e^ε Pr[o | x_j] + δ is asked for."""
-        return (
-            self.neighbour_pairs
-            if self.directed
-            else tuple(pair for i, j in self.neighbour_pairs for pair in ((i, j), (j, i)))
-        )
+        """Return every ordered pair (i, j) for which Pr[o | x_i] <= e^ε Pr[o | x_j] + δ is
+        required."""
+        if self.directed:
+            return self.neighbour_pairs
+        pairs: list[Pair] = []
+        for i, j in self.neighbour_pairs:
+            pairs += [(i, j), (j, i)]
+        return tuple(pairs)
 
     @cached_property
     def is_line(self) -> bool:
-        """Whether the neighbours are exactly the inputs that follow each other in their order, in both orders."""
-        return not self.directed and self.neighbour_pairs == tuple(
-            (i, i + 1) for i in range(self.k - 1)
-        )
+        """Return whether exactly the inputs that follow each other in their order are neighbours,
+        both ways."""
+        if self.directed:
+            return False
+        return self.neighbour_pairs == tuple((i, i + 1) for i in range(self.k - 1))
 
     @cached_property
     def components(self) -> list[list[int]]:
-        """The connected parts of the relation: between two of them nothing is hidden."""
+        """Return the connected parts of the neighbour relation.
+
+        Between two of them nothing is hidden.
+        """
         if self.pairs is None or self.is_line:
             return [[*range(self.k)]]
         part = label_connected_parts(self.k, self.pairs)
@@ -194,27 +214,33 @@ class FiniteQuery(OneLine):
 
     @property
     def separation(self) -> str | None:
-        """Say that the relation falls into parts; None where it does not."""
+        """Describe a neighbour relation that falls into parts; None if it does not."""
         parts = len(self.components)
         return describe_separation(parts) if parts > 1 else None
 
     def with_outputs(self, outputs: tuple[Point, ...]) -> FiniteQuery:
-        """The same question with these outputs."""
-        other = object.__new__(FiniteQuery)
-        other.__dict__.update(
-            {name: getattr(self, name) for name in self.__dataclass_fields__}, outputs=outputs
-        )
-        return other
+        """Return the same question with other outputs. outputs: (m,)."""
+        query = object.__new__(FiniteQuery)
+        for name in self.__dataclass_fields__:
+            query.__dict__[name] = getattr(self, name)
+        query.__dict__["outputs"] = outputs
+        return query
 
     def with_free_outputs(self) -> FiniteQuery:
-        """The same question with real outputs, which a design chooses."""
-        other = self.with_outputs(self.inputs)
-        other.__dict__["has_free_outputs"] = True
-        return other
+        """Return the same question with real outputs, which a design chooses."""
+        query = self.with_outputs(self.inputs)
+        query.__dict__["has_free_outputs"] = True
+        return query
 
     def metric_pairs(self) -> tuple[Pairs, Rationals]:
-        """Pairs with their distances for metric privacy: those given, or |x - x'|, where the neighbours in increasing
-        order suffice if all are (their budgets add up). Raises InvalidRequest."""
+        """Return pairs with their distances for metric privacy.
+
+        They are the given pairs and distances, or the distances are |x - x'|. If all inputs are
+        neighbours, those that follow each other in increasing order suffice, because their budgets
+        add up.
+
+        Raises InvalidRequest if inputs that are no numbers have no distances.
+        """
         if self.distances is not None:
             assert self.pairs is not None
             return self.pairs, self.distances
@@ -238,29 +264,39 @@ class FiniteQuery(OneLine):
         return reduce_metric_pairs(self.inputs, self.pairs, self.norm)
 
     def to_dict(self) -> Record:
-        """JSON-ready."""
-        return {
+        """Return a JSON-ready description."""
+        record: Record = {
             "inputs": [*map(format_point, self.inputs)],
             "outputs": [*map(format_point, self.outputs)],
-            "neighbours": "all" if self.pairs is None else [list(pair) for pair in self.pairs],
-            "distances": None
-            if self.distances is None
-            else [*map(format_fraction, self.distances)],
-            "prior": "worst" if self.prior is None else [*map(format_fraction, self.prior)],
-            **({"free": True} if self.has_free_outputs else {}),
-            **({"directed": True} if self.directed else {}),
-            **({"norm": self.norm} if self.is_planar else {}),
+            "neighbours": "all",
+            "distances": None,
+            "prior": "worst",
         }
+        if self.pairs is not None:
+            record["neighbours"] = [list(pair) for pair in self.pairs]
+        if self.distances is not None:
+            record["distances"] = [*map(format_fraction, self.distances)]
+        if self.prior is not None:
+            record["prior"] = [*map(format_fraction, self.prior)]
+        if self.has_free_outputs:
+            record["free"] = True
+        if self.directed:
+            record["directed"] = True
+        if self.is_planar:
+            record["norm"] = self.norm
+        return record
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self})"
 
     def __str__(self) -> str:
-        first, last = format_point(self.inputs[0]), format_point(self.inputs[-1])
+        first = format_point(self.inputs[0])
+        last = format_point(self.inputs[-1])
         if self.pairs is None:
             relation = f"every two neighbours ({self.k * (self.k - 1) // 2} pairs)"
         else:
             relation = f"{len(self.pairs)} pairs of neighbours"
-        relation += ", directed" if self.directed else ""
+        if self.directed:
+            relation += ", directed"
         outputs = "real outputs" if self.has_free_outputs else f"{self.m} outputs"
         return f"{self.k} inputs {first}..{last}, {outputs}, {relation}"

@@ -1,4 +1,4 @@
-"""The question behind a label randomizer: which labels there are, and how often each is expected.
+"""The question of a label randomizer: the labels, and a prior on them.
 
 paper ("Regression with Label Differential Privacy")    code
 𝒴 = {y^1 < ... < y^k}                                    values (k,)
@@ -30,17 +30,24 @@ from workbench.exact.arrays import Positions, Vector
 from workbench.exact.objects import Record
 from workbench.io.shown import OneLine
 
-MAX_LABEL_SIZE = 1e100  # in size: squares of labels must stay finite
+MAX_LABEL_SIZE = 1e100  # Squares of labels must stay finite.
+_MAX_PRIOR_WEIGHT = 1e290  # The sum of larger weights could overflow.
+_MAX_SUM_ERROR = 1e-12  # A stored prior is only normalised if its sum differs from 1 by more.
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
 class Labels(OneLine):
-    """Labels and their prior. Build it with arrays, or with `uniform`, `counted`, `read`.
+    """Labels and their prior. Build it with arrays, or with `uniform`, `parse`, `read`.
 
-    values: "0..20", "0,1,5" or a CSV file (`parse`), or (k,) at most 1e100 in size, strictly increasing.
-    prior: (k,) weights >= 0, not all zero, divided by their sum; "uniform", or None: those of the file, else uniform.
-    A list of weights follows the labels as a text or file lists them.
-    Raises InvalidRequest.
+    Args:
+        values: "0..20", "0,1,5" or a CSV file (as of `parse`), or an array (k,), strictly
+            increasing, at most 1e100 in size.
+        prior: (k,) weights >= 0, not all zero, which are divided by their sum; "uniform"; or None
+            for the weights of the file, else uniform. A list of weights follows the labels as a
+            text or file lists them.
+
+    Raises:
+        InvalidRequest.
 
     >>> Labels("4,0,1", prior=[3, 1, 2]).prior.round(3).tolist()
     [0.167, 0.333, 0.5]
@@ -52,8 +59,10 @@ class Labels(OneLine):
 
     def __init__(self, values: ArrayLike | Path, prior: ArrayLike | None = None) -> None:
         if isinstance(values, (str, Path)):
-            read = Labels.parse(str(values))
-            self.__dict__.update((read if prior is None else read.with_prior(prior)).__dict__)
+            labels = Labels.parse(str(values))
+            if prior is not None:
+                labels = labels.with_prior(prior)
+            self.__dict__.update(labels.__dict__)
             return
         y = read_label_values(values)
         prior = read_label_prior(prior, y.shape)
@@ -64,20 +73,24 @@ class Labels(OneLine):
                 p = align_array(prior, p, y.tolist, "prior", "labels")
         if y.ndim != 1 or y.size == 0:
             must("labels", "a non-empty list of numbers", f"shape {y.shape}")
-        if (large := y[~(np.abs(y) <= MAX_LABEL_SIZE)]).size:
-            must("labels", f"finite, at most {MAX_LABEL_SIZE:g} in size", large[0])
-        if (falling := np.flatnonzero(np.diff(y) <= 0)).size:
-            first, second = y[falling[0] :][:2]
+        is_valid_label = np.abs(y) <= MAX_LABEL_SIZE
+        if not is_valid_label.all():
+            constraint = f"finite, at most {MAX_LABEL_SIZE:g} in size"
+            must("labels", constraint, y[~is_valid_label][0])
+        descents = np.flatnonzero(np.diff(y) <= 0)
+        if descents.size:
+            first, second = y[descents[0] :][:2]
             must("labels", "strictly increasing", f"{first:g} before {second:g}")
         if p.shape != y.shape:
             must("prior", f"one weight for each of the {y.size} labels", f"shape {p.shape}")
-        if (wrong := p[~(np.isfinite(p) & (p >= 0))]).size:
-            must("prior", "finite weights >= 0", wrong[0])
-        largest = float(p.max())
-        if not largest > 0:
+        is_valid_weight = np.isfinite(p) & (p >= 0)
+        if not is_valid_weight.all():
+            must("prior", "finite weights >= 0", p[~is_valid_weight][0])
+        max_weight = float(p.max())
+        if not max_weight > 0:
             must("prior", "weights with a positive sum", "0")
-        if largest > 1e290:
-            p = p / largest  # the sum could overflow
+        if max_weight > _MAX_PRIOR_WEIGHT:
+            p = p / max_weight
         p = p / float(p.sum())
         for array in (y, p):
             array.setflags(write=False)
@@ -85,49 +98,59 @@ class Labels(OneLine):
 
     @classmethod
     def uniform(cls, low: int, high: int) -> Labels:
-        """The integers low..high, equally likely. Raises InvalidRequest."""
-        low, high = read_integer_text(low), read_integer_text(high)
+        """Build the integers low..high, equally likely.
+
+        low: the smallest label; high: the largest. Raises InvalidRequest.
+        """
+        low = read_integer_text(low)
+        high = read_integer_text(high)
         if not (is_integer(low) and is_integer(high) and 0 <= high - low < MAX_LABELS):
-            must(
-                "labels", f"LOW..HIGH with LOW <= HIGH and at most {MAX_LABELS} values", (low, high)
-            )
+            constraint = f"LOW..HIGH with LOW <= HIGH and at most {MAX_LABELS} values"
+            must("labels", constraint, (low, high))
         return cls(np.arange(low, high + 1, dtype=float))
 
     @classmethod
     def parse(cls, text: str) -> Labels:
-        """The labels of "0..20", "0..200000:1000" or "0,1,5" (in any order), or of a CSV file (`read`).
+        """Parse labels.
 
-        Raises InvalidRequest, CorruptFile.
+        text: "0..20", "0..200000:1000", "0,1,5" (in any order), or the path of a CSV file (as of
+        `read`). Raises InvalidRequest, CorruptFile.
         """
-        return cls._of_list(read_label_text(text))
+        return cls._from_list(read_label_text(text))
 
     @classmethod
     def read(cls, path: Path | str) -> Labels:
-        """Labels, with their weights in a second column, from a CSV with or without a header; in any order.
+        """Read labels, with their weights in a second column, from a CSV file.
 
-        Raises InvalidRequest, naming line and column; CorruptFile.
+        path: a file with or without a header; its labels may have any order. Raises InvalidRequest,
+        naming line and column, and CorruptFile.
         """
-        return cls._of_list(read_label_file(path))
+        return cls._from_list(read_label_file(path))
 
     @classmethod
     def restore(cls, values: Vector, prior: Vector) -> Labels:
-        """Those of a file, whose prior is divided by its sum already. Raises InvalidRequest."""
-        read = cls(values, prior)
-        read.__dict__["prior"] = prior / prior.sum() if abs(prior.sum() - 1) > 1e-12 else prior
-        return read
+        """Restore the labels of a mechanism file, whose prior is already divided by its sum.
+
+        values: (k,); prior: (k,). Raises InvalidRequest.
+        """
+        labels = cls(values, prior)
+        is_normalised = abs(prior.sum() - 1) <= _MAX_SUM_ERROR
+        labels.__dict__["prior"] = prior if is_normalised else prior / prior.sum()
+        return labels
 
     @classmethod
-    def _of_list(cls, listed: LabelList) -> Labels:
-        """Make labels that remember their order in a list, which weights given apart follow."""
-        labels = cls(listed.values, listed.weights)
-        if listed.order is not None:
-            labels.__dict__["listed_order"] = listed.order
+    def _from_list(cls, label_list: LabelList) -> Labels:
+        """Build labels that remember their order in a list, which separate weights follow."""
+        labels = cls(label_list.values, label_list.weights)
+        if label_list.order is not None:
+            labels.__dict__["listed_order"] = label_list.order
         return labels
 
     def with_prior(self, prior: Any) -> Labels:
-        """The same labels with other weights, which follow the labels as they were listed.
+        """Return the same labels with other weights.
 
-        Weights under labels of their own are aligned by these. Raises InvalidRequest.
+        prior: weights, which follow the labels as they were listed; a Series or another labelled
+        container is aligned by its index. Raises InvalidRequest.
         """
         order = self.listed_order
         if order is None:
@@ -137,31 +160,35 @@ class Labels(OneLine):
         )
         if weights.shape != (self.k,):
             must("prior", f"one weight for each of the {self.k} labels", f"shape {weights.shape}")
-        listed = np.empty(self.k)
-        listed[list(order)] = self.values
-        same = Labels(
-            self.values,
-            align_array(prior, weights, listed.tolist, "prior", "labels")[list(order)],
-        )
-        same.__dict__["listed_order"] = order
-        return same
+        listed_values = np.empty(self.k)
+        listed_values[list(order)] = self.values
+        aligned_weights = align_array(prior, weights, listed_values.tolist, "prior", "labels")
+        labels = Labels(self.values, aligned_weights[list(order)])
+        labels.__dict__["listed_order"] = order
+        return labels
 
     @property
     def k(self) -> int:
-        """Number of labels."""
+        """Return the number of labels."""
         return int(self.values.size)
 
     def find_positions(self, values: ArrayLike, name: str = "every label") -> Positions:
-        """Where each value stands among the labels. Raises InvalidRequest for a value that is none of them."""
-        words = f"one of the {self.k} labels from {self.values[0]:g} to {self.values[-1]:g}"
-        given = read_floats(values, name, words, column=True)
-        at = find_nearest_positions(self.values, given, getattr(values, "dtype", None))
-        if (wrong := given[at < 0]).size:
-            must(name, words, f"{wrong[0]:g}")
-        return at
+        """Find the position of each value among the labels. Shape (n,).
+
+        values: (n,) labels; name: what the error message calls them. Raises InvalidRequest for a
+        value that is no label.
+        """
+        constraint = f"one of the {self.k} labels from {self.values[0]:g} to {self.values[-1]:g}"
+        floats = read_floats(values, name, constraint, column=True)
+        dtype = getattr(values, "dtype", None)
+        positions = find_nearest_positions(self.values, floats, dtype)
+        unknown_values = floats[positions < 0]
+        if unknown_values.size:
+            must(name, constraint, f"{unknown_values[0]:g}")
+        return positions
 
     def to_dict(self) -> Record:
-        """JSON-ready."""
+        """Return a JSON-ready description."""
         return {"values": self.values.tolist(), "prior": self.prior.tolist()}
 
     def __repr__(self) -> str:

@@ -1,7 +1,8 @@
-"""The question behind additive noise: which answers there are, and how far neighbouring answers lie apart.
+"""The question of additive noise: the answers, and the differences of neighbouring answers.
 
-Answers live on a finite abelian group G = Z_{s1} x ... x Z_{sk} and the noise η is added modulo the group (Sec. 3 of
-Kadam et al. 2024). Neighbouring datasets move the answer by a shift μ (6); the set of all shifts is M.
+Answers live on a finite abelian group G = Z_{s1} x ... x Z_{sk} and the noise η is added modulo the
+group (Sec. 3 of Kadam et al. 2024). Neighbouring datasets move the answer by a shift μ (6); the set
+of all shifts is M.
 
     paper                       code
     n, N = n + 1                n (answers 0..n), order
@@ -9,8 +10,8 @@ Kadam et al. 2024). Neighbouring datasets move the answer by a shift μ (6); the
     SD: M = {μ̂}                 shifts=[μ̂]
     BD: M = {1..μ̄}              max_shift=μ̄
 
-Real neighbours are symmetric: if X' neighbours X then X neighbours X', so M and -M both count. That is the default;
-directed=True is the paper's one-sided M.
+Real neighbours are symmetric: if X' neighbours X then X neighbours X', so M and -M both count. That
+is the default; directed=True is the paper's one-sided M.
 """
 
 from __future__ import annotations
@@ -44,15 +45,21 @@ MAX_SHIFTS = 1_000_000  # More shifts are refused.
 class ModuloNoise(OneLine):
     """A query whose answers form a finite abelian group, and its neighbour relation.
 
-    n: answers 0..n of a scalar query, or sizes: the orders of the cyclic factors of a vector query, also "5x5".
-    shifts: the differences of neighbouring answers, integers for a scalar query, else tuples, also "1,2" and
-    "0,1;1,0"; or
-    max_shift: all of 1..max_shift (scalar only). directed: keep M one-sided instead of M ∪ -M.
+    Args:
+        n: the answers are 0..n, of a scalar query.
+        shifts: the differences of neighbouring answers, integers for a scalar query, else tuples;
+            also as a text "1,2" or "0,1;1,0".
+        sizes: instead of n, the orders of the cyclic factors of a vector query; also as a text
+            "5x5".
+        max_shift: instead of shifts, all of 1..max_shift (scalar queries only).
+        directed: keep M one-sided instead of M ∪ -M.
 
-    sizes: tuple of ints; shifts: the given ones modulo sizes, sorted, unique; differences: what the privacy
-    constraints range over, shifts and (unless directed) their negatives; order: the number of answers N.
+    Attributes:
+        sizes: the orders of the cyclic factors.
+        shifts: the given shifts modulo the sizes, sorted, unique.
 
-    Raises InvalidRequest.
+    Raises:
+        InvalidRequest.
 
     >>> ModuloNoise(n=8, max_shift=3).differences
     ((1,), (2,), (3,), (6,), (7,), (8,))
@@ -88,126 +95,146 @@ class ModuloNoise(OneLine):
             top = min(self.sizes[0] - 1, MAX_SHIFTS)
             shifts = range(1, read_integer(max_shift, "max_shift", 1, top) + 1)
         try:
-            given = {self.normalise_shift(shift) for shift in list_shifts(shifts)}
+            shift_set = {self.normalise_shift(shift) for shift in list_shifts(shifts)}
         except InvalidRequest:
             if isinstance(shifts, str):
                 must("shifts", "a list of shifts", repr(shifts))
             raise
-        if not 1 <= len(given) <= MAX_SHIFTS:
-            must("shifts", f"1 to {MAX_SHIFTS} different shifts", len(given))
-        self.__dict__["shifts"] = tuple(sorted(given))
+        if not 1 <= len(shift_set) <= MAX_SHIFTS:
+            must("shifts", f"1 to {MAX_SHIFTS} different shifts", len(shift_set))
+        self.__dict__["shifts"] = tuple(sorted(shift_set))
 
     @property
     def order(self) -> int:
-        """N, the number of answers."""
+        """Return N, the number of answers."""
         return math.prod(self.sizes)
 
     @property
     def is_scalar(self) -> bool:
-        """Whether the answers are the numbers 0..n (one cyclic factor)."""
+        """Return whether the answers are the numbers 0..n (one cyclic factor)."""
         return len(self.sizes) == 1
 
     @cached_property
     def differences(self) -> tuple[Shift, ...]:
-        """M as the constraints see it: the shifts, closed under negation unless directed. Sorted."""
+        """Return M as the constraints use it: the shifts, and unless directed their negatives.
+
+        They are sorted.
+        """
         if self.directed:
             return self.shifts
         return tuple(sorted({*self.shifts, *map(self.negate_shift, self.shifts)}))
 
     @cached_property
     def part_count(self) -> int:
-        """How many separate parts the neighbour relation has: the index of the subgroup that the shifts generate."""
-        basis = [
-            [size * (row == column) for column in range(len(self.sizes))]
-            for row, size in enumerate(self.sizes)
-        ]
+        """Return the number of separate parts of the neighbour relation.
+
+        It is the index of the subgroup that the shifts generate.
+        """
+        basis: list[list[int]] = np.diag(np.array(self.sizes, dtype=object)).tolist()
         for shift in self.shifts:
-            rest = list(shift)
-            for column, row in enumerate(basis):  # Euclid's algorithm keeps the basis triangular.
-                while rest[column]:
-                    factor = row[column] // rest[column]
-                    row[:] = [a - factor * b for a, b in zip(row, rest, strict=True)]
-                    row[:], rest = rest, list(row)
+            remainder = list(shift)
+            # Euclid's algorithm keeps the basis triangular.
+            for column, row in enumerate(basis):
+                while remainder[column]:
+                    factor = row[column] // remainder[column]
+                    reduced = [a - factor * b for a, b in zip(row, remainder, strict=True)]
+                    row[:] = remainder
+                    remainder = reduced
         return abs(math.prod(basis[column][column] for column in range(len(basis))))
 
     @property
     def separation(self) -> str | None:
-        """Say that the relation falls into parts; None where it does not."""
+        """Describe a neighbour relation that falls into parts; None if it does not."""
         return describe_separation(self.part_count) if self.part_count > 1 else None
 
     def negate_shift(self, shift: Shift) -> Shift:
-        """-shift in the group."""
+        """Return -shift in the group. shift: a tuple of integers."""
         return tuple(-part % size for part, size in zip(shift, self.sizes, strict=True))
 
-    def _element(self, given: Any, least: Callable[[int], int]) -> Shift | None:
-        """An integer or a list of them as a tuple, None unless every part is in least(size)..size-1."""
-        listed = isinstance(given, (tuple, list)) or (
-            isinstance(given, np.ndarray) and given.ndim == 1
-        )
-        parts = tuple(given) if listed else (given,)
-        inside = all(
-            (type(part) is int or is_integer(part)) and least(size) <= part < size
-            for part, size in zip(parts, self.sizes, strict=False)
-        )
-        return tuple(map(int, parts)) if len(parts) == len(self.sizes) and inside else None
+    def _read_element(self, value: Any, min_part: Callable[[int], int]) -> Shift | None:
+        """Read an integer or a list of them as a tuple.
+
+        value: the integers; min_part: size -> the smallest part that is allowed. Returns None
+        unless every part is in min_part(size)..size-1.
+        """
+        is_vector = isinstance(value, np.ndarray) and value.ndim == 1
+        is_sequence = is_vector or isinstance(value, (tuple, list))
+        parts = tuple(value) if is_sequence else (value,)
+        if len(parts) != len(self.sizes):
+            return None
+        for part, size in zip(parts, self.sizes, strict=True):
+            is_whole = type(part) is int or is_integer(part)
+            if not is_whole or not min_part(size) <= part < size:
+                return None
+        return tuple(map(int, parts))
 
     def normalise_shift(self, shift: Any) -> Shift:
-        """A shift as the tuple of its parts modulo the sizes; every part must lie within its factor, and not all be 0.
+        """Return a shift as the tuple of its parts modulo the sizes.
 
-        shift: an int for a scalar query, else a sequence of ints. Raises InvalidRequest.
+        shift: an int for a scalar query, else a sequence of ints; every part must lie within its
+        factor, and not all be 0. Raises InvalidRequest.
         """
-        parts = self._element(shift, lambda size: 1 - size)
+        parts = self._read_element(shift, lambda size: 1 - size)
         if parts is None or not any(parts):
-            wanted = f"{len(self.sizes)} integers, each below its size in {self.sizes}, not all 0"
-            must(
-                "a shift",
-                f"an integer in 1..{self.sizes[0] - 1} or its negative"
-                if self.is_scalar
-                else wanted,
-                shift,
-            )
+            constraint = f"an integer in 1..{self.sizes[0] - 1} or its negative"
+            if not self.is_scalar:
+                constraint = (
+                    f"{len(self.sizes)} integers, each below its size in {self.sizes}, not all 0"
+                )
+            must("a shift", constraint, shift)
         return tuple(part % size for part, size in zip(parts, self.sizes, strict=True))
 
     def read_answer(self, x: Any) -> Shift:
-        """An answer of the query, an integer or a tuple of them, as a group element. Raises InvalidRequest."""
-        parts = self._element(x, lambda size: 0)
+        """Read an answer of the query as a group element.
+
+        x: an integer or a tuple of them. Raises InvalidRequest.
+        """
+        parts = self._read_element(x, lambda size: 0)
         if parts is None:
-            where = f"an answer of the query, in 0..{self.sizes[0] - 1}"
-            wanted = f"{len(self.sizes)} integers, each in 0..size-1 of {self.sizes}"
-            must("answer", where if self.is_scalar else wanted, x)
+            constraint = f"an answer of the query, in 0..{self.sizes[0] - 1}"
+            if not self.is_scalar:
+                constraint = f"{len(self.sizes)} integers, each in 0..size-1 of {self.sizes}"
+            must("answer", constraint, x)
         return parts
 
     def shifted_positions(self, shift: Any) -> Positions:
-        """Row-major positions of η + shift, for η = 0..N-1 in row-major order. Shape (N,).
+        """Return the row-major positions of η + shift, for η = 0..N-1 in row-major order.
 
-        With f the PMF as a flat array, f[index(μ)] is η -> f(η + μ).
+        Shape (N,).
+
+        With f the PMF as a flat array, f[shifted_positions(μ)] is η -> f(η + μ).
+
+        shift: as of `normalise_shift`. Raises InvalidRequest.
         """
-        moved = np.arange(self.order, dtype=np.intp).reshape(self.sizes)
+        positions = np.arange(self.order, dtype=np.intp).reshape(self.sizes)
         for axis, (part, size) in enumerate(
             zip(self.normalise_shift(shift), self.sizes, strict=True)
         ):
             if part:
-                moved = moved.take(np.arange(part, part + size) % size, axis=axis)
-        return moved.reshape(-1)
+                positions = positions.take(np.arange(part, part + size) % size, axis=axis)
+        return positions.reshape(-1)
 
     def element_at(self, position: int) -> Shift:
-        """The group element at a row-major position."""
+        """Return the group element at a row-major position. position: 0..N-1."""
         return tuple(int(part) for part in np.unravel_index(position, self.sizes))
 
     @property
     def elements(self) -> Iterator[int | Shift]:
-        """The answers, which are the noise values too, in row-major order: integers of a scalar query, else tuples."""
+        """Yield the answers, which are also the noise values, in row-major order.
+
+        They are integers for a scalar query, else tuples.
+        """
         for position in range(self.order):
             yield position if self.is_scalar else self.element_at(position)
 
     def budgets(
         self, epsilon: Real | Mapping[Any, Real], *, or_zero: bool = False
     ) -> dict[Shift, Fraction]:
-        """The budget ε of every difference, as exact rationals.
+        """Assign a budget ε to every difference, as exact rationals.
 
-        epsilon: one number for all, or a mapping shift -> number that covers every shift (metric privacy). Unless
-        directed, -μ has the budget of μ and two different ones are refused. or_zero: also allow ε = 0 (an audit).
-        Raises InvalidRequest.
+        epsilon: one number for all, or a mapping shift -> number that covers every shift (metric
+        privacy); unless directed, -μ has the budget of μ, and two different budgets are refused.
+        or_zero: also allow ε = 0 (an audit). Raises InvalidRequest.
         """
         mirror = tuple if self.directed else self.negate_shift
         budgets = assign_budgets(
@@ -224,11 +251,11 @@ class ModuloNoise(OneLine):
         return budgets
 
     def format_shift(self, shift: Shift) -> str:
-        """A shift or group element in words: 3, or (0, 1)."""
+        """Format a shift or group element: 3, or (0, 1). shift: a tuple of integers."""
         return str(shift[0]) if self.is_scalar else str(shift)
 
     def to_dict(self) -> Record:
-        """A JSON-ready description."""
+        """Return a JSON-ready description."""
         return {
             "sizes": list(self.sizes),
             "shifts": [list(shift) for shift in self.shifts],
@@ -236,16 +263,17 @@ class ModuloNoise(OneLine):
         }
 
     def __repr__(self) -> str:
-        where = f"n={self.sizes[0] - 1}" if self.is_scalar else f"sizes={self.sizes}"
-        shifts: list[Any] = (
-            [shift[0] for shift in self.shifts] if self.is_scalar else [*self.shifts]
-        )
-        relation = (
-            f"max_shift={len(shifts)}"
-            if shifts == [*range(1, len(shifts) + 1)]
-            else f"shifts={shifts}"
-        )
-        return f"ModuloNoise({where}, {relation}{', directed=True' if self.directed else ''})"
+        domain = f"sizes={self.sizes}"
+        shifts: list[Any] = [*self.shifts]
+        if self.is_scalar:
+            domain = f"n={self.sizes[0] - 1}"
+            shifts = [shift[0] for shift in self.shifts]
+        relation = f"shifts={shifts}"
+        if shifts == [*range(1, len(shifts) + 1)]:
+            relation = f"max_shift={len(shifts)}"
+        if self.directed:
+            relation += ", directed=True"
+        return f"ModuloNoise({domain}, {relation})"
 
     def __str__(self) -> str:
         shifts = shorten(", ".join(map(self.format_shift, self.shifts[:40])), 40)

@@ -1,4 +1,4 @@
-"""The connected parts of a neighbour relation: between two of them nothing is hidden."""
+"""Find the connected parts of a neighbour relation. Between two parts nothing is hidden."""
 
 from __future__ import annotations
 
@@ -11,24 +11,26 @@ from workbench.exact.objects import Pair
 
 
 def label_connected_parts(count: int, pairs: Sequence[Pair]) -> Positions:
-    """Number the connected part of every position: by the least position in it. Shape (count,).
+    """Label the connected part of every position by the smallest position in it. Shape (count,).
 
-    In every round both ends of a pair take the lower label of the two, and every label that of its own position; at a
-    fixed point the ends of all pairs agree.
+    In every round both ends of a pair take the lower label of the two, and every label that of its
+    own position; at a fixed point the ends of all pairs agree.
+
+    count: the number of positions; pairs: the neighbouring positions.
     """
     labels = np.arange(count, dtype=np.intp)
     first, second = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
     while True:
-        lower = np.minimum(labels[first], labels[second])
-        merged = labels.copy()
-        np.minimum.at(merged, labels[first], lower)
-        np.minimum.at(merged, labels[second], lower)
-        merged = merged[merged]
-        if (merged == labels).all():
+        pair_minimum = np.minimum(labels[first], labels[second])
+        new_labels = labels.copy()
+        np.minimum.at(new_labels, first, pair_minimum)
+        np.minimum.at(new_labels, second, pair_minimum)
+        new_labels = new_labels[new_labels]
+        if (new_labels == labels).all():
             return labels
-        labels = merged
+        labels = new_labels
 
 
 def describe_separation(parts: int) -> str:
-    """Say that a relation falls into parts."""
+    """Describe a neighbour relation that falls into parts. parts: their number."""
     return f"The neighbour relation has {parts} separate parts; between them nothing is hidden."

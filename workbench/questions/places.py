@@ -1,13 +1,16 @@
-"""Places of the plane: read from a CSV file, how far apart, who is near, and which pairs say all of metric privacy.
+"""Distances of places in the plane, neighbours within a radius, and the pairs that imply metric
+privacy.
 
     norm    distance of (a, b)          exact as
     L1      |a1 - b1| + |a2 - b2|       a rational
-    L2      √((a1-b1)² + (a2-b2)²)      its square; as a budget rounded down to 2^-40 of it, as a loss to 2^-60
+    L2      √((a1-b1)² + (a2-b2)²)      its square; rounded down to 2^-40 of it as a budget,
+                                        to 2^-60 as a loss
     Linf    max(|a1-b1|, |a2-b2|)       a rational
 
-Budgets ε d add up along a path. Where a place c lies between a and b, d(a,c) + d(c,b) = d(a,b) exactly, the bound of
-(a, b) follows from those of (a, c) and (c, b), whose distances are less: pairs with nobody between them imply all.
-Everything here is decided in integers, coordinates being taken over their common denominator.
+Budgets ε d add up along a path. Where a place c lies between a and b, d(a,c) + d(c,b) = d(a,b)
+exactly, the bound of (a, b) follows from those of (a, c) and (c, b), whose distances are less:
+pairs with nobody between them imply all. Everything here is decided in integers, coordinates being
+taken over their common denominator.
 """
 
 from __future__ import annotations
@@ -30,97 +33,135 @@ from workbench.io.files import format_fraction
 
 Table: TypeAlias = NDArray[np.object_]
 
-MAX_COORDINATE = 10**150  # The size of a coordinate.
-_BUDGET, _LOSS = 40, 60  # bits of a distance that is no rational
+MAX_COORDINATE = 10**150  # The squares of distances between larger coordinates are no doubles.
+_BUDGET_BITS = 40  # An irrational distance that is a budget is rounded down to 2^-40 of it.
+_LOSS_BITS = 60  # An irrational distance that is a loss is rounded down to a multiple of 2^-60.
+_MAX_SHORT_COORDINATE = 1 << 29  # Squares of differences of smaller coordinates fit into 64 bits.
 
 
 def are_planar(values: Sequence[Any]) -> bool:
-    """Whether values are points of the plane: pairs of numbers."""
-    return all(
-        isinstance(v, tuple) and len(v) == 2 and all(isinstance(c, Fraction) for c in v)
-        for v in values
-    )
+    """Return whether all values are points of the plane, pairs of rationals.
+
+    values: any sequence.
+    """
+    return all(_is_planar(value) for value in values)
+
+
+def _is_planar(value: Any) -> bool:
+    if not isinstance(value, tuple) or len(value) != 2:
+        return False
+    return all(isinstance(coordinate, Fraction) for coordinate in value)
 
 
 class Plane:
-    """Distances of places to others, in integers over a common denominator. size: of `table` in units of it."""
+    """Distances between two lists of places, in integers over a common denominator.
+
+    Args:
+        first: k points.
+        second: m points.
+        norm: "L1", "L2" or "Linf".
+
+    Attributes:
+        unit: the common denominator of the coordinates.
+        table: the distances in units of 1/unit, for L2 their squares. Shape (k, m).
+
+    Raises:
+        InvalidRequest: for coordinates that are too large.
+    """
 
     def __init__(self, first: Sequence[Any], second: Sequence[Any], norm: str) -> None:
-        """first (k,), second (m,): points."""
-        numbers, self.unit = to_common_denominator(
-            [c for point in (*first, *second) for c in point]
-        )
+        flat: list[Fraction] = []
+        for point in (*first, *second):
+            flat.extend(point)
+        numbers, self.unit = to_common_denominator(flat)
         coordinates = np.array(numbers, dtype=object).reshape(-1, 2)
-        largest = max(map(abs, numbers), default=0)
-        if (
-            largest > MAX_COORDINATE * self.unit
-        ):  # Distances and their squares are then beyond doubles.
-            must(
-                "places",
-                f"of coordinates of size at most {MAX_COORDINATE:.0e}",
-                nearest_float(Fraction(largest, self.unit)),
-            )
-        if largest < 1 << 29:  # squares of differences fit into 64 bits
+        max_size = max(map(abs, numbers), default=0)
+        if max_size > MAX_COORDINATE * self.unit:
+            constraint = f"of coordinates of size at most {MAX_COORDINATE:.0e}"
+            must("places", constraint, nearest_float(Fraction(max_size, self.unit)))
+        if max_size < _MAX_SHORT_COORDINATE:
             coordinates = coordinates.astype(np.int64)
         self.norm = norm
-        self.first, self.second = coordinates[: len(first)], coordinates[len(first) :]
+        self.first = coordinates[: len(first)]
+        self.second = coordinates[len(first) :]
         gaps = np.abs(self.first[:, None, :] - self.second[None, :, :])
-        a, b = gaps[:, :, 0], gaps[:, :, 1]
-        self.table = {"L1": a + b, "Linf": np.maximum(a, b), "L2": a * a + b * b}[
-            norm
-        ]  # of L2 the squares
+        a = gaps[:, :, 0]
+        b = gaps[:, :, 1]
+        if norm == "L1":
+            self.table = a + b
+        elif norm == "Linf":
+            self.table = np.maximum(a, b)
+        else:
+            self.table = a * a + b * b
 
     def find_within(self, radius: Fraction) -> Flags:
-        """Whether distances are at most a radius, exactly. (k, m)"""
-        reach = radius * self.unit
-        limit = math.floor(reach if self.norm != "L2" else reach * reach)
+        """Decide exactly which distances are at most a radius. Shape (k, m). radius: >= 0."""
+        scaled_radius = radius * self.unit
+        if self.norm == "L2":
+            scaled_radius *= scaled_radius
+        limit = math.floor(scaled_radius)
         if self.table.dtype != object:
             limit = min(limit, np.iinfo(np.int64).max)
         return np.asarray(self.table <= limit, dtype=bool)
 
     @property
     def smallest_distance(self) -> Fraction:
-        """The least distance of two different places of `first`, which are `second`, rounded down."""
-        apart = self.table + 0
-        np.fill_diagonal(apart, apart.max() + 1)
-        i, j = np.unravel_index(int(apart.argmin()), apart.shape)
+        """Return the smallest distance of two different places, rounded down.
+
+        The two lists of places must be the same.
+        """
+        distances = self.table + 0
+        np.fill_diagonal(distances, distances.max() + 1)
+        i, j = np.unravel_index(int(distances.argmin()), distances.shape)
         return self.distance(int(i), int(j))
 
     def distance(self, i: int, j: int) -> Fraction:
-        """Of one pair; L2 rounded down by less than 2^-40 of it."""
+        """Return the distance of one pair; L2 is rounded down by less than 2^-40 of it.
+
+        i: a position in the first list; j: a position in the second.
+        """
         value = int(self.table[i, j])
         if self.norm != "L2":
             return Fraction(value, self.unit)
-        return Fraction(math.isqrt(value << (2 * _BUDGET)), self.unit << _BUDGET)
+        return Fraction(math.isqrt(value << (2 * _BUDGET_BITS)), self.unit << _BUDGET_BITS)
 
     def losses(self) -> tuple[Table, int]:
-        """(values, unit) of the distances as losses; L2 to the nearest 2^-60 below."""
+        """Return (values, unit) of the distances as losses; L2 is rounded down to a multiple of
+        2^-60.
+
+        The values have shape (k, m).
+        """
         if self.norm != "L2":
             return self.table.astype(object), self.unit
-        root = np.frompyfunc(lambda value: math.isqrt(int(value) << (2 * _LOSS)), 1, 1)
-        kinds, which = np.unique(self.table, return_inverse=True)
-        return np.asarray(
-            root(kinds.astype(object))[which.reshape(self.table.shape)]
-        ), self.unit << _LOSS
+        root = np.frompyfunc(lambda value: math.isqrt(int(value) << (2 * _LOSS_BITS)), 1, 1)
+        squares, index = np.unique(self.table, return_inverse=True)
+        roots = root(squares.astype(object))
+        return np.asarray(roots[index.reshape(self.table.shape)]), self.unit << _LOSS_BITS
 
-    def direct(self, near: Flags) -> Flags:
-        """Of the pairs that are near, those with no place exactly between them: the others follow. (k, k)"""
-        kept = near.copy()
-        np.fill_diagonal(kept, False)
-        for c in range(len(self.first)):  # from a over c to b
-            through = self._between(c)
-            through[c, :] = through[:, c] = False
-            kept &= ~(through & near[:, c, None] & near[None, c, :])
-        return kept
+    def direct(self, is_near: Flags) -> Flags:
+        """Find the near pairs that have no place exactly between them.
 
-    def _between(self, c: int) -> Flags:
-        """Whether c lies between a and b, exactly. (k, k)"""
+        The other pairs follow. Shape (k, k).
+
+        is_near: (k, k) the pairs that are near.
+        """
+        is_direct = is_near.copy()
+        np.fill_diagonal(is_direct, False)
+        for c in range(len(self.first)):
+            is_between = self._find_between(c)
+            is_between[c, :] = False
+            is_between[:, c] = False
+            is_direct &= ~(is_between & is_near[:, c, None] & is_near[None, c, :])
+        return is_direct
+
+    def _find_between(self, c: int) -> Flags:
+        """Decide exactly for every pair (a, b) whether c lies between them. Shape (k, k)."""
         if self.norm != "L2":
-            return np.asarray(
-                self.table[:, c, None] + self.table[None, c, :] == self.table, dtype=bool
-            )
+            detour = self.table[:, c, None] + self.table[None, c, :]
+            return np.asarray(detour == self.table, dtype=bool)
         gap = self.first - self.first[c]
-        x, y = gap[:, 0], gap[:, 1]
+        x = gap[:, 0]
+        y = gap[:, 1]
         cross = x[:, None] * y[None, :] - y[:, None] * x[None, :]
         dot = x[:, None] * x[None, :] + y[:, None] * y[None, :]
         return np.asarray((cross == 0) & (dot < 0), dtype=bool)
@@ -131,19 +172,29 @@ def pairs_within_radius(
 ) -> Pairs:
     """List the pairs of positions at most a radius apart, up to the rounding of floats.
 
-    entries: what the places were read from. Raises InvalidRequest where there is no pair.
+    Args:
+        places: k points.
+        radius: > 0.
+        norm: "L1", "L2" or "Linf".
+        entries: what the places were read from, which decides the tolerance.
+
+    Returns:
+        Pairs of positions i < j.
+
+    Raises:
+        InvalidRequest: if there is no pair.
     """
     plane = Plane(places, places, norm)
     coordinates = collect_numbers(places)
     tolerance = compute_threshold_tolerance(
         radius, coordinates, entries, "places", plane.smallest_distance
     )
-    near = plane.find_within(radius + tolerance)
-    pairs = np.argwhere(np.triu(near, 1))
+    is_near = plane.find_within(radius + tolerance)
+    pairs = np.argwhere(np.triu(is_near, 1))
     if not len(pairs):
         must(
             "neighbours",
-            "within the least distance of two places at least",
+            "within the smallest distance of two places, or more",
             f"within {format_fraction(radius)}",
         )
     return tuple((i, j) for i, j in pairs.tolist())
@@ -152,11 +203,23 @@ def pairs_within_radius(
 def reduce_metric_pairs(
     places: Sequence[Any], pairs: Sequence[Pair] | None, norm: str
 ) -> tuple[Pairs, Rationals]:
-    """Pairs from which the budgets of all given ones (None: of every two) follow, and their distances, rounded down."""
+    """Find pairs of places that imply the budgets of all given pairs, and their distances, rounded
+    down.
+
+    Args:
+        places: k points.
+        pairs: pairs of positions; None for every two.
+        norm: "L1", "L2" or "Linf".
+
+    Returns:
+        (pairs of positions i < j, their distances).
+    """
     plane = Plane(places, places, norm)
-    near = np.full(plane.table.shape, pairs is None)
+    is_near = np.full(plane.table.shape, pairs is None)
     if pairs is not None:
         i, j = np.array(pairs).T
-        near[i, j] = near[j, i] = True
-    kept = tuple((i, j) for i, j in np.argwhere(np.triu(plane.direct(near), 1)).tolist())
-    return kept, tuple(plane.distance(i, j) for i, j in kept)
+        is_near[i, j] = True
+        is_near[j, i] = True
+    direct_pairs = np.argwhere(np.triu(plane.direct(is_near), 1)).tolist()
+    distances = tuple(plane.distance(i, j) for i, j in direct_pairs)
+    return tuple((i, j) for i, j in direct_pairs), distances

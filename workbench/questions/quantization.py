@@ -1,4 +1,4 @@
-"""The question of a quantizer: which outputs, for which inputs, distributed how; and how such numbers are read."""
+"""The question of a quantizer: its outputs, its inputs and their distribution."""
 
 from __future__ import annotations
 
@@ -20,21 +20,25 @@ from workbench.exact.numbers import ZERO, RationalPair, Rationals, Real
 from workbench.io.shown import OneLine
 from workbench.questions.density import Density, parse_density
 
+MAX_LEVELS = 64  # More outputs that are to be optimised are refused.
+_MAX_LISTED_CHARACTERS = 40  # A longer list of outputs is shortened in texts.
+
 
 @dataclass(frozen=True, init=False)
 class Quantization(OneLine):
     """Publish x in [-c, c], or in a range [low, high], as one of m outputs, without bias.
 
     Args:
-        bins: the outputs B_1 < ... < B_m that cover the inputs: numbers, or a string "-3,-0.5,0.5,3".
+        bins: the outputs B_1 < ... < B_m that cover the inputs: numbers, or a string
+            "-3,-0.5,0.5,3".
         levels: m >= 2 instead, when the outputs are to be optimised.
         c: half the width of the input domain, 1 unless there is a range.
-        density: of the inputs: "uniform", "normal:MU,SIGMA" (clipped to the inputs), "parts:W,W,..." or a
-            `Density` of x - middle.
+        density: the law of the inputs: "uniform", "normal:MU,SIGMA" (clipped to the inputs),
+            "parts:W,W,..." or a `Density` of x - middle.
         range: "LOW..HIGH" or two numbers, instead of c: the inputs in units of the data.
 
     Attributes:
-        middle: of the inputs, 0 without a range.
+        middle: the middle of the inputs, 0 without a range.
 
     Raises:
         InvalidRequest.
@@ -59,45 +63,54 @@ class Quantization(OneLine):
             raise InvalidRequest("bins or levels must be given, and not both.")
         if range is not None and c is not None:
             must("c", "left out with a range", c)
-        half, middle = read_half_width(1 if c is None else c), ZERO
-        if range is not None:
+        if range is None:
+            half_width = read_half_width(1 if c is None else c)
+            middle = ZERO
+        else:
             low, high = read_range(range)
-            half, middle = read_half_width((high - low) / 2), (low + high) / 2
-        outputs = None if bins is None else read_bins(bins, half, middle=middle)
-        count = read_integer(levels, "levels", 2, 64) if outputs is None else len(outputs)
-        law = parse_density(density, float(half), float(middle))
-        self.__dict__.update(bins=outputs, levels=count, c=half, density=law, middle=middle)
+            half_width = read_half_width((high - low) / 2)
+            middle = (low + high) / 2
+        outputs = None
+        if bins is None:
+            count = read_integer(levels, "levels", 2, MAX_LEVELS)
+        else:
+            outputs = read_bins(bins, half_width, middle=middle)
+            count = len(outputs)
+        law = parse_density(density, float(half_width), float(middle))
+        self.__dict__.update(bins=outputs, levels=count, c=half_width, density=law, middle=middle)
 
     @property
     def ends(self) -> RationalPair:
-        """The least and the largest input."""
+        """Return the smallest and the largest input."""
         return self.middle - self.c, self.middle + self.c
 
     @property
     def centred_bins(self) -> Rationals | None:
-        """The bins in units of c around the middle, None where they are optimised."""
-        return None if self.bins is None else tuple((b - self.middle) / self.c for b in self.bins)
+        """Return the bins in units of c around the middle, None if they are optimised."""
+        if self.bins is None:
+            return None
+        return tuple((value - self.middle) / self.c for value in self.bins)
 
     def __repr__(self) -> str:
-        what = (
-            f"levels={self.levels}"
-            if self.bins is None
-            else "bins=[" + ", ".join(f"{b:g}" for b in map(float, self.bins)) + "]"
-        )
-        where = f"range={format_range(self.ends)}" if self.middle else f"c={float(self.c):g}"
-        return f"Quantization({what}, {where}, density={self.density.name})"
+        outputs = f"levels={self.levels}"
+        if self.bins is not None:
+            outputs = f"bins=[{_format_bins(self.bins)}]"
+        inputs = f"range={format_range(self.ends)}" if self.middle else f"c={float(self.c):g}"
+        return f"Quantization({outputs}, {inputs}, density={self.density.name})"
 
     def __str__(self) -> str:
         low, high = map(float, self.ends)
-        which = (
-            ""
-            if self.bins is None
-            else f": {shorten(', '.join(f'{float(b):g}' for b in self.bins), 40)}"
-        )
         inputs = f"{self.density.name} inputs in [{low:g}, {high:g}]"
-        return f"Unbiased quantizer of {inputs} to {self.levels} outputs{which}"
+        text = f"Unbiased quantizer of {inputs} to {self.levels} outputs"
+        if self.bins is None:
+            return text
+        return f"{text}: {shorten(_format_bins(self.bins), _MAX_LISTED_CHARACTERS)}"
+
+
+def _format_bins(bins: Sequence[Fraction]) -> str:
+    return ", ".join(f"{float(value):g}" for value in bins)
 
 
 def are_symmetric(bins: Sequence[Fraction]) -> bool:
-    """Whether the mirror image of every bin is one."""
-    return [*bins] == [-b for b in reversed(bins)]
+    """Return whether the mirror image of every bin is a bin. bins: increasing."""
+    return [*bins] == [-value for value in reversed(bins)]

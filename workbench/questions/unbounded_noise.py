@@ -1,4 +1,4 @@
-"""Questions whose answers have no largest one: all integers, or all reals, optionally clamped into an interval.
+"""Questions whose answers are all integers or all reals, optionally clamped into an interval.
 
 Neighbours are answers that differ by at most the sensitivity.
 """
@@ -19,31 +19,32 @@ from workbench.io.files import format_fraction
 from workbench.io.shown import OneLine
 
 MAX_SENSITIVITY = 10_000  # Larger sensitivities of integer noise are refused.
-MAX_ANSWERS = 10_001  # More answers that integers are clamped into are refused.
+MAX_ANSWERS = 10_001  # A clamping range of more integers is refused.
+_DEFAULT_GRID_BITS = 21  # The default grid of real noise is 2^-21 to 2^-20 of the sensitivity.
 
 
 class UnboundedNoise(OneLine):
-    """A query whose answers have no largest one: IntegerNoise or RealNoise."""
+    """A query whose answers are unbounded: IntegerNoise or RealNoise."""
 
     sensitivity: Any
     clamp: Any
 
     def __str__(self) -> str:
-        ends = (
-            ""
-            if self.clamp is None
-            else ", clamped into " + "..".join(f"{float(end):g}" for end in self.clamp)
-        )
-        return f"Noise on the {type(self).__name__[:-5].lower()}s, sensitivity {float(self.sensitivity):g}{ends}"
+        domain = f"{type(self).__name__[:-5].lower()}s"
+        text = f"Noise on the {domain}, sensitivity {float(self.sensitivity):g}"
+        if self.clamp is None:
+            return text
+        ends = "..".join(f"{float(end):g}" for end in self.clamp)
+        return f"{text}, clamped into {ends}"
 
 
 @dataclass(frozen=True)
 class IntegerNoise(UnboundedNoise):
-    """A query with integer answers, and its neighbours: answers that differ by at most `sensitivity`.
+    """A query with integer answers, and its neighbours: answers that differ by at most
+    `sensitivity`.
 
-    clamp: (low, high), or "low..high", where only these answers exist and what is published is clamped into them;
-    None: all integers.
-    Raises InvalidRequest.
+    sensitivity: an integer from 1 to 10,000; clamp: (low, high), or "low..high", if only these
+    answers exist and outputs are clamped into them; None for all integers. Raises InvalidRequest.
     """
 
     sensitivity: int = 1
@@ -75,7 +76,7 @@ class IntegerNoise(UnboundedNoise):
             )
 
     def to_dict(self) -> Record:
-        """JSON-ready."""
+        """Return a JSON-ready description."""
         return {
             "sensitivity": self.sensitivity,
             "clamp": None if self.clamp is None else [*self.clamp],
@@ -86,8 +87,9 @@ class IntegerNoise(UnboundedNoise):
 class RealNoise(UnboundedNoise):
     """A query with real answers, and its neighbours: answers that differ by at most `sensitivity`.
 
-    sensitivity: Δ > 0, exact; grid: > 0, what is published is rounded to its multiples, a power of two near Δ/2^20
-    unless given; clamp: (low, high) into which what is published is clamped. Raises InvalidRequest.
+    sensitivity: Δ > 0, exact; grid: > 0, outputs are rounded to its multiples, default: a power of
+    two near Δ/2^20; clamp: (low, high) into which outputs are clamped, or None. Raises
+    InvalidRequest.
     """
 
     sensitivity: Any = 1
@@ -95,19 +97,23 @@ class RealNoise(UnboundedNoise):
     clamp: Any = None
 
     def __post_init__(self) -> None:
-        delta = read_positive(self.sensitivity, "sensitivity")
-        if not Fraction(1, 10**100) < delta < 10**100:
+        sensitivity = read_positive(self.sensitivity, "sensitivity")
+        if not Fraction(1, 10**100) < sensitivity < 10**100:
             must("sensitivity", "a number between 1e-100 and 1e100", self.sensitivity)
-        power = math.frexp(float(delta))[1] - 21
-        grid = Fraction(2) ** power if self.grid is None else read_positive(self.grid, "grid")
-        ends = None if self.clamp is None else read_range(self.clamp, "clamp")
-        self.__dict__.update(sensitivity=delta, grid=grid, clamp=ends)
+        if self.grid is None:
+            exponent = math.frexp(float(sensitivity))[1]
+            grid = Fraction(2) ** (exponent - _DEFAULT_GRID_BITS)
+        else:
+            grid = read_positive(self.grid, "grid")
+        clamp = None if self.clamp is None else read_range(self.clamp, "clamp")
+        self.__dict__.update(sensitivity=sensitivity, grid=grid, clamp=clamp)
 
     def to_dict(self) -> Record:
-        """JSON-ready."""
-        ends = {} if self.clamp is None else {"clamp": [*map(format_fraction, self.clamp)]}
-        return {
+        """Return a JSON-ready description."""
+        record: Record = {
             "sensitivity": format_fraction(self.sensitivity),
             "grid": format_fraction(self.grid),
-            **ends,
         }
+        if self.clamp is not None:
+            record["clamp"] = [*map(format_fraction, self.clamp)]
+        return record

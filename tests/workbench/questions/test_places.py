@@ -101,7 +101,7 @@ def test_metric_privacy_of_places_is_certified_for_every_pair() -> None:
         ("0,0\n1,1,5\n", "rows|cells"),
         ("0,0,0\n0,1,0\n", "not all 0"),
         ("".join(f"{i},0\n" for i in range(100_000)), "at most 4000"),
-        ("0,0\n7,0\n", "within the least distance"),
+        ("0,0\n7,0\n", "within the smallest distance"),
     ],
 )  # fmt: skip
 def test_bad_places_are_one_sentence(tmp_path: Path, text: str, words: str) -> None:
