@@ -89,7 +89,8 @@ class AdditiveNoise(ShownMechanism):
         answer) is divided out. pmf: shape (N,) row-major, or the sizes of the group.
         Raises InvalidRequest for NaN, infinities, negative masses, a wrong shape and a zero sum.
         """
-        order, sizes = _question(question).order, question.sizes
+        order = _question(question).order
+        sizes = question.sizes
         array = read_plain_array(pmf, "pmf", f"an array of {order} masses", column=True)
         if array.ndim == 1:
             array = align_array(pmf, array, lambda: question.elements, "pmf", "noise values")
@@ -104,16 +105,18 @@ class AdditiveNoise(ShownMechanism):
         if x is None:
             return self.masses
         origin = self.question.read_answer(x)
-        return (
-            self.masses.reorder(self.question.shifted_positions(self.question.negate_shift(origin)))
-            if any(origin)
-            else self.masses
-        )
+        if any(origin):
+            return self.masses.reorder(
+                self.question.shifted_positions(self.question.negate_shift(origin))
+            )
+        return self.masses
 
     @property
     def inputs(self) -> Any:
         """The true answers: 0..n of a scalar query, else N tuples."""
-        return self.outputs if self.question.is_scalar else [*map(tuple, self.outputs.tolist())]
+        if self.question.is_scalar:
+            return self.outputs
+        return [*map(tuple, self.outputs.tolist())]
 
     @property
     def outputs(self) -> Integers:
@@ -177,11 +180,9 @@ class AdditiveNoise(ShownMechanism):
     def column_inputs(self) -> ColumnInputs | None:
         """The answers of a scalar query."""
         n = self.question.order - 1
-        return (
-            ColumnInputs("noise", 0.0, float(n), f"an integer in 0..{n}", True)
-            if self.question.is_scalar
-            else None
-        )
+        if self.question.is_scalar:
+            return ColumnInputs("noise", 0.0, float(n), f"an integer in 0..{n}", True)
+        return None
 
     def with_neighbours_over(self, low: Fraction, high: Fraction) -> AdditiveNoise:
         """The same noise where every two answers from low to high are neighbours; itself where they are."""
@@ -207,10 +208,12 @@ class AdditiveNoise(ShownMechanism):
         x + η is published as it is, η above x, for η < N - x, and else as x + η - N, N - η below x.
         """
         n = self.question.order
-        steps, f = np.arange(n), self.pmf
+        steps = np.arange(n)
+        f = self.pmf
         above = np.cumsum(f * steps)[::-1]  # of η < N - x, for every x
         below = np.append(0.0, np.cumsum((f * (n - steps))[::-1])[:-1])  # of η >= N - x
-        off, shift = above + below, above - below
+        off = above + below
+        shift = above - below
         return {
             "probability of a wrong answer": self.error_rate,
             "mean distance modulo n + 1": self.expected_loss(np.minimum(steps, n - steps)),
@@ -316,8 +319,6 @@ class AdditiveNoise(ShownMechanism):
 
 
 def _question(question: Any) -> ModuloNoise:
-    return (
-        question
-        if isinstance(question, ModuloNoise)
-        else must("question", "a ModuloNoise", question)
-    )
+    if isinstance(question, ModuloNoise):
+        return question
+    return must("question", "a ModuloNoise", question)

@@ -26,7 +26,8 @@ from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 
 _CHUNK = 1 << 15
-_BYTE, _WORD = 1 << 8, 1 << 16
+_BYTE = 1 << 8
+_WORD = 1 << 16
 
 
 class AffineSampler:
@@ -52,7 +53,8 @@ class AffineSampler:
 
     def draw(self, x: Vector, outputs: Vector) -> Vector:
         """What is published of every input in x, within the range. outputs: (m,) published values. Shape of x."""
-        flat, drawn = x.reshape(-1), np.empty(x.size)
+        flat = x.reshape(-1)
+        drawn = np.empty(x.size)
         for start in range(0, x.size, _CHUNK):
             np.take(
                 outputs,
@@ -97,6 +99,7 @@ class AffineSampler:
 
     def _below(self, x: Fraction, piece: int, word: int) -> bool:
         """Whether U < t, for the first 24 bits of U, and more where they do not decide it."""
-        a, b = self.knots[piece], self.knots[piece + 1]
+        a = self.knots[piece]
+        b = self.knots[piece + 1]
         t = min(max((x - a) / (b - a), Fraction(0)), Fraction(1))
         return self.source.is_uniform_below(word, 24, *t.as_integer_ratio())

@@ -202,12 +202,16 @@ class Channel(ShownMechanism):
     @property
     def inputs(self) -> Any:
         """What the rows stand for: 0..n, or their labels."""
-        return np.arange(len(self.rows)) if self.axis_labels is None else self.axis_labels[0]
+        if self.axis_labels is None:
+            return np.arange(len(self.rows))
+        return self.axis_labels[0]
 
     @property
     def outputs(self) -> NDArray[Any]:
         """What is published: 0..m-1, or the labels of the outputs, numbers as floats. Shape (m,)."""
-        return np.arange(len(self.rows[0])) if self.axis_labels is None else self._published
+        if self.axis_labels is None:
+            return np.arange(len(self.rows[0]))
+        return self._published
 
     @cached_property
     def _published(self) -> NDArray[Any]:
@@ -224,7 +228,9 @@ class Channel(ShownMechanism):
         """Every ordered pair of neighbouring rows, sorted; of a single row, itself."""
         if self.neighbours is not None:
             return self.neighbours
-        return tuple(permutations(range(len(self.rows)), 2)) if len(self.rows) > 1 else ((0, 0),)
+        if len(self.rows) > 1:
+            return tuple(permutations(range(len(self.rows)), 2))
+        return ((0, 0),)
 
     @property
     def is_one_sided(self) -> bool:
@@ -388,7 +394,9 @@ class Channel(ShownMechanism):
         if self.axis_labels is None:
             return None
         inputs, outputs = map(rationals_or_none, self.axis_labels)
-        return None if inputs is None or outputs is None else (outputs, inputs)
+        if inputs is None or outputs is None:
+            return None
+        return (outputs, inputs)
 
     def with_rows(self, rows: Sequence[Distribution]) -> Channel:
         """Other laws under the same relation."""
@@ -438,13 +446,16 @@ def _convert_privacy_loss(pmf: Any) -> tuple[list[int], list[int]]:
     """One direction of `from_privacy_loss`: weights of both laws in units of 2^-_UNITS."""
     if not pmf._pessimistic_estimate:
         must("losses", "a pessimistic estimate", "an optimistic one")
-    dense, step, unit = pmf.to_dense_pmf(), Fraction(pmf._discretization), 1 << _UNITS
+    dense = pmf.to_dense_pmf()
+    step = Fraction(pmf._discretization)
+    unit = 1 << _UNITS
     p = [math.ceil(Fraction(max(0.0, float(mass))) * unit) for mass in dense._probs]
     infinite = math.ceil(Fraction(float(pmf._infinity_mass)) * unit)
     excess = max(0, sum(p) + infinite - unit)
     for k, mass in enumerate(p):
         taken = min(mass, excess)
-        p[k], excess = mass - taken, excess - taken
+        p[k] = mass - taken
+        excess = excess - taken
     q = [
         mass * exp_bounds(-step * (dense._lower_loss + k), _UNITS)[0] >> _UNITS
         for k, mass in enumerate(p)

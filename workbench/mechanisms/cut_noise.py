@@ -27,7 +27,9 @@ class CutNoise:
     the noise is."""
 
     def __init__(self, noise: Any, power: int, most: Fraction) -> None:
-        law, beta, total = noise.cells, noise.width, noise.total
+        law = noise.cells
+        beta = noise.width
+        total = noise.total
         last = math.ceil(most / beta) + 1
         last = last if law.ratio else min(last, max(-law.first, law.last))
         bits = last // law.period * law.ratio.denominator.bit_length() if law.ratio else 0
@@ -36,14 +38,18 @@ class CutNoise:
                 f"Its exact loss on so wide a range needs numbers of {bits} bits, more than {_BITS}."
             )
         weights = law.weights_between(-last, last)
-        self.is_even, self._power = weights == weights[::-1], power
+        self.is_even = weights == weights[::-1]
+        self._power = power
         folded = [weights[last]]
         for a, b in zip(weights[last + 1 :], weights[last - 1 :: -1], strict=True):
             check_time_limit()
             folded.append(a + b)
         folded.append(0)
-        self._starts, self._of_cells = list[Fraction](), list[tuple[Polynomial, ...]]()
-        start, left, last = ZERO, law.total / total, 0
+        self._starts = list[Fraction]()
+        self._of_cells = list[tuple[Polynomial, ...]]()
+        start = ZERO
+        left = law.total / total
+        last = 0
         folded[0] *= 2  # of half a cell
         for weight, cells in groupby(folded):  # a density that stays the same is one cell
             check_time_limit()
@@ -59,7 +65,9 @@ class CutNoise:
 
     def _at(self, u: Fraction, which: int) -> Fraction:
         cell = bisect_right(self._starts, u) - 1
-        return _value(self._of_cells[cell][which], u) if cell >= 0 else ZERO
+        if cell >= 0:
+            return _value(self._of_cells[cell][which], u)
+        return ZERO
 
     def __call__(self, u: Fraction) -> Fraction:
         """g(u)."""
@@ -93,7 +101,9 @@ class CutNoise:
             check_time_limit()
             if mean(b, a) <= best:
                 continue
-            left, middle, right = slope(a), slope((a + b) / 2), slope(b)
+            left = slope(a)
+            middle = slope((a + b) / 2)
+            right = slope(b)
             bend = 2 * (left + right - 2 * middle)
             turn = a - (right - left - bend) / (2 * bend) * (b - a) if bend else a
             for low, high in pairwise(sorted({a, b, min(b, max(a, turn))})):

@@ -1,11 +1,13 @@
-"""Additive noise on all integers: answer q is published as q + η, η ~ f on Z, or clamped into the answers there are.
+"""Additive noise on all integers: answer q is published as q + η, η ~ f on Z, or clamped into the
+existing answers.
 
-Neighbouring answers differ by 1..D in either direction. The law of q + η is that of η moved, so f against f(· + s) for
-s = ±1..±D is all there is to compare, whatever q is. Clamped to low..high the mechanism is a finite channel and is
-compared as one, row by row: clamping is post-processing, which every notion but PDP survives.
+Neighbouring answers differ by 1..D in either direction. The law of q + η is that of η moved, so f
+against f(· + s) for s = ±1..±D is all there is to compare, whatever q is. Clamped to low..high the
+mechanism is a finite channel and is compared as one, row by row: clamping is post-processing, which
+every notion but PDP survives.
 
-Noise on the reals is the same in cells (`workbench.mechanisms.real_noise`): weights by cell, `reach` cells a
-sensitivity, and an atom beside them.
+Noise on the reals is the same in cells (`workbench.mechanisms.real_noise`): weights by cell,
+`reach` cells a sensitivity, and an atom beside them.
 """
 
 from __future__ import annotations
@@ -59,21 +61,28 @@ from workbench.mechanisms.mechanism import (
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 from workbench.questions.unbounded_noise import IntegerNoise
 
-_FARTHEST = (1 << 62) - 1  # of an answer
-USER_LOSSES_REFUSED = "losses must have a name of their own, and be left out for absolute, squared and noise on the reals."
+_MAX_ANSWER_SIZE = (1 << 62) - 1  # The sum of a larger answer and noise could overflow.
+USER_LOSSES_REFUSED = (
+    "losses must have a name that no built-in loss has, "
+    "and must be left out for absolute, squared and noise on the reals."
+)
 
 
 class LineNoise(ShownMechanism):
-    """What noise on the integers and on the reals share: neighbours are answers at most `sensitivity` apart.
+    """The common part of noise on the integers and on the reals.
 
-    cells: the weights by cell; atom: a point mass beside them, which meets no mass when it is moved.
+    Answers that differ by at most `sensitivity` are neighbours.
+
+    Attributes:
+        cells: the weights by cell.
+        atom: a point mass beside them, which meets no mass when it is moved.
     """
 
     question: Any
     cells: Any
     atom: Any
 
-    segments = ()  # shifts decide every notion
+    segments = ()  # Shifts decide every notion.
     is_one_sided = False
     repaired_by = "line"
     kind: ClassVar[str]
@@ -81,30 +90,37 @@ class LineNoise(ShownMechanism):
     @property
     @abstractmethod
     def reach(self) -> int:
-        """The largest shift that is compared, in cells."""
+        """Return the largest shift that is compared, in cells."""
 
     @abstractmethod
     def read_answer(self, x: Any) -> Any:
-        """An answer of the query as an exact number. Raises InvalidRequest."""
+        """Read an answer of the query as an exact number. x: a number. Raises InvalidRequest."""
 
     @abstractmethod
     def loss(self, name: str) -> Fraction:
-        """The exact mean of |η| ("absolute") or η² ("squared"). Raises InvalidRequest."""
+        """Compute the exact mean of |η| ("absolute") or η² ("squared").
+
+        name: one of these. Raises InvalidRequest for any other.
+        """
 
     @property
     def inputs(self) -> Any:
-        """None: there is no largest answer."""
+        """Return None: there is no largest answer."""
         return None
 
     @property
     def total(self) -> Fraction:
-        """Of all weights."""
+        """Return the sum of all weights, the atom included."""
         total: Fraction = self.cells.total + self.atom
         return total
 
     def law(self, x: Any = None) -> Distribution:
-        """The law of the cell of η, the same for every x: its first and last position stand for all beyond the weights.
-        Raises InvalidRequest."""
+        """Return the law of the cell of η, the same for every answer.
+
+        The first and the last position stand for all cells beyond the weights.
+
+        x: an answer, or None. Raises InvalidRequest for any other value.
+        """
         if x is not None:
             self.read_answer(x)
         cells = self.cells
@@ -115,88 +131,122 @@ class LineNoise(ShownMechanism):
         return Distribution(weights)
 
     def comparisons(self) -> Iterator[Comparison]:
-        """Of s = ±1..±reach."""
+        """Yield the comparisons of the shifts s = ±1..±reach."""
         return map(self.compare_with_shift, sorted(self._shifts, key=lambda s: (abs(s), s < 0)))
 
     def extremes(self) -> Iterable[Comparison]:
-        """All shifts; where f is even and never rises with |η| the farthest alone: f(η + s) >= f(|η| + reach)."""
-        return (
-            [self.compare_with_shift(self.reach)]
-            if self.cells.is_even_and_falling
-            else self.comparisons()
-        )
+        """Return all shifts; if f is even and never rises with |η|, only the farthest.
+
+        Then f(η + s) >= f(|η| + reach).
+        """
+        if self.cells.is_even_and_falling:
+            return [self.compare_with_shift(self.reach)]
+        return self.comparisons()
 
     def compare_with_shift(self, shift: int) -> Comparison:
-        """Cells and atom against themselves moved by s."""
+        """Compare cells and atom with themselves, moved by a shift. shift: s != 0, in cells."""
         cells = self.cells
         p, q, low = cells.compare_with_shift(shift)
         if self.atom:
-            p, q = [*p, self.atom, ZERO], [*q, ZERO, self.atom]
+            p = [*p, self.atom, ZERO]
+            q = [*q, ZERO, self.atom]
 
         def describe(k: int) -> tuple[str, str]:
             if k < 2 * abs(shift) + len(cells.weights):
                 return f"f({low + k})", f"f({low + k + shift})"
             return "f beyond the weights, or at the atom", "f there, moved"
 
-        whole = not cells.ratio and not self.atom  # without them all weights are integers
-        law = Distribution.from_integers if whole else Distribution
-        return Comparison((shift,), law(p), law(q), describe)
+        # Without tails and atom all weights are integers.
+        if not cells.ratio and not self.atom:
+            p_law = Distribution.from_integers(p)
+            q_law = Distribution.from_integers(q)
+        else:
+            p_law = Distribution(p)
+            q_law = Distribution(q)
+        return Comparison((shift,), p_law, q_law, describe)
 
     @property
     def _shifts(self) -> list[int]:
         return [s for s in range(-self.reach, self.reach + 1) if s]
 
     def budgets(self, epsilon: Budget) -> Budgets:
-        """The budget of every shift ±1..±reach; a mapping may be by s or (s,), both signs. Raises InvalidRequest."""
+        """Return the budget of every shift ±1..±reach.
+
+        epsilon: one number, or a mapping by s or (s,), which counts for both signs. Raises
+        InvalidRequest.
+        """
         return assign_budgets(
-            ((s,) for s in self._shifts), epsilon, "difference",
-            read_key=lambda key: key if isinstance(key, tuple) else (key,), mirror=lambda label: (-label[0],),
+            ((s,) for s in self._shifts),
+            epsilon,
+            "difference",
+            read_key=lambda key: key if isinstance(key, tuple) else (key,),
+            mirror=lambda label: (-label[0],),
             format_label=lambda label: abs(label[0]),
-        )  # fmt: skip
+        )
 
     @property
     def audit_size(self) -> AuditSize:
-        """Of the comparisons, counted without listing them."""
-        law, reach, atom = self.cells, self.reach, self.atom
-        outcomes = (
-            len(law.weights) + 2 * reach + (2 * law.period if law.ratio else 0) + (2 if atom else 0)
-        )
-        bits = self.weight_bits(reach, 3) + (count_bits(atom) if atom else 0)
-        return AuditSize(
-            2 * reach, outcomes, 1, bits, extremes=1 if law.is_even_and_falling else None
-        )
-
-    def weight_bits(self, span: int, more: int) -> int:
-        """Of the weights' total and, with tails, of the powers of the ratio that reach over so many cells."""
+        """Return the size of an audit, counted without listing its comparisons."""
         law = self.cells
-        powers = -(-span // law.period) + more if law.ratio else 0
+        reach = self.reach
+        atom = self.atom
+        outcomes = len(law.weights) + 2 * reach
+        bits = self.weight_bits(reach, 3)
+        if law.ratio:
+            outcomes += 2 * law.period
+        if atom:
+            outcomes += 2
+            bits += count_bits(atom)
+        extremes = 1 if law.is_even_and_falling else None
+        return AuditSize(2 * reach, outcomes, 1, bits, extremes=extremes)
+
+    def weight_bits(self, span: int, extra_powers: int) -> int:
+        """Count the bits of the weights' total and, with tails, of the powers of the ratio.
+
+        span: the number of cells over which the powers reach; extra_powers: powers that are added.
+        """
+        law = self.cells
+        powers = 0
+        if law.ratio:
+            powers = -(-span // law.period) + extra_powers
         return int(law.weight_law.total.bit_length() + powers * count_bits(law.ratio))
 
     def exact_loss(self, name: str, losses: Rationals | None) -> Fraction:
-        """`loss`; there are none of one's own. Raises InvalidRequest."""
+        """Return `loss`. There are no user-defined losses.
+
+        name: as of `loss`; losses: must be None. Raises InvalidRequest.
+        """
         if losses is not None:
             raise InvalidRequest(USER_LOSSES_REFUSED)
         return self.loss(name)
 
     @abstractmethod
     def with_max_distance(self, distance: Any) -> LineNoise:
-        """The same noise on answers at most so far apart."""
+        """Return the same noise where answers that differ by at most a distance are neighbours.
+
+        distance: the new sensitivity.
+        """
 
     def with_neighbours_over(self, low: Fraction, high: Fraction) -> LineNoise:
-        """The same noise where every two answers from low to high are neighbours; itself where they are."""
+        """Return the same noise where every two answers of an interval are neighbours.
+
+        low: the smallest answer; high: the largest. Returns itself if they are neighbours already.
+        """
         width = high - low
-        return self if width <= self.question.sensitivity else self.with_max_distance(width)
+        if width <= self.question.sensitivity:
+            return self
+        return self.with_max_distance(width)
 
     @property
     def column_cautions(self) -> tuple[str, ...]:
-        """That numbers further apart than the sensitivity are no neighbours."""
+        """Return a caution: numbers further apart than the sensitivity are no neighbours."""
         return (
-            f"The budget holds between numbers that differ by at most {float(self.question.sensitivity):g}; those "
-            "further apart are protected less, or not at all.",
+            "The budget holds between numbers that differ by at most "
+            f"{float(self.question.sensitivity):g}; those further apart are protected less, or not at all.",
         )
 
     def published_error(self) -> dict[str, float] | None:
-        """What a number plus noise is off by; None where what is published depends on the answer."""
+        """Return the errors of a number plus noise; None if the error depends on the answer."""
         squared = float(self.loss("squared"))
         return {
             "mean absolute error": float(self.loss("absolute")),
@@ -204,21 +254,24 @@ class LineNoise(ShownMechanism):
         }
 
     def to_dict(self) -> Record:
-        """JSON-ready, read back by `from_dict`."""
+        """Return a JSON-ready record, which `from_dict` reads."""
         law = self.cells
-        where = {"first": law.first, "period": law.period, "ratio": format_fraction(law.ratio)}
+        tails = {"first": law.first, "period": law.period, "ratio": format_fraction(law.ratio)}
         return {
             "kind": self.kind,
             **self.question.to_dict(),
-            **where,
+            **tails,
             **write_law_record(law.weight_law),
         }
 
     @staticmethod
-    def read_record(data: Any, **own: Entry) -> tuple[list[Any], IntegerLaw]:
-        """Its own entries of a record, and the law. Raises CorruptFile, InvalidRequest."""
+    def read_record(data: Any, **entries: Entry) -> tuple[list[Any], IntegerLaw]:
+        """Read the entries of a record that belong to the class, and the law.
+
+        data: the record; entries: name -> entry, of the class. Raises CorruptFile, InvalidRequest.
+        """
         form = RecordForm(
-            "The noise", kind=UNCHANGED, first=INTEGER, period=INTEGER, ratio=RATIO, **own
+            "The noise", kind=UNCHANGED, first=INTEGER, period=INTEGER, ratio=RATIO, **entries
         )
         fields, law = form.read_beside_law(data)
         _, first, period, ratio, *rest = fields.values()
@@ -227,7 +280,10 @@ class LineNoise(ShownMechanism):
 
 @dataclass(frozen=True, repr=False)
 class AdditiveIntegerNoise(LineNoise):
-    """The mechanism q -> q + η of a question, η ~ noise, clamped where the question says so. Raises InvalidRequest."""
+    """The mechanism q -> q + η of a question, clamped where the question says so.
+
+    question: the query; noise: the law of η. Raises InvalidRequest.
+    """
 
     question: IntegerNoise
     noise: IntegerLaw
@@ -241,17 +297,20 @@ class AdditiveIntegerNoise(LineNoise):
 
     @property
     def cells(self) -> IntegerLaw:
-        """The integers."""
+        """Return the law of η: the cells are the integers."""
         return self.noise
 
     @property
     def reach(self) -> int:
-        """The sensitivity."""
+        """Return the sensitivity."""
         return self.question.sensitivity
 
     @property
     def rows(self) -> tuple[Distribution, ...]:
-        """The law of what is published on every answer, of clamped noise."""
+        """Return the law of the published value for every answer, of clamped noise.
+
+        Raises InvalidRequest for unclamped noise.
+        """
         if self.question.clamp is None:
             raise InvalidRequest(
                 "rows are those of clamped noise: unclamped it has infinitely many."
@@ -260,66 +319,80 @@ class AdditiveIntegerNoise(LineNoise):
 
     @cached_property
     def _channel(self) -> Channel:
-        """Clamped noise as what it is."""
+        """Return clamped noise as a finite channel."""
         assert self.question.clamp is not None
         low, high = self.question.clamp
         count = high - low + 1
-        near = (
-            (i, j)
-            for i in range(count)
-            for j in range(max(0, i - self.reach), min(count, i + self.reach + 1))
-        )
+        pairs = []
+        for i in range(count):
+            neighbours = range(max(0, i - self.reach), min(count, i + self.reach + 1))
+            pairs += [(i, j) for j in neighbours if j != i]
         rows = tuple(self.noise.clamp(low - q, high - q) for q in range(low, high + 1))
-        return Channel(rows, tuple(pair for pair in near if pair[0] != pair[1]))
+        return Channel(rows, tuple(pairs))
 
     def law(self, x: Any = None) -> Distribution:
-        """Of clamped noise the law of the answer published on x; else that of η. Raises InvalidRequest."""
+        """Return the law of the answer published on x, of clamped noise; else that of η.
+
+        x: an answer. Raises InvalidRequest for any other value.
+        """
         clamp = self.question.clamp
-        return super().law(x) if clamp is None else self.rows[self.read_answer(x) - clamp[0]]
+        if clamp is None:
+            return super().law(x)
+        return self.rows[self.read_answer(x) - clamp[0]]
 
     @property
     def outputs(self) -> Integers:
-        """Of clamped noise the answers; else the noise values behind the positions of `law`."""
+        """Return the answers, of clamped noise; else the noise values behind the positions of
+        `law`.
+        """
         low, high = self.question.clamp or (self.noise.first - 1, self.noise.last + 1)
         return np.arange(low, high + 1)
 
     @property
     def inputs(self) -> Any:
-        """The answers there are, of clamped noise; else None, all integers."""
-        return None if self.question.clamp is None else self.outputs
+        """Return the answers, of clamped noise; else None, for all integers."""
+        if self.question.clamp is None:
+            return None
+        return self.outputs
 
     def read_answer(self, x: Any) -> int:
-        """An answer. Raises InvalidRequest."""
+        """Read an answer. x: an integer. Raises InvalidRequest."""
         if self.question.clamp is not None:
             return read_integer(x, "answer", *self.question.clamp)
-        return read_integer(x, "answer", -_FARTHEST, _FARTHEST, "an integer")
+        return read_integer(x, "answer", -_MAX_ANSWER_SIZE, _MAX_ANSWER_SIZE, "an integer")
 
-    # What is compared.
+    # Comparisons.
 
     @property
     def pairs(self) -> Pairs:
-        """Of clamped noise, the ordered pairs of rows whose answers are neighbours."""
+        """Return the ordered pairs of rows whose answers are neighbours, of clamped noise."""
         return self._channel.pairs
 
     def comparisons(self) -> Iterator[Comparison]:
-        """f against f(· + s), s = ±1..±D; of clamped noise its rows."""
-        return super().comparisons() if self.question.clamp is None else self._channel.comparisons()
+        """Yield f against f(· + s), s = ±1..±D; of clamped noise its rows."""
+        if self.question.clamp is None:
+            return super().comparisons()
+        return self._channel.comparisons()
 
     def extremes(self) -> Iterable[Comparison]:
-        """Of clamped noise the pairs that reach the extremes of every output, where all are neighbours."""
-        return super().extremes() if self.question.clamp is None else self._channel.extremes()
+        """Return the comparisons that decide pure ε; of clamped noise those of its channel."""
+        if self.question.clamp is None:
+            return super().extremes()
+        return self._channel.extremes()
 
     def budgets(self, epsilon: Budget) -> Budgets:
-        """The budget of every comparison; a mapping gives one for each distance (of clamped noise, pair of rows)."""
-        return (
-            super().budgets(epsilon)
-            if self.question.clamp is None
-            else self._channel.budgets(epsilon)
-        )
+        """Return the budget of every comparison.
+
+        epsilon: one number, or a mapping with one for each distance (of clamped noise, pair of
+        rows). Raises InvalidRequest.
+        """
+        if self.question.clamp is None:
+            return super().budgets(epsilon)
+        return self._channel.budgets(epsilon)
 
     @property
     def audit_size(self) -> AuditSize:
-        """Of the comparisons, counted without listing them."""
+        """Return the size of an audit, counted without listing its comparisons."""
         if self.question.clamp is None:
             return super().audit_size
         low, high = self.question.clamp
@@ -328,34 +401,52 @@ class AdditiveIntegerNoise(LineNoise):
             self.reach * (2 * count - self.reach - 1), count, count, self.weight_bits(count, 2)
         )
 
-    # What is published.
+    # Publishing.
 
     def draw(self, x: Any, count: int, source: Source) -> Integers:
-        """x + η (η itself without an x), clamped where the question says so. Shape (count,)."""
-        answer = 0 if x is None and self.question.clamp is None else self.read_answer(x)
-        return self._published(answer, self.noise.draw(count, source))
+        """Draw x + η (η itself without an x), clamped where the question says so. Shape (count,).
+
+        Args:
+            x: an answer, or None.
+            count: the number of draws.
+            source: the source of randomness.
+
+        Returns:
+            The published integers.
+
+        Raises:
+            InvalidRequest: if x is no answer.
+        """
+        answer = 0
+        if x is not None or self.question.clamp is not None:
+            answer = self.read_answer(x)
+        return self._add_noise(answer, self.noise.draw(count, source))
 
     def publish(self, answers: NDArray[Any], *, insecure_seed: int | None = None) -> Integers:
-        """One draw for each of many true answers. answers: (n,) integers. Raises InvalidRequest."""
-        clamp = self.question.clamp
-        constraint = (
-            "a column of integers" if clamp is None else f"integers in {clamp[0]}..{clamp[1]}"
-        )
-        given = read_integer_column(
-            answers, "answers", *(clamp or (-_FARTHEST, _FARTHEST)), constraint
-        )
-        return self._published(given, self.noise.draw(given.size, Source(insecure_seed)))
+        """Draw once for each of many true answers. Shape (n,).
 
-    def _published(self, answers: Integers | int, noise: Integers) -> Integers:
-        return (
-            answers + noise
-            if self.question.clamp is None
-            else np.clip(answers + noise, *self.question.clamp)
-        )
+        answers: (n,) integers; insecure_seed: a repeatable draw, for experiments only. Raises
+        InvalidRequest.
+        """
+        clamp = self.question.clamp
+        if clamp is None:
+            low = -_MAX_ANSWER_SIZE
+            high = _MAX_ANSWER_SIZE
+            constraint = "a column of integers"
+        else:
+            low, high = clamp
+            constraint = f"integers in {low}..{high}"
+        column = read_integer_column(answers, "answers", low, high, constraint)
+        return self._add_noise(column, self.noise.draw(column.size, Source(insecure_seed)))
+
+    def _add_noise(self, answers: Integers | int, noise: Integers) -> Integers:
+        if self.question.clamp is None:
+            return answers + noise
+        return np.clip(answers + noise, *self.question.clamp)
 
     @property
     def column_inputs(self) -> ColumnInputs:
-        """The answers of clamped noise; else the integers that floats hold."""
+        """Return the answers of clamped noise; else the integers that floats represent exactly."""
         clamp = self.question.clamp
         if clamp is None:
             return ColumnInputs(
@@ -371,24 +462,39 @@ class AdditiveIntegerNoise(LineNoise):
         )
 
     def with_max_distance(self, distance: int) -> AdditiveIntegerNoise:
-        """The same noise on answers at most so far apart."""
+        """Return the same noise where answers that differ by at most a distance are neighbours.
+
+        distance: the new sensitivity, an integer.
+        """
         return AdditiveIntegerNoise(IntegerNoise(int(distance), self.question.clamp), self.noise)
 
     def published_error(self) -> dict[str, float] | None:
-        """Of unclamped noise; clamped it depends on the answer."""
-        return None if self.question.clamp is not None else super().published_error()
+        """Return the errors of unclamped noise; None for clamped noise, whose error depends on
+        the answer.
+        """
+        if self.question.clamp is not None:
+            return None
+        return super().published_error()
 
     def loss(self, name: str) -> Fraction:
-        """The exact mean of |η| ("absolute") or η² ("squared") of unclamped noise."""
+        """Compute the exact mean of |η| ("absolute") or η² ("squared") of unclamped noise.
+
+        name: one of these. Raises InvalidRequest for any other, and for clamped noise.
+        """
         power = {"absolute": 1, "squared": 2}.get(name)
         if power is None or self.question.clamp is not None:
             raise InvalidRequest(
-                "objective must be absolute or squared for unclamped noise, an expected loss for clamped."
+                "objective must be absolute or squared for unclamped noise, "
+                "an expected loss for clamped noise."
             )
         return self.noise.mean(lambda eta: Fraction(abs(eta) ** power), (ZERO,) * power + (ONE,))
 
     def exact_loss(self, name: str, losses: Rationals | None) -> Fraction:
-        """`loss`, or Σ f(η) loss(η) of losses of one's own, one for each weight. Raises InvalidRequest."""
+        """Return `loss`, or Σ f(η) loss(η) of user-defined losses.
+
+        name: of the loss; losses: one for each weight, None for a loss of the table. Raises
+        InvalidRequest.
+        """
         if losses is None or name in ("absolute", "error-rate", *PART_LOSSES):
             return super().exact_loss(name, losses)
         if (
@@ -404,25 +510,29 @@ class AdditiveIntegerNoise(LineNoise):
     # Repair, files, words.
 
     def with_noise(self, noise: IntegerLaw) -> AdditiveIntegerNoise:
-        """The same question answered with another law."""
+        """Return the same question answered with another law. noise: the law."""
         return AdditiveIntegerNoise(self.question, noise)
 
     def describe(self) -> str:
-        """One line."""
+        """Describe the question in one line."""
         return str(self.question)
 
     def drawing(self) -> FigureData:
-        """The PMF as bars, the tails as far as they can be seen."""
+        """Return the PMF as bars, with the visible part of the tails."""
         first, masses = self.noise.floats_with_tails(MIN_VISIBLE_SHARE, MAX_TAIL_BARS)
         return make_bar_figure(NOISE_TITLE, "noise η", range(first, first + len(masses)), masses)
 
     @classmethod
     def from_dict(cls, data: Any) -> AdditiveIntegerNoise:
-        """The mechanism written by `to_dict`, which claims no privacy. Raises CorruptFile, InvalidRequest."""
+        """Return the mechanism written by `to_dict`, which claims no privacy.
+
+        data: the record. Raises CorruptFile, InvalidRequest.
+        """
         question, law = cls.read_record(
             data, sensitivity=INTEGER, clamp=make_optional_entry(INTEGERS)
         )
         return cls(IntegerNoise(*question), law)
 
     def __repr__(self) -> str:
-        return f"AdditiveIntegerNoise({self.question!r}, {len(self.noise.weights)} weights from {self.noise.first})"
+        weights = f"{len(self.noise.weights)} weights from {self.noise.first}"
+        return f"AdditiveIntegerNoise({self.question!r}, {weights})"

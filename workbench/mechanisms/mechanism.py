@@ -1,39 +1,51 @@
-"""What a mechanism is: an exact law for every input, and the inputs that neighbour each other.
+"""Protocol of a mechanism: an exact law for every input, and the inputs that neighbour each other.
 
-    M : x -> Pr[. | x]          law(x), a distribution on positions 0..m-1; outputs[i] is what position i publishes
-    x ~ x'                      comparisons(): every ordered neighbouring pair of laws, P = Pr[. | x], Q = Pr[. | x']
-    ε, or ε of a distance       budgets(ε): the budget of every comparison, by its label
+    M : x -> Pr[. | x]      law(x), a distribution on positions 0..m-1; outputs[i] is what position
+                            i publishes
+    x ~ x'                  comparisons(): every ordered neighbouring pair of laws,
+                            P = Pr[. | x], Q = Pr[. | x']
+    ε, or ε of a distance   budgets(ε): the budget of every comparison, by its label
 
-The mechanism says who is compared with whom; a request gives the budgets; a notion of privacy measures one comparison.
+The mechanism says who is compared with whom; a request gives the budgets; a notion of privacy
+measures one comparison.
 
-    mechanism                    label                   comparisons
-    additive noise f on a group  the difference μ        f against f(· + μ), for every difference of its question
-    finite channel               rows (q, q')            row q against row q', all or the neighbouring ones
-    piecewise affine law         end laws (i, j)         every two end laws; between them the law is affine (`segments`)
-    randomized response          labels (y, y')          one pair of labels for every kind of pair
+    mechanism                    label                comparisons
+    additive noise f on a group  the difference μ     f against f(· + μ), for every difference of
+                                                      its question
+    finite channel               rows (q, q')         row q against row q', all or the neighbouring
+                                                      ones
+    piecewise affine law         end laws (i, j)      every two end laws; between them the law is
+                                                      affine (`segments`)
+    randomized response          labels (y, y')       one pair of labels for every kind of pair
 
-Beside what the protocol lists, a mechanism may have these; what it has not is refused in one sentence, or not needed:
+Besides the members of the protocol, a mechanism may have the following. If it lacks one, the
+request that needs it is refused in one sentence, or does without it:
 
-    for_reals, on_reals, errors    whether it publishes real inputs though its laws are finitely many; their
-                                   piecewise affine law; what they cost, (mean, largest, where) of a loss
-    audit_size                     what an audit works through, where listing the comparisons is too slow
+    can_publish_reals, real_law,   whether it publishes real inputs although it has finitely many
+    errors                         laws; their piecewise affine law; (mean, largest, where) of its
+                                   expected loss
+    audit_size                     the size of an audit, where listing the comparisons is too slow
     not_exact, not_certifiable     why it has no exact laws; why no certificate can hold it
     certified_form()               the mechanism that a certificate holds instead of it
-    repaired_by                    how it is repaired: "rows" (`rows`, `with_rows`), "line" (`noise`, `reach`,
-                                   `with_noise`), "masses" (noise on a group); without one it is certified as it is
-    rows                           the laws of finitely many inputs, over which a certificate states an expected loss
-    unbiased_means                 (published values, the mean of them that every row should have)
-    bias_of(outputs, inputs)       the `Bias` of its means
-    exact_loss(name, costs)        what an objective of that name costs, exactly
-    proof_words                    sentences that a proof about it needs
-    labelled                       (the input of every row, what every output publishes), of rows that stand for them
-    record_digits, short_record()  the size of `to_dict` where it may be large, and a shorter form of it
-    within(distance), distances    the same law under the relation "inputs at most so far apart" (OpenDP); the
-                                   `Distances`, where inputs are no numbers of columns
-    column_inputs, ...             what `ColumnPublisher` lists, to publish columns
+    repaired_by                    how it is repaired: "rows" (`rows`, `with_rows`), "line" (`noise`,
+                                   `reach`, `with_noise`), "masses" (noise on a group); without it,
+                                   it is certified as it is
+    rows                           the laws of finitely many inputs, over which a certificate states
+                                   an expected loss
+    unbiased_means                 (published values, the mean that every row should have)
+    measure_bias(outputs, inputs)  the `Bias` of its means
+    exact_loss(name, losses)       the exact expected loss of an objective of that name
+    proof_notes                    sentences that a proof about it needs
+    axis_labels                    (the input of every row, what every output publishes), of rows
+                                   that stand for them
+    record_digits, short_record()  the size of `to_dict` where it may be large, and a shorter form
+    with_max_distance(distance),   the same law under the relation "inputs that differ by at most
+    distances                      the distance" (OpenDP); the `Distances`, where inputs are no
+                                   numbers of columns
+    column_inputs, ...             the members of `ColumnPublisher`, to publish columns
 
-On real inputs finitely many laws suffice where the measure is a maximum at ends: ratios and hockey sticks are. What is
-no such maximum (the PDP δ, the slope of a metric) is measured on `segments`.
+On real inputs finitely many laws suffice where the measure is a maximum at ends: ratios and hockey
+sticks are. Measures that are not (the PDP δ, the slope of a metric) are computed on `segments`.
 """
 
 from __future__ import annotations
@@ -62,14 +74,18 @@ Label: TypeAlias = tuple[int, ...]
 Budgets: TypeAlias = dict[Label, Fraction]
 Budget: TypeAlias = "Real | Mapping[Any, Real]"
 
-_MOST_DRAWS = 1_000_000_000  # More draws at once would not fit into memory.
+_MAX_DRAWS = 1_000_000_000  # More draws at once would not fit into memory.
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """P against Q on the same outcomes; label: the difference μ, or the ordered pair (i, j) of laws.
+    """P against Q on the same outcomes.
 
-    describe: outcome -> the names of its mass in P and in Q.
+    Attributes:
+        label: the difference μ, or the ordered pair (i, j) of laws.
+        p: the law P.
+        q: the law Q.
+        describe: outcome -> the names of its mass in P and in Q.
     """
 
     label: Label
@@ -80,7 +96,10 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Segment:
-    """Inputs x in [low, high] with the law (high - x)/(high - low) left + (x - low)/(high - low) right."""
+    """Inputs x in [low, high] with an affine law.
+
+    The law of x is (high - x)/(high - low) left + (x - low)/(high - low) right.
+    """
 
     low: Fraction
     high: Fraction
@@ -90,10 +109,18 @@ class Segment:
 
 @dataclass(frozen=True)
 class AuditSize:
-    """What an audit works through, counted without listing it. comparisons: how many there are; outcomes: of each;
-    laws: that are held; bits: of the largest total; numbers: others that the proof computes with; extremes: how many
-    comparisons decide the largest ratio, where fewer do. A mechanism without one (`audit_size`) has its comparisons
-    listed."""
+    """The size of an audit, counted without listing its comparisons.
+
+    The comparisons of a mechanism without an `audit_size` are listed.
+
+    Attributes:
+        comparisons: the number of comparisons.
+        outcomes: the number of outcomes of each.
+        laws: the number of laws that are stored.
+        bits: of the largest total of a law.
+        numbers: further numbers that the proof computes with.
+        extremes: the number of comparisons that decide the largest ratio, if these are fewer.
+    """
 
     comparisons: int
     outcomes: int
@@ -110,7 +137,17 @@ class AuditSize:
         numbers: Rationals = (),
         extremes: int | None = None,
     ) -> AuditSize:
-        """Of laws that are held."""
+        """Count the size of an audit from the laws themselves.
+
+        Args:
+            laws: the stored laws, all of one length.
+            comparisons: the number of comparisons.
+            numbers: further numbers that the proof computes with.
+            extremes: the number of comparisons that decide the largest ratio, if these are fewer.
+
+        Returns:
+            The size.
+        """
         return cls(
             comparisons,
             len(laws[0]),
@@ -123,9 +160,12 @@ class AuditSize:
 
 @dataclass(frozen=True)
 class Bias:
-    """The mean of the output on every input, compared with what it should be.
+    """The mean of the output on every input, compared with the mean that it should have.
 
-    outputs: (m,) values published; inputs: one for every row (a quantizer has its own); worst: max |E[o|y] - y|, exact.
+    Attributes:
+        outputs: the published values, shape (m,).
+        inputs: the mean that every row should have, shape (rows,).
+        worst: the exact max |E[o|y] - y|.
     """
 
     outputs: Rationals
@@ -136,19 +176,35 @@ class Bias:
     def measure(
         cls, mechanism: Any, outputs: Sequence[Fraction], inputs: Sequence[Fraction]
     ) -> Bias:
-        """The exact bias of a mechanism that states one (`bias_of`). Raises InvalidRequest."""
+        """Measure the exact bias of a mechanism.
+
+        Args:
+            mechanism: one with a method `measure_bias`.
+            outputs: the published values, shape (m,).
+            inputs: the mean that every row should have, shape (rows,).
+
+        Returns:
+            The bias.
+
+        Raises:
+            InvalidRequest: if the mechanism has no bias, such as additive noise.
+        """
         if not hasattr(mechanism, "measure_bias"):
             raise InvalidRequest("bias must be left out of the certificate of additive noise.")
-        stated: Bias = mechanism.measure_bias(outputs, inputs)
-        return stated
+        bias: Bias = mechanism.measure_bias(outputs, inputs)
+        return bias
 
 
 @dataclass(frozen=True)
 class Distances:
-    """How far inputs are apart. kind: "whole" or "real", |x - x'|; "vector", Σ |x_i - x'_i|; "listed", 1 where every
-    two are neighbours, else steps between neighbours.
+    """The distances of inputs.
 
-    ends: the least and the largest number, of each coordinate; listed: the inputs; farthest: the largest distance.
+    Attributes:
+        kind: "whole" or "real" for |x - x'|; "vector" for Σ |x_i - x'_i|; "listed" for 1 where
+            every two inputs are neighbours, else steps between neighbours.
+        coordinate_ranges: the smallest and the largest number of each coordinate.
+        inputs: the inputs of kind "listed".
+        max_distance: the largest distance.
     """
 
     kind: str
@@ -158,48 +214,54 @@ class Distances:
 
     @classmethod
     def from_mechanism(cls, mechanism: Any) -> Distances:
-        """Those of a mechanism: its own, or of the numbers of its columns. Raises InvalidRequest."""
+        """Return the distances that a mechanism states, or those of the numbers of its columns.
+
+        mechanism: any. Raises InvalidRequest if it has no law for a given distance of neighbours.
+        """
         if hasattr(mechanism, "distances"):
             return cls(**vars(mechanism.distances))
         if not hasattr(mechanism, "with_max_distance"):
-            must(
-                "mechanism",
-                "one that says its law for any distance of neighbours (`with_max_distance`)",
-                mechanism,
-            )
+            constraint = "one with a law for any distance of neighbours (`with_max_distance`)"
+            must("mechanism", constraint, mechanism)
         column = mechanism.column_inputs
-        farthest = column.high - column.low if column.is_bounded else math.inf
-        return cls(
-            "whole" if column.is_whole else "real",
-            ((column.low, column.high),),
-            max_distance=farthest,
-        )
+        max_distance = math.inf
+        if column.is_bounded:
+            max_distance = column.high - column.low
+        kind = "whole" if column.is_whole else "real"
+        return cls(kind, ((column.low, column.high),), max_distance=max_distance)
 
     def nearest_input(self, x: Any) -> Any:
-        """The input that is used for a value, which moves no two values apart."""
+        """Return the input that is used for a value. It moves no two values apart.
+
+        x: a number, a vector, or an input of kind "listed".
+        """
         if self.kind == "listed":
             return x
-        near = [
-            min(max(part, low), high)
-            for part, (low, high) in zip(
-                np.atleast_1d(x).tolist(), self.coordinate_ranges, strict=True
-            )
-        ]
-        return (
-            near[0]
-            if self.kind == "real"
-            else int(near[0])
-            if self.kind == "whole"
-            else tuple(near)
-        )
+        parts = np.atleast_1d(x).tolist()
+        clipped = []
+        for part, (low, high) in zip(parts, self.coordinate_ranges, strict=True):
+            clipped.append(min(max(part, low), high))
+        if self.kind == "real":
+            return clipped[0]
+        if self.kind == "whole":
+            return int(clipped[0])
+        return tuple(clipped)
 
 
 @dataclass(frozen=True)
 class ColumnInputs:
-    """The numbers of a column that a mechanism publishes. command: of `workbench privatise`, such as noise; low,
-    high: the least and the largest; constraint: what a number must be, in words; whole: whether only integers;
-    bounded: whether other numbers may be moved to the nearest input, not so where only the format sets an end; exact:
-    whether decimals count as they are written, not as the doubles they are nearest to."""
+    """The numbers of a column that a mechanism publishes.
+
+    Attributes:
+        command: of `workbench privatise`, such as noise.
+        low: the smallest number.
+        high: the largest number.
+        constraint: what a number must be, in words.
+        is_whole: whether only integers are allowed.
+        is_bounded: whether other numbers may be moved to the nearest input. False if only the
+            number format sets an end.
+        is_exact: whether decimals count as they are written, not as the nearest doubles.
+    """
 
     command: str
     low: float
@@ -217,48 +279,77 @@ ONE_SIDED_NOTE = (
 
 
 class Mechanism(Protocol):
-    """A mechanism with exact laws and a neighbour relation; every verb of the workbench takes one."""
+    """A mechanism with exact laws and a neighbour relation, as every function of the workbench
+    takes one.
+    """
 
     def law(self, x: Any) -> Distribution:
-        """The exact law of the output's position on input x. Raises InvalidRequest when x is no input."""
+        """Return the exact law of the output's position on an input.
+
+        x: an input. Raises InvalidRequest for any other value.
+        """
 
     @property
     def inputs(self) -> Any:
-        """Every input, a sequence; None on real inputs."""
+        """Return every input, a sequence; None on real inputs."""
 
     @property
     def outputs(self) -> Any:
-        """What is published for every position. Length m."""
+        """Return what is published for every position. Length m."""
 
     def comparisons(self) -> Iterable[Comparison]:
-        """Every ordered neighbouring pair of laws, one for each label of `budgets`."""
+        """Yield every ordered neighbouring pair of laws, one for each label of `budgets`."""
 
     def extremes(self) -> Iterable[Comparison]:
-        """Comparisons among which the largest ratio P/Q of all is: they decide pure ε under one common budget."""
+        """Yield comparisons among which the largest of all ratios P/Q is.
+
+        They decide pure ε under one common budget.
+        """
 
     def budgets(self, epsilon: Budget) -> Budgets:
-        """The budget of every comparison, by label. epsilon: >= 0, or a mapping label -> number.
+        """Return the budget of every comparison, by label.
 
-        Raises InvalidRequest.
+        epsilon: >= 0, or a mapping label -> number. Raises InvalidRequest.
         """
 
     @property
     def is_one_sided(self) -> bool:
-        """Whether some pair is compared in one order only, which real neighbours never are."""
+        """Return whether some pair is compared in one order only, which real neighbours never
+        are.
+        """
 
     @property
     def segments(self) -> Sequence[Segment] | None:
-        """The pieces of a law on real inputs, None where it has no affine ones; empty where the inputs are finitely
-        many."""
+        """Return the pieces of a law on real inputs.
+
+        None if the law has no affine pieces; empty if the inputs are finitely many.
+        """
 
     def draw(self, x: Any, count: int, source: Source) -> NDArray[Any]:
-        """What is published on input x, independently `count` times, from the exact law. Raises InvalidRequest."""
+        """Draw independently what is published on an input, from the exact law.
+
+        Args:
+            x: an input.
+            count: the number of draws.
+            source: the source of randomness.
+
+        Returns:
+            The published values, shape (count,) or (count, k).
+
+        Raises:
+            InvalidRequest: for any other input.
+        """
 
     def describe(self) -> str:
-        """One line: what it is, on what, and which inputs are neighbours. No full stop."""
+        """Describe in one line what it is, on what, and which inputs are neighbours.
+
+        No full stop.
+        """
 
     def to_dict(self) -> Record:
-        """JSON-ready, with the entry "kind"; read back by `from_dict` of its class."""
+        """Return a JSON-ready record with the entry "kind", which `from_dict` of its class
+        reads.
+        """
 
 
 class ColumnPublisher(Mechanism, Protocol):
@@ -266,77 +357,96 @@ class ColumnPublisher(Mechanism, Protocol):
 
     @property
     def column_inputs(self) -> ColumnInputs | None:
-        """Which numbers; None for a mechanism of this kind that takes none, such as noise on vectors."""
+        """Return the numbers that it publishes; None if it takes none, such as noise on vectors."""
 
     @property
     def column_cautions(self) -> tuple[str, ...]:
-        """Sentences on the numbers between which the budget does not hold."""
+        """Return sentences on the numbers between which the budget does not hold."""
 
     def with_neighbours_over(self, low: Fraction, high: Fraction) -> Any:
-        """The mechanism where every two numbers from low to high are neighbours; itself where they are already."""
+        """Return the mechanism under the relation that every two numbers from low to high are
+        neighbours.
+
+        low: the smallest number; high: the largest. Returns itself if they are neighbours already.
+        """
 
     def published_error(self) -> dict[str, float] | None:
-        """What a published number is off by, in words; None where the expected loss on every input says it."""
+        """Return the errors of a published number by name; None if the expected loss states
+        them.
+        """
 
     def publish(self, answers: NDArray[Any], *, insecure_seed: int | None = None) -> NDArray[Any]:
-        """One draw for each of many inputs, independently. answers: (n,). Raises InvalidRequest."""
+        """Draw once for each of many inputs, independently. Shape (n,).
+
+        answers: (n,) inputs; insecure_seed: a repeatable draw, for experiments only. Raises
+        InvalidRequest.
+        """
 
 
-def as_mechanism(given: Any) -> Mechanism:
-    """The mechanism of a mechanism, a Design or a Certificate (anything with `.mechanism`).
+def as_mechanism(subject: Any) -> Mechanism:
+    """Return the mechanism of a mechanism, a Design or a Certificate (anything with `.mechanism`).
 
-    Raises InvalidRequest, with the reason where a mechanism has no exact laws (its attribute `not_exact`).
+    subject: one of these. Raises InvalidRequest, with the reason if the mechanism has no exact laws
+    (`not_exact`).
     """
-    mechanism: Mechanism = getattr(given, "mechanism", given)
+    mechanism: Mechanism = getattr(subject, "mechanism", subject)
     reason = getattr(mechanism, "not_exact", None)
     if reason is not None:
         raise InvalidRequest(f"mechanism must have exact laws. {reason}")
     if not all(hasattr(mechanism, name) for name in ("law", "comparisons", "budgets")):
-        file = " (wb.load reads a file)" if isinstance(given, str) else ""
-        must("mechanism", f"a mechanism, a Design or a Certificate{file}", type(given).__name__)
+        constraint = "a mechanism, a Design or a Certificate"
+        if isinstance(subject, str):
+            constraint += " (wb.load reads a file)"
+        must("mechanism", constraint, type(subject).__name__)
     return mechanism
 
 
 def sample(
     mechanism: Any, count: int, *, answer: Any = None, insecure_seed: int | None = None
 ) -> NDArray[Any]:
-    """What a mechanism publishes, independently `count` times.
+    """Draw independently what a mechanism publishes.
 
     Args:
-        mechanism: any, or a Design or Certificate of one, or bare noise: a Distribution or an IntegerLaw.
-        count: of draws.
-        answer: the true input. Of noise an integer, or a tuple for a vector query, to which it is added in the group
-            (without one: η itself); of a mechanism on real inputs a number; of a label randomizer and of a channel an
-            input, which is a row number where the channel is bare rows.
+        mechanism: any mechanism, or a Design or Certificate of one, or bare noise: a Distribution
+            or an IntegerLaw.
+        count: the number of draws.
+        answer: the true input. For noise an integer, or a tuple for a vector query, to which it is
+            added in the group (without one: η itself). For a mechanism on real inputs a number. For
+            a label randomizer and for a channel an input, which is a row number if the channel is
+            bare rows.
         insecure_seed: draw from a seeded generator instead, for experiments only.
 
     Returns:
-        Shape (count,) of published values; (count, k) for noise on a group of k > 1 factors.
+        The published values, shape (count,); (count, k) for noise on a group of k > 1 factors.
 
     Raises:
         InvalidRequest.
     """
-    count = read_integer(count, "count", 0, _MOST_DRAWS)
+    count = read_integer(count, "count", 0, _MAX_DRAWS)
     source = Source(insecure_seed)
     if isinstance(mechanism, Distribution):
         return Sampler(mechanism, source).draw(count)
     if isinstance(mechanism, IntegerLaw):
         noise: NDArray[Any] = mechanism.draw(count, source)
-        return (
-            noise
-            if answer is None
-            else noise + read_integer(answer, "answer", -MAX_FILE_INTEGER, MAX_FILE_INTEGER)
-        )
+        if answer is None:
+            return noise
+        return noise + read_integer(answer, "answer", -MAX_FILE_INTEGER, MAX_FILE_INTEGER)
     return as_mechanism(mechanism).draw(answer, count, source)
 
 
 def has_real_inputs(mechanism: Mechanism) -> bool:
-    """Whether the comparisons stand for infinitely many: then they decide what is largest at ends, and nothing else."""
+    """Return whether the comparisons stand for infinitely many inputs.
+
+    Then they only decide measures that are largest at ends. mechanism: any.
+    """
     return mechanism.segments is None or len(mechanism.segments) > 0
 
 
 def can_publish_reals(mechanism: Any) -> bool:
-    """Whether it publishes real inputs, be its comparisons those of finitely many laws."""
+    """Return whether a mechanism publishes real inputs, even if it has finitely many laws.
+
+    mechanism: any.
+    """
     return getattr(mechanism, "can_publish_reals", False) or has_real_inputs(mechanism)
 
 
@@ -350,28 +460,42 @@ def assign_budgets(
     format_label: Callable[[Any], object] = str,
     or_zero: bool = True,
 ) -> Budgets:
-    """The budget of every label; a mapping may give one for a label and its mirror.
+    """Assign a budget to every label.
 
-    kind, shown: of a label in words; read: a key of the mapping as a label. Raises InvalidRequest.
+    Args:
+        labels: of the comparisons.
+        epsilon: one number for all, or a mapping that may give one number for a label and its
+            mirror image.
+        kind: what a label is called in error messages.
+        read_key: key of the mapping -> label.
+        mirror: label -> its mirror image.
+        format_label: label -> how error messages write it.
+        or_zero: also accept 0.
+
+    Returns:
+        label -> budget.
+
+    Raises:
+        InvalidRequest: for missing, unknown or contradictory budgets.
     """
-    ordered = tuple(labels)
+    all_labels = tuple(labels)
     if not isinstance(epsilon, Mapping):
-        return dict.fromkeys(ordered, read_positive(epsilon, "epsilon", or_zero=or_zero))
-    given: dict[Any, Real] = {}
-    known = {*ordered, *map(mirror, ordered)}
+        return dict.fromkeys(all_labels, read_positive(epsilon, "epsilon", or_zero=or_zero))
+    user_budgets: dict[Any, Real] = {}
+    allowed_labels = {*all_labels, *map(mirror, all_labels)}
     for key, amount in epsilon.items():
         label = read_key(key)
-        if label not in known:
+        if label not in allowed_labels:
             raise InvalidRequest(
                 f"epsilon has a budget for {format_label(label)}, which is not one of the {kind}s."
             )
-        if given.setdefault(label, amount) != amount:
+        if user_budgets.setdefault(label, amount) != amount:
             raise InvalidRequest(
                 f"epsilon has two different budgets for {kind} {format_label(label)}."
             )
     budgets = {}
-    for label in ordered:
-        value = given.get(label, given.get(mirror(label)))
+    for label in all_labels:
+        value = user_budgets.get(label, user_budgets.get(mirror(label)))
         if value is None:
             raise InvalidRequest(f"epsilon has no budget for {kind} {format_label(label)}.")
         budgets[label] = read_positive(
@@ -381,27 +505,36 @@ def assign_budgets(
 
 
 def find_extreme_pairs(laws: Sequence[Distribution]) -> list[Pair]:
-    """For each output the laws that give it most and least, decided exactly: max_{y,y',o} M[y,o]/M[y',o] is among them.
+    """Find for each output the laws that give it most and least, decided exactly.
 
-    So m ordered pairs decide the pure ε of all k (k - 1). A pair of equal laws is left out, unless all are equal.
-    Logarithms in floats leave few laws for integers to decide.
+    max_{y,y',o} M[y,o]/M[y',o] is among these pairs, so m ordered pairs decide the pure ε of all k
+    (k - 1). A pair of equal laws is left out, unless all are equal. Logarithms in floats leave few
+    laws for integers to decide.
+
+    laws: k laws on m outputs.
     """
     logs = np.array([law.logs - math.log2(law.total) for law in laws])
     pairs = set()
     for j, column in enumerate(logs.T):
         high = np.flatnonzero(column >= column.max() - LOG2_TOLERANCE)
         low = np.flatnonzero(column <= column.min() + LOG2_TOLERANCE)
-        pairs.add((_extreme(laws, j, high, most=True), _extreme(laws, j, low, most=False)))
-    different = {pair for pair in pairs if pair[0] != pair[1]}
-    return sorted(different) or [(0, min(1, len(laws) - 1))]
+        largest_law = _find_extreme_law(laws, j, high, largest=True)
+        smallest_law = _find_extreme_law(laws, j, low, largest=False)
+        pairs.add((largest_law, smallest_law))
+    unequal_pairs = {pair for pair in pairs if pair[0] != pair[1]}
+    return sorted(unequal_pairs) or [(0, min(1, len(laws) - 1))]
 
 
-def _extreme(laws: Sequence[Distribution], output: int, among: Positions, *, most: bool) -> int:
-    """The first of some laws that gives an output most, or least."""
-    first: dict[Pair, int] = {}  # of equal masses, which may be those of all laws
-    for i in among.tolist():
-        first.setdefault((laws[i].integers[output], laws[i].total), i)
-    return first[(max if most else min)(first, key=lambda mass: Fraction(*mass))]
+def _find_extreme_law(
+    laws: Sequence[Distribution], output: int, candidates: Positions, *, largest: bool
+) -> int:
+    """Find the first of some laws that gives an output the largest, or the smallest, mass."""
+    # Many laws may have equal masses, so each mass is only compared once.
+    first_laws: dict[Pair, int] = {}
+    for i in candidates.tolist():
+        first_laws.setdefault((laws[i].integers[output], laws[i].total), i)
+    choose = max if largest else min
+    return first_laws[choose(first_laws, key=lambda mass: Fraction(*mass))]
 
 
 def compare_pairs(
@@ -409,7 +542,16 @@ def compare_pairs(
     pairs: Iterable[Pair],
     name: Callable[[int], str] = str,
 ) -> Iterator[Comparison]:
-    """The comparisons of numbered laws; name: what stands behind the bar of Pr[output | input]."""
+    """Yield the comparisons of numbered laws.
+
+    Args:
+        laws: by number.
+        pairs: of numbers.
+        name: number -> what stands behind the bar of Pr[output | input].
+
+    Returns:
+        One comparison for each pair.
+    """
 
     def describe(pair: Pair, k: int) -> tuple[str, str]:
         high, low = (f"Pr[{k}|{name(i)}]" for i in pair)

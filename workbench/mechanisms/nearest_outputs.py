@@ -100,11 +100,14 @@ class NearestOutputs(RangePublisher, ShownMechanism):
     @property
     def largest_bias(self) -> Fraction:
         """An upper end of |E M(x) - x| over all x of the range: between cuts the mean does not change."""
-        m, own = len(self.bins), self.own
+        m = len(self.bins)
+        own = self.own
         cuts = [(self.bins[i] + self.bins[i + own]) / 2 for i in range(m - own)]
         edges = [self.ends[0], *cuts, self.ends[1]]
         total = m - own + own * self.odds
-        every, near, worst = sum(self.bins, ZERO), sum(self.bins[:own], ZERO), ZERO
+        every = sum(self.bins, ZERO)
+        near = sum(self.bins[:own], ZERO)
+        worst = ZERO
         for i, (low, high) in enumerate(pairwise(edges)):
             mean = (every + (self.odds - 1) * near) / total
             if low <= high:
@@ -131,7 +134,9 @@ class NearestOutputs(RangePublisher, ShownMechanism):
         """The outputs, and the middles of steps where these are published."""
         low, high = self.ends
         middles = (low + (high - low) * (2 * i + 1) / (2 * self.steps) for i in range(self.steps))
-        return (*self.bins, *middles) if self.direct else self.bins
+        if self.direct:
+            return (*self.bins, *middles)
+        return self.bins
 
     @cached_property
     def cells(self) -> list[tuple[int, Fraction, Fraction]]:
@@ -156,7 +161,8 @@ class NearestOutputs(RangePublisher, ShownMechanism):
     @property
     def _weights(self) -> tuple[int, int, int]:
         """Of an own output, of another, and of the step, in integers that add up over them."""
-        (a, b), (d, unit) = self.odds.as_integer_ratio(), self.direct.as_integer_ratio()
+        (a, b) = self.odds.as_integer_ratio()
+        (d, unit) = self.direct.as_integer_ratio()
         return (unit - d) * a, (unit - d) * b, d * (self.own * a + (len(self.bins) - self.own) * b)
 
     def law(self, x: Any) -> Distribution:
@@ -164,7 +170,8 @@ class NearestOutputs(RangePublisher, ShownMechanism):
         at = read_number(Fraction(x) if isinstance(x, float) and math.isfinite(x) else x, "answer")
         if not self.ends[0] <= at <= self.ends[1]:
             must("answer", self.column_inputs.constraint, x)
-        (own, other, step), first = self._weights, bisect_right(self.cuts, at)
+        (own, other, step) = self._weights
+        first = bisect_right(self.cuts, at)
         weights = [other] * len(self.bins)
         weights[first : first + self.own] = [own] * self.own
         if self.direct:
@@ -192,9 +199,11 @@ class NearestOutputs(RangePublisher, ShownMechanism):
 
     def comparisons(self) -> Iterator[Comparison]:
         """The answers at both ends, in both orders."""
-        (a, b, step), m = self._weights, len(self.bins)
+        (a, b, step) = self._weights
+        m = len(self.bins)
         k = min(self.own, m - self.own)
-        rest, steps = (self.own - k) * a + (m - self.own - k) * b, [step, 0] if step else []
+        rest = (self.own - k) * a + (m - self.own - k) * b
+        steps = [step, 0] if step else []
         laws = (
             Distribution([k * a, k * b, rest, *steps]),
             Distribution([k * b, k * a, rest, *steps[::-1]]),
@@ -223,11 +232,12 @@ class NearestOutputs(RangePublisher, ShownMechanism):
 
     def _draw(self, x: Vector, given: NDArray[Any], source: Source) -> NDArray[np.float64]:
         # an own output with probability L (a - 1)/N, else any of the m alike, is the law above
-        a, b, m, own = self.odds.numerator, self.odds.denominator, len(self.bins), self.own
-        first, kept = (
-            _below(self.cuts, x, given),
-            source.draw_bernoulli(own * (a - b), own * a + (m - own) * b, x.size),
-        )
+        a = self.odds.numerator
+        b = self.odds.denominator
+        m = len(self.bins)
+        own = self.own
+        first = _below(self.cuts, x, given)
+        kept = source.draw_bernoulli(own * (a - b), own * a + (m - own) * b, x.size)
         at = np.where(
             kept, first + source.draw_integers(own, x.size), source.draw_integers(m, x.size)
         )
@@ -240,7 +250,9 @@ class NearestOutputs(RangePublisher, ShownMechanism):
     def column_cautions(self) -> tuple[str, ...]:
         """That answers themselves are published."""
         words = f"With probability {float(self.direct):g} each number is published itself, to 1/{self.steps} of the range."
-        return (words,) if self.direct else ()
+        if self.direct:
+            return (words,)
+        return ()
 
     # What it costs.
 
@@ -249,11 +261,13 @@ class NearestOutputs(RangePublisher, ShownMechanism):
     ) -> tuple[Fraction, Fraction, Fraction]:
         """(mean loss, the largest, where), exact. loss: absolute or squared; weights: of equal parts of the range, with
         uniform answers on each."""
-        steps, (owned, other, step) = self.steps, self._weights
+        steps = self.steps
+        (owned, other, step) = self._weights
         values = [*self.ends, *self.bins, (self.ends[1] - self.ends[0]) / (2 * steps)]
         unit = 2 * math.lcm(len(weights), *{value.denominator for value in values}) * len(weights)
         low, high, *o, half = (int(value * unit) for value in values)
-        at, size = np.array(o, dtype=object), 1 if loss == "absolute" else 2
+        at = np.array(o, dtype=object)
+        size = 1 if loss == "absolute" else 2
         cuts = (at[: len(self.cuts)] + at[self.own :]) // 2
         total = ((len(o) - self.own) * other + self.own * owned + step) * unit**size
         x = np.concatenate([[low, high], cuts])
@@ -268,7 +282,8 @@ class NearestOutputs(RangePublisher, ShownMechanism):
         if step:
             each += step * abs((x - low) % (2 * half) - half) ** size
         worst = int(each.argmax())
-        before, after = np.full_like(at, low), np.full_like(at, high)
+        before = np.full_like(at, low)
+        after = np.full_like(at, high)
         groups = [
             (at, before, after, other),
             (
@@ -286,9 +301,11 @@ class NearestOutputs(RangePublisher, ShownMechanism):
                 12 // (size + 1) * ((2 * whole + 1) * half ** (size + 1) - left * abs(left) ** size)
             )
 
-        mean, width = ZERO, (high - low) // len(weights)
+        mean = ZERO
+        width = (high - low) // len(weights)
         for part, weight in enumerate(weights):
-            a, b = low + part * width, low + (part + 1) * width
+            a = low + part * width
+            b = low + (part + 1) * width
             sums = (factor * _integrals(points, np.clip(left, a, b), np.clip(right, a, b), size).sum()
                     for points, left, right, factor in groups if factor)  # fmt: skip
             mean += weight * Fraction(
@@ -343,7 +360,8 @@ def _sums(at: NDArray[Any], x: NDArray[Any], first: Any, end: Any, size: int) ->
 
 def _integrals(at: NDArray[Any], left: Any, right: Any, size: int) -> NDArray[Any]:
     """12 ∫ |at - x|^size dx from left to right, with r, h twice the distance from the middle, and the width."""
-    r, h = abs(2 * at - left - right), right - left
+    r = abs(2 * at - left - right)
+    h = right - left
     if size == 2:
         return np.asarray(h * (3 * r * r + h * h))
     return np.asarray(np.where(r >= h, 6 * r * h, 3 * (r * r + h * h)))

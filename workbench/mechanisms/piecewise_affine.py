@@ -144,9 +144,11 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         """
         at = read_real_input(x, self.knots[0], self.knots[-1], self.knots)
         k = min(bisect_right(self.knots, at), len(self.knots) - 1) - 1
-        a, b = self.knots[k], self.knots[k + 1]
+        a = self.knots[k]
+        b = self.knots[k + 1]
         share = (at - a) / (b - a)
-        left, right = self.ends[2 * k], self.ends[2 * k + 1]
+        left = self.ends[2 * k]
+        right = self.ends[2 * k + 1]
         return Distribution([(1 - share) * left[i] + share * right[i] for i in range(self.m)])
 
     @cached_property
@@ -155,7 +157,9 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         first: dict[Distribution, int] = {}
         for k, end in enumerate(self.ends):
             first.setdefault(end, k)
-        return tuple(sorted(first.values())) if len(first) > 1 else (0, 1)
+        if len(first) > 1:
+            return tuple(sorted(first.values()))
+        return (0, 1)
 
     def budgets(self, epsilon: Budget) -> Budgets:
         """One budget for every ordered pair of different end laws. Raises InvalidRequest for different ones."""
@@ -210,7 +214,9 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
             drawn = self.outputs[sampler.positions(values.reshape(-1), kept.reshape(-1))].reshape(
                 values.shape
             )
-        return float(drawn) if drawn.ndim == 0 else drawn
+        if drawn.ndim == 0:
+            return float(drawn)
+        return drawn
 
     publish = sample
     column_cautions = ()  # every two inputs are neighbours
@@ -222,7 +228,8 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
     @property
     def column_inputs(self) -> ColumnInputs:
         """The numbers from the first knot to the last."""
-        low, high = float(self.knots[0]), float(self.knots[-1])
+        low = float(self.knots[0])
+        high = float(self.knots[-1])
         return ColumnInputs("quantizer", low, high, f"in [{low:g}, {high:g}]", False, is_exact=True)
 
     def published_error(self) -> None:
@@ -230,7 +237,8 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
 
     def describe(self) -> str:
         """One line."""
-        low, high = round_down(self.knots[0]), round_up(self.knots[-1])
+        low = round_down(self.knots[0])
+        high = round_up(self.knots[-1])
         return f"A mechanism on real inputs in [{low:g}, {high:g}] with {self.m} outputs, any two inputs neighbours"
 
     def with_rows(self, rows: Sequence[Distribution]) -> PiecewiseAffine:

@@ -30,7 +30,9 @@ from workbench.questions.density import Density, find_pieces
 def error_coefficients(loss: Any) -> tuple[float, float]:
     """(a, b) of the error a |e| + b e²: loss "absolute", "squared", or a number λ in [0, 1] for λ|e| + (1 - λ) e²."""
     if isinstance(loss, str) and loss in ("absolute", "squared"):
-        return (1.0, 0.0) if loss == "absolute" else (0.0, 1.0)
+        if loss == "absolute":
+            return (1.0, 0.0)
+        return (0.0, 1.0)
     wanted = "one of absolute, squared, λ; λ in [0, 1] is the share of absolute"
     share = read_number_where(loss, "loss", wanted, lambda number: 0 <= number <= 1)
     return float(share), float(1 - share)
@@ -78,7 +80,8 @@ class RealErrors(ABC):
     @property
     def distances(self) -> Distances:
         """Of the inputs."""
-        low, high = round_up(self.middle - self.c), round_down(self.middle + self.c)
+        low = round_up(self.middle - self.c)
+        high = round_down(self.middle + self.c)
         return Distances("real", ((low, high),), max_distance=high - low)
 
     def with_max_distance(self, distance: float) -> Self:

@@ -96,7 +96,8 @@ class RangeMechanism(RangePublisher, Channel):
 
     def _related(self) -> Iterator[tuple[int, int]]:
         """The rows a < b of the lemma."""
-        ends, last = self.ends, len(self.rows) - 1
+        ends = self.ends
+        last = len(self.rows) - 1
         for a in range(last):
             most = bisect_left(ends, ends[a + 1] + self.sensitivity) - 1
             if self.at_ends:
@@ -133,18 +134,23 @@ class RangeMechanism(RangePublisher, Channel):
 
     def with_neighbours_over(self, low: Fraction, high: Fraction) -> Any:
         """The same rows where every two are neighbours; itself where they are."""
-        return self if self.neighbours is None else Channel(self.rows)
+        if self.neighbours is None:
+            return self
+        return Channel(self.rows)
 
     @property
     def column_cautions(self) -> tuple[str, ...]:
         """Which numbers the budget does not hold between."""
         words = f"The budget holds between numbers at most {float(self.sensitivity):g} apart, not between all others."
-        return () if self.neighbours is None else (words,)
+        if self.neighbours is None:
+            return ()
+        return (words,)
 
     def describe(self) -> str:
         """One line."""
         how = "rounded at random to ends of cells" if self.at_ends else "in cells"
-        answers, apart = self.column_inputs.constraint, float(self.sensitivity)
+        answers = self.column_inputs.constraint
+        apart = float(self.sensitivity)
         return f"{super().describe()}, for all real answers {answers}, {how}, neighbours at most {apart:g} apart"
 
     def to_dict(self) -> Record:
@@ -154,7 +160,9 @@ class RangeMechanism(RangePublisher, Channel):
     def short_record(self) -> Record | None:
         """See `Channel.short_record`."""
         short = super().short_record()
-        return None if short is None else self._record(short)
+        if short is None:
+            return None
+        return self._record(short)
 
     def _record(self, channel: Record) -> Record:
         return _FORM.write(self, outputs=self._values, channel=channel)

@@ -50,7 +50,8 @@ class RangePublisher:
     @property
     def column_inputs(self) -> ColumnInputs:
         """The numbers of the range, of which none is wrong where all are neighbours."""
-        low, high = float(self.ends[0]), float(self.ends[-1])
+        low = float(self.ends[0])
+        high = float(self.ends[-1])
         return ColumnInputs("channel", low, high, f"in [{low:g}, {high:g}]", False, is_exact=True)
 
     def published_error(self) -> None:

@@ -83,10 +83,8 @@ class AdditiveRealNoise(LineNoise):
     def __post_init__(self) -> None:
         if not isinstance(self.question, RealNoise) or not isinstance(self.cells, IntegerLaw):
             must("mechanism", "a RealNoise and an IntegerLaw", type(self.cells).__name__)
-        steps, atom = (
-            read_integer(self.steps, "steps", 1, MAX_STEPS),
-            read_positive(self.atom, "atom", or_zero=True),
-        )
+        steps = read_integer(self.steps, "steps", 1, MAX_STEPS)
+        atom = read_positive(self.atom, "atom", or_zero=True)
         self.__dict__.update(steps=steps, atom=atom)
         if self.atom and not self.cells.first <= 0 <= self.cells.last:
             must("cells", "around 0, where the atom is", f"{self.cells.first}..{self.cells.last}")
@@ -129,13 +127,16 @@ class AdditiveRealNoise(LineNoise):
         return self._published([*map(read_exact_number, given)], Source(insecure_seed))
 
     def _published(self, answers: list[Fraction], source: Source) -> Vector:
-        count, grid, width = len(answers), self.question.grid, self.width
+        count = len(answers)
+        grid = self.question.grid
+        width = self.width
         at_zero = source.draw_bernoulli(
             self.atom.numerator * self.total.denominator,
             self.atom.denominator * self.total.numerator,
             count,
         )
-        cells, words = self.cells.draw(count, source), source.draw_uint64(count)
+        cells = self.cells.draw(count, source)
+        words = source.draw_uint64(count)
         published = np.empty(count)
         scale = width / grid
         for k, (answer, zero, j, word) in enumerate(
@@ -147,7 +148,9 @@ class AdditiveRealNoise(LineNoise):
             multiple = math.floor(start) if zero else _floor(start, scale, word, source)
             published[k] = float(multiple * grid)
         ends = self.question.clamp
-        return published if ends is None else np.clip(published, float(ends[0]), float(ends[1]))
+        if ends is None:
+            return published
+        return np.clip(published, float(ends[0]), float(ends[1]))
 
     @property
     def column_inputs(self) -> ColumnInputs:
@@ -173,7 +176,8 @@ class AdditiveRealNoise(LineNoise):
 
     def loss(self, name: str) -> Fraction:
         """The exact mean of |η| ("absolute") or η² ("squared"), before rounding to the grid."""
-        power, quarter = _power(name), Fraction(1, 4)
+        power = _power(name)
+        quarter = Fraction(1, 4)
         if power == 1:
             mean = self.cells.mean(lambda j: abs(j) or quarter, (ZERO, ONE))
         else:
@@ -256,15 +260,18 @@ class AdditiveRealNoise(LineNoise):
         """The density, in at most `_DRAWN` cells, and its atom and what is not drawn in words."""
         edges, values = self.density()
         seen = np.flatnonzero(values > MIN_VISIBLE_SHARE * values.max())
-        edges, values = edges[seen[0] : seen[-1] + 2], values[seen[0] : seen[-1] + 1]
-        share, atom = float(values.sum() * self.width), float(self.atom / self.total)
+        edges = edges[seen[0] : seen[-1] + 2]
+        values = values[seen[0] : seen[-1] + 1]
+        share = float(values.sum() * self.width)
+        atom = float(self.atom / self.total)
         notes = []
         if share + atom < 1 - MAX_TOTAL_ERROR:
             notes.append(describe_drawn_part(f"{edges[0]:.6g}", f"{edges[-1]:.6g}", share))
         share_size = -(-values.size // _DRAWN)
         if share_size > 1:
             cells = [values[k : k + share_size].mean() for k in range(0, values.size, share_size)]
-            edges, values = np.append(edges[:-1:share_size], edges[-1]), np.array(cells)
+            edges = np.append(edges[:-1:share_size], edges[-1])
+            values = np.array(cells)
             notes.append(f"each step is the mean of {share_size} cells")
         law = make_series(
             "this design", "area", 0, edges, np.append(values, values[-1]), steps=True
@@ -296,7 +303,9 @@ def _power(name: str) -> int:
     """Of |η|. Raises InvalidRequest."""
     if name not in ("absolute", "squared"):
         must("objective", "absolute or squared for noise on the reals", name)
-    return 1 if name == "absolute" else 2
+    if name == "absolute":
+        return 1
+    return 2
 
 
 def _floor(start: Fraction, scale: Fraction, word: int, source: Source) -> int:
@@ -304,8 +313,10 @@ def _floor(start: Fraction, scale: Fraction, word: int, source: Source) -> int:
     bits = 64
     while True:
         unit = Fraction(1, 1 << bits)
-        low, high = start + scale * word * unit, start + scale * (word + 1) * unit
+        low = start + scale * word * unit
+        high = start + scale * (word + 1) * unit
         below = math.floor(low)
         if high <= below + 1:
             return below
-        word, bits = word << 64 | int(source.draw_uint64(1)[0]), bits + 64
+        word = word << 64 | int(source.draw_uint64(1)[0])
+        bits = bits + 64

@@ -78,7 +78,8 @@ class ShownMechanism(Shown):
 
     def drawing(self) -> FigureData:
         """The picture of its law as plain data: of a channel the outputs that it publishes, input by input."""
-        cells, outputs = np.asarray(self.matrix, dtype=float), np.asarray(self.outputs)
+        cells = np.asarray(self.matrix, dtype=float)
+        outputs = np.asarray(self.outputs)
         used = np.flatnonzero(cells.max(axis=0) > 0)
         title = "Probability of every output, input by input"
         points = [tuple(point) if np.ndim(point) else point for point in outputs[used]]

@@ -113,7 +113,8 @@ def data_independent(question: ModuloNoise, error_rate: Real) -> AdditiveNoise:
 
     error_rate: ρ in [0, 1]. Raises InvalidRequest.
     """
-    rho, others = read_probability(error_rate, "error_rate"), question.order - 1
+    rho = read_probability(error_rate, "error_rate")
+    others = question.order - 1
     return AdditiveNoise(question, [1 - rho, *[rho / others] * others])
 
 
@@ -128,7 +129,8 @@ def _clamped(n: int, tails: Vector) -> Vector:
     law = np.concatenate([[1 - 2 * tails[0]], tails[:-1] - tails[1:]])  # of |η| = 0..n, one sign
     table = law[np.abs(_gaps(n))]
     table[0, 0] = table[n, n] = 1 - tails[0]
-    table[1:, 0], table[:-1, n] = tails[:-1], tails[n - 1 :: -1]
+    table[1:, 0] = tails[:-1]
+    table[:-1, n] = tails[n - 1 :: -1]
     return np.asarray(table)
 
 
@@ -193,6 +195,7 @@ def fit_baseline(
         return float((table(n, x) * loss).sum() / (n + 1)) - target
 
     if miss(low) > 0 or miss(high) < 0:
-        least, most = miss(low) + target, miss(high) + target
+        least = miss(low) + target
+        most = miss(high) + target
         must(name, f"in {least:.3g}..{most:.6g} for the {family} baseline with n={n}", wanted)
     return parameter(float(brentq(miss, low, high, xtol=1e-15, rtol=1e-14, maxiter=500)))

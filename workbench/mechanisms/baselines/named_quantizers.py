@@ -73,11 +73,9 @@ def published_bounds(
     if mechanism not in ("erm", "rqm") or max(gaps) - min(gaps) > max(gaps) / 100:
         return {}
     if mechanism == "rqm":
-        return (
-            {"epsilon": rqm_epsilon_bound(quantizer.m, parameters["q"], extra, quantizer.c)}
-            if extra
-            else {}
-        )
+        if extra:
+            return {"epsilon": rqm_epsilon_bound(quantizer.m, parameters["q"], extra, quantizer.c)}
+        return {}
     given = quantizer.m, (gamma := read_number(parameters["gamma"], "gamma")), extra, quantizer.c
     return {"epsilon": erm_epsilon_bound(*given)} | (
         {"error": erm_error_bound(*given)} if gamma > 0 else {}

@@ -112,10 +112,8 @@ class PoissonBinomial(NonAffine, ShownMechanism):
 
     def law(self, x: Any) -> Distribution:
         """The exact law at a rational x in [-c, c]; a float is the rational it is. Raises InvalidRequest."""
-        n, p = (
-            self.m - 1,
-            Fraction(1, 2) + self.theta * read_real_input(x, -self.c, self.c) / self.c,
-        )
+        n = self.m - 1
+        p = Fraction(1, 2) + self.theta * read_real_input(x, -self.c, self.c) / self.c
         return Distribution([math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(n + 1)])
 
     def budgets(self, epsilon: Budget) -> Budgets:
@@ -141,7 +139,9 @@ class PoissonBinomial(NonAffine, ShownMechanism):
         coin = AffineSampler((-self.c, self.c), ends, Source(insecure_seed))
         heads = np.sum([coin.positions(values.reshape(-1)) for _ in range(self.m - 1)], axis=0)
         published = self.outputs[heads].reshape(values.shape)
-        return float(published) if published.ndim == 0 else published
+        if published.ndim == 0:
+            return float(published)
+        return published
 
     publish = sample
 

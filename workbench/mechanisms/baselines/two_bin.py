@@ -93,13 +93,13 @@ def two_bin(
     half = read_half_width(c)
     outputs = read_bins(bins, half)
     (*scaled, end), _ = to_common_denominator([*outputs, half])
-    places, laws = np.array(scaled, dtype=object), []
-    q, r = (
-        _selection(selection, len(outputs)),
-        _selection(selection if right is None else right, len(outputs)),
-    )
+    places = np.array(scaled, dtype=object)
+    laws = []
+    q = _selection(selection, len(outputs))
+    r = _selection(selection if right is None else right, len(outputs))
     for j, a, b in _bin_pieces(scaled, end):
-        left_law, right_law = q[j - 1], r[len(outputs) - j - 1]
+        left_law = q[j - 1]
+        right_law = r[len(outputs) - j - 1]
         if left_law is None or right_law is None:
             used = f"given for {j} and {len(outputs) - j} bins, which inputs use"
             must("selection", used, "None")
@@ -173,7 +173,8 @@ def erm(bins: Any, gamma: Real, *, c: Real = 1) -> Quantizer:
 
 def randomized_response(epsilon: Real, *, c: Real = 1) -> Quantizer:
     """Two-point randomized response: outputs ±c (e^ε + 1)/(e^ε - 1), rounded up so that ε holds exactly."""
-    budget, half = read_positive(epsilon, "epsilon"), read_half_width(c)
+    budget = read_positive(epsilon, "epsilon")
+    half = read_half_width(c)
     if budget > 700:
         raise Infeasible(f"epsilon must be at most 700 here. Got {float(budget):g}.")
     reach = half * Fraction(

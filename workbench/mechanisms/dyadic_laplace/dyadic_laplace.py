@@ -222,7 +222,8 @@ class _Tables:
             level_thresholds(mechanism.ell, mechanism.max_level), dtype=np.uint64
         )
         # step 9: the four (M₀, Z) have weights s, s q, 1, 1
-        s, q = 1 + law.deltas * mechanism.ell, np.exp(-2 * law.deltas)
+        s = 1 + law.deltas * mechanism.ell
+        q = np.exp(-2 * law.deltas)
         total = s * (1 + q) + 2
         bounds = np.stack([s / total, s * (1 + q) / total, (s * (1 + q) + 1) / total])
         self._bounds = tuple(

@@ -72,9 +72,12 @@ def level_thresholds(ell: float, max_level: int) -> tuple[int, ...]:
     from flint import arb, ctx
 
     with ctx.workprec(_BITS):
-        delta, ratio, thresholds = _delta_zero(ell) / 2**max_level, arb(2) ** 64, []
+        delta = _delta_zero(ell) / 2**max_level
+        ratio = arb(2) ** 64
+        thresholds = []
         for _ in range(max_level):
-            power, line = (-delta).exp(), delta * ell + 1
+            power = (-delta).exp()
+            line = delta * ell + 1
             ratio *= (4 - 4 * line * power) / ((1 + power) ** 2 * (2 / (1 + power * power) - line))
             thresholds.append(int(ratio.floor().unique_fmpz()))
             delta *= 2
@@ -110,7 +113,8 @@ def _law(deltas: Vector, ell: Vector, excess: Vector) -> tuple[Vector, Vector]:
     """(cdf, pmf) of the ideal T; deltas: (..., rows), ell and excess = ℓ - 1: (..., 1). Returns arrays like deltas."""
     from scipy.special import spherical_in
 
-    tanh, half = np.tanh(deltas), np.tanh(deltas / 2)
+    tanh = np.tanh(deltas)
+    half = np.tanh(deltas / 2)
     above = (
         deltas**2 * spherical_in(1, deltas) / np.cosh(deltas)
     )  # δ - tanh δ = (δ cosh δ - sinh δ)/cosh δ
@@ -203,7 +207,8 @@ def tail(y: Vector, delta: Vector, ell: Vector | float) -> Vector:
 
 def _first_period(v: Vector, a: Vector, b: Vector, q: Vector) -> Vector:
     """`tail` at 0 <= v <= 2, from the weights of f_t: a quadratic on [0, 1], and one on [1, 2]."""
-    first, second = np.maximum(1 - v, 0), 2 - v
+    first = np.maximum(1 - v, 0)
+    second = 2 - v
     near = b * first + (a - b) * first**2 / 2 + (b + q * a) / 2
     return np.where(v <= 1, near, q * a * (second - second**2 / 2) + b * second**2 / 2) + q / 2
 
@@ -214,7 +219,8 @@ def tail_mean(low: Vector, high: Vector, delta: Vector, ell: Vector | float) -> 
         return tail(low, delta, ell)
     width = high - low
     right = _tail_integral(np.maximum(low, 0), np.maximum(high, 0), delta, ell)
-    begin, end = np.maximum(-high, 0), np.maximum(-low, 0)
+    begin = np.maximum(-high, 0)
+    end = np.maximum(-low, 0)
     left = end - begin - _tail_integral(begin, end, delta, ell)
     with np.errstate(invalid="ignore"):
         mean = (right + left) / width
@@ -231,13 +237,16 @@ def _tail_integral(low: Vector, high: Vector, delta: Vector, ell: Vector | float
         integral = np.asarray(0.0)
         for cell in (0, 1):  # on each a quadratic, of which two Gauss-Legendre nodes are exact
             begin, end = (np.clip(place, cell, cell + 1) for place in (start, stop))
-            middle, half = (begin + end) / 2, (end - begin) / 2
+            middle = (begin + end) / 2
+            half = (end - begin) / 2
             for node in (middle - half * _NODE, middle + half * _NODE):
                 integral = integral + half * _first_period(node, a, b, q)
         return integral
 
-    first, last = np.floor(low / 2), np.floor(high / 2)
-    start, stop = low - 2 * first, high - 2 * last
+    first = np.floor(low / 2)
+    last = np.floor(high / 2)
+    start = low - 2 * first
+    stop = high - 2 * last
     same = first == last
     between = np.maximum(last - first - 1, 0)
     middle = q * within(0.0, 2.0) * np.expm1(-2 * delta * between) / np.expm1(-2 * delta)

@@ -33,7 +33,8 @@ CODES: Final[tuple[Code, ...]] = ("gamma", "delta")
 
 
 _WORTHWHILE = 20_000  # integers that are decoded one by one in the time that Numba takes to load
-_TOO_LONG, _CUT = -2, -1
+_TOO_LONG = -2
+_CUT = -1
 _CORRUPT = "The bit stream is corrupt:"
 
 
@@ -41,7 +42,9 @@ def check_code(code: str) -> Code:
     """The code of a name; raises InvalidRequest."""
     if not isinstance(code, str) or code not in CODES:
         must("code", " or ".join(CODES), repr(code))
-    return "gamma" if code == "gamma" else "delta"
+    if code == "gamma":
+        return "gamma"
+    return "delta"
 
 
 def class_length(n: npt.ArrayLike, code: Code) -> Integers:
@@ -118,9 +121,11 @@ def _decode(words: Words, total: int, m: Integers, delta: bool) -> Pair:
             np.uint64(63) - shift
         )
 
-    unit, at = np.uint64(1), 0
+    unit = np.uint64(1)
+    at = 0
     for j in range(m.size):
-        bits, zeros = window(at), 0
+        bits = window(at)
+        zeros = 0
         while zeros < min(64, total - at) and not bits >> np.uint64(63 - zeros) & unit:
             zeros += 1
         if zeros > (6 if delta else 63):
@@ -159,7 +164,8 @@ def _log2(k: Words) -> Integers:
 def _put_values(words: Words, values: Words, ends: Integers) -> None:
     """Add each value to the zero bits that end before bit `ends`; values with disjoint places, so adding is or-ing."""
     last = ends - 1
-    at, shift = last >> 6, (63 - (last & 63)).astype(np.uint64)
+    at = last >> 6
+    shift = (63 - (last & 63)).astype(np.uint64)
     np.add.at(words, at, np.left_shift(values, shift))
     spill = np.where(
         shift == 0, np.uint64(0), np.right_shift(values, (np.uint64(64) - shift) & np.uint64(63))

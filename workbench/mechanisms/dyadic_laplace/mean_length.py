@@ -86,7 +86,8 @@ class DataLaw:
         )
         if not low < high:
             must("low, high", "finite with low < high", (low, high))
-        half, middle = (high - low) / 2, (high + low) / 2
+        half = (high - low) / 2
+        middle = (high + low) / 2
 
         def scaled(x: Vector) -> Vector:
             try:
@@ -142,7 +143,8 @@ def mean_bits_at(
     sizes = class_length(classes, code).astype(np.float64)
     gains, halves = np.diff(sizes), np.ldexp(1.0, classes[1:] - 1) - 0.5  # h - 1/2
     used = pmf.max(axis=0) > _NEGLIGIBLE
-    deltas, pmf = deltas[:, used], pmf[:, used]
+    deltas = deltas[:, used]
+    pmf = pmf[:, used]
     delta = deltas[..., None, None]  # (n, rows, parts of the data, classes)
     slope = np.broadcast_to(ell[:, None, None, None], delta.shape)
     step = max(1, _BATCH // (deltas.size * gains.size))

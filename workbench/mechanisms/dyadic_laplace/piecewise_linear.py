@@ -103,7 +103,8 @@ def encode_in_chunks(
     Raises InvalidRequest, also for generators in each other's place.
     """
     check_streams(shared, given)
-    local, values = LocalStream() if given is None else given, read_real_array(x, largest, bound)
+    local = LocalStream() if given is None else given
+    values = read_real_array(x, largest, bound)
     return _in_chunks(
         values, np.int64, lambda part: chunk(part, shared.take(part.size), local.take(part.size, 3))
     )
@@ -121,10 +122,13 @@ def decode_in_chunks(
 
 def _in_chunks(values: Any, dtype: npt.DTypeLike, chunk: Callable[[Any], Any]) -> Any:
     """The results of `chunk`, so many scalars at a time, in the shape of values (a Python number for a scalar)."""
-    flat, out = values.reshape(-1), np.empty(values.size, dtype)
+    flat = values.reshape(-1)
+    out = np.empty(values.size, dtype)
     for start in range(0, flat.size, _CHUNK):
         out[start : start + _CHUNK] = chunk(flat[start : start + _CHUNK])
-    return out.reshape(values.shape) if values.ndim else out[0].item()
+    if values.ndim:
+        return out.reshape(values.shape)
+    return out[0].item()
 
 
 @dataclass(frozen=True)
@@ -177,7 +181,9 @@ class QuantizedPiecewiseLinear:
     def weight(self, k: npt.ArrayLike) -> Vector:
         """a_k for whole numbers k, any shape."""
         at = np.asarray(k, dtype=np.int64) - self.first
-        size, period, core = len(self.core), self.period, np.asarray(self.core)
+        size = len(self.core)
+        period = self.period
+        core = np.asarray(self.core)
         after = np.maximum(0, (at - size) // period + 1)
         before = np.maximum(0, (-at - 1) // period + 1)
         inside = np.clip(at - period * after + period * before, 0, size - 1)
@@ -199,7 +205,8 @@ class QuantizedPiecewiseLinear:
         """
         margin = self.period + 1
         a = self.weight(np.arange(self.first - margin, self.first + len(self.core) + margin))
-        low, high = np.minimum(a[1:], a[:-1]), np.maximum(a[1:], a[:-1])
+        low = np.minimum(a[1:], a[:-1])
+        high = np.maximum(a[1:], a[:-1])
         if (high[low == 0] > 0).any():
             return math.inf
         used = low > 0
@@ -215,7 +222,8 @@ class QuantizedPiecewiseLinear:
         """
 
         def chunk(part: Vector, both: Words, own: Words) -> Integers:
-            noise, u = self._sample(own[:, 0], own[:, 1]), symmetric_uniform(both[:, 1])
+            noise = self._sample(own[:, 0], own[:, 1])
+            u = symmetric_uniform(both[:, 1])
             return dithered_round(part / self.step, noise, symmetric_uniform(own[:, 2]), u)
 
         return encode_in_chunks(x, MAX_QUOTIENT * self.step, "2^61 steps", shared, local, chunk)
@@ -231,7 +239,8 @@ class QuantizedPiecewiseLinear:
         block = np.searchsorted(self._cdf, symmetric_uniform(choice) + 0.5, side="left").astype(
             np.int64
         )
-        period, size = self.period, len(self.core)
+        period = self.period
+        size = len(self.core)
         at = block - period
         exponential = -np.log(symmetric_uniform(repeat) + 0.5)
         for ratio, mask, sign in ((self.left, at < 0, -1), (self.right, at >= size, 1)):

@@ -169,7 +169,8 @@ def read_stream(
             f"the one the stream was encoded with (key check {header.key_check.hex()[:8]})",
             check.hex()[:8],
         )
-    sealed, seal = data[: -_SEAL - _CHECKSUM], data[-_SEAL - _CHECKSUM : -_CHECKSUM]
+    sealed = data[: -_SEAL - _CHECKSUM]
+    seal = data[-_SEAL - _CHECKSUM : -_CHECKSUM]
     if not hmac.compare_digest(_digest(key, _SEAL_LABEL, header.nonce, sealed), seal):
         raise CorruptFile(
             "The DQL stream was altered after it was encoded: its seal does not match."

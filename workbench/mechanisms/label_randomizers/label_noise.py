@@ -100,7 +100,8 @@ class LabelNoise:
     @property
     def _stairs(self) -> tuple[float, float, float]:
         """(a, c, γD): the densities of the two stairs are a and a c."""
-        c, gamma = math.exp(-self.epsilon), float(self.gamma or 0)
+        c = math.exp(-self.epsilon)
+        gamma = float(self.gamma or 0)
         return (
             -math.expm1(-self.epsilon) / (2 * self.width * (gamma + c * (1 - gamma))),
             c,
@@ -124,7 +125,8 @@ class LabelNoise:
         at = np.asarray(x, dtype=float) - label
         below = np.where(at >= 0, 1 - self.tail(np.maximum(at, 0)), self.tail(np.maximum(-at, 0)))
         if self.kind == "exponential":
-            first, last = self.tail(label - self.low), 1 - self.tail(self.high - label)
+            first = self.tail(label - self.low)
+            last = 1 - self.tail(self.high - label)
             below = (below - first) / (last - first)
         if self.clip or self.kind == "exponential":
             below = np.where(
@@ -139,7 +141,9 @@ class LabelNoise:
         if (outside := y[(y < self.low) | (y > self.high)]).size:
             must("labels", f"in [{self.low:g}, {self.high:g}]", outside[0])
         power = 2 if loss == "squared" else 1
-        u, v, b = y - self.low, self.high - y, self.scale
+        u = y - self.low
+        v = self.high - y
+        b = self.scale
         if self.kind == "exponential":
             mass = -np.expm1(-u / b) - np.expm1(-v / b)
             return np.asarray(
@@ -158,7 +162,8 @@ class LabelNoise:
         if self.kind == "laplace":
             # h1 = b/2 (1 - e^{-t/b}), h2 = b² (1 - (1 + t/b) e^{-t/b})
             return np.asarray(power / 2 * self.scale**power * gammainc(power, t / self.scale))
-        step, integral = self._stairs[2], np.zeros(t.shape)
+        step = self._stairs[2]
+        integral = np.zeros(t.shape)
         for low, high in (
             (0.0, step),
             (step, self.width),
@@ -173,8 +178,11 @@ class LabelNoise:
         if self.kind == "laplace":
             return power / 2 * self.scale**power
         first, second = (float(self._integral(np.array(self.width), k)) for k in (1, 2))
-        c, fall = math.exp(-self.epsilon), -math.expm1(-self.epsilon)
-        return first / fall if power == 1 else second / fall + 2 * self.width * first * c / fall**2
+        c = math.exp(-self.epsilon)
+        fall = -math.expm1(-self.epsilon)
+        if power == 1:
+            return first / fall
+        return second / fall + 2 * self.width * first * c / fall**2
 
     def insecure_sample(self, values: ArrayLike, rng: np.random.Generator) -> Vector:
         """A noisy copy of labels from a floating-point generator: for experiments, it protects nothing.
@@ -183,19 +191,23 @@ class LabelNoise:
         """
         y = np.asarray(values, dtype=float)
         if self.kind == "exponential":
-            published, open_ = np.full(y.shape, np.nan), np.arange(y.size)
+            published = np.full(y.shape, np.nan)
+            open_ = np.arange(y.size)
             while open_.size:
                 published[open_] = y[open_] + rng.laplace(scale=self.scale, size=open_.size)
                 open_ = open_[(published[open_] < self.low) | (published[open_] > self.high)]
             return published
         noisy = y + self._noise(y.size, rng)
-        return np.clip(noisy, self.low, self.high) if self.clip else noisy
+        if self.clip:
+            return np.clip(noisy, self.low, self.high)
+        return noisy
 
     def _noise(self, count: int, rng: np.random.Generator) -> Vector:
         if self.kind == "laplace":
             return rng.laplace(scale=self.scale, size=count)
         # Geng and Viswanath, Algorithm 1: a sign, a period, which of its two stairs, where on it
-        c, gamma = math.exp(-self.epsilon), float(self.gamma or 0)
+        c = math.exp(-self.epsilon)
+        gamma = float(self.gamma or 0)
         sign = rng.integers(0, 2, count) * 2 - 1
         period = rng.geometric(-math.expm1(-self.epsilon), count) - 1
         high = rng.random(count) * (gamma + (1 - gamma) * c) < gamma

@@ -49,7 +49,8 @@ def split_budget(epsilon: Real, k: int, n: int, split: Real = 1) -> RationalPair
 
     Raises InvalidRequest unless ε₁ < ε, which is n > split² k/ε².
     """
-    budget, share = read_positive(epsilon, "epsilon"), read_positive(split, "split")
+    budget = read_positive(epsilon, "epsilon")
+    share = read_positive(split, "split")
     for name, count in (("k", k), ("n", n)):
         read_integer(count, name, 1)
     wanted = float(share) * math.sqrt(k / n) * _GRAIN
@@ -72,7 +73,9 @@ def project_counts(noisy: ArrayLike, projection: str = "clip") -> Vector:
     if projection == "clip":
         kept = np.maximum(h, 0.0)
         total = float(kept.sum())
-        return kept / total if total > 0 else np.full(h.size, 1 / h.size)
+        if total > 0:
+            return kept / total
+        return np.full(h.size, 1 / h.size)
     # the nearest x >= 0 with Σ x = 1 is max(h - θ, 0) for one θ, found from the sorted values
     down = np.sort(h)[::-1]
     excess = (np.cumsum(down) - 1.0) / np.arange(1, h.size + 1)
@@ -117,11 +120,13 @@ class Release:
     @property
     def expected_error(self) -> dict[str, float]:
         """What a published label is off by, and what the means are, under P' and for the worst label."""
-        mechanism, prior = self.mechanism, self.label_set.prior
+        mechanism = self.mechanism
+        prior = self.label_set.prior
         errors = mechanism.losses(lambda o, y: np.abs(o - y))
         shifts = mechanism.losses(lambda o, y: o - y)
         squared = float(prior @ mechanism.losses(lambda o, y: (o - y) ** 2))
-        mean, largest = float(prior @ shifts), float(np.abs(shifts).max())
+        mean = float(prior @ shifts)
+        largest = float(np.abs(shifts).max())
         rounding = 1e-12 * float(
             np.abs([*mechanism.outputs, *self.label_set.values]).max()
         )  # of the sums above

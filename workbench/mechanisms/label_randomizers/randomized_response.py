@@ -109,7 +109,8 @@ class RandomizedResponse(ShownMechanism):
 
     def row(self, position: int) -> Distribution:
         """The exact law of the output for the label at a position."""
-        own, (high, low) = int(self.own[position]), self.weights
+        own = int(self.own[position])
+        (high, low) = self.weights
         return Distribution(
             [1] * self.outputs.size
             if own < 0
@@ -140,7 +141,8 @@ class RandomizedResponse(ShownMechanism):
     @property
     def matrix(self) -> Vector:
         """Pr[o|y] as floats, for every label. Shape (k, m). Raises InvalidRequest beyond 4·10^6 masses."""
-        m, k = self.outputs.size, self.labels.k
+        m = self.outputs.size
+        k = self.labels.k
         if k * m > _MAX_CELLS:
             must("the matrix", f"of at most {_MAX_CELLS} masses", k * m)
         odds = float(self.odds)
@@ -161,7 +163,9 @@ class RandomizedResponse(ShownMechanism):
 
     def losses(self, loss: LossFunction) -> Vector:
         """E ℓ(o, y) of every label y; of ℓ(o, y) = o - y its bias. Shape (k,)."""
-        y, m, odds = self.labels.values, self.outputs.size, float(self.odds)
+        y = self.labels.values
+        m = self.outputs.size
+        odds = float(self.odds)
         total = np.zeros(y.size)
         for output in self.outputs:
             total += loss(output, y)
@@ -175,8 +179,10 @@ class RandomizedResponse(ShownMechanism):
 
     def sample(self, values: ArrayLike, source: Source | None = None) -> Vector:
         """A randomized copy of labels, from the exact law. Raises InvalidRequest for a value that is no label."""
-        own, source = self.own[self.labels.find_positions(values)], source or Source()
-        m, (high, low) = self.outputs.size, self.weights
+        own = self.own[self.labels.find_positions(values)]
+        source = source or Source()
+        m = self.outputs.size
+        (high, low) = self.weights
         # keeping with probability (odds-1)/(odds+m-1), else drawing uniformly from all m outputs, is the law above
         drawn = source.draw_integers(m, own.size)
         kept = source.draw_bernoulli(high - low, high + (m - 1) * low, own.size) & (own >= 0)
@@ -243,7 +249,8 @@ def rr_on_bins(
 
     Raises InvalidRequest.
     """
-    first, published = np.asarray(starts, dtype=np.int64), np.array(values, dtype=float)
+    first = np.asarray(starts, dtype=np.int64)
+    published = np.array(values, dtype=float)
     if (
         first.ndim != 1
         or [*first[:1]] != [0]
