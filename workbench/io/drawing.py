@@ -1,41 +1,54 @@
-"""The one drawer of figures that are stated as data.
+"""Draw figures that are declared as data.
 
-Papers state them in papers/declared/<paper>.toml, comparisons in comparison/figures.toml, and frontiers make them
-from their rows (`families/frontier_plots`).
+Papers declare them in papers/declared/<paper>.toml and comparisons in comparison/figures.toml.
+Frontiers make them from their rows (`pipeline/frontier_plots`).
 
-A figure: `width`, "column", "page" or inches, `height` of a panel in inches, `columns`, `rows`, `by` (the column whose
-values make panels, in their order), `heading` above all panels, `legend` (columns of the one below all panels),
-`inside` (of every panel, or of those at the indices `inside_of`), `panels` (what differs from panel to panel); and, for
-all panels or each:
+A figure has the keys
 
-    names                  a template of the label of each row on the x axis
-    title, where, set      a template; rows (`DataFrame.query`); matplotlib's properties of an axis
-    scales                 {x or y = "log"}: logarithmic in plain numbers; {x or y = [first, last]}: logarithmic between
-                           these numbers, with 0 apart
-    ticks, plain           {x or y = column}: ticks at its values; {x or y = [numbers]}: those in range, plainly written
-    series                 see below, each with `where` of its own; further keys are matplotlib's
+    width, height          "column", "page" or inches; inches of a panel
+    columns, rows          of the grid of panels
+    by                     the column whose values make panels, in their order
+    heading, legend        text above all panels; columns of one legend below all panels
+    inside, inside_of      legend options of every panel, or of the panels at these indices
+    panels                 a list of the keys that differ between panels
 
-    kind      draws                                    keys besides x, y (columns, expressions of them, or numbers)
-    line      points, joined                           (default); a marker of `hollow` series lets the line be seen
-    step      each y kept up to the next x             until: the last x
-    bars      bars                                     spread: share of the unit that series side by side take
+and, for all panels or for each of them,
+
+    names                  template of the label of each row on the x axis
+    title, where, set      template; rows (`DataFrame.query`); Matplotlib's properties of an axis
+    scales                 {x or y = "log"}: logarithmic with plain numbers;
+                           {x or y = [first, last]}: logarithmic between these numbers, with a
+                           separate 0
+    ticks, plain           {x or y = column}: ticks at its values;
+                           {x or y = [numbers]}: plain ticks at those in range
+    series                 see below, each with its own `where`; other keys are Matplotlib's
+
+    kind      draws                                keys besides x, y (columns, expressions, numbers)
+    line      points, joined (default)             hollow: markers through which a line is visible
+    step      each y until the next x              until: the last x
+    bars      bars                                 spread: share of the unit for adjacent series
     stairs    one level around each x
-    errors    points with bars of the length `error`
+    errors    points with error bars               error: length of the bars
     band      between the two expressions y
-    across    lines over the panel at each y or each x
-    span      a band over the panel from the least to the largest y (a column, or two)
-    heat      numbers in a grid of the masses y        limits: columns whose range the colours have
-    cells     masses over x and y by colour, to the    mass: the column; until: the end of the last cell
-              word `most`
-    map       the percentages `value` in a grid of x and y `label`: of the colours
-    text      `text`, a template of the row and its    offset: in points
-              y as {value}, beside each point
+    across    lines over the panel at each y or
+              each x
+    span      a band over the panel from the
+              smallest to the largest y (a column,
+              or two)
+    heat      numbers in a grid of the masses y    limits: columns with the range of the colours
+    cells     masses over x and y by colour, up    mass: the column; until: the end of the last cell
+              to the template value `most`
+    map       percentages `value` in a grid of     label: of the colours
+              x and y
+    text      `text` beside each point, a template offset: in points
+              of the row and its y as {value}
 
-One series of rows makes several curves: `by` (columns) one for each value, in the order and style of `styles` where
-named, `curves` one for each {y = style}. `of` names another table than the artifact's, and `rows` is a table itself.
-An empty table leaves the series to the legend alone. Colours are numbers of
-`COLOURS`, "by" for one after the other, "map:NAME" for those of a colour map, or matplotlib's. Templates are filled
-from the first row (text: each) and from the artifact's words.
+One series may make several curves: `by` (columns) makes one for each value, in the order and style
+of `styles` if given; `curves` makes one for each {y = style}. `of` names another table than that of
+the artifact, and `rows` is a table itself. An empty table only adds the series to the legend.
+Colours are numbers of `COLOURS`, "by" for one after the other, "map:NAME" for those of a colour
+map, or Matplotlib's. Templates are filled from the first row (text: each row) and from the values of
+the artifact.
 """
 
 from __future__ import annotations
@@ -72,9 +85,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-
-_AXIS = ("title", "set", "scales", "ticks", "plain", "series", "where", "names", "inside")
-_OURS = {
+# These keys of a figure apply to all panels, unless a panel has its own.
+_PANEL_KEYS = (
+    "title",
+    "set",
+    "scales",
+    "ticks",
+    "plain",
+    "series",
+    "where",
+    "names",
+    "inside",
+)
+# These keys of a series are not passed to Matplotlib.
+_SERIES_KEYS = {
     "kind",
     "where",
     "of",
@@ -98,26 +122,31 @@ _OURS = {
     "offset",
     "at",
 }
-
-_MAPPED = 10  # colours taken of a map
-_FAINT = 1e-6  # a probability that still has a colour
+_COLOUR_MAP_STEPS = 10  # Number of colours that are taken from a colour map.
+_MIN_COLOURED_MASS = 1e-6  # Smaller positive probabilities get the colour of this one.
 
 
 @cache
 def read_toml_resource(package: str, file: str) -> Record:
-    """What a TOML file of a package states."""
+    """Read a TOML file of a package.
+
+    Args:
+        package: Name of the package.
+        file: Name of the file.
+    """
     return tomllib.loads(resources.files(package).joinpath(file).read_text("utf-8"))
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A declared figure, to be drawn of a table.
+    """A declared figure, which draws a table when it is called.
 
     Attributes:
         figure: The declaration.
-        words: Values for its templates. None: its texts are no templates, and are shown as they are.
+        template_values: Values for its templates. None: its texts are no templates, and are shown
+            unchanged.
         styles: Styles that series name.
-        further: Tables besides the artifact's own.
+        other_tables: Tables besides that of the artifact.
     """
 
     figure: Values
@@ -132,20 +161,27 @@ class Drawing:
 
 @apply_style_sheet
 def draw_declared_figure(drawing: Drawing, table: pd.DataFrame) -> Figure:
-    """Draw a declared figure of a table. Panels of its grid without a declaration stay empty."""
+    """Draw a declared figure of a table. Panels of its grid without a declaration stay empty.
+
+    Args:
+        drawing: The declared figure.
+        table: The rows.
+    """
     figure = drawing.figure
-    parts = _list_panels(figure, table)
-    columns = figure.get("columns", len(parts))
+    panels = _list_panels(figure, table)
+    columns = figure.get("columns", len(panels))
     rows = figure.get("rows", 1)
     width = figure.get("width", "page" if columns > 1 else "column")
     if isinstance(width, str):
         width = WIDTH_INCHES[width]
     drawn, axes = make_panels(columns, rows, width=width, height=figure.get("height", 2.4))
-    for at, (axis, (spec, part)) in enumerate(zip(axes[: len(parts)], parts, strict=True)):
-        _draw_panel(axis, spec, part, drawing)
-        if "inside" in spec and at in figure.get("inside_of", range(len(parts))):
+    for position, (axis, (spec, rows_of_panel)) in enumerate(
+        zip(axes[: len(panels)], panels, strict=True)
+    ):
+        _draw_panel(axis, spec, rows_of_panel, drawing)
+        if "inside" in spec and position in figure.get("inside_of", range(len(panels))):
             axis.legend(**spec["inside"])
-    for axis in axes[len(parts) :]:
+    for axis in axes[len(panels) :]:
         axis.set_axis_off()
     if "heading" in figure:
         drawn.suptitle(wrap_text(figure["heading"], drawn.get_figwidth()))
@@ -156,228 +192,261 @@ def draw_declared_figure(drawing: Drawing, table: pd.DataFrame) -> Figure:
 
 def _list_panels(figure: Values, table: pd.DataFrame) -> list[tuple[Record, pd.DataFrame]]:
     """List the declaration of each panel and its rows."""
-    common = {key: figure[key] for key in _AXIS if key in figure}
+    common = {key: figure[key] for key in _PANEL_KEYS if key in figure}
     parts = [part for _, part in table.groupby(figure["by"])] if "by" in figure else []
-    special = figure.get("panels", [{}] * max(1, len(parts)))
-    specs = [
-        common | {**own, "set": {**common.get("set", {}), **own.get("set", {})}} for own in special
-    ]
-    return list(zip(specs, parts or [_select_rows(spec, table) for spec in specs], strict=True))
+    special_keys = figure.get("panels", [{}] * max(1, len(parts)))
+    specs = []
+    for keys in special_keys:
+        properties = {**common.get("set", {}), **keys.get("set", {})}
+        specs.append(common | {**keys, "set": properties})
+    if not parts:
+        parts = [_select_rows(spec, table) for spec in specs]
+    return list(zip(specs, parts, strict=True))
 
 
 def _draw_panel(axis: Axes, spec: Values, table: pd.DataFrame, drawing: Drawing) -> None:
     """Draw the series of a panel, then its scales, titles and ticks."""
-    words = drawing.template_values
+    values = drawing.template_values
     for series in spec["series"]:
         rows = series.get("rows", table)
         if "of" in series:
             rows = _select_rows(spec, drawing.other_tables[series["of"]])
-        for at, (part, look) in enumerate(
-            _list_curves(series, _select_rows(series, rows), drawing.styles)
-        ):
-            getattr(_Curve(axis, part, {**look, "at": at}, words), look.get("kind", "line"))()
+        curves = _list_curves(series, _select_rows(series, rows), drawing.styles)
+        for position, (part, look) in enumerate(curves):
+            curve = _Curve(axis, part, {**look, "at": position}, values)
+            curve.draw()
     for name, scale in spec.get("scales", {}).items():
         if scale == "log":
             set_log_axis(axis, name)
         else:
             set_log_axis_with_zero(axis, name, *scale)
     if "title" in spec:
-        set_wrapped_title(axis, _fill(spec["title"], table, words))
+        set_wrapped_title(axis, _fill_template(spec["title"], table, values))
     properties = dict(spec.get("set", {}))
-    for name in ("xlim", "ylim"):  # one end alone
+    for name in ("xlim", "ylim"):
+        # A single number is the lower end of the axis.
         if np.ndim(properties.get(name, ())) == 0:
             getattr(axis, f"set_{name}")(properties.pop(name), None)
     axis.set(**properties)
     for name, column in spec.get("ticks", {}).items():
         axis.set(**{f"{name}ticks": np.unique(table[column])})
     if "names" in spec:
-        axis.set_xticks(
-            range(len(table)), [_fill(spec["names"], table, words, at) for at in range(len(table))]
-        )
+        row_numbers = range(len(table))
+        names = [_fill_template(spec["names"], table, values, row) for row in row_numbers]
+        axis.set_xticks(row_numbers, names)
     for name, numbers in spec.get("plain", {}).items():
         low, high = getattr(axis, f"get_{name}lim")()
-        inside = [number for number in numbers if low <= number <= high]
-        getattr(axis, f"set_{name}ticks")(inside, [f"{number:g}" for number in inside])
+        ticks = [number for number in numbers if low <= number <= high]
+        getattr(axis, f"set_{name}ticks")(ticks, [f"{number:g}" for number in ticks])
         getattr(axis, f"set_{name}ticks")([], minor=True)
 
 
 def _select_rows(spec: Values, table: pd.DataFrame) -> pd.DataFrame:
-    """Select the rows that a declaration asks for."""
+    """Select the rows for which the condition of a declaration holds."""
     return table.query(spec["where"]) if "where" in spec else table
 
 
 def _list_curves(
     series: Values, table: pd.DataFrame, styles: Values
 ) -> Iterator[tuple[pd.DataFrame, Record]]:
-    """List the rows and the style of every curve of a series."""
+    """Yield the rows and the style of every curve of a series."""
+    members: list[tuple[pd.DataFrame, Record]] = []
     if "curves" in series:
-        members = [(table, {"y": y, **own}) for y, own in series["curves"].items()]
+        members += [(table, {"y": y, **style}) for y, style in series["curves"].items()]
     elif "styles" in series:
         groups = dict(list(table.groupby(series["by"])))
-        named = styles[series["styles"]]
-        members = [(groups[name], dict(named[name])) for name in named if name in groups]
+        named_styles = styles[series["styles"]]
+        members += [(groups[n], dict(named_styles[n])) for n in named_styles if n in groups]
     elif "by" in series:
-        members = [
-            (part, {})
-            for _, part in table.groupby(series["by"], sort=not isinstance(series["by"], list))
-        ]
+        is_sorted = not isinstance(series["by"], list)
+        members += [(part, {}) for _, part in table.groupby(series["by"], sort=is_sorted)]
     else:
-        members = [(table, {})]
-    for k, (part, own) in enumerate(members):
-        shift = (k - (len(members) - 1) / 2) * series.get("spread", 0.0) / len(members)
-        yield (
-            part,
-            {**own, **series, "shift": shift, "width": series.get("spread", 0.8) / len(members)},
-        )
+        members.append((table, {}))
+    count = len(members)
+    for position, (part, style) in enumerate(members):
+        shift = (position - (count - 1) / 2) * series.get("spread", 0.0) / count
+        width = series.get("spread", 0.8) / count
+        yield part, {**style, **series, "shift": shift, "width": width}
 
 
-def _fill(template: Any, table: pd.DataFrame, words: Values | None, at: int = 0) -> Any:
-    """Fill a template with the values of one row and the words; leave a text without words as it is."""
-    if words is None or not isinstance(template, str) or "{" not in template:
+def _fill_template(template: Any, table: pd.DataFrame, values: Values | None, row: int = 0) -> Any:
+    """Fill a template with the values of one row and of the artifact.
+
+    Without values, a text is no template and stays unchanged.
+    """
+    if values is None or not isinstance(template, str) or "{" not in template:
         return template
-    row = {str(key): value for key, value in table.iloc[at].items()} if len(table) else {}
-    return template.format(**{**words, **row})
+    cells = {str(key): value for key, value in table.iloc[row].items()} if len(table) else {}
+    return template.format(**{**values, **cells})
 
 
 @dataclass(frozen=True)
 class _Curve:
-    """One curve of a series on an axis; each method draws one kind of mark."""
+    """One curve of a series on an axis.
+
+    Attributes:
+        axis: The panel.
+        table: Rows of the curve.
+        look: Keys of its declaration, with "at", its number within the series.
+        template_values: Values for templates. None if texts are no templates.
+    """
 
     axis: Axes
     table: pd.DataFrame
     look: Values
-    words: Values | None
+    template_values: Values | None
 
-    def values(self, what: Any) -> Any:
-        """A column, an expression of columns, a number for every row, or the numbers of the rows."""
-        if isinstance(what, str):
-            return np.asarray(self.table[what] if what in self.table else self.table.eval(what))
-        return (
-            np.arange(len(self.table))
-            if what is None
-            else np.full(len(self.table), what, dtype=float)
-        )
+    def draw(self) -> None:
+        """Draw the curve by the method of its kind."""
+        getattr(self, f"draw_{self.look.get('kind', 'line')}")()
+
+    def values(self, source: Any) -> Any:
+        """Return one value for each row.
+
+        Args:
+            source: A column, an expression of columns, a number, or None for the row numbers.
+        """
+        if isinstance(source, str):
+            column = self.table[source] if source in self.table else self.table.eval(source)
+            return np.asarray(column)
+        row_count = len(self.table)
+        return np.arange(row_count) if source is None else np.full(row_count, source, dtype=float)
 
     @property
     def x(self) -> Any:
-        """Moved aside where curves stand side by side."""
+        """Return the x coordinates, shifted if series are drawn side by side."""
         values = self.values(self.look.get("x"))
         return values + self.look["shift"] if self.look["shift"] else values
 
     @property
     def y(self) -> Any:
-        """As declared."""
+        """Return the y coordinates."""
         return self.values(self.look["y"])
 
     @property
     def colour(self) -> Any:
-        """As matplotlib takes it."""
-        colour = self.look.get("colour", "by" if self.look.keys() & {"by", "curves"} else 0)
-        if str(colour).startswith("map:"):  # darker and darker, each its own
+        """Return the colour for Matplotlib."""
+        has_several_curves = bool(self.look.keys() & {"by", "curves"})
+        colour = self.look.get("colour", "by" if has_several_curves else 0)
+        if str(colour).startswith("map:"):
+            # Curves become darker, each by one step of the colour map.
             import matplotlib as mpl
 
-            return mpl.colormaps[colour[4:]](0.08 + 0.92 * self.look["at"] / (_MAPPED - 1))
-        colour = self.look["at"] % len(COLOURS) if colour == "by" else colour
+            shade = 0.08 + 0.92 * self.look["at"] / (_COLOUR_MAP_STEPS - 1)
+            return mpl.colormaps[colour[4:]](shade)
+        if colour == "by":
+            colour = self.look["at"] % len(COLOURS)
         return colour if isinstance(colour, str) else COLOURS[colour]
 
     @property
     def style(self) -> Record:
-        """What matplotlib is told."""
-        own = {
-            key: tuple(v) if isinstance(v, list) else v
-            for key, v in self.look.items()
-            if key not in _OURS
-        }
-        if own.get("marker") == "by":
-            own["marker"] = MARKERS[self.look["at"]]
-        if "label" in own:
-            own["label"] = _fill(own["label"], self.table, self.words)
-        return {
-            **(SOLVER_MARKER_STYLE if self.look.get("hollow") else {}),
-            **own,
-            "color": self.colour,
-        }
+        """Return the style for Matplotlib."""
+        style: Record = {}
+        for key, value in self.look.items():
+            if key not in _SERIES_KEYS:
+                style[key] = tuple(value) if isinstance(value, list) else value
+        if style.get("marker") == "by":
+            style["marker"] = MARKERS[self.look["at"]]
+        if "label" in style:
+            style["label"] = _fill_template(style["label"], self.table, self.template_values)
+        marker_style = SOLVER_MARKER_STYLE if self.look.get("hollow") else {}
+        return {**marker_style, **style, "color": self.colour}
 
-    def without(self, *names: str) -> Record:
-        """The style but for these properties."""
+    def style_without(self, *names: str) -> Record:
+        """Return the style without some properties.
+
+        Args:
+            *names: Names of the properties.
+        """
         return {key: value for key, value in self.style.items() if key not in names}
 
-    def line(self) -> None:
+    def draw_line(self) -> None:
+        """Draw points, joined by a line."""
         self.axis.plot(self.x, self.y, **self.style)
 
-    def step(self) -> None:
-        x, y = self.x, self.y
+    def draw_step(self) -> None:
+        """Draw each y until the next x."""
+        x = self.x
+        y = self.y
         if "until" in self.look:
-            x, y = np.append(x, self.look["until"]), np.append(y, y[-1:])
+            x = np.append(x, self.look["until"])
+            y = np.append(y, y[-1:])
         self.axis.step(x, y, where="post", **self.style)
 
-    def bars(self) -> None:
-        self.axis.bar(
-            self.x, self.y, width=self.look["width"], **self.without("marker", "linestyle")
-        )
+    def draw_bars(self) -> None:
+        """Draw bars."""
+        style = self.style_without("marker", "linestyle")
+        self.axis.bar(self.x, self.y, width=self.look["width"], **style)
 
-    def stairs(self) -> None:
-        self.axis.stairs(
-            self.y, np.append(self.x - 0.5, self.x[-1] + 0.5), baseline=None, **self.style
-        )
+    def draw_stairs(self) -> None:
+        """Draw one level around each x."""
+        edges = np.append(self.x - 0.5, self.x[-1] + 0.5)
+        self.axis.stairs(self.y, edges, baseline=None, **self.style)
 
-    def errors(self) -> None:
-        self.axis.errorbar(
-            self.x, self.y, yerr=np.nan_to_num(self.values(self.look["error"])), **self.style
-        )
+    def draw_errors(self) -> None:
+        """Draw points with error bars."""
+        lengths = np.nan_to_num(self.values(self.look["error"]))
+        self.axis.errorbar(self.x, self.y, yerr=lengths, **self.style)
 
-    def band(self) -> None:
+    def draw_band(self) -> None:
+        """Draw a band between two expressions."""
         ends = map(self.values, self.look["y"])
-        self.axis.fill_between(
-            self.x, *ends, **{"linewidth": 0, **self.without("marker", "linestyle")}
-        )
+        style = self.style_without("marker", "linestyle")
+        self.axis.fill_between(self.x, *ends, **{"linewidth": 0, **style})
 
-    def across(self) -> None:
-        name, draw_at = ("x", self.axis.axvline) if "x" in self.look else ("y", self.axis.axhline)
-        for at in np.unique(self.values(self.look[name])):
-            draw_at(at, **self.style)
+    def draw_across(self) -> None:
+        """Draw lines over the panel at each x or each y."""
+        if "x" in self.look:
+            places = self.values(self.look["x"])
+            draw_at: Any = self.axis.axvline
+        else:
+            places = self.values(self.look["y"])
+            draw_at = self.axis.axhline
+        for place in np.unique(places):
+            draw_at(place, **self.style)
 
-    def span(self) -> None:
+    def draw_span(self) -> None:
+        """Draw a band over the panel from the smallest to the largest y."""
         names = self.look["y"]
-        ends = np.concatenate(
-            [self.values(name) for name in (names if isinstance(names, list) else [names])]
-        )
+        columns = names if isinstance(names, list) else [names]
+        ends = np.concatenate([self.values(name) for name in columns])
         self.axis.axhspan(ends.min(), ends.max(), **{"linewidth": 0, **self.style})
 
-    def heat(self) -> None:
-        size, limits = (
-            round(len(self.table) ** 0.5),
-            self.table[self.look.get("limits", [self.look["y"]])].to_numpy(),
-        )
-        ends = (float(limits.min()), float(limits.max())) if "limits" in self.look else None
-        draw_pmf_heat_map(self.axis, self.y, (size, size), limits=ends)
+    def draw_heat(self) -> None:
+        """Draw the masses as numbers in a square grid."""
+        size = round(len(self.table) ** 0.5)
+        limits = None
+        if "limits" in self.look:
+            numbers = self.table[self.look["limits"]].to_numpy()
+            limits = (float(numbers.min()), float(numbers.max()))
+        draw_pmf_heat_map(self.axis, self.y, (size, size), limits=limits)
 
-    def cells(self) -> None:
+    def draw_cells(self) -> None:
+        """Draw masses over x and y by colour."""
         from matplotlib.colors import LogNorm
 
-        look, scale = self.look, LogNorm(_FAINT, (self.words or {})["most"])
-        grid = self.table.pivot_table(
-            index=look["y"], columns=look["x"], values=look["mass"]
-        ).to_numpy()
+        look = self.look
+        scale = LogNorm(_MIN_COLOURED_MASS, (self.template_values or {})["most"])
+        pivot = self.table.pivot_table(index=look["y"], columns=look["x"], values=look["mass"])
+        grid = pivot.to_numpy()
         edges = np.append(np.unique(self.x), look["until"])
-        shown = np.where(grid > 0, np.maximum(grid, _FAINT), np.nan)
+        shown = np.where(grid > 0, np.maximum(grid, _MIN_COLOURED_MASS), np.nan)
         image = self.axis.pcolormesh(edges, edges, shown, cmap="viridis", norm=scale)
         self.axis.grid(False)
         self.axis.figure.colorbar(image, ax=self.axis, label="probability of the cell")
 
-    def map(self) -> None:
+    def draw_map(self) -> None:
+        """Draw percentages in a grid of x and y."""
         look = self.look
         table = self.table.assign(percent=self.values(look["value"]))
-        add_percent_colour_bar(
-            draw_percent_map(self.axis, table, (look["x"], look["y"]), "percent"),
-            [self.axis],
-            look["label"],
-        )
+        image = draw_percent_map(self.axis, table, (look["x"], look["y"]), "percent")
+        add_percent_colour_bar(image, [self.axis], look["label"])
 
-    def text(self) -> None:
-        style, offset = self.without("label"), self.look.get("offset", (0, 0))
-        for at, place in enumerate(zip(self.x, self.y, strict=True)):
-            text = _fill(
-                self.look["text"], self.table, {**(self.words or {}), "value": place[1]}, at
-            )
+    def draw_text(self) -> None:
+        """Draw a text beside each point."""
+        style = self.style_without("label")
+        offset = self.look.get("offset", (0, 0))
+        for row, place in enumerate(zip(self.x, self.y, strict=True)):
+            values = {**(self.template_values or {}), "value": place[1]}
+            text = _fill_template(self.look["text"], self.table, values, row)
             self.axis.annotate(text, place, offset, textcoords="offset points", **style)

@@ -1,4 +1,4 @@
-"""Optional packages: which extra brings them, and one sentence where they are missing."""
+"""Optional packages: the extra that installs each of them, and the error if one is missing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from workbench.errors import NotInstalled
 
-# extra of pyproject.toml -> the module that it brings
+# Module that each extra of pyproject.toml installs.
 EXTRAS = {
     "accounting": "dp_accounting",
     "cluster": "distributed",
@@ -21,13 +21,23 @@ EXTRAS = {
 
 
 def install_command(*extras: str) -> str:
-    """Write the command that installs this project with extras in a clone: no registry has the package."""
-    wanted = f"[{','.join(extras)}]" if extras else ""
-    return f"pip install '.{wanted}' in a clone of the repository"
+    """Return the command that installs this project with extras in a clone.
+
+    No package registry has this project.
+
+    Args:
+        *extras: Names of extras.
+    """
+    suffix = f"[{','.join(extras)}]" if extras else ""
+    return f"pip install '.{suffix}' in a clone of the repository"
 
 
 def is_importable(module: str) -> bool:
-    """Whether a package could be imported; imports nothing."""
+    """Return whether a module could be imported, without importing it.
+
+    Args:
+        module: Name of the module.
+    """
     try:
         return importlib.util.find_spec(module) is not None
     except (ImportError, ValueError):
@@ -35,13 +45,18 @@ def is_importable(module: str) -> bool:
 
 
 def require_extra(extra: str, subject: str) -> None:
-    """Raise NotInstalled unless an extra is installed. what: "Composition", the subject of the sentence."""
+    """Raise NotInstalled unless an extra is installed.
+
+    Args:
+        extra: Name of the extra.
+        subject: Subject of the error, such as "Exporting".
+    """
     if not is_importable(EXTRAS[extra]):
         raise NotInstalled(f"{subject} needs the extra {extra!r}: {install_command(extra)}.")
 
 
 def missing_links() -> list[str]:
-    """List the linked folders of this package that a clone without symbolic links holds as plain files."""
+    """List the linked folders of this package that are plain files in a clone without links."""
     package = Path(__file__).resolve().parents[1]
     return [f"workbench/{name}" for name in ("models", "solvers") if (package / name).is_file()]
 
@@ -49,37 +64,42 @@ def missing_links() -> list[str]:
 def explain_missing_module(
     subject: str, error: ModuleNotFoundError
 ) -> NotInstalled | ModuleNotFoundError:
-    """Return the error to raise where the import of a module failed.
+    """Return the error to raise after the import of a module failed.
 
     A missing module of the workbench is a bug and stays an ImportError, unless the clone was made
     without symbolic links, so that `workbench/models` and `workbench/solvers` are files that hold a
     path.
 
     Args:
-        what: The subject of the sentence, such as "Designing".
+        subject: Subject of the error, such as "Designing".
         error: The error that the import raised.
 
     Returns:
-        NotInstalled, which names the missing package or the missing links; `error` itself for a bug.
+        NotInstalled, which names the missing package or the missing links. For a bug, `error`.
     """
     package = (error.name or "").partition(".")[0]
-    if package == "workbench" and (missing := missing_links()):
+    missing = missing_links() if package == "workbench" else []
+    if missing:
         return NotInstalled(
-            f"This clone has no symbolic links: {' and '.join(missing)} must be links to the folders "
-            f"beside workbench. See docs/installing.md, section Windows."
+            f"This clone has no symbolic links: {' and '.join(missing)} must be links to the "
+            "folders beside workbench. See docs/installing.md, section Windows."
         )
     if package in ("", "workbench"):
         return error
     return NotInstalled(
-        f"{subject} needs {package}, which is not installed. {install_command()} brings all it needs. "
-        f"(With numpy and python-flint alone mechanisms can be loaded, audited, certified, verified "
-        f"and sampled.)"
+        f"{subject} needs {package}, which is not installed. {install_command()} brings all it "
+        "needs. (With numpy and python-flint alone mechanisms can be loaded, audited, certified, "
+        "verified and sampled.)"
     )
 
 
 @contextmanager
 def explaining_missing_modules(subject: str) -> Iterator[None]:
-    """Raise the error of `explain_missing_module` where an import inside fails."""
+    """Raise the error of `explain_missing_module` if an import inside fails.
+
+    Args:
+        subject: Subject of the error, such as "Designing".
+    """
     try:
         yield
     except ModuleNotFoundError as error:

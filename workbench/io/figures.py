@@ -1,4 +1,4 @@
-"""One look for every plot: colour-blind safe colours, named once; PMFs as bars; curves; what a reader needs."""
+"""A common style for all plots: colour-blind safe colours, axes, legends, and files."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache, wraps
 from io import BytesIO
 from pathlib import Path
@@ -26,24 +27,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-
-# Okabe and Ito's palette, in the order used for series
+# This is Okabe and Ito's palette, in the order used for series.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
-_NARROW, _WIDE, _POINTS = 2.0, 40.0, 8  # inches; size of letters
-_OVER = 1.02  # of a width, by which a figure may be cut
-_PANEL_WIDTH = 1.6  # In a given width, panels of fewer inches are placed below each other.
-_PANEL_HEIGHT = (
-    1.2  # In a given width, a figure is made higher until its panels have so many inches.
-)
-_DEEPENINGS = 8  # A figure is made higher at most so often.
-_LEAST_POINTS = 4.0  # A legend that is wider than its figure has letters of at least this size.
-_MAX_DECADES = 5  # A logarithmic axis with 0 apart has at most so many ticks.
-_FAR = 20.0  # times the least loss: what costs more is named, not drawn
-_PERCENT = (0.1, 1000.0)  # the ends of colours
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-
-# A solver's points over a closed form's line: hollow, so that the line stays visible
+# Markers of a solver are hollow, so that the line of a known formula below them stays visible.
 SOLVER_MARKER_STYLE: Record = {
     "linestyle": "none",
     "markerfacecolor": "white",
@@ -51,105 +39,181 @@ SOLVER_MARKER_STYLE: Record = {
     "markeredgewidth": 1.2,
 }
 
-
-COLUMN_INCHES, SCREEN_INCHES, PAGE_INCHES = (
-    3.3,
-    5.0,
-    7.0,
-)  # inches: of a column and of a page in print, of one panel on a screen
+COLUMN_INCHES = 3.3  # Width of a printed column.
+SCREEN_INCHES = 5.0  # Width of one panel on a screen.
+PAGE_INCHES = 7.0  # Width of a printed page.
 WIDTH_INCHES = {"column": COLUMN_INCHES, "page": PAGE_INCHES}
-Width = str | float | None
+Width = str | float | None  # A name in `WIDTH_INCHES`, or inches. None for the width as drawn.
+
+
+@dataclass(frozen=True)
+class _LayoutLimits:
+    """Sizes that decide how a figure is arranged. All lengths are in inches."""
+
+    min_width: float = 2.0
+    """Smallest accepted width of a figure."""
+    max_width: float = 40.0
+    """Largest accepted width of a figure."""
+    width_tolerance: float = 1.02
+    """A figure may be wider than the requested width by this factor."""
+    font_points: int = 8
+    """Size of letters in points."""
+    min_legend_points: float = 4.0
+    """Smallest size of letters in a legend that would be wider than its figure."""
+    letter_width: float = 0.06
+    """Approximate width of a letter of 8 points."""
+    min_panel_width: float = 1.6
+    """In a requested width, narrower panels are placed below each other."""
+    min_panel_height: float = 1.2
+    """In a requested width, a figure is made higher until its panels have this height."""
+    max_height_steps: int = 8
+    """Largest number of steps in which a figure is made higher."""
+    max_decade_ticks: int = 5
+    """Largest number of ticks of a logarithmic axis with a separate 0."""
+    max_numbered_size: int = 12
+    """Heat maps with at most this many rows and columns have numbers in their cells."""
+
+
+_LAYOUT = _LayoutLimits()
+_MAX_DRAWN_LOSS_RATIO = 20.0  # Larger multiples of the smallest loss are named, not drawn.
+_PERCENT_RANGE = (0.1, 1000.0)  # Percentages at the ends of the colour scale.
 _Draws = TypeVar("_Draws", bound="Callable[..., Any]")
-_SIGN = 0.06  # inches of a letter of 8 points, about
-_ONE_AT_A_TIME = RLock()  # matplotlib has one set of parameters for all threads
+# Matplotlib has one set of parameters for all threads, so only one thread may use it.
+_MATPLOTLIB_LOCK = RLock()
 
 
 @cache
-def _style() -> Any:
-    """The style sheet, workbench.mplstyle; matplotlib's first import takes no display from the environment."""
-    first = "matplotlib" not in sys.modules
-    named = os.environ.pop(
-        "MPLBACKEND", None
-    )  # matplotlib is not imported where it knows no such backend
+def _load_style() -> Any:
+    """Load the style sheet workbench.mplstyle.
+
+    The first import of Matplotlib fails if the environment names an unknown backend. The variable
+    is therefore removed during the import.
+    """
+    is_first_import = "matplotlib" not in sys.modules
+    backend = os.environ.pop("MPLBACKEND", None)
     import matplotlib as mpl
 
-    if named is not None:
-        os.environ["MPLBACKEND"] = named
-    if named is not None and first:
+    if backend is not None:
+        os.environ["MPLBACKEND"] = backend
+    if backend is not None and is_first_import:
         with suppress(ValueError):
-            mpl.rcParams["backend"] = named
-    return mpl.rc_params_from_file(
-        Path(__file__).with_name("workbench.mplstyle"), use_default_template=False
-    )
+            mpl.rcParams["backend"] = backend
+    path = Path(__file__).with_name("workbench.mplstyle")
+    return mpl.rc_params_from_file(path, use_default_template=False)
 
 
 def apply_style_sheet(draw: _Draws) -> _Draws:
-    """Whatever a function draws, drawn by the style sheet."""
+    """Decorate a function so that it draws with the style sheet.
+
+    Args:
+        draw: A function that draws a figure.
+    """
 
     @wraps(draw)
-    def drawn(*args: Any, **options: Any) -> Any:
-        style = _style()
+    def draw_styled(*args: Any, **options: Any) -> Any:
+        style = _load_style()
         import matplotlib as mpl
 
-        with _ONE_AT_A_TIME, mpl.rc_context(style):
+        with _MATPLOTLIB_LOCK, mpl.rc_context(style):
             return draw(*args, **options)
 
-    return cast(_Draws, drawn)
+    return cast(_Draws, draw_styled)
 
 
 @apply_style_sheet
 def make_panels(
     columns: int = 1, rows: int = 1, *, width: float = PAGE_INCHES, height: float = 2.6
 ) -> tuple[Figure, list[Axes]]:
-    """A figure of rows x columns panels without a display; the axes row-major; its width and a panel's height in
-    inches."""
-    from matplotlib.figure import Figure  # without pyplot, which would want one
+    """Make a figure of panels, without a display.
+
+    Args:
+        columns: Number of columns of panels.
+        rows: Number of rows of panels.
+        width: Width of the figure in inches.
+        height: Height of a panel in inches.
+
+    Returns:
+        The figure and its axes, row by row.
+    """
+    # Figures of pyplot would need a display.
+    from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height * rows), layout="constrained")
-    return figure, [axis for row in figure.subplots(rows, columns, squeeze=False) for axis in row]
+    grid = figure.subplots(rows, columns, squeeze=False)
+    return figure, list(grid.ravel())
 
 
 def set_wrapped_title(axis: Axes, title: str) -> None:
-    """A title in as many lines as it takes above its panel."""
-    place, figure = axis.get_subplotspec(), axis.get_figure(root=True)
+    """Set a title that is wrapped to the width of its panel.
+
+    Args:
+        axis: The panel.
+        title: Text of the title.
+    """
+    place = axis.get_subplotspec()
+    figure = axis.get_figure(root=True)
     columns = 1 if place is None else place.get_gridspec().ncols
-    axis.set_title(
-        wrap_text(title, (PAGE_INCHES if figure is None else figure.get_figwidth()) / columns - 0.3)
-    )
+    figure_width = PAGE_INCHES if figure is None else figure.get_figwidth()
+    axis.set_title(wrap_text(title, figure_width / columns - 0.3))
 
 
 def wrap_text(text: str, inches: float) -> str:
-    """Lines of 8 points within a width; none ends within "ε = 1"."""
+    """Wrap a text of 8 points to a width. No line ends within "ε = 1".
+
+    Args:
+        text: The text, which may have several lines.
+        inches: Width in inches.
+    """
     lines = text.replace(" = ", "\u00a0=\u00a0").split("\n")
-    return "\n".join(fill(line, int(inches / _SIGN)) for line in lines).replace("\u00a0", " ")
+    characters = int(inches / _LAYOUT.letter_width)
+    return "\n".join(fill(line, characters) for line in lines).replace("\u00a0", " ")
 
 
 def set_log_axis(axes: Axes, name: str) -> None:
-    """Make the axis "x" or "y" logarithmic in plain numbers: ticks at 1, 2, 5; if its ends are close, at round ones."""
+    """Make an axis logarithmic, with plain numbers at its ticks.
+
+    Ticks are at 1, 2 and 5 times powers of ten, or at round numbers if the ends are close.
+
+    Args:
+        axes: The panel.
+        name: "x" or "y".
+    """
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
     axis = axes.xaxis if name == "x" else axes.yaxis
     axes.set(**{f"{name}scale": "log"})
     low, high = axis.get_view_interval()
-    logs = LogLocator(subs=(1.0, 2.0, 5.0) if high < 300 * low else (1.0,), numticks=20)
-    axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]) if high < 4 * low else logs)
+    if high < 4 * low:
+        axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+    else:
+        subs = (1.0, 2.0, 5.0) if high < 300 * low else (1.0,)
+        axis.set_major_locator(LogLocator(subs=subs, numticks=20))
     axis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())
 
 
 def set_log_axis_with_zero(axes: Axes, name: str, first: float, last: float) -> None:
-    """Make the axis "x" or "y" logarithmic from first to last in plain numbers, with 0 apart."""
+    """Make an axis logarithmic between two numbers, with 0 at a separate place.
+
+    Args:
+        axes: The panel.
+        name: "x" or "y".
+        first: Smallest positive number of the axis.
+        last: Largest number of the axis.
+    """
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-    axis = axes.xaxis if name == "x" else axes.yaxis
-    # A margin of such a scale overflows where it spans hundreds of decades.
+    # A margin of such a scale overflows if it spans hundreds of decades.
     if name == "x":
+        axis: Any = axes.xaxis
         axes.set_xmargin(0.0)
+        axes.set_xscale("symlog", linthresh=first, linscale=0.6)
     else:
+        axis = axes.yaxis
         axes.set_ymargin(0.0)
-    (axes.set_xscale if name == "x" else axes.set_yscale)("symlog", linthresh=first, linscale=0.6)
+        axes.set_yscale("symlog", linthresh=first, linscale=0.6)
     decades = np.arange(np.ceil(np.log10(first) - 1e-9), np.floor(np.log10(last) + 1e-9) + 1)
-    spacing = -(-len(decades) // _MAX_DECADES)
+    spacing = -(-len(decades) // _LAYOUT.max_decade_ticks)
     axis.set_major_locator(FixedLocator([0.0, *(10.0**power for power in decades[::spacing])]))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:g}"))
@@ -157,56 +221,66 @@ def set_log_axis_with_zero(axes: Axes, name: str, first: float, last: float) -> 
 
 
 def add_legend_below(figure: Figure, axes: Sequence[Axes], *, columns: int = 3) -> None:
-    """One legend for several panels, below them all, each label once, in at most so many columns as fit; it can never
-    cover data."""
-    entries = {
-        label: handle
-        for axis in axes
-        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
-    }
-    labels = list(entries)
+    """Add one legend for several panels below all of them, so that it never covers data.
+
+    Args:
+        figure: The figure.
+        axes: Panels whose labels are listed, each label once.
+        columns: Largest number of columns. Fewer are used if the legend would be too wide.
+    """
+    handles_by_label: dict[str, Any] = {}
+    for axis in axes:
+        handles, labels = axis.get_legend_handles_labels()
+        handles_by_label.update(zip(labels, handles, strict=True))
+    labels = list(handles_by_label)
     columns = max(1, min(columns, len(labels)))
-    while columns > 1 and _wide(labels, columns) > figure.get_figwidth():
+    while columns > 1 and _estimate_legend_width(labels, columns) > figure.get_figwidth():
         columns -= 1
     figure.set_figheight(figure.get_figheight() + 0.16 * -(-len(labels) // columns))
-    figure.legend(list(entries.values()), labels, loc="outside lower center", ncols=columns)
+    handles = list(handles_by_label.values())
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns)
 
 
-def _wide(labels: Sequence[str], columns: int) -> float:
-    """About how wide a legend of the style sheet is, in inches, each with its handle."""
-    return sum(
-        max(_SIGN * len(label) for label in part) + 0.6 for part in np.array_split(labels, columns)
-    )
+def _estimate_legend_width(labels: Sequence[str], columns: int) -> float:
+    """Estimate the width of a legend in inches, including its handles."""
+    width = 0.0
+    for part in np.array_split(labels, columns):
+        width += max(_LAYOUT.letter_width * len(label) for label in part) + 0.6
+    return width
 
 
 def draw_pmf_heat_map(
     axis: Axes, masses: ArrayLike, sizes: Pair, *, limits: tuple[float, float] | None = None
 ) -> None:
-    """A two-dimensional PMF as a grid of numbers on a logarithmic colour scale; limits: its ends, for several grids."""
+    """Draw a two-dimensional PMF as a grid of numbers on a logarithmic colour scale.
+
+    Args:
+        axis: The panel.
+        masses: Probabilities. Shape (rows * columns,) or (rows, columns).
+        sizes: Numbers of rows and columns.
+        limits: Probabilities at the ends of the colour scale. None for those of this PMF.
+    """
     from matplotlib.colors import LogNorm
 
     grid = np.asarray(masses, dtype=float).reshape(sizes)
     positive = grid[grid > 0]
     low, high = limits or (float(positive.min()), float(positive.max()))
-    image = axis.imshow(
-        np.where(grid > 0, grid, np.nan), cmap="viridis", norm=LogNorm(low / 1.5, high)
-    )
+    norm = LogNorm(low / 1.5, high)
+    image = axis.imshow(np.where(grid > 0, grid, np.nan), cmap="viridis", norm=norm)
     axis.grid(False)
-    dark = (low / 1.5) ** 0.45 * high**0.55  # the darker part of the scale takes white numbers
-    size = min(6.0, 33 / max(sizes))
-    if max(sizes) <= 12:
+    # Cells below this probability are dark and have white numbers.
+    dark_limit = (low / 1.5) ** 0.45 * high**0.55
+    if max(sizes) <= _LAYOUT.max_numbered_size:
+        font_size = min(6.0, 33 / max(sizes))
         for (i, j), mass in np.ndenumerate(grid):
-            number = (
-                f"{mass:.4f}" if mass >= 1e-3 or mass == 0 else f"{mass:.1e}".replace("e-0", "e-")
-            )
             axis.text(
                 j,
                 i,
-                number,
+                _format_probability(mass),
                 ha="center",
                 va="center",
-                fontsize=size,
-                color="white" if mass < dark else "black",
+                fontsize=font_size,
+                color="white" if mass < dark_limit else "black",
             )
     axis.set_xlabel("η₂")
     axis.set_ylabel("η₁")
@@ -215,70 +289,115 @@ def draw_pmf_heat_map(
     axis.figure.colorbar(image, ax=axis, label="probability")
 
 
+def _format_probability(mass: float) -> str:
+    """Format a probability in at most six characters."""
+    if mass >= 1e-3 or mass == 0:
+        return f"{mass:.4f}"
+    return f"{mass:.1e}".replace("e-0", "e-")
+
+
 def draw_percent_map(axis: Axes, table: pd.DataFrame, places: tuple[str, str], value: str) -> Any:
-    """Percentages as numbers in a grid, x and y in the columns `places`, on a logarithmic colour scale; "?" on grey
-    where none is known, white where no row is."""
+    """Draw percentages as numbers in a grid on a logarithmic colour scale.
+
+    An unknown percentage is "?" on grey. A cell without a row stays white.
+
+    Args:
+        axis: The panel.
+        table: The rows.
+        places: Columns with the x and the y coordinate.
+        value: Column with the percentage.
+
+    Returns:
+        The image, for `add_percent_colour_bar`.
+    """
     from matplotlib.colors import LogNorm
 
     x, y = places
-    columns, rows = sorted(table[x].unique()), list(dict.fromkeys(table[y]))
-    values, known = np.full((2, len(rows), len(columns)), np.nan)
-    for across, down, percent in zip(table[x], table[y], table[value].astype(float), strict=True):
-        at = rows.index(down), columns.index(across)
-        values[at], known[at] = percent, 1
+    columns = sorted(table[x].unique())
+    rows = list(dict.fromkeys(table[y]))
+    values = np.full((len(rows), len(columns)), np.nan)
+    has_row = np.full((len(rows), len(columns)), np.nan)
+    percentages = table[value].astype(float)
+    for column, row, percent in zip(table[x], table[y], percentages, strict=True):
+        i = rows.index(row)
+        j = columns.index(column)
+        values[i, j] = percent
+        has_row[i, j] = 1
         colour = "white" if percent > 100 else "black"
-        axis.text(
-            at[1], at[0], _percent(percent), ha="center", va="center", fontsize=6, color=colour
-        )
+        text = _format_percent(percent)
+        axis.text(j, i, text, ha="center", va="center", fontsize=6, color=colour)
     axis.grid(False)
-    axis.imshow(known, cmap="Greys", vmin=0, vmax=4, aspect="auto", origin="lower")
+    axis.imshow(has_row, cmap="Greys", vmin=0, vmax=4, aspect="auto", origin="lower")
     image = axis.imshow(
-        values.clip(*_PERCENT),
-        norm=LogNorm(*_PERCENT),
+        values.clip(*_PERCENT_RANGE),
+        norm=LogNorm(*_PERCENT_RANGE),
         cmap="YlOrRd",
         aspect="auto",
         origin="lower",
     )
-    for names, ticks in ((columns, axis.set_xticks), (rows, axis.set_yticks)):
-        ticks(range(len(names)), [name if isinstance(name, str) else f"{name:g}" for name in names])
+    axis.set_xticks(range(len(columns)), _format_tick_names(columns))
+    axis.set_yticks(range(len(rows)), _format_tick_names(rows))
     return image
 
 
+def _format_tick_names(names: Sequence[Any]) -> list[str]:
+    return [name if isinstance(name, str) else f"{name:g}" for name in names]
+
+
 def add_percent_colour_bar(image: Any, axes: Sequence[Axes], label: str) -> None:
-    """The colours of `percent_map`, beside it."""
+    """Add the colour scale of `draw_percent_map`.
+
+    Args:
+        image: What `draw_percent_map` returned.
+        axes: Panels beside which the scale is drawn.
+        label: Label of the scale.
+    """
     bar = image.figure.colorbar(image, ax=axes, label=label)
     bar.set_ticks([0.1, 1, 10, 100, 1000], labels=["0.1", "1", "10", "100", "1000"])
     bar.minorticks_off()
 
 
-def _percent(percent: float) -> str:
+def _format_percent(percent: float) -> str:
+    """Format a percentage in at most four characters, and NaN as "?"."""
     if percent != percent:
         return "?"
+    low, high = _PERCENT_RANGE
     if percent < 9.95:
-        return "0" if percent < _PERCENT[0] / 2 else f"{percent:.1f}"
-    return f"{percent:.0f}" if percent < _PERCENT[1] else ">1k"
+        return "0" if percent < low / 2 else f"{percent:.1f}"
+    return f"{percent:.0f}" if percent < high else ">1k"
 
 
 @apply_style_sheet
 def draw_dot_plot(rows: Sequence[Mapping[Any, Any]], label: str, title: str) -> Figure:
-    """What classes cost: a dot each (hollow: not certified), a line down to what is proven of the class; those above
-    20 times the best are named only. rows: class, objective, bound, certified."""
-    best = min(float(row["objective"]) for row in rows)
-    near = [row for row in rows if row["objective"] <= _FAR * best][::-1]
-    far = [
-        f"{row['class']} ({row['objective']:.4g})" for row in rows if row["objective"] > _FAR * best
-    ]
-    figure, (axis,) = make_panels(height=0.25 * len(near) + 1.0)
-    for k, row in enumerate(near):
-        low = row["bound"]
-        if low is not None and low == low and low > 0:
-            axis.plot([low, row["objective"]], [k, k], color=COLOURS[0], marker="|", markevery=[0])
-        face = COLOURS[0] if row["certified"] else "white"
-        axis.plot([row["objective"]], [k], "o", color=COLOURS[0], markerfacecolor=face)
-    axis.set_yticks(range(len(near)), [str(row["class"]) for row in near])
-    axis.set_xlabel(
-        label if not far else f"{label}\nnot drawn, above {_FAR:g} times the best: {', '.join(far)}"
-    )
+    """Draw the loss of each mechanism class as a dot, with a line down to its lower bound.
+
+    A hollow dot is not certified. Losses above 20 times the smallest one are named below the axis.
+
+    Args:
+        rows: Rows with the entries class, objective, bound and certified.
+        label: Label of the axis.
+        title: Title of the figure.
+    """
+    max_loss = _MAX_DRAWN_LOSS_RATIO * min(float(row["objective"]) for row in rows)
+    drawn_rows = [row for row in rows if row["objective"] <= max_loss][::-1]
+    omitted_rows = [row for row in rows if row["objective"] > max_loss]
+    figure, (axis,) = make_panels(height=0.25 * len(drawn_rows) + 1.0)
+    colour = COLOURS[0]
+    for position, row in enumerate(drawn_rows):
+        loss = row["objective"]
+        bound = row["bound"]
+        # NaN is not equal to itself.
+        if bound is not None and bound == bound and bound > 0:
+            line = [bound, loss]
+            axis.plot(line, [position, position], color=colour, marker="|", markevery=[0])
+        face = colour if row["certified"] else "white"
+        axis.plot([loss], [position], "o", color=colour, markerfacecolor=face)
+    axis.set_yticks(range(len(drawn_rows)), [str(row["class"]) for row in drawn_rows])
+    if omitted_rows:
+        names = ", ".join(f"{row['class']} ({row['objective']:.4g})" for row in omitted_rows)
+        note = f"not drawn, above {_MAX_DRAWN_LOSS_RATIO:g} times the smallest loss: {names}"
+        label = f"{label}\n{note}"
+    axis.set_xlabel(label)
     set_wrapped_title(axis, title)
     return figure
 
@@ -287,138 +406,166 @@ def draw_dot_plot(rows: Sequence[Mapping[Any, Any]], label: str, title: str) -> 
 def draw_place_maps(
     places: ArrayLike, masses: ArrayLike, map_titles: Sequence[str], true_place: ArrayLike
 ) -> Figure:
-    """Maps of places (k, 2), each place coloured by a mass: `masses` (maps, k), named by `words`; own: (2,), the place
-    that the last is the law of."""
+    """Draw maps of places, in which the colour of each place is a probability.
+
+    Args:
+        places: Coordinates. Shape (k, 2).
+        masses: Probabilities for each map. Shape (maps, k).
+        map_titles: Title of each map.
+        true_place: Place whose law the last map shows. It is marked there. Shape (2,).
+    """
     from matplotlib.collections import PolyCollection
 
-    at, shades = np.asarray(places, dtype=float), np.asarray(masses, dtype=float)
-    figure, axes = make_panels(len(map_titles), height=5.4 / len(map_titles) + 0.2)
-    width = float(np.ptp(at, axis=0).max()) or 1.0
-    side = min(np.diff(np.unique(column)).min(initial=width) for column in at.T)
+    coordinates = np.asarray(places, dtype=float)
+    shades = np.asarray(masses, dtype=float)
+    map_count = len(map_titles)
+    figure, axes = make_panels(map_count, height=5.4 / map_count + 0.2)
+    width = float(np.ptp(coordinates, axis=0).max()) or 1.0
+    side = min(np.diff(np.unique(column)).min(initial=width) for column in coordinates.T)
     corners = side / 2 * np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)])
-    for axis, shade, name in zip(axes, shades, map_titles, strict=True):
-        squares = PolyCollection(list(at[:, None, :] + corners), array=shade, cmap="viridis_r")
+    for axis, shade, title in zip(axes, shades, map_titles, strict=True):
+        polygons = list(coordinates[:, None, :] + corners)
+        squares = PolyCollection(polygons, array=shade, cmap="viridis_r")
         squares.set_clim(0, None)
         squares.set_edgecolor("face")
         axis.add_collection(squares)
         axis.autoscale_view()
         axis.grid(False)
         axis.set_aspect("equal")
-        set_wrapped_title(axis, name)
+        set_wrapped_title(axis, title)
         axis.set(xlabel="first coordinate", ylabel="second coordinate" if axis is axes[0] else "")
-        figure.colorbar(
-            squares, ax=axis, shrink=0.8, label="probability" if axis is axes[-1] else ""
-        )
+        bar_label = "probability" if axis is axes[-1] else ""
+        figure.colorbar(squares, ax=axis, shrink=0.8, label=bar_label)
     axes[-1].plot(*np.asarray(true_place, dtype=float), marker="x", color="#d62728")
     return figure
 
 
 def read_figure_width(width: Any) -> float:
-    """A width in inches, or by its name in `WIDTHS`. Raises InvalidRequest."""
+    """Read a width as inches.
+
+    Args:
+        width: A number of inches, or a name in `WIDTH_INCHES`.
+
+    Raises:
+        InvalidRequest: The width is none of these, or out of range.
+    """
+    low = _LAYOUT.min_width
+    high = _LAYOUT.max_width
     with suppress(TypeError, ValueError, OverflowError):
-        wide = float(WIDTH_INCHES.get(width, width))
-        if _NARROW <= wide <= _WIDE:
-            return wide
-    return must(
-        "width", f"{', '.join(WIDTH_INCHES)}, or between {_NARROW:g} and {_WIDE:g} inches", width
-    )
+        inches = float(WIDTH_INCHES.get(width, width))
+        if low <= inches <= high:
+            return inches
+    names = ", ".join(WIDTH_INCHES)
+    return must("width", f"{names}, or between {low:g} and {high:g} inches", width)
 
 
-def _rearrange(figure: Figure, axes: Sequence[Axes], columns: int) -> float:
-    """Place the panels of one grid in at most so many columns. Returns how many times as many rows there are then."""
+def _rearrange_panels(figure: Figure, axes: Sequence[Axes], columns: int) -> float:
+    """Place the panels of one grid in fewer columns. Returns the factor by which rows increase."""
     grids = {id(axis.get_gridspec()): axis.get_gridspec() for axis in axes}
     if len(grids) != 1:
         return 1.0
     (grid,) = grids.values()
     if grid is None or grid.ncols <= columns or len(axes) != grid.nrows * grid.ncols:
         return 1.0
-    shown = [axis for axis in axes if axis.axison]
-    rows = -(-len(shown) // columns)
+    shown_axes = [axis for axis in axes if axis.axison]
+    rows = -(-len(shown_axes) // columns)
     places = figure.add_gridspec(rows, columns)
     label = axes[0].get_ylabel()
     for axis in axes:
-        if axis not in shown:
+        if axis not in shown_axes:
             figure.delaxes(axis)
-    for k, axis in enumerate(shown):
-        axis.set_subplotspec(places[k // columns, k % columns])
-        if k % columns == 0 and not axis.get_ylabel():
+    for position, axis in enumerate(shown_axes):
+        axis.set_subplotspec(places[position // columns, position % columns])
+        if position % columns == 0 and not axis.get_ylabel():
             axis.set_ylabel(label)
     return rows / grid.nrows
 
 
-def _fit(figure: Figure, width: float) -> None:
-    """Make a figure so wide, with letters of 8 pt: panels below each other where they would be too narrow, titles in
-    several lines, legends below it in fewer columns or smaller letters, and as high as its panels need.
+def _fit_to_width(figure: Figure, width: float) -> None:
+    """Fit a figure into a width, with letters of 8 points.
 
-    Raises InvalidRequest where it is wider all the same.
+    Narrow panels are placed below each other, titles are wrapped, legends are moved below the
+    figure with fewer columns or smaller letters, and the height is adapted. Raises InvalidRequest
+    if the figure is still too wide.
     """
     from matplotlib.text import Text
 
-    across, high = figure.get_size_inches()
-    placed = [axis for axis in figure.axes if axis.get_subplotspec() is not None]
-    taller = _rearrange(figure, placed, max(1, int(width / _PANEL_WIDTH)))
-    figure.set_size_inches(width, high * max(taller, width / across))
+    figure_width, figure_height = figure.get_size_inches()
+    panels = [axis for axis in figure.axes if axis.get_subplotspec() is not None]
+    columns = max(1, int(width / _LAYOUT.min_panel_width))
+    row_factor = _rearrange_panels(figure, panels, columns)
+    figure.set_size_inches(width, figure_height * max(row_factor, width / figure_width))
     for text in figure.findobj(Text):
-        text.set_fontsize(_POINTS)
+        text.set_fontsize(_LAYOUT.font_points)
     for axis in figure.axes:
-        axis.tick_params(which="both", labelsize=_POINTS)
-        title, place = axis.title, axis.get_subplotspec()
-        available = width / (1 if place is None else place.get_gridspec().ncols) - 0.3
-        title.set_text(wrap_text(" ".join(title.get_text().split(" ")), available))
-    for title in figure.texts:
-        title.set_text(wrap_text(title.get_text(), width - 0.1))
+        axis.tick_params(which="both", labelsize=_LAYOUT.font_points)
+        place = axis.get_subplotspec()
+        column_count = 1 if place is None else place.get_gridspec().ncols
+        title = " ".join(axis.title.get_text().split(" "))
+        axis.title.set_text(wrap_text(title, width / column_count - 0.3))
+    for text in figure.texts:
+        text.set_text(wrap_text(text.get_text(), width - 0.1))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "constrained_layout not applied")
         _narrow_legends(figure)
-        _deepen(figure)
-        fits = figure.get_tightbbox().width <= width * _OVER
+        _increase_height(figure)
+        fits = figure.get_tightbbox().width <= width * _LAYOUT.width_tolerance
     if not fits:
         must("width", "enough for the figure's legend and axes", width)
 
 
 def _narrow_legends(figure: Figure) -> None:
-    """Give legends fewer columns, and then smaller letters, until they are no wider than the figure."""
+    """Give legends fewer columns, and then smaller letters, until they fit into the figure."""
     figure.draw_without_rendering()
     for axis in figure.axes:
-        beside = axis.get_legend()
-        if beside is not None and beside.get_window_extent().x0 > axis.get_window_extent().x1:
-            beside.remove()  # there is no room beside the panel
-            texts = [text.get_text() for text in beside.get_texts()]
-            shown: Any = beside.legend_handles
-            figure.legend(shown, texts, loc="outside lower center", frameon=False)
+        legend = axis.get_legend()
+        if legend is not None and legend.get_window_extent().x0 > axis.get_window_extent().x1:
+            # A legend beside its panel is moved below the figure.
+            legend.remove()
+            labels = [text.get_text() for text in legend.get_texts()]
+            legend_handles: Any = legend.legend_handles
+            figure.legend(legend_handles, labels, loc="outside lower center", frameon=False)
     for legend in [*figure.legends]:
         handles: Any = legend.legend_handles
-        names = [text.get_text() for text in legend.get_texts()]
-        points = float(_POINTS)
+        labels = [text.get_text() for text in legend.get_texts()]
+        points = float(_LAYOUT.font_points)
         for columns in (3, 2, 1, 1):
             legend.remove()
-            look: Record = {"loc": "outside lower center", "frameon": False, "fontsize": points}
-            legend = figure.legend(handles, names, ncols=columns, **look)
+            style: Record = {"loc": "outside lower center", "frameon": False, "fontsize": points}
+            legend = figure.legend(handles, labels, ncols=columns, **style)
             figure.draw_without_rendering()
-            wide = legend.get_window_extent().width / figure.bbox.width
-            if wide <= 1:
+            relative_width = legend.get_window_extent().width / figure.bbox.width
+            if relative_width <= 1:
                 break
-            points = max(_LEAST_POINTS, 0.98 * points / wide) if columns == 1 else points
+            if columns == 1:
+                points = max(_LAYOUT.min_legend_points, 0.98 * points / relative_width)
 
 
-def _deepen(figure: Figure) -> None:
-    """Make a figure higher until its panels are at least `_PANEL_HEIGHT`, but for those of a fixed shape."""
-    free = [
-        axis
-        for axis in figure.axes
-        if axis.get_subplotspec() is not None and axis.get_aspect() == "auto"
-    ]
-    for _ in range(_DEEPENINGS):
+def _increase_height(figure: Figure) -> None:
+    """Make a figure higher until its panels are high enough, except panels of a fixed shape."""
+    panels = [axis for axis in figure.axes if axis.get_subplotspec() is not None]
+    flexible = [axis for axis in panels if axis.get_aspect() == "auto"]
+    min_height = _LAYOUT.min_panel_height
+    for _ in range(_LAYOUT.max_height_steps):
         figure.draw_without_rendering()
-        heights = [axis.get_window_extent().height / figure.dpi for axis in free]
-        if not heights or min(heights) >= _PANEL_HEIGHT:
+        heights = [axis.get_window_extent().height / figure.dpi for axis in flexible]
+        if not heights or min(heights) >= min_height:
             return
-        rows = max(axis.get_gridspec().nrows for axis in free)  # type: ignore[union-attr]
-        figure.set_figheight(figure.get_figheight() + rows * (_PANEL_HEIGHT + 0.05 - min(heights)))
+        rows = max(axis.get_gridspec().nrows for axis in flexible)  # type: ignore[union-attr]
+        figure.set_figheight(figure.get_figheight() + rows * (min_height + 0.05 - min(heights)))
 
 
 def save_figure(figure: Figure, path: Path, width: Width = None) -> None:
-    """Save a figure in the format of the path's ending, as `figure_bytes` makes it."""
+    """Save a figure in the format of the ending of its path.
+
+    Args:
+        figure: The figure.
+        path: Path ending with .png, .svg or .pdf.
+        width: Width as for `render_figure`.
+
+    Raises:
+        InvalidRequest: The ending or the width is wrong.
+    """
     form = path.suffix.lstrip(".").lower()
     if form not in PICTURE_FORMATS:
         must("plot file", "named .png, .svg or .pdf", path.name)
@@ -426,22 +573,31 @@ def save_figure(figure: Figure, path: Path, width: Width = None) -> None:
 
 
 def render_figure(figure: Figure, form: str, width: Width = None) -> bytes:
-    """A figure as "png", "svg" or "pdf", the same bytes for the same data (no dates, fixed ids).
+    """Render a figure. Equal figures have equal bytes (no dates, fixed ids).
 
-    width: "column" or "page" of a paper (3.3 and 7 inches), or inches, with letters of 8 pt; None: its own.
-    Raises InvalidRequest where it has no room in a width.
+    Args:
+        figure: The figure.
+        form: "png", "svg" or "pdf".
+        width: "column" or "page" of a paper (3.3 and 7 inches), or inches, with letters of 8 pt.
+            None for the width as drawn.
+
+    Raises:
+        InvalidRequest: The figure does not fit into the width.
     """
     import matplotlib as mpl
 
     if width is not None:
-        _fit(figure, read_figure_width(width))
-    metadata = {"Software": None} if form == "png" else {"Date": None}
-    if form == "pdf":
+        _fit_to_width(figure, read_figure_width(width))
+    metadata: dict[str, None] = {"Date": None}
+    if form == "png":
+        metadata = {"Software": None}
+    elif form == "pdf":
         metadata = {"CreationDate": None}
     buffer = BytesIO()
-    with _ONE_AT_A_TIME, mpl.rc_context(_style()):
+    with _MATPLOTLIB_LOCK, mpl.rc_context(_load_style()):
         figure.savefig(buffer, format=form, metadata=metadata)
     content = buffer.getvalue()
-    if form == "svg":  # matplotlib leaves trailing blanks
+    if form == "svg":
+        # Matplotlib writes trailing blanks, which are removed.
         content = b"\n".join(line.rstrip() for line in content.split(b"\n"))
     return content

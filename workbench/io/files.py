@@ -1,4 +1,4 @@
-"""Reading and writing files safely: whole or not at all, bounded, strict, and no traceback for a hostile one."""
+"""Read and write files safely: atomic writes, bounded reads, strict JSON, clear errors."""
 
 from __future__ import annotations
 
@@ -20,50 +20,71 @@ from typing import Any, NoReturn
 
 from workbench.errors import CorruptFile, InvalidRequest, must
 
-PICTURE_FORMATS = ("png", "svg", "pdf")  # files of a figure
-MAX_FILE_BYTES = 16 << 20  # bytes; a mechanism of 10^5 masses is a tenth of that
-_DIGITS = 400  # of a JSON number
-_ZEROS = 30  # at either end of a decimal, beyond which it has an exponent
-_NUMERAL = 1 << 16  # characters of a number in a string
-_NUMBERS = frozenset("+-0123456789.,;:/e inf")  # lists of numbers, which are no formulas
+PICTURE_FORMATS = ("png", "svg", "pdf")  # Formats of saved figures.
+MAX_FILE_BYTES = 16 << 20  # Larger files are refused. A mechanism of 10^5 masses has a tenth of it.
+_MAX_JSON_DIGITS = 400  # A number of JSON with more characters is refused.
+_MAX_ZEROS = 30  # A decimal with more zeros at either end is written with an exponent.
+_MAX_HEX_DIGITS = 1 << 16  # A hexadecimal integer with more digits is refused.
+_MAX_RATIO_CHARACTERS = 5000  # A longer decimal or ratio in a string is refused.
+_MAX_DECIMAL_BITS = 4000  # Larger integers are written in hexadecimal.
+_MAX_DECIMAL_PLACES = 400  # A rational with more decimals is written as a ratio.
+_MAX_NAME_CHARACTERS = 40  # The name of an unfinished file has at most this part of the final name.
+_DATA_SUFFIXES = (".csv", ".tsv", ".txt", ".json")
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # Spreadsheets take such texts for formulas.
+_NUMBER_CHARACTERS = frozenset("+-0123456789.,;:/e inf")  # Lists of numbers are no formulas.
 _HEXADECIMAL = re.compile("0x(0|[1-9a-fA-F][0-9a-fA-F]*)")
-_reading: ContextVar[bool] = ContextVar("reading", default=True)
+_may_read: ContextVar[bool] = ContextVar("may_read", default=True)
 
 
 @contextlib.contextmanager
 def forbid_file_access() -> Iterator[None]:
-    """While it lasts no file is read or looked for: texts come from somebody who may not see this machine's files."""
-    token = _reading.set(False)
+    """Forbid reading and looking for files, for texts from users who must not see local files."""
+    token = _may_read.set(False)
     try:
         yield
     finally:
-        _reading.reset(token)
+        _may_read.reset(token)
 
 
 def path_exists(path: Path | str) -> bool:
-    """Whether there is a file or a folder of that name; within `no_files` there is none."""
-    with contextlib.suppress(
-        OSError, ValueError
-    ):  # a text too long for a name, or with a zero byte
-        return _reading.get() and Path(path).exists()
+    """Return whether a file or folder exists. Inside `forbid_file_access` none does.
+
+    Args:
+        path: Path of the file or folder.
+    """
+    # A text may be too long for a name, or contain a zero byte.
+    with contextlib.suppress(OSError, ValueError):
+        return _may_read.get() and Path(path).exists()
     return False
 
 
 def names_file(option: object) -> bool:
-    """Whether an option names a file of data: a path, or a text that is the name of one or ends as such names do."""
-    suffixes = (".csv", ".tsv", ".txt", ".json")
-    return isinstance(option, Path) or (
-        isinstance(option, str) and (option.endswith(suffixes) or path_exists(option))
-    )
+    """Return whether the value of an option names a data file.
+
+    This is a path, the name of an existing file, or a text that ends as data files do.
+
+    Args:
+        option: Value of the option.
+    """
+    if isinstance(option, Path):
+        return True
+    return isinstance(option, str) and (option.endswith(_DATA_SUFFIXES) or path_exists(option))
 
 
 def read_file_path(path: object, name: str = "file") -> Path:
-    """A path of a file, as text or Path. name: what a message calls it. Raises InvalidRequest."""
-    if (
-        not isinstance(path, (str, os.PathLike))
-        or not isinstance(text := os.fspath(path), str)
-        or "\0" in text
-    ):
+    """Read a path from a text or a Path.
+
+    Args:
+        path: The path.
+        name: Name of the option in errors.
+
+    Raises:
+        InvalidRequest: It is no path.
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        must(name, "the path of a file", path)
+    text = os.fspath(path)
+    if not isinstance(text, str) or "\0" in text:
         must(name, "the path of a file", path)
     return Path(text)
 
@@ -71,11 +92,19 @@ def read_file_path(path: object, name: str = "file") -> Path:
 def write_atomically(
     path: Path | str, content: bytes | Iterable[bytes], *, private: bool = False
 ) -> None:
-    """Write a file whole or not at all: beside it, then renamed onto it. A device or pipe is written into, and a
-    symbolic link followed: neither is replaced by a file. content: at once, or in parts.
+    """Write a file completely or not at all, by renaming a finished temporary file.
 
-    An existing file keeps its mode; a new one gets what the umask allows, or, private, is its owner's alone.
-    Raises InvalidRequest for a folder and for a file that is read-only, OSError.
+    A device or pipe is written directly, and a symbolic link is followed. Neither is replaced by a
+    file. An existing file keeps its mode.
+
+    Args:
+        path: Path of the file.
+        content: Content, at once or in parts.
+        private: Whether a new file can only be read by its owner. Default: as the umask allows.
+
+    Raises:
+        InvalidRequest: The path is a folder or a read-only file.
+        OSError: Writing fails.
     """
     path = read_file_path(path)
     refuse_read_only(path, "file")
@@ -85,7 +114,7 @@ def write_atomically(
         return
     path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name[:40]}.{os.urandom(8).hex()}")
+    unfinished = path.with_name(f".{path.name[:_MAX_NAME_CHARACTERS]}.{os.urandom(8).hex()}")
     write_new_file(unfinished, content, private=private, like=path)
     try:
         os.replace(unfinished, path)
@@ -95,18 +124,34 @@ def write_atomically(
 
 
 def write_json(path: Path | str, data: Any, *, private: bool = False) -> None:
-    """`write_whole` of JSON on lines. Raises InvalidRequest, OSError."""
-    write_atomically(
-        path, (json.dumps(data, indent=1, ensure_ascii=False) + "\n").encode(), private=private
-    )
+    """Write data as indented JSON, by `write_atomically`.
+
+    Args:
+        path: Path of the file.
+        data: Data for JSON.
+        private: Whether a new file can only be read by its owner.
+
+    Raises:
+        InvalidRequest: The path is a folder or a read-only file.
+        OSError: Writing fails.
+    """
+    text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+    write_atomically(path, text.encode(), private=private)
 
 
 def write_new_file(
     path: Path, content: bytes | Iterable[bytes], *, private: bool = False, like: Path | None = None
 ) -> None:
-    """Write a file that must not exist yet; nothing is left of one that could not be written. Raises OSError.
+    """Write a file that must not exist yet. A failed write leaves no file.
 
-    private: its owner's alone (mode 600); like: a file whose mode it gets, if there is one.
+    Args:
+        path: Path of the file.
+        content: Content, at once or in parts.
+        private: Whether the file can only be read by its owner (mode 600).
+        like: File whose mode is copied, if it exists.
+
+    Raises:
+        OSError: The file exists, or writing fails.
     """
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666)
     try:
@@ -121,7 +166,14 @@ def write_new_file(
 
 
 def refuse_read_only(path: Path, name: str) -> None:
-    """Refuse a folder, and a file that nobody may write: renaming another onto it would. Raises InvalidRequest."""
+    """Raise InvalidRequest for a folder, and for a file that nobody may write.
+
+    Renaming another file onto it would succeed.
+
+    Args:
+        path: Path of the file.
+        name: Name of the option in errors.
+    """
     if path.is_dir():
         must(name, "a file", f"the folder {path.name or path}")
     if path.is_file() and not path.stat().st_mode & 0o222:
@@ -129,88 +181,107 @@ def refuse_read_only(path: Path, name: str) -> None:
 
 
 def check_folder_writable(folder: Path) -> None:
-    """Write a file without a name into a folder: its mode does not tell whether that works. Raises OSError."""
+    """Write an unnamed file into a folder, because its mode does not tell whether this works.
+
+    Raises OSError if writing fails.
+    """
     with tempfile.TemporaryFile(dir=folder) as file:
         file.write(b"x")
 
 
 def others_can_read(path: Path) -> bool:
-    """Whether other users than its owner may read a file."""
+    """Return whether other users than its owner may read a file."""
     return os.name == "posix" and bool(path.stat().st_mode & 0o077)
 
 
 def require_distinct_files(
     inputs: Mapping[str, Path | str | None], outputs: Mapping[str, Path | str | None]
 ) -> None:
-    """Refuse, before any work, an output that is the same file as an input or as another output.
+    """Check, before any work, that no output is the same file as an input or another output.
 
-    inputs, outputs: what a message calls a file -> its path, None where it was not given. Files are compared by device
-    and inode with links followed, those that do not exist yet by their folder and name. Devices and pipes hold nothing
-    that could be overwritten. Raises InvalidRequest.
+    Existing files are compared by device and inode, with links followed. Others are compared by
+    folder and name. Devices and pipes cannot be overwritten, so they are ignored.
+
+    Args:
+        inputs: Path of each input by its name in errors. None for one that is not given.
+        outputs: Path of each output by its name in errors. None for one that is not given.
+
+    Raises:
+        InvalidRequest: Two files are the same.
     """
-    seen: dict[tuple[object, ...], str] = {}
+    names_by_identity: dict[tuple[object, ...], str] = {}
     for files in (inputs, outputs):
         for name, path in files.items():
-            mark = None if path is None else _identify_file(Path(path))
-            if mark is None:
+            identity = None if path is None else _identify_file(Path(path))
+            if identity is None:
                 continue
-            if files is outputs and mark in seen:
-                must(name, f"another file than the {seen[mark]}", path)
-            seen[mark] = f"{name} {path}"
+            if files is outputs and identity in names_by_identity:
+                must(name, f"another file than the {names_by_identity[identity]}", path)
+            names_by_identity[identity] = f"{name} {path}"
 
 
 def _identify_file(path: Path) -> tuple[object, ...] | None:
-    """What two names of one file share; None for what is no file."""
+    """Return a value that all names of one file share, or None for a device or pipe."""
     try:
         status = path.stat()
     except (OSError, ValueError):
-        real = path if "\0" in str(path) else Path(os.path.realpath(path))
+        real_path = path if "\0" in str(path) else Path(os.path.realpath(path))
         with contextlib.suppress(OSError, ValueError):
-            folder = real.parent.stat()
-            return folder.st_dev, folder.st_ino, real.name
-        return (str(real),)
-    kind = status.st_mode
-    return (status.st_dev, status.st_ino) if stat.S_ISREG(kind) or stat.S_ISDIR(kind) else None
+            folder = real_path.parent.stat()
+            return folder.st_dev, folder.st_ino, real_path.name
+        return (str(real_path),)
+    mode = status.st_mode
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+        return status.st_dev, status.st_ino
+    return None
 
 
 def read_bytes(path: Path | str, limit: int, name: str = "file") -> bytes:
-    """The bytes of a regular file, no device and no pipe: those may never end, and opening one may wait for ever.
+    """Read the bytes of a regular file.
 
-    limit: of bytes; name: what a message calls the file. Raises InvalidRequest for what is no regular file or cannot
-    be read, CorruptFile for one that is too large.
+    Devices and pipes are refused: they may never end, and opening one may wait forever.
+
+    Args:
+        path: Path of the file.
+        limit: Largest accepted number of bytes.
+        name: Name of the option in errors.
+
+    Raises:
+        InvalidRequest: The path is no regular file, or the file cannot be read.
+        CorruptFile: The file is too large.
     """
-    where = read_file_path(path, name)
-    called = where.name or str(path)
-    if not _reading.get():
+    file_path = read_file_path(path, name)
+    shown_name = file_path.name or str(path)
+    if not _may_read.get():
         must(name, "spelled out, because no file is read here", repr(str(path)))
     try:
-        kind = where.stat().st_mode
-        if stat.S_ISREG(kind):  # a device may act when it is opened
-            handle = os.open(
-                where, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-            )
+        mode = file_path.stat().st_mode
+        # A device may act when it is opened, so only regular files are opened.
+        if stat.S_ISREG(mode):
+            flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+            handle = os.open(file_path, flags)
             with os.fdopen(handle, "rb") as file:
-                status = os.fstat(
-                    handle
-                )  # what was opened may be another file than what was looked at
-                kind = status.st_mode
-                content = (
-                    file.read(limit + 1) if stat.S_ISREG(kind) and status.st_size <= limit else b""
-                )
-            if content is None:  # a file of the kernel that has nothing to say yet
-                must(name, "a file that can be read without waiting", called)
+                # The opened file may be another one than the file that was checked.
+                status = os.fstat(handle)
+                mode = status.st_mode
+                content = b""
+                if stat.S_ISREG(mode) and status.st_size <= limit:
+                    content = file.read(limit + 1)
+            if content is None:
+                # Some files of the kernel have no content yet.
+                must(name, "a file that can be read without waiting", shown_name)
     except OSError as error:
-        must(name, "a file that can be read", f"{called}: {error.strerror or error}")
-    if not stat.S_ISREG(kind):
-        words = "a folder" if stat.S_ISDIR(kind) else "a device, pipe or socket"
-        must(name, "a regular file", f"{called}: {words}")
+        must(name, "a file that can be read", f"{shown_name}: {error.strerror or error}")
+    if not stat.S_ISREG(mode):
+        kind = "a folder" if stat.S_ISDIR(mode) else "a device, pipe or socket"
+        must(name, "a regular file", f"{shown_name}: {kind}")
     if max(status.st_size, len(content)) > limit:
-        raise CorruptFile(f"{called} is larger than {limit} bytes.")
+        raise CorruptFile(f"{shown_name} is larger than {limit} bytes.")
     return content
 
 
 def read_would_block(path: Path) -> bool:
-    """Whether the first read of a regular file would wait, as it does of some files of the kernel."""
+    """Return whether the first read of a regular file would wait, as for some kernel files."""
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     except OSError:
@@ -228,7 +299,7 @@ def read_would_block(path: Path) -> bool:
 
 @contextlib.contextmanager
 def prefix_errors_with_file(path: Path | str) -> Iterator[None]:
-    """Put the name of a file before the messages about what it holds (CorruptFile, InvalidRequest)."""
+    """Put the name of a file before the messages of CorruptFile and InvalidRequest."""
     try:
         yield
     except (CorruptFile, InvalidRequest) as error:
@@ -239,61 +310,85 @@ def prefix_errors_with_file(path: Path | str) -> Iterator[None]:
 
 
 def read_text(path: Path | str, limit: int = MAX_FILE_BYTES, name: str = "file") -> str:
-    """The UTF-8 text of a regular file; see `read_bytes`. Raises InvalidRequest, CorruptFile."""
+    """Read the UTF-8 text of a regular file, as `read_bytes` does.
+
+    Args:
+        path: Path of the file.
+        limit: Largest accepted number of bytes.
+        name: Name of the option in errors.
+
+    Raises:
+        InvalidRequest: The path is no regular file, or the file cannot be read.
+        CorruptFile: The file is too large, or is not UTF-8.
+    """
     content = read_bytes(path, limit, name)
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        other = (
-            ", but UTF-16: save it as UTF-8" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
-        )
+        is_utf_16 = content[:2] in (b"\xff\xfe", b"\xfe\xff")
+        hint = ", but UTF-16: save it as UTF-8" if is_utf_16 else ""
         raise CorruptFile(
-            f"{Path(path).name} is not UTF-8 text (byte {error.start}){other}."
+            f"{Path(path).name} is not UTF-8 text (byte {error.start}){hint}."
         ) from None
 
 
 def escape_spreadsheet_text(cell: Any) -> Any:
-    """A cell of a table as it is, but a text that a spreadsheet would take for a formula after an apostrophe."""
-    formula = (
-        isinstance(cell, str)
-        and cell[:1] in ("=", "+", "-", "@", "\t", "\r")
-        and not _NUMBERS.issuperset(cell)
-    )
-    return f"'{cell}" if formula else cell
+    """Put an apostrophe before a text that a spreadsheet would take for a formula.
+
+    Other values are returned unchanged.
+
+    Args:
+        cell: A cell of a table.
+    """
+    if not isinstance(cell, str) or cell[:1] not in _FORMULA_STARTS:
+        return cell
+    return cell if _NUMBER_CHARACTERS.issuperset(cell) else f"'{cell}"
 
 
 def parse_json(text: str, *, decimals: bool = False) -> Any:
-    """Strict JSON: no duplicate keys, no NaN or Infinity, numbers of at most 400 characters, nesting that a reader can
-    follow. decimals: numbers with a point or exponent as the Decimals they spell, not as the nearest floats.
-    Raises CorruptFile with the reason."""
+    """Parse strict JSON: no duplicate keys, no NaN or Infinity, no very long numbers.
 
-    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+    Args:
+        text: The text.
+        decimals: Whether a number with a point or exponent becomes the Decimal that it spells.
+            Default: the nearest float.
+
+    Raises:
+        CorruptFile: The text is not strict JSON, or nested too deeply.
+    """
+
+    def build_object(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        """Build an object and refuse duplicate keys."""
         data = dict(items)
         if len(data) != len(items):
-            double = Counter(key for key, _ in items).most_common(1)[0][0]
-            raise CorruptFile(f"The key {double[:60]!r} appears twice in one object.")
+            duplicate = Counter(key for key, _ in items).most_common(1)[0][0]
+            raise CorruptFile(f"The key {duplicate[:60]!r} appears twice in one object.")
         return data
 
-    def constant(name: str) -> NoReturn:
+    def refuse_constant(name: str) -> NoReturn:
+        """Refuse NaN and Infinity."""
         raise CorruptFile(f"{name} is not a number of JSON.")
 
-    def number(digits: str, *, whole: bool = False) -> Any:
-        if len(digits) > _DIGITS:
-            raise CorruptFile(f"A number has {len(digits)} digits; {_DIGITS} are allowed.")
-        if not whole and math.isinf(float(digits)):
+    def parse_number(digits: str, *, is_integer: bool = False) -> Any:
+        """Parse a number of moderate length."""
+        if len(digits) > _MAX_JSON_DIGITS:
+            raise CorruptFile(f"A number has {len(digits)} digits; {_MAX_JSON_DIGITS} are allowed.")
+        if is_integer:
+            return int(digits)
+        if math.isinf(float(digits)):
             raise CorruptFile(f"The number {digits[:40]} is too large.")
-        return int(digits) if whole else Decimal(digits) if decimals else float(digits)
+        return Decimal(digits) if decimals else float(digits)
 
     try:
-        integer = partial(number, whole=True)
         data = json.loads(
             text,
-            object_pairs_hook=pairs,
-            parse_constant=constant,
-            parse_int=integer,
-            parse_float=number,
+            object_pairs_hook=build_object,
+            parse_constant=refuse_constant,
+            parse_int=partial(parse_number, is_integer=True),
+            parse_float=parse_number,
         )
-        if "\\ud" in text.lower():  # half of a character, which no output could show
+        # Half of a surrogate pair is no character, so no output could show it.
+        if "\\ud" in text.lower():
             json.dumps(data, ensure_ascii=False).encode()
         return data
     except json.JSONDecodeError as error:
@@ -307,42 +402,71 @@ def parse_json(text: str, *, decimals: bool = False) -> Any:
 
 
 def parse_hex_integer(text: Any, what: str) -> int:
-    """A non-negative integer written in hexadecimal ("0x1f"), read in linear time. Raises CorruptFile."""
-    if not isinstance(text, str) or len(text) > _NUMERAL + 2 or not _HEXADECIMAL.fullmatch(text):
+    """Parse a non-negative hexadecimal integer such as "0x1f", in linear time.
+
+    Args:
+        text: The text.
+        what: Name of the number in errors.
+
+    Raises:
+        CorruptFile: The text is no such integer, or too long.
+    """
+    if (
+        not isinstance(text, str)
+        or len(text) > _MAX_HEX_DIGITS + 2
+        or not _HEXADECIMAL.fullmatch(text)
+    ):
         raise CorruptFile(f"{what} must be a hexadecimal integer such as 0x1f.")
     return int(text, 16)
 
 
-def parse_ratio(text: Any, what: str, characters: int = 5000) -> Fraction:
-    """An exact number in a string: "0.1", "1e-9", "-1/3", "0x1f/0x20". Raises CorruptFile."""
+def parse_ratio(text: Any, what: str, characters: int = _MAX_RATIO_CHARACTERS) -> Fraction:
+    """Parse an exact number in a string: "0.1", "1e-9", "-1/3", "0x1f/0x20".
+
+    Args:
+        text: The string.
+        what: Name of the number in errors.
+        characters: Largest length of a decimal or of a ratio of decimal integers.
+
+    Raises:
+        CorruptFile: The string is no such number.
+    """
     from workbench.exact.numbers import parse_rational
 
     if isinstance(text, str) and text.lstrip("-").startswith("0x") and text.count("/") == 1:
-        top, bottom = (parse_hex_integer(part, what) for part in text.removeprefix("-").split("/"))
-        if not bottom:
+        numerator, denominator = (
+            parse_hex_integer(part, what) for part in text.removeprefix("-").split("/")
+        )
+        if not denominator:
             raise CorruptFile(f"{what} divides by zero.")
-        return Fraction(-top if text.startswith("-") else top, bottom)
-    short = isinstance(text, str) and 0 < len(text) <= characters and text == text.strip()
-    value = parse_rational(text) if short else None
+        return Fraction(-numerator if text.startswith("-") else numerator, denominator)
+    value = None
+    if isinstance(text, str) and 0 < len(text) <= characters and text == text.strip():
+        value = parse_rational(text)
     if value is None:
         raise CorruptFile(f"{what} must be an exact number in a string, such as '0.1' or '1/3'.")
     return value
 
 
 def format_fraction(value: Fraction) -> str:
-    """A rational as an exact decimal if it has one of moderate length, else as a ratio: read back by `ratio`.
+    """Format a rational exactly, so that `parse_ratio` reads it back.
 
-    Very long ones are ratios of hexadecimal integers, which can be read in linear time.
+    The text is a decimal if it has moderate length, and otherwise a ratio. Very large integers are
+    hexadecimal, because these are read in linear time.
+
+    Args:
+        value: The rational.
     """
-    if max(value.numerator.bit_length(), value.denominator.bit_length()) > 4000:
-        sign = "-" if value < 0 else ""
+    sign = "-" if value < 0 else ""
+    bits = max(value.numerator.bit_length(), value.denominator.bit_length())
+    if bits > _MAX_DECIMAL_BITS:
         return f"{sign}{hex(abs(value.numerator))}/{hex(value.denominator)}"
-    if 10**400 % value.denominator:
+    if 10**_MAX_DECIMAL_PLACES % value.denominator:
         return f"{value.numerator}/{value.denominator}"
-    places = next(k for k in range(401) if 10**k % value.denominator == 0)
+    places = next(k for k in range(_MAX_DECIMAL_PLACES + 1) if 10**k % value.denominator == 0)
     digits = str(abs(value.numerator) * 10**places // value.denominator)
-    short = digits if places else digits.rstrip("0")
-    more, sign = len(digits) - len(short) - places, "-" if value < 0 else ""
-    if max(len(digits) - len(short), places - len(digits)) > _ZEROS:
-        return f"{sign}{short}e{more}"
+    significant_digits = digits if places else digits.rstrip("0")
+    trailing_zeros = len(digits) - len(significant_digits)
+    if max(trailing_zeros, places - len(digits)) > _MAX_ZEROS:
+        return f"{sign}{significant_digits}e{trailing_zeros - places}"
     return f"{Decimal(f'{sign}{digits}e-{places}'):f}"

@@ -1,6 +1,6 @@
-"""What is installed: each requirement of this version beside what is there, and the combinations known to be bad.
+"""The state of the installation: required and installed versions, and known bad combinations.
 
-Standard library only, so that `workbench doctor` runs where nothing else does.
+Only the standard library is used, so that `workbench doctor` runs even if nothing else does.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from workbench.io.extras import EXTRAS, is_importable
 from workbench.io.files import check_folder_writable
 
 DISTRIBUTION = "dp-workbench"
-_LIGHT = ("numpy", "python-flint")
-_DEVELOPERS = ("all", "dev")
-_CHROMIUM = (
+_CORE_PACKAGES = ("numpy", "python-flint")  # Without these packages nothing works.
+_DEVELOPER_EXTRAS = ("all", "dev")  # The packages of these extras are not listed.
+_BROWSERS = (
     "chromium",
     "chromium-browser",
     "google-chrome",
@@ -36,7 +36,7 @@ _CHROMIUM = (
 
 Row = dict[str, Any]
 
-_COMPARED = {
+_COMPARISONS = {
     "==": operator.eq,
     "!=": operator.ne,
     ">=": operator.ge,
@@ -48,51 +48,74 @@ _COMPARED = {
 
 @dataclass(frozen=True)
 class Clash:
-    """Versions that do not work together: distribution -> specifier; all must hold. why: one sentence."""
+    """Versions that do not work together.
+
+    Attributes:
+        versions: Specifier of each distribution. The versions clash if all of them hold.
+        reason: One sentence without a full stop.
+    """
 
     versions: Mapping[str, str]
     reason: str
 
 
 KNOWN_CLASHES = (
-    Clash({"highspy": ">=1.15,<1.16", "ortools": ">=9.14,<9.16"},
-          "highspy 1.15 and OR-Tools 9.14 or 9.15 ship two shared libraries under one name: whichever is imported "
-          "second fails"),
-    Clash({"highspy": "==1.14.0"}, "highspy 1.14.0 returns wrong optima of mixed-integer programs"),
-    Clash({"cvxpy": ">=1.9.2", "highspy": "<1.14"}, "cvxpy >= 1.9.2 demands highspy >= 1.14"),
-)  # fmt: skip
+    Clash(
+        {"highspy": ">=1.15,<1.16", "ortools": ">=9.14,<9.16"},
+        "highspy 1.15 and OR-Tools 9.14 or 9.15 ship two shared libraries under one name: "
+        "whichever is imported second fails",
+    ),
+    Clash(
+        {"highspy": "==1.14.0"},
+        "highspy 1.14.0 returns wrong optima of mixed-integer programs",
+    ),
+    Clash(
+        {"cvxpy": ">=1.9.2", "highspy": "<1.14"},
+        "cvxpy >= 1.9.2 demands highspy >= 1.14",
+    ),
+)
 
 
 def _parse_version(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version without final zeros, because 1.14 equals 1.14.0."""
     match = re.match(r"\d+(\.\d+)*", version)
     parts = [int(part) for part in match.group().split(".")] if match else []
-    while parts and parts[-1] == 0:  # 1.14 is 1.14.0
+    while parts and parts[-1] == 0:
         parts.pop()
     return tuple(parts)
 
 
 def meets_specifier(version: str, specifier: str) -> bool:
-    """Whether a version meets a specifier such as ">=2.4,!=2.4.1,<2.5".
+    """Return whether a version meets a specifier such as ">=2.4,!=2.4.1,<2.5".
 
-    Known are ==, !=, >=, <=, < and >; == and != also with a final ".*". Raises ValueError for others.
+    The operators ==, !=, >=, <=, < and > are known. == and != also accept a final ".*".
+
+    Args:
+        version: The version.
+        specifier: Conditions separated by commas.
+
+    Raises:
+        ValueError: The specifier has an unknown form.
     """
-    have = _parse_version(version)
+    numbers = _parse_version(version)
     for part in filter(None, specifier.split(",")):
         match = re.fullmatch(r"\s*(==|!=|>=|<=|<|>)\s*([\w.]+?)(\.\*)?\s*", part)
         if match is None or (match.group(3) and match.group(1) not in ("==", "!=")):
-            raise ValueError(f"the specifier {part!r} is of no known form")
-        limit = (
-            tuple(map(int, re.findall(r"\d+", match.group(2))))
-            if match.group(3)
-            else _parse_version(match.group(2))
-        )
-        compared = (*have, *[0] * len(limit))[: len(limit)] if match.group(3) else have
-        if not _COMPARED[match.group(1)](compared, limit):
+            raise ValueError(f"the specifier {part!r} has no known form")
+        if match.group(3):
+            limit = tuple(map(int, re.findall(r"\d+", match.group(2))))
+            padding = [0] * len(limit)
+            compared = (*numbers, *padding)[: len(limit)]
+        else:
+            limit = _parse_version(match.group(2))
+            compared = numbers
+        if not _COMPARISONS[match.group(1)](compared, limit):
             return False
     return True
 
 
 def _find_version(distribution: str) -> str | None:
+    """Return the installed version of a distribution, or None if it is not installed."""
     try:
         return importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:
@@ -100,27 +123,26 @@ def _find_version(distribution: str) -> str | None:
 
 
 def read_tested_versions() -> dict[str, str]:
-    """Read which version of each package the numbers of this release were computed with.
+    """Read the version of each package with which the numbers of this release were computed.
 
-    Only packages that can change a number are listed; names are in lower case.
+    Only packages that can change a number are listed. Their names are in lower case.
     """
-    lines = (
-        resources.files("workbench.io")
-        .joinpath("tested_versions.txt")
-        .read_text("utf-8")
-        .splitlines()
-    )
-    pins = (line.partition("#")[0].strip().partition("==") for line in lines)
-    return {name.lower(): version for name, _, version in pins if name}
+    file = resources.files("workbench.io").joinpath("tested_versions.txt")
+    versions = {}
+    for line in file.read_text("utf-8").splitlines():
+        name, _, version = line.partition("#")[0].strip().partition("==")
+        if name:
+            versions[name.lower()] = version
+    return versions
 
 
 def compare_version(installed: str | None, tested: str | None, accepted: str) -> str:
     """Compare an installed version with the tested one and the accepted range.
 
     Args:
-        installed: the version found, or None.
-        tested: the version that numbers were computed with, or None for a package that changes none.
-        accepted: a specifier such as ">=2.4,<2.5".
+        installed: The installed version. None if the package is not installed.
+        tested: The version with which numbers were computed. None for a package that changes none.
+        accepted: A specifier such as ">=2.4,<2.5".
 
     Returns:
         "missing", "outside the range", "other version" or "tested".
@@ -135,29 +157,33 @@ def compare_version(installed: str | None, tested: str | None, accepted: str) ->
 
 
 def list_packages() -> list[Row]:
-    """List the requirements, one row each: package, wanted (the accepted range), tested (the version that
-    numbers were computed with, or None), installed, status (`version_status`), extra."""
-    pins = read_tested_versions()
+    """List the requirements, one row each.
+
+    The columns are package, wanted (the accepted range), tested (the version with which numbers
+    were computed, or None), installed, status (`compare_version`) and extra.
+    """
+    tested_versions = read_tested_versions()
     try:
-        required = importlib.metadata.requires(DISTRIBUTION) or []
+        requirements = importlib.metadata.requires(DISTRIBUTION) or []
     except importlib.metadata.PackageNotFoundError:
-        required = []
+        requirements = []
     rows = []
-    for line in required:
+    for line in requirements:
         text, _, marker = line.partition(";")
         extra = re.search(r"extra\s*==\s*['\"]([\w-]+)['\"]", marker)
         name = re.match(r"[\w.-]+", text.strip())
-        if name is None or (extra and extra.group(1) in _DEVELOPERS):
+        if name is None or (extra and extra.group(1) in _DEVELOPER_EXTRAS):
             continue
-        wanted, have = text.strip()[name.end() :].strip(), _find_version(name.group())
-        tested = pins.get(name.group().lower())
+        accepted = text.strip()[name.end() :].strip()
+        installed = _find_version(name.group())
+        tested = tested_versions.get(name.group().lower())
         rows.append(
             {
                 "package": name.group(),
-                "wanted": wanted,
+                "wanted": accepted,
                 "tested": tested,
-                "installed": have,
-                "status": compare_version(have, tested, wanted),
+                "installed": installed,
+                "status": compare_version(installed, tested, accepted),
                 "extra": extra and extra.group(1),
             }
         )
@@ -165,46 +191,52 @@ def list_packages() -> list[Row]:
 
 
 def find_clashes(versions: Mapping[str, str | None]) -> list[str]:
-    """Why installed versions (distribution -> version) are known to be bad together; empty where nothing is known."""
-    return [
-        clash.reason
-        for clash in KNOWN_CLASHES
-        if all(
-            (have := versions.get(name)) and meets_specifier(have, spec)
-            for name, spec in clash.versions.items()
-        )
-    ]
+    """Find the known reasons why installed versions do not work together.
+
+    Args:
+        versions: Installed version of each distribution. None if it is not installed.
+    """
+    reasons = []
+    for clash in KNOWN_CLASHES:
+        holds = True
+        for name, specifier in clash.versions.items():
+            version = versions.get(name)
+            holds = holds and bool(version) and meets_specifier(str(version), specifier)
+        if holds:
+            reasons.append(clash.reason)
+    return reasons
 
 
-def _judge_installation(rows: list[Row], bad: list[str]) -> tuple[str, str]:
-    """A word, and the sentence that explains it."""
-    core = [row for row in rows if row["extra"] is None]
-    missing = [row["package"] for row in core if row["status"] == "missing"]
-    if bad:
-        return "known bad", "; ".join(bad) + "."
+def _judge_installation(rows: list[Row], clashes: list[str]) -> tuple[str, str]:
+    """Return a verdict, and the sentence that explains it."""
+    if clashes:
+        return "known bad", "; ".join(clashes) + "."
     if not rows:
         return (
             "not tested",
             f"{DISTRIBUTION} is not installed as a package, so its requirements are not known.",
         )
+    core_rows = [row for row in rows if row["extra"] is None]
+    missing = [row["package"] for row in core_rows if row["status"] == "missing"]
     if missing:
-        if set(_LIGHT) & set(missing):
-            return "incomplete", f"Nothing works without {' and '.join(_LIGHT)}."
+        if set(_CORE_PACKAGES) & set(missing):
+            return "incomplete", f"Nothing works without {' and '.join(_CORE_PACKAGES)}."
         return "light core", (
-            f"Mechanisms can be loaded, audited, certified, verified and sampled; designing needs "
+            "Mechanisms can be loaded, audited, certified, verified and sampled; designing needs "
             f"{', '.join(missing)} as well."
         )
-    differing = [
-        f"{row['package']} {row['installed']} (tested: {row['tested'] or row['wanted']})"
-        for row in rows
-        if row["status"] in ("other version", "outside the range")
-    ]
+    differing = []
+    for row in rows:
+        if row["status"] in ("other version", "outside the range"):
+            expected = row["tested"] or row["wanted"]
+            differing.append(f"{row['package']} {row['installed']} (tested: {expected})")
     if differing:
         return "not tested", f"These versions differ from the tested ones: {', '.join(differing)}."
     return "known good", "Every package that can change a number has the tested version."
 
 
 def _is_writable(folder: Path) -> bool:
+    """Return whether a file can be written into a folder."""
     try:
         check_folder_writable(folder)
     except OSError:
@@ -213,25 +245,29 @@ def _is_writable(folder: Path) -> bool:
 
 
 def describe_installation() -> Row:
-    """Everything about this installation that decides what works, as plain data for tables and JSON."""
+    """Return everything about this installation that decides what works, as plain data."""
     rows = list_packages()
-    bad = find_clashes(
-        {name: _find_version(name) for clash in KNOWN_CLASHES for name in clash.versions}
-    )
-    verdict, why = _judge_installation(rows, bad)
-    folders = {"results": Path.cwd(), "temporary files": Path(tempfile.gettempdir())}
+    versions = {}
+    for clash in KNOWN_CLASHES:
+        versions.update({name: _find_version(name) for name in clash.versions})
+    clashes = find_clashes(versions)
+    verdict, reason = _judge_installation(rows, clashes)
+    folders = []
+    for purpose, folder in (
+        ("results", Path.cwd()),
+        ("temporary files", Path(tempfile.gettempdir())),
+    ):
+        is_writable = _is_writable(folder)
+        folders.append({"purpose": purpose, "folder": str(folder), "writable": is_writable})
     return {
         "workbench": workbench.__version__,
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors",
         "verdict": verdict,
-        "why": why,
-        "clashes": bad,
+        "why": reason,
+        "clashes": clashes,
         "packages": rows,
         "extras": {extra: is_importable(module) for extra, module in EXTRAS.items()},
-        "chromium": next(filter(None, map(shutil.which, _CHROMIUM)), None),
-        "folders": [
-            {"purpose": purpose, "folder": str(folder), "writable": _is_writable(folder)}
-            for purpose, folder in folders.items()
-        ],
+        "chromium": next(filter(None, map(shutil.which, _BROWSERS)), None),
+        "folders": folders,
     }

@@ -1,13 +1,14 @@
-"""Figures as plain data, which the explorer's page draws in the browser and `chart` by Matplotlib.
+"""Figures as plain data, which the page of the explorer and Matplotlib (`draw_chart`) draw.
 
-    figure       what it holds
-    lines        x and y axes {label, log}, series {name, look, colour, x, y (, low)}; zero: 0 apart on a log axis
+    kind         entries
+    lines        x and y axes {label, log}; series {name, look, colour, x, y (, low)}; zero: 0 is
+                 separate on a logarithmic axis
     bars         labels, values; others: outlines {name, x (labels as numbers), y} over them
     heat         rows, columns, values [row][column]
 
-look: line, dashed, hollow (a solver's word), filled (proven), halo (around other marks), segments (pairs of points),
-dashed-segments, band (low..y), area (down to 0). None or NaN in x or y is a gap. steps: whether a value is kept until
-the next point.
+look: line, dashed, hollow (result of a solver), filled (proven), halo (around other marks),
+segments (pairs of points), dashed-segments, band (low..y), area (down to 0). None or NaN in x or y
+is a gap. steps: whether each value continues until the next point.
 """
 
 from __future__ import annotations
@@ -34,30 +35,55 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawn
 
-
 FigureData = dict[str, Any]
-_NUMBERED = 12  # rows and columns of a heat map with numbers in its cells
-_DARK = 0.4  # of the largest mass, from where letters are white
-_LETTERS, _WIDE = 84, 7  # of an axis, and of its narrowest tick
+
 NOISE_TITLE = "Probability of every noise value"
-MIN_VISIBLE_SHARE = 1e-4  # of the largest mass: less is nothing to see
-MAX_TOTAL_ERROR = 1e-12  # Doubles of a whole law miss a sum of 1 by less than this.
-MAX_TAIL_BARS = 900  # A picture shows at most so many noise values of each geometric tail.
+MIN_VISIBLE_SHARE = 1e-4  # A mass below this share of the largest one is not visible.
+MAX_TOTAL_ERROR = 1e-12  # The doubles of a whole law miss a sum of 1 by less than this.
+MAX_TAIL_BARS = 900  # A picture shows at most this many noise values of each geometric tail.
+_MAX_NUMBERED_SIZE = 12  # Smaller heat maps have numbers in their cells.
+_WHITE_TEXT_SHARE = 0.4  # From this share of the largest mass, numbers are white.
+_AXIS_CHARACTERS = 84  # The tick labels of an axis have at most this many characters in all.
+_MIN_TICK_CHARACTERS = 7  # Space for the shortest tick label, in characters.
 
 
 def make_line_figure(
-    title: str, x: str, y: str, series: Iterable[FigureData], *, log: bool = False, **more: Any
+    title: str,
+    x: str,
+    y: str,
+    series: Iterable[FigureData],
+    *,
+    log: bool = False,
+    **entries: Any,
 ) -> FigureData:
-    """A figure of lines and points; log: whether x is logarithmic."""
+    """Make a figure of lines and points.
+
+    Args:
+        title: Title of the figure.
+        x: Label of the x axis.
+        y: Label of the y axis.
+        series: What `make_series` returned.
+        log: Whether the x axis is logarithmic.
+        **entries: Further entries of the figure.
+    """
     axes = {"x": {"label": x, "log": log}, "y": {"label": y, "log": False}}
-    return {"kind": "lines", "title": title, **axes, "series": list(series), **more}
+    return {"kind": "lines", "title": title, **axes, "series": list(series), **entries}
 
 
 def make_series(
-    name: str, look: str, colour: int, x: Iterable[Any], y: Iterable[Any], **more: Any
+    name: str, look: str, colour: int, x: Iterable[Any], y: Iterable[Any], **entries: Any
 ) -> FigureData:
-    """One series of a figure of lines."""
-    return {"name": name, "look": look, "colour": colour, "x": [*x], "y": [*y], **more}
+    """Make one series of a figure of lines.
+
+    Args:
+        name: Name in the legend.
+        look: A look of the module header.
+        colour: Number of a colour of `workbench.io.figures.COLOURS`.
+        x: Coordinates. Shape (n,).
+        y: Coordinates. Shape (n,).
+        **entries: Further entries of the series.
+    """
+    return {"name": name, "look": look, "colour": colour, "x": [*x], "y": [*y], **entries}
 
 
 def make_bar_figure(
@@ -67,24 +93,49 @@ def make_bar_figure(
     values: Any,
     min_visible_share: float = MIN_VISIBLE_SHARE,
 ) -> FigureData:
-    """Probabilities as bars, as far as a bar can be seen: above `seen` times the largest. The note names the bars that
-    are drawn, and their probability, where others are left out."""
-    masses, words = np.asarray(values, dtype=float), format_names(labels)
-    kept = np.flatnonzero(masses > min_visible_share * masses.max())
-    part = slice(int(kept[0]), int(kept[-1]) + 1)
-    shown, drawn = words[part], masses[part]
-    is_cut = drawn.size < masses.size or bool(masses.sum() < 1 - MAX_TOTAL_ERROR)
-    note = describe_drawn_part(shown[0], shown[-1], drawn.sum()) if is_cut else ""
+    """Make a figure of probabilities as bars, up to the last visible bar on both sides.
+
+    If bars are left out, the note states the drawn range and its probability.
+
+    Args:
+        title: Title of the figure.
+        x: Label of the x axis.
+        labels: Label of each bar. Length n.
+        values: Probabilities. Shape (n,).
+        min_visible_share: Bars below this share of the largest one are not visible.
+    """
+    masses = np.asarray(values, dtype=float)
+    names = format_names(labels)
+    visible = np.flatnonzero(masses > min_visible_share * masses.max())
+    drawn = slice(int(visible[0]), int(visible[-1]) + 1)
+    drawn_names = names[drawn]
+    drawn_masses = masses[drawn]
+    is_cut = drawn_masses.size < masses.size or bool(masses.sum() < 1 - MAX_TOTAL_ERROR)
+    note = ""
+    if is_cut:
+        note = describe_drawn_part(drawn_names[0], drawn_names[-1], drawn_masses.sum())
     return {
-        "kind": "bars", "title": title, "x": x, "y": "probability", "labels": shown, "values": drawn, "note": note,
-    }  # fmt: skip
+        "kind": "bars",
+        "title": title,
+        "x": x,
+        "y": "probability",
+        "labels": drawn_names,
+        "values": drawn_masses,
+        "note": note,
+    }
 
 
 def describe_drawn_part(first: str, last: str, share: float) -> str:
-    """Name the part of a law that a picture draws, and its probability in percent: below 100 %, as it is not all."""
-    digits = next(
-        (digits for digits in range(5, 15) if float(f"{100 * share:.{digits}g}") < 100), 15
-    )
+    """Describe the part of a law that a picture shows, with its probability below 100 %.
+
+    Args:
+        first: First drawn value.
+        last: Last drawn value.
+        share: Probability of the drawn part.
+    """
+    digits = 5
+    while digits < 15 and float(f"{100 * share:.{digits}g}") >= 100:
+        digits += 1
     return f"drawn: {first}..{last}, {100 * share:.{digits}g} % of the mass"
 
 
@@ -96,47 +147,70 @@ def make_heat_figure(
     columns: Iterable[Any],
     cells: Any,
 ) -> FigureData:
-    """A matrix of probabilities with the names of its rows and columns."""
-    named = {"rows": format_names(rows), "columns": format_names(columns)}
+    """Make a figure of a matrix of probabilities.
+
+    Args:
+        title: Title of the figure.
+        row_label: Label of the rows.
+        rows: Names of the rows. Length k.
+        column_label: Label of the columns.
+        columns: Names of the columns. Length m.
+        cells: Probabilities. Shape (k, m).
+    """
     return {
         "kind": "heat",
         "title": title,
         "x": column_label,
         "y": row_label,
-        **named,
+        "rows": format_names(rows),
+        "columns": format_names(columns),
         "values": cells,
     }
 
 
 def format_names(values: Iterable[Any]) -> list[str]:
-    """Inputs or outputs in words."""
+    """Format inputs or outputs as short texts.
+
+    Args:
+        values: Numbers or other objects.
+    """
     numbers = (int, float, Fraction, np.generic)
     return [f"{float(value):g}" if isinstance(value, numbers) else str(value) for value in values]
 
 
 def overlay_laws(figure: FigureData, laws: Mapping[str, tuple[Any, Any]]) -> FigureData:
-    """A law with others over it, as far as it goes. laws: name -> (values, masses), of densities (edges, means)."""
+    """Draw other laws over a law, within its range.
+
+    Args:
+        figure: Figure of a law, as bars or lines.
+        laws: For each name, (values, masses), or (edges, means) of a density.
+    """
     if figure["kind"] != "lines":
-        return {
-            **figure,
-            "others": [{"name": name, "x": x, "y": y} for name, (x, y) in laws.items()],
-        }
-    drawn = [*figure["series"]]
-    for name, (at, means) in laws.items():
-        x, y = np.asarray(at), np.append(means, means[-1:])[: len(at)]
-        inside = (x >= drawn[0]["x"][0]) & (x <= drawn[0]["x"][-1])
-        drawn.append(make_series(name, "line", len(drawn), x[inside], y[inside]))
-    return {**figure, "series": drawn}
+        outlines = [{"name": name, "x": x, "y": y} for name, (x, y) in laws.items()]
+        return {**figure, "others": outlines}
+    series = [*figure["series"]]
+    first = series[0]["x"][0]
+    last = series[0]["x"][-1]
+    for name, (edges, means) in laws.items():
+        x = np.asarray(edges)
+        y = np.append(means, means[-1:])[: len(edges)]
+        is_inside = (x >= first) & (x <= last)
+        series.append(make_series(name, "line", len(series), x[is_inside], y[is_inside]))
+    return {**figure, "series": series}
 
 
 @apply_style_sheet
 def draw_chart(figure: FigureData, title: str = "") -> Drawn:
-    """A figure of these kinds by Matplotlib; title: its own by default."""
-    kinds = {"lines": draw_lines, "bars": _draw_bars, "heat": _draw_heat_map}
-    drawn, (axis,) = make_panels(
-        width=SCREEN_INCHES, height=3.8 if figure["kind"] == "heat" else 3.0
-    )
-    kinds[figure["kind"]](axis, figure)
+    """Draw a figure with Matplotlib.
+
+    Args:
+        figure: Plain data of the figure.
+        title: Title. Default: the title of the data.
+    """
+    draw_functions = {"lines": draw_lines, "bars": _draw_bars, "heat": _draw_heat_map}
+    height = 3.8 if figure["kind"] == "heat" else 3.0
+    drawn, (axis,) = make_panels(width=SCREEN_INCHES, height=height)
+    draw_functions[figure["kind"]](axis, figure)
     set_wrapped_title(axis, title or figure["title"])
     if figure.get("note"):
         axis.set_xlabel(f"{axis.get_xlabel()}\n{wrap_text(figure['note'], SCREEN_INCHES)}")
@@ -146,65 +220,80 @@ def draw_chart(figure: FigureData, title: str = "") -> Drawn:
 
 
 def draw_lines(axis: Axes, figure: Values) -> None:
-    """Its series, as line, filled, segments, band or area, and the words of its axes."""
-    for law in figure["series"]:
-        x, y = (np.array(law[at], dtype=float) for at in ("x", "y"))
-        look, step, colour = law["look"], law.get("steps"), COLOURS[law["colour"] % len(COLOURS)]
-        style: Record = {"color": colour, "label": law["name"]}
+    """Draw the series of a figure of lines, and label the axes.
+
+    Args:
+        axis: The panel.
+        figure: Plain data of the figure.
+    """
+    for series in figure["series"]:
+        x = np.array(series["x"], dtype=float)
+        y = np.array(series["y"], dtype=float)
+        look = series["look"]
+        has_steps = series.get("steps")
+        style: Record = {
+            "color": COLOURS[series["colour"] % len(COLOURS)],
+            "label": series["name"],
+        }
         if look in ("band", "area"):
-            between: Record = {"step": "post" if step else None, "alpha": 0.25, "linewidth": 0}
-            axis.fill_between(x, law.get("low", 0), y, **between, **style)
-        if look == "segments":  # a gap after every second point
-            x, y = (np.insert(ends, range(2, ends.size, 2), np.nan) for ends in (x, y))
+            step = "post" if has_steps else None
+            fill_style: Record = {"step": step, "alpha": 0.25, "linewidth": 0}
+            axis.fill_between(x, series.get("low", 0), y, **fill_style, **style)
+        if look == "segments":
+            # A gap after every second point separates the segments.
+            x = np.insert(x, range(2, x.size, 2), np.nan)
+            y = np.insert(y, range(2, y.size, 2), np.nan)
             style |= {"marker": "|"}
         if look == "dashed":
             style |= {"linestyle": "--"}
         if look == "filled":
             style |= {"marker": "o", "linestyle": "none"}
         if look != "band":
-            axis.plot(x, y, drawstyle="steps-post" if step else "default", **style)
-    axis.set(
-        xlabel=figure["x"]["label"], ylabel=figure["y"]["label"], ylim=(0, 1.06 * axis.dataLim.ymax)
-    )
+            axis.plot(x, y, drawstyle="steps-post" if has_steps else "default", **style)
+    top = 1.06 * axis.dataLim.ymax
+    axis.set(xlabel=figure["x"]["label"], ylabel=figure["y"]["label"], ylim=(0, top))
 
 
 def _choose_ticks(labels: Sequence[str]) -> tuple[list[int], list[str]]:
-    """Places and names of some labels, 0 among them."""
-    every = -(-len(labels) * max(_WIDE, 2 + max(map(len, labels))) // _LETTERS)
-    first = labels.index("0") % every if "0" in labels else 0
-    return list(range(first, len(labels), every)), list(labels[first::every])
+    """Choose equally spaced labels that fit on an axis, 0 among them. Returns (places, labels)."""
+    characters = max(_MIN_TICK_CHARACTERS, 2 + max(map(len, labels)))
+    step = -(-len(labels) * characters // _AXIS_CHARACTERS)
+    first = labels.index("0") % step if "0" in labels else 0
+    return list(range(first, len(labels), step)), list(labels[first::step])
 
 
 def _draw_bars(axis: Axes, figure: Values) -> None:
-    labels, values = figure["labels"], figure["values"]
-    axis.bar(range(len(labels)), values, width=0.8, color=COLOURS[0])[0].set_label("this design")
-    for k, law in enumerate(figure.get("others", ()), 1):
-        masses = {f"{float(at):g}": mass for at, mass in zip(law["x"], law["y"], strict=True)}
-        edges, level = np.arange(len(labels) + 1) - 0.5, [masses.get(name, 0.0) for name in labels]
-        look: Record = {
-            "color": COLOURS[k % len(COLOURS)],
-            "linestyle": DASHES[k % len(DASHES)],
+    """Draw bars, and outlines of other laws over them."""
+    labels = figure["labels"]
+    bars = axis.bar(range(len(labels)), figure["values"], width=0.8, color=COLOURS[0])
+    bars[0].set_label("this design")
+    edges = np.arange(len(labels) + 1) - 0.5
+    for number, law in enumerate(figure.get("others", ()), 1):
+        masses = {f"{float(x):g}": mass for x, mass in zip(law["x"], law["y"], strict=True)}
+        heights = [masses.get(label, 0.0) for label in labels]
+        style: Record = {
+            "color": COLOURS[number % len(COLOURS)],
+            "linestyle": DASHES[number % len(DASHES)],
             "linewidth": 1.4,
         }
-        axis.stairs(level, edges, baseline=None, label=law["name"], **look)
+        axis.stairs(heights, edges, baseline=None, label=law["name"], **style)
     axis.set_xticks(*_choose_ticks(labels))
     axis.set(xlabel=figure["x"], ylabel=figure["y"])
 
 
 def _draw_heat_map(axis: Axes, figure: Values) -> None:
-    """On a square-root scale: the darker, the likelier."""
+    """Draw a matrix of probabilities on a square-root scale, with large ones dark."""
     from matplotlib.colors import PowerNorm
 
     cells = np.asarray(figure["values"], dtype=float)
-    most = float(cells.max())
-    image = axis.imshow(cells, cmap="Blues", norm=PowerNorm(0.5, 0, most), aspect="auto")
-    if max(cells.shape) <= _NUMBERED:
+    largest = float(cells.max())
+    image = axis.imshow(cells, cmap="Blues", norm=PowerNorm(0.5, 0, largest), aspect="auto")
+    if max(cells.shape) <= _MAX_NUMBERED_SIZE:
         for (i, j), mass in np.ndenumerate(cells):
-            colour = "white" if mass > _DARK * most else "black"
-            short = (
-                f"{mass:.1e}".replace("e-0", "e-") if 0 < mass < 0.01 else f"{mass:.3g}"
-            )  # six characters at most
-            axis.text(j, i, short, ha="center", va="center", fontsize=6, color=colour)
+            colour = "white" if mass > _WHITE_TEXT_SHARE * largest else "black"
+            # The text has at most six characters.
+            text = f"{mass:.1e}".replace("e-0", "e-") if 0 < mass < 0.01 else f"{mass:.3g}"
+            axis.text(j, i, text, ha="center", va="center", fontsize=6, color=colour)
     axis.set_yticks(*_choose_ticks(figure["rows"]))
     axis.set_xticks(*_choose_ticks(figure["columns"]))
     axis.grid(False)

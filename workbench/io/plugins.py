@@ -1,11 +1,13 @@
-"""What other packages and files add to the workbench: families, notions, backends, baselines, mechanisms, by name.
+"""Plug-ins: families, notions, backends, baselines and mechanisms of other packages and files.
 
-    entry points   of the groups workbench.families, .notions, .backends, .baselines and .mechanisms: the thing itself
-    Python         wb.register(thing)
+    entry points   of the groups workbench.families, .notions, .backends, .baselines and
+                   .mechanisms: the object itself
+    Python         wb.register(extension)
     one file       workbench --plugin FILE.py ..., which calls wb.register
 
-Entry points are read at the first unknown name or the first listing. What is added never replaces ours, nor what was
-added before: a duplicate is refused, naming both packages. A package that fails is one warning, and the rest goes on.
+Entry points are read at the first unknown name or the first listing. A plug-in never replaces a
+built-in object or an earlier plug-in: a duplicate name is an error, which names both packages. A
+package that fails causes one warning, and the others are still loaded.
 """
 
 from __future__ import annotations
@@ -23,74 +25,108 @@ from workbench.exact.objects import Record
 from workbench.io.providers import get_places, load_provided
 
 PLUGIN_GROUPS = ("families", "notions", "backends", "baselines", "mechanisms")
-_SINGLE = (
-    "families",
-    "notions",
-)  # groups whose things are instances; a class is called for its only one
-PLUGIN_FILES_VARIABLE = "WORKBENCH_PLUGINS"  # environment variable: files that the processes of a sweep or a comparison load as well
+# The members of these groups are instances. A class is called to make its only instance.
+_INSTANCE_GROUPS = ("families", "notions")
+# This environment variable lists the files that worker processes load as well.
+PLUGIN_FILES_VARIABLE = "WORKBENCH_PLUGINS"
 
 
 class PluginWarning(UserWarning):
-    """Something that another package adds cannot be used."""
+    """A plug-in of another package cannot be used."""
 
 
 @dataclass(frozen=True)
 class Plugin:
-    """A thing that was added, and the package it comes from, with its version."""
+    """An object that was added.
+
+    Attributes:
+        extension: The object.
+        package: The package that it comes from, with its version.
+    """
 
     extension: Any
     package: str
 
 
 _plugins: dict[str, dict[str, Plugin]] = {group: {} for group in PLUGIN_GROUPS}
-_read: set[str] = set()  # groups whose entry points have been read, and files
-_loading: list[str] = []  # the files that are being loaded
+_read: set[str] = set()  # Groups whose entry points have been read, and files that were loaded.
+_loading: list[str] = []  # Files that are being loaded.
 
 
 def list_extensions(group: str) -> Record:
-    """Everything that others have added to a group, by name."""
+    """Return every object that plug-ins have added to a group, by name.
+
+    Args:
+        group: One of `PLUGIN_GROUPS`.
+    """
     return {name: plugin.extension for name, plugin in load_plugins(group).items()}
 
 
 def load_plugins(group: str) -> dict[str, Plugin]:
-    """The same, with the packages it comes from."""
-    if group not in _read:
-        from importlib.metadata import entry_points  # slow to import
+    """Load the plug-ins of a group at the first call, and return them by name.
 
-        _read.add(group)  # first of all: loading a package may ask for names
-        for file in filter(None, os.environ.get(PLUGIN_FILES_VARIABLE, "").split(os.pathsep)):
+    Args:
+        group: One of `PLUGIN_GROUPS`.
+    """
+    if group not in _read:
+        from importlib.metadata import entry_points  # This import is slow.
+
+        # The group is marked first, because loading a package may ask for names.
+        _read.add(group)
+        for file in _list_plugin_files():
             load_plugin_file(file)
         for entry in sorted(entry_points(group=f"workbench.{group}"), key=lambda e: e.name):
-            package = (
-                entry.value.partition(":")[0]
-                if entry.dist is None
-                else f"{entry.dist.name} {entry.dist.version}"
-            )
+            if entry.dist is None:
+                package = entry.value.partition(":")[0]
+            else:
+                package = f"{entry.dist.name} {entry.dist.version}"
             try:
                 _add_plugin(entry.load(), package, group)
             except KeyboardInterrupt:
                 raise
-            except BaseException as error:  # whatever somebody's module raises
+            except BaseException as error:  # The module of a plug-in may raise anything.
                 warnings.warn(
-                    f"{entry.name} of {package} is left out of workbench.{group}. {_format_error(error)}",
+                    f"{entry.name} of {package} is left out of workbench.{group}. "
+                    f"{_format_error(error)}",
                     PluginWarning,
                     stacklevel=2,
                 )
     return _plugins[group]
 
 
-def register(thing: Any) -> Any:
-    """Make a Family, Notion, Backend class, Baseline or mechanism class (`kind`, `from_dict`) known by its name.
+def _list_plugin_files() -> list[str]:
+    """List the files that the environment variable names."""
+    return [*filter(None, os.environ.get(PLUGIN_FILES_VARIABLE, "").split(os.pathsep))]
 
-    Returns it, so that it also serves as a decorator of classes. Raises InvalidRequest for anything else, and for a
-    name that is taken.
+
+def register(thing: Any) -> Any:
+    """Register a Family, Notion, Backend class, Baseline or mechanism class under its name.
+
+    A mechanism class has `kind` and `from_dict`. The function also works as a class decorator.
+
+    Args:
+        thing: The object to register.
+
+    Returns:
+        The object itself.
+
+    Raises:
+        InvalidRequest: The object is none of these, or its name is taken.
     """
-    _add_plugin(thing, _loading[-1] if _loading else _class_of(thing).__module__.partition(".")[0])
+    package = _loading[-1] if _loading else _class_of(thing).__module__.partition(".")[0]
+    _add_plugin(thing, package)
     return thing
 
 
 def load_plugin_file(path: Path | str) -> None:
-    """Run a Python file that calls `register`. Raises InvalidRequest with what it raises."""
+    """Run a Python file that calls `register`. A file is only run once.
+
+    Args:
+        path: Path of the file.
+
+    Raises:
+        InvalidRequest: The file does not exist or raises an error.
+    """
     file = Path(path).resolve()
     spec = importlib.util.spec_from_file_location(f"workbench_plugin_{file.stem}", file)
     if not file.is_file() or spec is None or spec.loader is None:
@@ -106,74 +142,88 @@ def load_plugin_file(path: Path | str) -> None:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        raise InvalidRequest(
-            f"plugin {file.name} cannot be loaded. {_format_error(error)}"
-        ) from error
+        message = _format_error(error)
+        raise InvalidRequest(f"plugin {file.name} cannot be loaded. {message}") from error
     finally:
         _loading.pop()
-    given = [*filter(None, os.environ.get(PLUGIN_FILES_VARIABLE, "").split(os.pathsep))]
-    os.environ[PLUGIN_FILES_VARIABLE] = os.pathsep.join(dict.fromkeys([*given, str(file)]))
+    files = [*_list_plugin_files(), str(file)]
+    os.environ[PLUGIN_FILES_VARIABLE] = os.pathsep.join(dict.fromkeys(files))
 
 
 def _format_error(error: BaseException) -> str:
-    """What somebody's module raises, on one line."""
+    """Format the error of a plug-in on one line."""
     text = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
     return " ".join(text.split())
 
 
-def find_foreign_package(thing: Any) -> str | None:
-    """The package whose code a mechanism or a notion is, with its version where it is known; None for ours."""
-    kind = _class_of(thing)
+def find_foreign_package(extension: Any) -> str | None:
+    """Return the package whose code a mechanism or a notion is, with its version if it is known.
+
+    Args:
+        extension: A mechanism or a notion.
+
+    Returns:
+        None for built-in mechanisms and notions.
+    """
+    kind = _class_of(extension)
     module = kind.__module__.partition(".")[0]
     if module == "workbench":
         return None
-    every = (
-        plugin for group in ("mechanisms", "notions") for plugin in load_plugins(group).values()
-    )
-    return next((plugin.package for plugin in every if _class_of(plugin.extension) is kind), module)
+    for group in ("mechanisms", "notions"):
+        for plugin in load_plugins(group).values():
+            if _class_of(plugin.extension) is kind:
+                return plugin.package
+    return module
 
 
-def _add_plugin(thing: Any, package: str, wanted: str | None = None) -> None:
-    group = _find_group(thing)
-    if group is None or (wanted is not None and group != wanted):
-        what = "a Family, a Notion, a Backend class, a Baseline or a mechanism class with kind and from_dict"
-        must("plugin", what if wanted is None else f"one for workbench.{wanted}", repr(thing))
-    if group in _SINGLE and isinstance(thing, type):
-        thing = thing()
-    name = thing.kind if group == "mechanisms" else thing.name
+def _add_plugin(extension: Any, package: str, expected_group: str | None = None) -> None:
+    """Add an object to its group. Raises InvalidRequest."""
+    group = _find_group(extension)
+    if group is None or (expected_group is not None and group != expected_group):
+        constraint = f"one for workbench.{expected_group}"
+        if expected_group is None:
+            constraint = (
+                "a Family, a Notion, a Backend class, a Baseline or a mechanism class with kind "
+                "and from_dict"
+            )
+        must("plugin", constraint, repr(extension))
+    if group in _INSTANCE_GROUPS and isinstance(extension, type):
+        extension = extension()
+    name = extension.kind if group == "mechanisms" else extension.name
     if not isinstance(name, str) or not name:
         must("the name of a plugin", "a string", repr(name))
-    before = _plugins[group].get(name)
-    if before is not None and before.package == package and before.extension == thing:
+    earlier = _plugins[group].get(name)
+    if earlier is not None and earlier.package == package and earlier.extension == extension:
         return
-    if before is not None or name in _list_built_in_names(group):
-        owner = "dp-workbench" if before is None else before.package
+    if earlier is not None or name in _list_built_in_names(group):
+        owner = "dp-workbench" if earlier is None else earlier.package
         raise InvalidRequest(
             f"The name {name!r} of {package} is taken by {owner} in workbench.{group}."
         )
-    _plugins[group][name] = Plugin(thing, package)
+    _plugins[group][name] = Plugin(extension, package)
 
 
-def _find_group(thing: Any) -> str | None:
-    bases = {f"{base.__module__}:{base.__qualname__}" for base in _class_of(thing).__mro__}
-    kind = next(
-        (group for group, base in get_places("plugin bases").items() if base in bases), None
-    )
-    if kind == "backends" and not isinstance(thing, type):
+def _find_group(extension: Any) -> str | None:
+    """Return the group of an object by its base class, or None if it belongs to no group."""
+    bases = _class_of(extension).__mro__
+    class_names = {f"{base.__module__}:{base.__qualname__}" for base in bases}
+    group = None
+    for candidate, base_name in get_places("plugin bases").items():
+        if base_name in class_names:
+            group = candidate
+            break
+    if group == "backends" and not isinstance(extension, type):
         return None
-    if (
-        kind is None
-        and isinstance(thing, type)
-        and hasattr(thing, "kind")
-        and hasattr(thing, "from_dict")
-    ):
+    is_mechanism = hasattr(extension, "kind") and hasattr(extension, "from_dict")
+    if group is None and isinstance(extension, type) and is_mechanism:
         return "mechanisms"
-    return kind
+    return group
 
 
 def _list_built_in_names(group: str) -> Any:
+    """Return the names of the built-in objects of a group."""
     return load_provided("plugin names", group) if group in get_places("plugin names") else ()
 
 
-def _class_of(thing: Any) -> type:
-    return thing if isinstance(thing, type) else type(thing)
+def _class_of(extension: Any) -> type:
+    return extension if isinstance(extension, type) else type(extension)

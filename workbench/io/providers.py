@@ -1,7 +1,8 @@
-"""Names of things that higher layers provide to lower ones, by kind, each loaded when it is first used.
+"""A table of the objects that higher layers provide to lower ones, each loaded at its first use.
 
-`workbench/__init__` fills the table, so it is complete whichever module is imported first. A lower layer asks by kind
-and name: no module below the face names a module that builds on it.
+`workbench/__init__` fills the table, so it is complete whichever module is imported first. A lower
+layer asks for an object by kind and name. No module except the face of the package names a module
+that builds on it.
 """
 
 from __future__ import annotations
@@ -11,25 +12,41 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-Places = Mapping[
-    str, str
-]  # name -> "module:attribute", or "module" where the module itself is provided
+# Name -> "module:attribute", or "module" if the module itself is provided.
+Places = Mapping[str, str]
 
 _places: dict[str, Places] = {}
 
 
 def register_places(kind: str, places: Places) -> None:
-    """Say where the things of a kind are; replaces what was said before."""
+    """Register the places of all objects of a kind, in place of earlier ones.
+
+    Args:
+        kind: Kind of the objects.
+        places: Place of each object by name.
+    """
     _places[kind] = MappingProxyType(dict(places))
 
 
 def get_places(kind: str) -> Places:
-    """Return the places of a kind, by name; none where nothing is registered."""
+    """Return the places of all objects of a kind, by name. The default is an empty mapping.
+
+    Args:
+        kind: Kind of the objects.
+    """
     return _places.get(kind, MappingProxyType({}))
 
 
 def load_provided(kind: str, name: str) -> Any:
-    """Import the module that provides a thing and return the thing. Raises KeyError for an unknown name."""
+    """Import the module that provides an object, and return the object.
+
+    Args:
+        kind: Kind of the object.
+        name: Name of the object.
+
+    Raises:
+        KeyError: The name is unknown.
+    """
     module, _, attribute = get_places(kind)[name].partition(":")
     loaded = importlib.import_module(module)
     return getattr(loaded, attribute) if attribute else loaded

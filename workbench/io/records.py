@@ -1,11 +1,15 @@
-"""Records in JSON, stated once and read strictly: exact entries, lists, exact numbers, laws of integer weights.
+"""Forms of JSON records, which write objects and read them strictly.
 
-    form = RecordForm("The quantizer", {"kind": "quantizer"}, knots=RATIOS, outputs=RATIOS, ends=LAWS)
-    form.write(mechanism)                     {"kind": "quantizer", "knots": [..], ..}, of its attributes
+    form = RecordForm("The quantizer", {"kind": "quantizer"}, knots=RATIOS, outputs=RATIOS)
+    form.write(mechanism)                     {"kind": "quantizer", "knots": [..], ..}
     form.read(data)                           {"knots": (..), ..}; CorruptFile for anything else
 
-{"total": "0x10", "weights": ["0x3", "0xd"]}        a law: weights without a common factor, and their sum
-[[2, "0x3", 1, "0xd"], ..]                          columns of laws: in every column runs of equal weights, downwards
+`write` takes the entries from the attributes of an object. Laws have integer weights:
+
+{"total": "0x10", "weights": ["0x3", "0xd"]}        a law: weights without a common factor, and
+                                                    their sum
+[[2, "0x3", 1, "0xd"], ..]                          columns of laws: in every column runs of equal
+                                                    weights, downwards
 """
 
 from __future__ import annotations
@@ -27,13 +31,24 @@ from workbench.exact.numbers import Rationals
 from workbench.exact.objects import Record, Values
 from workbench.io.files import format_fraction, parse_hex_integer, parse_ratio
 
-FORMULA_FORMAT = "dp-workbench formula"  # the format of a file of `workbench.formulas.certificate`
-_CELLS = 4_000_000  # of a table that a short file may stand for
-_LAW = ("total", "weights")
+FORMULA_FORMAT = "dp-workbench formula"  # Format of the files of `workbench.formulas.certificate`.
+_MAX_CELLS = 4_000_000  # A file of columns must not stand for more weights than this.
+_LAW_ENTRIES = ("total", "weights")
+_MAX_TEXT_CHARACTERS = 100  # A longer string in a record is refused.
+_MAX_DOUBLE_CHARACTERS = 30  # The longest spelling of a double.
 
 
 def take_entries(data: Any, record_name: str, names: set[str]) -> Record:
-    """A record with exactly these entries. Raises CorruptFile."""
+    """Check that data are a record with exactly the given entries, and return it.
+
+    Args:
+        data: Data of a JSON file.
+        record_name: Name of the record in errors.
+        names: Names of the entries.
+
+    Raises:
+        CorruptFile: The data are no object, or have other entries.
+    """
     if not isinstance(data, dict) or set(data) != names:
         raise CorruptFile(
             f"{record_name} must have exactly the entries {', '.join(sorted(names))}."
@@ -42,76 +57,135 @@ def take_entries(data: Any, record_name: str, names: set[str]) -> Record:
 
 
 def require_list(data: Any, entry_name: str) -> list[Any]:
-    """A list. Raises CorruptFile."""
+    """Check that data are a list, and return it.
+
+    Args:
+        data: Data of a JSON file.
+        entry_name: Name of the entry in errors.
+
+    Raises:
+        CorruptFile: The data are no list.
+    """
     if not isinstance(data, list):
         raise_corrupt_entry(entry_name, "a list")
     return data
 
 
-def read_ratios(data: Any, what: str) -> Rationals:
-    """A list of exact numbers in strings. Raises CorruptFile."""
-    return tuple(parse_ratio(item, f"An entry of {what}") for item in require_list(data, what))
+def read_ratios(data: Any, entry_name: str) -> Rationals:
+    """Read a list of exact numbers in strings.
+
+    Args:
+        data: Data of a JSON file.
+        entry_name: Name of the list in errors.
+
+    Raises:
+        CorruptFile: The data are no such list.
+    """
+    items = require_list(data, entry_name)
+    return tuple(parse_ratio(item, f"An entry of {entry_name}") for item in items)
 
 
 def write_float_array(values: Any) -> list[str]:
-    """Doubles as strings that read back the same (`float_array`)."""
+    """Write doubles as strings, which `read_float_array` reads back exactly.
+
+    Args:
+        values: Array of doubles. Shape (n,).
+    """
     return [repr(value) for value in values.tolist()]
 
 
-def read_float_array(data: Any, what: str) -> Vector:
-    """Finite doubles written by `floats`. Raises CorruptFile."""
-    return np.array(
-        [float(parse_ratio(item, f"An entry of {what}", 30)) for item in require_list(data, what)],
-        dtype=np.float64,
-    )
+def read_float_array(data: Any, entry_name: str) -> Vector:
+    """Read finite doubles that `write_float_array` wrote. Shape (n,).
+
+    Args:
+        data: Data of a JSON file.
+        entry_name: Name of the list in errors.
+
+    Raises:
+        CorruptFile: The data are no such list.
+    """
+    name = f"An entry of {entry_name}"
+    items = require_list(data, entry_name)
+    numbers = [float(parse_ratio(item, name, _MAX_DOUBLE_CHARACTERS)) for item in items]
+    return np.array(numbers, dtype=np.float64)
 
 
-def read_short_text(data: Any, what: str) -> str:
-    """A string of at most 100 characters. Raises CorruptFile."""
-    if not isinstance(data, str) or len(data) > 100:
-        raise_corrupt_entry(what, "a short string")
+def read_short_text(data: Any, entry_name: str) -> str:
+    """Read a string of at most 100 characters.
+
+    Args:
+        data: Data of a JSON file.
+        entry_name: Name of the entry in errors.
+
+    Raises:
+        CorruptFile: The data are no such string.
+    """
+    if not isinstance(data, str) or len(data) > _MAX_TEXT_CHARACTERS:
+        raise_corrupt_entry(entry_name, "a short string")
     return data
 
 
 def write_law_record(law: Distribution) -> Record:
-    """A law as `law` reads it."""
-    return {"total": hex(law.total), "weights": [hex(k) for k in law.integers]}
+    """Write a law as a record, which `read_law_record` reads."""
+    return {"total": hex(law.total), "weights": [hex(weight) for weight in law.integers]}
 
 
-def read_law_record(data: Any, what: str) -> Distribution:
-    """Weights that add up to the total beside them. Raises CorruptFile."""
-    entries = take_entries(data, what, {*_LAW})
-    weights = [
-        parse_hex_integer(k, "A weight") for k in require_list(entries["weights"], "weights")
-    ]
+def read_law_record(data: Any, entry_name: str) -> Distribution:
+    """Read a law from its weights and their total.
+
+    Args:
+        data: Data of a JSON file.
+        entry_name: Name of the entry in errors.
+
+    Raises:
+        CorruptFile: The data are no law, or the weights do not add up to the total.
+    """
+    entries = take_entries(data, entry_name, {*_LAW_ENTRIES})
+    items = require_list(entries["weights"], "weights")
+    weights = [parse_hex_integer(item, "A weight") for item in items]
     total = parse_hex_integer(entries["total"], "The total")
     if sum(weights) != total or not total:
-        raise CorruptFile(f"{what}: the weights do not add up to the total.")
-    read = Distribution(weights)
-    if read.total != total:
-        raise CorruptFile(f"{what}: the weights have a common factor.")
-    return read
+        raise CorruptFile(f"{entry_name}: the weights do not add up to the total.")
+    law = Distribution(weights)
+    if law.total != total:
+        raise CorruptFile(f"{entry_name}: the weights have a common factor.")
+    return law
 
 
 def write_law_columns(laws: Sequence[Distribution]) -> list[list[Any]]:
-    """Laws on the same outcomes as `read_columns` reads them, over one total."""
-    common = math.lcm(*{law.total for law in laws})
-    rows = [
-        law.integers if law.total == common else [k * (common // law.total) for k in law.integers]
-        for law in laws
-    ]
-    return [
-        [entry for weight, run in groupby(column) for entry in (len([*run]), hex(weight))]
-        for column in zip(*rows, strict=True)
-    ]
+    """Write laws over one total by columns, which `read_law_columns` reads.
+
+    Args:
+        laws: Laws on the same outcomes.
+    """
+    common_total = math.lcm(*{law.total for law in laws})
+    rows = []
+    for law in laws:
+        factor = common_total // law.total
+        rows.append(law.integers if factor == 1 else [factor * weight for weight in law.integers])
+    columns = []
+    for column in zip(*rows, strict=True):
+        entries: list[Any] = []
+        for weight, run in groupby(column):
+            entries += [len([*run]), hex(weight)]
+        columns.append(entries)
+    return columns
 
 
 def read_law_columns(data: Any, count: Any) -> tuple[Distribution, ...]:
-    """`count` laws from the runs of their columns; each law is its weights over their sum. Raises CorruptFile."""
+    """Read laws from the runs of their columns. Each law is divided by the sum of its weights.
+
+    Args:
+        data: Data of a JSON file.
+        count: Number of laws, as the file states it.
+
+    Raises:
+        CorruptFile: The data are no such columns, or have too many weights.
+    """
     columns = [require_list(column, "A column") for column in require_list(data, "columns")]
-    if type(count) is not int or not 0 < count * len(columns) <= _CELLS:
-        raise_corrupt_entry("rows", f"a number of rows with at most {_CELLS} weights in all")
-    table = []
+    if type(count) is not int or not 0 < count * len(columns) <= _MAX_CELLS:
+        raise_corrupt_entry("rows", f"a number of rows with at most {_MAX_CELLS} weights in all")
+    weight_columns = []
     for column in columns:
         weights: list[int] = []
         for run, weight in zip(column[::2], column[1::2], strict=False):
@@ -120,94 +194,139 @@ def read_law_columns(data: Any, count: Any) -> tuple[Distribution, ...]:
             weights += [parse_hex_integer(weight, "A weight")] * run
         if len(weights) != count or len(column) % 2:
             raise_corrupt_entry("A column", f"runs and weights for {count} rows")
-        table.append(weights)
-    rows = [*zip(*table, strict=True)]
+        weight_columns.append(weights)
+    rows = [*zip(*weight_columns, strict=True)]
     if not all(map(any, rows)):
         raise_corrupt_entry("Every row", "a law: not all zero")
     return tuple(map(Distribution.from_integers, map(list, rows)))
 
 
-def raise_corrupt_entry(what: str, constraint: str) -> NoReturn:
-    """Raise CorruptFile: what must be constraint."""
-    raise CorruptFile(f"{what} must be {constraint}.")
+def raise_corrupt_entry(entry_name: str, constraint: str) -> NoReturn:
+    """Raise CorruptFile for an entry that violates a constraint.
+
+    Args:
+        entry_name: Name of the entry, the subject of the sentence.
+        constraint: What the entry must be.
+    """
+    raise CorruptFile(f"{entry_name} must be {constraint}.")
 
 
 @dataclass(frozen=True)
 class Entry:
-    """How an entry of a record is written; read: (what stands there, its name) -> the value. Raises CorruptFile."""
+    """How an entry of a record is written and read.
+
+    Attributes:
+        write: Maps the value to data for JSON.
+        read: Maps (data of the file, name of the entry) to the value. Raises CorruptFile.
+    """
 
     write: Callable[[Any], Any]
     read: Callable[[Any, str], Any]
 
 
 def make_typed_entry(kind: Any, constraint: str) -> Entry:
-    """An entry of one of JSON's own types; integers of less than 2^40."""
+    """Make an entry of one of JSON's types. Integers must be smaller than 2^40.
 
-    def read(data: Any, what: str) -> Any:
-        if type(data) is not kind or (kind is int and abs(data) > MAX_FILE_INTEGER):
-            raise_corrupt_entry(what, constraint)
+    Args:
+        kind: The type.
+        constraint: What the entry must be, in errors.
+    """
+
+    def read(data: Any, entry_name: str) -> Any:
+        is_too_large = type(data) is int and kind is int and abs(data) > MAX_FILE_INTEGER
+        if type(data) is not kind or is_too_large:
+            raise_corrupt_entry(entry_name, constraint)
         return data
 
     return Entry(kind, read)
 
 
 def make_list_entry(entry: Entry) -> Entry:
-    """A list of them, as a tuple."""
-    return Entry(
-        lambda values: [*map(entry.write, values)],
-        lambda data, what: tuple(
-            entry.read(item, f"An entry of {what}") for item in require_list(data, what)
-        ),
-    )
+    """Make an entry that is a list of other entries, read as a tuple.
+
+    Args:
+        entry: Form of the items.
+    """
+
+    def read(data: Any, entry_name: str) -> Any:
+        items = require_list(data, entry_name)
+        return tuple(entry.read(item, f"An entry of {entry_name}") for item in items)
+
+    return Entry(lambda values: [*map(entry.write, values)], read)
 
 
 def make_optional_entry(entry: Entry) -> Entry:
-    """The same or null."""
+    """Make an entry that may also be null.
+
+    Args:
+        entry: Form of the entry if it is not null.
+    """
     return Entry(
         lambda value: None if value is None else entry.write(value),
-        lambda data, what: None if data is None else entry.read(data, what),
+        lambda data, entry_name: None if data is None else entry.read(data, entry_name),
     )
 
 
 def make_object_entry(read: Callable[[Any], Any]) -> Entry:
-    """An object that has `to_dict`. read: of what that wrote."""
-    return Entry(lambda value: value.to_dict(), lambda data, what: read(data))
+    """Make an entry for an object with a method `to_dict`.
+
+    Args:
+        read: Builds the object from the data that `to_dict` returned.
+    """
+    return Entry(lambda value: value.to_dict(), lambda data, entry_name: read(data))
 
 
-UNCHANGED = Entry(lambda value: value, lambda data, what: data)
-INTEGER, FLAG, OBJECT = (
-    make_typed_entry(int, "an integer"),
-    make_typed_entry(bool, "true or false"),
-    make_typed_entry(dict, "an object"),
-)
-TEXT, RATIO, LAW = (
-    Entry(str, read_short_text),
-    Entry(format_fraction, parse_ratio),
-    Entry(write_law_record, read_law_record),
-)
+UNCHANGED = Entry(lambda value: value, lambda data, entry_name: data)
+INTEGER = make_typed_entry(int, "an integer")
+FLAG = make_typed_entry(bool, "true or false")
+OBJECT = make_typed_entry(dict, "an object")
+TEXT = Entry(str, read_short_text)
+RATIO = Entry(format_fraction, parse_ratio)
+LAW = Entry(write_law_record, read_law_record)
 DOUBLES = Entry(write_float_array, read_float_array)
-INTEGERS, RATIOS, LAWS = make_list_entry(INTEGER), make_list_entry(RATIO), make_list_entry(LAW)
+INTEGERS = make_list_entry(INTEGER)
+RATIOS = make_list_entry(RATIO)
+LAWS = make_list_entry(LAW)
 
 
 class RecordForm:
-    """The entries of a record. what: it is called in messages; fixed: the entries that are always the same."""
+    """The form of a record: the names and kinds of its entries.
+
+    Args:
+        record_name: Name of the record in errors.
+        constants: Entries that always have the same value.
+        **entries: Form of each other entry.
+    """
 
     def __init__(
-        self, what: str, fixed: Values = MappingProxyType({}), /, **entries: Entry
+        self, record_name: str, constants: Values = MappingProxyType({}), /, **entries: Entry
     ) -> None:
-        self.record_name, self.constants, self.entries = what, fixed, entries
+        self.record_name = record_name
+        self.constants = constants
+        self.entries = entries
 
-    def write(self, given: Any, **others: Any) -> Record:
-        """JSON-ready, of the attributes of an object, but for others."""
-        values = {
-            name: others[name] if name in others else getattr(given, name) for name in self.entries
-        }
-        return {**self.constants} | {
-            name: entry.write(values[name]) for name, entry in self.entries.items()
-        }
+    def write(self, source: Any, **others: Any) -> Record:
+        """Write a record as data for JSON.
+
+        Args:
+            source: Object whose attributes are the entries.
+            **others: Entries that are not taken from the object.
+        """
+        record = {**self.constants}
+        for name, entry in self.entries.items():
+            value = others[name] if name in others else getattr(source, name)
+            record[name] = entry.write(value)
+        return record
 
     def read(self, data: Any) -> Record:
-        """What `write` wrote, in the order of the entries. Raises CorruptFile."""
+        """Read the entries that `write` wrote, without the constants.
+
+        Args:
+            data: Data of a JSON file.
+
+        Raises:
+            CorruptFile: The data have another form.
+        """
         fields = take_entries(data, self.record_name, {*self.constants, *self.entries})
         for name, value in self.constants.items():
             if type(fields[name]) is not type(value) or fields[name] != value:
@@ -215,13 +334,24 @@ class RecordForm:
         return {name: entry.read(fields[name], name) for name, entry in self.entries.items()}
 
     def as_entry_of(self, build: Callable[..., Any]) -> Entry:
-        """An entry that is such a record. build: entries, by name -> what it stands for."""
-        return Entry(self.write, lambda data, what: build(**self.read(data)))
+        """Return the form as an entry of another record.
+
+        Args:
+            build: Builds the value from the entries by name.
+        """
+        return Entry(self.write, lambda data, entry_name: build(**self.read(data)))
 
     def read_beside_law(self, data: Any) -> tuple[Record, Distribution]:
-        """The same and the law whose entries stand among them. Raises CorruptFile."""
-        fields = take_entries(data, self.record_name, {*self.constants, *self.entries, *_LAW})
-        rest = {name: value for name, value in fields.items() if name not in _LAW}
-        return self.read(rest), read_law_record(
-            {name: fields[name] for name in _LAW}, self.record_name
-        )
+        """Read the entries, and a law whose entries stand in the same record.
+
+        Args:
+            data: Data of a JSON file.
+
+        Raises:
+            CorruptFile: The data have another form.
+        """
+        names = {*self.constants, *self.entries, *_LAW_ENTRIES}
+        fields = take_entries(data, self.record_name, names)
+        other_fields = {name: value for name, value in fields.items() if name not in _LAW_ENTRIES}
+        law_fields = {name: fields[name] for name in _LAW_ENTRIES}
+        return self.read(other_fields), read_law_record(law_fields, self.record_name)

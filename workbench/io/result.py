@@ -1,4 +1,4 @@
-"""What every computation of many rows returns: rows to iterate over, a table, plots, files, and whether it was stopped.
+"""Results of computations with many rows: iteration, tables, plots, files, and partial results.
 
 >>> result = Result("Squares", [{"x": 1, "y": 1}, {"x": 2, "y": 4}])
 >>> result, [row["y"] for row in result]
@@ -30,37 +30,50 @@ if TYPE_CHECKING:
     from workbench.io.figures import Width
 
 Row = dict[str, Any]
-Plots = Mapping[
-    str, "Callable[[], Figure | None]"
-]  # a plot is drawn when it is called; None: too few rows
+# Each plot is drawn when it is called, and is None if there are too few rows.
+Plots = Mapping[str, "Callable[[], Figure | None]"]
 
-Progress = Callable[[int, int, str], None]  # told (parts done, parts, what is next)
+# It is called with (number of finished parts, number of parts, description of the next part).
+Progress = Callable[[int, int, str], None]
 
-MAX_SILENT_SECONDS = 5.0  # seconds between two lines about a long search
-_SHOWN = 30  # rows in a notebook
+MAX_SILENT_SECONDS = 5.0  # A long search reports at least this often.
+_MAX_SHOWN_ROWS = 30  # A notebook shows at most this many rows.
 
 
 def ignore_progress(done: int, total: int, what: str) -> None:
-    """Nobody is told."""
+    """Ignore a report of progress.
+
+    Args:
+        done: Number of finished parts.
+        total: Number of parts.
+        what: Description of the next part.
+    """
 
 
 def limit_message_rate(
     tell: Callable[[str], object], seconds: float | None = None
 ) -> Callable[[str], None]:
-    """Tells a line where nothing was told for so long."""
+    """Wrap a function that prints messages, so that it skips messages that follow too soon.
+
+    Args:
+        tell: Prints a message.
+        seconds: Smallest time between two messages. Default: `MAX_SILENT_SECONDS`.
+    """
     last = time.monotonic()
 
-    def told(line: str) -> None:
+    def tell_seldom(line: str) -> None:
+        """Print a message unless the last one was printed recently."""
         nonlocal last
-        if time.monotonic() - last > (MAX_SILENT_SECONDS if seconds is None else seconds):
+        min_seconds = MAX_SILENT_SECONDS if seconds is None else seconds
+        if time.monotonic() - last > min_seconds:
             last = time.monotonic()
             tell(line)
 
-    return told
+    return tell_seldom
 
 
 def check_progress(progress: Any) -> None:
-    """Raise InvalidRequest for what cannot be told how far a computation is."""
+    """Raise InvalidRequest if the option `progress` is no function."""
     if not callable(progress):
         must("progress", "a function of (done, total, what)", repr(progress))
 
@@ -71,18 +84,19 @@ def _no_plots(table: pd.DataFrame) -> Plots:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Result(Sequence[Row]):
-    """Rows and what can be done with them: iterate, `to_frame()`, `plot()`, `save()`; a notebook shows both.
+    """Rows of a computation, with a table, plots and files. A notebook shows table and plot.
 
     Attributes:
-        title: one line.
-        rows: in the order they were computed.
-        name: stem of the file that holds the table.
-        columns: that the table has in any case, first.
-        draw: the table -> its plots by name, the most telling one first.
-        finished, total: how many parts (tasks, runs, artifacts) were computed, of how many that were planned.
-        seconds: that took.
-        sentences: what follows from the rows.
-        noted: columns in a notebook; all where none is named.
+        title: Title in one line.
+        rows: Rows in the order in which they were computed.
+        name: Stem of the file that holds the table.
+        columns: Columns that the table always has, in this order, before all others.
+        draw: Maps the table to its plots by name, the most important one first.
+        finished: Number of parts (tasks, runs, artifacts) that were computed.
+        total: Number of parts that were planned.
+        seconds: Runtime in seconds.
+        sentences: Conclusions from the rows.
+        notebook_columns: Columns that a notebook shows. Empty for all columns.
     """
 
     notebook_columns: ClassVar[tuple[str, ...]] = ()
@@ -98,42 +112,50 @@ class Result(Sequence[Row]):
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether Ctrl-C came before the last part; the rows of the finished parts are here."""
+        """Return whether Ctrl-C ended the computation before its last part."""
         return self.finished < self.total
 
-    def describe_interruption(self, words: str) -> str | None:
-        """How much is finished after Ctrl-C, "Interrupted: 2 of 5 " and words; None where nothing was cut short."""
-        return (
-            f"Interrupted: {self.finished} of {self.total} {words}" if self.is_interrupted else None
-        )
+    def describe_interruption(self, subject: str) -> str | None:
+        """Return "Interrupted: 2 of 5 " and the subject, or None for a complete result.
+
+        Args:
+            subject: Words that follow the numbers.
+        """
+        if not self.is_interrupted:
+            return None
+        return f"Interrupted: {self.finished} of {self.total} {subject}"
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, at: Any) -> Any:
-        return self.rows[at]
+    def __getitem__(self, index: Any) -> Any:
+        return self.rows[index]
 
     @cached_property
     def _table(self) -> pd.DataFrame:
         return make_table(self.rows, self.columns)
 
     def to_frame(self) -> pd.DataFrame:
-        """The rows as a pandas DataFrame: `columns`, then the others in order of appearance."""
+        """Return the rows as a pandas DataFrame: `columns`, then the others as they appear."""
         return self._table.copy()
 
     @property
     def plots(self) -> list[str]:
-        """The names of the plots that `plot` and `save` try to draw."""
+        """Return the names of the plots that `plot` and `save` try to draw."""
         return list(self.draw(self._table))
 
     def plot(
         self, path: str | Path | None = None, *, which: str | None = None, width: Width = None
     ) -> Figure:
-        """One plot as a matplotlib figure, saved where a path is given (.png, .svg or .pdf).
+        """Draw one plot with Matplotlib.
 
-        which: its name in `plots`; the first that the rows suffice for by default. width: "column" or "page" of a
-        paper (3.3 and 7 inches), or inches, with letters of 8 pt.
-        Raises InvalidRequest for an unknown name, or when there are too few rows.
+        Args:
+            path: File to write (.png, .svg or .pdf). None to write no file.
+            which: Name of the plot. Default: the first one for which there are enough rows.
+            width: "column" or "page" of a paper (3.3 and 7 inches), or inches, with 8 pt text.
+
+        Raises:
+            InvalidRequest: The name is unknown, or there are too few rows.
         """
         plots = self.draw(self._table)
         if which is not None and which not in plots:
@@ -151,26 +173,40 @@ class Result(Sequence[Row]):
     def save(
         self, path: str | Path, *, width: Width = None, columns: Sequence[str] | None = None
     ) -> list[Path]:
-        """Write a file (.csv, .tex or .json the table, .png, .svg or .pdf the plot), or else a folder with all of them.
+        """Write the result to a file, or to a folder with the table and all plots.
 
-        A folder is made when missing; it gets `name`.csv and every plot that the rows suffice for as PNG, SVG and PDF.
-        width: of plots, as `plot` takes it. columns: of a .csv or .tex table; a .tex table has those of the question by
-        default, a .csv table all.
-        Returns the files. Raises InvalidRequest where there is nothing to draw; OSError.
+        A table is written as .csv, .tex or .json, and the plot as .png, .svg or .pdf. A folder is
+        created if necessary. It gets `name`.csv, and PNG, SVG and PDF files of every plot for
+        which there are enough rows.
+
+        Args:
+            path: Path of the file or folder.
+            width: Width of plots, as for `plot`.
+            columns: Columns of a .csv or .tex table. Default: all columns of a .csv table, and the
+                columns of `list_question_columns` of a .tex table.
+
+        Returns:
+            The files that were written.
+
+        Raises:
+            InvalidRequest: There is nothing to draw, or an argument is wrong.
+            OSError: Writing fails.
         """
         target = Path(path)
-        ending = target.suffix.lower()
-        if ending[1:] in PICTURE_FORMATS:
+        suffix = target.suffix.lower()
+        if suffix[1:] in PICTURE_FORMATS:
             self.plot(target, width=width)
-        elif ending in _TABLES:
+        elif suffix in _TABLE_WRITERS:
             unknown = [name for name in columns or () if name not in self._table]
             if unknown:
                 must("columns", f"among {', '.join(map(str, self._table))}", ", ".join(unknown))
-            _write_result_file(target, _TABLES[ending](self, [*columns] if columns else None))
-        elif ending and not target.is_dir():
+            content = _TABLE_WRITERS[suffix](self, [*columns] if columns else None)
+            _write_result_file(target, content)
+        elif suffix and not target.is_dir():
             must(
                 "path",
-                "named .csv, .tex, .json, .png, .svg or .pdf, or a folder without an ending (--html writes a page)",
+                "named .csv, .tex, .json, .png, .svg or .pdf, or a folder without an ending "
+                "(--html writes a page)",
                 target,
             )
         else:
@@ -178,6 +214,7 @@ class Result(Sequence[Row]):
         return [target]
 
     def _save_all(self, folder: Path, width: Width) -> list[Path]:
+        """Write the table and all plots to a folder, and return the files."""
         from workbench.io.figures import save_figure
 
         try:
@@ -196,7 +233,7 @@ class Result(Sequence[Row]):
         return files
 
     def to_dict(self) -> Record:
-        """JSON-ready: title, rows, how much is finished, the sentences."""
+        """Return the result as data for JSON: title, rows, numbers of parts, sentences."""
         return {
             "title": self.title,
             "rows": table_records(self._table),
@@ -207,25 +244,26 @@ class Result(Sequence[Row]):
         }
 
     def to_json(self) -> str:
-        """`to_dict` as strict JSON."""
+        """Return `to_dict` as strict JSON text."""
         import json
 
         return json.dumps(self.to_dict(), allow_nan=False, ensure_ascii=False, indent=1) + "\n"
 
     def __repr__(self) -> str:
         rows = f"{len(self)} row{'' if len(self) == 1 else 's'}"
-        stopped = (
-            f", interrupted after {self.finished} of {self.total}" if self.is_interrupted else ""
-        )
-        return f"Result({self.title!r}, {rows}{stopped})"
+        status = ""
+        if self.is_interrupted:
+            status = f", interrupted after {self.finished} of {self.total}"
+        return f"Result({self.title!r}, {rows}{status})"
 
     def __str__(self) -> str:
-        """The title and the rows; of many the first and the last."""
+        """Return the title and the rows. Many rows are shortened to the first and last ones."""
         rows = self._table.dropna(axis="columns", how="all")
-        return f"{self.title}\n{rows.to_string(index=False, na_rep='-', max_rows=_SHOWN)}"
+        text = rows.to_string(index=False, na_rep="-", max_rows=_MAX_SHOWN_ROWS)
+        return f"{self.title}\n{text}"
 
     def _repr_html_(self) -> str:
-        """The first rows and the first plot, without script."""
+        """Return the first rows and the first plot as HTML without script."""
         from workbench.io.shown import (
             MAX_SVG_CHARACTERS,
             render_document,
@@ -233,22 +271,20 @@ class Result(Sequence[Row]):
             render_table,
         )
 
-        shown = make_table(self.rows[:_SHOWN]).dropna(axis="columns", how="all")
-        shown = shown[
-            [name for name in shown if not self.notebook_columns or name in self.notebook_columns]
-        ]
-        more = [f"{len(self) - _SHOWN} more rows"] if len(self) > _SHOWN else []
-        stopped = (
-            [f"Interrupted: {self.finished} of {self.total} parts are finished."]
-            if self.is_interrupted
-            else []
-        )
+        table = make_table(self.rows[:_MAX_SHOWN_ROWS]).dropna(axis="columns", how="all")
+        if self.notebook_columns:
+            table = table[[name for name in table if name in self.notebook_columns]]
+        notes = []
+        if len(self) > _MAX_SHOWN_ROWS:
+            notes.append(f"{len(self) - _MAX_SHOWN_ROWS} more rows")
+        if self.is_interrupted:
+            notes.append(f"Interrupted: {self.finished} of {self.total} parts are finished.")
+        notes += self.sentences
         try:
             drawing = render_picture(self.plot, MAX_SVG_CHARACTERS)
-        except InvalidRequest:  # too few rows
-            drawing = ""
-        notes = [*more, *stopped, *self.sentences]
-        return render_document(self.title, render_table(shown), notes, drawing)
+        except InvalidRequest:
+            drawing = ""  # There are too few rows for a plot.
+        return render_document(self.title, render_table(table), notes, drawing)
 
 
 def gather_rows(
@@ -261,122 +297,215 @@ def gather_rows(
     draw: Callable[[pd.DataFrame], Plots],
     sentences: Callable[[list[Row]], Iterable[str]] = lambda rows: (),
 ) -> Result:
-    """Rows as they are computed, one for each of `total` parts; after Ctrl-C those so far."""
-    begin, finished = time.perf_counter(), list[Row]()
+    """Collect rows while they are computed. After Ctrl-C the result has the finished rows.
+
+    Args:
+        title: Title in one line.
+        rows: Iterator that computes one row for each part.
+        total: Number of parts.
+        name: Stem of the file that holds the table.
+        columns: Columns that the table always has.
+        draw: Maps the table to its plots by name.
+        sentences: Maps the rows to conclusions.
+    """
+    start = time.perf_counter()
+    finished_rows: list[Row] = []
     with suppress(KeyboardInterrupt):
-        finished.extend(rows)
-    seconds = time.perf_counter() - begin
+        finished_rows.extend(rows)
+    seconds = time.perf_counter() - start
     return Result(
         title,
-        finished,
+        finished_rows,
         name,
         columns,
         draw,
-        len(finished),
+        len(finished_rows),
         total,
         seconds,
-        tuple(sentences(finished)),
+        tuple(sentences(finished_rows)),
     )
 
 
 def make_table(rows: Iterable[Row], columns: Sequence[str] = ()) -> pd.DataFrame:
-    """Rows as a table: the columns, then those that some row has, in order of appearance, unless all are empty."""
+    """Make a table of rows.
+
+    Args:
+        rows: Rows as mappings of column to value.
+        columns: Columns that come first, even if they are empty. Other columns follow in order of
+            appearance, unless they are empty.
+    """
     import pandas as pd
 
-    full = [{**dict.fromkeys(columns), **row} for row in rows]
-    extra = list(dict.fromkeys(name for row in full for name in row if name not in columns))
-    table = pd.DataFrame(full, columns=[*columns, *extra])
+    full_rows = [{**dict.fromkeys(columns), **row} for row in rows]
+    names: dict[str, None] = {}
+    for row in full_rows:
+        names.update(dict.fromkeys(row))
+    extra = [name for name in names if name not in columns]
+    table = pd.DataFrame(full_rows, columns=[*columns, *extra])
     return table.drop(columns=[name for name in extra if table[name].isna().all()])
 
 
 def table_records(table: pd.DataFrame) -> list[Row]:
-    """The rows of a table as strict JSON: no NaN, infinities as "inf"."""
-    rows: list[Row] = to_jsonable(
-        table.astype(object).where(table.notna(), None).to_dict("records"), nan_as_null=True
-    )
+    """Return the rows of a table for strict JSON: None for NaN, and "inf" for infinity."""
+    records = table.astype(object).where(table.notna(), None).to_dict("records")
+    rows: list[Row] = to_jsonable(records, nan_as_null=True)
     return rows
 
 
 def encode_csv_table(table: pd.DataFrame) -> bytes:
-    """A table as CSV with twelve significant digits; texts that spreadsheets take for formulas after an apostrophe."""
+    """Encode a table as CSV with twelve significant digits.
+
+    Texts that spreadsheets would take for formulas begin with an apostrophe.
+
+    Args:
+        table: The table.
+    """
     from workbench.io.files import escape_spreadsheet_text
 
-    texts = table.select_dtypes(exclude=["number", "bool"]).columns
-    table = table.assign(**{name: table[name].map(escape_spreadsheet_text) for name in texts})
-    return bytes(table.to_csv(index=False, float_format="%.12g", lineterminator="\n").encode())
+    text_columns = table.select_dtypes(exclude=["number", "bool"]).columns
+    escaped = {name: table[name].map(escape_spreadsheet_text) for name in text_columns}
+    text = table.assign(**escaped).to_csv(index=False, float_format="%.12g", lineterminator="\n")
+    return bytes(text.encode())
 
 
-# Columns that a table on paper shows though they are constant.
-_ALWAYS = ("epsilon", "delta", "delta_high", "rho", "mu", "alpha", "objective", "objective_high")
-_ASKED = frozenset(
-    (*_ALWAYS, "class", "curve", "mechanism", "notion", "loss", "runs", "bits", "levels", "max_loss", "bound",
-     "certified")
-)  # fmt: skip
+# A table on paper shows these columns even if all rows have the same value.
+_ALWAYS_PRINTED = (
+    "epsilon",
+    "delta",
+    "delta_high",
+    "rho",
+    "mu",
+    "alpha",
+    "objective",
+    "objective_high",
+)
+# A table on paper shows these columns, which state the request and the result.
+_PRINTED = frozenset(
+    (
+        *_ALWAYS_PRINTED,
+        "class",
+        "curve",
+        "mechanism",
+        "notion",
+        "loss",
+        "runs",
+        "bits",
+        "levels",
+        "max_loss",
+        "bound",
+        "certified",
+    )
+)
+# LaTeX commands of combining characters.
 _ACCENTS = {
-    "\u0302": "hat", "\u0303": "tilde", "\u0304": "bar", "\u0305": "bar", "\u0307": "dot", "\u0308": "ddot",
-    "\u0331": "underline", "\u0332": "underline",
-}  # fmt: skip
-_GREEK = "α alpha β beta γ gamma δ delta ε varepsilon η eta θ theta λ lambda μ mu π pi ρ rho σ sigma τ tau φ varphi ψ psi"
-_SIGNS = "Δ Delta Σ Sigma Φ Phi Ω Omega ℓ ell ∞ infty ≤ le ≥ ge → to ‖ Vert − mathbin{-} ∈ in · cdot × times ± pm"
-_NAMES = [*_GREEK.split(), *_SIGNS.split()]
-_COMMANDS = {sign: f"\\{name}" for sign, name in zip(_NAMES[::2], _NAMES[1::2], strict=True)}
-_LOWERED = dict(zip("₀₁₂₃₄₅₆₇₈₉ₖₙₘᵢⱼ", "0123456789knmij", strict=True))
-_RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹ᵏⁿ⁻", "0123456789kn-", strict=True))
-_SYMBOLS = {
+    "\u0302": "hat",
+    "\u0303": "tilde",
+    "\u0304": "bar",
+    "\u0305": "bar",
+    "\u0307": "dot",
+    "\u0308": "ddot",
+    "\u0331": "underline",
+    "\u0332": "underline",
+}
+_GREEK = (
+    "α alpha β beta γ gamma δ delta ε varepsilon η eta θ theta λ lambda μ mu π pi ρ rho "
+    "σ sigma τ tau φ varphi ψ psi"
+)
+_SIGNS = (
+    "Δ Delta Σ Sigma Φ Phi Ω Omega ℓ ell ∞ infty ≤ le ≥ ge → to ‖ Vert − mathbin{-} ∈ in "
+    "· cdot × times ± pm"
+)
+_SIGNS_AND_NAMES = [*_GREEK.split(), *_SIGNS.split()]
+_COMMANDS = {
+    sign: f"\\{name}"
+    for sign, name in zip(_SIGNS_AND_NAMES[::2], _SIGNS_AND_NAMES[1::2], strict=True)
+}
+_SUBSCRIPTS = dict(zip("₀₁₂₃₄₅₆₇₈₉ₖₙₘᵢⱼ", "0123456789knmij", strict=True))
+_SUPERSCRIPTS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹ᵏⁿ⁻", "0123456789kn-", strict=True))
+# LaTeX formula of each character that a table may contain.
+_FORMULAS = {
     **{ord(sign): f"${command}$" for sign, command in _COMMANDS.items()},
-    **{ord(sign): f"$_{letter}$" for sign, letter in _LOWERED.items()},
-    **{ord(sign): f"$^{letter}$" for sign, letter in _RAISED.items()},
+    **{ord(sign): f"$_{letter}$" for sign, letter in _SUBSCRIPTS.items()},
+    **{ord(sign): f"$^{letter}$" for sign, letter in _SUPERSCRIPTS.items()},
     ord("𝒴"): "$\\mathcal{Y}$",
 }
 
 
 def list_question_columns(table: pd.DataFrame) -> list[str]:
-    """List the columns that say what was asked and what it costs, for a table on paper: all where none says so, and of
-    these no others than budgets and the objective where all rows have the same value."""
+    """List the columns that state the request and the loss, for a table on paper.
+
+    Columns with one value in all rows are left out, except budgets and the objective. A table
+    without an objective keeps all columns.
+
+    Args:
+        table: The table.
+    """
     if "objective" not in table:
         return [*table]
-    chosen = [name for name in table if name in _ASKED and table[name].notna().any()]
+    chosen = [name for name in table if name in _PRINTED and table[name].notna().any()]
     if "bound" in chosen and len(table) == int((table["bound"] == table["objective"]).sum()):
         chosen.remove("bound")
-    return [name for name in chosen if name in _ALWAYS or table[name].astype(str).nunique() > 1]
+    return [
+        name for name in chosen if name in _ALWAYS_PRINTED or table[name].astype(str).nunique() > 1
+    ]
 
 
-def _accented(text: str) -> str:
-    """Letters with combining accents as mathematics, which LaTeX engines without Unicode know."""
-    return re.sub(
-        f"(.)([{''.join(_ACCENTS)}])",
-        lambda match: f"$\\{_ACCENTS[match[2]]}{{{_COMMANDS.get(match[1], match[1])}}}$",
-        text,
-    )
+def _format_accents(text: str) -> str:
+    """Replace letters with combining accents by formulas, for LaTeX without Unicode."""
+
+    def format_accent(match: re.Match[str]) -> str:
+        """Return the formula of one letter with its accent."""
+        letter = _COMMANDS.get(match[1], match[1])
+        return f"$\\{_ACCENTS[match[2]]}{{{letter}}}$"
+
+    return re.sub(f"(.)([{''.join(_ACCENTS)}])", format_accent, text)
 
 
 def encode_tex_table(table: pd.DataFrame, title: str) -> bytes:
-    """A table for LaTeX (booktabs), numbers with six significant digits, the title as its caption."""
+    """Encode a table for LaTeX (booktabs), with six significant digits.
+
+    Args:
+        table: The table.
+        title: Caption.
+    """
     caption = title.translate({ord(sign): f"\\{sign}" for sign in "&%$#_{}"})
-    shown = table.map(
-        lambda value: str(value).replace("inf", "∞") if value in (math.inf, -math.inf) else value
-    )
+
+    def format_infinity(value: Any) -> Any:
+        """Replace an infinite number by its sign."""
+        return str(value).replace("inf", "∞") if value in (math.inf, -math.inf) else value
+
+    shown = table.map(format_infinity)
     text = shown.to_latex(index=False, float_format="%.6g", na_rep="", escape=True, caption=caption)
-    text = _accented(unicodedata.normalize("NFC", text)).translate(_SYMBOLS)
-    return re.sub(r"(?<!\\)\$\$", "", text).encode()  # one formula, so that an index has its letter
+    text = _format_accents(unicodedata.normalize("NFC", text)).translate(_FORMULAS)
+    # Adjacent formulas become one formula, so that an index is attached to its letter.
+    return re.sub(r"(?<!\\)\$\$", "", text).encode()
 
 
-_TABLES: Mapping[str, Callable[[Result, Sequence[str] | None], bytes]] = {
-    ".csv": lambda result, columns: encode_csv_table(
-        result.to_frame()[columns or [*result.to_frame()]]
-    ),
-    ".tex": lambda result, columns: encode_tex_table(
-        result.to_frame()[columns or list_question_columns(result.to_frame())], result.title
-    ),
-    ".json": lambda result, columns: result.to_json().encode(),
+def _encode_csv(result: Result, columns: Sequence[str] | None) -> bytes:
+    table = result.to_frame()
+    return encode_csv_table(table[columns or [*table]])
+
+
+def _encode_tex(result: Result, columns: Sequence[str] | None) -> bytes:
+    table = result.to_frame()
+    return encode_tex_table(table[columns or list_question_columns(table)], result.title)
+
+
+def _encode_json(result: Result, columns: Sequence[str] | None) -> bytes:
+    return result.to_json().encode()
+
+
+_TABLE_WRITERS: Mapping[str, Callable[[Result, Sequence[str] | None], bytes]] = {
+    ".csv": _encode_csv,
+    ".tex": _encode_tex,
+    ".json": _encode_json,
 }
-RESULT_ENDINGS = (
-    *_TABLES,
-    *(f".{form}" for form in PICTURE_FORMATS),
-)  # endings of what `Result.save` writes into one file
+# Endings of the single files that `Result.save` writes.
+RESULT_ENDINGS = (*_TABLE_WRITERS, *(f".{form}" for form in PICTURE_FORMATS))
 
 
 def _write_result_file(path: Path, content: bytes) -> None:
+    """Write a file into an existing folder. Raises InvalidRequest, OSError."""
     from workbench.io.files import write_atomically
 
     if not path.absolute().parent.is_dir():

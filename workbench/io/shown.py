@@ -1,5 +1,4 @@
-"""What a notebook shows of an object: its facts as a table, its picture beside them, as plain HTML without script;
-whatever is shown is escaped."""
+"""HTML for notebooks without script: facts as a table, with a picture. Texts are escaped."""
 
 from __future__ import annotations
 
@@ -16,48 +15,57 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from workbench.io.figures import Width
-Facts = list[tuple[str, str]]  # (what, value), in words
 
+Facts = list[tuple[str, str]]  # Rows (label, text) of a report.
 
-MAX_SVG_CHARACTERS = 30_000  # characters of an SVG in a notebook
-_PAGE, _SCROLLS = "max-width:820px", "overflow-x:auto;max-width:100%"
+MAX_SVG_CHARACTERS = 30_000  # A larger SVG is shown as a PNG in a notebook.
+_PAGE_STYLE = "max-width:820px"
+_TABLE_STYLE = "overflow-x:auto;max-width:100%"
+_CELL_STYLE = "style='text-align:left'"
+_MAX_PNG_DPI = 68.0
+_MAX_PNG_PIXELS = 800  # Largest width of a PNG in pixels.
 
 
 class OneLine:
-    """What its text says in a line: a notebook shows that."""
+    """An object whose text is one line, which a notebook shows."""
 
     def _repr_html_(self) -> str:
         return render_document(str(self), "")
 
 
 class Shown(ABC):
-    """Subclasses give `facts` and `figure`."""
+    """An object that a notebook shows by its facts and its figure."""
 
     @abstractmethod
     def facts(self) -> Facts:
-        """(what, value) in words."""
+        """Return rows (label, text) of a report."""
 
     @abstractmethod
     def figure(self) -> Figure:
-        """The picture."""
+        """Draw the object."""
 
     @property
     def heading(self) -> str:
-        """What stands above the facts."""
+        """Return the heading above the facts."""
         return type(self).__name__
 
     @property
     def drawable(self) -> bool:
-        """Whether a notebook draws it by itself: pictures of very large objects take long."""
+        """Return whether a notebook draws the object on its own. Large objects take long."""
         return True
 
     def plot(
         self, path: str | Path | None = None, *, width: Width = None, **options: Any
     ) -> Figure:
-        """The picture, saved where a path is given (.png, .svg or .pdf). width: "column" or "page" of a paper (3.3 and
-        7 inches), or inches, with letters of 8 pt. options: of `figure`.
+        """Draw the object with Matplotlib.
 
-        Raises InvalidRequest.
+        Args:
+            path: File to write (.png, .svg or .pdf). None to write no file.
+            width: "column" or "page" of a paper (3.3 and 7 inches), or inches, with 8 pt text.
+            **options: Options of `figure`.
+
+        Raises:
+            InvalidRequest: The path or the width is wrong.
         """
         figure = self.figure(**options)
         if path is not None:
@@ -68,42 +76,61 @@ class Shown(ABC):
         return figure
 
     def _repr_html_(self) -> str:
-        return render_document(
-            self.heading,
-            render_facts(self.facts()),
-            drawing=render_picture(self.figure, MAX_SVG_CHARACTERS) if self.drawable else "",
-        )
+        drawing = render_picture(self.figure, MAX_SVG_CHARACTERS) if self.drawable else ""
+        return render_document(self.heading, render_facts(self.facts()), drawing=drawing)
 
 
 def render_document(title: str, body: str, notes: Sequence[str] = (), drawing: str = "") -> str:
-    """A title, HTML, sentences and a picture below each other."""
-    lines = "".join(f"<p>{html.escape(note)}</p>" for note in notes)
-    return f"<div style='{_PAGE}'><strong>{html.escape(title)}</strong>{body}{lines}{drawing}</div>"
+    """Render a title, a body, sentences and a picture below each other.
+
+    Args:
+        title: Text of the title.
+        body: HTML of the body.
+        notes: Sentences below the body.
+        drawing: HTML of the picture.
+    """
+    heading = f"<strong>{html.escape(title)}</strong>"
+    paragraphs = "".join(f"<p>{html.escape(note)}</p>" for note in notes)
+    return f"<div style='{_PAGE_STYLE}'>{heading}{body}{paragraphs}{drawing}</div>"
 
 
 def render_table(rows: pd.DataFrame) -> str:
-    """Rows under their heads; numbers in nine digits, what is missing as a dash."""
+    """Render a table. Numbers have nine digits, and missing values are dashes.
+
+    Args:
+        rows: The table.
+    """
     import pandas as pd
 
     shown = rows.astype(object).where(rows.notna(), "-")
     with pd.option_context("display.max_colwidth", None):
         text = shown.to_html(index=False, border=0, justify="left", float_format="{:.9g}".format)
-    return f"<div style='{_SCROLLS}'>{''.join(map(str.strip, text.splitlines()))}</div>"
+    return f"<div style='{_TABLE_STYLE}'>{''.join(map(str.strip, text.splitlines()))}</div>"
 
 
 def render_facts(rows: Sequence[tuple[str, str]]) -> str:
-    """Labels and sentences in two columns."""
-    left = "style='text-align:left'"
-    lines = "".join(
-        f"<tr><th {left}>{html.escape(label)}</th><td {left}>{html.escape(sentence)}</td></tr>"
-        for label, sentence in rows
-    )
-    return f"<div style='{_SCROLLS}'><table>{lines}</table></div>"
+    """Render labels and sentences in two columns.
+
+    Args:
+        rows: Rows (label, sentence).
+    """
+    lines = []
+    for label, sentence in rows:
+        head = f"<th {_CELL_STYLE}>{html.escape(label)}</th>"
+        lines.append(f"<tr>{head}<td {_CELL_STYLE}>{html.escape(sentence)}</td></tr>")
+    return f"<div style='{_TABLE_STYLE}'><table>{''.join(lines)}</table></div>"
 
 
 def render_picture(draw: Callable[[], Figure], max_characters: int | None = None) -> str:
-    """A figure as inline SVG, as wide as the page at most; one of more than `most` characters as PNG; nothing without
-    matplotlib."""
+    """Render a figure as inline SVG, at most as wide as the page.
+
+    Args:
+        draw: Draws the figure.
+        max_characters: A longer SVG becomes a PNG. None for no limit.
+
+    Returns:
+        An empty text if Matplotlib is not installed.
+    """
     try:
         figure = draw()
     except ImportError:
@@ -112,10 +139,10 @@ def render_picture(draw: Callable[[], Figure], max_characters: int | None = None
     figure.savefig(buffer, format="svg", metadata={"Date": None})
     text = buffer.getvalue()
     if max_characters is None or len(text) <= max_characters:
-        return text[text.index("<svg") :].replace(
-            "<svg ", "<svg style='max-width:100%;height:auto' ", 1
-        )
+        style = "max-width:100%;height:auto"
+        return text[text.index("<svg") :].replace("<svg ", f"<svg style='{style}' ", 1)
     pixels = BytesIO()
-    figure.savefig(pixels, format="png", dpi=min(68.0, 800 / figure.get_figwidth()))
+    dpi = min(_MAX_PNG_DPI, _MAX_PNG_PIXELS / figure.get_figwidth())
+    figure.savefig(pixels, format="png", dpi=dpi)
     code = base64.b64encode(pixels.getvalue()).decode()
     return f"<img style='max-width:100%' alt='' src='data:image/png;base64,{code}'>"

@@ -246,14 +246,14 @@ def test_budgets_of_labels_add_up(folder: Path, certificates: Path, capsys):
     code, out, _ = run(
         capsys, "labels p.csv --column age --epsilon 9 --labels 0..4 --out o3.csv", certificates
     )
-    assert (code, "k times as large" in out, "--ledger adds up" in out) == (0, True, True)
+    assert (code, "k times as large" in out, "--ledger keeps the sum" in out) == (0, True, True)
 
 
 def test_what_has_no_epsilon_is_said_and_not_summed(folder: Path, certificates: Path, capsys):
     line = "noise p.csv --column age --mechanism zcdp.json --ledger account --person who --out"
     report = json.loads(run(capsys, f"{line} o.csv --json", certificates)[1])
     assert (report["budget"], report["claim"]) == (None, {"notion": "zcdp", "rho": "1"})
-    assert any("3 rows, whose budgets add up" in sentence for sentence in report["words"])
+    assert any("3 rows, whose privacy losses add up" in sentence for sentence in report["words"])
     code, out, _ = run(capsys, f"{line} o2.csv", certificates)
     assert (code, "release 2 of this column" in out, "they do add up" in out) == (0, True, True)
 
@@ -408,7 +408,7 @@ def test_clipping_is_done_when_asked_and_said(folder: Path, certificates: Path, 
         assert (code, json.loads(out)["clipped_rows"]) == (0, 2)
         report = json.loads(Path("o.csv.json").read_text())
         assert "clipped_rows" not in report  # it is a fact about the data
-        assert any("were moved to the nearest" in sentence for sentence in report["words"])
+        assert any("were first moved to the nearest" in sentence for sentence in report["words"])
 
 
 def test_a_release_that_cannot_be_written_is_not_in_the_ledger(
