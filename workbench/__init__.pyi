@@ -284,27 +284,29 @@ def design(
 ) -> Design:
     """Design private randomizers of labels.
 
-        loss (default 'squared'): squared, absolute, poisson, poisson-deviance, error-rate, pinball:τ or huber:h; lp: or
-            a CSV matrix, a row for every label (in Python: an array, or a function of an output and a label).
-        method (default 'auto'): bins, lp or unbiased; auto: lp where what follows or a loss of your own asks for it,
-            else bins.
-        outputs (default None): lp: LOW..HIGH, the integers that may be published.
-        neighbours (default 'all'): lp: all, consecutive, or positions "0-1,1-2".
-        notion (default 'dp'): lp: dp, pure or metric; curve, tradeoff, renyi, zcdp or gdp.
+        loss (default 'squared'): Loss: squared, absolute, poisson, poisson-deviance, error-rate, pinball:τ or huber:h.
+            With lp also a CSV matrix, a row for every label (in Python an array, or a function of an output and a
+            label).
+        method (default 'auto'): Method: bins, lp or unbiased. auto: lp if one of the options below or a user-defined
+            loss needs it, else bins.
+        outputs (default None): Outputs of lp: LOW..HIGH, integers. Default: the labels.
+        neighbours (default 'all'): Neighbours for lp: all, consecutive, or positions "0-1,1-2".
+        notion (default 'dp'): Notion of privacy for lp: dp, pure or metric; curve, tradeoff, renyi, zcdp or gdp.
         alpha (default None): Order > 1 of notion renyi.
         rho (default None): Budget > 0 of notion zcdp.
         mu (default None): Budget > 0 of notion gdp.
         curve (default None): Points epsilon:delta of notion curve, such as "0.5:0.1,1:0.01".
         tradeoff (default None): Points alpha:beta of notion tradeoff, such as "0:1,0.1:0.6,0.4:0.2,1:0".
-        runs (default 1): lp with notion dp: for how many runs the budget is.
-        constraints (default []): lp, repeatable: unbiased, row-monotone, column-monotone, symmetric or honest.
+        runs (default 1): Number of runs that share the budget, for lp with notion dp. Default: 1.
+        constraints (default []): Constraint for lp, repeatable: unbiased, row-monotone, column-monotone, symmetric or
+            honest.
         certify (default True): True: return a certified mechanism. False: return the solver's mechanism.
         solver (default 'highs'): Solver, named as in `workbench doctor`.
         time_limit (default None): Time limit in seconds.
         options (default None): Further solver options, a mapping such as {'threads': 2}. Also accepted by name.
         progress (default None): Function that is called with a line of text from time to time.
-        delta (default '0'): lp with notion dp: in [0, 1].
-        epsilon (default None): Privacy budget > 0; with notion metric per unit of the label.
+        delta (default '0'): δ of the budget in [0, 1], for lp with notion dp.
+        epsilon (default None): ε of the budget, > 0; with notion metric per unit of the label.
     """
 
 @overload

@@ -1,5 +1,4 @@
-"""(ε, δ)-DP: the hockey stick Σ max(0, P - e^ε Q) = P(V) - e^ε Q(V) is at most δ, V = {P > e^ε Q}.
-"""
+"""(ε, δ)-DP: the hockey stick Σ max(0, P - e^ε Q) = P(V) - e^ε Q(V) is at most δ, V = {P > e^ε Q}."""
 
 from __future__ import annotations
 

@@ -344,7 +344,9 @@ def test_formulas_and_their_prices_do_not_depend_on_units(case: str) -> None:
 
 def test_a_formula_of_the_worst_input_leaves_no_loss_out() -> None:
     table = [[0, 1, Fraction(1, 10**12)], [1, 0, 1], [2, 1, 0]]
-    with pytest.raises(wb.InvalidRequest, match=r"^loss must be of sizes that a solver can distinguish"):
+    with pytest.raises(
+        wb.InvalidRequest, match=r"^loss must be of sizes that a solver can distinguish"
+    ):
         wb.formula(wb.FiniteQuery("0..2", max_shift=1, prior="worst"), loss=table)
 
 

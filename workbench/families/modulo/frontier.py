@@ -133,7 +133,7 @@ def plan_modulo_frontier(question: Any, values: Values) -> Plan:
         series=SERIES,
         notions=[*list_ratio_notions()],
         title=title + remark,
-        words="squared error" if loss == "squared" else loss.replace("-", " "),
+        loss_label="squared error" if loss == "squared" else loss.replace("-", " "),
     )
     notes: tuple[str, ...] = ()
     if query.separation is not None:
