@@ -10,7 +10,8 @@ the objective of a partition of the labels into d intervals is
 
     Σ_S L(S) / (d + q),    d + q = d - 1 + e^ε.
 
-By Theorem 5 its minimum is the smallest loss of any ε-DP randomizer, for every loss of Assumption 4.
+By Theorem 5 its minimum is the smallest loss of any ε-DP randomizer, for every loss of Assumption
+4.
 
 | paper            | code                                              |
 |------------------|---------------------------------------------------|
