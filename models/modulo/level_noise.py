@@ -9,15 +9,15 @@ lengths are the eps_mu (infinite where none leads), and w = e^{-d}.
 among those of (15), one has f <= w f(0).
 
 Proof. Let f be feasible with f(0) > 0, L(eta) the length of a shortest path from 0 over pairs that
-f keeps (infinite where none leads), and v = e^{-L}. Keeping a pair means
-f(eta + mu) >= e^{-eps_mu} f(eta), so f >= f(0) v. Put g = max(v, theta w), 0 <= theta <= 1. A pair
-that f keeps is kept by v (L is a shortest path length) and every pair is kept by w, hence the former
-are kept by g. A pair that f breaks is broken by g at most where g = v, as elsewhere
-g(eta) = theta w(eta) <= e^eps theta w(eta + mu). So f(0) g breaks mass f(0) v <= f at most, at pairs
-that f breaks. As theta rises from 0 to 1 the total of g rises from that of v, at most 1/f(0), to T0,
-that of w. If it passes 1/f(0), then f(0) g is a PMF with the same f(0), feasible and at most f(0) w.
-If not, w/T0 is a PMF that breaks nothing and has f(0) = 1/T0 at least as large. Either has the same
-zero mass or more, and needs no more delta. []
+f keeps (infinite where none leads), and v = e^{-L}. Keeping a pair means f(eta + mu) >= e^{-eps_mu}
+f(eta), so f >= f(0) v. Put g = max(v, theta w), 0 <= theta <= 1. A pair that f keeps is kept by v
+(L is a shortest path length) and every pair is kept by w, hence the former are kept by g. A pair
+that f breaks is broken by g at most where g = v, as elsewhere g(eta) = theta w(eta) <= e^eps theta
+w(eta + mu). So f(0) g breaks mass f(0) v <= f at most, at pairs that f breaks. As theta rises from
+0 to 1 the total of g rises from that of v, at most 1/f(0), to T0, that of w. If it passes 1/f(0),
+then f(0) g is a PMF with the same f(0), feasible and at most f(0) w. If not, w/T0 is a PMF that
+breaks nothing and has f(0) = 1/T0 at least as large. Either has the same zero mass or more, and
+needs no more delta. []
 
 | paper | here                             |
 |-------|----------------------------------|

@@ -14,8 +14,8 @@ of column j holes; c_j = height + 1 leaves column j whole. The mechanism and its
 
 Only grouped vectors are enumerated: non-increasing on the tall columns and non-increasing on the
 short ones. Any cut vector gives a feasible mechanism, so no proof depends on this choice. Grouped
-vectors suffice where μ̄ | n and ε >= ln 2, or n <= 2μ̄. Tests find no better vector for n <= 13, but
-some exist: for n = 59, μ̄ = 7, ε = .8772, δ = .0506 one is better by 6e-5 of f(0).
+vectors suffice where μ̄ | n and ε >= ln 2, or n <= 2μ̄. Tests find no better vector for n <= 13,
+but some exist: for n = 59, μ̄ = 7, ε = .8772, δ = .0506 one is better by 6e-5 of f(0).
 
 | paper    | here                                   |
 |----------|----------------------------------------|
