@@ -107,8 +107,8 @@ def test_noise_programs_are_their_cvxpy_statements(requires: str, minimise: str,
             else loss_vector(loss, sizes)
         )
         groups = tuple(range(len(shifts)))[::-1] if k % 2 else ()
-        own = constraints(sizes)[k % 3]
-        model = ModuloModel(sizes, shifts, requires, losses, minimise, positive, groups, own)
+        constraint = constraints(sizes)[k % 3]
+        model = ModuloModel(sizes, shifts, requires, losses, minimise, positive, groups, constraint)
         assert_same(model.program, compile_program(model.problem(cp), "stated", scale=MASS_SCALE))
 
 
@@ -122,15 +122,17 @@ def test_programs_of_known_patterns_are_their_cvxpy_statements():
     assert_same(model.program, compile_program(model.problem(cp), "stated", scale=MASS_SCALE))
     exact = RationalLP.from_program(model.program, {"exp_epsilon": [3], "delta": [Fraction(1, 4)]})
     data = model.program.data({"exp_epsilon": [3.0], "delta": 0.25})
-    plain = RationalLP.from_data(data)
+    distances = RationalLP.from_data(data)
     assert (exact.rows, exact.sides, exact.bounds, exact.cost) == (
-        plain.rows,
-        plain.sides,
-        plain.bounds,
-        plain.cost,
+        distances.rows,
+        distances.sides,
+        distances.bounds,
+        distances.cost,
     )
     assert (
-        exact.max_violation([Fraction(1, 6)] * 6) == plain.max_violation([Fraction(1, 6)] * 6) > 0
+        exact.max_violation([Fraction(1, 6)] * 6)
+        == distances.max_violation([Fraction(1, 6)] * 6)
+        > 0
     )
 
 
@@ -151,14 +153,14 @@ def test_channel_programs_are_their_cvxpy_statements(
     pairs, groups, approximate: bool, minimise: str, prior
 ):
     labels, outputs = np.arange(4.0), np.arange(5.0)
-    plain = np.abs(labels[:, None] - outputs)
-    losses, support = (plain.copy() for _ in range(2))
+    distances = np.abs(labels[:, None] - outputs)
+    losses, support = (distances.copy() for _ in range(2))
     losses[0, 4], losses[1, 2] = (
         np.inf,
         1e-12,
     )  # One loss is forbidden, and one is too small for a solver.
     p = None if prior is None else np.array(prior)
-    for loss, scale, stated in ((plain, 1.0, None), (losses, 2.0**20, support > 0)):
+    for loss, scale, stated in ((distances, 1.0, None), (losses, 2.0**20, support > 0)):
         model = ChannelModel(
             labels,
             outputs,
@@ -209,19 +211,20 @@ def test_a_channel_with_binaries_is_its_cvxpy_statement():
 
 def test_constraints_alone_are_their_cvxpy_statements():
     for sizes in ((5,), (6,), (2, 3)):
-        for own in constraints(sizes)[1:]:
+        for constraint in constraints(sizes)[1:]:
             N = int(np.prod(sizes))
             assert_same(
-                compile_constraints(own, N), compile_constraints(lambda f, own=own: own(f), N)
+                compile_constraints(constraint, N),
+                compile_constraints(lambda f, own=constraint: own(f), N),
             )
 
 
 def test_options_that_state_constraints_are_written_directly():
     given = {"epsilon": 1, "zero_mean": True, "equal": "1=3,0=2"}
-    own = FAMILY.make_request(ModuloNoise(n=4, max_shift=1), **given).aim.constraints
-    assert isinstance(own, NoiseEquations)
+    constraint = FAMILY.make_request(ModuloNoise(n=4, max_shift=1), **given).aim.constraints
+    assert isinstance(constraint, NoiseEquations)
     model = ModuloModel(
-        (5,), ((1,), (4,)), RATIO_BOUNDS[0], loss_vector("squared", (5,)), constraints=own
+        (5,), ((1,), (4,)), RATIO_BOUNDS[0], loss_vector("squared", (5,)), constraints=constraint
     )
     assert [block.name for block in model.program.rows if block.is_user_constraint] == [
         "mean zero",

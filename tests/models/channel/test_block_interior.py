@@ -26,9 +26,11 @@ from workbench.solvers.search import Deadline
 
 def line(k: int, prior: np.ndarray | None = None, ratio: float = 2.0) -> BlockProblem:
     """Squared loss, neighbours one apart."""
-    at = np.arange(k)
-    first, second = np.append(at[:-1], at[1:]), np.append(at[1:], at[:-1])
-    return BlockProblem((at[:, None] - at) ** 2.0, prior, first, second, np.full(first.size, ratio))
+    labels = np.arange(k)
+    first, second = np.append(labels[:-1], labels[1:]), np.append(labels[1:], labels[:-1])
+    return BlockProblem(
+        (labels[:, None] - labels) ** 2.0, prior, first, second, np.full(first.size, ratio)
+    )
 
 
 def grid_order(side: int) -> BandedOrder:
@@ -77,9 +79,9 @@ def test_inverses_are_those_of_dense_matrices(factors: BlockFactors) -> None:
     ]  # The sums are one for each input, one over all inputs, and one of a single output.
     weights[-1, :, 1:] = 0
     factors.extra_sums = sp.csr_array(weights.reshape(factors.k + 2, -1))
-    both = [np.vstack([np.eye(factors.k), weights[:, :, o]]) for o in range(outputs)]
-    wanted = sum(each @ inverse @ each.T for each, inverse in zip(both, labels, strict=True))
-    np.testing.assert_allclose(factors.schur_complement(), wanted, rtol=1e-9, atol=1e-12)
+    sum_rows = [np.vstack([np.eye(factors.k), weights[:, :, o]]) for o in range(outputs)]
+    expected = sum(each @ inverse @ each.T for each, inverse in zip(sum_rows, labels, strict=True))
+    np.testing.assert_allclose(factors.schur_complement(), expected, rtol=1e-9, atol=1e-12)
     right = rng.normal(size=(factors.n, outputs))
     solved = np.column_stack([inverses[o] @ right[:, o] for o in range(outputs)])
     np.testing.assert_allclose(factors.solve(right), solved, rtol=1e-8, atol=1e-10)

@@ -68,9 +68,9 @@ def test_the_lp_equals_both_algorithms_on_random_priors(loss, seed):
     epsilon = float(np.exp(rng.uniform(np.log(0.01), np.log(12))))
     fast, printed = (find(labels, prior, epsilon, loss) for find in (optimal_bins, printed_bins))
     outputs = np.union1d(labels, fast.values)
-    made = ChannelModel(labels, outputs, prior, parse_loss(loss).matrix(outputs, labels))
+    channel_model = ChannelModel(labels, outputs, prior, parse_loss(loss).matrix(outputs, labels))
     assert fast.objective == pytest.approx(printed.objective, rel=1e-10)
-    assert least(made, epsilon) == pytest.approx(fast.objective, rel=1e-6, abs=1e-9)
+    assert least(channel_model, epsilon) == pytest.approx(fast.objective, rel=1e-6, abs=1e-9)
 
 
 def test_delta_only_helps_and_is_kept():
@@ -87,8 +87,8 @@ def test_delta_only_helps_and_is_kept():
 def test_constraints_hold_and_do_not_lower_the_loss(name):
     rng = np.random.default_rng(4)
     prior = rng.dirichlet(np.ones(8))
-    made = model("squared", prior=prior, constraints=(name,))
-    solution = solve(made.program, made.values([1.0]))
+    channel_model = model("squared", prior=prior, constraints=(name,))
+    solution = solve(channel_model.program, channel_model.values([1.0]))
     M = solution["M"]
     assert solution.objective >= least(model("squared", prior=prior)) - 1e-9
     near = np.abs(np.arange(8)[None, :] - np.arange(8)[:, None])
@@ -107,8 +107,8 @@ def test_constraints_hold_and_do_not_lower_the_loss(name):
 
 def test_unbiased_grid_is_unbiased_and_bounded_by_the_gridless_optimum():
     grid = np.arange(-40.0, 48)
-    made = model("squared", grid, constraints=("unbiased",))
-    solution = solve(made.program, made.values([1.0]))
+    channel_model = model("squared", grid, constraints=("unbiased",))
+    solution = solve(channel_model.program, channel_model.values([1.0]))
     assert np.allclose(solution["M"] @ grid, Y, atol=1e-6)
     best = find_unbiased_optimum(
         UnbiasedSearch(math.expm1(1.0), "cvxpy:clarabel", Options()), Y, UNIFORM
@@ -119,8 +119,8 @@ def test_unbiased_grid_is_unbiased_and_bounded_by_the_gridless_optimum():
 
 
 def test_infinite_losses_are_forbidden_outputs():
-    made = model("poisson", Y)
-    solution = solve(made.program, made.values([1.0]))
+    channel_model = model("poisson", Y)
+    solution = solve(channel_model.program, channel_model.values([1.0]))
     assert solution["M"][:, 0].max() < 1e-9
     assert np.isfinite(solution.objective)
 
@@ -128,8 +128,8 @@ def test_infinite_losses_are_forbidden_outputs():
 def test_every_named_loss_has_a_law_and_bad_names_do_not():
     for name in LOSSES:
         loss = parse_loss(name.replace("τ", "0.4").replace(":h", ":2"))
-        own = loss(3.0, 3.0)
-        assert (loss(np.array([1.0, 8.0]), 3.0) > own - 1e-12).all() or loss.kind == "poisson"
+        own_loss = loss(3.0, 3.0)
+        assert (loss(np.array([1.0, 8.0]), 3.0) > own_loss - 1e-12).all() or loss.kind == "poisson"
     assert parse_loss("pinball:0.5")(1.0, 4.0) * 2 == parse_loss("absolute")(1.0, 4.0)
     assert parse_loss("huber:1")(0.0, 5.0) == 4.5
     for bad in ("l2", "pinball", "pinball:1", "huber:0", "huber:nan", "squared:1"):

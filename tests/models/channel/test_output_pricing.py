@@ -41,5 +41,5 @@ def test_reduced_costs_are_nowhere_below_the_least_of_the_column():
                 value += multiplier * (t - bound.level * v[i] + (bound.level - 1) * v[j])
             else:
                 value += multiplier * (cp.rel_entr(v[i], v[j]) - v[i] + v[j])
-        least = cp.Problem(cp.Minimize(value), rows).solve(solver="CLARABEL")
-        assert least - 1e-5 <= reduced[:, o].min() <= least + 1e-5
+        min_cost = cp.Problem(cp.Minimize(value), rows).solve(solver="CLARABEL")
+        assert min_cost - 1e-5 <= reduced[:, o].min() <= min_cost + 1e-5

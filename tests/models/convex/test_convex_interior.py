@@ -23,8 +23,14 @@ def _order(level: float) -> Bound:
 
 def _posed() -> tuple[np.ndarray, InteriorPoint]:
     """(losses, the answer) of a channel on 0..3 under orders from 1.016 to 50."""
-    at = np.arange(4.0)
-    model = ChannelModel(at, at, np.full(4, 1 / 4), np.subtract.outer(at, at) ** 2, pairs=())
+    answer_values = np.arange(4.0)
+    model = ChannelModel(
+        answer_values,
+        answer_values,
+        np.full(4, 1 / 4),
+        np.subtract.outer(answer_values, answer_values) ** 2,
+        pairs=(),
+    )
     compared = model.build_comparisons(((0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2)))
     even = np.full(model.program.shape[1], 1 / 4)
     levels = LevelRange(math.log(2**-6), math.log(49), _order)
@@ -49,8 +55,10 @@ def test_the_interior_point_is_private_at_every_order_and_as_good_as_cones():
         moments = np.log((p[:, None] ** alphas * q[:, None] ** (1 - alphas)).sum(axis=0))
         assert (moments <= _RHO * alphas * (alphas - 1) + 1e-12).all()
     pressed = sorted({round(bound.level, 2) for bound, *_ in pressing if bound.kind == POWER_CONE})
-    least = _by_cones(costs, [*pressed, 1.1, 1.5, 2.0, 3.0, 5.0, 8.0])
-    assert least * (1 - 1e-7) <= costs @ x <= least * (1 + 1e-4)  # The cones use rounded orders.
+    min_loss = _by_cones(costs, [*pressed, 1.1, 1.5, 2.0, 3.0, 5.0, 8.0])
+    assert (
+        min_loss * (1 - 1e-7) <= costs @ x <= min_loss * (1 + 1e-4)
+    )  # The cones use rounded orders.
 
 
 def _by_cones(costs: np.ndarray, alphas: list[float]) -> float:
@@ -78,6 +86,6 @@ def _by_cones(costs: np.ndarray, alphas: list[float]) -> float:
     ids=["zcdp", "renyi"],
 )
 def test_ten_answers_are_proven_to_seven_digits(answers: str, notion: dict[str, object]):
-    made = wb.design(wb.FiniteQuery(answers, max_shift=1), loss="squared", **notion)
-    assert made.private
-    assert 0 <= made.objective - made.bound <= 1e-7 * made.objective
+    design = wb.design(wb.FiniteQuery(answers, max_shift=1), loss="squared", **notion)
+    assert design.private
+    assert 0 <= design.objective - design.bound <= 1e-7 * design.objective

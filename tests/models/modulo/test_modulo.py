@@ -48,9 +48,9 @@ def test_corrected_table_1(delta: float, zero_mass: float):
 
 
 def test_a_symmetric_relation_has_a_larger_loss_than_the_directed_one():
-    for shifts, least in ((SYMMETRIC, 0.589887461), (BD3, 0.456808001)):
-        found = run(ModuloModel((9,), shifts, DP, ERROR, has_delta=False))
-        assert found.objective == pytest.approx(least, abs=1e-9)
+    for shifts, min_delta in ((SYMMETRIC, 0.589887461), (BD3, 0.456808001)):
+        solution = run(ModuloModel((9,), shifts, DP, ERROR, has_delta=False))
+        assert solution.objective == pytest.approx(min_delta, abs=1e-9)
 
 
 def test_dp_has_a_smaller_loss_than_pdp():
@@ -64,11 +64,11 @@ def test_dp_has_a_smaller_loss_than_pdp():
 
 def test_minimum_delta_and_least_error_are_inverse():
     model = ModuloModel((9,), BD3, PDP, ERROR, minimise="delta")
-    least = run(model, max_loss=0.4425).objective
-    assert least == pytest.approx(0.124395064, abs=1e-9)
-    back = run(ModuloModel((9,), BD3, PDP, ERROR), delta=least * (1 + 1e-9)).objective
+    min_delta = run(model, max_loss=0.4425).objective
+    assert min_delta == pytest.approx(0.124395064, abs=1e-9)
+    back = run(ModuloModel((9,), BD3, PDP, ERROR), delta=min_delta * (1 + 1e-9)).objective
     assert back <= 0.4425 + 1e-8
-    short = run(ModuloModel((9,), BD3, PDP, ERROR), delta=least * (1 - 1e-4)).objective
+    short = run(ModuloModel((9,), BD3, PDP, ERROR), delta=min_delta * (1 - 1e-4)).objective
     assert short > 0.4425 + 1e-6
 
 

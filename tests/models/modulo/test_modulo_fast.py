@@ -70,17 +70,19 @@ def spent(sizes, shifts, levels, f) -> float:
 def test_equals_the_literal_milp(sizes, shifts, loss, epsilon, delta):
     model = ModuloModel(sizes, shifts, PDP, loss_vector(loss, sizes))
     literal = solve(model.program, model.values([epsilon], delta), options=Options(gap=1e-9))
-    found = fast(model, [epsilon], delta)
-    assert found.is_optimal
-    assert found.objective == pytest.approx(literal.objective, abs=1e-8 * max(1, literal.objective))
-    assert found.bound <= found.objective
-    assert found.gap <= 1e-9
+    solution = fast(model, [epsilon], delta)
+    assert solution.is_optimal
+    assert solution.objective == pytest.approx(
+        literal.objective, abs=1e-8 * max(1, literal.objective)
+    )
+    assert solution.bound <= solution.objective
+    assert solution.gap <= 1e-9
     assert (
-        found.residuals.max_violation <= 1e-9
+        solution.residuals.max_violation <= 1e-9
     )  # These are violations of (13), in its own variables.
-    assert spent(sizes, shifts, [epsilon] * len(shifts), found["f"]) <= delta + 1e-9
+    assert spent(sizes, shifts, [epsilon] * len(shifts), solution["f"]) <= delta + 1e-9
     assert {f"u_{'_'.join(map(str, mu))}" for mu in shifts} <= {
-        block.name for block in found.program.variables
+        block.name for block in solution.program.variables
     }
 
 
@@ -96,10 +98,10 @@ def test_equals_the_literal_milp(sizes, shifts, loss, epsilon, delta):
 def test_splits_at_elements_lose_nothing(monkeypatch, sizes, shifts, loss, epsilon, delta):
     """A split at an element above delta: light, or with all its pairs kept."""
     splits = []
-    real = PatternSearch.split_node
+    original = PatternSearch.split_node
 
     def counted(self, node, pair):
-        sides, alone = real(self, node, pair)
+        sides, alone = original(self, node, pair)
         element = self.relaxation.source[pair]
         if not alone:
             splits.append(node.x[element])
@@ -112,14 +114,16 @@ def test_splits_at_elements_lose_nothing(monkeypatch, sizes, shifts, loss, epsil
 
     monkeypatch.setattr(PatternSearch, "split_node", counted)
     model = ModuloModel(sizes, shifts, PDP, loss_vector(loss, sizes))
-    found = fast(model, [epsilon], delta)
+    solution = fast(model, [epsilon], delta)
     assert splits
     assert min(splits) > delta
     literal = solve(model.program, model.values([epsilon], delta), options=Options(gap=1e-9))
-    assert found.is_optimal
-    assert found.objective == pytest.approx(literal.objective, abs=1e-8 * max(1, literal.objective))
-    assert found.gap <= 1e-9
-    assert spent(sizes, shifts, [epsilon] * len(shifts), found["f"]) <= delta + 1e-9
+    assert solution.is_optimal
+    assert solution.objective == pytest.approx(
+        literal.objective, abs=1e-8 * max(1, literal.objective)
+    )
+    assert solution.gap <= 1e-9
+    assert spent(sizes, shifts, [epsilon] * len(shifts), solution["f"]) <= delta + 1e-9
 
 
 @pytest.mark.parametrize(
@@ -157,15 +161,15 @@ def test_splits_at_elements_lose_nothing(monkeypatch, sizes, shifts, loss, epsil
 )
 def test_extreme_requests_are_proven(sizes, shifts, loss, epsilon, delta):
     model = ModuloModel(sizes, shifts, PDP, loss_vector(loss, sizes))
-    found = fast(model, [epsilon], delta)
-    assert found.is_optimal
-    assert found.notes[0].startswith("proven over violation patterns")
-    assert len(found.notes) == 1  # No note says that a status was not checked.
-    assert found.bound <= found.objective
-    assert found.gap <= 1e-9
-    assert found.residuals.max_violation <= 1e-6
+    solution = fast(model, [epsilon], delta)
+    assert solution.is_optimal
+    assert solution.notes[0].startswith("proven over violation patterns")
+    assert len(solution.notes) == 1  # No note says that a status was not checked.
+    assert solution.bound <= solution.objective
+    assert solution.gap <= 1e-9
+    assert solution.residuals.max_violation <= 1e-6
     reference = solve(model.program, model.values([epsilon], delta), "scip")
-    assert found.objective == pytest.approx(
+    assert solution.objective == pytest.approx(
         reference.objective, abs=1e-8 * max(1, reference.objective)
     )
 
@@ -178,19 +182,19 @@ def test_one_with_two_budgets_of_different_size():
         loss_vector("circular-squared", (3, 3)),
         groups=(0, 0, 1),
     )
-    found = fast(model, [15.0, 1.6363266720536973], 0.001)
-    assert found.is_optimal
-    assert found.residuals.max_violation <= 1e-9  # The broken pairs are those that y covers.
+    solution = fast(model, [15.0, 1.6363266720536973], 0.001)
+    assert solution.is_optimal
+    assert solution.residuals.max_violation <= 1e-9  # The broken pairs are those that y covers.
 
 
 def test_programs_that_are_never_solved_leave_the_proof_open(monkeypatch: pytest.MonkeyPatch):
     """A solver that fails on every decided pair gives no wrong proof, and a note on the fallback."""
     model = ModuloModel((9,), BD3, PDP, loss_vector("squared", (9,)))
     optimum = fast(model, [0.5], 0.1).objective
-    real = Session.solve
+    original = Session.solve
 
     def fail_when_decided(self, values=None, **more):
-        answer = real(self, values, **more)
+        answer = original(self, values, **more)
         if values and "room" in values and (np.asarray(values["room"]) == 0).any():
             return replace(
                 answer, termination=Termination.NUMERICAL, point=PointStatus.NONE, x=None
@@ -198,10 +202,10 @@ def test_programs_that_are_never_solved_leave_the_proof_open(monkeypatch: pytest
         return answer
 
     monkeypatch.setattr(Session, "solve", fail_when_decided)
-    found = fast(model, [0.5], 0.1)
-    assert found.objective == pytest.approx(optimum, abs=1e-8)
-    assert found.bound <= optimum + 1e-9
-    assert "in one piece" in found.notes[0]
+    solution = fast(model, [0.5], 0.1)
+    assert solution.objective == pytest.approx(optimum, abs=1e-8)
+    assert solution.bound <= optimum + 1e-9
+    assert "in one piece" in solution.notes[0]
 
 
 def test_one_epsilon_per_difference():
@@ -209,9 +213,9 @@ def test_one_epsilon_per_difference():
         (8,), ((1,), (2,), (7,)), PDP, loss_vector("error-rate", (8,)), groups=(0, 1, 0)
     )
     literal = solve(model.program, model.values([0.4, 1.1], 0.1))
-    found = fast(model, [0.4, 1.1], 0.1)
-    assert found.objective == pytest.approx(literal.objective, abs=1e-8)
-    assert spent((8,), model.shifts, [0.4, 1.1, 0.4], found["f"]) <= 0.1 + 1e-9
+    solution = fast(model, [0.4, 1.1], 0.1)
+    assert solution.objective == pytest.approx(literal.objective, abs=1e-8)
+    assert spent((8,), model.shifts, [0.4, 1.1, 0.4], solution["f"]) <= 0.1 + 1e-9
 
 
 @pytest.mark.parametrize(
@@ -225,11 +229,11 @@ def test_one_epsilon_per_difference():
 def test_constraints_of_the_user(make):
     model = ModuloModel((7,), ((1,), (2,)), PDP, loss_vector("error-rate", (7,)), constraints=make)
     literal = solve(model.program, model.values([1.0], 0.15))
-    found = fast(model, [1.0], 0.15)
-    assert found.objective == pytest.approx(literal.objective, abs=1e-8)
+    solution = fast(model, [1.0], 0.15)
+    assert solution.objective == pytest.approx(literal.objective, abs=1e-8)
     free = fast(ModuloModel((7,), ((1,), (2,)), PDP, loss_vector("error-rate", (7,))), [1.0], 0.15)
     assert (
-        free.objective < found.objective - 1e-4
+        free.objective < solution.objective - 1e-4
     )  # The constraint changes the optimum, so it was applied.
 
 
@@ -241,9 +245,9 @@ def test_infeasible_constraints():
         loss_vector("error-rate", (7,)),
         constraints=lambda f: [f[0] >= 0.9],
     )
-    found = fast(model, [1.0], 0.15)
-    assert found.termination is Termination.INFEASIBLE
-    assert found.x is None
+    solution = fast(model, [1.0], 0.15)
+    assert solution.termination is Termination.INFEASIBLE
+    assert solution.x is None
     # The DP relaxation is feasible here, although no pattern is.
     model = ModuloModel(
         (2,), ((1,),), PDP, loss_vector("error-rate", (2,)), constraints=lambda f: [f[0] == 0.8]
@@ -265,10 +269,10 @@ def test_infeasible_constraints():
 def test_minimum_delta(shifts, loss, max_loss):
     model = ModuloModel((9,), shifts, PDP, loss_vector(loss, (9,)), minimise="delta")
     literal = solve(model.program, model.values([1.5], max_loss=max_loss))
-    found = fast(model, [1.5], max_loss=max_loss)
-    assert found.objective == pytest.approx(literal.objective, abs=1e-8)
-    assert model.loss @ found["f"] <= max_loss + 1e-9
-    assert spent((9,), shifts, [1.5] * len(shifts), found["f"]) <= found.objective + 1e-9
+    solution = fast(model, [1.5], max_loss=max_loss)
+    assert solution.objective == pytest.approx(literal.objective, abs=1e-8)
+    assert model.loss @ solution["f"] <= max_loss + 1e-9
+    assert spent((9,), shifts, [1.5] * len(shifts), solution["f"]) <= solution.objective + 1e-9
 
 
 @pytest.mark.parametrize("solver", ["gurobi", "scip", "ortools:gscip", "ortools"])
@@ -278,11 +282,11 @@ def test_other_solvers(solver, loss):
         pytest.skip(f"{solver} is not installed")
     model = ModuloModel((9,), BD3, PDP, loss_vector(loss, (9,)))
     reference = fast(model, [1.0], 0.05)
-    found = fast(model, [1.0], 0.05, solver=solver)
-    assert found.solver.startswith(solver)
-    assert found.objective == pytest.approx(reference.objective, rel=1e-8)
-    assert found.bound <= found.objective + 1e-9
-    assert found.gap <= 1e-8
+    solution = fast(model, [1.0], 0.05, solver=solver)
+    assert solution.solver.startswith(solver)
+    assert solution.objective == pytest.approx(reference.objective, rel=1e-8)
+    assert solution.bound <= solution.objective + 1e-9
+    assert solution.gap <= 1e-8
 
 
 @pytest.mark.parametrize(
@@ -292,23 +296,23 @@ def test_other_solvers(solver, loss):
 def test_large_groups_against_the_chain_bound(n, mu, epsilon, delta):
     shifts = tuple((k,) for k in range(1, mu + 1))
     model = ModuloModel((n + 1,), shifts, PDP, loss_vector("error-rate", (n + 1,)))
-    found = fast(model, [epsilon], delta)
+    solution = fast(model, [epsilon], delta)
     law = oracles.error_rate_bounds((n + 1,), shifts, True, epsilon, delta, PDP).strongest
-    assert found.is_optimal
+    assert solution.is_optimal
     assert law.kind == "optimum"
-    assert found.objective == pytest.approx(law.value, abs=1e-9)
-    assert spent((n + 1,), shifts, [epsilon] * mu, found["f"]) <= delta + 1e-9
+    assert solution.objective == pytest.approx(law.value, abs=1e-9)
+    assert spent((n + 1,), shifts, [epsilon] * mu, solution["f"]) <= delta + 1e-9
 
 
 def test_large_group_with_another_loss_against_no_truncation():
     sizes = (49,)
     model = ModuloModel(sizes, BD3, PDP, loss_vector("squared", sizes))
-    found = fast(model, [1.5], 0.05)
-    asked = noise(sizes, BD3, 1.5, "squared", delta=0.05)
-    made = build_relaxation(asked)
-    with get_backend("highs").open(made.program) as session:
-        whole = PatternSearch(asked, made, session).run()
-    assert found.objective == pytest.approx(whole.value, rel=1e-9)
+    solution = fast(model, [1.5], 0.05)
+    problem = noise(sizes, BD3, 1.5, "squared", delta=0.05)
+    relaxation = build_relaxation(problem)
+    with get_backend("highs").open(relaxation.program) as session:
+        outcome = PatternSearch(problem, relaxation, session).run()
+    assert solution.objective == pytest.approx(outcome.value, rel=1e-9)
 
 
 @pytest.mark.parametrize("loss", ["squared", "circular-squared"])
@@ -324,13 +328,13 @@ def test_truncation_ends_where_shifts_reach_a_part_of_the_group(loss):
 
 
 def test_truncation_is_a_relaxation():
-    asked = noise((9,), BD3, 0.5, "squared", delta=0.1)
+    problem = noise((9,), BD3, 0.5, "squared", delta=0.1)
     values = []
     for keep in (3, 5, 7, 9):
         kept = np.arange(9) < keep
-        made = build_relaxation(asked, kept)
-        with get_backend("highs").open(made.program) as session:
-            values.append(PatternSearch(asked, made, session).run().value)
+        relaxation = build_relaxation(problem, kept)
+        with get_backend("highs").open(relaxation.program) as session:
+            values.append(PatternSearch(problem, relaxation, session).run().value)
     assert all(a <= b + 1e-9 for a, b in itertools.pairwise(values))
     assert values[0] < values[-1] - 1e-3
 
@@ -340,15 +344,15 @@ def test_truncation_is_a_relaxation():
 )
 def test_the_level_theorem_holds_at_the_literal_optimum(sizes, shifts):
     for epsilon, delta in ((0.5, 0.05), (1.5, 0.2)):
-        asked = noise(sizes, shifts, epsilon, delta=delta)
-        w = distance_weights(asked)
+        problem = noise(sizes, shifts, epsilon, delta=delta)
+        w = distance_weights(problem)
         hops = oracles.hops.hop_distances(sizes, shifts)
         assert w == pytest.approx(np.where(hops < 0, 0.0, np.exp(-epsilon * hops)), abs=1e-15)
-        known = simplest_noise(asked, w)
+        known = simplest_noise(problem, w)
         assert known.pmf.sum() == pytest.approx(1.0)
         assert 1.0 - known.pmf[0] == pytest.approx(known.value, abs=1e-12)
         assert spent(sizes, shifts, [epsilon] * len(shifts), known.pmf) <= delta + 1e-12
-        model = ModuloModel(sizes, shifts, PDP, asked.loss)
+        model = ModuloModel(sizes, shifts, PDP, problem.loss)
         best = solve(model.program, model.values([epsilon], delta))
         assert best.objective <= known.value + 1e-9
         # The constraint f <= w f(0) does not change the optimum.
@@ -358,10 +362,10 @@ def test_the_level_theorem_holds_at_the_literal_optimum(sizes, shifts):
 
 
 def test_better_rows_relax_to_the_dp_program():
-    asked = noise((9,), BD3, 1.0, delta=0.1)
-    program = build_milp(asked, "relaxed")
-    whole = np.zeros_like(program.template.integrality)
-    relaxed = solve(replace(program, template=replace(program.template, integrality=whole)))
+    problem = noise((9,), BD3, 1.0, delta=0.1)
+    program = build_milp(problem, "relaxed")
+    no_integers = np.zeros_like(program.template.integrality)
+    relaxed = solve(replace(program, template=replace(program.template, integrality=no_integers)))
     dp = ModuloModel((9,), BD3, DP, loss_vector("error-rate", (9,)))
     assert relaxed.objective >= solve(dp.program, dp.values([1.0], 0.1)).objective - 1e-9
 
@@ -405,18 +409,18 @@ def test_a_time_limit_leaves_an_incumbent_soon(sizes, loss):
 def test_ctrl_c_keeps_incumbent_and_bound(monkeypatch: pytest.MonkeyPatch):
     model = ModuloModel((17,), BD3, PDP, loss_vector("squared", (17,)))
     optimum = fast(model, [0.5], 0.1).objective
-    real, calls = Session.solve, []
+    original, calls = Session.solve, []
 
     def solve_few(self, *args, **more):
         calls.append(1)
         if len(calls) > 12:
             raise KeyboardInterrupt
-        return real(self, *args, **more)
+        return original(self, *args, **more)
 
     monkeypatch.setattr(Session, "solve", solve_few)
-    found = fast(model, [0.5], 0.1)
-    assert found.termination is Termination.INTERRUPTED
-    assert found.bound <= optimum + 1e-9
+    solution = fast(model, [0.5], 0.1)
+    assert solution.termination is Termination.INTERRUPTED
+    assert solution.bound <= optimum + 1e-9
 
 
 def test_only_pdp_with_delta():
@@ -433,14 +437,14 @@ def test_a_bound_that_closes_the_proof_needs_no_point(monkeypatch: pytest.Monkey
     model = ModuloModel(
         (2, 2), ((0, 1), (1, 0), (1, 1)), PDP, loss_vector("error-rate", (2, 2)), minimise="delta"
     )
-    found = fast(model, [10.0], max_loss=0.6409986212826413)
-    assert found.is_optimal
-    assert found.objective == 0.0
-    assert found.notes[0].startswith("proven over violation patterns")
-    real = Session.solve
+    solution = fast(model, [10.0], max_loss=0.6409986212826413)
+    assert solution.is_optimal
+    assert solution.objective == 0.0
+    assert solution.notes[0].startswith("proven over violation patterns")
+    original = Session.solve
 
     def without_points(self, *args, **more):
-        return replace(real(self, *args, **more), point=PointStatus.NONE, x=None)
+        return replace(original(self, *args, **more), point=PointStatus.NONE, x=None)
 
     monkeypatch.setattr(Session, "solve", without_points)
     other = ModuloModel((9,), BD3, PDP, loss_vector("error-rate", (9,)))

@@ -79,9 +79,9 @@ def test_equals_the_milp_at_random_deltas(sizes, shifts, epsilon, loss):
 @pytest.mark.usefixtures("over_patterns")
 def test_one_difference_has_the_breakpoints_of_theorem_2():
     pieces = compute_delta_frontier((9,), ((1,),), 0.7)
-    wanted = sorted({0.0, 1.0, *(float(end(Fraction(math.exp(0.7)))) for end, _ in theorem2(9))})
-    found = np.array([piece.delta_low for piece in pieces] + [1.0])
-    assert found == pytest.approx(wanted, abs=1e-8)
+    expected = sorted({0.0, 1.0, *(float(end(Fraction(math.exp(0.7)))) for end, _ in theorem2(9))})
+    breakpoints = np.array([piece.delta_low for piece in pieces] + [1.0])
+    assert breakpoints == pytest.approx(expected, abs=1e-8)
     for delta in np.linspace(0, 1, 41):
         assert at(pieces, delta) == pytest.approx(
             single_distance_law((9,), (1,), 0.7, delta).value, abs=1e-9
@@ -148,11 +148,11 @@ def test_patterns_that_begin_steeply_are_traced_from_where_they_begin(sizes, shi
 @pytest.mark.usefixtures("over_patterns")
 def test_pieces_that_are_not_proven_in_time_are_marked_upper_bounds():
     late = compute_delta_frontier((9,), BD3, 1.5, seconds=1e-9)
-    whole = compute_delta_frontier((9,), BD3, 1.5)
+    full_frontier = compute_delta_frontier((9,), BD3, 1.5)
     assert not any(piece.is_proven for piece in late)
     for delta in (0.0, 0.05, 0.3, 0.9):
-        assert at(late, delta) >= at(whole, delta) - 1e-9
-        assert bound(piece_at(late, delta), delta) <= at(whole, delta) + 1e-9
+        assert at(late, delta) >= at(full_frontier, delta) - 1e-9
+        assert bound(piece_at(late, delta), delta) <= at(full_frontier, delta) + 1e-9
     assert (
         max(piece.bound_low for piece in late) > 0.4
     )  # A program with nothing decided bounds the pieces for which there was no time.
@@ -182,12 +182,12 @@ def test_ctrl_c_inside_a_solve_is_not_swallowed(monkeypatch: pytest.MonkeyPatch)
     import workbench.models.modulo.frontier as module
     from workbench.solvers.solution import Termination
 
-    real = module.PatternSearch.run
+    original = module.PatternSearch.run
 
     def stopped(search, cutoff):
-        found = real(search, cutoff)
-        found.termination = Termination.INTERRUPTED
-        return found
+        breakpoints = original(search, cutoff)
+        breakpoints.termination = Termination.INTERRUPTED
+        return breakpoints
 
     monkeypatch.setattr(module.PatternSearch, "run", stopped)
     with pytest.raises(KeyboardInterrupt):

@@ -128,19 +128,19 @@ def test_a_stopped_search_claims_nothing_and_patterns_continue(monkeypatch):
     )
     model = ModuloModel((25,), noise.shifts, PDP, noise.loss)
     with FastSession(model, get_backend("highs")) as session:
-        found = session.solve(model.values([1.0], 0.1))
-    assert found.notes[0].startswith("proven over violation patterns")
-    assert found.objective == pytest.approx(optimum(noise).best.value, abs=1e-12)
+        solution = session.solve(model.values([1.0], 0.1))
+    assert solution.notes[0].startswith("proven over violation patterns")
+    assert solution.objective == pytest.approx(optimum(noise).best.value, abs=1e-12)
 
 
 def test_a_level_function_that_does_not_have_its_value_proves_nothing(monkeypatch):
     """The PMF is judged by its own sums, not by those of the search."""
     noise = question((5, 5), GRID, 1.0, 0.1)
     w = distance_weights(noise)
-    real = modulo_level_frontier._OptimumSearch.rebuild_levels
+    original = modulo_level_frontier._OptimumSearch.rebuild_levels
 
     def forget_the_last_level(self, trace, dropped):
-        level = real(self, trace, dropped)
+        level = original(self, trace, dropped)
         level[level == level[np.isfinite(level)].max()] = np.inf
         return level
 
@@ -164,10 +164,10 @@ def test_which_questions_are_searchable():
     assert not is_searchable(two)
     other = NoiseProblem((25,), BD3, np.exp([1.0, 1.0, 1.0]), loss_vector("squared", (25,)), 0.1)
     assert not is_searchable(other)
-    least = NoiseProblem(
+    min_problem = NoiseProblem(
         (25,), BD3, np.exp([1.0, 1.0, 1.0]), loss_vector("error-rate", (25,)), None, max_loss=0.5
     )
-    assert not is_searchable(least)
+    assert not is_searchable(min_problem)
 
 
 def test_limits_of_the_user():

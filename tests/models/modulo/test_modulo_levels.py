@@ -59,9 +59,11 @@ def test_the_staircase_is_that_of_all_level_functions(sizes, shifts, epsilon):
     compute_level_frontier(search, 1.0)
     every = np.array(list(every_level_function(sizes, shifts, epsilon)))
     for bound in np.random.default_rng(0).uniform(0, 1, 50):
-        least = every[every[:, 0] <= bound + 1e-12, 1].min()
-        found = search.stairs.t[np.searchsorted(search.stairs.s, bound + 1e-12, side="right") - 1]
-        assert found == pytest.approx(least, rel=1e-9)
+        min_total = every[every[:, 0] <= bound + 1e-12, 1].min()
+        stair_total = search.stairs.t[
+            np.searchsorted(search.stairs.s, bound + 1e-12, side="right") - 1
+        ]
+        assert stair_total == pytest.approx(min_total, rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -97,10 +99,10 @@ def test_a_group_of_27_against_the_fast_method(monkeypatch, shifts):
     model = ModuloModel((27,), shifts, PDP, loss_vector("error-rate", (27,)))
     with FastSession(model, get_backend("highs")) as session:
         for delta in (1e-4, 0.003, 0.04, 0.3, 0.8):
-            found = session.solve(model.values([1.0], delta))
-            assert found.is_optimal
+            solution = session.solve(model.values([1.0], delta))
+            assert solution.is_optimal
             assert piece_at(pieces, delta).value_at(delta) == pytest.approx(
-                found.objective, abs=2e-9
+                solution.objective, abs=2e-9
             )
 
 
@@ -112,7 +114,7 @@ def test_sixty_four_answers_are_wholly_proven():
 
 def test_pieces_that_are_not_proven_in_time_are_intervals():
     shifts = ((1,), (2,), (29,), (28,))
-    whole = compute_delta_frontier((30,), shifts, 0.7)
+    full_frontier = compute_delta_frontier((30,), shifts, 0.7)
     search = LevelSearch((30,), shifts, 0.7)
     for _ in range(3):
         search.prove(search.stairs.proven_from * 0.8, search.stairs.proven_from)
@@ -122,7 +124,7 @@ def test_pieces_that_are_not_proven_in_time_are_intervals():
     pieces = compute_level_frontier(search, 1.0)
     assert {piece.is_proven for piece in pieces} == {True, False}
     for delta in np.linspace(0, 1, 101):
-        truth, piece = piece_at(whole, delta).value_at(delta), piece_at(pieces, delta)
+        truth, piece = piece_at(full_frontier, delta).value_at(delta), piece_at(pieces, delta)
         assert bound(piece, delta) - 1e-9 <= truth <= piece.value_at(delta) + 1e-9
         assert bound(piece, delta) <= piece.value_at(delta)
         assert not piece.is_proven or piece.value_at(delta) == pytest.approx(truth, abs=2e-9)

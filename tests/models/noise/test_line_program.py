@@ -35,9 +35,9 @@ def reals(epsilon: str, delta: str, loss: str, gap: str) -> wb.Design:
     ],
 )
 def test_integers_from_both_sides(epsilon: str, delta: str, value: float):
-    found = wb.design(wb.IntegerNoise(1), epsilon=epsilon, delta=delta)
-    assert found.objective == pytest.approx(value, abs=5e-5)
-    assert found.bound <= found.objective <= found.bound * (1 + 1e-9)
+    design = wb.design(wb.IntegerNoise(1), epsilon=epsilon, delta=delta)
+    assert design.objective == pytest.approx(value, abs=5e-5)
+    assert design.bound <= design.objective <= design.bound * (1 + 1e-9)
 
 
 def test_many_differences_at_a_small_delta_are_answered_within_digits():
@@ -88,9 +88,9 @@ def test_tangents_that_are_added_as_needed_find_the_optimum_of_all_tangents():
             is_open=not ended,
             atom_loss=atom,
         )
-        whole = get_backend("highs").open(line.program).solve()
+        solution = get_backend("highs").open(line.program).solve()
         few = line.solve(precision=1e-12)
-        assert few.value == pytest.approx(whole.objective, rel=1e-8, abs=1e-9)
+        assert few.value == pytest.approx(solution.objective, rel=1e-8, abs=1e-9)
         assert float(few.bound) <= few.value * (1 + 1e-9) + 1e-12
         assert float(few.bound) == pytest.approx(few.value, rel=1e-7, abs=1e-9)
         assert few.excess <= 1e-8
@@ -121,15 +121,15 @@ def test_another_statement_and_solver_agree():
     answer = linprog(loss, np.array(rows), right, one[None], [1.0])
     line = LineProgram(d, size, [abs], [stick(0.8, delta)], is_open=False)
     assert line.solve().value == pytest.approx(answer.fun, rel=1e-8)
-    plain = LineProgram(d, size, [abs], [stick(0.8, delta)], is_folded=False, is_open=False)
-    assert plain.solve().value == pytest.approx(answer.fun, rel=1e-7)
+    pure_program = LineProgram(d, size, [abs], [stick(0.8, delta)], is_folded=False, is_open=False)
+    assert pure_program.solve().value == pytest.approx(answer.fun, rel=1e-7)
 
 
 def test_clamped_losses():
     question = wb.IntegerNoise(4, clamp=(0, 4))
-    found = wb.design(question, epsilon=1, delta="0.1")
-    assert found.objective == pytest.approx(3.0569, abs=1e-4)
-    assert found.objective <= found.bound * (1 + 1e-8)
+    design = wb.design(question, epsilon=1, delta="0.1")
+    assert design.objective == pytest.approx(3.0569, abs=1e-4)
+    assert design.objective <= design.bound * (1 + 1e-8)
     uneven = LineLoss.of_clamped_answers(
         "absolute", 3, lambda q, o: Fraction(abs(o - q)), [Fraction(q == 0) for q in range(3)]
     )
@@ -156,11 +156,11 @@ def test_the_loss_of_clamped_answers_is_its_mean_over_the_prior(by_difference):
 
 
 def test_a_program_that_is_too_large_leaves_the_optimum_without_delta_and_an_interval():
-    found = wb.design(wb.IntegerNoise(5000), epsilon=1, delta="1e-5", loss="absolute")
+    design = wb.design(wb.IntegerNoise(5000), epsilon=1, delta="1e-5", loss="absolute")
     pure = wb.design(wb.IntegerNoise(5000), epsilon=1, loss="absolute")
-    assert found.certificate is not None
-    assert found.objective == pytest.approx(pure.objective, rel=1e-12)
-    assert 0 < found.bound < found.objective
+    assert design.certificate is not None
+    assert design.objective == pytest.approx(pure.objective, rel=1e-12)
+    assert 0 < design.bound < design.objective
 
 
 @pytest.mark.parametrize(
@@ -172,19 +172,19 @@ def test_a_program_that_is_too_large_leaves_the_optimum_without_delta_and_an_int
     ],
 )
 def test_reals_from_both_sides(epsilon: str, delta: str, low: float, high: float, gap: str):
-    found = reals(epsilon, delta, "absolute", gap)
-    assert found.bound <= found.objective <= found.bound * (1 + 1.01 * float(gap))
-    assert found.objective >= low
-    assert found.bound <= high
-    assert found.objective <= line_noise.truncated_laplace(
+    design = reals(epsilon, delta, "absolute", gap)
+    assert design.bound <= design.objective <= design.bound * (1 + 1.01 * float(gap))
+    assert design.objective >= low
+    assert design.bound <= high
+    assert design.objective <= line_noise.truncated_laplace(
         float(epsilon), float(delta), 1, "absolute"
     )
 
 
 def test_large_delta_needs_the_atom():
-    found = reals("1", "0.75", "absolute", "2e-3")
-    assert float(found.mechanism.atom / found.mechanism.total) == pytest.approx(0.6, abs=0.02)
-    assert found.objective == pytest.approx(0.1661, abs=5e-4)
+    design = reals("1", "0.75", "absolute", "2e-3")
+    assert float(design.mechanism.atom / design.mechanism.total) == pytest.approx(0.6, abs=0.02)
+    assert design.objective == pytest.approx(0.1661, abs=5e-4)
 
 
 def test_small_budgets_come_near_the_uniform_bernoulli_product():
@@ -192,9 +192,9 @@ def test_small_budgets_come_near_the_uniform_bernoulli_product():
 
     It is uniform on [-w, w], with 1 - p + p/(2w) = δ.
     """
-    found = reals("0.005", "0.25", "absolute", "1e-3")
+    design = reals("0.005", "0.25", "absolute", "1e-3")
     product = 1 / (2 * 0.25) / 2  # The power is 1.
-    assert found.objective < product < 1.01 * found.objective
+    assert design.objective < product < 1.01 * design.objective
     squared, p = reals("0.01", "0.75", "squared", "1e-2"), 3 * 0.25
     product = p * (p / (2 * (0.75 - 1 + p))) ** 2 / 3
     assert squared.bound < product < 1.05 * squared.objective
@@ -230,9 +230,9 @@ def test_staircases(loss: str):
 
 def test_the_printed_lower_bound_is_wrong_somewhere():
     assert line_noise.geng_formula(1.0, 0.2, 1) == pytest.approx(0.2867, abs=5e-5)
-    found = reals("0.05", "0.05", "absolute", "1e-3")
-    assert line_noise.geng_formula(0.05, 0.05, 1, 1) < found.bound
-    assert found.objective < line_noise.geng_formula(0.05, 0.05, 1) - 0.05
+    design = reals("0.05", "0.05", "absolute", "1e-3")
+    assert line_noise.geng_formula(0.05, 0.05, 1, 1) < design.bound
+    assert design.objective < line_noise.geng_formula(0.05, 0.05, 1) - 0.05
 
 
 def _by_scipy(sensitivity: int, epsilon: float, delta: float, losses: list[float]) -> float:
@@ -273,5 +273,7 @@ def test_losses_that_end_early_are_proven_although_duals_have_few_digits():
     known = wb.design(wb.IntegerNoise(3, clamp=(0, 6)), epsilon="0.5", delta="0.05")
     assert known.objective <= known.bound * (1 + 1e-9)
     reach = 130
-    own = _by_scipy(3, 0.5, 0.05, [float(loss.value_at(eta)) for eta in range(-reach, reach + 1)])
-    assert known.objective == pytest.approx(own, rel=1e-8)
+    reference = _by_scipy(
+        3, 0.5, 0.05, [float(loss.value_at(eta)) for eta in range(-reach, reach + 1)]
+    )
+    assert known.objective == pytest.approx(reference, rel=1e-8)

@@ -28,8 +28,8 @@ def improved(runs: int, epsilon: float) -> np.ndarray:
 def laws(losses, most: int = 40):
     """P and Q = P(· + 1) on -most..most."""
     density, _ = noise_masses(losses)
-    whole = np.concatenate([density[most:0:-1], density[: most + 1]])
-    return whole[:-1], whole[1:]
+    law = np.concatenate([density[most:0:-1], density[: most + 1]])
+    return law[:-1], law[1:]
 
 
 def test_masses_are_a_law_with_these_losses():

@@ -24,12 +24,16 @@ def direct(
 ) -> float:
     """The loss of Algorithm 1's channel, row by row: nothing shared with the algorithms."""
     e, d, cost = math.exp(epsilon), made.d, parse_loss(loss)
-    own = [max(j for j in range(d) if made.starts[j] <= i) for i in range(labels.size)]
+    bin_of_label = [max(j for j in range(d) if made.starts[j] <= i) for i in range(labels.size)]
     total = 0.0
     for i, y in enumerate(labels):
         for j, o in enumerate(made.values):
             total += (
-                prior[i] / prior.sum() * (e if own[i] == j else 1) / (e + d - 1) * float(cost(o, y))
+                prior[i]
+                / prior.sum()
+                * (e if bin_of_label[i] == j else 1)
+                / (e + d - 1)
+                * float(cost(o, y))
             )
     return total
 
@@ -67,9 +71,9 @@ def check(
 )
 def test_known_values(labels, prior, epsilon, loss, value, d):
     for search in (bins.optimal_bins, bins.printed_bins):
-        made = search(labels, prior, epsilon, loss)
-        assert made.objective == pytest.approx(value, rel=1e-11)
-        assert made.d == d
+        result = search(labels, prior, epsilon, loss)
+        assert result.objective == pytest.approx(value, rel=1e-11)
+        assert result.d == d
 
 
 Y, P, Q = np.array([5.0, 8, 10, 14]), np.array([25.0, 5, 2, 4]) / 36, 2.0
@@ -83,8 +87,8 @@ def loss(r: int, i: int, clamped: bool) -> float:
 
 
 def test_the_counter_example_needs_clamping():
-    made = bins.optimal_bins(Y, P, math.log(3), "absolute")
-    assert made.objective == pytest.approx(float(Fraction(55, 36)), rel=1e-14)
+    result = bins.optimal_bins(Y, P, math.log(3), "absolute")
+    assert result.objective == pytest.approx(float(Fraction(55, 36)), rel=1e-14)
     quadruples = [(a, b, c, d) for a, b, c, d in combinations(range(5), 4)] + [
         (a, b, b, d) for a, b, d in combinations(range(5), 3)
     ]
@@ -158,13 +162,13 @@ def test_labels_far_from_zero_lose_nothing():
 
 def test_large_sets_agree_with_a_coarse_grid_and_prove_a_bound():
     for loss in ("squared", "absolute", "poisson-deviance"):
-        made = bins.optimal_bins(np.arange(50_000.0), None, 4.0, loss)
+        result = bins.optimal_bins(np.arange(50_000.0), None, 4.0, loss)
         small = bins.printed_bins(np.arange(200.0), None, 4.0, loss)
         power = 2 if loss == "squared" else 1
-        assert made.objective / 50_000**power == pytest.approx(
+        assert result.objective / 50_000**power == pytest.approx(
             small.objective / 200**power, rel=2e-2
         )
-        assert made.bound == pytest.approx(made.objective, rel=2e-12)
+        assert result.bound == pytest.approx(result.objective, rel=2e-12)
 
 
 def test_plain_python_and_compiled_code_agree_to_the_last_bit(monkeypatch):
@@ -189,13 +193,13 @@ def test_plain_python_and_compiled_code_agree_to_the_last_bit(monkeypatch):
 
 
 def test_small_problems_load_no_compiler():
-    asked = """
+    script = """
 import sys
 from workbench.models.oracles import bins, monge
 assert bins.optimal_bins(range(monge._MAX_PLAIN_LABELS), None, 1.0).d and "numba" not in sys.modules
 assert bins.optimal_bins(range(1, 9), None, 1.0, "poisson").d and "numba" in sys.modules
 """
-    subprocess.run([sys.executable, "-c", asked], check=True)
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 def test_prefix_pairs_keep_what_a_running_sum_loses():

@@ -69,9 +69,9 @@ def test_totals_and_losses_are_counted_right(seed):
     n = int(rng.integers(mu_bar, 24))
     grid = Grid(n, mu_bar, float(rng.uniform(0.1, 2.0)))
     cut = tuple(int(rng.integers(2, height + 2)) for height in grid.heights)
-    found = evaluate_cuts(grid, np.array([cut]))
+    cuts = evaluate_cuts(grid, np.array([cut]))
     np.testing.assert_allclose(
-        (found.totals[0], found.losses[0], found.chain_losses[0]),
+        (cuts.totals[0], cuts.losses[0], cuts.chain_losses[0]),
         counted(n, mu_bar, grid.epsilon, cut),
         rtol=1e-12,
     )
@@ -93,10 +93,10 @@ def test_grouped_vectors_lose_nothing_on_small_sizes(n, mu_bar):
     rng = np.random.default_rng(n * 10 + mu_bar)
     for epsilon in (0.1, 0.5, LN2, 1.0, 1.5):
         for delta in rng.uniform(0.0, 1.0, 12) ** 2:
-            found = best_column_cut(n, mu_bar, epsilon, float(delta))
+            cut = best_column_cut(n, mu_bar, epsilon, float(delta))
             law, chain = law_over_all_vectors(n, mu_bar, epsilon, float(delta))
-            assert found.mass == pytest.approx(law, rel=1e-12)
-            assert found.bound == pytest.approx(chain, rel=1e-12)
+            assert cut.mass == pytest.approx(law, rel=1e-12)
+            assert cut.bound == pytest.approx(chain, rel=1e-12)
 
 
 def test_the_search_finds_what_the_list_finds():
@@ -163,14 +163,14 @@ def test_digit_sums_are_nearest():
         )
         finder = DigitSums(a, p, size)
         for target in np.linspace(sums.min() - 0.01, sums.max() + 0.01, 57):
-            found = sorted(float(count @ powers) for count in finder.nearest(size, float(target)))
+            sums = sorted(float(count @ powers) for count in finder.nearest(size, float(target)))
             below, above = sums[sums <= target], sums[sums > target]
-            wanted = [
+            expected = [
                 float(side)
                 for side in (below.max(initial=-np.inf), above.min(initial=np.inf))
                 if np.isfinite(side)
             ]
-            assert found == pytest.approx(wanted, rel=1e-12)
+            assert sums == pytest.approx(expected, rel=1e-12)
             assert all(int(count.sum()) == size for count in finder.nearest(size, float(target)))
 
 
@@ -196,7 +196,7 @@ def test_table_1_corrected():
 
 
 def test_fig_11_left():
-    wanted = [
+    expected = [
         0.334759,
         0.4843226,
         0.5957772,
@@ -207,9 +207,9 @@ def test_fig_11_left():
         0.7463883,
         0.7680307,
     ]
-    found = [judge((10,), run(mu_bar), True, 1.0, 0.2, PDP) for mu_bar in range(1, 10)]
-    assert [verdict.value for verdict in found] == pytest.approx(wanted, abs=5e-8)
-    assert {verdict.kind for verdict in found} == {"optimum"}
+    verdicts = [judge((10,), run(mu_bar), True, 1.0, 0.2, PDP) for mu_bar in range(1, 10)]
+    assert [verdict.value for verdict in verdicts] == pytest.approx(expected, abs=5e-8)
+    assert {verdict.kind for verdict in verdicts} == {"optimum"}
 
 
 def test_below_ln_2_the_law_is_only_an_upper_bound():

@@ -42,11 +42,11 @@ def plain(
             row = np.zeros((k, m))
             row[y] = losses[y]
             above.append(np.r_[row.ravel(), -1])
-    whole = np.hstack([np.kron(np.eye(k), np.ones((1, m))), np.zeros((k, 1))])
-    found = linprog(
-        loss, A_ub=np.array(above), b_ub=np.zeros(len(above)), A_eq=whole, b_eq=np.ones(k)
+    row_sums = np.hstack([np.kron(np.eye(k), np.ones((1, m))), np.zeros((k, 1))])
+    optimum = linprog(
+        loss, A_ub=np.array(above), b_ub=np.zeros(len(above)), A_eq=row_sums, b_eq=np.ones(k)
     )
-    return float(found.fun)
+    return float(optimum.fun)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -58,12 +58,12 @@ def test_post_processed_geometric_noise_is_optimal_for_losses_that_grow(seed: in
     losses = np.array([np.cumsum(np.r_[0, source.uniform(0, 1, k)])[row] for row in gap])
     assert has_growing_losses(losses, np.arange(k))
     line = [(i, i + 1) for i in range(k - 1)]
-    found = post_process_geometric(losses, prior, epsilon)
-    assert found.value == pytest.approx(plain(losses, prior, line, epsilon), rel=1e-7)
-    assert found.value == pytest.approx(
-        float((prior[:, None] * losses * found.channel).sum()), rel=1e-12
+    optimum = post_process_geometric(losses, prior, epsilon)
+    assert optimum.value == pytest.approx(plain(losses, prior, line, epsilon), rel=1e-7)
+    assert optimum.value == pytest.approx(
+        float((prior[:, None] * losses * optimum.channel).sum()), rel=1e-12
     )
-    assert found.label_shares.sum() == pytest.approx(found.value, rel=1e-9)
+    assert optimum.label_shares.sum() == pytest.approx(optimum.value, rel=1e-9)
     assert minimax_value(losses, epsilon) == pytest.approx(
         plain(losses, None, line, epsilon), rel=1e-7
     )

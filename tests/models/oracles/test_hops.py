@@ -37,9 +37,9 @@ def graph_distances(sizes, budgets):
 @settings(max_examples=150, deadline=None)
 def test_hop_distances_are_shortest_paths(group):
     sizes, shifts = group
-    wanted = graph_distances(sizes, dict.fromkeys(shifts, 1.0))
-    found = hop_distances(sizes, shifts)
-    assert np.array_equal(found, np.where(np.isinf(wanted), -1, wanted))
+    expected = graph_distances(sizes, dict.fromkeys(shifts, 1.0))
+    distances = hop_distances(sizes, shifts)
+    assert np.array_equal(distances, np.where(np.isinf(expected), -1, expected))
 
 
 @given(groups(), st.lists(st.floats(0.01, 5.0), min_size=4, max_size=4))
@@ -48,8 +48,8 @@ def test_budget_distances_are_weighted_shortest_paths(group, weights):
     sizes, shifts = group
     budgets = dict(zip(shifts, weights, strict=False))
     reduced = question(sizes, list(budgets), budgets).budgets
-    found = hop_weights(sizes, tuple(reduced.items()))
-    np.testing.assert_allclose(found, np.exp(-graph_distances(sizes, reduced)), rtol=1e-11)
+    distances = hop_weights(sizes, tuple(reduced.items()))
+    np.testing.assert_allclose(distances, np.exp(-graph_distances(sizes, reduced)), rtol=1e-11)
 
 
 def test_relaxing_covers_every_number_of_repetitions():

@@ -46,23 +46,23 @@ def test_a_shift_that_is_its_own_opposite_is_one_shift():
 
 
 def test_bounded_difference_is_seen_through_any_unit_and_in_any_group():
-    plain = judge((9,), run(3), True, 1.5, 0.1212, PDP)
+    form = judge((9,), run(3), True, 1.5, 0.1212, PDP)
     turned = judge((9,), [(4,), (2,), (6,)], True, 1.5, 0.1212, PDP)
     assert turned.name == "column-cut law"
-    assert turned.value == plain.value
+    assert turned.value == form.value
     assert pdp_delta(turned.pmf, (9,), [(2,), (4,), (6,)], 1.5) <= 0.1212
     inside = judge(
         (18, 2), [(4, 0), (8, 0), (12, 0)], True, 1.5, 0.1212, PDP
     )  # This subgroup is a copy of Z_9.
     assert inside.name == "column-cut law"
-    assert inside.value == plain.value
+    assert inside.value == form.value
     assert pdp_delta(inside.pmf, (18, 2), [(4, 0), (8, 0), (12, 0)], 1.5) <= 0.1212
 
 
 def test_every_other_answer_is_one_shift_in_both_directions():
-    whole = judge((6,), run(5), False, 1.0, 0.1, PDP)
-    assert (whole.name, whole.kind) == ("column-cut law", "optimum")
-    assert whole.value == pytest.approx(judge((6,), run(5), True, 1.0, 0.0, DP).value, rel=1e-12)
+    form = judge((6,), run(5), False, 1.0, 0.1, PDP)
+    assert (form.name, form.kind) == ("column-cut law", "optimum")
+    assert form.value == pytest.approx(judge((6,), run(5), True, 1.0, 0.0, DP).value, rel=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -74,8 +74,8 @@ def test_bounds_bracket_the_milp(seed):
     shifts = shifts if directed else both_ways((size,), shifts)
     epsilon, delta = float(rng.uniform(0.3, 1.5)), float(rng.uniform(0.02, 0.5))
     error = pdp_error((size,), shifts, epsilon, delta)
-    found = error_rate_bounds((size,), shifts, directed, epsilon, delta, PDP, nodes=0)
-    assert found.lower.value - 2e-5 <= error <= found.upper.value + 2e-5
+    bounds = error_rate_bounds((size,), shifts, directed, epsilon, delta, PDP, nodes=0)
+    assert bounds.lower.value - 2e-5 <= error <= bounds.upper.value + 2e-5
     assert judge((size,), shifts, directed, epsilon, delta, PDP).value == pytest.approx(
         error, abs=2e-5
     )
@@ -111,10 +111,10 @@ def test_the_zero_shift_does_not_hide_a_single_shift():
 )
 def test_bounds_are_the_best_of_what_each_oracle_proves(shifts, epsilon, delta):
     question = build_question((9,), shifts, True, epsilon, delta, PDP)
-    stated = [found for oracle in ORACLES for found in oracle(question)]
-    found = error_rate_bounds((9,), shifts, True, epsilon, delta, PDP, nodes=0)
-    assert found.lower.value == max(one.value for one in stated if one.kind == "lower bound")
-    assert found.upper.value == min(one.value for one in stated if one.kind == "upper bound")
+    stated = [bounds for oracle in ORACLES for bounds in oracle(question)]
+    bounds = error_rate_bounds((9,), shifts, True, epsilon, delta, PDP, nodes=0)
+    assert bounds.lower.value == max(one.value for one in stated if one.kind == "lower bound")
+    assert bounds.upper.value == min(one.value for one in stated if one.kind == "upper bound")
 
 
 def test_cached_results_equal_fresh_results():
@@ -171,9 +171,9 @@ def test_malformed_questions_are_refused():
 
 def test_large_groups_are_answered_by_scalable_oracles():
     shifts = both_ways((5000,), run(3))
-    found = error_rate_bounds((5000,), shifts, False, 1.0, 1e-3, PDP)
-    assert found.lower.value < found.upper.value
-    assert found.upper.name == "level cut"
+    bounds = error_rate_bounds((5000,), shifts, False, 1.0, 1e-3, PDP)
+    assert bounds.lower.value < bounds.upper.value
+    assert bounds.upper.name == "level cut"
     assert judge((5000,), shifts, False, 1.0, 0.0, PDP).kind == "optimum"
 
 

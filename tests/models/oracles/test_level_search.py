@@ -36,9 +36,9 @@ def test_the_level_search_is_the_milp(seed):
     if seed % 2:
         shifts = both_ways(sizes, shifts)
     epsilon, delta = float(rng.uniform(0.3, 1.5)), float(rng.uniform(0.02, 0.4))
-    found = level_search(sizes, shifts, epsilon, delta)
-    assert found.kind == "optimum"
-    assert found.value == pytest.approx(pdp_error(sizes, shifts, epsilon, delta), abs=2e-5)
+    form = level_search(sizes, shifts, epsilon, delta)
+    assert form.kind == "optimum"
+    assert form.value == pytest.approx(pdp_error(sizes, shifts, epsilon, delta), abs=2e-5)
 
 
 def best_levels_by_brute_force(n: int, shifts: list[int], epsilon: float, delta: float) -> float:
@@ -70,9 +70,9 @@ def test_the_search_misses_no_level_function(n, shifts):
     rng = np.random.default_rng(n + sum(shifts))
     for _ in range(4):
         epsilon, delta = float(rng.uniform(0.1, 1.5)), float(rng.uniform(0.01, 0.5))
-        found = level_search((n + 1,), [(mu,) for mu in shifts], epsilon, delta)
-        wanted = best_levels_by_brute_force(n, shifts, epsilon, delta)
-        assert 1.0 - found.value == pytest.approx(wanted, rel=1e-11)
+        form = level_search((n + 1,), [(mu,) for mu in shifts], epsilon, delta)
+        expected = best_levels_by_brute_force(n, shifts, epsilon, delta)
+        assert 1.0 - form.value == pytest.approx(expected, rel=1e-11)
 
 
 @given(
@@ -87,21 +87,21 @@ def test_the_level_search_finds_feasible_noise(sizes, data, epsilon, delta, symm
     shift = st.tuples(*(st.integers(0, n - 1) for n in sizes)).filter(any)
     shifts = data.draw(st.lists(shift, min_size=1, max_size=3, unique=True))
     shifts = both_ways(sizes, shifts) if symmetric else shifts
-    found = level_search(sizes, shifts, epsilon, delta, nodes=20_000)
-    assert found.pmf.sum() == pytest.approx(1.0, abs=1e-11)
-    assert found.pmf.min() >= 0.0
-    assert found.value == pytest.approx(1.0 - found.pmf[0], abs=1e-11)
-    assert pdp_delta(found.pmf, sizes, shifts, epsilon) <= delta * (1 + 1e-11) + 1e-15
-    assert judge(sizes, shifts, True, epsilon, delta, DP).value <= found.value + 1e-12
+    form = level_search(sizes, shifts, epsilon, delta, nodes=20_000)
+    assert form.pmf.sum() == pytest.approx(1.0, abs=1e-11)
+    assert form.pmf.min() >= 0.0
+    assert form.value == pytest.approx(1.0 - form.pmf[0], abs=1e-11)
+    assert pdp_delta(form.pmf, sizes, shifts, epsilon) <= delta * (1 + 1e-11) + 1e-15
+    assert judge(sizes, shifts, True, epsilon, delta, DP).value <= form.value + 1e-12
 
 
 def test_breaks_inside_the_support_pay_below_ln_2():
-    found = level_search((9,), run(2), 0.5, 0.2)
-    assert found.kind == "optimum"
-    assert found.pmf[0] == pytest.approx(0.329744254, abs=5e-10)
-    assert found.pmf.sum() == pytest.approx(1.0, abs=1e-12)
-    assert pdp_delta(found.pmf, (9,), run(2), 0.5) == pytest.approx(0.2, rel=1e-12)
-    assert found.value < column_cut_law(8, 2, 0.5, 0.2).value
+    form = level_search((9,), run(2), 0.5, 0.2)
+    assert form.kind == "optimum"
+    assert form.pmf[0] == pytest.approx(0.329744254, abs=5e-10)
+    assert form.pmf.sum() == pytest.approx(1.0, abs=1e-12)
+    assert pdp_delta(form.pmf, (9,), run(2), 0.5) == pytest.approx(0.2, rel=1e-12)
+    assert form.value < column_cut_law(8, 2, 0.5, 0.2).value
 
 
 def test_the_level_search_agrees_with_the_proven_laws():
@@ -117,18 +117,18 @@ def test_the_level_search_agrees_with_the_proven_laws():
 
 def test_the_level_search_beats_the_grouped_cuts_where_they_are_not_enough():
     law = column_cut_law(59, 7, 0.8772127281147313, 0.05058276231484343)
-    found = level_search((60,), run(7), 0.8772127281147313, 0.05058276231484343, nodes=400_000)
+    form = level_search((60,), run(7), 0.8772127281147313, 0.05058276231484343, nodes=400_000)
     assert law.kind == "upper bound"
-    assert found.kind == "optimum"
-    assert (1 - found.value) / (1 - law.value) - 1 == pytest.approx(6.09e-5, rel=0.01)
+    assert form.kind == "optimum"
+    assert (1 - form.value) / (1 - law.value) - 1 == pytest.approx(6.09e-5, rel=0.01)
 
 
 def test_symmetric_neighbours_at_a_size_no_formula_covers():
     sizes, shifts = (33,), both_ways((33,), run(3))
-    found = error_rate_bounds(sizes, shifts, False, 1.0, 0.1047, PDP)
-    assert found.upper is found.lower
-    assert found.upper.kind == "optimum"
-    assert pdp_delta(found.upper.pmf, sizes, shifts, 1.0) <= 0.1047 * (1 + 1e-11)
+    form = error_rate_bounds(sizes, shifts, False, 1.0, 0.1047, PDP)
+    assert form.upper is form.lower
+    assert form.upper.kind == "optimum"
+    assert pdp_delta(form.upper.pmf, sizes, shifts, 1.0) <= 0.1047 * (1 + 1e-11)
 
 
 def test_a_search_out_of_nodes_claims_nothing():

@@ -67,10 +67,10 @@ def test_lengths_boundaries_and_masses_follow_31_to_37(n, mu_bar, epsilon):
         assert staircase_pmf(step, epsilon).sum() == pytest.approx(1.0, rel=1e-12)
         if h == 0 or b + r >= mu_bar:
             continue
-        wanted = [1, *[mu_bar] * (b - h), *[mu_bar - 1] * h, r + h - (j != h)]
+        expected = [1, *[mu_bar] * (b - h), *[mu_bar - 1] * h, r + h - (j != h)]
         if j != h:
-            wanted[b - h + j + 1] = mu_bar
-        assert list(step.lengths) == wanted  # (31)
+            expected[b - h + j + 1] = mu_bar
+        assert list(step.lengths) == expected  # (31)
         assert step.lower == pytest.approx(
             step.mass * a ** (b - h) * sum(a**i for i in range(j)), rel=1e-12
         )

@@ -60,14 +60,16 @@ def test_the_hop_law_of_several_budgets_is_the_formula(n: int, budgets: dict[int
     total = sum((type(ZERO)([0] * power + [1]) for power in powers), ZERO)
     wrong = total - type(ZERO)([0] * max(powers) + [1])
     law = Affine.from_ratio(wrong, -wrong, total)
-    found = wb.formula(
+    formula = wb.formula(
         wb.ModuloNoise(n=n, shifts=[*budgets], directed=True), epsilon=budgets, delta="0..1"
     )
-    assert found.steps == steps
-    assert [(piece.value, piece.high) for piece in found.pieces] == [(law, None)]
-    at = {(shift,): 0.7 * float(cost) for shift, cost in costs.items()}
-    question = build_question((n + 1,), tuple(at), True, at, 0.1, HOCKEY_STICK)
-    assert dp_law(question).value == pytest.approx(float(sum(found("0.7", "0.1")) / 2), rel=1e-12)
+    assert formula.steps == steps
+    assert [(piece.value, piece.high) for piece in formula.pieces] == [(law, None)]
+    budgets_at_point = {(shift,): 0.7 * float(cost) for shift, cost in costs.items()}
+    question = build_question(
+        (n + 1,), tuple(budgets_at_point), True, budgets_at_point, 0.1, HOCKEY_STICK
+    )
+    assert dp_law(question).value == pytest.approx(float(sum(formula("0.7", "0.1")) / 2), rel=1e-12)
 
 
 @pytest.mark.parametrize(("n", "mu"), [(4, 1), (7, 2), (8, 3), (11, 1)])

@@ -50,11 +50,11 @@ def test_the_direct_program_is_the_cvxpy_statement(
             if symmetric
             else np.sort(np.concatenate([[-3, 3], rng.uniform(-1, 1, m - 2)]))
         )
-        at = np.sort(rng.uniform(0.1 if symmetric else -1, 1, points))
+        point_values = np.sort(rng.uniform(0.1 if symmetric else -1, 1, points))
         odds = (
             rng.uniform(2, 4, points - 1) if relation == "chain" else np.float64(rng.uniform(2, 4))
         )
-        values = model.values(odds, bins, at, rng.uniform(0, 2, (points, m)))
+        values = model.values(odds, bins, point_values, rng.uniform(0, 2, (points, m)))
         one, two = solve(model.program, values), solve(compiled, values)
         assert one.termination == two.termination == "optimal"
         assert one.objective == pytest.approx(two.objective, abs=1e-8)
@@ -131,11 +131,11 @@ def test_slopes_from_duals(make):
 
 @pytest.mark.parametrize(("low", "high"), [(-3.0, 3.0), (-1.4, 5.0), (-4.0, 1.2)])
 def test_the_smallest_epsilon_is_where_the_lp_becomes_feasible(low: float, high: float):
-    least = smallest_epsilon(low, high)
+    min_epsilon = smallest_epsilon(low, high)
     bins = np.array([low, -0.3, 0.6, high])
     problem = make_exact_problem(knots(bins, 5), 4, LAW, symmetric=False)
-    assert problem.find_optimum(least * 0.999, bins) is None
-    assert problem.find_optimum(least * 1.001, bins) is not None
+    assert problem.find_optimum(min_epsilon * 0.999, bins) is None
+    assert problem.find_optimum(min_epsilon * 1.001, bins) is not None
     assert smallest_epsilon(-1.0, 2.0) == float("inf")
     assert smallest_reach(smallest_epsilon(-3, 3)) == pytest.approx(3.0)
 
@@ -167,8 +167,8 @@ def slice_(low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def value(sheet) -> float:
-    found = solve(sheet.to_program("x"))
-    return found.objective if found.is_optimal and found.objective is not None else np.inf
+    solution = solve(sheet.to_program("x"))
+    return solution.objective if solution.is_optimal and solution.objective is not None else np.inf
 
 
 def test_optimistic_lps_bound_every_slice_inside():
@@ -197,10 +197,10 @@ def test_theorem_6_is_safe_and_conservative(m: int):
     bins = equal_bins(m, 3)
     shape = shape4(tuple(float(b) for b in bins))
     sheet = shape.theorem6(3.0, 0.4 if m == 8 else 0.2, 0.1, 0.1)
-    found = solve(sheet.to_program("Theorem 6"))
-    assert found.is_optimal
-    assert found.x is not None
-    left, right = shape.read_selections(found.x)
+    solution = solve(sheet.to_program("Theorem 6"))
+    assert solution.is_optimal
+    assert solution.x is not None
+    left, right = shape.read_selections(solution.x)
     assert audit_extremes(two_bin(list(bins), left, right), 0).pure_epsilon <= 3.0
 
 
