@@ -163,15 +163,16 @@ def test_digit_sums_are_nearest():
         )
         finder = DigitSums(a, p, size)
         for target in np.linspace(sums.min() - 0.01, sums.max() + 0.01, 57):
-            sums = sorted(float(count @ powers) for count in finder.nearest(size, float(target)))
+            nearest_counts = finder.nearest(size, float(target))
+            nearest_sums = sorted(float(count @ powers) for count in nearest_counts)
             below, above = sums[sums <= target], sums[sums > target]
             expected = [
                 float(side)
                 for side in (below.max(initial=-np.inf), above.min(initial=np.inf))
                 if np.isfinite(side)
             ]
-            assert sums == pytest.approx(expected, rel=1e-12)
-            assert all(int(count.sum()) == size for count in finder.nearest(size, float(target)))
+            assert nearest_sums == pytest.approx(expected, rel=1e-12)
+            assert all(int(count.sum()) == size for count in nearest_counts)
 
 
 def test_table_1_corrected():
