@@ -21,8 +21,8 @@ Where law and bound agree the law is proven, without a MILP. They agree
   * for δ <= φ₀ a^{⌈n/μ̄⌉ - 1} at every ε and n: no cut is affordable yet, and the δ = 0 law holds;
   * and at most other (δ, ε), as a comparison of the two numbers shows.
 
-For ε < ln 2 breaks inside the support can be better: n = 8, μ̄ = 2, ε = 0.5, δ = 0.2 has law .315263
-and optimum .329744.
+For ε < ln 2 breaks inside the support can be better: n = 8, μ̄ = 2, ε = 0.5, δ = 0.2 has law
+.315263 and optimum .329744.
 
 With s_j = a^{c_j - 1}, a + ... + a^{c_j - 1} = A (1 - s_j), A = a/(1 - a). For a fixed number of
 tall and short columns that are cut, T falls and the chain loss rises with the one number σ = Σ s_j.
@@ -181,7 +181,7 @@ class DigitSums:
         self._head = _list_multisets(powers[:split], max_size)
         self._tail = _list_multisets(powers[split:], max_size)
 
-    def nearest(self, size: int, target: float) -> list[Integers]:
+    def find_nearest(self, size: int, target: float) -> list[Integers]:
         """Return the multisets whose sums are next to a target, from below and from above.
 
         Args:
@@ -255,25 +255,25 @@ def _iterate_splits(grid: Grid, delta: float) -> Iterator[_Split]:
     """
     a = grid.ratio
     rows = grid.rows
-    tall = grid.tall
+    tall_count = grid.tall_columns
     mu_bar = grid.mu_bar
     slope = a / -math.expm1(-grid.epsilon)
-    shape = (tall + 1, mu_bar + 1 if rows > 1 else 1, tall + 1)
-    edge, deep, tall_deep = np.indices(shape).reshape(3, -1)
-    fits_tall = (edge + tall_deep <= tall) & (tall_deep <= deep)
-    fits = fits_tall & (deep - tall_deep <= mu_bar - tall)
+    shape = (tall_count + 1, mu_bar + 1 if rows > 1 else 1, tall_count + 1)
+    edge, deep_count, tall_deep = np.indices(shape).reshape(3, -1)
+    fits_tall = (edge + tall_deep <= tall_count) & (tall_deep <= deep_count)
+    fits = fits_tall & (deep_count - tall_deep <= mu_bar - tall_count)
     edge = edge[fits]
-    deep = deep[fits]
+    deep_count = deep_count[fits]
     tall_deep = tall_deep[fits]
-    whole_short_sum = (edge + mu_bar - tall - deep + tall_deep) * a**rows
-    whole_tall_sum = (tall - tall_deep - edge) * a ** (rows + 1)
+    whole_short_sum = (edge + mu_bar - tall_count - deep_count + tall_deep) * a**rows
+    whole_tall_sum = (tall_count - tall_deep - edge) * a ** (rows + 1)
     total_at_zero = 1.0 + slope * (mu_bar - (whole_short_sum + whole_tall_sum))
     target = (delta * total_at_zero - edge * a**rows) / (1.0 + delta * slope)
-    sigma = np.clip(target, deep * a ** (rows - 1), deep * a)
+    sigma = np.clip(target, deep_count * a ** (rows - 1), deep_count * a)
     bound = cut_values(total_at_zero - slope * sigma, sigma + edge * a**rows, delta)
     for k in np.argsort(-bound, kind="stable"):
         yield _Split(
-            int(deep[k]), int(tall_deep[k]), int(edge[k]), float(bound[k]), float(target[k])
+            int(deep_count[k]), int(tall_deep[k]), int(edge[k]), float(bound[k]), float(target[k])
         )
 
 
@@ -283,13 +283,13 @@ def _split_vectors(grid: Grid, split: _Split) -> Integers:
     The tall columns take the shallow cuts.
     """
     rows = grid.rows
-    tall = grid.tall
+    tall_count = grid.tall_columns
     counts = [np.zeros(0, dtype=np.int64)]
     if split.deep:
         digit_sums = _cached_digit_sums(grid.ratio, rows - 1, grid.mu_bar)
-        counts = digit_sums.nearest(split.deep, split.target)
-    whole_tall = np.full(tall - split.tall_deep - split.edge, rows + 2)
-    whole_short = np.full(grid.mu_bar - tall - split.deep + split.tall_deep, rows + 1)
+        counts = digit_sums.find_nearest(split.deep, split.target)
+    whole_tall = np.full(tall_count - split.tall_deep - split.edge, rows + 2)
+    whole_short = np.full(grid.mu_bar - tall_count - split.deep + split.tall_deep, rows + 1)
     edge = np.full(split.edge, rows + 1)
     vectors = []
     for count in counts:

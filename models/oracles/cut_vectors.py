@@ -20,7 +20,7 @@ but some exist: for n = 59, μ̄ = 7, ε = .8772, δ = .0506 one is better by 6e
 | paper    | here                                   |
 |----------|----------------------------------------|
 | μ̄        | `mu_bar`                               |
-| b, r     | `rows`, `tall`, (26)                   |
+| b, r     | `rows`, `tall_columns`, (26)                   |
 | e^{-ε}   | a                                      |
 """
 
@@ -61,7 +61,7 @@ class Grid:
         return self.n // self.mu_bar
 
     @property
-    def tall(self) -> int:
+    def tall_columns(self) -> int:
         """Return r = n - b μ̄, the number of columns with b + 1 rows."""
         return self.n % self.mu_bar
 
@@ -85,19 +85,19 @@ class Grid:
     def total(self) -> float:
         """Return T₀ = 1 / φ₀, (29)."""
         full_rows = self.mu_bar * geometric_sum(self.epsilon, self.rows)
-        return 1.0 + float(full_rows + self.tall * self.ratio ** (self.rows + 1))
+        return 1.0 + float(full_rows + self.tall_columns * self.ratio ** (self.rows + 1))
 
     @property
     def heights(self) -> Integers:
         """Return the number of rows of each column, shape (μ̄,)."""
-        is_tall = np.arange(self.mu_bar) < self.tall
+        is_tall = np.arange(self.mu_bar) < self.tall_columns
         return self.rows + is_tall.astype(np.int64)
 
     @property
     def grouped_count(self) -> int:
         """Return the number of grouped cut vectors, the uncut one included."""
-        tall_count = math.comb(self.tall + self.rows, self.rows)
-        short_columns = self.mu_bar - self.tall
+        tall_count = math.comb(self.tall_columns + self.rows, self.rows)
+        short_columns = self.mu_bar - self.tall_columns
         return tall_count * math.comb(short_columns + self.rows - 1, self.rows - 1)
 
     def holes(self, cut: Integers) -> Flags:
@@ -199,8 +199,8 @@ def grouped_cuts(grid: Grid) -> Cuts | None:
     mu_bar = grid.mu_bar
     if grid.grouped_count > min(MAX_VECTORS, MAX_LOOKUPS // mu_bar**2):
         return None
-    tall_vectors = _non_increasing_vectors(grid.tall, 2, grid.rows + 2)
-    short_vectors = _non_increasing_vectors(mu_bar - grid.tall, 2, grid.rows + 1)
+    tall_vectors = _non_increasing_vectors(grid.tall_columns, 2, grid.rows + 2)
+    short_vectors = _non_increasing_vectors(mu_bar - grid.tall_columns, 2, grid.rows + 1)
     tall_part = np.repeat(tall_vectors, len(short_vectors), axis=0)
     short_part = np.tile(short_vectors, (len(tall_vectors), 1))
     vectors = np.hstack([tall_part, short_part])

@@ -70,8 +70,8 @@ def _group_lengths(grid: Grid) -> list[tuple[int, int, Ints]]:
     b = grid.rows
     mu_bar = grid.mu_bar
     lengths = [1] + [mu_bar] * b
-    if grid.tall:
-        lengths.append(grid.tall)
+    if grid.tall_columns:
+        lengths.append(grid.tall_columns)
     groups = [(0, 0, tuple(lengths))]
     for h in range(1, b):
         group = b - h + 1
@@ -212,5 +212,5 @@ def phi_35_36(
     u = int(j != h)
     alpha = a * _xi(epsilon, b) - (1 - u) * a ** (b - h + j + 1)
     middle = a ** (b - h + 1) * (a**j - _xi(epsilon, h))
-    beta = 1.0 + middle + (grid.tall + h - u) * a ** (b + 1)
+    beta = 1.0 + middle + (grid.tall_columns + h - u) * a ** (b + 1)
     return 1.0 / (mu_bar * alpha + beta)

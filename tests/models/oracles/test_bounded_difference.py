@@ -141,11 +141,11 @@ def test_a_split_bounds_every_cut_vector_in_it():
         }
         cuts = evaluate_cuts(grid, every_vector(n, mu_bar))
         deep = cuts.vectors <= grid.rows
-        edge = (cuts.vectors == grid.rows + 1) & (np.arange(mu_bar) < grid.tall)
+        edge = (cuts.vectors == grid.rows + 1) & (np.arange(mu_bar) < grid.tall_columns)
         values = cut_values(cuts.totals, cuts.chain_losses, delta)
         reached = set()
         for k, value in enumerate(values):
-            key = (int(deep[k].sum()), int(deep[k, : grid.tall].sum()), int(edge[k].sum()))
+            key = (int(deep[k].sum()), int(deep[k, : grid.tall_columns].sum()), int(edge[k].sum()))
             reached.add(key)
             assert value <= splits[key].bound * (1 + 1e-13)
             if key[0] == 0:  # No choice is left, so the bound is the value.
@@ -154,7 +154,7 @@ def test_a_split_bounds_every_cut_vector_in_it():
 
 
 def test_digit_sums_are_nearest():
-    counts = DigitSums(0.5, 3, 2).nearest(2, 0.75)  # 1/2 + 1/4 is not above the target
+    counts = DigitSums(0.5, 3, 2).find_nearest(2, 0.75)  # 1/2 + 1/4 is not above the target
     assert [count.tolist() for count in counts] == [[1, 1, 0], [2, 0, 0]]
     for a, p, size in ((0.4, 5, 4), (0.5, 4, 6), (0.9, 3, 3)):
         powers = a ** np.arange(1, p + 1)
@@ -163,7 +163,7 @@ def test_digit_sums_are_nearest():
         )
         finder = DigitSums(a, p, size)
         for target in np.linspace(sums.min() - 0.01, sums.max() + 0.01, 57):
-            nearest_counts = finder.nearest(size, float(target))
+            nearest_counts = finder.find_nearest(size, float(target))
             nearest_sums = sorted(float(count @ powers) for count in nearest_counts)
             below, above = sums[sums <= target], sums[sums > target]
             expected = [
