@@ -1,4 +1,4 @@
-"""Tests of the unbiased randomizer: the cone program, its bound over all sets, the exact channel."""
+"""Tests of the unbiased randomizer: the cone program, its bound over all sets, exact channels."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ def test_one_with_two_budgets_of_different_size():
 
 
 def test_programs_that_are_never_solved_leave_the_proof_open(monkeypatch: pytest.MonkeyPatch):
-    """A solver that fails on every decided pair gives no wrong proof, and a note on the fallback."""
+    """A solver that fails on every decided pair gives no wrong proof; a note names the fallback."""
     model = ModuloModel((9,), BD3, PDP, loss_vector("squared", (9,)))
     optimum = fast(model, [0.5], 0.1).objective
     original = Session.solve
