@@ -47,4 +47,7 @@ from workbench.solvers.conformance.sessions import SessionClauses
 class BackendContract(
     AnswerClauses, IntegerClauses, SessionClauses, LimitClauses, InterruptClauses
 ):
-    """Test a backend against every clause. Subclasses set `label`, and `backend_class` if it is not registered."""
+    """All clauses of the contract, as test methods.
+
+    A subclass sets `label`, and `backend_class` if the backend is not registered under the label.
+    """

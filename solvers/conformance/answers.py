@@ -1,4 +1,4 @@
-"""Clauses about the answers to programs with known answers: points, statuses, duals, bounds, rays."""
+"""Clauses about points, statuses, duals, bounds and rays of programs with known answers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class AnswerClauses(Contract):
     @clause("answers", "lp")
     def test_lp_optimal(self) -> None:
         """Return the optimal point, its objective and residuals, and say how they were found."""
-        solution = self.solve(instances.triangle())
+        solution = self.solve(instances.make_triangle())
         require_optimal(solution)
         require_equal("point", solution.point, PointStatus.FEASIBLE)
         require_close("x", solution["x"], [1, 1], self.accuracy)
@@ -58,8 +58,8 @@ class AnswerClauses(Contract):
 
     @clause("answers", "lp")
     def test_every_kind_of_row_and_column(self) -> None:
-        """Solve a program with ranges, equalities, free rows, and boxed, free, fixed and negative columns."""
-        solution = self.solve(instances.mixed())
+        """Solve a program with rows and columns of every kind."""
+        solution = self.solve(instances.make_mixed_program())
         require_optimal(solution)
         require_close("objective", solution.objective, 0.25, self.accuracy)
         require_close("x", solution["x"], [2, -1.5, 0.5, -3, 1], 10 * self.accuracy)
@@ -67,31 +67,39 @@ class AnswerClauses(Contract):
 
     @clause("answers")
     def test_empty_lp(self) -> None:
-        """Solve linear programs without rows, and with an empty row; refuse them if only integers are solved."""
+        """Solve linear programs without rows, and with an empty row.
+
+        A backend that solves integer programs only must refuse linear programs.
+        """
         if not self.capabilities().lp:
             with require_refusal(BackendUnavailable, "cannot solve"):
-                self.solve(instances.program([-1], [[1]], 0, 1, upper=1))
+                self.solve(instances.make_program([-1], [[1]], 0, 1, upper=1))
             return
         _require_empty_programs_solved(self, integer=False)
 
     @clause("answers", "lp")
     def test_no_columns(self) -> None:
-        """Return the empty point of a program without columns where all rows admit zero, else INFEASIBLE."""
-        solution = self.solve(instances.program([], np.zeros((2, 0)), [-1, 0], [0, 1], offset=2.5))
+        """Return the empty point of a program without columns, or INFEASIBLE.
+
+        The program is feasible if and only if all rows admit zero.
+        """
+        solution = self.solve(
+            instances.make_program([], np.zeros((2, 0)), [-1, 0], [0, 1], offset=2.5)
+        )
         require_optimal(solution)
         require_equal("objective", solution.objective, 2.5)
         require(
             solution.x is not None and solution.x.shape == (0,),
             f"x must be empty. Got {solution.x}.",
         )
-        require_optimal(self.solve(instances.program([], np.zeros((0, 0)), 0, 0)))
-        impossible = self.solve(instances.program([], np.zeros((1, 0)), 1, 2))
+        require_optimal(self.solve(instances.make_program([], np.zeros((0, 0)), 0, 0)))
+        impossible = self.solve(instances.make_program([], np.zeros((1, 0)), 1, 2))
         require_equal("termination", impossible.termination, Termination.INFEASIBLE)
 
     @clause("answers", "lp")
     def test_no_cost(self) -> None:
         """Return any feasible point of a program without costs as optimal."""
-        solution = self.solve(instances.program([0, 0], [[1, 1]], 1, 2))
+        solution = self.solve(instances.make_program([0, 0], [[1, 1]], 1, 2))
         require_optimal(solution)
         require_equal("objective", solution.objective, 0)
         _require_small_residuals(solution, 1e-3)
@@ -99,7 +107,7 @@ class AnswerClauses(Contract):
     @clause("statuses", "lp")
     def test_lp_infeasible(self) -> None:
         """Report INFEASIBLE without point and bound; with a proof, if certificates are claimed."""
-        program = instances.infeasible()
+        program = instances.make_infeasible_program()
         solution = self.solve(program)
         require_infeasible(solution)
         require_equal("bound", solution.bound, None)
@@ -115,8 +123,11 @@ class AnswerClauses(Contract):
 
     @clause("statuses", "lp")
     def test_lp_unbounded(self) -> None:
-        """Report UNBOUNDED without a bound; a ray must be a direction along which the objective falls for ever."""
-        program = instances.unbounded()
+        """Report UNBOUNDED without a bound, and return no ray or an unbounded direction.
+
+        An unbounded direction is one along which the objective falls for ever.
+        """
+        program = instances.make_unbounded_program()
         solution = self.solve(program)
         require_equal("termination", solution.termination, Termination.UNBOUNDED)
         require_equal("bound", solution.bound, None)
@@ -130,12 +141,12 @@ class AnswerClauses(Contract):
     @clause("statuses", "lp")
     def test_lp_primal_and_dual_infeasible(self) -> None:
         """Report INFEASIBLE where the program and its dual are both infeasible."""
-        require_infeasible(self.solve(instances.infeasible_both_ways()))
+        require_infeasible(self.solve(instances.make_doubly_infeasible_program()))
 
     @clause("duals", "lp", "duals")
     def test_duals_signs(self) -> None:
-        """Report row duals that are <= 0 at upper bounds of a minimisation, and reduced costs c - A'y."""
-        solution = self.solve(instances.triangle())
+        """Report row duals that are <= 0 at upper bounds, and reduced costs c - A'y."""
+        solution = self.solve(instances.make_triangle())
         require_equal("dual", solution.dual, PointStatus.FEASIBLE)
         require_close("row_dual", solution.row_dual, [-1 / 3, -1 / 3], self.accuracy)
         require_close("reduced_cost", solution.reduced_cost, [0, 0], self.accuracy)
@@ -145,7 +156,7 @@ class AnswerClauses(Contract):
     def test_duals_are_slopes(self) -> None:
         """Report as dual of a row the derivative of the optimum by its active side."""
         for seed in _RANDOM_SEEDS:
-            self._require_slopes(instances.random_lp(seed=seed))
+            self._require_slopes(instances.make_random_lp(seed=seed))
 
     def _require_slopes(self, program: Program) -> None:
         """Compare the duals with those of HiGHS, and one of them with a difference quotient."""
@@ -161,7 +172,9 @@ class AnswerClauses(Contract):
         row = int(np.argmax(np.abs(duals[1:]))) + 1
         side = "row_lower" if duals[row] > 0 else "row_upper"
         step = 1e-4
-        with self.solver().open(instances.movable(program, **{side: ("shift", row)})) as session:
+        with self.solver().open(
+            instances.add_parameters(program, **{side: ("shift", row)})
+        ) as session:
             high = session.solve({"shift": step}).objective
             low = session.solve({"shift": -step}).objective
         require(
@@ -178,16 +191,19 @@ class AnswerClauses(Contract):
     def test_lagrangian_bound(self) -> None:
         """Report duals of linear programs whose Lagrangian bound is the optimum."""
         for seed in _RANDOM_SEEDS:
-            solution = self.solve(instances.random_lp(seed=seed))
+            solution = self.solve(instances.make_random_lp(seed=seed))
             require_close("bound", solution.bound, solution.objective, 10 * self.accuracy)
             require_close("gap", solution.gap, 0, 10 * self.accuracy)
-        mixed = self.solve(instances.mixed())
+        mixed = self.solve(instances.make_mixed_program())
         require_close("bound", mixed.bound, mixed.objective, 10 * self.accuracy)
 
     @clause("bounds", "lp")
     def test_an_optimal_lp_has_a_bound(self) -> None:
-        """Return a bound with the optimum of a linear program: from duals if they are claimed, else the solver's."""
-        solution = self.solve(instances.triangle())
+        """Return a bound with the optimum of a linear program.
+
+        The bound comes from the duals if they are claimed, else from the solver.
+        """
+        solution = self.solve(instances.make_triangle())
         require_optimal(solution)
         require_close("bound", solution.bound, 3, 10 * self.accuracy)
         has_duals = self.capabilities().duals
@@ -198,9 +214,9 @@ class AnswerClauses(Contract):
 
     @clause("scaling", "lp")
     def test_scaled_lp(self) -> None:
-        """Report point, duals and residuals in the units of the model when the program is scaled."""
-        plain = self.solve(instances.random_lp(seed=5))
-        scaled = self.solve(instances.random_lp(seed=5, scale=_FINE_SCALE))
+        """Report point, duals and residuals of a scaled program in the units of the model."""
+        plain = self.solve(instances.make_random_lp(seed=5))
+        scaled = self.solve(instances.make_random_lp(seed=5, scale=_FINE_SCALE))
         tolerance = 10 * self.accuracy
         require_optimal(scaled)
         require_close("objective", scaled.objective, plain.objective, tolerance)
@@ -217,7 +233,7 @@ class IntegerClauses(Contract):
     @clause("integers", "milp")
     def test_milp_optimal(self) -> None:
         """Return the optimum of a knapsack with a bound that proves it, and no duals."""
-        solution = self.solve(instances.knapsack())
+        solution = self.solve(instances.make_knapsack())
         require_optimal(solution)
         require_close("objective", solution.objective, -41, 1e-6)
         require_close("bound", solution.bound, -41, 1e-6)
@@ -231,8 +247,11 @@ class IntegerClauses(Contract):
 
     @clause("integers", "milp")
     def test_mixed_integers(self) -> None:
-        """Solve a program with both kinds of columns; refuse it by BackendUnavailable if only integers are solved."""
-        program = instances.mixed(integer=True)
+        """Solve a program with continuous and integer columns.
+
+        A backend that solves programs in integers only must raise BackendUnavailable.
+        """
+        program = instances.make_mixed_program(integer=True)
         if self.capabilities().integer_only:
             with require_refusal(BackendUnavailable, "integers only"):
                 self.solve(program)
@@ -244,8 +263,8 @@ class IntegerClauses(Contract):
     @clause("integers", "milp")
     def test_milp_with_a_constant_cost(self) -> None:
         """Add the offset of the objective to objective and bound."""
-        base = instances.knapsack().template
-        program = instances.program(
+        base = instances.make_knapsack().template
+        program = instances.make_program(
             base.c, base.A.toarray(), -INF, 47, upper=1, integer=True, offset=100
         )
         solution = self.solve(program)
@@ -254,8 +273,11 @@ class IntegerClauses(Contract):
 
     @clause("integers", "milp")
     def test_fractional_bounds_of_integers(self) -> None:
-        """Solve programs whose integer columns have fractional bounds (HiGHS 1.13 alone answers them wrongly)."""
-        program = instances.program(
+        """Solve programs whose integer columns have fractional bounds.
+
+        HiGHS 1.13 without our rounding of the bounds answers them wrongly.
+        """
+        program = instances.make_program(
             [0.7, -0.9],
             [[-1.91, 2.25], [0.09, -3.35], [3.56, 1.64]],
             [-INF, -INF, 3.18],
@@ -267,17 +289,22 @@ class IntegerClauses(Contract):
         require_optimal(solution)
         require_close("x", solution["x"], [0, 2], 1e-6)
         require_close("bound", solution.bound, -1.8, 1e-6)
-        nearly = instances.program([-1], [[1]], 0, 9, upper=3 - 1e-12, integer=True)
+        nearly = instances.make_program([-1], [[1]], 0, 9, upper=3 - 1e-12, integer=True)
         require_close("objective", self.solve(nearly).objective, -3, 1e-6)
-        none_inside = instances.program([-1], [[1]], 0, 9, lower=1.25, upper=1.75, integer=True)
+        none_inside = instances.make_program(
+            [-1], [[1]], 0, 9, lower=1.25, upper=1.75, integer=True
+        )
         require_equal("termination", self.solve(none_inside).termination, Termination.INFEASIBLE)
 
     @clause("integers", "milp")
     def test_implied_integers(self) -> None:
-        """Minimise x1 to 0 under x1 >= x2, x0 + x2 = x3, 68 x2 + x3 <= 12 (presolve of HiGHS 1.13 alone says 1)."""
+        """Minimise x1 to 0 under x1 >= x2, x0 + x2 = x3, 68 x2 + x3 <= 12.
+
+        The presolve of HiGHS 1.13 returns 1.
+        """
         if self.capabilities().integer_only:
             return
-        program = instances.program(
+        program = instances.make_program(
             [0, 1, 0, 0],
             [[0, 1, -1, 0], [1, 0, 1, -1], [0, 0, -68, -1]],
             [0, 0, -12],
@@ -291,9 +318,12 @@ class IntegerClauses(Contract):
 
     @clause("integers", "milp")
     def test_large_integers(self) -> None:
-        """Claim no optimum among integers beyond the reach of the search: answer NUMERICAL with a note, no bound."""
+        """Claim no optimum among integers beyond the reach of the search.
+
+        The answer is then NUMERICAL with a note, and without a bound.
+        """
         is_limited = self.integer_reach < 4e7
-        far = instances.program([-1.0, 1e-9], [[1.0, 1.0]], -INF, 5e7, upper=4e7, integer=True)
+        far = instances.make_program([-1.0, 1e-9], [[1.0, 1.0]], -INF, 5e7, upper=4e7, integer=True)
         solution = self.solve(far)
         if is_limited and solution.termination is Termination.NUMERICAL:
             require_equal("bound", solution.bound, None)
@@ -301,35 +331,38 @@ class IntegerClauses(Contract):
         else:
             require_close("objective", solution.objective, -4e7, 40)
         rows = [[1.0, 1.0], [1.0, -1.0]]
-        kept_by_rows = instances.program([-1.0, -1.0], rows, -5, 5, lower=-INF, integer=True)
+        kept_by_rows = instances.make_program([-1.0, -1.0], rows, -5, 5, lower=-INF, integer=True)
         solution = self.solve(kept_by_rows)
         if not is_limited:
             require_close("objective", solution.objective, -5, 1e-6)
 
     @clause("integers")
     def test_empty_milp(self) -> None:
-        """Solve integer programs without rows, and with an empty row; refuse them if only LPs are solved."""
+        """Solve integer programs without rows, and with an empty row.
+
+        A backend that solves linear programs only must refuse integer programs.
+        """
         if not self.capabilities().milp:
             with require_refusal(BackendUnavailable, "cannot solve"):
-                self.solve(instances.program([-1], [[1]], 0, 1, upper=1, integer=True))
+                self.solve(instances.make_program([-1], [[1]], 0, 1, upper=1, integer=True))
             return
         _require_empty_programs_solved(self, integer=True)
 
     @clause("statuses", "milp")
     def test_milp_infeasible(self) -> None:
         """Report INFEASIBLE without a point for integer columns without upper bounds."""
-        require_infeasible(self.solve(instances.infeasible(integer=True)))
+        require_infeasible(self.solve(instances.make_infeasible_program(integer=True)))
 
     @clause("statuses", "milp")
     def test_milp_infeasible_in_integers_alone(self) -> None:
         """Report INFEASIBLE where only the integers have no point."""
-        solution = self.solve(instances.program([1, 1], [[2, 2]], 3, 3, upper=5, integer=True))
+        solution = self.solve(instances.make_program([1, 1], [[2, 2]], 3, 3, upper=5, integer=True))
         require_equal("termination", solution.termination, Termination.INFEASIBLE)
 
     @clause("statuses", "milp")
     def test_milp_unbounded(self) -> None:
         """Report UNBOUNDED without a bound, and with no point of huge numbers."""
-        solution = self.solve(instances.unbounded(integer=True))
+        solution = self.solve(instances.make_unbounded_program(integer=True))
         require_equal("termination", solution.termination, Termination.UNBOUNDED)
         require_equal("bound", solution.bound, None)
         has_small_point = solution.x is None or np.abs(solution.x).max() < 1e15
@@ -337,14 +370,17 @@ class IntegerClauses(Contract):
 
     @clause("statuses", "milp")
     def test_milp_primal_and_dual_infeasible(self) -> None:
-        """Report INFEASIBLE where the program and the dual of its relaxation are both infeasible."""
-        require_infeasible(self.solve(instances.infeasible_both_ways(integer=True)))
+        """Report INFEASIBLE where program and dual of the relaxation are both infeasible."""
+        require_infeasible(self.solve(instances.make_doubly_infeasible_program(integer=True)))
 
     @clause("scaling", "milp")
     def test_scaled_milp(self) -> None:
-        """Keep the values of integer columns under scaling, and report continuous ones in units of the model."""
+        """Report columns of a scaled program in the units of the model.
+
+        Integer columns keep their values: they are not scaled.
+        """
         is_integer_only = self.capabilities().integer_only
-        program = instances.program(
+        program = instances.make_program(
             [-1, -3],
             [[2, 1], [0, 1]],
             -INF,
@@ -368,11 +404,11 @@ def _require_small_residuals(solution: Solution, tolerance: float) -> None:
 
 def _require_empty_programs_solved(contract: Contract, *, integer: bool) -> None:
     tolerance = 10 * contract.accuracy
-    no_rows = instances.program([-1, -2], np.zeros((0, 2)), 0, 0, upper=3, integer=integer)
+    no_rows = instances.make_program([-1, -2], np.zeros((0, 2)), 0, 0, upper=3, integer=integer)
     solution = contract.solve(no_rows)
     require_optimal(solution)
     require_close("x", solution["x"], [3, 3], tolerance)
-    empty_row = instances.program([-1], [[0]], -1, 1, upper=3, integer=integer)
+    empty_row = instances.make_program([-1], [[0]], -1, 1, upper=3, integer=integer)
     require_close("x", contract.solve(empty_row)["x"], [3], tolerance)
-    impossible = contract.solve(instances.program([-1], [[0]], 1, 2, upper=3, integer=integer))
+    impossible = contract.solve(instances.make_program([-1], [[0]], 1, 2, upper=3, integer=integer))
     require_equal("termination", impossible.termination, Termination.INFEASIBLE)

@@ -1,7 +1,8 @@
 """A clause of the contract, how it is skipped, and the comparisons that clauses are made of.
 
 Clauses raise `unittest.SkipTest` to skip, which pytest understands, so that this package needs no
-test runner."""
+test runner.
+"""
 
 from __future__ import annotations
 
@@ -22,21 +23,27 @@ from workbench.solvers.solution import PointStatus, Solution, Termination
 
 _C = TypeVar("_C", bound="Contract")
 
-_licences: dict[str, Licence] = {}  # The licence states by label: to ask for one may take seconds.
+# The states of the licences by label. To ask for one may take seconds.
+_licences: dict[str, Licence] = {}
 
 
 class ContractBroken(AssertionError):
-    """A backend breaks a clause. The message names the clause, its rule and what the backend did."""
+    """A backend breaks a clause.
+
+    The message names the clause, its rule and what the backend did.
+    """
 
 
 class Contract:
-    """What all clauses need of a backend under test. Subclasses of `BackendContract` set these attributes.
+    """What all clauses need of a backend under test.
+
+    Subclasses of `BackendContract` set these attributes.
 
     Attributes:
         label: the backend as a user writes it: "highs", "ortools:glop".
         backend_class: its class. Default: the class that is registered under the label.
-        accuracy: absolute error admitted in objective, point and duals. Default: that of a vertex
-            in doubles.
+        accuracy: largest admitted absolute error of objective, point and duals. Default: that of
+            a vertex in doubles.
         excluded: name of a test -> the reason for which the backend is not held to it.
         integer_reach: magnitude beyond which the backend does not search an integer column, and
             answers NUMERICAL.
@@ -63,7 +70,8 @@ class Contract:
         for name, reason in cls.excluded.items():
             if not hasattr(cls, name) or not reason:
                 raise TypeError(
-                    f"excluded must be names of tests of the contract with reasons. Got {name}: {reason!r}."
+                    "excluded must be names of tests of the contract with reasons."
+                    f" Got {name}: {reason!r}."
                 )
 
     def solver(self) -> Backend:
@@ -77,26 +85,38 @@ class Contract:
         return self.solver().capabilities()
 
     def solve(self, program: Program, **options: Any) -> Solution:
-        """Solve a program once, in a session of its own."""
+        """Solve a program once, in a session of its own.
+
+        Args:
+            program: the program. It has no parameters.
+            options: fields of `Options`.
+        """
         with self.solver().open(program, Options(**options)) as session:
             return session.solve()
 
     def solve_by_highs(self, program: Program) -> Solution:
-        """Solve a program by HiGHS, to compare with."""
+        """Solve a program by HiGHS, to compare with.
+
+        Args:
+            program: the program. It has no parameters.
+        """
         with get_backend("highs").open(program) as session:
             return session.solve()
 
-    def easy(self) -> Program:
+    def easy_program(self) -> Program:
         """Return a program with a known optimum, of a kind that the backend solves."""
-        return instances.triangle() if self.capabilities().lp else instances.knapsack()
+        return instances.make_triangle() if self.capabilities().lp else instances.make_knapsack()
 
     def skip_unless(self, test: str, needs: tuple[str, ...], option: str | None) -> None:
-        """Raise SkipTest with the reason for which the backend cannot be tested, or is not held to a clause.
+        """Skip a clause that the backend cannot be tested against, or is not held to.
 
         Args:
             test: the name of the method.
             needs: capabilities, all of which the backend must claim.
-            option: a named option that it must support.
+            option: a named option that it must support. None: no option.
+
+        Raises:
+            SkipTest: the clause does not apply. The message is the reason.
         """
         solver = self.solver()
         if not solver.is_installed():
@@ -117,7 +137,9 @@ class Contract:
 def clause(
     area: str, *needs: str, option: str | None = None
 ) -> Callable[[Callable[[_C], None]], Callable[[_C], None]]:
-    """Make a method a clause of the contract. The first line of its docstring is the rule.
+    """Make a method a clause of the contract.
+
+    The first line of the method's docstring is the rule.
 
     Args:
         area: what the clause is about, as the package's table lists it.
@@ -136,15 +158,12 @@ def clause(
             except SkipTest:
                 raise
             except Exception as error:
-                cause = (
-                    str(error)
-                    if isinstance(error, AssertionError)
-                    else f"{type(error).__name__}: {error}"
-                )
-                broken = (
+                cause = str(error)
+                if not isinstance(error, AssertionError):
+                    cause = f"{type(error).__name__}: {error}"
+                raise ContractBroken(
                     f"{self.label} breaks the clause {area!r}, {check.__name__}: {rule} {cause}"
-                )
-                raise ContractBroken(broken) from error
+                ) from error
 
         vars(run)["area"] = area
         return run
@@ -153,18 +172,38 @@ def clause(
 
 
 def require(condition: object, rule: str) -> None:
-    """Raise AssertionError with the rule if the condition is false."""
+    """Raise AssertionError with the rule if the condition is false.
+
+    Args:
+        condition: any value; its truth counts.
+        rule: what must hold, and what was found instead.
+    """
     if not condition:
         raise AssertionError(rule)
 
 
 def require_equal(name: str, value: object, expected: object) -> None:
-    """Require a value to equal what is expected."""
-    require(value == expected, f"{name} must be {_written(expected)}. Got {_written(value)}.")
+    """Require a value to equal another one.
+
+    Args:
+        name: what the value is, for the message.
+        value: the value.
+        expected: what it must equal.
+    """
+    require(
+        value == expected, f"{name} must be {_format_value(expected)}. Got {_format_value(value)}."
+    )
 
 
 def require_close(name: str, value: Any, expected: Any, tolerance: float) -> None:
-    """Require a number, or an array, to be within an absolute tolerance of what is expected."""
+    """Require a number or an array to be within a tolerance of another one.
+
+    Args:
+        name: what the value is, for the message.
+        value: the number or array. None fails.
+        expected: a number, or an array of the same shape.
+        tolerance: the largest admitted absolute difference.
+    """
     rule = f"{name} must be within {tolerance:.3g} of {expected}. Got {value}."
     require(value is not None and np.shape(value) == np.shape(expected), rule)
     difference = np.abs(np.asarray(value, dtype=float) - np.asarray(expected, dtype=float))
@@ -172,18 +211,30 @@ def require_close(name: str, value: Any, expected: Any, tolerance: float) -> Non
 
 
 def require_optimal(solution: Solution) -> None:
-    """Require that the solver claims an optimum."""
+    """Require that the solver claims an optimum.
+
+    Args:
+        solution: what the backend returned.
+    """
     require_equal("termination", solution.termination, Termination.OPTIMAL)
 
 
 def require_infeasible(solution: Solution) -> None:
-    """Require that the solver claims that there is no point, and returns none."""
+    """Require that the solver claims that there is no point, and returns none.
+
+    Args:
+        solution: what the backend returned.
+    """
     require_equal("termination", solution.termination, Termination.INFEASIBLE)
     require_no_point(solution)
 
 
 def require_no_point(solution: Solution) -> None:
-    """Require a solution without a point."""
+    """Require a solution without a point.
+
+    Args:
+        solution: what the backend returned.
+    """
     require(solution.x is None, f"x must be None. Got {solution.x}.")
     require_equal("point", solution.point, PointStatus.NONE)
     require_equal("objective", solution.objective, None)
@@ -191,7 +242,12 @@ def require_no_point(solution: Solution) -> None:
 
 @contextmanager
 def require_refusal(error: type[Exception], pattern: str) -> Iterator[None]:
-    """Require an error whose message matches a regular expression."""
+    """Require the body of the `with` statement to raise an error.
+
+    Args:
+        error: the class of the error.
+        pattern: a regular expression that must match in the message.
+    """
     try:
         yield
     except error as refusal:
@@ -201,9 +257,10 @@ def require_refusal(error: type[Exception], pattern: str) -> Iterator[None]:
         )
     else:
         raise AssertionError(
-            f"{error.__name__} with a message that matches {pattern!r} must be raised. Got no error."
+            f"{error.__name__} with a message that matches {pattern!r} must be raised."
+            " Got no error."
         )
 
 
-def _written(value: object) -> str:
+def _format_value(value: object) -> str:
     return str(value) if isinstance(value, (Termination, PointStatus)) else repr(value)

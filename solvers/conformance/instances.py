@@ -13,7 +13,7 @@ from workbench.solvers.program import Block, Data, Move, Program
 
 INF = np.inf
 
-# One parameter for each kind of number of `moving`.
+# One parameter for each kind of number of `make_moving_program`.
 MOVING_BASE = {
     "right": 1.0,
     "coefficient": 0.5,
@@ -22,7 +22,7 @@ MOVING_BASE = {
     "level": 0.3,
     "constant": 0.0,
 }
-# Optimal vertices of `moving` are unique after each of these changes.
+# Optimal vertices of `make_moving_program` are unique after each of these changes.
 MOVING_CHANGES: tuple[dict[str, float], ...] = (
     {"right": 1.2},
     {"coefficient": 0.9},
@@ -37,7 +37,7 @@ MOVING_CHANGES: tuple[dict[str, float], ...] = (
 )
 
 
-def program(
+def make_program(
     c: ArrayLike,
     A: ArrayLike,
     row_lower: ArrayLike,
@@ -53,10 +53,10 @@ def program(
         c: (columns,) costs.
         A: (rows, columns) coefficients.
         row_lower: lower bounds of rows; a scalar is the bound of all rows.
-        row_upper: upper bounds of rows, as above.
+        row_upper: upper bounds of rows; a scalar is the bound of all rows.
         lower: lower bounds of columns; a scalar is the bound of all columns.
-        upper: upper bounds of columns, as above.
-        integer: whether columns are integer, as above.
+        upper: upper bounds of columns; a scalar is the bound of all columns.
+        integer: whether columns are integer; a scalar says it of all columns.
         fields: `offset` of the objective; `name` and `scale` of the Program.
 
     Returns:
@@ -69,22 +69,22 @@ def program(
         c=costs,
         offset=float(fields.pop("offset", 0.0)),
         A=matrix,
-        row_lower=_spread(row_lower, row_count),
-        row_upper=_spread(row_upper, row_count),
-        lower=_spread(lower, column_count),
-        upper=_spread(upper, column_count),
-        integrality=_spread(integer, column_count, bool),
+        row_lower=_broadcast(row_lower, row_count),
+        row_upper=_broadcast(row_upper, row_count),
+        lower=_broadcast(lower, column_count),
+        upper=_broadcast(upper, column_count),
+        integrality=_broadcast(integer, column_count, bool),
     )
     name = fields.pop("name", "instance")
     return Program(name=name, template=data, variables=(Block("x", 0, (column_count,)),), **fields)
 
 
-def _spread(value: ArrayLike, size: int, kind: DTypeLike = float) -> Any:
+def _broadcast(value: ArrayLike, size: int, dtype: DTypeLike = float) -> Any:
     """Return a new array (size,) of the value, or of the values."""
-    return np.array(np.broadcast_to(np.asarray(value, dtype=kind), (size,)))
+    return np.array(np.broadcast_to(np.asarray(value, dtype=dtype), (size,)))
 
 
-def movable(base: Program, **sections: tuple[str, int]) -> Program:
+def add_parameters(base: Program, **sections: tuple[str, int]) -> Program:
     """Give a program parameters, whose values are added to its numbers.
 
     Args:
@@ -109,52 +109,78 @@ def movable(base: Program, **sections: tuple[str, int]) -> Program:
     )
 
 
-def moving(scale: float = 1.0, *, integer: bool = False) -> Program:
-    """Compile a maximisation in which every kind of number moves with a parameter of `MOVING_BASE`."""
+def make_moving_program(scale: float = 1.0, *, integer: bool = False) -> Program:
+    """Compile a maximisation whose numbers of every kind change with parameters.
+
+    Args:
+        scale: of the program.
+        integer: whether the columns are integer.
+
+    Returns:
+        The program. Its parameters are those of `MOVING_BASE`.
+    """
     import cvxpy as cp  # It is slow to import, and a session of another solver does without it.
 
     from workbench.solvers.canonical import compile_program
 
-    p = {name: cp.Parameter(name=name) for name in MOVING_BASE}
+    parameters = {name: cp.Parameter(name=name) for name in MOVING_BASE}
     x = cp.Variable(6, name="x", bounds=[0, 3], integer=integer)
     # CVXPY requires that no other parameter multiplies z.
-    z = cp.Variable(name="z", bounds=[0, p["bound"]], integer=integer)
+    z = cp.Variable(name="z", bounds=[0, parameters["bound"]], integer=integer)
     rng = np.random.default_rng(3)
     A = rng.uniform(0.2, 1, (10, 6))
     level_factor = 0.0 if integer else 1.0
     rows = [
-        A @ x <= A.sum(axis=1) * (1 + p["right"]),
-        p["coefficient"] * x[0] + x[1] + x[2] <= 2.25 + p["right"],
-        (1 + p["coefficient"]) * x[3] >= 0.4,
-        x[4] + x[5] == 1 + level_factor * p["level"],
+        A @ x <= A.sum(axis=1) * (1 + parameters["right"]),
+        parameters["coefficient"] * x[0] + x[1] + x[2] <= 2.25 + parameters["right"],
+        (1 + parameters["coefficient"]) * x[3] >= 0.4,
+        x[4] + x[5] == 1 + level_factor * parameters["level"],
         z + 0.5 * x[5] <= 1.7,
         cp.sum(x) >= 0.5,
     ]
-    profit = rng.uniform(0.5, 1.5, 6) @ x + 1.1 * z + p["constant"]
-    profit = profit + p["cost"] * x[0] + 0.37 * p["cost"] * x[3]
+    profit = rng.uniform(0.5, 1.5, 6) @ x + 1.1 * z + parameters["constant"]
+    profit = profit + parameters["cost"] * x[0] + 0.37 * parameters["cost"] * x[3]
     return compile_program(cp.Problem(cp.Maximize(profit), rows), "moving", scale=scale)
 
 
-def triangle(**fields: Any) -> Program:
-    """State min -x - y + 5, x + 2y <= 3, 2x + y <= 3, x, y >= 0: optimum 3 at (1, 1), duals (-1/3, -1/3)."""
-    return program([-1, -1], [[1, 2], [2, 1]], -INF, 3, offset=5, name="triangle", **fields)
+def make_triangle(**fields: Any) -> Program:
+    """State min -x - y + 5 under x + 2y <= 3, 2x + y <= 3, x, y >= 0.
+
+    The optimum is 3 at (1, 1), with duals (-1/3, -1/3).
+
+    Args:
+        fields: further arguments of `make_program`.
+    """
+    return make_program([-1, -1], [[1, 2], [2, 1]], -INF, 3, offset=5, name="triangle", **fields)
 
 
-def infeasible(*, integer: bool = False) -> Program:
-    """State x + y <= 1 and x + y >= 2."""
-    return program(
+def make_infeasible_program(*, integer: bool = False) -> Program:
+    """State x + y <= 1 and x + y >= 2.
+
+    Args:
+        integer: whether the columns are integer.
+    """
+    return make_program(
         [1, 1], [[1, 1], [1, 1]], [-INF, 2], [1, INF], integer=integer, name="infeasible"
     )
 
 
-def unbounded(*, integer: bool = False) -> Program:
-    """State min -x - y, x - y <= 1, x, y >= 0."""
-    return program([-1, -1], [[1, -1]], -INF, 1, integer=integer, name="unbounded")
+def make_unbounded_program(*, integer: bool = False) -> Program:
+    """State min -x - y under x - y <= 1, x, y >= 0.
+
+    Args:
+        integer: whether the columns are integer.
+    """
+    return make_program([-1, -1], [[1, -1]], -INF, 1, integer=integer, name="unbounded")
 
 
-def infeasible_both_ways(*, integer: bool = False) -> Program:
-    """State min -x - y, x - y <= 1 and x - y >= 2: infeasible, and its dual is infeasible as well."""
-    return program(
+def make_doubly_infeasible_program(*, integer: bool = False) -> Program:
+    """State min -x - y under x - y <= 1 and x - y >= 2. Its dual is infeasible as well.
+
+    Args:
+        integer: whether the columns are integer.
+    """
+    return make_program(
         [-1, -1],
         [[1, -1], [1, -1]],
         [-INF, 2],
@@ -164,12 +190,15 @@ def infeasible_both_ways(*, integer: bool = False) -> Program:
     )
 
 
-def mixed(*, integer: bool = False) -> Program:
+def make_mixed_program(*, integer: bool = False) -> Program:
     """State a program with every kind of row and column.
 
-    The optimum is 0.25 at (2, -1.5, 0.5, -3, 1), whether x1 is integer or not.
-    Rows: range (at its lower side), equality, >=, <=, free. Columns: boxed, free, fixed,
-        non-positive, boxed.
+    The optimum is 0.25 at (2, -1.5, 0.5, -3, 1), whether x1 is integer or not. The rows are a
+    range (at its lower side), an equality, a row with a lower bound, one with an upper bound and a
+    free row. The columns are boxed, free, fixed, non-positive and boxed.
+
+    Args:
+        integer: whether x1 is integer.
     """
     A = [
         [1, 1, 0, 0, 0],  # 0.5 <= x1 + x2 <= 4
@@ -178,7 +207,7 @@ def mixed(*, integer: bool = False) -> Program:
         [1, 0, 0, 0, 1],  # x1 + x5 <= 9
         [1, 1, 1, 1, 1],  # free
     ]
-    return program(
+    return make_program(
         [0.25, 1.5, 4, 0, 0],
         A,
         [0.5, 0, 0, -INF, -INF],
@@ -190,9 +219,12 @@ def mixed(*, integer: bool = False) -> Program:
     )
 
 
-def knapsack() -> Program:
-    """State max 10a + 13b + 18c + 31d + 7e, 11a + 15b + 20c + 35d + 10e <= 47, each 0 or 1: optimum 41."""
-    return program(
+def make_knapsack() -> Program:
+    """State max 10a + 13b + 18c + 31d + 7e under 11a + 15b + 20c + 35d + 10e <= 47 in binaries.
+
+    The optimum is 41.
+    """
+    return make_program(
         [-10, -13, -18, -31, -7],
         [[11, 15, 20, 35, 10]],
         -INF,
@@ -203,21 +235,33 @@ def knapsack() -> Program:
     )
 
 
-def packing(rows: int = 30, columns: int = 120, seed: int = 0) -> Program:
-    """State a multi-dimensional knapsack. Incumbents are found at once, a proof takes hours."""
+def make_packing(rows: int = 30, columns: int = 120, seed: int = 0) -> Program:
+    """State a multi-dimensional knapsack. Incumbents are found at once, a proof takes hours.
+
+    Args:
+        rows: number of knapsacks.
+        columns: number of items.
+        seed: of the random numbers.
+    """
     rng = np.random.default_rng(seed)
     A = rng.integers(1, 1000, (rows, columns)).astype(float)
     profit = A.mean(axis=0) + rng.integers(1, 500, columns)
-    return program(
+    return make_program(
         -profit, A, -INF, np.floor(A.sum(axis=1) / 3), upper=1, integer=True, name="packing"
     )
 
 
-def market_split(rows: int = 5, columns: int = 40, seed: int = 0) -> Program:
-    """State the equality knapsacks in binaries of Cornuejols and Dawande. An incumbent takes long."""
+def make_market_split(rows: int = 5, columns: int = 40, seed: int = 0) -> Program:
+    """State a market split problem of Cornuejols and Dawande. To find an incumbent takes long.
+
+    Args:
+        rows: number of equality knapsacks.
+        columns: number of binaries.
+        seed: of the random numbers.
+    """
     rng = np.random.default_rng(seed)
     A = rng.integers(0, 100, (rows, columns)).astype(float)
-    return program(
+    return make_program(
         np.ones(columns),
         A,
         np.floor(A.sum(axis=1) / 2),
@@ -228,15 +272,27 @@ def market_split(rows: int = 5, columns: int = 40, seed: int = 0) -> Program:
     )
 
 
-def slow_lp(size: int = 1500, seed: int = 0) -> Program:
-    """State a dense random LP."""
+def make_slow_lp(size: int = 1500, seed: int = 0) -> Program:
+    """State a dense random LP.
+
+    Args:
+        size: number of rows, and of columns.
+        seed: of the random numbers.
+    """
     rng = np.random.default_rng(seed)
     A = rng.random((size, size))
-    return program(-rng.random(size), A, -INF, A.sum(axis=1) / 2, upper=10, name="slow")
+    return make_program(-rng.random(size), A, -INF, A.sum(axis=1) / 2, upper=10, name="slow")
 
 
-def random_lp(rows: int = 12, columns: int = 8, seed: int = 0, scale: float = 1.0) -> Program:
-    """State a feasible and bounded LP with every kind of row, non-degenerate with probability 1."""
+def make_random_lp(rows: int = 12, columns: int = 8, seed: int = 0, scale: float = 1.0) -> Program:
+    """State a feasible and bounded LP with every kind of row, non-degenerate with probability 1.
+
+    Args:
+        rows: number of rows.
+        columns: number of columns.
+        seed: of the random numbers.
+        scale: of the program.
+    """
     rng = np.random.default_rng(seed)
     A = np.round(rng.normal(size=(rows, columns)), 3)
     row_values = A @ rng.uniform(0.2, 0.8, columns)
@@ -244,6 +300,6 @@ def random_lp(rows: int = 12, columns: int = 8, seed: int = 0, scale: float = 1.
     low = np.where(kind == 1, -INF, row_values - rng.uniform(0.1, 1, rows))
     high = np.where(kind == 2, INF, row_values + rng.uniform(0.1, 1, rows))
     high[0] = low[0] = row_values[0]
-    return program(
+    return make_program(
         rng.normal(size=columns), A, low, high, lower=-1, upper=1, scale=scale, name="random"
     )

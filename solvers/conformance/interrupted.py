@@ -1,8 +1,10 @@
 """A child process of `interrupts`: announces a long solve on stdout, then says how it ended, twice.
 
-Usage: python -m workbench.solvers.conformance.interrupted TASK, a JSON object with module, file,
-class and variant of the backend, whether it has an Interruption, kind and size of the program, and
-native options."""
+Usage: python -m workbench.solvers.conformance.interrupted TASK
+
+TASK is a JSON object. It holds module, file, class and variant of the backend, whether the backend
+has an Interruption, kind and size of the program, and options in the solver's own names.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,11 @@ _TOO_FAST_SECONDS = 60.0  # A solve that ends before Ctrl-C waits at most so lon
 
 
 def load_backend(task: Mapping[str, Any]) -> Backend:
-    """Import the module of a backend by its name, else by its file, and make the backend."""
+    """Import the module of a backend by its name, else by its file, and make the backend.
+
+    Args:
+        task: the object of the command line.
+    """
     try:
         module = importlib.import_module(task["module"])
     except ImportError:
@@ -46,7 +52,13 @@ def load_backend(task: Mapping[str, Any]) -> Backend:
 def announce_solves(
     session: Session, *, has_interruption: bool
 ) -> contextlib.AbstractContextManager[object]:
-    """Print "ready" whenever the solver begins to run, or, if it has one, when its Interruption is entered."""
+    """Print "ready" whenever the solver can be interrupted.
+
+    Args:
+        session: a session of the backend.
+        has_interruption: whether the backend has an Interruption. "ready" is printed when it is
+            entered, otherwise when the solver begins to run.
+    """
     if not has_interruption:
         run = session._run
 
@@ -66,7 +78,15 @@ def announce_solves(
 
 
 def describe_solve(session: Session) -> dict[str, Any]:
-    """Solve, and return how the solve ended."""
+    """Solve, and return how the solve ended.
+
+    Args:
+        session: a session of the backend.
+
+    Returns:
+        termination, and unless Ctrl-C ended the solve by an exception, objective, bound and
+        residual.
+    """
     try:
         solution = session.solve()
     except KeyboardInterrupt:
@@ -80,12 +100,19 @@ def describe_solve(session: Session) -> dict[str, Any]:
 
 
 def main(task: Mapping[str, Any]) -> None:
-    """Solve twice in one session, which must survive its own interruption."""
-    signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # A shell's background job ignores Ctrl-C.
+    """Solve twice in one session, which must survive its own interruption.
+
+    Args:
+        task: the object of the command line.
+    """
+    # A shell's background job ignores Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     size = task["size"]
-    program = instances.slow_lp(size) if task["kind"] == "lp" else instances.packing(size, 4 * size)
+    program = (
+        instances.make_slow_lp(size)
+        if task["kind"] == "lp"
+        else instances.make_packing(size, 4 * size)
+    )
     with (
         load_backend(task).open(program, Options(native=task["native"])) as session,
         announce_solves(session, has_interruption=task["has_interruption"]),

@@ -1,4 +1,4 @@
-"""Clauses about Ctrl-C in the middle of a long solve, each tried in a child process (`interrupted`)."""
+"""Clauses about Ctrl-C during a long solve. Each runs in a child process (`interrupted`)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from typing import Any
 
 from workbench.solvers.conformance.clauses import Contract, clause, require, require_equal
 
-_WAIT_SECONDS = 0.4  # Ctrl-C is pressed so long after the solver has begun.
+_WAIT_SECONDS = 0.4  # Ctrl-C is pressed this long after the solver has begun.
 _HANG_SECONDS = 120.0  # Only a solver that ignores Ctrl-C takes longer to answer.
-_CHILD_SECONDS = 300.0  # After this time the child process is killed.
+_CHILD_SECONDS = 300.0  # The child process is killed after this time.
 
 
 class InterruptClauses(Contract):
@@ -25,7 +25,7 @@ class InterruptClauses(Contract):
 
     @clause("interrupts", "lp")
     def test_interrupt_lp(self) -> None:
-        """Answer INTERRUPTED at once when Ctrl-C is pressed in a linear program, and stay usable."""
+        """Answer INTERRUPTED at once when a linear program is interrupted, and stay usable."""
         first, second = self._interrupt("lp", self.endless_lp, self.endless_options)
         require_equal("termination", first["termination"], "interrupted")
         has_honest_point = first["objective"] is None or first["residual"] < 1e-6
@@ -36,7 +36,7 @@ class InterruptClauses(Contract):
 
     @clause("interrupts", "milp")
     def test_interrupt_milp(self) -> None:
-        """Answer INTERRUPTED at once, with incumbent and bound, when Ctrl-C is pressed in an integer program."""
+        """Answer INTERRUPTED at once, with an incumbent, when an integer program is interrupted."""
         for answer in self._interrupt("milp", 30, {}):
             require_equal("termination", answer["termination"], "interrupted")
             is_incumbent = answer["bound"] < answer["objective"] < 0 and answer["residual"] < 1e-6

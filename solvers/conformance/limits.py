@@ -1,4 +1,4 @@
-"""Clauses about options and limits, and about what is left of an answer when a limit ends the solve."""
+"""Clauses about options, limits, and the answers that are returned at a limit."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ class LimitClauses(Contract):
                     rf"^{re.escape(self.label)} cannot honour the option {option}; leave it out\.$"
                 )
                 with require_refusal(UnsupportedOption, message):
-                    solver.open(self.easy(), options)
+                    solver.open(self.easy_program(), options)
                 continue
-            with solver.open(self.easy(), options) as session:
+            with solver.open(self.easy_program(), options) as session:
                 solution = session.solve()
             require_equal(
                 f"termination with the option {option}", solution.termination, Termination.OPTIMAL
@@ -67,19 +67,19 @@ class LimitClauses(Contract):
     def test_unknown_native_option_is_refused_by_name(self) -> None:
         """Refuse an option in the solver's own names that it does not have."""
         with require_refusal(UnsupportedOption, "no_such_option"):
-            self.solver().open(self.easy(), Options(native={"no_such_option": 1}))
+            self.solver().open(self.easy_program(), Options(native={"no_such_option": 1}))
 
     @clause("options", "lp", option="algorithm")
     def test_unknown_algorithm_is_refused(self) -> None:
         """Refuse an unknown algorithm, and list those that there are."""
         with require_refusal(UnsupportedOption, "algorithm must be one of simplex"):
-            self.solver().open(self.easy(), Options(algorithm="guessing"))
+            self.solver().open(self.easy_program(), Options(algorithm="guessing"))
 
     @clause("options")
     def test_more_threads(self) -> None:
         """Run on two threads, or refuse by UnsupportedOption."""
         try:
-            solution = self.solve(self.easy(), threads=2)
+            solution = self.solve(self.easy_program(), threads=2)
         except UnsupportedOption as error:
             require(
                 "thread" in str(error), f"the message must name the threads. Got {str(error)!r}."
@@ -93,7 +93,7 @@ class LimitClauses(Contract):
         """Return the incumbent and a bound below it under TIME_LIMIT."""
         for limit in (0.4, 4.0, 20.0):  # A busy machine may have no incumbent sooner.
             begin = time.perf_counter()
-            solution = self.solve(instances.packing(), time_limit=limit)
+            solution = self.solve(instances.make_packing(), time_limit=limit)
             _require_no_hang(begin)
             if solution.x is not None:
                 break
@@ -108,7 +108,7 @@ class LimitClauses(Contract):
     @clause("limits", "milp", option="time_limit")
     def test_time_limit_without_incumbent(self) -> None:
         """Return no point under TIME_LIMIT if none was found, and no bound above the optimum."""
-        solution = self.solve(instances.market_split(), time_limit=0.3)
+        solution = self.solve(instances.make_market_split(), time_limit=0.3)
         require_equal("termination", solution.termination, Termination.TIME_LIMIT)
         require(solution.x is None, f"x must be None. Got {solution.x}.")
         require_equal("point", solution.point, PointStatus.NONE)
@@ -120,7 +120,7 @@ class LimitClauses(Contract):
     @clause("limits", "lp", option="time_limit")
     def test_lp_time_limit(self) -> None:
         """Report TIME_LIMIT of a linear program, and call its point feasible only if it is."""
-        solution = self.solve(instances.slow_lp(500), time_limit=0.003)
+        solution = self.solve(instances.make_slow_lp(500), time_limit=0.003)
         require_equal("termination", solution.termination, Termination.TIME_LIMIT)
         residuals = solution.residuals
         is_honest = (
@@ -132,8 +132,10 @@ class LimitClauses(Contract):
 
     @clause("limits", "lp", option="time_limit")
     def test_time_limit_is_per_solve(self) -> None:
-        """Count the time limit from the beginning of each solve, not from the birth of the session."""
-        program = instances.movable(instances.random_lp(60, 40, seed=2), row_upper=("shift", 1))
+        """Count the time limit from the beginning of each solve, not of the session."""
+        program = instances.add_parameters(
+            instances.make_random_lp(60, 40, seed=2), row_upper=("shift", 1)
+        )
         limit = self.ample_seconds
         count = 0
         begin = time.perf_counter()
@@ -141,17 +143,17 @@ class LimitClauses(Contract):
             while time.perf_counter() - begin < limit + 0.3:
                 count += 1
                 solution = session.solve({"shift": 0.001 * (count % 7)})
-                if solution.seconds <= limit / 2:  # else the machine is slow, not the solver
+                if solution.seconds <= limit / 2:  # Otherwise the machine is slow, not the solver.
                     require_optimal(solution)
 
     @clause("limits", "milp", option="time_limit")
     def test_loading_counts_against_the_time_limit(self) -> None:
         """Leave to the solver what loading the program has left of the time limit."""
-        with self.solver().open(instances.packing(), Options(time_limit=300.0)) as session:
+        with self.solver().open(instances.make_packing(), Options(time_limit=300.0)) as session:
             load = session._build
 
             def load_slowly(data: Data) -> None:
-                session._deadline._begin -= 299.5  # as if loading had taken so long
+                session._deadline._begin -= 299.5  # Pretend that loading has taken so long.
                 load(data)
 
             begin = time.perf_counter()
@@ -165,7 +167,7 @@ class LimitClauses(Contract):
     def test_gap_limit(self) -> None:
         """Report GAP_LIMIT, not OPTIMAL, where the solver stops at a gap that it was given."""
         time_limit = {"time_limit": 20} if "time_limit" in self.solver().supported_options else {}
-        solution = self.solve(instances.packing(), gap=0.25, **time_limit)
+        solution = self.solve(instances.make_packing(), gap=0.25, **time_limit)
         require_equal("termination", solution.termination, Termination.GAP_LIMIT)
         is_between = solution.gap is not None and 1e-9 < solution.gap <= 0.25
         require(is_between, f"gap must be in (1e-9, 0.25]. Got {solution.gap}.")
@@ -175,7 +177,7 @@ class LimitClauses(Contract):
     def test_node_limit(self) -> None:
         """Report NODE_LIMIT with an open gap."""
         time_limit = {"time_limit": 30} if "time_limit" in self.solver().supported_options else {}
-        solution = self.solve(instances.packing(), node_limit=1, **time_limit)
+        solution = self.solve(instances.make_packing(), node_limit=1, **time_limit)
         require_equal("termination", solution.termination, Termination.NODE_LIMIT)
         require(
             solution.gap is None or solution.gap > 1e-6, f"gap must be open. Got {solution.gap}."
@@ -184,14 +186,14 @@ class LimitClauses(Contract):
     @clause("limits", "lp", option="iteration_limit")
     def test_iteration_limit(self) -> None:
         """Report ITERATION_LIMIT of a linear program."""
-        solution = self.solve(instances.slow_lp(60), iteration_limit=2)
+        solution = self.solve(instances.make_slow_lp(60), iteration_limit=2)
         require_equal("termination", solution.termination, Termination.ITERATION_LIMIT)
 
     @clause("limits", "lp")
     def test_a_cutoff_ends_a_linear_program_only_where_its_duals_prove_it(self) -> None:
-        """End at a cutoff only where the bound proves it, without a point; or solve to the optimum."""
+        """Solve to the optimum, or end at a cutoff that the bound proves, without a point."""
         for scale in (1.0, 2.0**20):
-            program = instances.random_lp(40, 30, seed=4, scale=scale)
+            program = instances.make_random_lp(40, 30, seed=4, scale=scale)
             optimum = self.solve(program).objective
             require(optimum is not None, "the program must have an optimum.")
             assert optimum is not None

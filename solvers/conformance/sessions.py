@@ -1,4 +1,4 @@
-"""Clauses about live sessions: numbers that move, hot starts, refused numbers, silence, closed sessions, licences."""
+"""Clauses about live sessions: changing numbers, hot starts, refused numbers, silence, licences."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _MOVABLE_SECTIONS = ("c", "A", "row_upper", "upper", "offset")
 
 
 def moving_values() -> Iterator[dict[str, float]]:
-    """Yield parameter values of `instances.moving`, each after one more change."""
+    """Yield parameter values of `instances.make_moving_program`, each after one more change."""
     values = dict(MOVING_BASE)
     yield values
     for change in MOVING_CHANGES:
@@ -48,7 +48,14 @@ def moving_values() -> Iterator[dict[str, float]]:
 
 
 def require_same(solution: Solution, reference: Solution, tolerance: float) -> None:
-    """Require the termination, objective, point and duals of another solution."""
+    """Require the termination, objective, point and duals of another solution.
+
+    Args:
+        solution: what the backend returned.
+        reference: what it must return.
+        tolerance: the largest admitted absolute difference of objectives. Points and duals may
+            differ ten times as much.
+    """
     require_equal("termination", solution.termination, reference.termination)
     if solution.termination is Termination.OPTIMAL:
         require_close("objective", solution.objective, reference.objective, tolerance)
@@ -66,12 +73,15 @@ class SessionClauses(Contract):
 
     @clause("parameters", "lp")
     def test_resolve_equals_cold(self) -> None:
-        """Answer after every change of parameters as a new session does; go on hot if hot starts are claimed."""
+        """Answer after every change of parameters as a new session does.
+
+        If hot starts are claimed, later solves must start hot.
+        """
         for scale in (1.0, 2.0**20):
             starts = []
             with (
-                self.solver().open(instances.moving(scale)) as session,
-                get_backend("highs").open(instances.moving()) as reference_session,
+                self.solver().open(instances.make_moving_program(scale)) as session,
+                get_backend("highs").open(instances.make_moving_program()) as reference_session,
             ):
                 for values in moving_values():
                     hot = session.solve(values)
@@ -85,7 +95,10 @@ class SessionClauses(Contract):
 
     @clause("parameters", "lp")
     def test_a_session_follows_other_costs_and_bounds_on_its_matrix(self) -> None:
-        """Follow programs of the same matrix in one live session, and refuse other ones by InvalidProgram."""
+        """Follow programs of the same matrix in one live session.
+
+        Programs of another matrix are refused by InvalidProgram.
+        """
         rng = np.random.default_rng(5)
         A = sp.csc_array(rng.uniform(0.2, 1, (8, 6)))
 
@@ -115,7 +128,7 @@ class SessionClauses(Contract):
                 if self.capabilities().hot_start:
                     require_equal("start", hot.start, Start.HOT)
             all_integer = replace(program.template, integrality=np.ones(6, bool))
-            for wrong in (Program("whole", all_integer), instances.moving()):
+            for wrong in (Program("whole", all_integer), instances.make_moving_program()):
                 with require_refusal(
                     InvalidProgram, "matrix pattern and integer columns of plain 7"
                 ):
@@ -129,7 +142,7 @@ class SessionClauses(Contract):
     @clause("parameters", "milp")
     def test_milp_resolve_equals_cold(self) -> None:
         """Answer integer programs after every change of parameters as a cold start does."""
-        with self.solver().open(instances.moving(integer=True)) as session:
+        with self.solver().open(instances.make_moving_program(integer=True)) as session:
             for values in moving_values():
                 again = session.solve(values)
                 cold = session.solve(values, start="cold")
@@ -141,7 +154,10 @@ class SessionClauses(Contract):
 
     @clause("parameters", "lp")
     def test_maximisation(self) -> None:
-        """Report objective and bound of the model that maximises, and duals of minimising its negative."""
+        """Report objective and bound of the maximisation, and duals of its minimisation.
+
+        The minimisation has the negative of the objective.
+        """
         import cvxpy as cp
 
         from workbench.solvers.canonical import compile_program
@@ -168,8 +184,10 @@ class SessionClauses(Contract):
             (1.0, "row_lower", low_optima),
             (-1.0, "row_upper", high_optima),
         ):
-            base = instances.program([cost, cost], [[1, 2]], 1, 3)
-            with self.solver().open(instances.movable(base, **{side: ("shift", 0)})) as session:
+            base = instances.make_program([cost, cost], [[1, 2]], 1, 3)
+            with self.solver().open(
+                instances.add_parameters(base, **{side: ("shift", 0)})
+            ) as session:
                 for shift, optimum in optima:
                     objective = session.solve({"shift": shift}).objective
                     require_close(
@@ -179,8 +197,8 @@ class SessionClauses(Contract):
     @clause("parameters", "lp")
     def test_goes_on_after_infeasible_and_unbounded(self) -> None:
         """Solve the next program of a session after one that is infeasible or unbounded."""
-        base = instances.program([0.0], [[1.0], [1.0]], [-INF, 0.0], [4.0, INF], upper=10.0)
-        program = instances.movable(base, c=("cost", 0), row_upper=("ceiling", 0))
+        base = instances.make_program([0.0], [[1.0], [1.0]], [-INF, 0.0], [4.0, INF], upper=10.0)
+        program = instances.add_parameters(base, c=("cost", 0), row_upper=("ceiling", 0))
         with self.solver().open(program) as session:
             for cost, ceiling, optimum in (
                 (-1.0, 0.0, -4),
@@ -193,8 +211,8 @@ class SessionClauses(Contract):
                     require_equal("termination", solution.termination, Termination.INFEASIBLE)
                 else:
                     require_close("objective", solution.objective, optimum, self.accuracy)
-        free = instances.program([0.0, 0.0], [[1.0, -1.0]], -INF, 1.0)
-        with self.solver().open(instances.movable(free, c=("cost", 0))) as session:
+        free = instances.make_program([0.0, 0.0], [[1.0, -1.0]], -INF, 1.0)
+        with self.solver().open(instances.add_parameters(free, c=("cost", 0))) as session:
             require_close("objective", session.solve({"cost": 1.0}).objective, 0, self.accuracy)
             require_equal(
                 "termination", session.solve({"cost": -1.0}).termination, Termination.UNBOUNDED
@@ -204,8 +222,8 @@ class SessionClauses(Contract):
     @clause("parameters", "milp")
     def test_bounds_of_integers_move(self) -> None:
         """Move the bound of an integer column through fractions and integers."""
-        base = instances.program([-1.0], [[2.0]], -INF, 13.0, upper=0.0, integer=True)
-        with self.solver().open(instances.movable(base, upper=("end", 0))) as session:
+        base = instances.make_program([-1.0], [[2.0]], -INF, 13.0, upper=0.0, integer=True)
+        with self.solver().open(instances.add_parameters(base, upper=("end", 0))) as session:
             for end, optimum in ((3.5, -3), (3.999, -3), (4.0, -4), (40.0, -6), (0.5, 0)):
                 objective = session.solve({"end": end}).objective
                 require_close(f"the objective at upper bound {end}", objective, optimum, 1e-6)
@@ -213,7 +231,7 @@ class SessionClauses(Contract):
     @clause("parameters", "lp", "hot_start")
     def test_basis_start(self) -> None:
         """Start from the basis of an earlier solution, in the same session and in a new one."""
-        program = instances.moving()
+        program = instances.make_moving_program()
         with self.solver().open(program) as session:
             first = session.solve(MOVING_BASE)
             require(first.basis is not None, "basis must not be None.")
@@ -228,7 +246,10 @@ class SessionClauses(Contract):
 
     @clause("numbers")
     def test_misread_numbers_are_refused(self) -> None:
-        """Refuse nan, infinite, huge and tiny numbers and crossed bounds by InvalidProgram, and go on."""
+        """Refuse numbers that solvers misread by InvalidProgram, and go on.
+
+        Such are nan, infinite, huge and tiny numbers, and crossed bounds.
+        """
         for section in _MOVABLE_SECTIONS:
             for start in ("cold", "hot"):
                 self._require_numbers_refused(section, start)
@@ -236,8 +257,10 @@ class SessionClauses(Contract):
     def _require_numbers_refused(self, section: str, start: str) -> None:
         is_integer = not self.capabilities().lp
         rows = [[1.0, 2.0], [2.0, 1.0]]
-        base = instances.program([-1.0, -1.0], rows, -INF, 3.0, upper=9, integer=is_integer)
-        with self.solver().open(instances.movable(base, **{section: ("number", 0)})) as session:
+        base = instances.make_program([-1.0, -1.0], rows, -INF, 3.0, upper=9, integer=is_integer)
+        with self.solver().open(
+            instances.add_parameters(base, **{section: ("number", 0)})
+        ) as session:
             if start == "hot":
                 require_optimal(session.solve({"number": 0.0}))
             for number in _UNUSABLE_NUMBERS:
@@ -247,11 +270,11 @@ class SessionClauses(Contract):
                 with require_refusal(InvalidProgram, "1e-9"):
                     session.solve({"number": -1.0 + 2.0**-40}, start=start)
             if section in ("upper", "row_upper"):
-                interval = instances.program(
+                interval = instances.make_program(
                     [1.0], [[1.0]], 0.0, 1.0, upper=1.0, integer=is_integer
                 )
                 with self.solver().open(
-                    instances.movable(interval, **{section: ("number", 0)})
+                    instances.add_parameters(interval, **{section: ("number", 0)})
                 ) as crossed:
                     crossed.solve({"number": 0.0})
                     with require_refusal(InvalidProgram, "crossed"):
@@ -262,7 +285,7 @@ class SessionClauses(Contract):
     def test_constant_nan_is_refused(self) -> None:
         """Refuse nan in numbers that no parameter moves."""
         for section in ("c", "row_upper", "lower"):
-            program = instances.program(
+            program = instances.make_program(
                 [-1.0], [[1.0]], -INF, 3.0, upper=9, integer=not self.capabilities().lp
             )
             getattr(program.template, section)[0] = np.nan
@@ -274,15 +297,22 @@ class SessionClauses(Contract):
         """Write nothing to stdout and stderr, whatever the answer."""
         programs = []
         if self.capabilities().lp:
-            programs += [instances.triangle(), instances.infeasible(), instances.unbounded()]
             programs += [
-                instances.infeasible_both_ways(),
-                instances.mixed(),
-                instances.random_lp(60, 40),
+                instances.make_triangle(),
+                instances.make_infeasible_program(),
+                instances.make_unbounded_program(),
+            ]
+            programs += [
+                instances.make_doubly_infeasible_program(),
+                instances.make_mixed_program(),
+                instances.make_random_lp(60, 40),
             ]
         if self.capabilities().milp:
-            programs += [instances.knapsack(), instances.infeasible(integer=True)]
-            programs += [instances.unbounded(integer=True), instances.packing(5, 15)]
+            programs += [instances.make_knapsack(), instances.make_infeasible_program(integer=True)]
+            programs += [
+                instances.make_unbounded_program(integer=True),
+                instances.make_packing(5, 15),
+            ]
         with _captured_output() as texts:
             for program in programs:
                 with self.solver().open(program) as session:
@@ -297,28 +327,36 @@ class SessionClauses(Contract):
         licence = solver.licence()
         is_integer = not self.capabilities().lp
         if licence.max_columns is None or licence.max_rows is None:
-            wide = instances.program(np.zeros(2500), np.ones((1, 2500)), 0, 1, integer=is_integer)
+            wide = instances.make_program(
+                np.zeros(2500), np.ones((1, 2500)), 0, 1, integer=is_integer
+            )
             solver.check_size(wide)
             return
-        limit = rf"admits {licence.max_columns} columns and {licence.max_rows} rows; large one has .* and .*\.$"
+        limit = (
+            rf"admits {licence.max_columns} columns and {licence.max_rows} rows;"
+            r" large one has .* and .*\.$"
+        )
         with mock.patch.object(
             Session, "_load", side_effect=AssertionError("the program was loaded")
         ):
             for rows, columns in ((1, licence.max_columns + 1), (licence.max_rows + 1, 1)):
-                large = instances.program(
+                large = instances.make_program(
                     np.zeros(columns), np.ones((rows, columns)), 0, 1, name="large one"
                 )
                 with require_refusal(LicenceExceeded, limit):
                     solver.open(large)
             largest = licence.max_columns
             solver.open(
-                instances.program(np.zeros(largest), np.ones((1, largest)), -INF, 1)
+                instances.make_program(np.zeros(largest), np.ones((1, largest)), -INF, 1)
             ).close()
 
     @clause("sessions")
     def test_a_closed_session_says_so(self) -> None:
-        """Raise SolverError when a closed session is asked to solve; keep its solutions; let it be closed twice."""
-        session = self.solver().open(instances.triangle(integer=not self.capabilities().lp))
+        """Raise SolverError when a closed session is asked to solve.
+
+        Its solutions remain, and it can be closed twice.
+        """
+        session = self.solver().open(instances.make_triangle(integer=not self.capabilities().lp))
         solution = session.solve()
         session.close()
         session.close()
@@ -332,8 +370,8 @@ class SessionClauses(Contract):
     def test_sessions_do_not_disturb_each_other(self) -> None:
         """Solve in two open sessions by turns."""
         with (
-            self.solver().open(instances.triangle()) as first,
-            self.solver().open(instances.mixed()) as second,
+            self.solver().open(instances.make_triangle()) as first,
+            self.solver().open(instances.make_mixed_program()) as second,
         ):
             for _ in range(2):
                 require_close("objective", first.solve().objective, 3, self.accuracy)
@@ -341,8 +379,11 @@ class SessionClauses(Contract):
 
     @clause("sessions")
     def test_a_native_exception_is_an_answer_or_an_error_of_ours(self) -> None:
-        """Answer ERROR, or raise SolverError, where the native library raises; build afresh for the next solve."""
-        with self.solver().open(self.easy()) as session:
+        """Answer ERROR, or raise SolverError, where the native library raises.
+
+        The next solve builds the program again.
+        """
+        with self.solver().open(self.easy_program()) as session:
             with mock.patch.object(session, "_run", side_effect=RuntimeError("first\nsecond")):
                 solution = session.solve()
             require_equal("termination", solution.termination, Termination.ERROR)

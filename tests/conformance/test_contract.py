@@ -80,7 +80,7 @@ def test_differences_are_of_solvers_that_exist():
 def test_cp_sat_says_how_far_it_looks():
     from workbench.solvers.conformance import instances
 
-    far = instances.program(
+    far = instances.make_program(
         [-1.0, 1e-9], [[1.0, 1.0]], -instances.INF, 5e7, upper=4e7, integer=True
     )
     with get_backend("ortools:cp-sat").open(far) as session:

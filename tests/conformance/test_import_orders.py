@@ -29,7 +29,7 @@ from workbench.solvers.errors import BackendUnavailable
 for label in ("highs", "gurobi", "ortools:glop", "ortools:gscip", "cvxpy:clarabel", "scip"):
     try:
         if get_backend(label).is_installed():
-            with get_backend(label).open(instances.triangle()) as session:
+            with get_backend(label).open(instances.make_triangle()) as session:
                 assert abs(session.solve().objective - 3) < 1e-5, label
     except BackendUnavailable as error:
         assert "licence" in str(error)
@@ -86,7 +86,7 @@ def test_opening_a_session_imports_its_own_solver_only():
         "import sys\n"
         "from workbench.solvers.conformance import instances\n"
         "from workbench.solvers.backend import get_backend\n"
-        "get_backend('highs').open(instances.triangle()).solve()\n"
+        "get_backend('highs').open(instances.make_triangle()).solve()\n"
         "loaded = {name.partition('.')[0] for name in sys.modules}\n"
         "print(sorted(loaded & {'highspy', 'gurobipy', 'ortools', 'cvxpy', 'clarabel', 'scs', 'pyscipopt'}))\n"
     )

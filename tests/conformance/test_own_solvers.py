@@ -6,14 +6,18 @@ import pytest
 
 from workbench.solvers.backend import Options, get_backend
 from workbench.solvers.conformance import instances
-from workbench.solvers.conformance.instances import MOVING_BASE, MOVING_CHANGES, moving
+from workbench.solvers.conformance.instances import MOVING_BASE, MOVING_CHANGES, make_moving_program
 from workbench.solvers.conformance.sessions import require_same
 from workbench.solvers.errors import UnsupportedOption
 from workbench.solvers.solution import Start, Termination
 
 
 def easy(label):
-    return instances.triangle() if get_backend(label).capabilities().lp else instances.knapsack()
+    return (
+        instances.make_triangle()
+        if get_backend(label).capabilities().lp
+        else instances.make_knapsack()
+    )
 
 
 @pytest.mark.parametrize(
@@ -59,7 +63,7 @@ def test_wrong_native_value_is_refused():
 
 def test_a_cutoff_saves_iterations():
     """Only HiGHS stops at a cutoff."""
-    base = instances.random_lp(40, 30, seed=4)
+    base = instances.make_random_lp(40, 30, seed=4)
     with get_backend("highs").open(base, Options(presolve=False)) as session:
         whole = session.solve()
         cut = session.solve(start="cold", cutoff=whole.objective - 0.5 * abs(whole.objective))
@@ -74,7 +78,7 @@ def test_a_solve_can_have_less_time_than_the_session(label):
     """The time limit of other solvers is the session's."""
     if not get_backend(label).is_installed() or not get_backend(label).licence().usable:
         pytest.skip(f"{label} is not usable here")
-    program = instances.slow_lp(500)
+    program = instances.make_slow_lp(500)
     with get_backend(label).open(program, Options(time_limit=60.0)) as session:
         assert session.solve(time_limit=0.003).termination is Termination.TIME_LIMIT
         assert session.solve(start="cold").termination is Termination.OPTIMAL
@@ -86,10 +90,10 @@ def test_an_lp_passed_again_keeps_its_basis_and_its_answers(scale, monkeypatch):
     from workbench.solvers.backends import highs
 
     monkeypatch.setattr(highs, "_MIN_PASS_CHANGES", -1000)
-    program, now = moving(scale), dict(MOVING_BASE)
+    program, now = make_moving_program(scale), dict(MOVING_BASE)
     with (
         get_backend("highs").open(program) as session,
-        get_backend("highs").open(moving()) as judge,
+        get_backend("highs").open(make_moving_program()) as judge,
     ):
         session.solve(now)
         for k, change in enumerate(MOVING_CHANGES):
@@ -108,14 +112,16 @@ def test_an_lp_passed_again_keeps_its_basis_and_its_answers(scale, monkeypatch):
 def test_thread_counts_can_change_in_one_process():
     """HiGHS keeps one thread pool per process and fails when a second count is asked for."""
     for threads in (1, 2, 1, None, 2):
-        with get_backend("highs").open(instances.triangle(), Options(threads=threads)) as session:
+        with get_backend("highs").open(
+            instances.make_triangle(), Options(threads=threads)
+        ) as session:
             assert session.solve().termination is Termination.OPTIMAL
 
 
 def test_a_foreign_pool_size_does_not_matter():
     """Another library in the process may run HiGHS on its own number of threads between our solves."""
     highspy = pytest.importorskip("highspy")
-    with get_backend("highs").open(instances.triangle()) as session:
+    with get_backend("highs").open(instances.make_triangle()) as session:
         assert session.solve().termination is Termination.OPTIMAL
         foreign = highspy.Highs()
         foreign.setOptionValue("output_flag", False)
@@ -128,7 +134,7 @@ def test_a_foreign_pool_size_does_not_matter():
 
 def test_highs_info_that_is_not_valid_counts_as_none():
     """After a failed run HiGHS returns numbers that mean nothing (once 2,905,069,856 iterations), with a warning."""
-    with get_backend("highs").open(moving()) as session:
+    with get_backend("highs").open(make_moving_program()) as session:
         assert session.solve(dict(MOVING_BASE), start="cold").iterations > 0
         native = session._h
         native.clearSolver()

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from bench.bench_quantizer import stated
+from bench.bench_quantizer import state_law_program
 from workbench.families.quantizer.laws import LawQuestion, make_exact_problem, make_grid_problem
 from workbench.mechanisms.baselines.two_bin import equal_bins, two_bin
 from workbench.models.quantizer.program import LawModel, smallest_epsilon, smallest_reach
@@ -43,7 +43,7 @@ def test_the_direct_program_is_the_cvxpy_statement(
 ):
     rng = np.random.default_rng(points)
     model = LawModel(points, m, symmetric, relation)
-    compiled = compile_program(stated(model), "stated")
+    compiled = compile_program(state_law_program(model), "stated")
     for _ in range(3):
         bins = (
             np.linspace(-3, 3, m)

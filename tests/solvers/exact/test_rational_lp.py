@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 import workbench as wb
-from bench.bench_certify import KINDS, design, question
+from bench.bench_certify import KINDS, certify_design, draw_question
 from workbench.families.modulo.family import FAMILY
 from workbench.families.modulo.problem import ModuloProblem
 from workbench.families.modulo.repair import certify_noise
@@ -139,15 +139,18 @@ def test_random_designs_end_certified_without_loss(solver):
     rng = random.Random(4)
     certified = 0
     for number in range(24):
-        asked = question(KINDS[number % 4], rng)
-        notion, cost = rng.choice(["pdp", "dp", "pure"]), rng.choice(["error-rate", "squared"])
-        delta = "0" if notion == "pure" else rng.choice(["1e-9", "1e-6", "0.01", "0.1"])
-        made = design(asked, notion, cost, rng.choice(["0.5", "1", "3"]), delta, solver, 20.0)
-        assert made["outcome"] in {"certified", "refused"}, made
-        if made["outcome"] == "certified":
+        question = draw_question(KINDS[number % 4], rng)
+        options = {"notion": rng.choice(["pdp", "dp", "pure"])}
+        options["loss"] = rng.choice(["error-rate", "squared"])
+        is_pure = options["notion"] == "pure"
+        options["delta"] = "0" if is_pure else rng.choice(["1e-9", "1e-6", "0.01", "0.1"])
+        options["epsilon"] = rng.choice(["0.5", "1", "3"])
+        outcome = certify_design(question, options | {"solver": solver}, 20.0)
+        assert outcome["outcome"] in {"certified", "refused"}, outcome
+        if outcome["outcome"] == "certified":
             certified += 1
-            assert made["loss_optimum"] is not None
-            assert made["loss_optimum"] < 1e-12
+            assert outcome["loss_optimum"] is not None
+            assert outcome["loss_optimum"] < 1e-12
     assert certified >= 22
 
 

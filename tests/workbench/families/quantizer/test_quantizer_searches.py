@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from bench.bench_quantizer import every_slice
+from bench.bench_quantizer import solve_all_slices
 from workbench.data.intervals import read_bins
 from workbench.families.quantizer.laws import (
     LawQuestion,
@@ -53,7 +53,7 @@ def test_pruned_search_equals_the_full_search():
     ):
         pruned, full = (
             solve_optm([-B, -b, b, B], LAW, solver=quick),
-            every_slice([-B, -b, b, B], ONE, slow),
+            solve_all_slices([-B, -b, b, B], ONE, slow),
         )
         assert (pruned is None) == math.isinf(full)
         if pruned is not None:
