@@ -1,1 +1,1 @@
-"""Solvers compared on one request or on a suite of programs; models verified against closed forms."""
+"""Compare solvers on requests and programs, and compare designs with known formulas."""

@@ -1,9 +1,9 @@
-"""Solvers compared, on one request or on a suite: the answers are judged, not only the times. A failure is a row."""
+"""Compare solvers on one request or on a suite of programs, by their answers and their times."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from workbench.pipeline.design import Design
+    from workbench.pipeline.family import Family
 
 
 _TOLERANCE_OPTIONS = (
@@ -43,9 +44,13 @@ _TOLERANCE_OPTIONS = (
     "integrality_tolerance",
 )
 _SUITE_OPTIONS = ("time_limit", "repeats", "threads", "tolerance")
-FOUND_STATUS = "found"  # the status of the best design that a search without a gap has found
-NOT_ASKED_STATUS = "not asked"  # the status of a row whose solver did not answer
+FOUND_STATUS = "found"  # the best design of a search without a gap
+NOT_ASKED_STATUS = "not asked"  # a row whose solver was not used
 TIME_LIMIT_SECONDS = {"request": 60.0, "suite": 20.0}  # seconds of one run
+_MAX_SUITE_SECONDS = 86_400
+_MAX_TOLERANCE = 0.1
+_PRIVATE_ALPHA = 1.0  # opacity of a bar whose mechanism is private as returned
+_OTHER_ALPHA = 0.45
 
 Solvers = str | Sequence[str] | None
 
@@ -58,72 +63,99 @@ def compare(
     progress: Progress = ignore_progress,
     **request: Any,
 ) -> Result:
-    """The same on several solvers: status, bound, residual, exact privacy, time, and which one to use.
+    """Solve the same request or suite with several solvers and recommend one.
 
         >>> import workbench as wb
-        >>> result = wb.compare(wb.ModuloNoise(n=8, max_shift=3), ["highs", "ortools:glop"], epsilon=1)
+        >>> question = wb.ModuloNoise(n=8, max_shift=3)
+        >>> result = wb.compare(question, ["highs", "ortools:glop"], epsilon=1)
         >>> [row["status"] for row in result]
         ['optimal', 'optimal']
         >>> len(result.sentences)
         1
 
     Args:
-        question: of any family whose requests go to a solver, or the name of one with its options, as `wb.design`
-            takes them; or a suite of programs, "small", "default" or
-            "library"; or the Path of a folder of MPS files (`workbench programs export`, or your own).
-        solvers: names from `workbench doctor`, a list or a text "highs,gurobi"; "all" and None: every installed one.
-        instances: of a suite: patterns of instance names, "noise-milp-*,mvu-*".
-        progress: told (runs done, runs, what is next).
-        request: of a question: as `wb.design`, without solver and certify; of a suite: time_limit, repeats,
-            threads and tolerance. See `compare_programs`.
+        question: question of a family that solves programs, or the name of such a family with its
+            options, as `wb.design` takes them; or a suite of programs, "small", "default" or
+            "library"; or the Path of a folder of MPS files (`workbench programs export`, or
+            your own).
+        solvers: names that `workbench doctor` lists, as a list or as a text "highs,gurobi". "all"
+            and None mean every installed one.
+        instances: patterns of names of a suite's instances, "noise-milp-*,mvu-*".
+        progress: called with (finished runs, runs, next run).
+        request: the options of `wb.design` without solver and certify. For a suite: time_limit,
+            repeats, threads and tolerance, see `compare_programs`.
 
     Returns:
-        Of a question one row per solver: the columns of `workbench.pipeline.outcome`, of the mechanism as returned
-        (without repair), but for certified: whether a second solve led to a certificate; certified_objective, what that
-        one costs; and solver, version, seconds. Of a suite one row per instance and solver, each run in a
-        process of its own (`workbench.comparison.report.COLUMNS`). `sentences` say which solver to use and why. After
-        Ctrl-C the finished runs.
+        For a question one row per solver: the columns of `workbench.pipeline.outcome`, about the
+        mechanism as the solver returned it (without repair), except `certified`: whether a second
+        solve gave a certificate; certified_objective, the loss of the certified mechanism; and
+        solver, version, seconds. For a suite one row per instance and solver, each run in a process
+        of its own (`workbench.comparison.report.COLUMNS`). `sentences` recommend a solver and say
+        why. Ctrl-C returns the finished runs.
 
     Raises:
-        InvalidRequest, SolverUnavailable: what is wrong for every solver; what one of them cannot do is a row.
+        InvalidRequest, SolverUnavailable: the request is wrong for every solver. If it is wrong for
+            one of them, its row has the failure.
     """
     check_progress(progress)
-    if spelled := isinstance(question, str) and question in list_family_names():
-        kind = get_family(question)
-    elif isinstance(question, (str, Path)):
-        if foreign := next((name for name in request if name not in _SUITE_OPTIONS), None):
-            must("request", f"made of {', '.join(_SUITE_OPTIONS)} for a suite", foreign)
+    is_family_name = isinstance(question, str) and question in list_family_names()
+    if isinstance(question, (str, Path)) and not is_family_name:
+        _check_option_names(request, _SUITE_OPTIONS)
         return compare_programs(
             question, solvers, instances=instances, progress=progress, **request
         )
     if instances is not None:
         must("instances", "left out, except for a suite", repr(instances))
-    if not spelled:
-        kind = find_family(question)
-    if not any(option.name == "solver" for option in kind.options):
-        must("question", "of a family that solves programs", kind.name)
+    family = get_family(question) if is_family_name else find_family(question)
+    _check_compared_family(family, request)
+    options = {"certify": False, **request}
+    if is_family_name:
+        compared_request = family.make_request_from_options(**options)
+    else:
+        compared_request = family.make_request(question, **options)
+    has_own_limit = "time_limit" in request or "options" in request
+    limit = None
+    if not has_own_limit:
+        limit = TIME_LIMIT_SECONDS["request"]
+    names = read_solver_names(solvers)
+    return compare_request(compared_request, names, limit=limit, progress=progress)
+
+
+def _check_option_names(options: Mapping[str, Any], known_names: Sequence[str]) -> None:
+    for name in options:
+        if name not in known_names:
+            must("request", f"made of {', '.join(known_names)} for a suite", name)
+
+
+def _check_compared_family(family: Family, options: Mapping[str, Any]) -> None:
+    """Check that a family solves programs, and that no option is options that a comparison sets."""
+    if not any(option.name == "solver" for option in family.options):
+        must("question", "of a family that solves programs", family.name)
     for name in ("solver", "certify"):
-        if name in request:
-            must("request", f"made of options of wb.design but {name}, which differs here", name)
-    limit = None if {"time_limit", "options"} & set(request) else TIME_LIMIT_SECONDS["request"]
-    given = {"certify": False, **request}
-    compared_request = (
-        kind.make_request_from_options(**given) if spelled else kind.make_request(question, **given)
-    )
-    return compare_request(
-        compared_request, read_solver_names(solvers), limit=limit, progress=progress
-    )
+        if name in options:
+            must("request", f"made of options of wb.design without {name}, which is set here", name)
 
 
 def read_solver_names(solvers: Solvers) -> list[str]:
-    """The names that are meant; they need not be of solvers. Raises InvalidRequest for other types or none."""
+    """Return the names of solvers that are given, or those of all installed ones.
+
+    Args:
+        solvers: names, as a list or as a text with commas; "all" or None. A name that no solver has
+            is returned too.
+
+    Raises:
+        InvalidRequest: they are of another type, or none is given.
+    """
     if solvers is None or (isinstance(solvers, str) and solvers == "all"):
         return list_installed_solvers()
-    names = solvers.split(",") if isinstance(solvers, str) else solvers
-    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+    parts = solvers
+    if isinstance(solvers, str):
+        parts = solvers.split(",")
+    is_list = isinstance(parts, (list, tuple))
+    if not is_list or not all(isinstance(part, str) for part in parts):
         must("solvers", "a list of names of solvers", repr(solvers))
-    solvers_given = list(dict.fromkeys(name.strip() for name in names if name.strip()))
-    return solvers_given or must("solvers", "at least one name", repr(solvers))
+    names = list(dict.fromkeys(part.strip() for part in parts if part.strip()))
+    return names or must("solvers", "at least one name", repr(solvers))
 
 
 def compare_request(
@@ -133,152 +165,208 @@ def compare_request(
     limit: float | None = None,
     progress: Progress = ignore_progress,
 ) -> Result:
-    """Design the same mechanism on every solver, cold, as the solver returns it and certified; see `compare`. limit:
-    seconds of those that take a time limit, where the request has none.
+    """Design the same mechanism with every solver, as it is returned and certified; see `compare`.
 
-    A row whose answer is not by its solver says so and has no answer; InvalidRequest where no solver answers. A design
-    for many runs is certified at once, because only a private mechanism composes to a budget.
+    A design for several runs is certified at once, because only a private mechanism composes to a
+    budget.
+
+    Args:
+        request: the request, which may be for any solver.
+        solvers: names of solvers.
+        limit: time limit in seconds for the solvers that have one, if the request has none.
+        progress: called with (finished runs, runs, next run).
+
+    Raises:
+        InvalidRequest: no solver is used for this request.
     """
     if request.aim.runs > 1 and request.family.certifies:
         request = request.with_values(check="certify")
-
-    def rows() -> Iterator[Row]:
-        for done, solver in enumerate(solvers):
-            progress(done, len(solvers), solver)
-            clock = Deadline()
-            row, design = attempt_design(partial(_design_by_solver, request, solver, limit))
-            if design is not None and design.solver != solver:
-                yield _make_unused_row(row, solver, design.solver)
-                continue
-            if (
-                row.get("seconds") is None and row["objective"] is not None
-            ):  # of a search with several programs
-                row["seconds"] = clock.elapsed_seconds
-            if request.wants_certificate:
-                row["certified_objective"] = row["objective"]
-            elif row["objective"] is not None and request.family.certifies:
-                _, certified = attempt_design(
-                    partial(_design_by_solver, request.with_values(check="certify"), solver, limit)
-                )
-                if certified and certified.certificate:
-                    row |= {"certified": True, "certified_objective": certified.objective}
-            yield row | {"solver": solver}
-
+    noun = "solver" if len(solvers) == 1 else "solvers"
     result = gather_rows(
-        f"{request.question!r} on {len(solvers)} solver{'' if len(solvers) == 1 else 's'}",
-        rows(),
+        f"{request.question!r} on {len(solvers)} {noun}",
+        _iterate_comparison(request, solvers, limit, progress),
         len(solvers),
         name="comparison",
         columns=("solver", "version", *OUTCOME_COLUMNS, "certified_objective", "seconds"),
         draw=_make_comparison_plots,
-        sentences=lambda answers: [recommend_solver(answers, certified=request.wants_certificate)],
+        sentences=lambda rows: [recommend_solver(rows, certified=request.wants_certificate)],
     )
-    unasked = [str(row["failure"]) for row in result if row["status"] == NOT_ASKED_STATUS]
-    if unasked and not result.is_interrupted and all(row["objective"] is None for row in result):
-        must("the request", "one that a solver answers, to compare solvers", unasked[0])
+    unused = [str(row["failure"]) for row in result if row["status"] == NOT_ASKED_STATUS]
+    no_answer = all(row["objective"] is None for row in result)
+    if unused and no_answer and not result.is_interrupted:
+        must("the request", "one that needs a solver, to compare solvers", unused[0])
     return result
 
 
-def _make_unused_row(row: Row, solver: str, answered_by: str | None) -> Row:
-    """The row of a solver that did not answer."""
-    answered = (
-        f"{answered_by} answered"
-        if answered_by
-        else "a closed form or the workbench's own algorithm answered"
-    )
-    nothing = dict.fromkeys(row, None)
+def _iterate_comparison(
+    request: Request, solvers: Sequence[str], limit: float | None, progress: Progress
+) -> Iterator[Row]:
+    """Yield one row per solver."""
+    for position, solver in enumerate(solvers):
+        progress(position, len(solvers), solver)
+        yield _compare_one_solver(request, solver, limit)
+
+
+def _compare_one_solver(request: Request, solver: str, limit: float | None) -> Row:
+    """Design with one solver and return its row."""
+    clock = Deadline()
+    row, design = attempt_design(partial(_design_by_solver, request, solver, limit))
+    if design is not None and design.solver != solver:
+        return _make_unused_row(row, solver, design.solver)
+    row["solver"] = solver
+    if row["objective"] is None:
+        # The columns stay the same for every solver.
+        if request.wants_certificate:
+            row["certified_objective"] = None
+        return row
+    # A search with several programs has no seconds of its own.
+    if row.get("seconds") is None:
+        row["seconds"] = clock.elapsed_seconds
+    if request.wants_certificate:
+        row["certified_objective"] = row["objective"]
+    elif request.family.certifies:
+        row |= _attempt_certificate(request, solver, limit)
+    return row
+
+
+def _attempt_certificate(request: Request, solver: str, limit: float | None) -> Row:
+    """Design again with a certificate. Return nothing if it fails."""
+    certified_request = request.with_values(check="certify")
+    solve = partial(_design_by_solver, certified_request, solver, limit)
+    _, design = attempt_design(solve)
+    if design is None or not design.certificate:
+        return {}
+    return {"certified": True, "certified_objective": design.objective}
+
+
+def _make_unused_row(row: Row, solver: str, used_solver: str | None) -> Row:
+    """Return the row of a solver that was not used for the answer."""
+    computed_by = used_solver or "a closed form or an algorithm of the workbench"
     return {
-        **nothing,
+        **dict.fromkeys(row, None),
         "status": NOT_ASKED_STATUS,
-        "failure": f"{solver} was not asked: {answered}",
+        "failure": f"{solver} was not used: the answer is by {computed_by}",
         "solver": solver,
     }
 
 
 def _make_comparison_plots(table: pd.DataFrame) -> Plots:
-    """The plots of a comparison of one request."""
+    """Return the plots of a comparison on one request."""
     return {"seconds": partial(_draw_solver_seconds, table)}
 
 
 def _design_by_solver(request: Any, solver: str, limit: float | None) -> Design:
-    kind = request.family
-    named, options = kind.get_option("solver").read_value(solver), request.how.options
-    if options.time_limit is None and "time_limit" in get_backend(named).supported_options:
+    """Design with a solver. A limit that the request sets comes first."""
+    family = request.family
+    name = family.get_option("solver").read_value(solver)
+    options = request.how.options
+    if options.time_limit is None and "time_limit" in get_backend(name).supported_options:
         options = replace(options, time_limit=limit)
-    design: Design = kind.design_request(request.with_values(solver=named, options=options))
+    design: Design = family.design_request(request.with_values(solver=name, options=options))
     return design
 
 
 def recommend_solver(rows: Sequence[Row], *, certified: bool = False) -> str:
-    """Which solver to use for a request, and why: proven first, then certified, then as `preferred` says.
+    """Write a sentence that recommends a solver.
 
-    certified: whether the rows are of certified designs, not of what solvers returned.
+    A proven optimum comes first, then a certificate, then the order of `choose_preferred`.
+
+    Args:
+        rows: rows of `compare_request`.
+        certified: whether the rows are about certified designs, not about what solvers returned.
     """
-    answered = [
-        row
-        for row in rows
-        if row["objective"] is not None and row.get("oracle_agrees") is not False
-    ]
-    if not answered:
-        return "No solver can be recommended for this request: none of them gave an answer that can be trusted."
+    answers = [row for row in rows if _is_trusted(row)]
+    if not answers:
+        return (
+            "No solver can be recommended for this request: no solver gave an answer that can be "
+            "trusted."
+        )
+    best_rank = max(map(_rank_answer, answers))
+    equals = [row for row in answers if _rank_answer(row) == best_rank]
+    rows_with_gap = [row | {"remaining_gap": _compute_certified_gap(row)} for row in equals]
+    best = choose_preferred(rows_with_gap, "remaining_gap", "seconds")
+    proof = _describe_proof(best)
+    privacy = _describe_privacy(best, certified)
+    speed = _describe_speed(best, answers)
+    return f"Use {best['solver']} for this request: it {proof}, and its mechanism {privacy}{speed}."
 
-    def worth(row: Row) -> tuple[bool, bool, bool]:
-        return _is_proven_optimal(row), _is_within_requested_gap(row), bool(row.get("certified"))
 
-    most = max(map(worth, answered))
-    best = choose_preferred(
-        [row | {"left": _compute_certified_gap(row)} for row in answered if worth(row) == most],
-        "left",
-        "seconds",
-    )
-    proven = "does not prove an optimum, and none of the others does"
-    if _is_proven_optimal(best):
-        proven = "proves the optimum"
-    elif best["status"] == FOUND_STATUS and best.get("gap") is not None and best["bound"] > 0:
-        proven = f"proves the optimum to within {100 * best['gap']:.2g} %"
-    elif _is_within_requested_gap(best):
-        proven = f"proves the optimum to within {100 * best['gap']:.2g} %, as was asked"
-    private = "is private as returned" if best.get("private") else "is private once it is repaired"
-    if certified and best.get("private"):
-        private = "is certified"
-    if not best.get("private") and not best.get("certified"):
-        private = "could not be certified"
-    took = [row["seconds"] for row in answered if row.get("seconds") is not None]
-    speed = (
-        f" ({best['seconds']:.3g} s cold, {best['seconds'] / min(took):.3g} times the fastest)"
-        if took
-        else ""
-    )
-    return (
-        f"Use {best['solver']} for this request: it {proven}, and its mechanism {private}{speed}."
-    )
+def _is_trusted(row: Row) -> bool:
+    """Return whether a row has an answer that no known formula contradicts."""
+    return row["objective"] is not None and row.get("oracle_agrees") is not False
+
+
+def _rank_answer(row: Row) -> tuple[bool, bool, bool]:
+    """Return what makes an answer better than others, the most important first."""
+    return _is_proven_optimal(row), _is_within_requested_gap(row), bool(row.get("certified"))
+
+
+def _describe_proof(row: Row) -> str:
+    if _is_proven_optimal(row):
+        return "proves the optimum"
+    gap = row.get("gap")
+    if gap is not None:
+        proof = f"proves the optimum to within {100 * gap:.2g} %"
+        if row["status"] == FOUND_STATUS and row["bound"] > 0:
+            return proof
+        if _is_within_requested_gap(row):
+            return f"{proof}, as requested"
+    return "does not prove an optimum, and none of the others does"
+
+
+def _describe_privacy(row: Row, all_certified: bool) -> str:
+    if not row.get("private"):
+        if row.get("certified"):
+            return "is private once it is repaired"
+        return "could not be certified"
+    return "is certified" if all_certified else "is private as returned"
+
+
+def _describe_speed(best: Row, answers: Sequence[Row]) -> str:
+    seconds = [row["seconds"] for row in answers if row.get("seconds") is not None]
+    if not seconds:
+        return ""
+    ratio = best["seconds"] / min(seconds)
+    return f" ({best['seconds']:.3g} s cold, {ratio:.3g} times the fastest)"
 
 
 def _compute_certified_gap(row: Row) -> float | None:
-    """The gap of what is certified to the solver's own bound."""
-    certified = row.get("certified_objective")
-    return relative_gap(row["objective"] if certified is None else certified, row.get("bound"))
+    """Return the gap between the certified loss and the solver's own bound."""
+    objective = row.get("certified_objective")
+    if objective is None:
+        objective = row["objective"]
+    return relative_gap(objective, row.get("bound"))
 
 
 def _is_within_requested_gap(row: Row) -> bool:
-    """Whether the gap that was asked for is reached, by a point that is feasible."""
+    """Return whether a feasible point reaches the requested gap."""
     return row["status"] == "optimal" and row.get("gap") is not None and _is_feasible(row)
 
 
 def _is_proven_optimal(row: Row) -> bool:
-    """Whether the optimum is proven, by a point that is feasible; of many runs no gap is asked for."""
+    """Return whether a feasible point is proven optimal. A search for many runs requests no gap."""
     gap = row.get("gap")
-    return (
-        row["status"] in ("optimal", FOUND_STATUS)
-        and gap is not None
-        and bool(gap <= GOOD_GAP)
-        and _is_feasible(row)
-    )
+    if gap is None or row["status"] not in ("optimal", FOUND_STATUS):
+        return False
+    return bool(gap <= GOOD_GAP) and _is_feasible(row)
 
 
 def _is_feasible(row: Row) -> bool:
     residual = row.get("residual")
     return residual is None or residual <= GOOD_GAP
+
+
+@dataclass(frozen=True)
+class _SuiteSettings:
+    """The options of a run of a suite, checked.
+
+    Attributes:
+        repeats: runs of each solve.
+        options: options of the solvers.
+    """
+
+    repeats: int
+    options: dict[str, Any]
 
 
 def compare_programs(
@@ -292,76 +380,90 @@ def compare_programs(
     tolerance: float | None = None,
     progress: Progress = ignore_progress,
 ) -> Result:
-    """A versioned suite of programs, or the MPS files of a folder, which are judged against the optima beside them, on
-    several solvers; see `compare`.
+    """Solve a suite of programs, or the MPS files of a folder, with several solvers.
 
-    Linear programs of a folder are re-solved hot as well. repeats: runs of each, 1 to 99, whose median and quartiles
-    are its seconds. threads: of every solver, 1 to 64. tolerance: absolute, of rows, reduced costs and
-    integers, in (0, 0.1]; None: each solver's own. Raises of a folder also CorruptFile.
+    The programs of a folder are judged against the optima in the files next to them. Its linear
+    programs are also solved again from the first solution. See `compare`.
+
+    Args:
+        source: name of a suite, or the path of a folder or file.
+        solvers: names of solvers. "all" and None mean every installed one.
+        instances: patterns of names of instances, "noise-milp-*,mvu-*".
+        time_limit: seconds of one solve.
+        repeats: runs of each solve, 1 to 99. The seconds are their median and quartiles.
+        threads: threads of every solver, 1 to 64.
+        tolerance: absolute tolerance for rows, reduced costs and integers, in (0, 0.1]. None is
+            each solver's own.
+        progress: called with (finished runs, runs, next run).
+
+    Raises:
+        InvalidRequest, SolverUnavailable: an option or a solver is wrong.
+        CorruptFile: no file of the folder can be read.
     """
     from workbench.comparison.library import folder_instances
 
-    if (
-        isinstance(time_limit, bool)
-        or not isinstance(time_limit, (int, float))
-        or not 0 < time_limit <= 86_400
-    ):
-        must("time_limit", "seconds in (0, 86400]", time_limit)
+    _check_time_limit(time_limit)
     if instances is not None and not isinstance(instances, str):
         must("instances", 'a text of patterns such as "noise-milp-*,mvu-*"', repr(instances))
-    repeats, threads = (
-        integer_reader(1, 99)(repeats, "repeats"),
-        integer_reader(1, 64)(threads, "threads"),
-    )
-    if tolerance is not None and not (isinstance(tolerance, float) and 0 < tolerance <= 0.1):
-        must("tolerance", "a number in (0, 0.1]", repr(tolerance))
-    suite = isinstance(source, str)
+    settings = _read_suite_settings(repeats, threads, tolerance)
+    is_suite = isinstance(source, str)
     left_out: list[str] = []
     if isinstance(source, str):
-        taken = select_instances(source, instances)
+        programs = select_instances(source, instances)
         title = f"Suite {source}, version {SUITES[source][0]}"
     else:
-        taken, left_out = folder_instances(source, instances)
-        title = f"{len(taken)} programs of {source.name}"
-    labels = read_solver_names(solvers)
+        programs, left_out = folder_instances(source, instances)
+        title = f"{len(programs)} programs of {source.name}"
+    names = read_solver_names(solvers)
     with translate_errors():
-        for label in labels:
-            get_backend(label)
+        for name in names:
+            get_backend(name)
     result = run_suite(
-        taken,
-        labels,
+        programs,
+        names,
         title=title,
         time_limit=time_limit,
         progress=progress,
-        hot=not suite,
-        repeats=repeats,
-        settings={
-            "threads": threads,
-            **({} if tolerance is None else dict.fromkeys(_TOLERANCE_OPTIONS, tolerance)),
-        },
+        hot=not is_suite,
+        repeats=settings.repeats,
+        settings=settings.options,
     )
-    if all(row["status"] == "not applicable" for row in result) and not result.is_interrupted:
-        must(
-            "solvers",
-            "some that are installed and can state one of the instances",
-            ",".join(labels),
-        )
+    has_run = any(row["status"] != "not applicable" for row in result)
+    if not has_run and not result.is_interrupted:
+        rule = "some that are installed and can solve one of the instances"
+        must("solvers", rule, ",".join(names))
     return replace(result, sentences=(*result.sentences, *left_out))
+
+
+def _check_time_limit(seconds: Any) -> None:
+    is_number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
+    if not is_number or not 0 < seconds <= _MAX_SUITE_SECONDS:
+        must("time_limit", f"seconds in (0, {_MAX_SUITE_SECONDS}]", seconds)
+
+
+def _read_suite_settings(repeats: Any, threads: Any, tolerance: Any) -> _SuiteSettings:
+    """Read the options of a suite. Raises InvalidRequest if one is wrong."""
+    runs = integer_reader(1, 99)(repeats, "repeats")
+    options: dict[str, Any] = {"threads": integer_reader(1, 64)(threads, "threads")}
+    if tolerance is not None:
+        if not isinstance(tolerance, float) or not 0 < tolerance <= _MAX_TOLERANCE:
+            must("tolerance", f"a number in (0, {_MAX_TOLERANCE}]", repr(tolerance))
+        options |= dict.fromkeys(_TOLERANCE_OPTIONS, tolerance)
+    return _SuiteSettings(runs, options)
 
 
 @apply_style_sheet
 def _draw_solver_seconds(table: pd.DataFrame) -> Figure | None:
-    """Seconds of every solver that answered; full colour where the mechanism is private as returned."""
-    answered = table[table["seconds"].notna() & table["objective"].notna()]
-    if answered.empty:
+    """Draw the seconds of every solver, in full colour if its mechanism is private as returned."""
+    answers = table[table["seconds"].notna() & table["objective"].notna()]
+    if answers.empty:
         return None
-    figure, (axis,) = make_panels(width=SCREEN_INCHES, height=0.8 + 0.25 * len(answered))
-    looks = [1.0 if private is True else 0.45 for private in answered["private"]]
-    bars = axis.barh(
-        answered["solver"].tolist(), answered["seconds"].astype(float).tolist(), color=COLOURS[0]
-    )
-    for bar, alpha in zip(bars, looks, strict=True):
-        bar.set_alpha(alpha)
+    figure, (axis,) = make_panels(width=SCREEN_INCHES, height=0.8 + 0.25 * len(answers))
+    names = answers["solver"].tolist()
+    seconds = answers["seconds"].astype(float).tolist()
+    bars = axis.barh(names, seconds, color=COLOURS[0])
+    for bar, private in zip(bars, answers["private"], strict=True):
+        bar.set_alpha(_PRIVATE_ALPHA if private is True else _OTHER_ALPHA)
     axis.set_xscale("log")
     axis.set_xlabel("seconds, cold (pale: not private as returned)")
     return figure

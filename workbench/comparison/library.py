@@ -1,20 +1,23 @@
-"""The library of programs: every linear and mixed-integer program of the suite "library" as a file anybody can solve.
+"""Export and verify the programs of the suite "library" as files that any solver reads.
 
-A folder holds for each program NAME.mps (free MPS; its head says what it is) and NAME.json:
+A folder has two files for each program: NAME.mps (free MPS; its first comments describe the
+program) and NAME.json:
 
-    name, model, parameters         what it states
+    name, model, parameters         what the program states
     sha256                          of the MPS file
-    rows, columns, nonzeros, integers, scale     scale: a solver with absolute tolerances does well to multiply x by it
-    value, bound                    the optimum lies in [bound, value] but for `violation`
-    violation                       the largest by which the point misses a row or bound, exact
-    proof                           what the bound rests on; of a mixed-integer program two solvers, where installed
-    point, dual                     x of the value; multipliers y whose Lagrangian value, in rationals, is the bound
+    rows, columns, nonzeros, integers
+    scale                           solvers with absolute tolerances should multiply x by it
+    value, bound                    the optimum lies in [bound, value], except for `violation`
+    violation                       largest violation of a row or bound by the point, exact
+    proof                           reason for the bound
+    point                           x of the value
+    dual                            multipliers y whose Lagrangian value, in rationals, is the bound
     made_by                         versions
 
-`verify_folder` decides value, violation and bound again from the two files alone. For a mixed-integer program the dual
-proves the bound of its linear relaxation only (`dual_bound`); its `bound` is the least of two solvers'
-branch and bound, and says so.
-Somebody else's file needs no more beside it than {"optimum": 1.5}, or nothing.
+`verify_folder` computes value, violation and bound again from the two files alone. For a
+mixed-integer program the dual proves the bound of its linear relaxation only (`dual_bound`). Its
+`bound` is the smallest bound of two solvers' branch and bound, and `proof` says so. A file from
+another source needs no more next to it than {"optimum": 1.5}, or nothing.
 """
 
 from __future__ import annotations
@@ -51,13 +54,15 @@ from workbench.solvers.program import Program
 from workbench.solvers.solution import Solution, Termination
 
 RECORD_FORMAT = "dp-workbench-program-1"
-_OPTIMA_FILE = Path(__file__).with_name("optima.json")  # tools/optima.py writes it from an export
-_MAX_FILE_BYTES = 200_000_000  # bytes of a file
-_MAX_JUDGED_NONZEROS = 5000  # non-zeros up to which answers are judged as mechanisms
+_OPTIMA_FILE = Path(__file__).with_name("optima.json")  # written by tools/optima.py
+_MAX_FILE_BYTES = 200_000_000
+_MAX_JUDGED_NONZEROS = 5000  # larger programs are not judged as mechanisms
 _LOSS_UNITS = 2.0**20
 _COMPLETE_TERMINATIONS = (Termination.OPTIMAL, Termination.GAP_LIMIT)
-_MIN_IMPROVEMENT = 1e-6  # relative: by how much another solver's point must cost less to be the one that is written
-_CLOSED_GAP = 1e-11  # relative gap at which nothing more is tried
+_MIN_IMPROVEMENT = 1e-6  # relative improvement for which another solver's point is written
+_CLOSED_GAP = 1e-11  # relative gap that is not improved any more
+_MIP_SOLVERS = ("scip", "ortools:gscip")  # one of them checks HiGHS on mixed-integer programs
+_FILES_RULE = "an MPS file, or a folder with files named .mps or .mps.gz"
 
 
 def _describe_program(instance: Instance, program: Program) -> Row:
@@ -76,7 +81,15 @@ def _describe_program(instance: Instance, program: Program) -> Row:
 def iterate_library(
     names: str | None = None, most: int | None = None
 ) -> Iterator[tuple[Instance, Program]]:
-    """The programs whose names match patterns, with at most so many non-zeros. Raises InvalidRequest."""
+    """Yield the programs of the library.
+
+    Args:
+        names: patterns of names.
+        most: largest number of non-zeros.
+
+    Raises:
+        InvalidRequest: no program matches.
+    """
     for instance in select_instances("library", names):
         program = instance.program_at_values()
         if most is None or program.template.A.nnz <= most:
@@ -84,25 +97,33 @@ def iterate_library(
 
 
 def list_library(names: str | None = None, most: int | None = None) -> list[Row]:
-    """A row for each program, with the hash of its file and, where that is in optima.json, value, bound and proof
-    of its optimum as they were exported; nothing is solved. Raises InvalidRequest.
+    """Return a row for each program, without solving it.
+
+    A row has the hash of the program's file. If optima.json has that file, it also has the value,
+    bound and proof of the optimum as they were exported.
+
+    Args:
+        names: patterns of names.
+        most: largest number of non-zeros.
+
+    Raises:
+        InvalidRequest: no program matches.
     """
-    known, rows = json.loads(_OPTIMA_FILE.read_text("utf-8")), []
+    optima = json.loads(_OPTIMA_FILE.read_text("utf-8"))
+    unknown = dict.fromkeys(("value", "bound", "proof"))
+    rows = []
     for instance, program in iterate_library(names, most):
-        digest, stored = (
-            _hash_text(_write_program_text(instance, program)),
-            known.get(instance.name, {}),
-        )
-        proven = (
-            stored if stored.get("sha256") == digest else dict.fromkeys(("value", "bound", "proof"))
-        )
-        rows.append(_describe_program(instance, program) | proven | {"sha256": digest})
+        digest = _hash_text(_write_program_text(instance, program))
+        optimum = optima.get(instance.name, {})
+        if optimum.get("sha256") != digest:
+            optimum = unknown
+        rows.append(_describe_program(instance, program) | optimum | {"sha256": digest})
     return rows
 
 
 def _write_program_text(instance: Instance, program: Program) -> str:
-    head = [f"{instance.model}: {instance.parameters}", f"{SCALE_PREFIX}{program.scale!r}"]
-    return format_mps(instance.name, program.template, program.variables, head)
+    comments = [f"{instance.model}: {instance.parameters}", f"{SCALE_PREFIX}{program.scale!r}"]
+    return format_mps(instance.name, program.template, program.variables, comments)
 
 
 def _hash_text(text: str) -> str:
@@ -117,120 +138,141 @@ def export_library(
     time_limit: float = 60.0,
     progress: Progress = ignore_progress,
 ) -> list[Row]:
-    """Write programs with what is known of their optima, solved by HiGHS; returns their rows.
+    """Write programs and their optima, solved by HiGHS, and return their rows.
 
-    A file is written whole or not at all, so an interrupted export keeps what it has. Raises InvalidRequest.
+    A file is written whole or not at all, so an interrupted export keeps the finished files.
+
+    Args:
+        folder: folder to write to.
+        names: patterns of names.
+        most: largest number of non-zeros.
+        time_limit: seconds of one solve.
+        progress: called with (finished programs, programs, next program).
+
+    Raises:
+        InvalidRequest: no program matches.
     """
-    rows, wanted = [], list(iterate_library(names, most))
+    programs = list(iterate_library(names, most))
     folder.mkdir(parents=True, exist_ok=True)
-    for done, (instance, program) in enumerate(wanted):
-        progress(done, len(wanted), instance.name)
-        text = _write_program_text(instance, program)
-        program = Program(
-            program.name, read_mps(text).data, scale=program.scale
-        )  # what the file says
-        row = _describe_program(instance, program)
-        with translate_errors():
-            solution, *others = [
-                solve(program, {}, solver, Options(time_limit=time_limit))
-                for solver in _choose_judges(program)
-            ]
-        row |= {"sha256": _hash_text(text), **_describe_optimum(program, solution, others)}
-        row["made_by"] = {
-            "workbench": workbench.__version__,
-            "highs": get_backend("highs").version(),
-        }
-        write_atomically(folder / f"{instance.name}.mps", text.encode())
-        write_atomically(
-            folder / f"{instance.name}.json",
-            (json.dumps({"format": RECORD_FORMAT, **row}) + "\n").encode(),
-        )
-        rows.append({key: value for key, value in row.items() if key not in ("point", "dual")})
+    rows = []
+    for position, (instance, program) in enumerate(programs):
+        progress(position, len(programs), instance.name)
+        rows.append(_export_program(folder, instance, program, time_limit))
     return rows
 
 
-def _choose_judges(program: Program) -> list[str]:
-    """HiGHS; of a mixed-integer program also others that are installed, whose bounds are to agree."""
-    return [
-        "highs",
-        *(
-            name
-            for name in ("scip", "ortools:gscip")
-            if program.is_mip and get_backend(name).is_installed()
-        ),
-    ][:2]
-
-
-def _describe_optimum(program: Program, solution: Solution, others: Sequence[Solution] = ()) -> Row:
-    """Value, violation and bound of a solution, exact where they say so. others: of other solvers; the least bound of
-    all counts."""
+def _export_program(folder: Path, instance: Instance, program: Program, time_limit: float) -> Row:
+    """Write the two files of a program. Return its record without point and dual."""
+    text = _write_program_text(instance, program)
+    # The optimum is that of the numbers in the file.
+    program = Program(program.name, read_mps(text).data, scale=program.scale)
+    options = Options(time_limit=time_limit)
+    with translate_errors():
+        solutions = [
+            solve(program, {}, solver, options) for solver in _choose_export_solvers(program)
+        ]
     record = {
-        "value": None,
-        "bound": None,
-        "violation": None,
-        "point": None,
-        "dual": None,
-        "dual_bound": None,
+        "format": RECORD_FORMAT,
+        **_describe_program(instance, program),
+        "sha256": _hash_text(text),
+        **_describe_optimum(program, solutions),
+        "made_by": {"workbench": workbench.__version__, "highs": get_backend("highs").version()},
     }
-    solved = [each for each in (solution, *others) if each.objective is not None]
-    if not solved:
-        return {**record, "proof": f"none: {solution.raw_status}"}
-    best = min(solved, key=lambda each: float(each.objective or 0.0))
-    if solution.objective is None or float(
-        best.objective or 0.0
-    ) < solution.objective - _MIN_IMPROVEMENT * abs(solution.objective):
-        solution, others = best, [each for each in (solution, *others) if each is not best]
-    assert solution.x is not None
-    data = program.template
-    point, dual = _sharpen_solution(data, solution.x.tolist(), solution.seconds)
-    record |= _evaluate_exactly(data, point, dual) | {
-        "point": list(point),
-        "dual": None if dual is None else list(dual),
-    }
+    write_atomically(folder / f"{instance.name}.mps", text.encode())
+    write_atomically(folder / f"{instance.name}.json", (json.dumps(record) + "\n").encode())
+    hidden_names = ("format", "point", "dual")
+    return {name: value for name, value in record.items() if name not in hidden_names}
+
+
+def _choose_export_solvers(program: Program) -> list[str]:
+    """Return HiGHS and, for a mixed-integer program, another installed solver that checks it."""
+    solvers = ["highs"]
     if program.is_mip:
-        known = [solution, *others]
-        least = min(
-            (-math.inf if each.bound is None else each.bound for each in known), default=-math.inf
-        )
-        words = " and ".join(f"{each.solver} {each.version}" for each in known)
-        proof = f"the least bound of branch and bound of {words}, their word"
-        if early := [
-            f"{each.solver} ({each.termination})"
-            for each in known
-            if each.termination not in _COMPLETE_TERMINATIONS
-        ]:
-            proof += (
-                f"; stopped early: {', '.join(early)}, so that the value may not be the optimum"
-            )
-        return record | {"bound": None if least == -math.inf else least, "proof": proof}
-    return record | {
-        "bound": record["dual_bound"],
-        "proof": "Lagrangian value of the dual, in rationals",
-    }
+        solvers += [name for name in _MIP_SOLVERS if get_backend(name).is_installed()]
+    return solvers[:2]
+
+
+def _describe_optimum(program: Program, solutions: Sequence[Solution]) -> Row:
+    """Return value, violation, bound and proof of a program that several solvers solved.
+
+    The first solution counts, unless another one is clearly better. The smallest bound counts.
+    """
+    record = dict.fromkeys(("value", "bound", "violation", "point", "dual", "dual_bound"))
+    if all(solution.objective is None for solution in solutions):
+        return {**record, "proof": f"none: {solutions[0].raw_status}"}
+    best = _choose_solution(solutions)
+    assert best.x is not None
+    data = program.template
+    point, dual = _improve_solution(data, best.x.tolist(), best.seconds)
+    record |= _evaluate_exactly(data, point, dual)
+    record["point"] = list(point)
+    record["dual"] = None if dual is None else list(dual)
+    if program.is_mip:
+        other_solutions = [solution for solution in solutions if solution is not best]
+        return record | _describe_mip_bound([best, *other_solutions])
+    proof = "Lagrangian value of the dual, in rationals"
+    return record | {"bound": record["dual_bound"], "proof": proof}
+
+
+def _choose_solution(solutions: Sequence[Solution]) -> Solution:
+    """Return the first solution, or the best one if it is better by more than _MIN_IMPROVEMENT."""
+    first = solutions[0]
+    solutions_with_point = [solution for solution in solutions if solution.objective is not None]
+    best = min(solutions_with_point, key=lambda solution: float(solution.objective or 0.0))
+    if first.objective is None:
+        return best
+    improvement = first.objective - float(best.objective or 0.0)
+    if improvement > _MIN_IMPROVEMENT * abs(first.objective):
+        return best
+    return first
+
+
+def _describe_mip_bound(solutions: Sequence[Solution]) -> Row:
+    """Return the smallest bound of branch and bound, and a proof that names its solvers."""
+    bounds = [solution.bound for solution in solutions if solution.bound is not None]
+    is_bounded = len(bounds) == len(solutions) and min(bounds) > -math.inf
+    solvers = " and ".join(f"{solution.solver} {solution.version}" for solution in solutions)
+    proof = f"the smallest bound of branch and bound of {solvers}, not checked exactly"
+    incomplete = [
+        f"{solution.solver} ({solution.termination})"
+        for solution in solutions
+        if solution.termination not in _COMPLETE_TERMINATIONS
+    ]
+    if incomplete:
+        proof += f"; stopped early: {', '.join(incomplete)}, so the value may not be the optimum"
+    return {"bound": min(bounds) if is_bounded else None, "proof": proof}
 
 
 def _evaluate_exactly(data: Data, point: Sequence[float], dual: Sequence[float] | None) -> Row:
-    """What a point and multipliers prove, in rationals."""
-    proven = None if dual is None else exact_bound(data, dual)
+    """Return what a point and multipliers prove, in rationals."""
+    bound = None
+    dual_bound = None
+    if dual is not None:
+        bound = exact_bound(data, dual)
+    if bound is not None:
+        dual_bound = round_down(bound)
     return {
         "value": float(exact_objective(data, point)),
         "violation": float(exact_violation(data, point)),
-        "dual_bound": None if proven is None else round_down(proven),
+        "dual_bound": dual_bound,
     }
 
 
-def _sharpen_solution(
+def _improve_solution(
     data: Data, x: Sequence[float], seconds: float
 ) -> tuple[Sequence[float], Sequence[float] | None]:
-    """(point, multipliers) that prove a linear program's optimum to rounding; of a mixed-integer one x and those of its
-    relaxation.
+    """Return a point and multipliers that prove the optimum of a linear program to rounding.
 
-    Some programs are so ill-conditioned that a residual of 1e-7 hides 1e-5 of the optimum. They are solved in units of
-    2^-20 with losses multiplied as well, by simplex and, where that leaves a gap, by interior point with crossover.
+    For a mixed-integer program the point is x, and the multipliers are those of its relaxation.
+    Some programs are so ill-conditioned that a residual of 1e-7 hides 1e-5 of the optimum. They are
+    solved in units of 2^-20 with the losses multiplied as well, by the simplex method and, if that
+    leaves a gap, by interior point with crossover.
     """
-    whole, best, dual = data.is_mip, tuple(x), None
-    relaxed = replace(data, integrality=data.integrality & False, c=data.c * _LOSS_UNITS)
-    gap = math.inf
+    relaxed_data = replace(data, integrality=data.integrality & False, c=data.c * _LOSS_UNITS)
+    scaled_program = Program("in small units", relaxed_data, scale=_LOSS_UNITS)
+    best_point = list(x)
+    best_dual = None
+    best_gap = math.inf
     for algorithm in (None, "interior-point"):
         options = Options(
             feasibility_tolerance=1e-9,
@@ -238,139 +280,162 @@ def _sharpen_solution(
             algorithm=algorithm,
             time_limit=60 + 20 * seconds,
         )
-        solution = solve(
-            Program("in small units", relaxed, scale=_LOSS_UNITS), {}, "highs", options
-        )
-        if (
-            solution.x is None
-            or solution.row_dual is None
-            or (bound := exact_bound(data, solution.row_dual / _LOSS_UNITS)) is None
-        ):
+        solution = solve(scaled_program, {}, "highs", options)
+        if solution.x is None or solution.row_dual is None:
             continue
-        left = float(exact_objective(data, solution.x) - bound) + float(
-            exact_violation(relaxed, solution.x)
-        )
-        if left < gap:
-            gap, dual = left, tuple((solution.row_dual / _LOSS_UNITS).tolist())
-            best = best if whole else tuple(solution.x.tolist())
-        if gap <= _CLOSED_GAP * max(1.0, abs(float(bound))):
+        dual = solution.row_dual / _LOSS_UNITS
+        bound = exact_bound(data, dual)
+        if bound is None:
+            continue
+        violation = float(exact_violation(relaxed_data, solution.x))
+        gap = float(exact_objective(data, solution.x) - bound) + violation
+        if gap < best_gap:
+            best_gap = gap
+            best_dual = tuple(dual.tolist())
+            if not data.is_mip:
+                best_point = solution.x.tolist()
+        if best_gap <= _CLOSED_GAP * max(1.0, abs(float(bound))):
             break
-    return tuple(map(float, best)), dual
+    return tuple(map(float, best_point)), best_dual
 
 
 # Files.
 
 
 def read_program(path: Path) -> tuple[Program, Row]:
-    """The program in an MPS file (plain or gzipped), and what is known of it: the JSON beside it, or nothing.
+    """Read the program of an MPS file, and the record in the JSON file next to it, or nothing.
 
-    Raises InvalidRequest, CorruptFile: the file is no MPS file, or not the one that the JSON speaks of.
+    Args:
+        path: the MPS file, plain or gzipped.
+
+    Raises:
+        InvalidRequest, CorruptFile: the file is no MPS file, or the record is for another file.
     """
     content = read_bytes(path, _MAX_FILE_BYTES, "program")
-    beside = path.with_name(_strip_suffix(path) + ".json")
     with prefix_errors_with_file(path):
-        try:
-            text = _decode_text(
-                gzip.decompress(content) if path.suffix.lower() == ".gz" else content
-            )
-            program = read_mps(text)
-        except (OSError, EOFError, zlib.error, InvalidProgram) as error:
-            raise CorruptFile(f"This is no MPS file that can be read: {error}.") from None
-    known = {}
-    if beside.exists():
-        with prefix_errors_with_file(beside):
-            known = parse_json(
-                read_bytes(beside, _MAX_FILE_BYTES, "program's record").decode("utf-8", "replace")
-            )
-            _check_record(known)
-            digest = _hash_text(text)
-            if known.get("sha256", digest) != digest:
-                raise CorruptFile(
-                    f"The record is of another program than {path.name}: their sha256 differ."
-                )
-            _check_record_points(known, program.data)
+        text, program = _parse_program(path, content)
+    record = _read_record(path, text, program.data)
+    scale = _read_scale(path, program.comments)
+    return Program(program.name, program.data, program.sense, scale=scale), record
+
+
+def _parse_program(path: Path, content: bytes) -> tuple[str, Any]:
+    """Return the text of an MPS file and its program."""
     try:
-        scale = next(
-            (
-                float(line.removeprefix(SCALE_PREFIX))
-                for line in program.comments
-                if line.startswith(SCALE_PREFIX)
-            ),
-            1.0,
-        )
+        if path.suffix.lower() == ".gz":
+            content = gzip.decompress(content)
+        text = _decode_text(content)
+        return text, read_mps(text)
+    except (OSError, EOFError, zlib.error, InvalidProgram) as error:
+        raise CorruptFile(f"This file is not a readable MPS file: {error}.") from None
+
+
+def _read_record(path: Path, text: str, data: Data) -> Row:
+    """Read the record next to an MPS file. Return nothing if there is none."""
+    record_path = path.with_name(_strip_suffix(path) + ".json")
+    if not record_path.exists():
+        return {}
+    with prefix_errors_with_file(record_path):
+        content = read_bytes(record_path, _MAX_FILE_BYTES, "program's record")
+        record: Row = parse_json(content.decode("utf-8", "replace"))
+        _check_record(record)
+        digest = _hash_text(text)
+        if record.get("sha256", digest) != digest:
+            raise CorruptFile(
+                f"The record is for another program than {path.name}: their sha256 differ."
+            )
+        _check_record_points(record, data)
+    return record
+
+
+def _read_scale(path: Path, comments: Sequence[str]) -> float:
+    """Return the scale that a comment gives, or 1."""
+    lines = [line for line in comments if line.startswith(SCALE_PREFIX)]
+    if not lines:
+        return 1.0
+    try:
+        scale = float(lines[0].removeprefix(SCALE_PREFIX))
     except ValueError:
         scale = math.nan
     if not 0 < scale < math.inf:
         raise CorruptFile(
-            f"The comment {SCALE_PREFIX.strip()!r} of {path.name} must be followed by a finite number > 0."
+            f"The comment {SCALE_PREFIX.strip()!r} of {path.name} must be followed by a finite "
+            "number > 0."
         )
-    return Program(program.name, program.data, program.sense, scale=scale), known
+    return scale
 
 
 def _decode_text(content: bytes) -> str:
-    """The text of a file, whose comments and names may be in an older encoding."""
+    """Return the text of a file, whose comments and names may have an older encoding."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
         return content.decode("latin-1")
 
 
-def _check_record_points(known: Row, data: Data) -> None:
+def _check_record_points(record: Row, data: Data) -> None:
     for name, length in (("point", data.c.size), ("dual", data.A.shape[0])):
-        values = known.get(name)
+        values = record.get(name)
         if values is None:
             continue
-        finite = isinstance(values, list) and all(
-            type(v) in (int, float) and abs(v) <= float_info.max for v in values
-        )
-        if not finite or len(values) != length:
+        is_valid = isinstance(values, list) and len(values) == length
+        if not is_valid or not all(map(_is_finite_number, values)):
             raise CorruptFile(f"{name} must be a list of {length} numbers.")
 
 
-def _check_record(known: Any) -> None:
-    if not isinstance(known, dict):
+def _is_finite_number(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) <= float_info.max
+
+
+def _check_record(record: Any) -> None:
+    if not isinstance(record, dict):
         raise CorruptFile("The record must be a JSON object.")
     for name in ("optimum", "value", "bound", "violation", "dual_bound"):
-        if not isinstance(known.get(name, 0.0), (int, float, type(None))) or isinstance(
-            known.get(name), bool
-        ):
+        value = record.get(name)
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if value is not None and not is_number:
             raise CorruptFile(f"{name} must be a number.")
 
 
 def known_range(known: Values) -> tuple[float | None, float | None]:
-    """(bound, value) of a record: where the optimum is known to lie. `optimum` stands for both."""
+    """Return (bound, value) of a record: the interval of the optimum.
+
+    Args:
+        known: a record. Its `optimum` stands for both.
+    """
     optimum = known.get("optimum")
-    return (known.get("bound", optimum), known.get("value", optimum))
+    return known.get("bound", optimum), known.get("value", optimum)
 
 
 def _list_program_files(folder: Path) -> list[Path]:
     if folder.is_file():
         return [folder]
     if not folder.is_dir():
-        return must("programs", "an MPS file, or a folder with files named .mps or .mps.gz", folder)
-    files = sorted(
-        path for path in folder.iterdir() if path.name.lower().endswith((".mps", ".mps.gz"))
-    )
-    return files or must(
-        "programs", "an MPS file, or a folder with files named .mps or .mps.gz", folder
-    )
+        return must("programs", _FILES_RULE, folder)
+    suffixes = (".mps", ".mps.gz")
+    files = [path for path in folder.iterdir() if path.name.lower().endswith(suffixes)]
+    return sorted(files) or must("programs", _FILES_RULE, folder)
 
 
 def folder_instances(folder: Path, names: str | None = None) -> tuple[list[Instance], list[str]]:
-    """The programs of a folder as instances, and why files were left out.
+    """Return the programs of a folder as instances, and why files were left out.
 
-    Programs of the library that are unchanged are judged as mechanisms too.
+    Unchanged programs of the library are also judged as mechanisms.
+
+    Args:
+        folder: a folder, or one MPS file.
+        names: patterns of names.
 
     Raises:
-        InvalidRequest: when no file is meant.
-        CorruptFile: when no file can be read.
+        InvalidRequest: no file matches.
+        CorruptFile: no file can be read.
     """
-    files = [
-        path for path in _list_program_files(folder) if matches_pattern(_strip_suffix(path), names)
-    ]
+    all_files = _list_program_files(folder)
+    files = [path for path in all_files if matches_pattern(_strip_suffix(path), names)]
     if not files:
         must("instances", "patterns that match some of the folder", repr(names))
-    instances, left_out = list[Instance](), list[str]()
+    instances = list[Instance]()
+    left_out = list[str]()
     for path in files:
         try:
             instances.append(_read_instance(path))
@@ -389,19 +454,16 @@ def _strip_suffix(path: Path) -> str:
 
 def _read_instance(path: Path) -> Instance:
     name = _strip_suffix(path)
-    program, known = read_program(path)
-    judge = (
-        _find_library_judge(name, known) if program.template.A.nnz <= _MAX_JUDGED_NONZEROS else None
-    )
-    model, parameters = (str(known.get(part, "")) for part in ("model", "parameters"))
+    program, record = read_program(path)
+    is_small = program.template.A.nnz <= _MAX_JUDGED_NONZEROS
     return Instance(
         name,
-        model,
+        str(record.get("model", "")),
         lambda: (program, {}),
-        judge,
+        _find_library_judge(name, record) if is_small else None,
         "library",
-        parameters=parameters,
-        known_optimum=known_range(known),
+        parameters=str(record.get("parameters", "")),
+        known_optimum=known_range(record),
     )
 
 
@@ -410,45 +472,53 @@ def _index_library() -> dict[str, Instance]:
     return {instance.name: instance for instance in select_instances("library")}
 
 
-def _find_library_judge(name: str, known: Values) -> Any:
-    """The judge of the library's own instance where the file is the one that it makes."""
+def _find_library_judge(name: str, record: Values) -> Any:
+    """Return the judge of a program of the library, or None if the file is not that program."""
     instance = _index_library().get(name)
-    if (
-        instance is None
-        or known.get("format") != RECORD_FORMAT
-        or known.get("parameters") != instance.parameters
-    ):
+    if instance is None or record.get("format") != RECORD_FORMAT:
         return None
-    return (
-        instance.judge
-        if instance.program_at_values().shape == (known.get("rows"), known.get("columns"))
-        else None
-    )
+    if record.get("parameters") != instance.parameters:
+        return None
+    shape = record.get("rows"), record.get("columns")
+    return instance.judge if instance.program_at_values().shape == shape else None
 
 
 def verify_folder(folder: Path) -> list[Row]:
-    """Decide every record of a folder again, in rationals, from the two files alone.
+    """Compute the values of every record of a folder again, in rationals, from its two files.
 
-    Each row: name, value, bound, violation (recomputed), proven: what holds ("" where the record says otherwise).
+    Each row has name, value, bound, violation (computed again), holds (whether the record agrees)
+    and proven (what it proves).
+
+    Args:
+        folder: a folder, or one MPS file.
+
+    Raises:
+        InvalidRequest, CorruptFile: the only file cannot be read.
     """
-    rows, files = list[Row](), _list_program_files(folder)
+    files = _list_program_files(folder)
+    rows = list[Row]()
     for path in files:
         try:
-            program, known = read_program(path)
+            rows.append(_verify_file(path))
         except (CorruptFile, InvalidRequest) as error:
             if len(files) == 1:
                 raise
             rows.append({"name": path.name, "holds": False, "proven": str(error)})
-            continue
-        data = program.template
-        if known.get("point") is None:
-            rows.append({"name": path.name, "holds": None, "proven": "the record has no point"})
-            continue
-        decided = _evaluate_exactly(data, known["point"], known.get("dual"))
-        holds = all(known[name] == value for name, value in decided.items())
-        what = "linear relaxation" if data.is_mip else "program"
-        words = f"no point of the {what} costs less than dual_bound; the point misses a row by violation"
-        rows.append(
-            {"name": path.name, "holds": holds, **decided, "bound": known["bound"], "proven": words}
-        )
     return rows
+
+
+def _verify_file(path: Path) -> Row:
+    program, record = read_program(path)
+    if record.get("point") is None:
+        return {"name": path.name, "holds": None, "proven": "the record has no point"}
+    data = program.template
+    exact_values = _evaluate_exactly(data, record["point"], record.get("dual"))
+    kind = "linear relaxation" if data.is_mip else "program"
+    return {
+        "name": path.name,
+        "holds": all(record[name] == value for name, value in exact_values.items()),
+        **exact_values,
+        "bound": record["bound"],
+        "proven": f"no point of the {kind} has a value below dual_bound; the point violates the "
+        "rows by at most violation",
+    }

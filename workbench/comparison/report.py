@@ -1,13 +1,15 @@
-"""What the runs of a suite say: a table of solvers, a performance profile and scatter plots.
+"""Summarise the runs of a suite in a table of solvers, a performance profile and scatter plots.
 
-    shifted geometric mean      exp(mean ln(t + 10 ms)) - 10 ms over all instances of a kind; a failure counts as the
-                                time limit
-    performance profile         Dolan and Moré 2002: share of instances a solver solves within τ times the fastest
-                                solver's seconds; a failure is infinitely slow
+    shifted geometric mean  exp(mean ln(t + 10 ms)) - 10 ms over all instances of a kind. A failure
+                            counts as the time limit.
+    performance profile     Dolan and Moré 2002: share of instances that a solver solves within τ
+                            times the seconds of the fastest solver. A failure is infinitely slow.
 
-"Solved" is optimal, feasible and within 1e-6 of the best bound of all solvers (`run.verdict_rows`). Of solvers that
-solve and certify as many, which to use is decided by the gap of what is certified, in powers of ten down to EXACT, then
-by seconds that differ by more than a factor of 2 (shifted), and then by the order of `workbench doctor`.
+"Solved" means optimal, feasible and within 1e-6 of the best bound of all solvers
+(`workbench.comparison.run.add_verdicts`). Among solvers that solve and certify equally many
+instances, the one to use is chosen by the gap of the certified loss, in powers of ten down to
+EXACT_GAP, then by seconds that differ by more than a factor of 2 (shifted), then by the order of
+`workbench doctor`.
 """
 
 from __future__ import annotations
@@ -33,11 +35,11 @@ if TYPE_CHECKING:
 
 
 FIGURES = read_toml_resource("workbench.comparison", "figures.toml")
-EXACT_GAP = 1e-9  # residuals and gaps up to here are rounding
-SHIFT_SECONDS = 0.01  # seconds
-_ALIKE_SECONDS_RATIO = 2.0  # times the least seconds, shifted, which are not told apart from them
-MIN_SECONDS = 1e-3  # seconds below which times are not told apart
-_MIN_DRAWN_VALUE = 1e-17  # residuals and gaps below which are drawn as this
+EXACT_GAP = 1e-9  # residuals and gaps up to this are rounding errors
+SHIFT_SECONDS = 0.01  # seconds added before a geometric mean
+_EQUAL_SECONDS_RATIO = 2.0  # shifted seconds up to this ratio count as equal
+MIN_SECONDS = 1e-3  # shorter times count as equal
+_MIN_DRAWN_VALUE = 1e-17  # smaller residuals and gaps are drawn as this
 
 COLUMNS = (
     "instance",
@@ -81,178 +83,239 @@ COLUMNS = (
 
 
 def compute_shifted_mean(seconds: Any) -> float:
-    """The geometric mean of times shifted by SHIFT."""
-    return float(
-        np.exp(np.log(np.asarray(seconds, dtype=float) + SHIFT_SECONDS).mean()) - SHIFT_SECONDS
-    )
+    """Return the geometric mean of times, shifted_seconds by SHIFT_SECONDS.
+
+    Args:
+        seconds: the times.
+    """
+    shifted_seconds = np.asarray(seconds, dtype=float) + SHIFT_SECONDS
+    return float(np.exp(np.log(shifted_seconds).mean()) - SHIFT_SECONDS)
 
 
 def summarise_runs(table: pd.DataFrame, time_limit: float) -> pd.DataFrame:
-    """One row per kind of program and solver: how many it solves, how fast, how well, how privately."""
-    rows = []
-    for (kind, solver), part in table[table["status"] != "not applicable"].groupby(
-        ["kind", "solver"], sort=False
-    ):
-        times = np.where(part["solved"], part["seconds"].astype(float), time_limit)
-        audited = part["private"].dropna()
-        failed = part.loc[~part["solved"].astype(bool), "status"].value_counts()
-        points = part[part["residual"].notna()]
-        rows.append(
-            {
-                "kind": kind,
-                "solver": solver,
-                "instances": len(part),
-                "solved": int(part["solved"].sum()),
-                "shifted_mean_seconds": compute_shifted_mean(np.minimum(times, time_limit)),
-                "most_peak_mb": part["peak_mb"].max(),
-                **_summarise_hot_solves(part),
-                "worst_residual": points["residual"].max(),
-                "worst_gap_to_best": points["gap_to_best"].max(),
-                "answers": len(audited),
-                "private_as_returned": int(audited.eq(True).sum()),
-                "certified": int(part["certified"].eq(True).sum()),
-                "worst_certified_gap": part["certified_gap"].astype(float).max(),
-                "not_solved": ", ".join(
-                    f"{count} {'optimal only by its own word' if status == 'optimal' else status}"
-                    for status, count in failed.items()
-                ),
-            }
-        )
-    frame = pd.DataFrame(rows)
-    fastest = frame.groupby("kind")["shifted_mean_seconds"].transform("min")
-    frame.insert(
-        5, "ratio", (frame["shifted_mean_seconds"] + SHIFT_SECONDS) / (fastest + SHIFT_SECONDS)
-    )
-    return frame.sort_values(["kind", "shifted_mean_seconds"], kind="stable").reset_index(drop=True)
+    """Return one row per kind of program and solver: how much it solves, how fast and how well.
+
+    Args:
+        table: rows of `workbench.comparison.run.run_suite`.
+        time_limit: seconds that count for a failure.
+    """
+    ran = table[table["status"] != "not applicable"]
+    rows = [
+        {"kind": kind, "solver": solver, **_summarise_solver(part, time_limit)}
+        for (kind, solver), part in ran.groupby(["kind", "solver"], sort=False)
+    ]
+    summary = pd.DataFrame(rows)
+    fastest = summary.groupby("kind")["shifted_mean_seconds"].transform("min")
+    ratio = (summary["shifted_mean_seconds"] + SHIFT_SECONDS) / (fastest + SHIFT_SECONDS)
+    summary.insert(5, "ratio", ratio)
+    ordered_summary = summary.sort_values(["kind", "shifted_mean_seconds"], kind="stable")
+    return ordered_summary.reset_index(drop=True)
+
+
+def _summarise_solver(part: pd.DataFrame, time_limit: float) -> Row:
+    """Return the columns of one solver on one kind of program."""
+    times = np.where(part["solved"], part["seconds"].astype(float), time_limit)
+    audited_rows = part["private"].dropna()
+    points = part[part["residual"].notna()]
+    return {
+        "instances": len(part),
+        "solved": int(part["solved"].sum()),
+        "shifted_mean_seconds": compute_shifted_mean(np.minimum(times, time_limit)),
+        "most_peak_mb": part["peak_mb"].max(),
+        **_summarise_hot_solves(part),
+        "worst_residual": points["residual"].max(),
+        "worst_gap_to_best": points["gap_to_best"].max(),
+        "answers": len(audited_rows),
+        "private_as_returned": int(audited_rows.eq(True).sum()),
+        "certified": int(part["certified"].eq(True).sum()),
+        "worst_certified_gap": part["certified_gap"].astype(float).max(),
+        "not_solved": _describe_failures(part),
+    }
+
+
+def _describe_failures(part: pd.DataFrame) -> str:
+    """Count the instances that are not solved, by status."""
+    statuses = part.loc[~part["solved"].astype(bool), "status"]
+    # A solver may claim an optimum that the recomputed residuals or the other bounds do not allow.
+    labels = statuses.replace("optimal", "claimed optimal only")
+    return ", ".join(f"{count} {status}" for status, count in labels.value_counts().items())
 
 
 def choose_preferred(rows: Sequence[Row], gap: str, seconds: str) -> Row:
-    """What to use of rows of solvers that are worth as much otherwise; gap, seconds: columns. See the module."""
+    """Choose the solver to use among equal ones by gap, seconds and order; see the module.
 
-    def power(row: Row) -> float:
-        return (
-            math.floor(math.log10(max(row[gap], EXACT_GAP)))
-            if row[gap] is not None and row[gap] >= 0
-            else math.inf
-        )
+    Args:
+        rows: one row per solver.
+        gap: column of the gap.
+        seconds: column of the seconds.
+    """
+    powers = [_compute_gap_power(row[gap]) for row in rows]
+    best_power = min(powers)
+    accurate_rows = [row for row, power in zip(rows, powers, strict=True) if power == best_power]
+    times = [_shift_seconds(row.get(seconds)) for row in accurate_rows]
+    time_limit = _EQUAL_SECONDS_RATIO * min(times)
+    fast_rows = [row for row, time in zip(accurate_rows, times, strict=True) if time <= time_limit]
+    return min(fast_rows, key=_get_position)
 
-    def time(row: Row) -> float:
-        return row[seconds] + SHIFT_SECONDS if row.get(seconds) is not None else math.inf
 
-    least = min(map(power, rows))
-    close = [row for row in rows if power(row) == least]
-    latest = _ALIKE_SECONDS_RATIO * min(map(time, close))
-    known = list_backend_names()
-    quick = [row for row in close if time(row) <= latest]
-    return min(
-        quick, key=lambda row: known.index(row["solver"]) if row["solver"] in known else len(known)
-    )
+def _compute_gap_power(gap: float | None) -> float:
+    """Return the power of ten of a gap. An unknown gap is infinite."""
+    if gap is None or not gap >= 0:
+        return math.inf
+    return math.floor(math.log10(max(gap, EXACT_GAP)))
+
+
+def _shift_seconds(seconds: float | None) -> float:
+    if seconds is None:
+        return math.inf
+    return seconds + SHIFT_SECONDS
+
+
+def _get_position(row: Row) -> int:
+    """Return the position of a row's solver in the list of `workbench doctor`."""
+    backends = list_backend_names()
+    if row["solver"] in backends:
+        return backends.index(row["solver"])
+    return len(backends)
 
 
 def _summarise_hot_solves(part: pd.DataFrame) -> dict[str, float]:
-    """Shifted means over the instances that were solved again hot: of the cold and of the hot solve."""
+    """Return shifted means of the cold and the hot solve over the instances that have both."""
     if "hot_seconds" not in part:
         return {}
-    both = part[part["hot_seconds"].notna() & part["solved"].astype(bool)]
-    if both.empty:
-        return {
-            "hot_instances": 0,
-            "their_cold_seconds": float("nan"),
-            "their_hot_seconds": float("nan"),
-        }
-    cold, hot = (
-        compute_shifted_mean(both[name].astype(float)) for name in ("seconds", "hot_seconds")
-    )
-    return {"hot_instances": len(both), "their_cold_seconds": cold, "their_hot_seconds": hot}
+    solved_twice = part[part["hot_seconds"].notna() & part["solved"].astype(bool)]
+    cold = float("nan")
+    hot = float("nan")
+    if not solved_twice.empty:
+        cold = compute_shifted_mean(solved_twice["seconds"].astype(float))
+        hot = compute_shifted_mean(solved_twice["hot_seconds"].astype(float))
+    return {
+        "hot_instances": len(solved_twice),
+        "their_cold_seconds": cold,
+        "their_hot_seconds": hot,
+    }
 
 
 def compute_profile(table: pd.DataFrame) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """solver -> (ratios to the fastest, increasing; share of the instances solved within them) of one kind.
+    """Return the performance profile of every solver for one kind of program.
 
-    Instances that nobody solves count in the shares. Times below LEAST are not told apart.
+    The profile is (increasing ratios to the fastest solver, share of the instances solved within
+    them). Instances that no solver solves count in the shares. Times below MIN_SECONDS count as
+    equal.
+
+    Args:
+        table: rows of the runs of one kind.
     """
-    times = table.assign(
-        time=np.where(
-            table["solved"], table["seconds"].astype(float).clip(lower=MIN_SECONDS), np.inf
-        )
-    )
+    seconds = table["seconds"].astype(float).clip(lower=MIN_SECONDS)
+    times = table.assign(time=np.where(table["solved"], seconds, np.inf))
     grid = times.pivot_table(
         index="instance", columns="solver", values="time", aggfunc="first", dropna=False
     )
     grid = grid.fillna(np.inf)
     curves = {}
     for solver, ratios in grid.div(grid.min(axis="columns"), axis="index").items():
-        reached = np.sort(ratios[np.isfinite(ratios)].to_numpy())
-        curves[str(solver)] = reached, np.arange(1, reached.size + 1) / len(grid)
+        finite_ratios = np.sort(ratios[np.isfinite(ratios)].to_numpy())
+        shares = np.arange(1, finite_ratios.size + 1) / len(grid)
+        curves[str(solver)] = finite_ratios, shares
     return curves
 
 
 def draw_profile(table: pd.DataFrame) -> Figure:
-    """The performance profiles of LPs and MILPs."""
+    """Draw the performance profiles of LPs and MILPs.
+
+    Args:
+        table: rows of `workbench.comparison.run.run_suite`.
+    """
     ran = table[table["status"] != "not applicable"]
-    parts = []
-    for kind, here in ran.groupby("kind"):
-        curves = compute_profile(here)
-        most = max([2.0, *(float(x[-1]) for x, _ in curves.values() if x.size)]) * 1.2
-        named = {"kind": kind, "instances": here["instance"].nunique()}
-        for solver, (x, share) in curves.items():
-            steps = {
-                "ratio": [1.0, *x, most],
-                "share": [0.0, *share, *(share[-1:] if x.size else [0.0])],
-            }
-            parts.append(pd.DataFrame({**named, "solver": solver, **steps}))
-    return draw_declared_figure(
-        Drawing(FIGURES["profile"], styles=_assign_styles(ran)), pd.concat(parts)
-    )
+    parts = [
+        frame
+        for kind, part in ran.groupby("kind")
+        for frame in _make_profile_steps(str(kind), part)
+    ]
+    drawing = Drawing(FIGURES["profile"], styles=_assign_styles(ran))
+    return draw_declared_figure(drawing, pd.concat(parts))
+
+
+def _make_profile_steps(kind: str, runs: pd.DataFrame) -> list[pd.DataFrame]:
+    """Return the points of the profile of every solver, from ratio 1 to a common last ratio."""
+    curves = compute_profile(runs)
+    largest_ratios = [float(ratios[-1]) for ratios, _ in curves.values() if ratios.size]
+    last_ratio = max([2.0, *largest_ratios]) * 1.2
+    columns = {"kind": kind, "instances": runs["instance"].nunique()}
+    frames = []
+    for solver, (ratios, shares) in curves.items():
+        steps = {
+            "solver": solver,
+            "ratio": [1.0, *ratios, last_ratio],
+            "share": [0.0, *shares, max(shares, default=0.0)],
+        }
+        frames.append(pd.DataFrame({**columns, **steps}))
+    return frames
 
 
 def _assign_styles(table: pd.DataFrame) -> Values:
-    """The styles of solvers, the same in every figure."""
-    count = len(COLOURS)
-    return {
-        "solver": {
-            solver: {
-                "colour": k % count,
-                "marker": MARKERS[(k + k // count) % len(MARKERS)],
-                "linestyle": DASHES[k % len(DASHES)],
-                "label": solver,
-            }
-            for k, solver in enumerate(dict.fromkeys(table["solver"]))
+    """Return a style for every solver, the same in every figure."""
+    styles = {}
+    for position, solver in enumerate(dict.fromkeys(table["solver"])):
+        marker = position + position // len(COLOURS)
+        styles[solver] = {
+            "colour": position % len(COLOURS),
+            "marker": MARKERS[marker % len(MARKERS)],
+            "linestyle": DASHES[position % len(DASHES)],
+            "label": solver,
         }
-    }
+    return {"solver": styles}
 
 
 def draw_scatter(table: pd.DataFrame) -> Figure:
-    """Seconds against HiGHS's, gap against residual, and the gap of what can be certified."""
+    """Draw seconds against those of HiGHS, gap against residual, and the gap of certified losses.
+
+    Args:
+        table: rows of `workbench.comparison.run.run_suite`.
+    """
     ran = table[table["status"] != "not applicable"]
-    reference = "highs" if (ran["solver"] == "highs").any() else str(ran["solver"].iloc[0])
-    seconds = ran["seconds"].astype(float).clip(lower=MIN_SECONDS)
-    base = seconds.set_axis(ran["instance"])[(ran["solver"] == reference).to_numpy()]
-    solved = ran["solved"].astype(bool) & (ran["solver"] != reference)
-    pairs = {
-        "seconds": (ran["instance"].map(base).where(solved), seconds),
-        "answers": (ran["residual"], ran["gap_to_best"]),
-        "certified": (ran["gap_to_best"], ran["certified_gap"]),
-    }
-    points = pd.concat(
-        ran[["solver", "status"]].assign(panel=panel, x=x.astype(float), y=y.astype(float)).dropna()
-        for panel, (x, y) in pairs.items()
-    )
-    points[["x", "y"]] = points[["x", "y"]].clip(lower=_MIN_DRAWN_VALUE)
+    reference = str(ran["solver"].iloc[0])
+    if (ran["solver"] == "highs").any():
+        reference = "highs"
+    points = _make_scatter_points(ran, reference)
     extents = [
         points.groupby("panel")[["x", "y"]].agg(end).agg(end, axis=1) for end in ("min", "max")
     ]
     ends = pd.concat(extents).rename("x").reset_index()
-    figure = draw_declared_figure(
-        Drawing(FIGURES["scatter"], {}, _assign_styles(ran), {"ends": ends.assign(y=ends["x"])}),
-        points,
-    )
+    diagonals = {"ends": ends.assign(y=ends["x"])}
+    drawing = Drawing(FIGURES["scatter"], {}, _assign_styles(ran), diagonals)
+    figure = draw_declared_figure(drawing, points)
     figure.axes[0].set_xlabel(f"seconds of {reference}")
     return figure
 
 
+def _make_scatter_points(ran: pd.DataFrame, reference: str) -> pd.DataFrame:
+    """Return the points of the three panels."""
+    seconds = ran["seconds"].astype(float).clip(lower=MIN_SECONDS)
+    is_reference = ran["solver"] == reference
+    reference_seconds = seconds.set_axis(ran["instance"])[is_reference.to_numpy()]
+    is_compared = ran["solved"].astype(bool) & ~is_reference
+    pairs = {
+        "seconds": (ran["instance"].map(reference_seconds).where(is_compared), seconds),
+        "answers": (ran["residual"], ran["gap_to_best"]),
+        "certified": (ran["gap_to_best"], ran["certified_gap"]),
+    }
+    columns = ran[["solver", "status"]]
+    panels = [
+        columns.assign(panel=panel, x=x.astype(float), y=y.astype(float)).dropna()
+        for panel, (x, y) in pairs.items()
+    ]
+    points = pd.concat(panels)
+    points[["x", "y"]] = points[["x", "y"]].clip(lower=_MIN_DRAWN_VALUE)
+    return points
+
+
 def make_suite_plots(table: pd.DataFrame) -> Plots:
-    """The plots of a table of runs."""
+    """Return the plots of a table of runs.
+
+    Args:
+        table: rows of `workbench.comparison.run.run_suite`.
+    """
     if (table["status"] == "not applicable").all():
         return {}
     return {
@@ -262,21 +325,33 @@ def make_suite_plots(table: pd.DataFrame) -> Plots:
 
 
 def recommend_by_kind(table: pd.DataFrame) -> tuple[str, ...]:
-    """A `summary` in one sentence for each kind of program: which solver to use, and why."""
-    sentences = []
-    for kind, part in table.groupby("kind", sort=False):
-        most = max(zip(part["solved"], part["certified"], strict=True))
-        equal = [row for row in table_records(part) if (row["solved"], row["certified"]) == most]
-        best = choose_preferred(
-            equal, "worst_certified_gap" if most[1] else "worst_gap_to_best", "shifted_mean_seconds"
+    """Write one sentence for each kind of program that recommends a solver.
+
+    Args:
+        table: table of `summarise_runs`.
+    """
+    return tuple(
+        _recommend_for_kind(str(kind), part) for kind, part in table.groupby("kind", sort=False)
+    )
+
+
+def _recommend_for_kind(kind: str, part: pd.DataFrame) -> str:
+    counts = list(zip(part["solved"], part["certified"], strict=True))
+    best_counts = max(counts)
+    records = table_records(part)
+    equals = [row for row in records if (row["solved"], row["certified"]) == best_counts]
+    has_certified = bool(best_counts[1])
+    gap = "worst_certified_gap" if has_certified else "worst_gap_to_best"
+    best = choose_preferred(equals, gap, "shifted_mean_seconds")
+    if not best["solved"]:
+        return f"For {kind}s no solver can be recommended: none solved any of them."
+    privacy = ""
+    if best["answers"]:
+        privacy = (
+            f"{best['certified']} of its {best['answers']} answers are certified "
+            f"({best['private_as_returned']} private as returned), "
         )
-        if not best["solved"]:
-            sentences.append(f"For {kind}s no solver can be recommended: none solved any of them.")
-            continue
-        privacy = f"{best['certified']} of its {best['answers']} answers are certified"
-        privacy += f" ({best['private_as_returned']} private as returned), "
-        sentences.append(
-            f"For {kind}s use {best['solver']}: it solved {best['solved']} of {best['instances']}, "
-            f"{privacy if best['answers'] else ''}at {best['ratio']:.3g} times the seconds of the fastest."
-        )
-    return tuple(sentences)
+    return (
+        f"For {kind}s use {best['solver']}: it solved {best['solved']} of {best['instances']}, "
+        f"{privacy}at {best['ratio']:.3g} times the seconds of the fastest."
+    )

@@ -1,9 +1,11 @@
-"""Run a suite: the same program for every solver, one process per run, cold, a time limit, one thread by default.
+"""Run the programs of a suite with several solvers and judge the answers.
 
-What happens to a process is a row: a crash ("crashed", with the signal), one that does not come back within GRACE
-seconds of its limit ("killed"), a size the licence does not cover ("licence"), an error. A solver that cannot state a
-kind of program (an LP solver and a MILP) is not run on it: status "not applicable". Every answer is judged by the
-parent: residuals recomputed, the mechanism audited and certified in exact arithmetic.
+Each run is a process of its own, cold, with a time limit and one thread by default. The end of the
+process gives a row: a crash ("crashed", with the signal), a process that does not return within
+GRACE_SECONDS after its limit ("killed"), a size that the licence does not cover ("licence"), or an
+error. A solver is not run on a kind of program that it cannot state, such as a MILP for an LP
+solver (status "not applicable"). The parent process judges every answer: it computes the residuals
+again, and audits and certifies the mechanism in exact arithmetic.
 """
 
 from __future__ import annotations
@@ -39,12 +41,12 @@ from workbench.solvers.program import Program
 from workbench.solvers.search import Deadline
 from workbench.solvers.solution import relative_gap
 
-GRACE_SECONDS = 20.0  # seconds beyond the time limit, for starting, reading in and giving up
-GOOD_GAP = 1e-6  # an answer solves an instance with a gap and residuals up to here, relative to max(1, |objective|)
+GRACE_SECONDS = 20.0  # seconds after the time limit that a process may take to start and to stop
+GOOD_GAP = 1e-6  # gaps and residuals of a solved instance, relative to max(1, |objective|)
 
 
 def list_installed_solvers() -> list[str]:
-    """Every installed solver."""
+    """Return the names of the installed solvers."""
     return [label for label in list_backend_names() if get_backend(label).is_installed()]
 
 
@@ -59,192 +61,242 @@ def run_suite(
     repeats: int = 1,
     settings: Values | None = None,
 ) -> Result:
-    """Every solver on every instance, judged; Ctrl-C stops it and the rows so far are kept.
+    """Run every solver on every instance and judge the answers. Ctrl-C keeps the finished rows.
 
-    time_limit: seconds of one solve. hot: whether linear programs are re-solved hot, too, with every loss moved by up
-    to 1 % (row "hot_seconds"). repeats: runs of each, whose median and quartiles are its seconds. settings: more
-    options of the solvers, `threads` (1 by default) and tolerances.
+    Args:
+        instances: the programs.
+        solvers: names of solvers.
+        title: title of the result.
+        time_limit: seconds of one solve.
+        progress: called with (finished runs, runs, next run).
+        hot: whether linear programs are also solved again from the first solution, after every loss
+            is changed by up to 1 % (column "hot_seconds").
+        repeats: runs of each solve. The seconds are their median and quartiles.
+        settings: more options of the solvers: `threads` (1 by default) and tolerances.
     """
-    total, done = len(instances) * len(solvers), count()
     options = {"time_limit": time_limit, "threads": 1, **(settings or {})}
+    total = len(instances) * len(solvers)
+    runs = count()
 
     def rows() -> Iterator[Row]:
         for instance in instances:
             program = instance.program_at_values()
-            bound, value = instance.known_optimum
-            shared = {"instance": instance.name, "model": instance.model, **describe_size(program)}
-            shared |= {"known_bound": bound, "known_value": value}
+            shared_columns = _describe_instance(instance, program)
             for solver in solvers:
-                progress(next(done), total, f"{instance.name} by {solver}")
+                progress(next(runs), total, f"{instance.name} by {solver}")
                 row = _make_unfit_row(get_backend(solver), program)
                 if row is None:
-                    row = _merge_repeats(
-                        [run_one(program, solver, options, hot=hot) for _ in range(repeats)]
-                    )
+                    repeated_rows = [
+                        run_one(program, solver, options, hot=hot) for _ in range(repeats)
+                    ]
+                    row = _merge_repeats(repeated_rows)
                     row |= _judge_answer(instance, row.pop("x", None), row.get("objective"))
-                yield shared | {"solver": solver} | row
+                yield shared_columns | {"solver": solver} | row
 
     result = gather_rows(title, rows(), total, name="runs", columns=COLUMNS, draw=make_suite_plots)
     result = replace(result, rows=add_verdicts(result.rows))
-    missing = dict.fromkeys(
-        f"{row['failure']}." for row in result if "is not installed" in str(row.get("failure"))
-    )
-    if all(row["status"] == "not applicable" for row in result):
-        return replace(result, sentences=tuple(missing))
-    return replace(
-        result,
-        sentences=(*recommend_by_kind(summarise_runs(result.to_frame(), time_limit)), *missing),
-    )
+    sentences = _describe_missing_solvers(result.rows)
+    if any(row["status"] != "not applicable" for row in result):
+        summary = summarise_runs(result.to_frame(), time_limit)
+        sentences = [*recommend_by_kind(summary), *sentences]
+    return replace(result, sentences=tuple(sentences))
+
+
+def _describe_missing_solvers(rows: Sequence[Row]) -> list[str]:
+    failures = [str(row.get("failure")) for row in rows]
+    missing = [f"{failure}." for failure in failures if "is not installed" in failure]
+    return list(dict.fromkeys(missing))
 
 
 def describe_size(program: Program) -> Row:
-    """The kind of a program, its rows and columns."""
+    """Return the kind of a program and the number of its rows and columns.
+
+    Args:
+        program: the program.
+    """
     rows, columns = program.shape
     return {"kind": "MILP" if program.is_mip else "LP", "rows": rows, "columns": columns}
 
 
+def _describe_instance(instance: Instance, program: Program) -> Row:
+    """Return the columns of an instance that are the same for every solver."""
+    bound, value = instance.known_optimum
+    return {
+        "instance": instance.name,
+        "model": instance.model,
+        **describe_size(program),
+        "known_bound": bound,
+        "known_value": value,
+    }
+
+
 def _make_unfit_row(solver: Backend, program: Any) -> Row | None:
-    """The row of a solver that is not installed, or cannot state such programs."""
+    """Return the row of a solver that is not installed or cannot solve a program, else None."""
     if not solver.is_installed():
-        missing = f"{solver.label} is not installed (pip install {solver.distribution})"
-        return {"status": "not applicable", "failure": missing}
-    able = solver.capabilities()
-    whole = bool(program.template.integrality.all())
-    if (able.milp if program.is_mip else able.lp) and (whole or not able.integer_only):
+        failure = f"{solver.label} is not installed (pip install {solver.distribution})"
+        return {"status": "not applicable", "failure": failure}
+    capabilities = solver.capabilities()
+    all_integer = bool(program.template.integrality.all())
+    solves_kind = capabilities.milp if program.is_mip else capabilities.lp
+    if solves_kind and (all_integer or not capabilities.integer_only):
         return None
-    return {"status": "not applicable", "failure": f"{solver.label} solves {able.describe()}"}
+    failure = f"{solver.label} solves {capabilities.describe()}"
+    return {"status": "not applicable", "failure": failure}
 
 
 def _merge_repeats(rows: Sequence[Row]) -> Row:
-    """One row of several runs: the first, or the first that is not optimal; the median of their seconds with its
-    quartiles, and the largest memory."""
-    row = max(rows, key=lambda row: bool(row["status"] != "optimal"))
+    """Merge the rows of several runs of one solve.
+
+    The row is the first one that is not optimal, else the first. It has the median of the seconds
+    with quartiles, and the largest memory.
+    """
+    merged_row = max(rows, key=lambda row: bool(row["status"] != "optimal"))
     seconds = [row["seconds"] for row in rows if row.get("seconds") is not None]
     if len(seconds) < len(rows):
-        return row
+        return merged_row
     low, middle, high = np.quantile(seconds, (0.25, 0.5, 0.75)).tolist()
-    peak = max(row["peak_mb"] for row in rows)
-    return row | {
+    return merged_row | {
         "seconds": middle,
         "repeats": len(rows),
         "seconds_low": low,
         "seconds_high": high,
-        "peak_mb": peak,
+        "peak_mb": max(row["peak_mb"] for row in rows),
     }
 
 
 def select_supported_options(solver: str, options: Values) -> Values:
-    """The options that a solver has words for."""
-    known = get_backend(solver).supported_options
-    return {name: value for name, value in options.items() if name in known}
+    """Return the options that a solver supports.
+
+    Args:
+        solver: name of a solver.
+        options: options of any solver.
+    """
+    supported_names = get_backend(solver).supported_options
+    return {name: value for name, value in options.items() if name in supported_names}
 
 
 def run_one(program: Program, solver: str, options: Values, *, hot: bool = False) -> Row:
-    """One run of a program without parameters in a process of its own, killed when it does not come back.
+    """Solve a program in a process of its own, which is killed if it does not return in time.
 
-    options: of every solver (time_limit among them); those that this one has no word for are "left_out".
+    Args:
+        program: program without parameters.
+        solver: name of a solver.
+        options: options of any solver, with a time_limit. The unsupported ones are listed in the
+            column "left_out".
+        hot: whether a linear program is also solved again from the first solution.
     """
-    given, time_limit = select_supported_options(solver, options), options["time_limit"]
-    left_out = [name for name in options if name not in given]
+    supported_options = select_supported_options(solver, options)
+    left_out = [name for name in options if name not in supported_options]
     clock = Deadline()
     try:
-        ended = subprocess.run(  # which kills it when this process is interrupted, too
+        # subprocess.run also kills the process when this one is interrupted.
+        process = subprocess.run(
             [sys.executable, "-P", "-m", "workbench.comparison.worker", str(os.getpid())],
-            input=pickle.dumps((program, solver, given, hot)),
+            input=pickle.dumps((program, solver, supported_options, hot)),
             capture_output=True,
-            timeout=time_limit + GRACE_SECONDS,
+            timeout=options["time_limit"] + GRACE_SECONDS,
             env={**os.environ, **ONE_THREAD_ENVIRONMENT},
             start_new_session=True,
         )
     except subprocess.TimeoutExpired:
-        late = f"no answer {GRACE_SECONDS:g} s after the time limit"
-        return {"status": "killed", "wall": clock.elapsed_seconds, "failure": late}
-    row = {"wall": clock.elapsed_seconds, "threads": given.get("threads")}
-    row["tolerance"] = given.get("feasibility_tolerance")
-    if ended.returncode == 0 and ended.stdout:
-        row |= pickle.loads(ended.stdout)
+        failure = f"no answer {GRACE_SECONDS:g} s after the time limit"
+        return {"status": "killed", "wall": clock.elapsed_seconds, "failure": failure}
+    row: Row = {
+        "wall": clock.elapsed_seconds,
+        "threads": supported_options.get("threads"),
+        "tolerance": supported_options.get("feasibility_tolerance"),
+    }
+    if process.returncode == 0 and process.stdout:
+        row |= pickle.loads(process.stdout)
     else:
-        row |= {
-            "status": "crashed",
-            "failure": _explain_crash(ended.returncode, ended.stderr.decode("utf-8", "replace")),
-        }
+        failure = _describe_crash(process.returncode, process.stderr.decode("utf-8", "replace"))
+        row |= {"status": "crashed", "failure": failure}
     if left_out:
         row["left_out"] = ", ".join(left_out)
     return row
 
 
-def _explain_crash(code: int, stderr: str) -> str:
-    last = stderr.strip().splitlines()[-1] if stderr.strip() else "no word"
-    how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-    return f"the process ended with {how}: {last}"
+def _describe_crash(code: int, stderr: str) -> str:
+    lines = stderr.strip().splitlines()
+    reason = lines[-1] if lines else "no message"
+    ending = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+    return f"the process ended with {ending}: {reason}"
 
 
 def _judge_answer(instance: Instance, x: Any, objective: float | None) -> Row:
-    """The exact judgement of a point, or what kept it from being judged."""
+    """Return the exact verdict on a point, or the reason why there is none."""
     if x is None or objective is None or instance.judge is None:
         return {}
     try:
         verdict = instance.judge(x, objective)
-    except (
-        WorkbenchError,
-        ValueError,
-        ArithmeticError,
-    ) as error:  # a point too wild to be a mechanism
+    except (WorkbenchError, ValueError, ArithmeticError) as error:
+        # The point is so far from feasible that it is no mechanism.
         return {"private": False, "certified": False, "judgement": f"no mechanism: {error}"}
     return asdict(verdict)
 
 
 def add_verdicts(rows: Sequence[Row]) -> list[Row]:
-    """Rows with what only all of them together can say.
+    """Add the columns that need the rows of all solvers.
 
-    best_objective: the least that is reached beyond doubt, by a certified mechanism or (without one) a point whose
-        residual is up to EXACT, however large its objective; a point with residuals of 1e-6 may lie below the optimum
-        by much more than that;
-    best_bound: the largest bound that this does not contradict;
-    gap_to_best, certified_gap: |objective - best_bound| / max(1, |objective|), as returned and as certified;
-    contradicted: a bound above what is reached;
-    solved: optimal, with residuals and a gap to the best bound up to GOOD.
+    best_objective: smallest value that is certain, from a certified mechanism. Without one, a point
+        with residuals of at most EXACT_GAP counts, whatever the size of its objective. A point with
+        residuals of 1e-6 may lie below the optimum by much more than that.
+    best_bound: largest bound that best_objective does not contradict.
+    gap_to_best, certified_gap: |objective - best_bound| / max(1, |objective|), as returned and as
+        certified.
+    contradicted: whether the bound is above best_objective.
+    solved: whether the status is optimal, and residuals and gap_to_best are at most GOOD_GAP.
+
+    Args:
+        rows: rows of all runs.
     """
     return [
-        _add_verdict(row, [other for other in rows if other["instance"] == row["instance"]])
+        _add_verdict(
+            row, [other_row for other_row in rows if other_row["instance"] == row["instance"]]
+        )
         for row in rows
     ]
 
 
-def _add_verdict(row: Row, same: Sequence[Row]) -> Row:
-    """A row and its verdict. same: all rows of its instance."""
-    reached = [row.get("known_value"), *(other.get("certified_objective") for other in same)]
-    reached += [
-        other["objective"]
-        for other in same
-        if other.get("certified_objective") is None
-        and other.get("residual") is not None
-        and other["residual"] <= EXACT_GAP
-    ]
-    best = min((value for value in reached if value is not None), default=None)
-    most = math.inf if best is None else best + GOOD_GAP * max(1.0, abs(best))
-    bounds = [row.get("known_bound"), *(other.get("bound") for other in same)]
-    bound = max((value for value in bounds if value is not None and value <= most), default=None)
-    gap, own = relative_gap(row.get("objective"), bound), row.get("bound")
+def _add_verdict(row: Row, same_instance: Sequence[Row]) -> Row:
+    """Add the verdict to one row, given all rows of its instance."""
+    best = _find_best_objective(row, same_instance)
+    limit = math.inf
+    if best is not None:
+        limit = best + GOOD_GAP * max(1.0, abs(best))
+    bounds = [row.get("known_bound"), *(other_row.get("bound") for other_row in same_instance)]
+    possible_bounds = [value for value in bounds if value is not None and value <= limit]
+    best_bound = max(possible_bounds, default=None)
+    own_bound = row.get("bound")
+    gap_to_best = relative_gap(row.get("objective"), best_bound)
+    is_close = gap_to_best is not None and gap_to_best <= GOOD_GAP
     return row | {
         "best_objective": best,
-        "best_bound": bound,
-        "gap_to_best": gap,
-        "gap": relative_gap(row.get("objective"), own),
-        "certified_gap": relative_gap(row.get("certified_objective"), bound),
-        "contradicted": own is not None and own > most,
-        "solved": row["status"] == "optimal"
-        and _has_feasible_point(row)
-        and gap is not None
-        and gap <= GOOD_GAP,
+        "best_bound": best_bound,
+        "gap_to_best": gap_to_best,
+        "gap": relative_gap(row.get("objective"), own_bound),
+        "certified_gap": relative_gap(row.get("certified_objective"), best_bound),
+        "contradicted": own_bound is not None and own_bound > limit,
+        "solved": row["status"] == "optimal" and _has_feasible_point(row) and is_close,
     }
 
 
+def _find_best_objective(row: Row, same_instance: Sequence[Row]) -> float | None:
+    """Return the smallest objective that is certain for an instance, or None."""
+    values = [row.get("known_value")]
+    for other_row in same_instance:
+        residual = other_row.get("residual")
+        value = other_row.get("certified_objective")
+        if value is None and residual is not None and residual <= EXACT_GAP:
+            value = other_row["objective"]
+        values.append(value)
+    return min((value for value in values if value is not None), default=None)
+
+
 def _has_feasible_point(row: Row) -> bool:
-    """Whether a row has a point whose recomputed residuals are up to GOOD, relative to max(1, |objective|)."""
-    residual, objective = row.get("residual"), row.get("objective")
-    return (
-        residual is not None
-        and objective is not None
-        and residual <= GOOD_GAP * max(1.0, abs(objective))
-    )
+    """Return whether residuals are at most GOOD_GAP, relative to max(1, |objective|)."""
+    residual = row.get("residual")
+    objective = row.get("objective")
+    if residual is None or objective is None:
+        return False
+    return bool(residual <= GOOD_GAP * max(1.0, abs(objective)))

@@ -1,8 +1,9 @@
-"""Models against oracles on a grid: every request is solved, judged by its closed form and audited."""
+"""Compare designs with known formulas on a grid of requests."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,24 @@ VERIFICATION_COLUMNS = (
     "private",
     "failure",
 )
+_NO_SOLVER = "none"  # the column "solver" of a request that needs none
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One request to verify.
+
+    Attributes:
+        family: family of the request.
+        question: question of the request.
+        options: options of the request.
+        solver: name of a solver, or _NO_SOLVER.
+    """
+
+    family: Family
+    question: Any
+    options: Values
+    solver: str
 
 
 def verify(
@@ -47,7 +66,7 @@ def verify(
     small: bool = False,
     progress: Progress = ignore_progress,
 ) -> Result:
-    """Solve requests whose closed forms are known on every solver, and judge each answer (`workbench verify`).
+    """Solve requests whose optimum is known, and compare the answers (`workbench verify`).
 
         >>> import workbench as wb
         >>> result = wb.verify("highs", small=True)                 # doctest: +SKIP
@@ -56,18 +75,20 @@ def verify(
 
     Args:
         solvers: names, as for `wb.compare`.
-        family: whose requests: names of families (a sequence, or one text with commas), or "all".
-        small: the small grid (seconds) instead of the full one.
-        progress: told (requests done, requests, what is solved).
+        family: names of families (a sequence, or one text with commas), or "all".
+        small: whether to use the small grid (seconds) instead of the full one.
+        progress: called with (finished requests, requests, solver).
 
     Returns:
-        One row per request and solver, or per request with solver "none" where none takes part: question, the request,
-        status, objective, bound, oracle (its name), oracle_kind, oracle_value, difference, agrees (None without a
-        closed form, and for programs of a kind the solver is not made for), private (exactly), error. A failure is a
-        row. After Ctrl-C the requests answered so far.
+        One row per request and solver, or per request with solver "none" if it needs no solver:
+        question, the request, status, objective, bound, oracle (name of the known formula),
+        oracle_kind, oracle_value, difference, agrees (None without a known formula, and for
+        programs of a kind that the solver is not made for), private (exactly), failure. Ctrl-C
+        returns the finished rows.
 
     Raises:
-        InvalidRequest; SolverUnavailable: a solver is unknown or not installed.
+        InvalidRequest: an option is wrong.
+        SolverUnavailable: a solver is unknown or not installed.
     """
     names = read_solver_names(solvers)
     for name in names:
@@ -77,18 +98,12 @@ def verify(
     if not isinstance(small, bool):
         must("small", "True or False", repr(small))
     check_progress(progress)
-    runs = [
-        (solver if takes_part else "none", kind, question, options)
-        for k, solver in enumerate(names)
-        for kind in _read_families(family)
-        for question, options in list_grid_requests(kind, small)
-        if (takes_part := _needs_solver(kind, options)) or not k
-    ]
+    runs = _list_runs(_read_families(family), names, small)
 
     def rows() -> Iterator[Row]:
-        for done, (solver, kind, question, options) in enumerate(runs, 1):
-            yield _verify_request(kind, question, options, solver)
-            progress(done, len(runs), solver)
+        for position, run in enumerate(runs, 1):
+            yield _verify_request(run)
+            progress(position, len(runs), run.solver)
 
     return gather_rows(
         "Models against oracles",
@@ -101,83 +116,110 @@ def verify(
     )
 
 
+def _list_runs(families: Sequence[Family], solvers: Sequence[str], small: bool) -> list[_Run]:
+    """List the requests for every solver. A request that needs no solver is listed once."""
+    runs = list[_Run]()
+    for solver in solvers:
+        for family in families:
+            for question, options in list_grid_requests(family, small):
+                if _needs_solver(family, options):
+                    runs.append(_Run(family, question, options, solver))
+                elif solver == solvers[0]:
+                    runs.append(_Run(family, question, options, _NO_SOLVER))
+    return runs
+
+
 def _describe_agreement(rows: list[Row]) -> Iterator[str]:
-    compared = [row["agrees"] for row in rows if row["agrees"] is not None]
-    yield f"{sum(compared)} of {len(compared)} answers with a closed form agree with it."
+    verdicts = [row["agrees"] for row in rows if row["agrees"] is not None]
+    yield f"{sum(verdicts)} of {len(verdicts)} answers agree with a known formula."
 
 
-def _read_families(named: str | Sequence[str]) -> list[Family]:
-    """The families of these names that have something to verify. Raises InvalidRequest."""
-    offered = {kind.name: kind for kind in list_families() if has_grid(kind)}
-    if isinstance(named, str):
-        named = [*offered] if named == "all" else [name.strip() for name in named.split(",")]
-    names = read_list(named, "family", "the name of a family, or all")
+def _read_families(names: str | Sequence[str]) -> list[Family]:
+    """Return the named families that have requests to verify. Raises InvalidRequest."""
+    families = {family.name: family for family in list_families() if has_grid(family)}
+    if names == "all":
+        return list(families.values())
+    if isinstance(names, str):
+        names = [name.strip() for name in names.split(",")]
+    names = read_list(names, "family", "the name of a family, or all")
     for name in names:
-        if not isinstance(name, str) or name not in offered:
-            must("family", f"all, or some of {', '.join(offered)}", repr(name))
-    return [offered[name] for name in dict.fromkeys(names)]
+        if not isinstance(name, str) or name not in families:
+            must("family", f"all, or some of {', '.join(families)}", repr(name))
+    return [families[name] for name in dict.fromkeys(names)]
 
 
-def _needs_solver(kind: Family, options: Values) -> bool:
-    """Whether a solver takes part in the answer to a request."""
-    return (
-        kind.solver_label({option.name: option.default for option in kind.options} | dict(options))
-        is not None
-    )
+def _needs_solver(family: Family, options: Values) -> bool:
+    """Return whether the answer to a request needs a solver."""
+    defaults = {option.name: option.default for option in family.options}
+    return family.solver_label(defaults | dict(options)) is not None
 
 
-def _verify_request(kind: Family, question: Any, options: Values, solver: str) -> Row:
-    known = {option.name for option in kind.design_arguments}
-    ours = {"certify": False} | ({} if solver == "none" else {"solver": solver})
-    taken = {name: value for name, value in ours.items() if name in known}
-    row, design = attempt_design(
-        lambda: kind.design_request(kind.make_request(question, **taken, **options))
-    )
-    cannot = row["status"] in (
-        "unavailable",
-        "licence",
-    )  # another kind of program than this solver's
-    agrees = None if cannot else False if row["failure"] is not None else row["oracle_agrees"]
-    oracle = "not for this solver" if cannot else row.get("oracle")
-    judgement = {
-        "oracle": oracle,
-        "difference": design.oracle.difference if design else None,
-        "agrees": agrees,
+def _verify_request(run: _Run) -> Row:
+    """Design one request and compare the answer with the known formula."""
+    known_options = {option.name for option in run.family.design_arguments}
+    common_options: dict[str, Any] = {"certify": False}
+    if run.solver != _NO_SOLVER:
+        common_options["solver"] = run.solver
+    common_options = {
+        name: value for name, value in common_options.items() if name in known_options
     }
-    answer = {name: row.get(name) for name in VERIFICATION_COLUMNS[2:]} | judgement
-    return {"question": repr(question), **options, "solver": solver, **answer}
+
+    def solve() -> Any:
+        request = run.family.make_request(run.question, **common_options, **run.options)
+        return run.family.design_request(request)
+
+    row, design = attempt_design(solve)
+    answer = {name: row.get(name) for name in VERIFICATION_COLUMNS[2:]}
+    answer["difference"] = design.oracle.difference if design else None
+    if row["status"] in ("unavailable", "licence"):
+        # The solver is not made for this kind of program.
+        answer["oracle"] = "not for this solver"
+        answer["agrees"] = None
+    elif row["failure"] is not None:
+        answer["agrees"] = False
+    else:
+        answer["agrees"] = row["oracle_agrees"]
+    return {"question": repr(run.question), **run.options, "solver": run.solver, **answer}
 
 
 def _draw_differences(table: pd.DataFrame) -> Figure | None:
-    """|objective - oracle| of every answer (1e-17: none), by solver."""
+    """Draw |objective - oracle| of every answer by solver. No difference is drawn as 1e-17."""
     from workbench.io.drawing import Drawing, draw_declared_figure
 
-    compared = table[table["difference"].notna()].astype({"difference": float})
-    return (
-        None if compared.empty else draw_declared_figure(Drawing(FIGURES["differences"]), compared)
-    )
+    rows = table[table["difference"].notna()].astype({"difference": float})
+    if rows.empty:
+        return None
+    return draw_declared_figure(Drawing(FIGURES["differences"]), rows)
 
 
 def summarise_verification(rows: Sequence[Row]) -> list[Row]:
-    """One row per solver, oracle and kind: how many requests, how many agree, the worst |difference|.
+    """Count the requests that agree, for every solver and known formula.
 
-    For an unproven law (a bound) the difference counts only where the solver is beyond it.
+    A row also has the worst |difference|. If the formula is a bound, only the part of a difference
+    that is beyond it counts.
+
+    Args:
+        rows: rows of `verify`.
     """
-
-    def key(row: Row) -> tuple[str, str, str]:
-        oracle = row["oracle"] or ("failed" if row["failure"] else "no closed form")
-        return row["solver"], oracle, row["oracle_kind"] or "-"
-
+    ordered_rows = sorted(rows, key=_make_group_key)
     return [
-        _count_agreements(*named, [*members])
-        for named, members in groupby(sorted(rows, key=key), key)
+        _count_agreements(*key, [*members])
+        for key, members in groupby(ordered_rows, _make_group_key)
     ]
+
+
+def _make_group_key(row: Row) -> tuple[str, str, str]:
+    """Return solver, known formula and kind of formula of a row."""
+    without_formula = "failed" if row["failure"] else "no known formula"
+    return row["solver"], row["oracle"] or without_formula, row["oracle_kind"] or "-"
 
 
 def _count_agreements(solver: str, oracle: str, kind: str, rows: Sequence[Row]) -> Row:
     differences = [row["difference"] for row in rows if row["difference"] is not None]
-    if kind.endswith("bound"):  # what is beyond it
-        differences = [max(0.0, d if kind == "upper bound" else -d) for d in differences]
+    if kind == "upper bound":
+        differences = [max(0.0, difference) for difference in differences]
+    elif kind.endswith("bound"):
+        differences = [max(0.0, -difference) for difference in differences]
     agrees = [row["agrees"] for row in rows]
     return {
         "solver": solver,

@@ -1,8 +1,8 @@
-"""One solver on one program in a process of its own: `python -P -m workbench.comparison.worker PARENT`.
+"""Solve one program in a process of its own: `python -P -m workbench.comparison.worker PARENT`.
 
-The task (program without parameters, solver, options, whether hot as well) comes pickled from its parent (a process id)
-on stdin, the answer goes back on stdout; a process that dies leaves none. Of our packages only `solvers` is imported
-besides, and the backends of others.
+PARENT is the process id of the parent. The task (program without parameters, solver, options,
+whether to solve it again) is read from stdin, and the answer is written to stdout, both pickled. A
+process that dies writes no answer. Only the package `solvers` and external backends are imported.
 """
 
 from __future__ import annotations
@@ -22,33 +22,41 @@ from workbench.io.plugins import list_extensions
 from workbench.io.processes import end_with_parent
 
 
-def solve_task(program: Any, solver: str, given: Values, hot: bool) -> Record:
-    """Solve once, cold; what came back, or the error in words. hot: whether a linear program is solved again so."""
+def solve_task(program: Any, solver: str, supported_options: Values, hot: bool) -> Record:
+    """Solve a program once, cold, and return the answer, or the error as text.
+
+    Args:
+        program: program without parameters.
+        solver: name of a solver.
+        supported_options: options that the solver supports.
+        hot: whether a linear program is also solved again from the first solution.
+    """
     from workbench.solvers.backend import Options, get_backend, set_external_backends
     from workbench.solvers.errors import LicenceExceeded, SolverError
     from workbench.solvers.solution import Start
 
     set_external_backends(partial(list_extensions, "backends"))
-    chosen, options = get_backend(solver), Options(**given)
+    backend = get_backend(solver)
+    options = Options(**supported_options)
+    hot_seconds = None
     try:
-        importlib.import_module(chosen.module)  # loading a library is no part of solving
-        with chosen.open(program, options) as session:
+        # The library is loaded first, because loading it is not part of the solve.
+        importlib.import_module(backend.module)
+        with backend.open(program, options) as session:
             solution = session.solve(start=Start.COLD)
-        limit = options.time_limit
-        quick = (
-            limit is None or solution.seconds < limit / 4
-        )  # so much again is left before the process is ended
-        resolved = _time_hot_solve(program, chosen, options) if hot and quick else None
+        if hot and _has_time_left(solution.seconds, options.time_limit):
+            hot_seconds = _time_hot_solve(program, backend, options)
     except LicenceExceeded as error:
         return {"status": "licence", "failure": str(error)}
     except SolverError as error:
         return {"status": "error", "failure": str(error)}
-    return {
+    residuals = solution.residuals
+    answer: dict[str, Any] = {
         "status": str(solution.termination),
         "x": solution.x,
         "objective": solution.objective,
         "bound": solution.bound,
-        "residual": solution.residuals.max_violation if solution.residuals else None,
+        "residual": residuals.max_violation if residuals else None,
         "seconds": solution.seconds,
         "peak_mb": _measure_peak_memory(),
         "iterations": solution.iterations,
@@ -56,46 +64,64 @@ def solve_task(program: Any, solver: str, given: Values, hot: bool) -> Record:
         "version": solution.version,
         "said": solution.raw_status,
         "failure": None,
-        **({"hot_seconds": resolved} if hot else {}),
     }
+    if hot:
+        answer["hot_seconds"] = hot_seconds
+    return answer
+
+
+def _has_time_left(seconds: float, limit: float | None) -> bool:
+    """Return whether two more solves end before the parent kills this process."""
+    return limit is None or seconds < limit / 4
 
 
 def _measure_peak_memory() -> float:
-    """The most memory that this process has held, in megabytes; Linux's maximum of getrusage is that of the parent,
-    too, where this one is larger."""
+    """Return the peak memory of this process in megabytes."""
+    # The maximum of getrusage also counts the parent on Linux if that is larger.
     with contextlib.suppress(OSError), open("/proc/self/status", encoding="ascii") as lines:
-        return (
-            next(float(line.split()[1]) for line in lines if line.startswith("VmHWM:")) * 1024 / 1e6
-        )
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most / 1e6 if sys.platform == "darwin" else most * 1024 / 1e6
+        kibibytes = [line.split()[1] for line in lines if line.startswith("VmHWM:")]
+        return float(kibibytes[0]) * 1024 / 1e6
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    bytes_per_unit = 1 if sys.platform == "darwin" else 1024
+    return peak * bytes_per_unit / 1e6
 
 
-def _time_hot_solve(program: Any, chosen: Any, options: Any) -> float | None:
-    """Seconds of a second solve, hot, with every loss moved by up to 1 %; None where a backend has no hot start."""
+def _time_hot_solve(program: Any, backend: Any, options: Any) -> float | None:
+    """Return the seconds of a second, hot solve, after every loss is changed by up to 1 %.
+
+    Return None if the backend has no hot start, or the solve is not optimal.
+    """
     import numpy as np
 
     from workbench.solvers.solution import Start, Termination
 
-    if program.is_mip or not chosen.capabilities().hot_start:
+    if program.is_mip or not backend.capabilities().hot_start:
         return None
-    loss = program.template.c
-    moved = loss * (1 + 0.01 * np.sin(np.arange(loss.size)))
-    with chosen.open(program, options) as session:
+    losses = program.template.c
+    changed_losses = losses * (1 + 0.01 * np.sin(np.arange(losses.size)))
+    changed_program = replace(program, template=replace(program.template, c=changed_losses))
+    with backend.open(program, options) as session:
         session.solve(start=Start.COLD)
-        session.follow(replace(program, template=replace(program.template, c=moved)))
-        solution = session.solve(start=Start.HOT)
-    return solution.seconds if solution.termination is Termination.OPTIMAL else None
+        session.follow(changed_program)
+        hot_solution = session.solve(start=Start.HOT)
+    if hot_solution.termination is not Termination.OPTIMAL:
+        return None
+    seconds: float = hot_solution.seconds
+    return seconds
 
 
 def run_worker(parent: str) -> None:
-    """Read a task, solve it, write the answer; end with the process `parent` that started it."""
+    """Read a task, solve it and write the answer. End when the parent process ends.
+
+    Args:
+        parent: process id of the parent.
+    """
     end_with_parent(int(parent))
     with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as stdout:
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # what a solver prints is no answer
-        stdout.write(pickle.dumps(solve_task(*pickle.load(sys.stdin.buffer))))
+        # A solver may print to stdout, which must have the answer only.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        task = pickle.load(sys.stdin.buffer)
+        stdout.write(pickle.dumps(solve_task(*task)))
 
 
 if __name__ == "__main__":

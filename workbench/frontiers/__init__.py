@@ -1,1 +1,1 @@
-"""Trade-offs between privacy and error."""
+"""Compute trade-offs between privacy and loss."""

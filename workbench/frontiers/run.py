@@ -1,10 +1,11 @@
-"""The trade-off between privacy and error of any family, in Python and for `workbench frontier`."""
+"""Compute the trade-off between privacy and loss for any family: `wb.frontier` and its command."""
 
 from __future__ import annotations
 
 import importlib
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -27,20 +28,23 @@ from workbench.pipeline.registry import find_family, list_families
 from workbench.pipeline.user_baselines import make_baselines, read_baselines
 from workbench.solvers.search import Deadline
 
+_DOC_WIDTH = 119
+
 BASELINE_OPTIONS = (
     Option(
         "baselines",
         read_flag,
         True,
-        "What is published, by other packages too, at the same budgets.",
+        "Published mechanisms, also of other packages, at the same budgets.",
         kind=bool,
     ),
     Option(
         "baseline",
         read_baselines,
         kind=list,
-        help="Repeatable: a published one by name (then those named alone), or your own: a CSV of noise,probability or "
-        "a matrix, or .json (Python: or a function of ε, δ).",
+        help="Repeatable: a published mechanism by name (then only the named ones are shown), or "
+        "your own: a CSV of noise,probability or a matrix, or .json (in Python also a function of "
+        "ε, δ).",
     ),
 )
 
@@ -53,174 +57,207 @@ def frontier(
     progress: Progress = ignore_progress,
     **options: Any,
 ) -> Result:
-    """The trade-off between privacy and error: designs on a grid, closed forms, baselines (`workbench frontier`).
+    """Compute the trade-off between privacy and loss on a grid of budgets (`workbench frontier`).
+
+    The result has designs, closed forms and baselines.
 
         >>> import workbench as wb
-        >>> result = wb.frontier(wb.ModuloNoise(n=4, max_shift=1), epsilon="0.5:1.5:3", delta=[0, 0.1], notion="dp")
+        >>> question = wb.ModuloNoise(n=4, max_shift=1)
+        >>> result = wb.frontier(question, epsilon="0.5:1.5:3", delta=[0, 0.1], notion="dp")
         >>> sorted({row["curve"] for row in result})
         ['baseline', 'level', 'piece', 'point']
         >>> table = result.to_frame()
 
     Args:
-        question: what is asked about, or the name of a family, whose question the options then spell.
-        epsilon: a grid: a number, a sequence of numbers, or a text such as "0.1:4:40", "0.1:4:40:log" or "0.5,1,2".
-        jobs: processes of this machine; 1 stays in this one.
-        progress: told (tasks done, tasks, title) after each task.
-        options: of the family's trade-off, as `workbench frontier FAMILY --help` explains them (those that spell a
-            question only beside the name of its family), each with its default:
+        question: a question, or the name of a family. With a name, the options describe the
+            question.
+        epsilon: a grid: a number, a sequence of numbers, or a text such as "0.1:4:40",
+            "0.1:4:40:log" or "0.5,1,2".
+        jobs: number of processes. 1 is the current process only.
+        progress: called with (finished tasks, tasks, title) after each task.
+        options: options of the family's frontier, as `workbench frontier FAMILY --help` explains
+            them. Options that describe a question are only for the name of its family. The
+            defaults are:
             OPTIONS
 
     Returns:
-        One row for every point, with the columns of `workbench.pipeline.frontier_plan`; a request that fails is a row
-        with its `failure`. Ctrl-C ends it with the rows of the tasks finished so far (`interrupted`).
+        One row per point, with the columns of `workbench.pipeline.frontier_plan`. A request that
+        fails is a row with its `failure`. Ctrl-C returns the rows of the finished tasks
+        (`is_interrupted`).
 
     Raises:
-        InvalidRequest, SolverUnavailable: a wrong value, before anything is solved.
+        InvalidRequest, SolverUnavailable: an option is wrong. This is found before any solve.
     """
     check_progress(progress)
     integer_reader(1, 1024)(jobs, "jobs")
-    by_name = isinstance(question, str)
-    kind = _find_frontier_family(question) if by_name else find_family(question)
-    offered = get_frontier(kind)
-    known = [
-        option
-        for option in offered.options
-        if "python" in option.places and (by_name or not option.question)
+    is_family_name = isinstance(question, str)
+    family = _find_frontier_family(question) if is_family_name else find_family(question)
+    known_options = [
+        option for option in _list_python_options(family) if is_family_name or not option.question
     ]
-    values = read_options(known, {**options, **({} if epsilon is None else {"epsilon": epsilon})})
-    return run_frontier_plan(
-        make_frontier_plan(kind, None if by_name else question, values), progress, jobs
-    )
+    if epsilon is not None:
+        options["epsilon"] = epsilon
+    values = read_options(known_options, options)
+    plan = make_frontier_plan(family, None if is_family_name else question, values)
+    return run_frontier_plan(plan, progress, jobs)
 
 
 def get_frontier(kind: Family) -> Frontier:
-    """The frontier of a family, with the options for what it is compared with. Raises InvalidRequest where it has
-    none."""
-    offered: Frontier = importlib.import_module(
-        _find_frontier_family(kind.name).frontier or ""
-    ).FRONTIER
-    return (
-        offered
-        if offered.points is None
-        else replace(offered, options=(*offered.options, *BASELINE_OPTIONS))
-    )
+    """Return the frontier of a family. If it has baselines, it also has their options.
+
+    Args:
+        kind: the family.
+
+    Raises:
+        InvalidRequest: the family has no frontier.
+    """
+    path = _find_frontier_family(kind.name).frontier or ""
+    family_frontier: Frontier = importlib.import_module(path).FRONTIER
+    if family_frontier.points is None:
+        return family_frontier
+    return replace(family_frontier, options=(*family_frontier.options, *BASELINE_OPTIONS))
 
 
 def make_frontier_plan(kind: Family, question: Any, values: Values) -> Plan:
-    """Make the plan of a family's frontier, beside what the registry of published mechanisms has for it.
+    """Make the plan of a family's frontier, with the published mechanisms as baselines.
 
     Args:
-        kind: The family.
-        question: Question of the frontier. None where options spell it.
-        values: Values of the frontier's options.
+        kind: the family.
+        question: question of the frontier, or None if the options describe it.
+        values: values of the frontier's options.
 
     Raises:
-        InvalidRequest: A baseline is neither a file nor the name of a published mechanism.
+        InvalidRequest: a baseline is neither a file nor the name of a published mechanism.
     """
-    offered = get_frontier(kind)
-    plan = offered.plan(question, values)
-    baselines = values.get("baseline") or ()
-    if offered.points is None or not (baselines or values["baselines"]):
+    family_frontier = get_frontier(kind)
+    plan = family_frontier.plan(question, values)
+    if family_frontier.points is None:
         return plan
-    user_baselines = make_baselines(
-        tuple((name, law) for name, law in baselines if law is not None), kind.name
-    )
-    entries = list_entries(kind, user_baselines)
+    baseline_laws = values.get("baseline") or ()
+    show_published = bool(values["baselines"])
+    if not baseline_laws and not show_published:
+        return plan
+    own_laws = tuple((name, law) for name, law in baseline_laws if law is not None)
+    own_baselines = make_baselines(own_laws, kind.name)
+    own_names = {baseline.name for baseline in own_baselines}
+    entries = list_entries(kind, own_baselines)
     entries_by_name = index_by_name(entries)
-    words = [name for name, law in baselines if law is None]
-    names = {name for word in words for name in _find_names(entries_by_name, word)}
-    names |= {baseline.name for baseline in user_baselines}
-    if words:
+    published_words = [name for name, law in baseline_laws if law is None]
+    names = own_names.union(*(_find_names(entries_by_name, word) for word in published_words))
+    if published_words:
         entries = [entry for name, entry in entries_by_name.items() if name in names]
-    elif not values["baselines"]:
+    elif not show_published:
         entries = [entry for entry in entries if entry.package]
-    return replace(
-        plan,
-        tasks=[
-            *plan.tasks,
-            *make_published_tasks(entries, offered.points(question, values), names),
-        ],
+    points = family_frontier.points(question, values)
+    return replace(plan, tasks=[*plan.tasks, *make_published_tasks(entries, points, names)])
+
+
+def _find_names(published_names: Collection[str], name_part: str) -> list[str]:
+    """Return the published mechanisms whose name is, or else contains, a text."""
+    lower = name_part.lower()
+    exact_matches = [name for name in published_names if name.lower() == lower]
+    matches = exact_matches or [name for name in published_names if lower in name.lower()]
+    return matches or must(
+        "baseline", f"a file, or one of {', '.join(published_names)}", repr(name_part)
     )
-
-
-def _find_names(names: Iterable[str], word: str) -> list[str]:
-    """Find the published mechanisms that a word names, whole or in part. Raises InvalidRequest."""
-    matches = [name for name in names if name.lower() == word.lower()]
-    matches = matches or [name for name in names if word.lower() in name.lower()]
-    return matches or must("baseline", f"a file, or one of {', '.join(names)}", repr(word))
 
 
 def list_frontier_families(name: str | None = None) -> dict[str, Family]:
-    """The families (of a name) that have a frontier, by name."""
-    return {kind.name: kind for kind in list_families(name) if kind.frontier is not None}
+    """Return the families that have a frontier, by name.
+
+    Args:
+        name: name of a family. Only this family is returned.
+    """
+    return {family.name: family for family in list_families(name) if family.frontier is not None}
+
+
+def _list_python_options(family: Family) -> list[Option]:
+    """Return the options of a family's frontier that the Python function takes."""
+    return [option for option in get_frontier(family).options if "python" in option.places]
 
 
 def _describe_options() -> str:
-    """The options of every family's frontier, as lines of `frontier`'s docstring."""
+    """Return the options of every family's frontier as lines of `frontier`'s docstring."""
     lines = []
-    for name, kind in list_frontier_families().items():
-        options = [option for option in get_frontier(kind).options if "python" in option.places]
-        shown = [f"{option.name}={option.default!r}" for option in options if not option.required]
-        text = f"{name}: {', '.join(shown)}"
-        lines += textwrap.wrap(text, 119, initial_indent=" " * 12, subsequent_indent=" " * 16)
+    for name, family in list_frontier_families().items():
+        options = [option for option in _list_python_options(family) if not option.required]
+        defaults = ", ".join(f"{option.name}={option.default!r}" for option in options)
+        lines += textwrap.wrap(
+            f"{name}: {defaults}",
+            _DOC_WIDTH,
+            initial_indent=" " * 12,
+            subsequent_indent=" " * 16,
+        )
     return "\n".join(lines)
 
 
 def _find_frontier_family(name: str) -> Family:
-    return list_frontier_families(name).get(name) or must(
-        "family", f"one of {', '.join(list_frontier_families())}", repr(name)
-    )
+    family = list_frontier_families(name).get(name)
+    return family or must("family", f"one of {', '.join(list_frontier_families())}", repr(name))
 
 
 def run_frontier_plan(plan: Plan, progress: Progress = ignore_progress, jobs: int = 1) -> Result:
-    """The rows of a plan; Ctrl-C ends it after those of the tasks finished so far. jobs: processes; 1 is this one.
+    """Run the tasks of a plan and return their rows. Ctrl-C returns those of the finished tasks.
 
-    Raises WorkbenchError where tasks cannot be sent to other processes.
+    Args:
+        plan: the plan.
+        progress: called with (finished tasks, tasks, title) after each task.
+        jobs: number of processes. 1 is the current process only.
+
+    Raises:
+        WorkbenchError: the tasks cannot be sent to other processes.
     """
-    answered = {}
-    total, clock = len(plan.tasks), Deadline()
-    try:
-        for at, rows in _run_tasks(plan.tasks, jobs):
-            answered[at] = rows
-            progress(len(answered), total, plan.title)
-    except KeyboardInterrupt:
-        pass
-    rows = [row for at in sorted(answered) for row in answered[at]]
-    parts = len(answered), total, clock.elapsed_seconds
+    rows_by_position: dict[int, list[Row]] = {}
+    total = len(plan.tasks)
+    clock = Deadline()
+    with suppress(KeyboardInterrupt):
+        for position, task_rows in _run_tasks(plan.tasks, jobs):
+            rows_by_position[position] = task_rows
+            progress(len(rows_by_position), total, plan.title)
+    rows = [row for position in sorted(rows_by_position) for row in rows_by_position[position]]
     return Result(
-        plan.title, rows, "frontier", FRONTIER_COLUMNS, plan.draw, *parts, sentences=plan.sentences
+        plan.title,
+        rows,
+        "frontier",
+        FRONTIER_COLUMNS,
+        plan.draw,
+        len(rows_by_position),
+        total,
+        clock.elapsed_seconds,
+        sentences=plan.sentences,
     )
 
 
 def _run_tasks(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[int, list[Row]]]:
-    """(position, rows) of every task, as they end."""
+    """Yield (position, rows) of every task when it ends."""
     from workbench.sweeps.workers import run_on_processes
 
     try:
-        for at, rows in run_on_processes(tasks, jobs, _run_task):
-            died = WorkbenchError("The processes that worked on it died again and again.")
-            yield at, [make_failed_row(died, curve="failed")] if rows is None else rows
+        for position, rows in run_on_processes(tasks, jobs, _run_task):
+            if rows is None:
+                rows = _make_failed_rows("The processes that ran this task died repeatedly.")
+            yield position, rows
     except Exception as error:
         if type(error).__name__ != "PicklingError":
             raise
         raise WorkbenchError(
-            f"These tasks cannot be sent to other processes; leave out jobs. ({error})"
+            f"These tasks cannot be sent to other processes. Leave out jobs. ({error})"
         ) from None
 
 
 def _run_task(task: Task) -> list[Row]:
-    """The rows of a task; of one that fails the error."""
+    """Return the rows of a task, or one row with its error."""
     try:
         return list(task())
     except MemoryError:
-        return [
-            make_failed_row(
-                WorkbenchError("The request needs more memory than there is."), curve="failed"
-            )
-        ]
+        return _make_failed_rows("The request needs more memory than there is.")
     except WorkbenchError as error:
         return [make_failed_row(error, curve="failed")]
 
 
-if frontier.__doc__ is not None:  # None under python -OO
+def _make_failed_rows(failure: str) -> list[Row]:
+    return [make_failed_row(WorkbenchError(failure), curve="failed")]
+
+
+if frontier.__doc__ is not None:  # python -OO removes docstrings
     frontier.__doc__ = frontier.__doc__.replace("            OPTIONS", _describe_options())
