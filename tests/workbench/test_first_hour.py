@@ -93,7 +93,7 @@ _COUNT = "--answers 0..2 --max-shift 1 --epsilon 1"
         ),
         (
             f"recommend {_COUNT} --loss mae",
-            "loss must be absolute, which is what it is called here. Got 'mae'.",
+            "loss must be absolute, the name of this loss here. Got 'mae'.",
         ),
         (
             f"design channel {_COUNT} --loss rmse",

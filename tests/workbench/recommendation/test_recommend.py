@@ -378,7 +378,7 @@ def test_the_least_epsilon_of_a_range():
         "For a loss of at most 4.9 use the channel on a grid: epsilon = "
     )
     with pytest.raises(
-        wb.InvalidRequest, match=r"max_loss must be less than 5\.33333333, what one output"
+        wb.InvalidRequest, match=r"max_loss must be less than 5\.33333333, the loss of one output"
     ):
         least("Laplace", most="6")
 

@@ -306,7 +306,7 @@ def test_raw_answers_are_audited_and_claim_nothing():
         ),
         (
             {"epsilon": 1, "minimise": "delta"},
-            "max_loss must be given where delta or epsilon is minimised",
+            "max_loss must be given if delta or epsilon is minimised",
         ),
         (
             {"epsilon": 1, "max_loss": 1},

@@ -27,7 +27,7 @@ def test_lifted_basis_of_small_masses_needs_no_solver(
     def none(*_: object) -> None:
         raise AssertionError("a solver was started")
 
-    monkeypatch.setattr(rational_refinement._Refinement, "_solve", none)
+    monkeypatch.setattr(rational_refinement._Refinement, "_solve_correction", none)
     design = _design(**question)
     assert design.certificate is not None
     assert design.details["loss"] - design.details["bound"] <= design.details["loss"] / 2**49

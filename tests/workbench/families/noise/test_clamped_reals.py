@@ -60,7 +60,7 @@ def test_samples_of_clamped_noise_have_its_loss(tmp_path):
     assert drawn.min() == 0
     assert drawn.max() == 2
     assert np.abs(drawn - x).mean() == pytest.approx(clamped.objective, abs=0.03)
-    with pytest.raises(wb.InvalidRequest, match="clamp must be left out where epsilon"):
+    with pytest.raises(wb.InvalidRequest, match="clamp must be left out if epsilon"):
         wb.design(question, minimise="epsilon", max_loss=1)
 
 

@@ -443,7 +443,7 @@ def test_bits_option_sets_levels():
 
 @pytest.mark.parametrize("loss", ["mae", "mse", "worst", 2])
 def test_losses_have_the_common_names(loss: object):
-    known = {"mae": "absolute, which", "mse": "squared, which"}.get(
+    known = {"mae": "absolute, the name", "mse": "squared, the name"}.get(
         str(loss), "one of absolute, squared, λ; "
     )
     with pytest.raises(wb.InvalidRequest, match=f"loss must be {known}"):
