@@ -1,4 +1,4 @@
-"""`workbench compare`: every solver on the programs of a suite, or on one request of a family."""
+"""The command `compare`: solvers on the programs of a suite, or on one request of a family."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from workbench.pipeline.family import Family
 
 
-_MORE = (" --solvers highs,gurobi,scip", " --solvers all --json")
-_HEADS = {
+# Further options of the first two examples.
+_EXAMPLE_OPTIONS = (" --solvers highs,gurobi,scip", " --solvers all --json")
+# Heads of the table of one request, by column.
+_REQUEST_HEADS = {
     "solver": "solver",
     "status": "status",
     "objective": "objective",
@@ -37,10 +39,13 @@ _HEADS = {
     "oracle_agrees": "agrees",
     "seconds": "seconds",
 }
-_CAPTION = "δ, ε and private are of the mechanism as returned, in exact arithmetic; agrees: with the closed form."
-_ROUNDED_UP = ("pdp_delta", "dp_delta", "pure_epsilon")
-_FORMATS = {"residual": ".1g", "seconds": ".3f"}
-_SUITE = [
+_REQUEST_CAPTION = (
+    "δ, ε and private describe the mechanism as returned, in exact arithmetic. agrees: the "
+    "objective agrees with the known formula."
+)
+_ROUNDED_UP_COLUMNS = ("pdp_delta", "dp_delta", "pure_epsilon")
+_COLUMN_FORMATS = {"residual": ".1g", "seconds": ".3f"}
+_SUITE_HEADS = [
     "solver",
     "solved",
     "mean s",
@@ -54,7 +59,7 @@ _SUITE = [
 ]
 
 
-def compare(
+def compare_suite(
     context: typer.Context,
     *,
     suite: str | None,
@@ -62,16 +67,25 @@ def compare(
     programs: Path | None,
     listing: bool,
     json: bool,
-    **given: Any,
+    **options: Any,
 ) -> Report | None:
-    """Compare solvers: a family on one request, --suite on a versioned suite of programs of every model."""
+    """Compare solvers on one request of a family, or on a versioned suite of programs (--suite).
+
+    Args:
+        context: Context of the command.
+        suite: Name of the suite.
+        out: Folder for the results.
+        programs: MPS file, or folder of MPS files.
+        listing: Whether to list the instances only.
+        json: Whether to print a JSON object.
+        options: Solvers, instances and limits.
+    """
     if context.invoked_subcommand:
         if suite is not None:
-            raise InvalidRequest(
-                f"suite must be left out with {context.invoked_subcommand}. Got {suite!r}."
-            )
+            command = context.invoked_subcommand
+            raise InvalidRequest(f"suite must be left out with {command}. Got {suite!r}.")
         return None
-    suite = _suite_of(suite, programs, listing=listing, json=json)
+    suite = _select_suite(suite, programs, listing=listing, json=json)
     if suite is None and programs is None:
         stdout.print(context.get_help())
         return None
@@ -79,32 +93,30 @@ def compare(
     from workbench.comparison.compare import compare_programs
     from workbench.pipeline.programs import select_instances
 
-    taken = (
-        [] if suite is None else select_instances(suite, given["instances"])
-    )  # what is wrong is refused before a folder is made
+    # Wrong names are refused before a folder is made.
+    instances = [] if suite is None else select_instances(suite, options["instances"])
     if listing:
-        rows = [{"instance": instance.name, "model": instance.model} for instance in taken]
+        rows = [{"instance": instance.name, "model": instance.model} for instance in instances]
         cells = [[*row.values()] for row in rows]
-        return Report(
-            {"instances": rows},
-            [make_table(f"{len(rows)} instances", ["instance", "model"], cells)],
-        )
+        table = make_table(f"{len(rows)} instances", ["instance", "model"], cells)
+        return Report({"instances": rows}, [table])
     if out:
         check_output_folder(out, "out")
     source = programs or str(suite)
-    result = run_with_progress(lambda tell: compare_programs(source, **given, progress=tell))
+    result = run_with_progress(lambda report: compare_programs(source, **options, progress=report))
     if not result.rows:
         raise KeyboardInterrupt
-    report = _suite_report(
-        result, suite or f"{Path(programs or '').name} (files)", given["time_limit"], out
-    )
+    title = suite or f"{Path(programs or '').name} (files)"
+    report = _report_suite(result, title, options["time_limit"], out)
     if programs is None:
         return report
-    return replace(report, parts=[_answers(result), *report.parts])
+    return replace(report, parts=[_make_answer_table(result), *report.parts])
 
 
-def _suite_of(suite: str | None, programs: Path | None, *, listing: bool, json: bool) -> str | None:
-    """The suite that is run or listed, None where it is files or there is none. Raises InvalidRequest."""
+def _select_suite(
+    suite: str | None, programs: Path | None, *, listing: bool, json: bool
+) -> str | None:
+    """Return the suite to run or to list, None for files or without one. Raises InvalidRequest."""
     if programs is not None and (suite is not None or listing):
         raise InvalidRequest("programs must be given without suite and list. Got both.")
     if json and programs is None and suite is None and not listing:
@@ -112,8 +124,8 @@ def _suite_of(suite: str | None, programs: Path | None, *, listing: bool, json: 
     return "default" if listing and suite is None else suite
 
 
-def _suite_report(result: Result, suite: str, time_limit: float, folder: Path | None) -> Report:
-    """Write what there is and report it; after Ctrl-C the finished runs."""
+def _report_suite(result: Result, suite: str, time_limit: float, folder: Path | None) -> Report:
+    """Write the finished runs, and return their report."""
     from workbench.comparison.report import summarise_runs
     from workbench.io.files import write_atomically
     from workbench.io.result import encode_csv_table, table_records
@@ -129,120 +141,148 @@ def _suite_report(result: Result, suite: str, time_limit: float, folder: Path | 
         "recommendations": list(result.sentences),
         "interrupted": result.is_interrupted,
     }
-    written = [f"{len(result)} runs: {folder}"] if folder else []
-    place = f"in {folder}" if folder else "shown above"
-    shown = [*_solvers(solvers, suite), *result.sentences, *written]
-    return Report(values, shown, result.describe_interruption(f"runs are finished, {place}."))
+    parts = [*_list_solver_tables(solvers, suite), *result.sentences]
+    place = "shown above"
+    if folder:
+        parts.append(f"{len(result)} runs: {folder}")
+        place = f"in {folder}"
+    return Report(values, parts, result.describe_interruption(f"runs are finished, {place}."))
 
 
-def _answers(result: Result) -> Any:
-    """The table of what every solver answered to every file."""
+def _make_answer_table(result: Result) -> Any:
+    """Make the table of the answer of every solver to every file."""
     heads = ["program", "solver", "status", "objective", "bound", "residual", "seconds"]
-    cells = [
-        [
-            row["instance"],
-            row["solver"],
-            row["status"],
-            *(
-                None if row.get(name) is None else f"{row[name]:.9g}"
-                for name in ("objective", "bound")
-            ),
-            _short(row.get("residual")),
-            None if row.get("seconds") is None else f"{row['seconds']:.3f}",
-        ]
-        for row in result
+    return make_table("Answers", heads, [_make_answer_cells(row) for row in result])
+
+
+def _make_answer_cells(row: Values) -> list[Any]:
+    """Return the cells of the answer of one solver to one file."""
+    return [
+        row["instance"],
+        row["solver"],
+        row["status"],
+        _format_or_none(row.get("objective"), ".9g"),
+        _format_or_none(row.get("bound"), ".9g"),
+        _format_magnitude(row.get("residual")),
+        _format_or_none(row.get("seconds"), ".3f"),
     ]
-    return make_table("Answers", heads, cells)
 
 
-def _solvers(results: pd.DataFrame, suite: str) -> Iterator[Any]:
-    """The tables of solvers, one for every kind of program."""
+def _format_or_none(value: float | None, spec: str) -> str | None:
+    """Format a number, or return None."""
+    return None if value is None else format(value, spec)
+
+
+def _list_solver_tables(results: pd.DataFrame, suite: str) -> Iterator[Any]:
+    """Make the tables of solvers, one for every kind of program."""
     for kind, part in results.groupby("kind", sort=False):
-        cells = [
-            [
-                row["solver"],
-                f"{row['solved']} of {row['instances']}",
-                f"{row['shifted_mean_seconds']:.3f}",
-                f"{row['ratio']:.2f}",
-                "-" if row["most_peak_mb"] != row["most_peak_mb"] else f"{row['most_peak_mb']:.0f}",
-                *(_short(row[name]) for name in ("worst_gap_to_best", "worst_residual")),
-                *(
-                    f"{row[name]} of {row['answers']}" if row["answers"] else "-"
-                    for name in ("private_as_returned", "certified")
-                ),
-                row["not_solved"],
-            ]
-            for _, row in part.iterrows()
-        ]
-        yield make_table(f"{kind}s of suite {suite}", _SUITE, cells)
+        cells = [_make_solver_cells(row) for _, row in part.iterrows()]
+        yield make_table(f"{kind}s of suite {suite}", _SUITE_HEADS, cells)
 
 
-def _short(value: float | None) -> str:
+def _make_solver_cells(row: pd.Series) -> list[Any]:
+    """Return the cells of one solver. Columns without answers have a dash."""
+    has_memory = row["most_peak_mb"] == row["most_peak_mb"]
+    answers = row["answers"]
+    return [
+        row["solver"],
+        f"{row['solved']} of {row['instances']}",
+        f"{row['shifted_mean_seconds']:.3f}",
+        f"{row['ratio']:.2f}",
+        f"{row['most_peak_mb']:.0f}" if has_memory else "-",
+        _format_magnitude(row["worst_gap_to_best"]),
+        _format_magnitude(row["worst_residual"]),
+        f"{row['private_as_returned']} of {answers}" if answers else "-",
+        f"{row['certified']} of {answers}" if answers else "-",
+        row["not_solved"],
+    ]
+
+
+def _format_magnitude(value: float | None) -> str:
+    """Format the magnitude of a number, or a dash for None and NaN."""
     return "-" if value is None or value != value else f"{value:.1g}"
 
 
 def compare_command(kind: Family) -> Examples | None:
-    """The command of a family that asks a solver, with the examples of designing on several of them."""
+    """Return the command that compares solvers on a request of a family, with its examples.
+
+    Args:
+        kind: The family. None is returned if it calls no solver.
+    """
     if all(option.name != "solver" for option in kind.options):
         return None
     from workbench.comparison.compare import TIME_LIMIT_SECONDS, compare_request, read_solver_names
 
     limit = TIME_LIMIT_SECONDS["request"]
-    words = f"Seconds; {limit:g} by default for solvers that take a limit."
-    options = [
-        replace(option, help=words) if option.name == "time_limit" else option
-        for option in kind.options_for("command")
-        if option.name != "solver"
-    ]
+    time_limit_help = f"Time limit in seconds. Default: {limit:g}, for solvers that have a limit."
+    options = []
+    for option in kind.options_for("command"):
+        if option.name == "time_limit":
+            option = replace(option, help=time_limit_help)
+        if option.name != "solver":
+            options.append(option)
 
-    def run(*, solvers: str, **given: Any) -> Report:
+    def run(*, solvers: str, **values: Any) -> Report:
         names = read_solver_names(solvers)
-        request = kind.make_request_from_values(
-            kind.read_values(select_given(given), "command") | {"check": "audit"}
-        )
+        exact_values = kind.read_values(select_given(values), "command")
+        request = kind.make_request_from_values(exact_values | {"check": "audit"})
         result = compare_request(
             request,
             names,
             limit=limit,
             progress=lambda done, total, solver: err.print(f"{solver} ..."),
         )
-        if given.get("time_limit") is None:
-            given["time_limit"] = limit
-        values = _spelled(request.question, given, result)
-        kept = result.describe_interruption("solvers have answered.")
-        return Report(values, _rows(result), kept, all(row["objective"] is None for row in result))
+        if values.get("time_limit") is None:
+            values["time_limit"] = limit
+        is_unsolved = all(row["objective"] is None for row in result)
+        interruption = result.describe_interruption("solvers have answered.")
+        json_values = _request_to_json(request.question, values, result)
+        return Report(json_values, _list_request_parts(result), interruption, is_unsolved)
 
-    summary = f"One request of {kind.name} on several solvers: status, bound, exact privacy, and which one to use."
-    stems = [line.replace("design", "compare", 1) for line in kind.design_examples]
-    examples = [stem + more for stem, more in zip(stems, _MORE, strict=False)]
+    summary = (
+        f"Compare solvers on one request of {kind.name}: status, bound, exact privacy, and which "
+        "solver to use."
+    )
+    commands = [line.replace("design", "compare", 1) for line in kind.design_examples]
+    pairs = zip(commands, _EXAMPLE_OPTIONS, strict=False)
+    examples = [command + options_text for command, options_text in pairs]
     return make_command("compare FAMILY", run, options, summary=summary), examples
 
 
-def _spelled(question: Any, given: Values, result: Result) -> Values:
-    """The request as it was given, and the rows."""
+def _request_to_json(question: Any, values: Values, result: Result) -> Values:
+    """Return the request as it was given, and the rows, for JSON."""
+    given = {}
+    for name, value in values.items():
+        given[name] = str(value) if isinstance(value, Path) else value
+    has_dict = hasattr(question, "to_dict")
     return {
-        **{name: str(value) if isinstance(value, Path) else value for name, value in given.items()},
-        "question": question.to_dict() if hasattr(question, "to_dict") else repr(question),
+        **given,
+        "question": question.to_dict() if has_dict else repr(question),
         "rows": result.to_dict()["rows"],
         "recommendation": result.sentences[0],
         "interrupted": result.is_interrupted,
     }
 
 
-def _rows(result: Result) -> Iterator[Any]:
-    """The rows as a table, what went wrong in words, and which solver to use."""
-    cells = [[_cell(name, row.get(name)) for name in _HEADS] for row in result]
-    yield make_table(result.title, list(_HEADS.values()), cells, caption=_CAPTION)
+def _list_request_parts(result: Result) -> Iterator[Any]:
+    """Yield the table of solvers, their failures, and the recommendation."""
+    cells = [[_format_column(name, row.get(name)) for name in _REQUEST_HEADS] for row in result]
+    yield make_table(result.title, list(_REQUEST_HEADS.values()), cells, caption=_REQUEST_CAPTION)
     for row in result:
-        if row["failure"]:
-            name = "" if row["failure"].startswith(row["solver"]) else f"{row['solver']}: "
-            yield f"{name}{row['failure']}"
+        failure = row["failure"]
+        if failure and failure.startswith(row["solver"]):
+            yield failure
+        elif failure:
+            yield f"{row['solver']}: {failure}"
     yield result.sentences[0]
 
 
-def _cell(name: str, value: Any) -> Any:
+def _format_column(name: str, value: Any) -> Any:
+    """Format a value of the table of one request."""
     from workbench.pipeline.design import format_upper_bound
 
-    if name in _ROUNDED_UP and value is not None:
+    if name in _ROUNDED_UP_COLUMNS and value is not None:
         return format_upper_bound(value)
-    return format(value, _FORMATS[name]) if name in _FORMATS and isinstance(value, float) else value
+    if name in _COLUMN_FORMATS and isinstance(value, float):
+        return format(value, _COLUMN_FORMATS[name])
+    return value

@@ -1,4 +1,4 @@
-"""`workbench design FAMILY`, the same for every family, and `workbench recommend`."""
+"""The commands `design FAMILY` and `recommend`."""
 
 from __future__ import annotations
 
@@ -29,93 +29,18 @@ if TYPE_CHECKING:
     from workbench.pipeline.family import Family
 
 
-_NOTHING = 1e-9  # A bias below this share of the root mean square error, or of the worst loss, is shown as 0.
-
-
-_UNIQUE = {
-    True: "No other mechanism of the class is optimal (a second linear program over those that are, in doubles).",
+# A bias below this share of the root mean square error, or of the worst loss, is shown as 0.
+_MAX_ROUNDING_BIAS = 1e-9
+_UNIQUENESS_SENTENCES = {
+    True: (
+        "No other mechanism of the class is optimal (by a second linear program over the optimal "
+        "mechanisms, in double precision)."
+    ),
     False: "Other mechanisms of the class are optimal as well.",
     None: "Whether other mechanisms of the class are optimal as well is not decided.",
 }
-
-
-def design_command(kind: Family) -> Examples:
-    """The command that designs a mechanism of a family."""
-    options, known = kind.options_for("command"), {option.name for option in kind.options}
-
-    def run(*, raw: bool = False, formula: bool, prices: bool, **given: Any) -> Report:
-        outputs = Outputs(list_input_files(options, given), given)
-        fixed: Record = {"check": "audit" if raw else "certify"}
-        if "progress" in known:
-            fixed["progress"] = limit_message_rate(err.print)
-        request = kind.make_request_from_values(
-            kind.read_values(select_given(given), "command") | fixed
-        )
-        optimum = None
-        if formula:
-            from workbench.formulas.formula import formula_around
-
-            optimum = formula_around(request)
-        design = _kept(kind, request, outputs["saved file"])
-        if design.status == "infeasible":
-            sentence = dict(design.facts()).get("not reachable", "No design meets the request.")
-            return Report(design.to_dict, stop_message=f"Infeasible: {sentence}")
-        if mps := outputs["program file"]:
-            design.program.save(mps)
-        outputs.write(design, "build_design_page")
-        more: Record = {}
-        shown = []
-        if optimum:
-            more["formula"] = optimum.to_dict()
-            shown.append(
-                make_note(
-                    f"The optimum is {optimum.pieces[0].to_text()}, {optimum.describe_interval(optimum.pieces[0])}."
-                )
-            )
-        if prices:
-            more |= {"shadow_prices": design.shadow_prices.to_dict(), "unique": design.unique}
-            shown += map(make_note, (str(design.shadow_prices), _UNIQUE[design.unique]))
-        return Report(lambda: design.to_dict() | more, (*_shown(design), *shown))
-
-    offered = {
-        "raw": kind.certifies,
-        "plot": kind.draws,
-        "width": kind.draws,
-        "mps": "solver" in known,
-    }
-    without = [name for name, there in offered.items() if not there]
-    return make_command("design", run, options, without, kind.summary), kind.examples
-
-
-def _kept(kind: Family, request: Any, save: Path | None) -> Design:
-    """The design; of one that a limit or Ctrl-C ended early what is certified so far is saved before that is said."""
-    try:
-        return kind.design_request(request)
-    except NotProven as stopped:
-        if save is None or getattr(stopped.design, "certificate", None) is None:
-            raise
-        stopped.design.save(save)
-        stopped.args = (f"{stopped} The certified mechanism so far is in {save}.",)
-        raise
-
-
-def _cells(row: Any) -> list[Any]:
-    """What a mechanism publishes, as cells of a table; a bias that rounding leaves is none."""
-    bias, size = row["bias"], row["rmse"] or row["worst"]
-    is_rounding = bias is not None and abs(bias) < _NOTHING * size
-    return [0.0 if name == "bias" and is_rounding else row[name] for name in _LAWS.values()]
-
-
-def _shown(design: Design) -> Iterator[Any]:
-    kind = design.family
-    yield Text(design.heading, style="bold")
-    yield make_facts_grid([fact for fact in design.facts() if fact[0] != "note"])
-    yield ""
-    yield from (fold_table(title, heads, cells) for title, heads, cells in kind.list_tables(design))
-    yield from map(make_note, design.words)
-
-
-_LAWS = {
+# Columns of the table on what a class publishes, by head.
+_LAW_COLUMNS = {
     "class": "class",
     "RMSE": "rmse",
     "worst answer": "worst",
@@ -124,48 +49,153 @@ _LAWS = {
 }
 
 
-def recommend(**given: Any) -> Report:
-    """Which class of mechanisms for a query: some, each at its best, with proven numbers, the least loss first."""
-    from workbench.recommendation.recommend import recommend as recommended
-    from workbench.recommendation.wording import BORROWED_NOTE, STOPPED_NOTE
+def design_command(kind: Family) -> Examples:
+    """Return the command that designs a mechanism of a family, with its examples.
 
-    files = {
-        name: given[name]
-        for name in ("answers", "places", "neighbours", "outputs", "prior", "loss")
+    Args:
+        kind: The family.
+    """
+    options = kind.options_for("command")
+    option_names = {option.name for option in kind.options}
+
+    def run(*, raw: bool = False, formula: bool, prices: bool, **values: Any) -> Report:
+        outputs = Outputs(list_input_files(options, values), values)
+        fixed: Record = {"check": "audit" if raw else "certify"}
+        if "progress" in option_names:
+            fixed["progress"] = limit_message_rate(err.print)
+        exact_values = kind.read_values(select_given(values), "command")
+        request = kind.make_request_from_values(exact_values | fixed)
+        entries: Record = {}
+        notes = []
+        if formula:
+            optimum = _find_formula(request)
+            entries["formula"] = optimum.to_dict()
+            piece = optimum.pieces[0]
+            notes.append(f"The optimum is {piece.to_text()}, {optimum.describe_interval(piece)}.")
+        design = _design_and_save(kind, request, outputs["saved file"])
+        if design.status == "infeasible":
+            facts = dict(design.facts())
+            sentence = facts.get("not reachable", "No design satisfies the request.")
+            return Report(design.to_dict, stop_message=f"Infeasible: {sentence}")
+        program_file = outputs["program file"]
+        if program_file:
+            design.program.save(program_file)
+        outputs.write(design, "design_page")
+        if prices:
+            entries["shadow_prices"] = design.shadow_prices.to_dict()
+            entries["unique"] = design.unique
+            notes.append(str(design.shadow_prices))
+            notes.append(_UNIQUENESS_SENTENCES[design.unique])
+        parts = (*_list_design_parts(design), *map(make_note, notes))
+        return Report(lambda: design.to_dict() | entries, parts)
+
+    supported = {
+        "raw": kind.certifies,
+        "plot": kind.draws,
+        "width": kind.draws,
+        "mps": "solver" in option_names,
     }
-    files |= {f"baseline {k}": path for k, path in enumerate(given["baseline"] or [])}
-    outputs = Outputs(files, given)
-    if (
-        given["column"] is None
-        and sum(given[name] is not None for name in ("answers", "places", "range")) != 1
-    ):
+    without = [name for name, is_supported in supported.items() if not is_supported]
+    return make_command("design", run, options, without, kind.summary), kind.examples
+
+
+def _find_formula(request: Any) -> Any:
+    """Return the formula of the optimum around the request."""
+    from workbench.formulas.formula import formula_around
+
+    return formula_around(request)
+
+
+def _design_and_save(kind: Family, request: Any, save: Path | None) -> Design:
+    """Return the design. If a limit or Ctrl-C ends it early, save what is certified so far."""
+    try:
+        return kind.design_request(request)
+    except NotProven as error:
+        if save is None or getattr(error.design, "certificate", None) is None:
+            raise
+        error.design.save(save)
+        error.args = (f"{error} The best certified mechanism is in {save}.",)
+        raise
+
+
+def _make_law_cells(row: Any) -> list[Any]:
+    """Return the cells on what a class publishes. A bias that is rounding is shown as 0."""
+    bias = row["bias"]
+    size = row["rmse"] or row["worst"]
+    is_rounding = bias is not None and abs(bias) < _MAX_ROUNDING_BIAS * size
+    cells = [row[name] for name in _LAW_COLUMNS.values()]
+    if is_rounding:
+        cells[list(_LAW_COLUMNS.values()).index("bias")] = 0.0
+    return cells
+
+
+def _list_design_parts(design: Design) -> Iterator[Any]:
+    """Yield the heading, the facts, the tables and the notes of a design."""
+    yield Text(design.heading, style="bold")
+    yield make_facts_grid([fact for fact in design.facts() if fact[0] != "note"])
+    yield ""
+    for title, heads, cells in design.family.list_tables(design):
+        yield fold_table(title, heads, cells)
+    yield from map(make_note, design.words)
+
+
+def recommend_class(**options: Any) -> Report:
+    """Compare the classes of mechanisms for a query, and recommend the one with the least loss.
+
+    Each class has its best mechanism, with proven numbers.
+
+    Args:
+        options: Options of the command.
+    """
+    from workbench.recommendation.recommend import recommend
+
+    file_names = ("answers", "places", "neighbours", "outputs", "prior", "loss")
+    files = {name: options[name] for name in file_names}
+    files |= {f"baseline {k}": path for k, path in enumerate(options["baseline"] or [])}
+    outputs = Outputs(files, options)
+    answer_options = [options[name] for name in ("answers", "places", "range")]
+    answer_count = sum(value is not None for value in answer_options)
+    if options["column"] is None and answer_count != 1:
         raise InvalidRequest(
             "The answers must be given by exactly one of answers, places and range."
         )
-    result = run_with_progress(lambda tell: recommended(**select_given(given), progress=tell))
-    outputs.write(result, "build_result_page", lambda path: result.best.save(path))
+    result = run_with_progress(lambda report: recommend(**select_given(options), progress=report))
+    outputs.write(result, "result_page", lambda path: result.best.save(path))
+    objective_name = "epsilon" if options["minimise"] == "epsilon" else "expected loss"
+    return Report(result.to_dict, _list_recommendation_parts(result, objective_name))
 
-    def shown() -> Iterator[Any]:
-        what = "epsilon" if given["minimise"] == "epsilon" else "loss"
-        columns = {
-            "class": "class",
-            what: "objective",
-            "proven bound": "bound",
-            "certified": "certified",
-        }
-        heads = {**columns, "notes": "notes"}
-        yield make_table(
-            result.title, [*heads], [[row[name] for name in heads.values()] for row in result]
-        )
-        laws = [row for row in result if row["worst"] is not None]
-        if laws:
-            yield make_table("What is published", [*_LAWS], [_cells(row) for row in laws])
-        for row in result:
-            stopped = STOPPED_NOTE in row["notes"]
-            if row["command"] and (stopped or row["class"] == result.chosen):
-                own = row["objective"] is not None and BORROWED_NOTE not in row["notes"]
-                further = ", to go on" + ", to a value at least as good" * own
-                yield make_verbatim(f"{row['class']}{further * stopped}: {row['command']}")
-        yield from result.sentences
 
-    return Report(result.to_dict, shown())
+def _list_recommendation_parts(result: Any, objective_name: str) -> Iterator[Any]:
+    """Yield the tables, the commands and the sentences of a recommendation."""
+    heads = {
+        "class": "class",
+        objective_name: "objective",
+        "lower bound": "bound",
+        "certified": "certified",
+        "notes": "notes",
+    }
+    cells = [[row[name] for name in heads.values()] for row in result]
+    yield make_table(result.title, [*heads], cells)
+    law_rows = [row for row in result if row["worst"] is not None]
+    if law_rows:
+        yield make_table("Outputs", [*_LAW_COLUMNS], [_make_law_cells(row) for row in law_rows])
+    for row in result:
+        command = _describe_command(row, is_chosen=row["class"] == result.chosen)
+        if command is not None:
+            yield make_verbatim(command)
+    yield from result.sentences
+
+
+def _describe_command(row: Any, *, is_chosen: bool) -> str | None:
+    """Return the command of a class that was chosen or stopped early."""
+    from workbench.recommendation.wording import BORROWED_NOTE, STOPPED_NOTE
+
+    is_stopped = STOPPED_NOTE in row["notes"]
+    if not row["command"] or not (is_stopped or is_chosen):
+        return None
+    purpose = ""
+    if is_stopped:
+        purpose = ", to continue"
+        if row["objective"] is not None and BORROWED_NOTE not in row["notes"]:
+            purpose += " to a value at least as good"
+    return f"{row['class']}{purpose}: {row['command']}"

@@ -1,5 +1,7 @@
-"""`workbench doctor`: what is installed, whether that set is known to work, and what is missing. Plain text on purpose:
-it runs where the packages of the other commands are missing."""
+"""The command `doctor`: what is installed, whether it is known to work, and what is missing.
+
+It prints plain text, because it must run if the packages of the other commands are missing.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from workbench.errors import WorkbenchError
 from workbench.exact.objects import Record
 from workbench.io.extras import explaining_missing_modules, install_command, missing_links
 
-_PACKAGES = {
+# Keys of the table of packages, by head.
+_PACKAGE_KEYS = {
     "package": "package",
     "installed": "installed",
     "tested": "tested",
@@ -19,19 +22,21 @@ _PACKAGES = {
     "status": "status",
     "extra": "extra",
 }
-_SOLVERS = {
+# Keys of the table of solvers, by head.
+_SOLVER_KEYS = {
     "solver": "name",
     "version": "version",
-    "can": "capabilities",
+    "capabilities": "capabilities",
     "licence": "licence",
-}  # head -> key
+}
 
 
-def _solvers() -> tuple[list[Record], str | None]:
-    """The solvers with their licence states; or why they cannot be listed."""
+def _list_solvers() -> tuple[list[Record], str | None]:
+    """Return the solvers with their licence states, and why they cannot be listed or None."""
     try:
         with explaining_missing_modules("Solving"):
-            import workbench.pipeline  # noqa: F401  (makes the solvers of plug-ins known)
+            # The import registers the solvers of plug-ins.
+            import workbench.pipeline  # noqa: F401
             from workbench.solvers.backend import describe_backends
 
             return describe_backends(probe=True), None
@@ -40,43 +45,56 @@ def _solvers() -> tuple[list[Record], str | None]:
 
 
 def doctor(json: bool = False, stream: TextIO | None = None) -> int:
-    """Print the state of the installation on a stream (stdout); the exit code: 0, or 1 where it is known to be
-    bad or incomplete, or a clone without symbolic links."""
+    """Print the state of the installation, and return the exit code.
+
+    Args:
+        json: Whether to print a JSON object.
+        stream: Where to print. None: stdout.
+
+    Returns:
+        1 if the installation is known to be bad or incomplete, or if a clone has no symbolic links;
+        0 otherwise.
+    """
     from workbench.io.installation import describe_installation
 
     report = describe_installation()
-    report["solvers"], report["solvers_error"] = _solvers()
-    print(
-        json_text.dumps(report, ensure_ascii=False) if json else "\n".join(_lines(report)),
-        file=stream,
-    )
+    report["solvers"], report["solvers_error"] = _list_solvers()
+    lines = [json_text.dumps(report, ensure_ascii=False)] if json else _list_lines(report)
+    print("\n".join(lines), file=stream)
     is_bad = report["verdict"] in ("known bad", "incomplete")
     return 1 if is_bad or missing_links() else 0
 
 
-def _lines(report: Record) -> list[str]:
+def _list_lines(report: Record) -> list[str]:
+    """Return the lines of the report."""
+    packages = [row | {"extra": row["extra"] or " "} for row in report["packages"]]
     solvers = [row | {"version": row["version"] or "not installed"} for row in report["solvers"]]
-    missing = [extra for extra, there in report["extras"].items() if not there]
-    return [
+    missing_extras = [name for name, is_present in report["extras"].items() if not is_present]
+    lines = [
         f"workbench {report['workbench']}, Python {report['python']}, {report['platform']}",
         f"installed set: {report['verdict']}. {report['why']}",
         "",
-        *_columns(_PACKAGES, [row | {"extra": row["extra"] or " "} for row in report["packages"]]),
+        *_align_columns(_PACKAGE_KEYS, packages),
         "",
-        *(_columns(_SOLVERS, solvers) if solvers else [f"solvers: {report['solvers_error']}"]),
-        "",
-        f"extras missing: {', '.join(missing) or 'none'}",
-        *([f"    {install_command(*missing)}"] if missing else []),
-        f"Chromium: {report['chromium'] or 'not found (only the tests of pictures in a browser use it)'}",
-        *(
-            f"{row['purpose']}: {row['folder']} {'can' if row['writable'] else 'CANNOT'} be written into"
-            for row in report["folders"]
-        ),
     ]
+    if solvers:
+        lines += _align_columns(_SOLVER_KEYS, solvers)
+    else:
+        lines.append(f"solvers: {report['solvers_error']}")
+    lines += ["", f"extras missing: {', '.join(missing_extras) or 'none'}"]
+    if missing_extras:
+        lines.append(f"    {install_command(*missing_extras)}")
+    chromium = report["chromium"] or "not found (only tests of pictures in a browser need it)"
+    lines.append(f"Chromium: {chromium}")
+    for row in report["folders"]:
+        ability = "can" if row["writable"] else "CANNOT"
+        lines.append(f"{row['purpose']}: {row['folder']} {ability} be written into")
+    return lines
 
 
-def _columns(heads: dict[str, str], rows: Iterable[Record]) -> list[str]:
-    """Rows under heads (head -> key), a dash for what is empty, in columns."""
-    cells = [[*heads], *([str(row[key] or "-") for key in heads.values()] for row in rows)]
+def _align_columns(keys: dict[str, str], rows: Iterable[Record]) -> list[str]:
+    """Format rows as an aligned text table, with "-" for empty cells. keys: row key by head."""
+    cells = [[*keys]]
+    cells += [[str(row[key] or "-") for key in keys.values()] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]

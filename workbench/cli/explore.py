@@ -1,4 +1,4 @@
-"""`workbench explore`: designs and trade-offs in a browser, or as one self-contained file."""
+"""The command `explore`: designs and trade-offs in a browser, or as one self-contained file."""
 
 from __future__ import annotations
 
@@ -19,13 +19,23 @@ from workbench.io.files import write_new_file
 if TYPE_CHECKING:
     from workbench.explorer.given import FileTexts
 
-_ENDING = (
-    "SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGBREAK", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGVTALRM", "SIGPROF",
+# These signals end a process.
+_ENDING_SIGNALS = (
+    "SIGINT",
+    "SIGTERM",
+    "SIGHUP",
+    "SIGQUIT",
+    "SIGBREAK",
+    "SIGUSR1",
+    "SIGUSR2",
+    "SIGALRM",
+    "SIGVTALRM",
+    "SIGPROF",
     "SIGXCPU",
-)  # fmt: skip
+)
 
 
-def explore(
+def explore_designs(
     context: typer.Context,
     *,
     family: str | None,
@@ -33,38 +43,47 @@ def explore(
     browser: bool,
     export: Path | None,
 ) -> None:
-    """Explore designs and their trade-offs in a browser: on this machine alone, until Ctrl-C."""
+    """Explore designs and their trade-offs in a browser, on this machine, until Ctrl-C.
+
+    Args:
+        context: Context of the command, with the options of the family.
+        family: Name of the family to show first.
+        port: Port of the server. 0: any free port.
+        browser: Whether to open the page in a browser.
+        export: File for one self-contained page, which is written instead.
+    """
     from workbench.explorer.given import (
         encode_address_fragment,
         first_example,
         list_file_texts,
         read_arguments,
     )
-    from workbench.pipeline.registry import get_family as named
+    from workbench.pipeline.registry import get_family
 
     if family is None:
         if context.args or export is not None:
             got = " ".join(context.args) or "none"
-            page = "a saved mechanism is shown by `workbench audit FILE --html PAGE`"
             raise InvalidRequest(
-                f"family must be given before its options, and for an export; {page}. Got {got}."
+                "family must be given before its options, and for an export; `workbench audit FILE "
+                f"--html PAGE` shows a saved mechanism. Got {got}."
             )
         _serve("", (), port, browser)
         return
-    kind = named(family)
-    given = read_arguments(kind, context.args)
-    files = list_file_texts(kind, given)
+    kind = get_family(family)
+    values = read_arguments(kind, context.args)
+    files = list_file_texts(kind, values)
     if export is None:
-        _serve(encode_address_fragment(family, given), files, port, browser)
+        _serve(encode_address_fragment(family, values), files, port, browser)
         return
     from workbench.explorer.page import build_export_page, write_page
 
     check_output_file(export, "export")
-    write_page(export, build_export_page(family, given or first_example(kind), files))
+    write_page(export, build_export_page(family, values or first_example(kind), files))
     print(f"Wrote {export}.")
 
 
-def _serve(state: str, files: FileTexts, port: int, browser: bool) -> None:
+def _serve(fragment: str, files: FileTexts, port: int, browser: bool) -> None:
+    """Serve the page until a signal ends the process."""
     from workbench.explorer.server import Server
 
     servers: list[Server] = []
@@ -72,10 +91,10 @@ def _serve(state: str, files: FileTexts, port: int, browser: bool) -> None:
     def stop(number: int, frame: object) -> None:
         if not servers:
             raise KeyboardInterrupt
-        # an exception in the middle of anything may be lost there, and the server would go on
+        # An exception may be lost where the signal interrupts, and the server would continue.
         threading.Thread(target=servers[0].shutdown, daemon=True).start()
 
-    before = {number: signal.signal(number, stop) for number in _ending_signals()}
+    handlers = {number: signal.signal(number, stop) for number in _list_ending_signals()}
     try:
         try:
             server = Server(port, files)
@@ -83,42 +102,42 @@ def _serve(state: str, files: FileTexts, port: int, browser: bool) -> None:
             must("port", f"free ({error.strerror})", port)
         with server:
             servers.append(server)
-            address = server.make_address(state)
+            address = server.make_address(fragment)
             print(f"Explorer: {address}", flush=True)
             with TemporaryDirectory() as folder:
                 if browser:
                     import webbrowser
 
-                    if not webbrowser.open(_forward(address, Path(folder))):
+                    if not webbrowser.open(_write_redirect(address, Path(folder))):
                         err.print("No browser was found; open the address above.")
                 server.serve_forever(poll_interval=0.2)
             err.print("Stopped.")
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)
 
 
-def _ending_signals() -> list[signal.Signals]:
-    """List the signals that would end this process and leave its temporary files, as far as they can be caught."""
-    ignored = (
-        signal.SIG_IGN,
-        None,
-    )  # as `nohup` does with SIGHUP; None: of a handler that is not Python's
-    named = [getattr(signal, name) for name in _ENDING if hasattr(signal, name)]
-    return [
-        number
-        for number in named
-        if number == signal.SIGINT or signal.getsignal(number) not in ignored
-    ]
+def _list_ending_signals() -> list[signal.Signals]:
+    """Return the signals that would end this process without removing its temporary files.
+
+    Ignored signals stay ignored (`nohup` ignores SIGHUP), and handlers that are not Python's stay.
+    """
+    signals = [getattr(signal, name) for name in _ENDING_SIGNALS if hasattr(signal, name)]
+    selected = []
+    for number in signals:
+        is_ignored = signal.getsignal(number) in (signal.SIG_IGN, None)
+        if number == signal.SIGINT or not is_ignored:
+            selected.append(number)
+    return selected
 
 
-def _forward(address: str, folder: Path) -> str:
-    """A page of the owner's alone that goes to the address: the command line of a browser is there for all to see."""
+def _write_redirect(address: str, folder: Path) -> str:
+    """Write a page that only its owner can read and that opens the address. Returns its URI.
+
+    The command line of a browser is visible to all users, so that it must not contain the address.
+    """
     page = folder / "explorer.html"
-    goes = f'<meta http-equiv="refresh" content="0;url={escape(address)}">'
-    write_new_file(
-        page,
-        f'<!doctype html><meta name="referrer" content="no-referrer">{goes}'.encode(),
-        private=True,
-    )
+    redirect = f'<meta http-equiv="refresh" content="0;url={escape(address)}">'
+    text = f'<!doctype html><meta name="referrer" content="no-referrer">{redirect}'
+    write_new_file(page, text.encode(), private=True)
     return page.as_uri()

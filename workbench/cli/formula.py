@@ -1,4 +1,4 @@
-"""`workbench formula FAMILY`: the optimum as a formula in e^ε, and in δ where it is free."""
+"""The command `formula FAMILY`: the optimum as a formula in e^ε, and in δ if δ is a range."""
 
 from __future__ import annotations
 
@@ -22,32 +22,47 @@ if TYPE_CHECKING:
     from workbench.pipeline.family import Family
 
 
+# Heads of the table of formulas, by column.
 _HEADS = {
-    "from_epsilon": "from ε", "to_epsilon": "to ε", "from_delta": "from δ", "to_delta": "to δ", "formula": "formula",
-}  # fmt: skip
-_HEADS_OF_PATTERNS = {
-    "delta_low": "from δ", "delta_high": "to δ", "formula": "formula", "to_delta": "to δ as formula",
+    "from_epsilon": "from ε",
+    "to_epsilon": "to ε",
+    "from_delta": "from δ",
+    "to_delta": "to δ",
+    "formula": "formula",
+}
+# Heads of the table of formulas of patterns, by column.
+_PATTERN_HEADS = {
+    "delta_low": "from δ",
+    "delta_high": "to δ",
+    "formula": "formula",
+    "to_delta": "to δ as formula",
     "broken": "broken",
-}  # fmt: skip
-_PATTERNS = (
-    "Each line is the exact optimum of a pattern of broken pairs (difference: noise values). Proven at epsilon = "
-    "{epsilon:g} to 1e-9, where no other pattern is better; at another epsilon only while this pattern is optimal."
+}
+_PATTERN_NOTE = (
+    "Each line is the exact optimum of a pattern of broken pairs (difference: noise values). It is "
+    "proven at epsilon = {epsilon:g} to 1e-9 that no other pattern is better. At another epsilon a "
+    "line holds only while its pattern is optimal."
+)
+_NO_CONJECTURE_NOTE = (
+    "No pattern fits: a conjecture must hold for at least five n that it was not fitted to."
 )
 
 
 def formula_command(kind: Family) -> Examples:
-    """The command that finds the formulas of a family."""
-    own = {"epsilon", "delta", "time_limit", *kind.solving_option_names}
-    counts = {
-        option.name
-        for option in kind.options_for("command")
-        if option.question and option.kind is int
-    }
-    options = [
-        replace(option, kind=str) if option.name in counts else option
-        for option in kind.options_for("command")
-        if not option.solver and option.name not in own
-    ]
+    """Return the command that finds the formulas of a family, with its examples.
+
+    Args:
+        kind: The family.
+    """
+    replaced_names = {"epsilon", "delta", "time_limit", *kind.solving_option_names}
+    count_names = set()
+    options = []
+    for option in kind.options_for("command"):
+        if option.question and option.kind is int:
+            count_names.add(option.name)
+            option = replace(option, kind=str)
+        if not option.solver and option.name not in replaced_names:
+            options.append(option)
 
     def run(
         *,
@@ -55,25 +70,23 @@ def formula_command(kind: Family) -> Examples:
         delta: str | None,
         time_limit: float | None,
         pattern: bool,
-        **given: Any,
+        **values: Any,
     ) -> Report:
         from workbench.formulas.formula import formula
         from workbench.formulas.series import read_ranged_option
 
-        outputs = Outputs(list_input_files(options, given), given)
-        texts = select_given(given)
-        texts |= {
-            name: int(texts[name]) for name in counts & texts.keys() if texts[name].isdecimal()
-        }
-        of_several = read_ranged_option(counts, texts)
-        if of_several and (plot := outputs["plot file"]):
+        outputs = Outputs(list_input_files(options, values), values)
+        texts = select_given(values)
+        for name in count_names & texts.keys():
+            if texts[name].isdecimal():
+                texts[name] = int(texts[name])
+        ranged_option = read_ranged_option(count_names, texts)
+        plot = outputs["plot file"]
+        if ranged_option and plot:
             must("plot", "left out for a range of questions", plot)
-        if pattern and not of_several:
-            must(
-                "pattern",
-                "given with a range such as n 3..20 or answers 0..3..0..12",
-                "one question",
-            )
+        if pattern and not ranged_option:
+            rule = "given with a range such as n 3..20 or answers 0..3..0..12"
+            must("pattern", rule, "one question")
         result = formula(
             kind.name,
             epsilon=epsilon,
@@ -83,55 +96,56 @@ def formula_command(kind: Family) -> Examples:
             **texts,
         )
         outputs.write(result)
-        if of_several:
-            return _series(result, len(of_several[1]), pattern)
-        early = result.unproven and (time_limit is None or result.seconds < time_limit)
-        words = f"Not all is proven: {len(result.unproven)} interval(s) of epsilon are open."
-        return Report(result.to_dict, _shown(result), words if early else None)
+        if ranged_option:
+            return _report_series(result, len(ranged_option[1]), pattern)
+        stop_message = None
+        if result.unproven and (time_limit is None or result.seconds < time_limit):
+            count = len(result.unproven)
+            stop_message = f"Not all is proven: {count} interval(s) of epsilon are open."
+        return Report(result.to_dict, _list_formula_parts(result), stop_message)
 
-    return make_command(
-        "formula", run, options, summary=f"The least loss of {kind.title} as a formula."
-    ), kind.formulas
+    summary = f"Compute the minimal loss of {kind.title} as a formula."
+    return make_command("formula", run, options, summary=summary), kind.formulas
 
 
-def _series(result: FormulaSeries, wanted: int, pattern: bool) -> Report:
-    """The formulas of a range of questions as one table, with conjectures. wanted: how many questions there are."""
+def _report_series(result: FormulaSeries, question_count: int, pattern: bool) -> Report:
+    """Return the formulas of a range of questions as one table, with conjectures."""
     conjectures = result.pattern() if pattern else []
 
-    def shown() -> Iterator[Any]:
-        yield _table(result.to_frame(), {result.name: result.name, **_HEADS})
-        yield make_note("Each line is proven for every epsilon of it, in exact arithmetic.")
+    def list_parts() -> Iterator[Any]:
+        yield _make_formula_table(result.to_frame(), {result.name: result.name, **_HEADS})
+        yield make_note("Each line is proven for every epsilon in it, in exact arithmetic.")
         for conjecture in conjectures:
             yield Text(str(conjecture))
         if pattern and not conjectures:
-            yield make_note(
-                "No pattern fits: a conjecture is verified on at least five n that it was not fitted on."
-            )
+            yield make_note(_NO_CONJECTURE_NOTE)
 
-    proven = len(result.formulas)
-    stopped = f"Interrupted: {proven} of {wanted} are proven." if proven < wanted else None
-    told = result.to_dict() | (
-        {"conjectures": [str(each) for each in conjectures]} if pattern else {}
-    )
-    return Report(told, shown(), stopped)
+    values = result.to_dict()
+    if pattern:
+        values |= {"conjectures": [str(conjecture) for conjecture in conjectures]}
+    proven_count = len(result.formulas)
+    stop_message = None
+    if proven_count < question_count:
+        stop_message = f"Interrupted: {proven_count} of {question_count} are proven."
+    return Report(values, list_parts(), stop_message)
 
 
-def _table(rows: pd.DataFrame, heads: Values) -> Any:
-    """The columns of heads that are there."""
+def _make_formula_table(rows: pd.DataFrame, heads: Values) -> Any:
+    """Make the table of the columns that the rows have."""
     names = [name for name in heads if name in rows]
     return make_table("", [heads[name] for name in names], rows[names].values.tolist())
 
 
-def _shown(formula: Formula) -> Iterator[Any]:
+def _list_formula_parts(formula: Formula) -> Iterator[Any]:
+    """Yield the title, the table and the notes of a formula."""
     yield Text(formula.what, style="bold")
-    yield _table(
-        formula.to_frame(), _HEADS if formula.proven_epsilon is None else _HEADS_OF_PATTERNS
-    )
     if formula.proven_epsilon is not None:
-        yield make_note(_PATTERNS.format(epsilon=float(formula.proven_epsilon)))
+        yield _make_formula_table(formula.to_frame(), _PATTERN_HEADS)
+        yield make_note(_PATTERN_NOTE.format(epsilon=float(formula.proven_epsilon)))
         return
+    yield _make_formula_table(formula.to_frame(), _HEADS)
     yield make_note(
-        f"Proven for every epsilon of each line, in exact arithmetic ({formula.seconds:.2f} s)."
+        f"Proven for every epsilon in each line, in exact arithmetic ({formula.seconds:.2f} s)."
     )
     for low, high in formula.unproven:
         yield make_note(f"Open, not proven: epsilon between {low:.9g} and {high:.9g}.")

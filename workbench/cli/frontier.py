@@ -1,4 +1,4 @@
-"""`workbench frontier FAMILY`, the same for every family."""
+"""The command `frontier FAMILY`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.cli.console import Report, make_table, run_with_progress
 from workbench.cli.options import Examples, list_input_files, make_command, select_given
 from workbench.cli.output_paths import (
+    Inputs,
     check_output_file,
     check_output_folder,
     check_outputs,
@@ -25,11 +26,12 @@ if TYPE_CHECKING:
     from workbench.pipeline.family import Family
 
 
-_REASONS = 3  # why rows have no value: so many reasons are shown, the most frequent first
-_CLOSED = 1e-6  # gap of what counts as proven
-_LEAST_SIZE = (
-    1e-3  # Smaller objectives count as this part of the largest of their curve in that gap.
-)
+# At most this many reasons for rows without a value are shown, the most frequent first.
+_MAX_REASONS = 3
+# A relative gap up to this counts as proven.
+_PROVEN_GAP = 1e-6
+# The gap of a small objective is relative to this share of the largest objective of its curve.
+_MIN_RELATIVE_SIZE = 1e-3
 _HEADS = [
     "curve",
     "mechanism",
@@ -37,21 +39,25 @@ _HEADS = [
     "rows",
     "proven",
     "certified",
-    "oracle agrees",
+    "formula agrees",
     "without a value",
 ]
 
 
 def frontier_command(kind: Family) -> Examples | None:
-    """The command that draws the trade-offs of a family; None of one that has no frontier."""
+    """Return the command that computes the frontier of a family, with its examples.
+
+    Args:
+        kind: The family. None is returned if it has no frontier.
+    """
     if kind.frontier is None:
         return None
     from workbench.frontiers import run as frontiers
     from workbench.pipeline.option import read_options
 
-    offered = frontiers.get_frontier(kind)
-    options = [option for option in offered.options if "command" in option.places]
-    certifies = any(option.name == "certify" for option in offered.options)
+    frontier = frontiers.get_frontier(kind)
+    options = [option for option in frontier.options if "command" in option.places]
+    certifies = any(option.name == "certify" for option in frontier.options)
 
     def run(
         *,
@@ -62,50 +68,64 @@ def frontier_command(kind: Family) -> Examples | None:
         plot: Path | None,
         width: str | None,
         columns: str | None,
-        **given: Any,
+        **values: Any,
     ) -> Report:
         out = out or Path(f"frontier-{kind.name}")
-        inputs = list_input_files([option for option in options if option.question], given)
-        for path in [
-            out / "frontier.csv",
-            *(path for end in ("csv", *PICTURE_FORMATS) for path in out.glob(f"*.{end}")),
-        ]:
-            require_distinct_files(inputs, {"out": path})
-        chosen = _columns(columns, out)
-        check_outputs(
-            inputs,
-            {"html file": html, "plot file": plot, "out": out if is_page(out) else None},
-            width,
-        )
-        plan = frontiers.make_frontier_plan(
-            kind, None, read_options(options, select_given(given)) | {"certify": not raw}
-        )
-        if chosen_file := out.suffix.lower() in RESULT_ENDINGS and not out.is_dir():
-            check_output_file(out, "out")
-        if not is_page(out) and not chosen_file:
-            check_output_folder(out, "out")
-        result = run_with_progress(lambda tell: frontiers.run_frontier_plan(plan, tell, jobs))
-        files = _written(
-            result, out, [path for path in (out, html) if path and is_page(path)], chosen
-        )
+        inputs = list_input_files([option for option in options if option.question], values)
+        _refuse_overwritten_inputs(inputs, out)
+        column_names = _read_column_names(columns, out)
+        outputs = {
+            "html file": html,
+            "plot file": plot,
+            "out": out if is_page(out) else None,
+        }
+        check_outputs(inputs, outputs, width)
+        exact_values = read_options(options, select_given(values))
+        plan = frontiers.make_frontier_plan(kind, None, exact_values | {"certify": not raw})
+        _check_out(out)
+        result = run_with_progress(lambda report: frontiers.run_frontier_plan(plan, report, jobs))
+        pages = [path for path in (out, html) if path and is_page(path)]
+        files = _write_files(result, out, pages, column_names)
         if plot and files:
             result.plot(plot, width=width)
-        more = {"title": result.title, "tasks": result.total, "finished": result.finished}
-        kept = f"{len(result)} rows are in {files[0]}" if files else "nothing is written"
-        more |= {"files": [*map(str, files)], "interrupted": result.is_interrupted}
-        shown, stopped = (
-            _report(result, files, chosen),
-            result.describe_interruption(f"tasks are finished; {kept}."),
+        entries = {
+            "title": result.title,
+            "tasks": result.total,
+            "finished": result.finished,
+            "files": [*map(str, files)],
+            "interrupted": result.is_interrupted,
+        }
+        place = f"{len(result)} rows are in {files[0]}" if files else "nothing is written"
+        return Report(
+            lambda: entries | {"rows": result.to_dict()["rows"]},
+            _list_frontier_parts(result, files, column_names),
+            result.describe_interruption(f"tasks are finished; {place}."),
         )
-        return Report(lambda: more | {"rows": result.to_dict()["rows"]}, shown, stopped)
 
-    return make_command(
-        "frontier", run, options, [] if certifies else ["raw"], offered.summary
-    ), offered.examples
+    without = [] if certifies else ["raw"]
+    command = make_command("frontier", run, options, without, frontier.summary)
+    return command, frontier.examples
 
 
-def _columns(columns: str | None, out: Path) -> list[str] | None:
-    """The columns that are chosen for a table. Raises InvalidRequest, also for a file that no result can be."""
+def _refuse_overwritten_inputs(inputs: Inputs, out: Path) -> None:
+    """Raise InvalidRequest if an input is a file that the results replace."""
+    paths = [out / "frontier.csv"]
+    for ending in ("csv", *PICTURE_FORMATS):
+        paths += out.glob(f"*.{ending}")
+    for path in paths:
+        require_distinct_files(inputs, {"out": path})
+
+
+def _check_out(out: Path) -> None:
+    """Raise InvalidRequest if the file or folder of the results cannot be written."""
+    if out.suffix.lower() in RESULT_ENDINGS and not out.is_dir():
+        check_output_file(out, "out")
+    elif not is_page(out):
+        check_output_folder(out, "out")
+
+
+def _read_column_names(columns: str | None, out: Path) -> list[str] | None:
+    """Return the columns to write, None for all. Raises InvalidRequest, also for a wrong `out`."""
     ending = out.suffix.lower()
     if ending and not is_page(out) and not out.is_dir() and ending not in RESULT_ENDINGS:
         must("out", f"a folder, or a file named {', '.join(RESULT_ENDINGS)} or .html", out.name)
@@ -113,21 +133,25 @@ def _columns(columns: str | None, out: Path) -> list[str] | None:
         return None
     if ending not in (".csv", ".tex"):
         must("columns", "given with --out FILE.csv or FILE.tex", out.name)
-    chosen = [name.strip() for name in columns.split(",")]
-    return (
-        chosen if all(chosen) else must("columns", "names of columns, separated by commas", columns)
-    )
+    names = [name.strip() for name in columns.split(",")]
+    if not all(names):
+        must("columns", "names of columns, separated by commas", columns)
+    return names
 
 
-def _written(
+def _write_files(
     result: Result, place: Path, pages: Sequence[Path], columns: Sequence[str] | None = None
 ) -> list[Path]:
-    """What was written: the table and its plots unless the place is a page, and pages; nothing where there are no
-    rows. Columns that no row has are left out."""
+    """Write the table and its plots, unless the place is a page, and the pages.
+
+    Nothing is written without rows. Columns that no row has are left out. Returns the files.
+    """
     if not result.rows:
         return []
-    known = None if columns is None else [name for name in columns if name in result.to_frame()]
-    files = [] if place in pages else result.save(place, columns=known)
+    present_columns = columns
+    if columns is not None:
+        present_columns = [name for name in columns if name in result.to_frame()]
+    files = [] if place in pages else result.save(place, columns=present_columns)
     for page in pages:
         from workbench.explorer.page import build_result_page, write_page
 
@@ -135,46 +159,57 @@ def _written(
     return [*files, *pages]
 
 
-def _report(
+def _list_frontier_parts(
     result: Result, files: Sequence[Path], columns: Sequence[str] | None = None
 ) -> Iterator[Any]:
-    """How many rows of what, what disagrees, and where it is."""
+    """Yield the table of curves, disagreements, reasons without a value, notes, and the files."""
     if not result.rows:
         return
     rows = result.to_frame()
     groups = rows.groupby(["curve", "mechanism", "notion"], sort=False, dropna=False)
-    yield make_table(result.title, _HEADS, [_counts(key, part) for key, part in groups])
+    yield make_table(result.title, _HEADS, [_make_curve_cells(key, part) for key, part in groups])
     yield from result.sentences
     for _, row in rows[rows["oracle_agrees"].eq(False)].iterrows():
-        yield f"DISAGREES with {row['oracle']}: epsilon = {row['epsilon']:g}, delta = {row['delta']:g}"
-    reasons = rows.loc[rows["objective"].isna() & rows["failure"].notna(), "failure"].value_counts()
-    for reason, count in reasons.head(_REASONS).items():
+        budget = f"epsilon = {row['epsilon']:g}, delta = {row['delta']:g}"
+        yield f"DISAGREES with {row['oracle']}: {budget}"
+    has_reason = rows["objective"].isna() & rows["failure"].notna()
+    reasons = rows.loc[has_reason, "failure"].value_counts()
+    for reason, count in reasons.head(_MAX_REASONS).items():
         yield f"{count} without a value: {reason}"
     if "note" in rows:
         for (name, note), part in rows.groupby(["mechanism", "note"], sort=False):
-            yield f"{name}, {len(part)} {'row' if len(part) == 1 else 'rows'}: {note}"
-    if len(reasons) > _REASONS:
-        yield f"Other reasons ({len(reasons) - _REASONS}) are in the table's column failure."
-    rest = [name for name in columns or () if name not in rows]
-    if rest:
-        yield f"No row has the column {', '.join(rest)}. There are {', '.join(map(str, rows))}."
-    names = sorted({path.stem for path in files if path.suffix == ".png"})
-    plots = f", and {', '.join(names)} as PNG, SVG and PDF" if names else ""
+            plural = "" if len(part) == 1 else "s"
+            yield f"{name}, {len(part)} row{plural}: {note}"
+    if len(reasons) > _MAX_REASONS:
+        other_count = len(reasons) - _MAX_REASONS
+        yield f"Other reasons ({other_count}) are in the table's column failure."
+    missing_columns = [name for name in columns or () if name not in rows]
+    if missing_columns:
+        names = ", ".join(map(str, rows))
+        yield f"No row has the column {', '.join(missing_columns)}. There are {names}."
+    plot_names = sorted({path.stem for path in files if path.suffix == ".png"})
+    plots = f", and {', '.join(plot_names)} as PNG, SVG and PDF" if plot_names else ""
     yield f"{len(rows)} rows in {result.seconds:.1f} s: {files[0]}{plots}"
 
 
-def _counts(key: Any, part: pd.DataFrame) -> list[Any]:
-    """One curve: how many rows, and how many of them are proven, certified, in agreement, without a value."""
-    agreement, failed = part["oracle_agrees"].dropna(), int(part["objective"].isna().sum())
-    agree = f"{int(agreement.sum())} of {len(agreement)}" if len(agreement) else "-"
-    objective, bound = (
-        part[name].astype(float) for name in ("objective", "bound")
-    )  # of None alone: objects
+def _make_curve_cells(key: Any, part: pd.DataFrame) -> list[Any]:
+    """Return the counts of one curve: rows, proven, certified, in agreement, without a value."""
+    agreement = part["oracle_agrees"].dropna()
+    failed_count = int(part["objective"].isna().sum())
+    # Columns of None alone have objects.
+    objective = part["objective"].astype(float)
+    bound = part["bound"].astype(float)
     sizes = objective.abs()
-    closed = objective - bound <= _CLOSED * sizes.clip(lower=_LEAST_SIZE * sizes.max())
-    proven = f"{int(closed.sum())} of {len(part)}" if part["bound"].notna().any() else "-"
-    certified = int(part["certified"].eq(True).sum())
-    names = [
-        None if name != name else name for name in key
-    ]  # of "failed": neither mechanism nor notion
-    return [*names, len(part), proven, certified or "-", agree, failed or "-"]
+    is_proven = objective - bound <= _PROVEN_GAP * sizes.clip(
+        lower=_MIN_RELATIVE_SIZE * sizes.max()
+    )
+    proven = "-"
+    agrees = "-"
+    if part["bound"].notna().any():
+        proven = f"{int(is_proven.sum())} of {len(part)}"
+    if len(agreement):
+        agrees = f"{int(agreement.sum())} of {len(agreement)}"
+    certified_count = int(part["certified"].eq(True).sum())
+    # A failed task has neither mechanism nor notion.
+    names = [None if name != name else name for name in key]
+    return [*names, len(part), proven, certified_count or "-", agrees, failed_count or "-"]

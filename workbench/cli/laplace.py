@@ -1,4 +1,4 @@
-"""`workbench laplace ...`: the dyadic quantized Laplace mechanism at the command line."""
+"""The commands `laplace`: the dyadic quantized Laplace mechanism."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from workbench.errors import must
 from workbench.exact.objects import Values
 from workbench.io.files import others_can_read, prefix_errors_with_file, read_bytes, write_new_file
 
-_KEY_LIMIT = 1 << 16
-_CAVEAT = "The guarantees are those of real arithmetic; floating-point attacks are outside them."
+# A key file is read up to this many bytes.
+_MAX_KEY_BYTES = 1 << 16
+_NEW_KEY_BYTES = 32
+_CAPTION = "The guarantees hold in real arithmetic. Floating-point attacks are not covered."
 
 
 def encode(
@@ -29,10 +31,22 @@ def encode(
     header: bool | None,
     reach: str,
 ) -> Report:
-    """Add exact Laplace noise to a column of private numbers and describe the result in few bits.
+    """Add exact Laplace noise to a column of private numbers, and describe the result in few bits.
 
-    Each run uses a new nonce, so one key serves many files; every file costs its own privacy. The file is not
-    encrypted: whoever reads it, with or without the key, learns at most what the decoder does (ell * epsilon).
+    Each run uses a new nonce, so that one key serves many files. Every file uses its own privacy
+    budget. The file is not encrypted: anybody who reads it, with or without the key, learns at most
+    what the decoder learns (ell * epsilon).
+
+    Args:
+        source: CSV file with the private numbers.
+        target: File for the description.
+        epsilon: Privacy of the database per unit of distance.
+        ell: Relaxation for the decoder.
+        seed_file: File with the shared key.
+        code: Elias code of the integers.
+        column: Name or number of the column.
+        header: Whether the first row has names.
+        reach: Public bound on |epsilon * x|.
     """
     from workbench.data.csv_column import read_column
     from workbench.mechanisms.dyadic_laplace.dyadic_laplace import DyadicLaplace
@@ -41,25 +55,38 @@ def encode(
     from workbench.mechanisms.dyadic_laplace.stream import read_header, write_stream
 
     check_outputs({"input": source, "key": seed_file}, {"output": target})
-    numbers = [
-        read_positive_float(text, name)
-        for text, name in ((epsilon, "epsilon"), (ell, "ell"), (reach, "reach"))
-    ]
-    mechanism, chosen = DyadicLaplace(*numbers), check_code(code)
+    mechanism = DyadicLaplace(
+        read_positive_float(epsilon, "epsilon"),
+        read_positive_float(ell, "ell"),
+        read_positive_float(reach, "reach"),
+    )
+    elias_code = check_code(code)
     key = _read_key(seed_file)
     values = read_column(source, column, mechanism.reach / mechanism.epsilon, header=header)
-    data = write_stream(values, mechanism, key, chosen)
+    data = write_stream(values, mechanism, key, elias_code)
     write_output(target, data)
-    size = {"bytes": len(data), "bits_per_scalar": 8 * read_header(data).size / values.size}
-    facts = {"file": str(target), "count": int(values.size), **size, **_budgets(mechanism, chosen)}
-    as_run = {"database_epsilon_as_run": mechanism.database_epsilon_as_run}
-    facts |= as_run | {"mse": mechanism.mse, "max_level": mechanism.max_level}
-    return Report(facts, [_shown(facts)])
+    facts = {
+        "file": str(target),
+        "count": int(values.size),
+        "bytes": len(data),
+        "bits_per_scalar": 8 * read_header(data).size / values.size,
+        **_list_budgets(mechanism, elias_code),
+        "database_epsilon_as_run": mechanism.database_epsilon_as_run,
+        "mse": mechanism.mse,
+        "max_level": mechanism.max_level,
+    }
+    return Report(facts, [_make_laplace_table(facts)])
 
 
-def _budgets(mechanism: Any, code: str) -> Values:
-    budgets = {name: getattr(mechanism, name) for name in ("decoder_epsilon", "database_epsilon")}
-    return {"epsilon": mechanism.epsilon, "ell": mechanism.ell, "code": code, **budgets}
+def _list_budgets(mechanism: Any, code: str) -> Values:
+    """Return the parameters of a mechanism and the privacy of decoder and database."""
+    return {
+        "epsilon": mechanism.epsilon,
+        "ell": mechanism.ell,
+        "code": code,
+        "decoder_epsilon": mechanism.decoder_epsilon,
+        "database_epsilon": mechanism.database_epsilon,
+    }
 
 
 def decode(
@@ -71,9 +98,17 @@ def decode(
     ell: str | None,
     json: bool,
 ) -> Report | None:
-    """Read the noisy numbers of a description. Another key, other parameters and any damage are refused.
+    """Read the noisy numbers of a description. A wrong key or parameter and damage are refused.
 
-    With --json and no NOISY.csv the numbers are the list "x_hat" of the object.
+    With --json and no NOISY.csv, the numbers are the list "x_hat" of the object.
+
+    Args:
+        source: The description.
+        target: File for the noisy numbers. None: stdout.
+        seed_file: File with the shared key.
+        epsilon: The epsilon that the description must have.
+        ell: The ell that the description must have.
+        json: Whether to print a JSON object.
     """
     from workbench.data.csv_column import format_csv_column
     from workbench.mechanisms.dyadic_laplace.piecewise_linear import read_positive_float
@@ -82,51 +117,57 @@ def decode(
     check_outputs({"description": source, "key": seed_file}, {"output": target})
     key = _read_key(seed_file)
     data = load_bytes(source)
-    wanted = {"epsilon": epsilon, "ell": ell}
-    expected = {
-        name: None if text is None else read_positive_float(text, name)
-        for name, text in wanted.items()
-    }
+    required_values = {}
+    for name, text in (("epsilon", epsilon), ("ell", ell)):
+        required_values[name] = None if text is None else read_positive_float(text, name)
     with prefix_errors_with_file(source):
-        values, header = read_stream(data, key, **expected)
+        values, header = read_stream(data, key, **required_values)
     if target:
         write_output(target, format_csv_column("x_hat", values).encode())
     elif not json:
         sys.stdout.write(format_csv_column("x_hat", values))
         return None
-    mechanism = header.mechanism
     facts = {
         "file": target and str(target),
         "count": header.count,
-        **_budgets(mechanism, header.code),
+        **_list_budgets(header.mechanism, header.code),
+        "mse": header.mechanism.mse,
     }
-    facts |= {"mse": mechanism.mse}
-    return Report(facts if target else {**facts, "x_hat": values.tolist()}, [_shown(facts)])
+    table = _make_laplace_table(facts)
+    return Report(facts if target else {**facts, "x_hat": values.tolist()}, [table])
 
 
-def keygen(target: Path) -> Report:
-    """Create a key file: 32 random bytes of the operating system, readable by its owner only."""
+def make_key_file(target: Path) -> Report:
+    """Create a key file: 32 random bytes of the operating system, readable by its owner only.
+
+    Args:
+        target: File to create. It must not exist.
+    """
     try:
-        write_new_file(target, os.urandom(32), private=True)
+        write_new_file(target, os.urandom(_NEW_KEY_BYTES), private=True)
     except OSError as error:
         must("key file", "a new file", f"{target.name or target}: {error.strerror}")
-    return Report(
-        {"file": str(target), "bytes": 32}, [f"Wrote a key of 32 random bytes to {target}."]
-    )
+    sentence = f"Wrote a key of {_NEW_KEY_BYTES} random bytes to {target}."
+    return Report({"file": str(target), "bytes": _NEW_KEY_BYTES}, [sentence])
 
 
-def _shown(facts: Values) -> Any:
-    """Names and values; an epsilon in full, because nine digits could understate it."""
-    rows = [[name, repr(value) if "epsilon" in name else value] for name, value in facts.items()]
-    return make_table("", ["", ""], rows, caption=_CAVEAT)
+def _make_laplace_table(facts: Values) -> Any:
+    """Make a table of names and values.
+
+    An epsilon is shown with all digits, because nine digits could understate it.
+    """
+    rows = []
+    for name, value in facts.items():
+        rows.append([name, repr(value) if "epsilon" in name else value])
+    return make_table("", ["", ""], rows, caption=_CAPTION)
 
 
 def _read_key(path: Path) -> bytes:
-    """The bytes of a key file. Raises InvalidRequest when it is missing, short, long, or plainly not random."""
+    """Return the bytes of a key file. Raises InvalidRequest if they are too few or not random."""
     from workbench.mechanisms.dyadic_laplace.randomness import MIN_KEY_BYTES
 
     rule = f"a file of at least {MIN_KEY_BYTES} random bytes"
-    key = read_bytes(path, _KEY_LIMIT, "seed-file")
+    key = read_bytes(path, _MAX_KEY_BYTES, "seed-file")
     if len(key) < MIN_KEY_BYTES:
         must("seed-file", rule, f"{path.name} with {len(key)} bytes")
     if len(set(key)) < MIN_KEY_BYTES // 2:

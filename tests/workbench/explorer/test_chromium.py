@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 import pytest
 
 from bench.chromium import Chromium, Page
-from workbench.cli.explore import _forward
+from workbench.cli.explore import _write_redirect
 from workbench.explorer.given import describe_families, read_option_values
 from workbench.explorer.server import Server
 from workbench.pipeline.design import Design
@@ -317,7 +317,7 @@ def test_the_file_of_its_owner_forwards_to_the_page(
     browser: Chromium, server: Server, tmp_path: Path
 ) -> None:
     address = server.make_address("family=modulo&n=4&max_shift=1&epsilon=1")
-    page = browser.open(_forward(address, tmp_path))
+    page = browser.open(_write_redirect(address, tmp_path))
     page.wait("document.querySelector('main')?.dataset.drawn")
     assert page.js("location.href") == address
     assert page.js("document.referrer") == ""

@@ -93,5 +93,5 @@ def test_what_ctrl_c_leaves_is_saved(
             f"design channel --answers 0..3 --max-shift 1 --epsilon 1 --save {tmp_path / 'c.json'}".split()
         )
     assert end.value.code != 0
-    assert "certified mechanism so far is in" in capsys.readouterr().err.replace("\n", " ")
+    assert "best certified mechanism is in" in capsys.readouterr().err.replace("\n", " ")
     assert wb.check(tmp_path / "c.json").mechanism == design.mechanism
