@@ -1,8 +1,10 @@
-"""`workbench privatise`: a mechanism run on a column of a CSV file, with exact draws of the system's randomness.
+"""The command `privatise`: a mechanism applied to a column of a CSV file.
 
-Only the published column is written, and the one named by --id; --copy writes the others as they are. Beside OUT.csv,
-OUT.csv.json states budget, mechanism and expected error: nothing in it but the number of rows depends on the data. How
-many rows one person has, and the budget that makes, is printed for the owner of the data alone.
+Draws are exact and use the random numbers of the operating system. Only the published column is
+written, and the column of --id. --copy writes the other columns unchanged. Beside OUT.csv,
+OUT.csv.json states budget, mechanism and expected error. Only its number of rows depends on the
+data. How many rows one person has, and the budget of that person, is printed only for the owner of
+the data.
 """
 
 from __future__ import annotations
@@ -32,12 +34,20 @@ if TYPE_CHECKING:
     from workbench.privacy.row_cost import RowCost
 
 
-_SEEDED = "A seed was given: whoever knows it can undo the noise. Not for a release."
+_SEED_NOTE = (
+    "A seed was given: anybody who knows it can remove the noise. The output must not be released."
+)
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a file that a command uses. private: those to publish; id, person: None where not asked for."""
+    """The columns of a file that a command uses.
+
+    Attributes:
+        private: The columns to publish.
+        id: The column that is copied. None: not requested.
+        person: The column that identifies the person of a row. None: not requested.
+    """
 
     private: list[CsvColumn]
     id: CsvColumn | None
@@ -45,16 +55,31 @@ class Columns:
 
     @property
     def table(self) -> CsvTable:
-        """The file."""
+        """Return the file."""
         return self.private[0].table
 
 
 @dataclass(frozen=True)
 class Publication:
-    """One run of a command: what it reads, where it writes, whose rows are counted, in which account it is entered.
+    """One run of a command that publishes columns.
 
-    protected: in words, what is; inputs: the files it reads besides; the rest are options of the command. Every path
-    and the seed are checked before any work. Raises InvalidRequest.
+    All paths and the seed are checked before any work. Raises InvalidRequest.
+
+    Attributes:
+        inputs: Further files that are read.
+        source: CSV file with the private columns.
+        target: CSV file to write.
+        person: Column that identifies the person of a row.
+        ledger: File of the ledger of releases.
+        insecure_seed: Seed for reproducible draws.
+        id: Column that is copied.
+        copy: Whether all other columns are copied.
+        overwrite: Whether existing files are replaced.
+        header: Whether the first row has names. None: this is decided from the row.
+        multiline: Whether quoted cells may have line breaks.
+        ledger_limit: Total budget of a new ledger.
+        local_neighbours: Whether the mechanism may protect only values near each other.
+        protected: Beginning of the sentence on what is protected.
     """
 
     inputs: Inputs
@@ -83,11 +108,12 @@ class Publication:
             path = outputs[name]
             if path and path.is_file() and not self.overwrite:
                 must(name, "a new file, or given with --overwrite", f"{path.name}, which exists")
-        self.random_source, self.terms  # noqa: B018 - a wrong seed and a wrong limit are refused
+        # A wrong seed and a wrong limit are refused here.
+        self.random_source, self.terms  # noqa: B018
 
     @cached_property
     def terms(self) -> LedgerTerms:
-        """What a new ledger fixes. Raises InvalidRequest."""
+        """Return what a new ledger fixes. Raises InvalidRequest."""
         from workbench.exact.numbers import read_positive, read_probability
         from workbench.privacy.release_ledger import LedgerTerms
 
@@ -95,164 +121,173 @@ class Publication:
             return LedgerTerms(person=self.person)
         if self.ledger is None:
             must("ledger_limit", "given with a ledger", self.ledger_limit)
-        epsilon, _, delta = self.ledger_limit.partition(",")
-        limit = (
-            read_positive(epsilon, "ledger_limit"),
-            read_probability(delta or 0, "delta of the ledger_limit"),
+        epsilon_text, _, delta_text = self.ledger_limit.partition(",")
+        return LedgerTerms(
+            person=self.person,
+            epsilon=read_positive(epsilon_text, "ledger_limit"),
+            delta=read_probability(delta_text or 0, "delta of the ledger_limit"),
         )
-        return LedgerTerms(person=self.person, epsilon=limit[0], delta=limit[1])
 
     @property
     def sidecar(self) -> Path:
-        """The report beside the output."""
+        """Return the file of the report beside the output."""
         return self.target.parent / f"{self.target.name}.json"
 
     @cached_property
     def random_source(self) -> Source:
-        """Of all randomness."""
+        """Return the source of all random numbers."""
         from workbench.exact.random_source import Source
 
         return Source(self.insecure_seed)
 
     def read(self, columns: Sequence[str]) -> Columns:
-        """The columns to publish, by name or number, and the others that the options name. Raises InvalidRequest."""
+        """Read the columns to publish, and the columns that the options name.
+
+        Args:
+            columns: Names or numbers of the columns to publish.
+
+        Raises:
+            InvalidRequest: A column does not exist, or is named twice.
+        """
         from workbench.data.csv_column import CsvTable
 
-        options = [
-            (name, column)
-            for name, column in (("id", self.id), ("person", self.person))
-            if column is not None
-        ]
-        names = [*columns, *(column for _, column in options)]
+        options = {"id": self.id, "person": self.person}
+        option_columns = {name: column for name, column in options.items() if column is not None}
+        names = [*columns, *option_columns.values()]
         located = CsvTable.read(self.source, names, header=self.header, multiline=self.multiline)[1]
-        private, others = located[: len(columns)], located[len(columns) :]
+        private = located[: len(columns)]
         positions = {column.position for column in private}
         if len(positions) < len(private):
             must("columns", "two different columns", " and ".join(columns))
-        chosen = {option: column for (option, _), column in zip(options, others, strict=True)}
-        for option, column in chosen.items():
+        others = dict(zip(option_columns, located[len(columns) :], strict=True))
+        for option, column in others.items():
             if column.position in positions:
-                must(option, "another column than the private one", repr(getattr(self, option)))
-        return Columns(private, chosen.get("id"), chosen.get("person"))
+                rule = "another column than the private one"
+                must(option, rule, repr(option_columns[option]))
+        return Columns(private, others.get("id"), others.get("person"))
 
     def publish(
         self,
         columns: Columns,
-        given: NDArray[Any],
-        drawn: Sequence[NDArray[Any]],
+        numbers: NDArray[Any],
+        outputs: Sequence[NDArray[Any]],
         cost: RowCost,
         report: Values,
         lines: Facts,
-        own: Values | None = None,
+        owner_entries: Values | None = None,
     ) -> Report:
-        """Enter the release into its ledger, and then write it.
+        """Enter a release into its ledger, and then write it.
 
-        columns: of which `drawn` replaces the private ones; given: their numbers, of several row by row; cost: of one
-        row; report: what is safe to publish, with its first words; own: what the owner of the data alone is told, and
-        no part of the report beside the output. Raises InvalidRequest.
+        Args:
+            columns: The columns of the file.
+            numbers: Numbers of the private columns, row by row if there are several.
+            outputs: New values of the private columns.
+            cost: Privacy budget of one row.
+            report: Entries that are safe to publish, with their first sentences.
+            lines: Lines for the owner of the data.
+            owner_entries: Entries for the owner of the data, which are not published.
+
+        Raises:
+            InvalidRequest: The release is refused.
         """
         from workbench.data.csv_column import encode_csv_rows
         from workbench.privacy.column_release import Account, count_max_rows_per_person
 
         if cost.is_local and not self.local_neighbours:
-            must(
-                "mechanism",
-                "private between any two values of the column, or given with --local-neighbours",
-                f"{cost.headline}",
-            )
+            rule = "private between any two values of the column, or given with --local-neighbours"
+            must("mechanism", rule, f"{cost.headline}")
         table = columns.table
-        most = None if columns.person is None else count_max_rows_per_person(columns.person)
-        account = Account.from_row_cost(cost, most, has_ledger=self.ledger is not None)
-        kept = (
-            [*range(table.width)]
-            if self.copy
-            else []
-            if columns.id is None
-            else [columns.id.position]
-        )
-        others = {*kept} - {column.position for column in columns.private}
-        private_names = {column.name.casefold() for column in columns.private}
-        same = [
-            at
-            for at in others
-            if table.header and table.rows[0][at].strip().casefold() in private_names
-        ]
-        if same:
-            must(
-                "copy",
-                f"left out where another column, {same[0] + 1}, has the name of the private one",
-                table.file,
-            )
-        words = [*report["words"], *account.notes]
-        if others:
-            copied = (
-                "the other columns are copied as they are"
-                if self.copy
-                else f"{self.id} is copied as it is"
-            )
-            words.append(f"{self.protected}: {copied}.")
-        words += [] if self.insecure_seed is None else [_SEEDED]
-        rows, error = len(drawn[0]), report["expected_error"]
-        safe = {
+        rows_per_person = None
+        if columns.person is not None:
+            rows_per_person = count_max_rows_per_person(columns.person)
+        account = Account.from_row_cost(cost, rows_per_person, has_ledger=self.ledger is not None)
+        written_positions = self._list_written_positions(columns)
+        copied_positions = {*written_positions} - {column.position for column in columns.private}
+        _check_copied_names(columns, copied_positions)
+        notes = [*report["words"], *account.notes]
+        if copied_positions:
+            text = "the other columns are copied unchanged"
+            if not self.copy:
+                text = f"{self.id} is copied unchanged"
+            notes.append(f"{self.protected}: {text}.")
+        if self.insecure_seed is not None:
+            notes.append(_SEED_NOTE)
+        row_count = len(outputs[0])
+        public_entries = {
             "file": self.target.name,
-            "rows": rows,
+            "rows": row_count,
             **report,
             **account.report,
             "person": self.person,
-            "words": words,
+            "words": notes,
         }
-        content = json_module.dumps(safe, indent=1, allow_nan=False).encode() + b"\n"
-        cells = table.replace_columns(
-            kept,
-            {
-                column.position: values
-                for column, values in zip(columns.private, drawn, strict=True)
-            },
+        sidecar = json_module.dumps(public_entries, indent=1, allow_nan=False).encode() + b"\n"
+        pairs = zip(columns.private, outputs, strict=True)
+        new_values = {column.position: values for column, values in pairs}
+        cells = table.replace_columns(written_positions, new_values)
+        booking_notes, booking_entries = self._book_and_write(
+            account,
+            columns,
+            numbers,
+            sidecar,
+            encode_csv_rows(cells),
+            private=bool(copied_positions),
         )
-        own_words, own_entries = self._write(
-            account, columns, given, content, encode_csv_rows(cells), private=bool(others)
-        )
-        if not table.header and self.header is None:
-            own_words.append(
-                f"The first line of {table.file} was taken as data (--header takes it as names)."
-            )
-        if table.multiline_cell_count:
-            own_words.append(
-                f"{table.multiline_cell_count} cells hold line breaks: see that none of them holds rows of the table."
-            )
-        every = [*words, *account.owner_notes, *own_words]
-        wrote = f"{self.target} ({rows} rows) and {self.sidecar.name}"
-        errors = [("error", f"{label}: {value:.9g}") for label, value in error.items()]
-        shown = [("wrote", wrote), ("budget", account.headline), *lines, *errors]
-        told = {
-            **safe,
+        all_notes = [*notes, *account.owner_notes, *booking_notes, *self._list_table_notes(table)]
+        facts = [
+            ("wrote", f"{self.target} ({row_count} rows) and {self.sidecar.name}"),
+            ("budget", account.headline),
+            *lines,
+        ]
+        for label, value in report["expected_error"].items():
+            facts.append(("error", f"{label}: {value:.9g}"))
+        values = {
+            **public_entries,
             **account.owner_report,
-            **own_entries,
+            **booking_entries,
             "file": str(self.target),
-            "words": every,
-            **(own or {}),
+            "words": all_notes,
+            **(owner_entries or {}),
         }
-        return Report(told, [make_facts_grid(shown), *map(make_note, every)])
+        return Report(values, [make_facts_grid(facts), *map(make_note, all_notes)])
 
-    def _write(
+    def _list_written_positions(self, columns: Columns) -> list[int]:
+        """Return the positions of the columns that are copied, besides the private ones."""
+        if self.copy:
+            return [*range(columns.table.width)]
+        return [] if columns.id is None else [columns.id.position]
+
+    def _list_table_notes(self, table: CsvTable) -> list[str]:
+        """Return notes for the owner on the header and on line breaks of the file."""
+        notes = []
+        if not table.header and self.header is None:
+            notes.append(f"The first line of {table.file} was read as data (--header reads names).")
+        if table.multiline_cell_count:
+            notes.append(
+                f"{table.multiline_cell_count} cells have line breaks. Check that none of them "
+                "contains rows of the table."
+            )
+        return notes
+
+    def _book_and_write(
         self,
         account: Account,
         columns: Columns,
-        given: NDArray[Any],
+        numbers: NDArray[Any],
         report: bytes,
         content: bytes,
         *,
         private: bool,
     ) -> tuple[list[str], Record]:
-        """Book the release, then write it. Returns words and entries for the owner of the data.
+        """Book the release, then write it. Return notes and entries for the owner of the data.
 
-        The booking is withdrawn only where the output certainly is not there: a device may have got a part of it.
-        Raises InvalidRequest.
+        The booking is withdrawn only if nothing of the output was written. A device may have got a
+        part of it. Raises InvalidRequest.
         """
-        booked = None
+        booking = None
         if self.ledger is not None:
             name = " and ".join(column.name for column in columns.private)
-            booked = account.book(self.ledger, self.terms, name, given, self.target.name)
+            booking = account.book(self.ledger, self.terms, name, numbers, self.target.name)
         is_device = self.target.exists() and not self.target.is_file()
         try:
             write_output(self.sidecar, report)
@@ -263,102 +298,135 @@ class Publication:
                     self.sidecar.unlink(missing_ok=True)
                 raise
         except InvalidRequest:
-            if booked is not None and not is_device:
-                booked.withdraw()
+            if booking is not None and not is_device:
+                booking.withdraw()
             raise
-        if booked is None:
+        if booking is None:
             return [], {}
         if self.ledger and others_can_read(self.ledger):
             err.print(f"Warning: other users can read the ledger {self.ledger.name}.")
-        return booked.notes, booked.owner_report
+        return booking.notes, booking.owner_report
 
 
-def privatise_noise(**given: Any) -> Report:
-    """Add noise to a column: modulo n + 1 to integers 0..n, or made for all integers or reals.
+def _check_copied_names(columns: Columns, positions: set[int]) -> None:
+    """Raise InvalidRequest if a copied column has the name of a private column."""
+    table = columns.table
+    if not table.header:
+        return
+    private_names = {column.name.casefold() for column in columns.private}
+    for position in positions:
+        if table.rows[0][position].strip().casefold() in private_names:
+            rule = f"left out if column {position + 1} has the name of the private column"
+            must("copy", rule, table.file)
+
+
+def privatise_noise(**options: Any) -> Report:
+    """Add noise to a column: modulo n + 1 for integers 0..n, or noise for all integers or reals.
 
     Beside OUT.csv, OUT.csv.json states the mechanism, its budget and its expected error.
+
+    Args:
+        options: Options of the command.
     """
-    return _privatise_column("noise", **given)
+    return _privatise_column("noise", **options)
 
 
-def privatise_quantizer(**given: Any) -> Report:
+def privatise_quantizer(**options: Any) -> Report:
     """Publish every number of a column through a quantizer: a saved one, or the best for a range.
 
     Beside OUT.csv, OUT.csv.json states the mechanism, its budget and its expected error.
+
+    Args:
+        options: Options of the command.
     """
-    return _privatise_column("quantizer", "range", "levels", "epsilon", **given)
+    return _privatise_column("quantizer", "range", "levels", "epsilon", **options)
 
 
-def privatise_channel(**given: Any) -> Report:
-    """Publish every number of a column through the best channel of a range: a saved one, or one made for it.
+def privatise_channel(**options: Any) -> Report:
+    """Publish every number of a column through a channel: a saved one, or the best for a range.
 
     Beside OUT.csv, OUT.csv.json states the mechanism, its budget and its expected error.
+
+    Args:
+        options: Options of the command.
     """
-    return _privatise_column("channel", "range", "epsilon", **given)
+    return _privatise_column("channel", "range", "epsilon", **options)
 
 
-_RUN = (
-    "source", "target", "person", "ledger", "ledger_limit", "insecure_seed", "id", "copy", "overwrite", "header",
-    "multiline", "local_neighbours",
-)  # fmt: skip
+# These options are fields of a Publication.
+_PUBLICATION_OPTIONS = (
+    "source",
+    "target",
+    "person",
+    "ledger",
+    "ledger_limit",
+    "insecure_seed",
+    "id",
+    "copy",
+    "overwrite",
+    "header",
+    "multiline",
+    "local_neighbours",
+)
 
 
 def _privatise_column(
     kind: str,
-    *needed: str,
+    *required_names: str,
     column: str,
     mechanism: Path | None,
     clip: str | None,
     raw: bool,
-    **given: Any,
+    **options: Any,
 ) -> Report:
-    """A column through the mechanism of a file, or the best of a family. kind: of both; needed: the options that its
-    request must have."""
-    run = Publication({"mechanism": mechanism}, **{name: given.pop(name) for name in _RUN})
-    seconds = given.pop("time_limit", None)
-    subject = _load_or_design(
-        kind, mechanism, needed, select_given(given), raw=raw, time_limit=seconds
-    )
-    return _publish_through(run, kind, column, subject, clip)
+    """Publish a column through the mechanism of a file, or the best one of a family.
+
+    kind: the family; required_names: options that a design needs.
+    """
+    publication_options = {name: options.pop(name) for name in _PUBLICATION_OPTIONS}
+    run = Publication({"mechanism": mechanism}, **publication_options)
+    time_limit = options.pop("time_limit", None)
+    given = select_given(options)
+    load = _load_or_design(kind, mechanism, required_names, given, raw=raw, time_limit=time_limit)
+    return _publish_through(run, kind, column, load, clip)
 
 
 def _load_or_design(
     kind: str,
     mechanism: Path | None,
-    needed: Sequence[str],
-    given: Record,
+    required_names: Sequence[str],
+    options: Record,
     *,
     raw: bool,
     time_limit: float | None,
 ) -> Callable[[], ColumnMechanism]:
-    """The mechanism of a file, or the best of a family. time_limit: seconds of its design. Raises InvalidRequest."""
+    """Return a function that loads a mechanism or designs the best one. Raises InvalidRequest."""
     from workbench.privacy.column_release import column_mechanism_of_design, load_column_mechanism
 
     if mechanism:
-        if given:
-            raise InvalidRequest(
-                f"{next(iter(given))} must be left out with a mechanism, which says it."
-            )
+        if options:
+            name = next(iter(options))
+            raise InvalidRequest(f"{name} must be left out with a mechanism, which fixes it.")
         return partial(load_column_mechanism, mechanism, kind, raw=raw)
-    if missing := [name for name in needed if name not in given]:
-        *first, last = needed
-        raise InvalidRequest(
-            f"A mechanism must be given, or {', '.join(first)} and {last}. Got no {missing[0]}."
-        )
+    missing_names = [name for name in required_names if name not in options]
+    if missing_names:
+        *first_names, last_name = required_names
+        names = f"{', '.join(first_names)} and {last_name}"
+        raise InvalidRequest(f"A mechanism must be given, or {names}. Got no {missing_names[0]}.")
     from workbench.pipeline.registry import get_family
 
-    best = get_family(kind)
-    request = best.make_request_from_options(**given, time_limit=time_limit)
-    return lambda: column_mechanism_of_design(best.design_request(request))
+    family = get_family(kind)
+    request = family.make_request_from_options(**options, time_limit=time_limit)
+    return lambda: column_mechanism_of_design(family.design_request(request))
 
 
 def _publish_through(
-    run: Publication, kind: str, column: str, read: Callable[[], ColumnMechanism], clip: str | None
+    run: Publication, kind: str, column: str, load: Callable[[], ColumnMechanism], clip: str | None
 ) -> Report:
-    """A column published through a mechanism."""
+    """Publish a column through a mechanism."""
     from workbench.privacy.column_release import ColumnRows
 
-    subject = read()
+    subject = load()
     columns = run.read([column])
     rows = ColumnRows.read(columns.private[0], subject, clip=clip)
     cost = subject.row_cost(rows.domain)
@@ -374,18 +442,9 @@ def _publish_through(
         "clip": clip is not None,
         "words": [*subject.notes, *rows.notes],
     }
-    drawn = subject.mechanism.publish(rows.values, insecure_seed=run.insecure_seed)
-    lines = (
-        [("clipped", f"{rows.clipped_count} of {rows.values.size} rows")]
-        if rows.clipped_count and clip
-        else []
-    )
-    return run.publish(
-        columns,
-        rows.file_values,
-        [drawn],
-        cost,
-        report,
-        lines,
-        {"clipped_rows": rows.clipped_count},
-    )
+    outputs = subject.mechanism.publish(rows.values, insecure_seed=run.insecure_seed)
+    lines = []
+    if rows.clipped_count and clip:
+        lines.append(("clipped", f"{rows.clipped_count} of {rows.values.size} rows"))
+    owner_entries = {"clipped_rows": rows.clipped_count}
+    return run.publish(columns, rows.file_values, [outputs], cost, report, lines, owner_entries)

@@ -1,4 +1,4 @@
-"""`workbench privatise labels`: a column of labels under label DP, its prior learnt from the same budget."""
+"""The command `privatise labels`: a column of labels under label DP, with a private prior."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ if TYPE_CHECKING:
 
     from workbench.data.csv_column import CsvColumn
 
-_LABEL_METHODS = {"bins": "RR-on-Bins", "unbiased": "the unbiased randomizer"}
-_UNKNOWN = (
-    "The label set was read from the column, and that is not private: its ends stand in the bins. The guarantee holds "
-    "among columns over this very set, and not between any two values; give --labels to fix it beforehand."
+# Names of the methods in reports.
+_METHOD_NAMES = {"bins": "RR-on-Bins", "unbiased": "the unbiased randomizer"}
+_PRIVATE_SET_NOTE = (
+    "The label set was read from the column. This is not private, because the bins reveal its "
+    "ends. The guarantee holds between columns with the same label set, not between any two "
+    "values. Give --labels to fix the label set beforehand."
 )
 
 
@@ -35,49 +37,79 @@ def privatise_labels(
     time_limit: float,
     **files: Any,
 ) -> Report:
-    """Randomize a column of labels under label DP (Algorithm 3), with a private prior and the best bins for it.
+    """Randomize a column of labels under label DP (Algorithm 3), with a private prior.
 
-    Bins shift means towards the middle; --method unbiased shifts none, at a larger loss. Beside OUT.csv, OUT.csv.json
-    states the budgets, the method, its outputs, expected error and bias; all of it is safe to publish. A new OUT.csv
-    that copies other columns is readable by its owner only.
+    The bins are optimal for the prior. Bins shift means towards the middle; --method unbiased does
+    not, at a larger loss. Beside OUT.csv, OUT.csv.json states the budgets, the method, its outputs,
+    expected error and bias. All of it is safe to publish. If OUT.csv copies other columns, only its
+    owner can read it.
+
+    Args:
+        column: Name or number of the column.
+        epsilon: Total privacy budget.
+        loss: Name of the loss.
+        labels: The public label set. None: the values of the column.
+        snap: Whether values are clipped to the label set and rounded down.
+        split: Factor of the budget of the prior.
+        epsilon1: Budget of the prior, instead of `split`.
+        projection: Projection of the noisy counts.
+        method: "bins" or "unbiased".
+        time_limit: Seconds of the design.
+        files: Options of files and columns.
     """
     from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse
     from workbench.privacy.privacy_budget import PrivacyBudget
     from workbench.privacy.row_cost import RowCost
 
     run = Publication({"labels": labels}, **files, protected="Label DP protects the labels only")
-    InvalidRequest.check_choice(_LABEL_METHODS, "method", method)
+    InvalidRequest.check_choice(_METHOD_NAMES, "method", method)
     if method == "unbiased" and loss != "squared":
-        must("loss", "squared where method is unbiased", repr(loss))
+        must("loss", "squared if method is unbiased", repr(loss))
     columns = run.read([column])
-    given = columns.private[0].numbers()
-    known, values = _labels(columns.private[0], given, labels, snap)
+    numbers = columns.private[0].numbers()
+    label_set, values = _read_labels(columns.private[0], numbers, labels, snap)
     from workbench.families.labels.problem import find_best_bins
     from workbench.mechanisms.label_randomizers.label_randomizer import LabelRandomizer
     from workbench.pipeline.api import design
 
-    def best(prior: Any, second: Fraction) -> Any:
+    def design_response(prior: Any, response_epsilon: Fraction) -> Any:
         if method == "bins":
-            return find_best_bins(prior, second, loss)
-        return design(prior, epsilon=second, method=method, time_limit=time_limit).mechanism
+            return find_best_bins(prior, response_epsilon, loss)
+        options = {"epsilon": response_epsilon, "method": method, "time_limit": time_limit}
+        return design(prior, **options).mechanism
 
-    release = LabelRandomizer(
-        known, epsilon, best, split=split, projection=projection, epsilon_prior=epsilon1
-    ).run(values, run.random_source)
+    randomizer = LabelRandomizer(
+        label_set,
+        epsilon,
+        design_response,
+        split=split,
+        projection=projection,
+        epsilon_prior=epsilon1,
+    )
+    release = randomizer.run(values, run.random_source)
     mechanism = release.mechanism
+    method_name = _METHOD_NAMES[method]
+    bins = mechanism.bins() if isinstance(mechanism, RandomizedResponse) else None
     report = {
-        "column": column, "labels": release.label_set.k,
-        "label_set": "given" if labels is not None else "taken from the column",
-        "method": f"LabelRandomizer (Algorithm 3): private prior, {_LABEL_METHODS[method]}",
-        "epsilon": float(release.epsilon), "epsilon1": float(release.epsilon_prior),
-        "epsilon2": float(release.epsilon_response), "neighbours": "columns that differ in the label of one row",
-        "loss": loss, "split": None if epsilon1 is not None else split, "projection": projection,
-        "d": int(mechanism.outputs.size), "outputs": mechanism.outputs.tolist(),
-        "bins": mechanism.bins() if isinstance(mechanism, RandomizedResponse) else None,
-        "expected_error": release.expected_error, "words": [_UNKNOWN] if labels is None else [],
-    }  # fmt: skip
+        "column": column,
+        "labels": release.label_set.k,
+        "label_set": "taken from the column" if labels is None else "given",
+        "method": f"LabelRandomizer (Algorithm 3): private prior, {method_name}",
+        "epsilon": float(release.epsilon),
+        "epsilon1": float(release.epsilon_prior),
+        "epsilon2": float(release.epsilon_response),
+        "neighbours": "columns that differ in the label of one row",
+        "loss": loss,
+        "split": split if epsilon1 is None else None,
+        "projection": projection,
+        "d": int(mechanism.outputs.size),
+        "outputs": mechanism.outputs.tolist(),
+        "bins": bins,
+        "expected_error": release.expected_error,
+        "words": [_PRIVATE_SET_NOTE] if labels is None else [],
+    }
     shares = f"{report['epsilon1']:.6g} (prior) + {report['epsilon2']:.6g} (response)"
-    outputs = f"{report['d']}, of {_LABEL_METHODS[method]}, best for the private prior, {loss} loss"
+    outputs = f"{report['d']}, of {method_name}, optimal for the private prior, {loss} loss"
     lines = [
         ("epsilon", f"{report['epsilon']:g} = {shares}"),
         ("labels", f"{report['labels']}, {report['label_set']}"),
@@ -88,16 +120,16 @@ def privatise_labels(
         cost = RowCost(budget, PrivacyBudget(None), False, None, "pure")
     else:
         cost = RowCost(budget, budget, False, "the label set", "pure")
-    return run.publish(columns, given, [release.labels], cost, report, lines)
+    return run.publish(columns, numbers, [release.labels], cost, report, lines)
 
 
-def _labels(
-    column: CsvColumn, given: NDArray[Any], labels: str | None, snap: bool
+def _read_labels(
+    column: CsvColumn, numbers: NDArray[Any], labels: str | None, snap: bool
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The label set, and the labels of the rows.
+    """Return the label set, and the labels of the rows.
 
-    A number is a label where they differ by at most 4 units in the last place of the largest label: 0.1 + 0.2 is the
-    label 0.3. Raises InvalidRequest where a row has none of the set.
+    A number is a label if they differ by at most 4 units in the last place of the largest label:
+    0.1 + 0.2 is the label 0.3. Raises InvalidRequest if a row has no label of the set.
     """
     import numpy as np
 
@@ -105,13 +137,13 @@ def _labels(
     from workbench.questions.labels import Labels
 
     if labels is None:
-        return np.unique(given), given
-    known = Labels.parse(labels).values
-    positions = find_nearest_positions(known, given)
-    if snap:  # 0.3 is 0.30000000000000004 among computed labels, and not the label below it
-        below = np.maximum(np.searchsorted(known, given, side="right") - 1, 0)
-        positions = np.where(positions < 0, below, positions)
-    column.refuse_rows(
-        positions < 0, f"one of the {known.size} labels", "--snap clips and rounds down"
-    )
-    return known, known[positions]
+        return np.unique(numbers), numbers
+    label_set = Labels.parse(labels).values
+    positions = find_nearest_positions(label_set, numbers)
+    if snap:
+        # 0.3 is 0.30000000000000004 among computed labels, and not the label below it.
+        lower_positions = np.searchsorted(label_set, numbers, side="right") - 1
+        positions = np.where(positions < 0, np.maximum(lower_positions, 0), positions)
+    rule = f"one of the {label_set.size} labels"
+    column.refuse_rows(positions < 0, rule, "--snap clips and rounds down")
+    return label_set, label_set[positions]

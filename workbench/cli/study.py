@@ -1,5 +1,4 @@
-"""`workbench verify`, `reproduce`, `programs` and `doctor`: the models against closed forms, the papers, the library of
-programs, this machine."""
+"""The commands `verify`, `reproduce`, `programs` and `doctor`."""
 
 from __future__ import annotations
 
@@ -12,117 +11,164 @@ import typer
 from workbench.cli.console import Report, err, make_table, result_stream, run_with_progress
 from workbench.cli.output_paths import check_output_folder
 
-_GROUPS = ("solver", "oracle", "kind", "requests", "agree", "disagree", "worst", "exactly_private")
-_GROUPS_CAPTION = """worst: largest |solver - oracle| (for a bound: largest excess beyond it).
-exactly private: raw solver PMFs that meet the request in exact arithmetic."""
-_LISTED = ("name", "kind", "rows", "columns", "nonzeros", "value", "model", "parameters")
+_GROUP_COLUMNS = (
+    "solver",
+    "oracle",
+    "kind",
+    "requests",
+    "agree",
+    "disagree",
+    "worst",
+    "exactly_private",
+)
+_GROUP_CAPTION = (
+    "worst: largest |solver - oracle|, or largest excess beyond a bound.\n"
+    "exactly private: solver answers that are private at the requested budget, in exact arithmetic."
+)
+_PROGRAM_COLUMNS = ("name", "kind", "rows", "columns", "nonzeros", "value", "model", "parameters")
+# Progress is printed for one program in this many.
+_PROGRAMS_PER_MESSAGE = 10
 
 
-def verify(**given: Any) -> Report:
-    """Run the models against their closed forms on a grid; exit 1 when any answer disagrees."""
-    from workbench.comparison.verify import VERIFICATION_COLUMNS, summarise_verification
-    from workbench.comparison.verify import verify as run
+def verify_models(**options: Any) -> Report:
+    """Compare the models with their known formulas on a grid. Exit with 1 if an answer disagrees.
 
-    result = run_with_progress(lambda tell: run(**given, progress=tell), "verifying")
-    bad = [row for row in result if row["agrees"] is False]
+    Args:
+        options: Solvers, families and grid.
+    """
+    from workbench.comparison.verify import summarise_verification, verify
+
+    result = run_with_progress(lambda report: verify(**options, progress=report), "verifying")
+    disagreements = [row for row in result if row["agrees"] is False]
     groups = summarise_verification(result)
 
-    def shown() -> Iterator[Any]:
-        heads = [name.replace("_", " ") for name in _GROUPS]
-        cells = [[group[name] for name in _GROUPS] for group in groups]
-        yield make_table("Models against oracles", heads, cells, caption=_GROUPS_CAPTION)
-        for row in bad:
-            request = " ".join(
-                f"{name}={value}" for name, value in row.items() if name not in VERIFICATION_COLUMNS
-            )
-            reason = row["failure"] or f"{row['objective']:.9g} against {row['oracle_value']:.9g}"
-            where = f"{row['solver']} on {row['question']} {request}"
-            err.print(f"disagrees: {where}: {reason}", soft_wrap=True)
+    def list_parts() -> Iterator[Any]:
+        heads = [name.replace("_", " ") for name in _GROUP_COLUMNS]
+        cells = [[group[name] for name in _GROUP_COLUMNS] for group in groups]
+        yield make_table("Models against oracles", heads, cells, caption=_GROUP_CAPTION)
+        for row in disagreements:
+            err.print(f"disagrees: {_describe_disagreement(row)}", soft_wrap=True)
 
     values = {
         "requests": len(result),
-        "disagreements": len(bad),
+        "disagreements": len(disagreements),
         "summary": groups,
         "rows": result.rows,
         "interrupted": result.is_interrupted,
     }
-    return Report(
-        values, shown(), result.describe_interruption("requests are answered."), bool(bad)
-    )
+    interruption = result.describe_interruption("requests are answered.")
+    return Report(values, list_parts(), interruption, bool(disagreements))
 
 
-def reproduce(*, results: Path, format: list[str] | None, **given: Any) -> Report:
-    """Regenerate the papers' figures and tables into results/, printed numbers beside ours."""
-    from workbench.papers.reproduce import reproduce as run
+def _describe_disagreement(row: Any) -> str:
+    """Return the request of a row, its objective and the value of its formula."""
+    from workbench.comparison.verify import VERIFICATION_COLUMNS
+
+    options = [f"{name}={value}" for name, value in row.items() if name not in VERIFICATION_COLUMNS]
+    reason = row["failure"] or f"{row['objective']:.9g} against {row['oracle_value']:.9g}"
+    return f"{row['solver']} on {row['question']} {' '.join(options)}: {reason}"
+
+
+def reproduce_papers(*, results: Path, format: list[str] | None, **options: Any) -> Report:
+    """Reproduce the figures and tables of the papers, and compare the printed numbers.
+
+    Args:
+        results: Folder for the results.
+        format: Additional formats.
+        options: Papers, artifacts and processes.
+    """
+    from workbench.papers.reproduce import reproduce
 
     check_output_folder(results, "out")
-    given |= {"results": results, "formats": format or ()}
-    result = run(**given, progress=lambda done, total, line: err.print(line))
+    result = reproduce(
+        **options,
+        results=results,
+        formats=format or (),
+        progress=lambda done, total, line: err.print(line),
+    )
     surprises = [row for row in result if row["surprising"]]
 
-    def shown() -> Iterator[str]:
+    def list_parts() -> Iterator[str]:
         yield from result.sentences
         for row in surprises:
             difference = f"printed {row['printed']:g}, ours {row['ours']:.9g} ({row['verdict']})"
             yield f"unexpected: {row['place']}, {row['what']}: {difference}"
         if not result.is_interrupted:
             gallery = results / "README.md"
-            yield f"Results are in {gallery} (gallery), with tables as CSV and figures as PNG, SVG and PDF beside it."
+            yield (
+                f"Results are in {gallery} (gallery), with tables as CSV and figures as PNG, SVG "
+                "and PDF beside it."
+            )
 
     values = {
         "results": str(results),
         "surprises": [f"{row['place']}: {row['what']}" for row in surprises],
         "interrupted": result.is_interrupted,
     }
-    return Report(
-        values, shown(), result.describe_interruption("artifacts are finished; these are kept.")
-    )
+    interruption = result.describe_interruption("artifacts are finished; these are kept.")
+    return Report(values, list_parts(), interruption)
 
 
 def doctor(*, json: bool) -> None:
-    """What is installed: whether that set is known to work, solvers and licences, extras, folders; exit 1 when bad."""
+    """Report what is installed: packages, solvers and licences, extras, folders.
+
+    The exit code is 1 if the installation is bad.
+
+    Args:
+        json: Whether to print a JSON object.
+    """
     from workbench.cli.doctor import doctor as run
 
     raise typer.Exit(run(json, result_stream()))
 
 
-def list_programs(**given: Any) -> Report:
-    """What is in the library: name, equation, size, parameters; the optimum, its bound and proof as once exported."""
+def list_programs(**options: Any) -> Report:
+    """List the programs of the library with their size and their optimum.
+
+    Args:
+        options: Patterns of names and the largest size.
+    """
     from workbench.comparison.library import list_library
 
-    rows = list_library(**given)
-    return Report(
-        {"programs": rows},
-        [
-            make_table(
-                f"{len(rows)} programs", _LISTED, [[row[head] for head in _LISTED] for row in rows]
-            )
-        ],
-    )
+    rows = list_library(**options)
+    cells = [[row[column] for column in _PROGRAM_COLUMNS] for row in rows]
+    table = make_table(f"{len(rows)} programs", _PROGRAM_COLUMNS, cells)
+    return Report({"programs": rows}, [table])
 
 
-def export_programs(folder: Path, **given: Any) -> Report:
-    """Write programs as NAME.mps and NAME.json: what they are, value and bound of the optimum, point and dual."""
-    from workbench.comparison.library import export_library as run
+def export_programs(folder: Path, **options: Any) -> Report:
+    """Write programs as NAME.mps and NAME.json, with optimum, bound, point and dual.
 
-    def tell(done: int, total: int, what: str) -> None:
-        if done % 10 == 0:
-            err.print(f"[{done + 1}/{total}] {what}")
+    Args:
+        folder: Folder to write.
+        options: Patterns of names, the largest size and the time limit.
+    """
+    from workbench.comparison.library import export_library
+
+    def report(done: int, total: int, name: str) -> None:
+        if done % _PROGRAMS_PER_MESSAGE == 0:
+            err.print(f"[{done + 1}/{total}] {name}")
 
     check_output_folder(folder, "folder")
-    rows = run(folder, **given, progress=tell)
-    return Report(
-        {"folder": str(folder), "programs": rows}, [f"Wrote {len(rows)} programs into {folder}."]
-    )
+    rows = export_library(folder, **options, progress=report)
+    sentence = f"Wrote {len(rows)} programs into {folder}."
+    return Report({"folder": str(folder), "programs": rows}, [sentence])
 
 
 def verify_programs(folder: Path) -> Report:
-    """Decide every value, violation and dual bound of an exported folder again, in rationals, from the files alone."""
+    """Verify an exported folder in rational arithmetic: values, violations and dual bounds.
+
+    Args:
+        folder: The folder.
+    """
     from workbench.comparison.library import verify_folder
 
     rows = verify_folder(folder)
-    wrong = [row["name"] for row in rows if row["holds"] is False]
-    held = sum(row["holds"] is True for row in rows)
-    words = f"{held} of {len(rows)} records hold, recomputed in rationals."
-    shown = [words + "".join(f" {name} does NOT." for name in wrong)]
-    return Report({"folder": str(folder), "programs": rows}, shown, has_failed=bool(wrong))
+    false_names = [row["name"] for row in rows if row["holds"] is False]
+    true_count = sum(row["holds"] is True for row in rows)
+    sentence = f"{true_count} of {len(rows)} records hold, recomputed in rationals."
+    for name in false_names:
+        sentence += f" {name} does NOT."
+    return Report(
+        {"folder": str(folder), "programs": rows}, [sentence], has_failed=bool(false_names)
+    )

@@ -1,4 +1,4 @@
-"""`workbench sweep` and `workbench results`."""
+"""The commands `sweep` and `results`."""
 
 from __future__ import annotations
 
@@ -19,12 +19,27 @@ if TYPE_CHECKING:
     from workbench.sweeps.result import SweepCounts, SweepResult
 
 
-_ASKED = ("sizes", "levels", "notion", "loss", "method", "bits", "epsilon", "delta", "max_loss")
-_ANSWERED = ("status", "objective", "bound", "audited", "private")
-_FOUND = ("claimed", "optimal", "found")  # statuses of what was answered
+# Columns of a request that are shown.
+_REQUEST_COLUMNS = (
+    "sizes",
+    "levels",
+    "notion",
+    "loss",
+    "method",
+    "bits",
+    "epsilon",
+    "delta",
+    "max_loss",
+)
+# Columns of an answer that are shown.
+_ANSWER_COLUMNS = ("status", "objective", "bound", "audited", "private")
+# An answer with one of these statuses is no failure.
+_SUCCESS_STATUSES = ("claimed", "optimal", "found")
+# Keys are shown with this many characters.
+_SHOWN_KEY_LENGTH = 12
 
 
-def sweep(
+def run_sweep(
     spec: Path,
     *,
     ledger: Path,
@@ -32,176 +47,218 @@ def sweep(
     json: bool,
     **workers: Any,
 ) -> Report:
-    """Answer every point of a grid of models, parameters, notions, costs and solvers, once; every answer is kept.
+    """Solve every point of a grid of models, parameters, notions, losses and solvers once.
 
-    A failed solve is a row with its status and its reason. Exit code 1 when workers died too often to finish.
+    Every answer is stored in the ledger. A failed solve is a row with its status and its reason.
+    The exit code is 1 if too many worker processes died.
+
+    Args:
+        spec: Specification of the grid.
+        ledger: File of the ledger.
+        dry_run: Whether to count the points only.
+        json: Whether to print a JSON object.
+        workers: Processes or a cluster.
     """
-    from workbench.sweeps.run import sweep as run
+    from workbench.sweeps.run import sweep
     from workbench.sweeps.specification import read_spec
 
-    require_distinct_files({"specification": spec}, _ledger_files(ledger))
-    read = read_spec(spec)
+    require_distinct_files({"specification": spec}, _list_ledger_files(ledger))
+    grid = read_spec(spec)
 
-    def known() -> int:
+    def count_known_points() -> int:
         if not ledger.exists():
             return 0
         with Ledger(ledger, create=False) as book:
-            return len(book.find_known_keys(read.keys))
+            return len(book.find_known_keys(grid.keys))
 
     if dry_run:
-        return _said(
-            {"name": read.name, "points": len(read), "tasks": len(read.chunks), "known": known()}
-        )
+        counts = {"name": grid.name, "points": len(grid), "tasks": len(grid.chunks)}
+        return _report_counts({**counts, "known": count_known_points()})
 
-    def work(tell: Progress) -> SweepResult:
-        def progress(outcome: SweepCounts) -> None:
-            failed = sum(n for status, n in outcome.statuses.items() if status not in _FOUND)
-            tell(
-                outcome.solved,
-                outcome.points - outcome.known,
-                f"sweep, {failed} not optimal" if failed else "sweep",
-            )
+    def work(report: Progress) -> SweepResult:
+        def report_counts(counts: SweepCounts) -> None:
+            failed_count = 0
+            for status, count in counts.statuses.items():
+                if status not in _SUCCESS_STATUSES:
+                    failed_count += count
+            text = f"sweep, {failed_count} not optimal" if failed_count else "sweep"
+            report(counts.solved, counts.points - counts.known, text)
 
-        return run(read, ledger, **workers, progress=progress)
+        return sweep(grid, ledger, **workers, progress=report_counts)
 
     try:
         result = run_with_progress(work, "sweep", lines=not json)
     except KeyboardInterrupt:
-        kept = f"{known()} of {len(read)} rows are in {ledger}, and the same command goes on from there."
-        raise WorkbenchError(f"Interrupted; {kept}") from None
-    return _said(result.counts.to_dict(), failed=bool(result.given_up))
+        raise WorkbenchError(
+            f"Interrupted; {count_known_points()} of {len(grid)} rows are in {ledger}, and the "
+            "same command continues from there."
+        ) from None
+    return _report_counts(result.counts.to_dict(), has_failed=bool(result.given_up))
 
 
-def _ledger_files(ledger: Path) -> Record:
-    """The ledger and what SQLite keeps beside it."""
-    names = {"ledger": "", "log of the ledger": "-wal", "index of the ledger's log": "-shm"}
-    return {name: Path(f"{ledger}{ending}") for name, ending in names.items()}
+def _list_ledger_files(ledger: Path) -> Record:
+    """Return the ledger and the files that SQLite keeps beside it."""
+    endings = {"ledger": "", "log of the ledger": "-wal", "index of the ledger's log": "-shm"}
+    return {name: Path(f"{ledger}{ending}") for name, ending in endings.items()}
 
 
-def _said(values: Values, *, failed: bool = False) -> Report:
-    rows = [
-        (name.replace("_", " "), str(value)) for name, value in values.items() if name != "statuses"
-    ]
-    rows += [
-        (f"status {status}", str(number)) for status, number in values.get("statuses", {}).items()
-    ]
-    return Report(values, [make_facts_grid(rows)], has_failed=failed)
+def _report_counts(values: Values, *, has_failed: bool = False) -> Report:
+    """Report the counts of a sweep."""
+    rows = []
+    for name, value in values.items():
+        if name != "statuses":
+            rows.append((name.replace("_", " "), str(value)))
+    for status, count in values.get("statuses", {}).items():
+        rows.append((f"status {status}", str(count)))
+    return Report(values, [make_facts_grid(rows)], has_failed=has_failed)
 
 
-def list_(*, ledger: Path, model: str | None, status: str | None, limit: int) -> Report:
-    """The rows of the ledger: what was asked, and what came of it."""
+def list_results(*, ledger: Path, model: str | None, status: str | None, limit: int) -> Report:
+    """List the rows of the ledger: the requests and their answers.
+
+    Args:
+        ledger: File of the ledger.
+        model: Show only this model. None: all.
+        status: Show only this status. None: all.
+        limit: Number of rows to show. 0: all.
+    """
+    matching_count = 0
+    last_rows = deque[LedgerRow](maxlen=min(limit, sys.maxsize) or None)
     with Ledger(ledger, create=False) as book:
-        total, matching, chosen = (
-            len(book),
-            0,
-            deque[LedgerRow](maxlen=min(limit, sys.maxsize) or None),
-        )
+        total = len(book)
         for row in book.rows():
-            if model in (None, row.request_values["model"]) and status in (
-                None,
-                row.answer_values["status"],
-            ):
-                matching += 1
-                chosen.append(row)
-    lines = [_brief(row) for row in chosen]
-    heads = ("key", "model", "backend", "asked", *_ANSWERED)
-    caption = f"{len(chosen)} of {matching} matching rows, {total} in {ledger}"
-    cells = [[line["key"][:12], *(line[name] for name in heads[1:])] for line in lines]
-    values = {"ledger": str(ledger), "rows_in_ledger": total, "matching": matching, "rows": lines}
+            is_model = model in (None, row.request_values["model"])
+            if is_model and status in (None, row.answer_values["status"]):
+                matching_count += 1
+                last_rows.append(row)
+    lines = [_summarise_row(row) for row in last_rows]
+    columns = ("key", "model", "backend", "asked", *_ANSWER_COLUMNS)
+    heads = ["requested" if column == "asked" else column for column in columns]
+    cells = []
+    for line in lines:
+        others = [line[column] for column in columns[1:]]
+        cells.append([line["key"][:_SHOWN_KEY_LENGTH], *others])
+    caption = f"{len(lines)} of {matching_count} matching rows, {total} in {ledger}"
+    values = {
+        "ledger": str(ledger),
+        "rows_in_ledger": total,
+        "matching": matching_count,
+        "rows": lines,
+    }
     return Report(values, [make_table("Ledger", heads, cells, caption=caption)])
 
 
-def _brief(row: LedgerRow) -> Values:
-    request, answer = row.request_values, row.answer_values
-    given = request["parameters"]
-    words = ", ".join(f"{name} {given[name]}" for name in _ASKED if given.get(name) is not None)
+def _summarise_row(row: LedgerRow) -> Values:
+    """Return the shown columns of a row."""
+    request = row.request_values
+    answer = row.answer_values
+    parameters = request["parameters"]
+    shown_names = [name for name in _REQUEST_COLUMNS if parameters.get(name) is not None]
     line = {
         "key": row.key,
         "model": request["model"],
         "backend": request["backend"],
-        "asked": words,
+        "asked": ", ".join(f"{name} {parameters[name]}" for name in shown_names),
     }
-    return line | {name: answer.get(name) for name in (*_ANSWERED, "failure")}
+    return line | {name: answer.get(name) for name in (*_ANSWER_COLUMNS, "failure")}
 
 
-def show(key: str, *, ledger: Path) -> Report:
-    """Everything about one row: the request it is filed under, versions, options, and the answer."""
+def show_result(key: str, *, ledger: Path) -> Report:
+    """Show one row: its request, versions, options, and answer.
+
+    Args:
+        key: Beginning of the key of the row.
+        ledger: File of the ledger.
+    """
     with Ledger(ledger, create=False) as book:
         row = book.find(key)
-    request, answer = row.request_values, row.answer_values
+    request = row.request_values
+    answer = row.answer_values
     lines = [("key", row.key), ("", "sha256 of the request; the answer's seal is intact")]
     lines += [(name, str(request[name])) for name in ("model", "backend")]
     for group in ("parameters", "options", "versions"):
-        lines += [
-            (f"{group[:-1]} {name}", str(value))
-            for name, value in request[group].items()
-            if value is not None
-        ]
-    lines += [
-        (name.replace("_", " "), str(value)) for name, value in answer.items() if value is not None
-    ]
+        for name, value in request[group].items():
+            if value is not None:
+                lines.append((f"{group[:-1]} {name}", str(value)))
+    for name, value in answer.items():
+        if value is not None:
+            lines.append((name.replace("_", " "), str(value)))
+    lines.append(("seconds", f"{row.seconds:.4g}"))
     values = {"key": row.key, "request": request, "answer": answer, "seconds": row.seconds}
-    return Report(values, [make_facts_grid([*lines, ("seconds", f"{row.seconds:.4g}")])])
+    return Report(values, [make_facts_grid(lines)])
 
 
-def export(target: Path, *, ledger: Path, spec: Path | None, effort: bool) -> Report:
-    """Write the rows as a flat table, sorted by request, with their provenance."""
-    from workbench.sweeps.export import check_export_path
-    from workbench.sweeps.export import export_ledger as write
+def export_results(target: Path, *, ledger: Path, spec: Path | None, effort: bool) -> Report:
+    """Write the rows as a flat table, sorted by request, with their provenance.
+
+    Args:
+        target: File to write.
+        ledger: File of the ledger.
+        spec: Specification of the points to export. None: all.
+        effort: Whether to add the runtimes.
+    """
+    from workbench.sweeps.export import check_export_path, export_ledger
 
     check_export_path(target)
     check_output_file(target, "export file")
-    beside = target.with_name(target.name + ".json") if target.suffix.lower() == ".csv" else None
-    inputs = {**_ledger_files(ledger), "specification": spec}
-    require_distinct_files(inputs, {"export file": target, "provenance beside the export": beside})
-    wanted = None
+    provenance_file = None
+    if target.suffix.lower() == ".csv":
+        provenance_file = target.with_name(target.name + ".json")
+    inputs = {**_list_ledger_files(ledger), "specification": spec}
+    outputs = {"export file": target, "provenance beside the export": provenance_file}
+    require_distinct_files(inputs, outputs)
+    keys = None
     if spec:
         from workbench.sweeps.specification import read_spec
 
-        wanted = set(read_spec(spec).keys)
+        keys = set(read_spec(spec).keys)
     with Ledger(ledger, create=False) as book:
-        files, count = write(book, target, keys=wanted, effort=effort)
-    missing = 0 if wanted is None else len(wanted) - count
-    words = f"Wrote {count} rows to {' and '.join(file.name for file in files)}."
-    words += f" {missing} points of the specification have no row yet." if missing else ""
-    return Report(
-        {"files": [str(file) for file in files], "rows": count, "missing": missing}, [words]
-    )
+        files, count = export_ledger(book, target, keys=keys, effort=effort)
+    missing_count = 0 if keys is None else len(keys) - count
+    sentence = f"Wrote {count} rows to {' and '.join(file.name for file in files)}."
+    if missing_count:
+        sentence += f" {missing_count} points of the specification have no row yet."
+    values = {"files": [str(file) for file in files], "rows": count, "missing": missing_count}
+    return Report(values, [sentence])
 
 
-def merge(sources: list[Path], *, ledger: Path, json: bool) -> Report:
-    """Add the rows of other ledgers, such as another machine's, to one; a key that is there keeps its answer.
+def merge_results(sources: list[Path], *, ledger: Path, json: bool) -> Report:
+    """Add the rows of other ledgers to a ledger. A row that it has keeps its answer.
 
-    Exit code 1 when two ledgers answer the same request differently: the keys are listed.
+    The exit code is 1 if two ledgers have different answers to a request. Their keys are listed.
+
+    Args:
+        sources: Files of the other ledgers.
+        ledger: File of the ledger.
+        json: Whether to print a JSON object.
     """
-    from workbench.sweeps.merge import MergeResult
-    from workbench.sweeps.merge import merge_ledgers as run
+    from workbench.sweeps.merge import MergeResult, merge_ledgers
 
     for source in sources:
-        require_distinct_files(_ledger_files(source), _ledger_files(ledger))
+        require_distinct_files(_list_ledger_files(source), _list_ledger_files(ledger))
 
-    def work(tell: Progress) -> MergeResult:
-        total = sum(map(_length, sources))
-        return run(sources, ledger, lambda read: tell(read, total, "rows"))
+    def work(report: Progress) -> MergeResult:
+        total = sum(map(_count_rows, sources))
+        return merge_ledgers(sources, ledger, lambda count: report(count, total, "rows"))
 
-    merged = run_with_progress(work, "merge", lines=not json)
-    different = [{"key": key, "ledger": str(source)} for key, source in merged.different]
-    words = [
-        f"{merged.new} rows are new in {ledger}, {merged.equal} were there with the same answer."
+    result = run_with_progress(work, "merge", lines=not json)
+    differences = [{"key": key, "ledger": str(source)} for key, source in result.different]
+    sentences = [
+        f"{result.new} rows are new in {ledger}, {result.equal} were there with the same answer."
     ]
-    words += [
-        f"{line['key'][:12]}: {line['ledger']} has another answer, which was not taken."
-        for line in different
-    ]
+    for line in differences:
+        key = line["key"][:_SHOWN_KEY_LENGTH]
+        sentences.append(f"{key}: {line['ledger']} has another answer, which was not taken.")
     values = {
         "ledger": str(ledger),
-        "new": merged.new,
-        "equal": merged.equal,
-        "different": different,
+        "new": result.new,
+        "equal": result.equal,
+        "different": differences,
     }
-    return Report(values, words, has_failed=bool(different))
+    return Report(values, sentences, has_failed=bool(differences))
 
 
-def _length(source: Path) -> int:
+def _count_rows(source: Path) -> int:
+    """Return the number of rows of a ledger."""
     with Ledger(source, create=False) as book:
         return len(book)

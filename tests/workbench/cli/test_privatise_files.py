@@ -113,7 +113,7 @@ def test_line_breaks_inside_cells_are_asked_for_and_counted(folder: Path, capsys
     line = "quantizer p.csv --column pay --mechanism quantizer.json --copy --out o.csv"
     assert "--multiline" in run(capsys, line)[2]
     code, out, _ = run(capsys, f"{line} --multiline")
-    assert (code, "1 cells hold line breaks" in out) == (0, True)
+    assert (code, "1 cells have line breaks" in out) == (0, True)
     assert [row[1] for row in cells()] == ["note", "a\nb", "c"]
 
 
@@ -138,7 +138,7 @@ def test_a_first_row_of_numbers_is_said_to_be_a_header_or_not(folder: Path, caps
     assert run(capsys, f"{line} 2020 --header")[0] == 0
     assert (len(cells()), cells()[0]) == (3, ["2020"])
     code, out, _ = run(capsys, f"{line} 1")
-    assert (code, len(cells()), "was taken as data" in out) == (0, 3, True)
+    assert (code, len(cells()), "was read as data" in out) == (0, 3, True)
     assert cells()[0] != ["2020"]
     assert run(capsys, f"{line} 2020 --no-header")[0] == 2
 

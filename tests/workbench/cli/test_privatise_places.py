@@ -81,7 +81,7 @@ def test_positions_alone_leave_nothing_else_to_warn_of(
     assert run(capsys, DESIGN)[0] == 0
     Path("trips.csv").write_text("x,y\n10,0\n480,520\n")
     code, out, _ = run(capsys, PUBLISH)
-    assert (code, "copied as they are" in out) == (0, False)
+    assert (code, "copied unchanged" in out) == (0, False)
 
 
 def test_nothing_but_a_certificate_of_places_is_taken(

@@ -227,7 +227,7 @@ def test_privatise_a_column(capsys, sales: Path, tmp_path: Path):
     assert json.loads(out)["rows"] == 3000
     assert (
         stated["words"][-1]
-        == "Label DP protects the labels only: the other columns are copied as they are."
+        == "Label DP protects the labels only: the other columns are copied unchanged."
     )
     assert stated["words"][0].startswith("This is the budget of one row")
     rows = read(target)
