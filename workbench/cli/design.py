@@ -80,7 +80,7 @@ def design_command(kind: Family) -> Examples:
         program_file = outputs["program file"]
         if program_file:
             design.program.save(program_file)
-        outputs.write(design, "design_page")
+        outputs.write(design, "build_design_page")
         if prices:
             entries["shadow_prices"] = design.shadow_prices.to_dict()
             entries["unique"] = design.unique
@@ -160,7 +160,7 @@ def recommend_class(**options: Any) -> Report:
             "The answers must be given by exactly one of answers, places and range."
         )
     result = run_with_progress(lambda report: recommend(**select_given(options), progress=report))
-    outputs.write(result, "result_page", lambda path: result.best.save(path))
+    outputs.write(result, "build_result_page", lambda path: result.best.save(path))
     objective_name = "epsilon" if options["minimise"] == "epsilon" else "expected loss"
     return Report(result.to_dict, _list_recommendation_parts(result, objective_name))
 
