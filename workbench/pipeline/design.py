@@ -1,4 +1,4 @@
-"""A designed mechanism and everything that is known about it: what every family returns."""
+"""A designed mechanism with its loss, bound, audit and certificate, as every family returns it."""
 
 from __future__ import annotations
 
@@ -31,20 +31,26 @@ if TYPE_CHECKING:
     from workbench.solvers.solution import Solution
 
 
-_BOUND_MARGIN = 1e-9  # relative, by which rounding may carry a bound above an objective
-_ATTRIBUTE_HINTS = {  # what is sought in a design -> where it is
-    "sample": "wb.sample(design, count, answer=...)", "matrix": "design.mechanism.matrix, of a channel or a randomizer",
+# Rounding may raise a bound above an objective by this share. A larger excess is an error.
+_BOUND_MARGIN = 1e-9
+# Attributes that users expect of a design, and where they are.
+_ATTRIBUTE_HINTS = {
+    "sample": "wb.sample(design, count, answer=...)",
+    "matrix": "design.mechanism.matrix, of a channel or a randomizer",
     "prices": "design.shadow_prices",
-}  # fmt: skip
-LawsByName = Mapping[str, tuple[Any, Any]]  # name -> (values, masses), of densities (edges, means)
-Tables = list[tuple[str, list[str], list[list[Any]]]]  # (title, heads, rows)
+}
+# Name -> (values, masses) of a distribution; for a density (edges, mean heights).
+LawsByName = Mapping[str, tuple[Any, Any]]
+Tables = list[tuple[str, list[str], list[list[Any]]]]  # (title, column heads, rows) of each table
 
 
 class Reports(ABC):
-    """How a family's designs are shown, beyond what every design shows.
+    """What a family adds to the reports of its designs.
 
-    name: of the family; certifies: whether its designs have certificates, and files of their mechanisms; draws: whether
-    its mechanisms have a picture.
+    Attributes:
+        name: Name of the family.
+        certifies: Whether its designs have certificates, and its mechanisms files.
+        draws: Whether its mechanisms have a picture.
     """
 
     name: str
@@ -52,7 +58,11 @@ class Reports(ABC):
     draws: bool = True
 
     def describe_status(self, design: Design) -> str:
-        """How the search stopped; of many runs nothing better was found."""
+        """Return how the search ended: "optimal", "stopped", "found", or the status of the solver.
+
+        Args:
+            design: A design. "found" means that a design for several runs has no bound.
+        """
         if design.request.aim.runs > 1:
             return "found"
         if design.solution is None:
@@ -60,11 +70,19 @@ class Reports(ABC):
         return str(design.solution.termination)
 
     def loss_unit(self, request: Any) -> float:
-        """What a loss of 1 in the solver's program is in the units of the answers."""
+        """Return the loss, in units of the answers, of a loss of 1 in the solver's program.
+
+        Args:
+            request: A request of the family.
+        """
         return 1.0
 
     def exact_values(self, design: Design) -> Record:
-        """The exact audit: pure_epsilon, pdp_delta and dp_delta (None: not known), each never understated."""
+        """Return pure_epsilon, pdp_delta and dp_delta of the exact audit, rounded up.
+
+        Args:
+            design: A design. A value is None if it is not known.
+        """
         privacy = design.privacy
         return {
             "pdp_delta": round_up(privacy.pdp_delta),
@@ -73,57 +91,93 @@ class Reports(ABC):
         }
 
     def extra_columns(self, design: Design) -> Record:
-        """Columns of a row that only this family has."""
+        """Return the columns of a row that only this family has.
+
+        Args:
+            design: A design of the family.
+        """
         return {}
 
     def extra_json(self, design: Design) -> Record:
-        """Keys of `--json` that only this family has, or has in its own way."""
+        """Return the keys of `--json` that only this family has, or that it changes.
+
+        Args:
+            design: A design of the family.
+        """
         return {}
 
     @abstractmethod
     def facts(self, design: Design) -> Facts:
-        """What a report says before proof, oracle and solver: (label, sentence) rows."""
+        """Return the (label, sentence) rows of a report that come before proof, formula and solver.
+
+        Args:
+            design: A design of the family.
+        """
 
     def list_tables(self, design: Design) -> Tables:
-        """The mechanism as tables: (title, heads, rows)."""
+        """Return the tables that show the mechanism.
+
+        Args:
+            design: A design of the family.
+        """
         return []
 
     def comparison_laws(self, design: Design) -> LawsByName:
-        """Laws of published noise at the same budget."""
+        """Return the laws of published noise at the same budget.
+
+        Args:
+            design: A design of the family.
+        """
         return {}
 
     def uncertified_mechanism(self, design: Design) -> Any:
-        """The mechanism as a file knows it, which claims nothing."""
+        """Return the mechanism for a file that claims no privacy.
+
+        Args:
+            design: A design of the family.
+        """
         return design.mechanism
 
     def figure_caption(self, design: Design) -> str:
-        """Above its picture: what was asked, and what it costs."""
+        """Return the text above the picture: the request and the objective.
+
+        Args:
+            design: A design of the family.
+        """
         request = design.request
-        return f"{request.heading}\n{request.budget_text}: {request.objective_name} {design.objective:.6g}"
+        objective = f"{request.objective_name} {design.objective:.6g}"
+        return f"{request.heading}\n{request.budget_text}: {objective}"
 
     def figure(self, design: Design) -> Figure:
-        """A picture of the law, published ones beside it. Raises WorkbenchError where there is none."""
+        """Draw the law of the mechanism, with published laws for comparison.
+
+        Args:
+            design: A design of the family.
+
+        Raises:
+            WorkbenchError: Mechanisms of the family have no picture.
+        """
         drawing = getattr(design.mechanism, "drawing", None)
         if drawing is None:
             raise WorkbenchError(f"Mechanisms of the family {self.name} have no picture.")
-        return draw_chart(
-            overlay_laws(drawing(), self.comparison_laws(design)), self.figure_caption(design)
-        )
+        laws = overlay_laws(drawing(), self.comparison_laws(design))
+        return draw_chart(laws, self.figure_caption(design))
 
 
 @dataclass(frozen=True)
 class OracleVerdict(OneLine):
-    """What a closed form says about an objective.
+    """What a closed-form law proves about an objective.
 
     Attributes:
-        name: of the law.
-        value: of the law, in the units of the objective; None when no closed form applies.
-        kind: "optimum", or "upper bound" / "lower bound" on the optimum where the law is not proven to be one.
-        valid: whether `value` is proven to be the optimum of this very request.
-        agrees: whether the objective is consistent with it, within `tolerance`, relative to the value minus the floor
-            of the `scale`; None without a value, and where a solve stopped before it could tell (`stopped`).
+        name: Name of the law.
+        value: Value of the law in the units of the objective. None if no law applies.
+        kind: "optimum", or "upper bound" or "lower bound" if the law is not proven to be optimal.
+        proof: Sentence on why and where the law holds, or why there is none.
+        agrees: Whether the objective is consistent with the law, within `tolerance`, relative to
+            the value minus the floor of `scale`. None if this is not decided.
         difference: objective - value.
-        proof: in one sentence, why and where the law holds (or why there is none).
+        tolerance: Largest relative difference of an objective that agrees.
+        scale: Scale of the losses.
     """
 
     name: str | None
@@ -137,7 +191,7 @@ class OracleVerdict(OneLine):
 
     @property
     def valid(self) -> bool:
-        """Whether the value is a proven optimum."""
+        """Return whether the value is proven to be the optimum of this request."""
         return self.value is not None and self.kind == "optimum"
 
     @classmethod
@@ -151,71 +205,101 @@ class OracleVerdict(OneLine):
         tolerance: float = 1e-6,
         scale: LossScale | None = None,
     ) -> OracleVerdict:
-        """Compare an objective with a law: equal to an optimum, not above an upper bound, not below a lower one."""
+        """Compare an objective with a law.
+
+        It must equal an optimum, not exceed an upper bound, and not fall below a lower bound.
+
+        Args:
+            objective: The objective. None: there is nothing to compare.
+            name: Name of the law.
+            value: Value of the law.
+            kind: "optimum", "upper bound" or "lower bound".
+            proof: Sentence on why and where the law holds.
+            tolerance: Largest relative difference.
+            scale: Scale of the losses. None: the objective is no loss.
+        """
         scale = scale or NO_LOSS
         if objective is None:
             return cls(name, value, kind, proof, None, None, tolerance, scale)
-        above, below = (
-            scale.proves(value, objective, tolerance),
-            scale.settles(objective, value, tolerance),
-        )
-        consistent = {"optimum": above and below, "upper bound": below, "lower bound": above}[kind]
-        return cls(name, value, kind, proof, consistent, objective - value, tolerance, scale)
+        is_not_below = scale.proves(value, objective, tolerance)
+        is_not_above = scale.settles(objective, value, tolerance)
+        verdicts = {
+            "optimum": is_not_below and is_not_above,
+            "upper bound": is_not_above,
+            "lower bound": is_not_below,
+        }
+        difference = objective - value
+        return cls(name, value, kind, proof, verdicts[kind], difference, tolerance, scale)
 
     def for_stopped_search(self, bound: float | None) -> OracleVerdict:
-        """The verdict on an objective that was not proven to be an optimum: it decides nothing that the objective is
-        above the law, which may lie between the bound and the objective."""
-        law, above = self.value or 0.0, self.agrees is False and (self.difference or 0.0) > 0
-        below = (
-            self.kind == "optimum"
-            and bound is not None
-            and not self.scale.proves(bound, law, self.tolerance)
-        )
-        return replace(self, agrees=None) if above and not below else self
+        """Return the verdict on an objective that is not proven optimal.
+
+        An objective above the law then decides nothing, because the law may lie between the bound
+        and the objective.
+
+        Args:
+            bound: The proven lower bound, if any.
+        """
+        if self.agrees is not False or (self.difference or 0.0) <= 0:
+            return self
+        law = self.value or 0.0
+        is_undecided = True
+        if self.kind == "optimum" and bound is not None:
+            is_undecided = self.scale.proves(bound, law, self.tolerance)
+        return replace(self, agrees=None) if is_undecided else self
 
     @classmethod
     def without_formula(cls, reason: str) -> OracleVerdict:
-        """No closed form applies."""
+        """Return the verdict if no law applies.
+
+        Args:
+            reason: Sentence on why there is none.
+        """
         return cls(None, None, None, reason, None, None)
 
     def __str__(self) -> str:
         if self.value is None:
             return f"none: {self.proof}"
-        undecided = "no verdict" if self.difference is None else "not decided: stopped"
-        verdict = "agrees" if self.agrees else undecided if self.agrees is None else "DISAGREES"
+        if self.agrees is not None:
+            verdict = "agrees" if self.agrees else "DISAGREES"
+        elif self.difference is None:
+            verdict = "no verdict"
+        else:
+            verdict = "not decided, because the search stopped"
         return f"{self.name} {self.value:.9g} ({self.kind}), {verdict}. {self.proof}"
 
     def to_dict(self) -> Record:
-        """JSON-ready."""
-        shown = ("name", "value", "kind", "valid", "agrees", "difference", "proof")
-        return {name: getattr(self, name) for name in shown}
+        """Return the verdict for JSON."""
+        keys = ("name", "value", "kind", "valid", "agrees", "difference", "proof")
+        return {key: getattr(self, key) for key in keys}
 
 
 @dataclass(frozen=True, repr=False)
 class Design(Shown):
-    """A designed mechanism and everything that is known about it.
+    """A designed mechanism with its loss, bound, audit and certificate.
 
     Attributes:
-        request: what was asked, in exact numbers; `question` is its question.
-        mechanism: its weights exact: the certified one, or the solver's own with certify=False; None where no mechanism
-            meets the request and the family has that as an answer.
-        objective: what `mechanism` costs (with minimise="delta": the delta it reaches; with certify=False the one the
-            solver claims), exactly, as a float.
-        bound: what the solver proved (None: nothing) or the exact program that was certified, or the closed form where
-            `words` says so.
-        claim: what `mechanism` is audited for: the request's notion and budgets, with δ as it was reached where it is
-            minimised.
-        oracle: the closed form's verdict on what the solver claims.
-        solution: the solver's full answer, None where none took part.
-        words: sentences a reader must know (missed privacy, one-sided relations, limits reached).
-        privacy: the exact audit of `mechanism`, None where it was not audited.
-        certificate: the proof, None with certify=False.
-        raw: the solver's own answer as a mechanism, None where `mechanism` is it.
-        origin: where the certified masses come from, in words.
-        optimum: a proven lower bound on the loss of any mechanism that breaks the budget where this one does.
-        details: what only its family knows.
-        route: the way that the request was answered (`workbench.pipeline.routes`), None where there is only one.
-        scale: that of the losses, by which gaps are judged.
+        request: The request in exact numbers. `question` is its question.
+        mechanism: The certified mechanism with exact weights, or the solver's with certify=False.
+            None if no mechanism satisfies the request and the family reports this as a design.
+        objective: Expected loss of `mechanism`, computed exactly and rounded to a float; with
+            minimise="delta" the δ that is reached; with certify=False the solver's claim.
+        bound: Proven lower bound: from the solver, from the exact program, or from a closed form if
+            `words` says so. None if nothing is proven.
+        claim: The notion and budget that `mechanism` is audited for. Its δ is the δ that is reached
+            if δ is minimised.
+        oracle: Comparison of the objective with a closed-form law.
+        solution: The solver's full answer. None if no solver was called.
+        words: Sentences that a reader must know, such as a missed budget or a limit reached.
+        privacy: The exact audit of `mechanism`. None if it was not audited.
+        certificate: The certificate. None with certify=False.
+        raw: The solver's mechanism before its repair. None if `mechanism` is that mechanism.
+        origin: Where the certified masses come from, as text.
+        pattern_optimum: Proven lower bound on the loss of any mechanism that exceeds the budget at
+            the same outcomes as this one.
+        details: Values that only the family uses.
+        route: Name of the route that answered (`workbench.pipeline.routes`). None if there is one.
+        scale: Scale of the losses, by which gaps are judged.
     """
 
     request: Any
@@ -237,271 +321,304 @@ class Design(Shown):
 
     def __post_init__(self) -> None:
         if self.bound is None or self.certificate is None:
-            return  # A raw answer may be below the bound because it is not private.
+            # A raw mechanism may be below the bound because it is not private.
+            return
         if self.bound > self.objective + _BOUND_MARGIN * abs(self.objective):
-            words = (
-                f"The bound {self.bound:.9g} is above the {self.objective:.9g} that was reached: it is no bound on "
-                f"what is minimised, and is not claimed."
+            note = (
+                f"The bound {self.bound:.9g} is above the objective {self.objective:.9g}. It is "
+                "therefore no bound on what is minimised, and is not reported."
             )
-            self.__dict__.update(bound=None, words=(*self.words, words))
+            self.__dict__.update(bound=None, words=(*self.words, note))
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
             if name in _ATTRIBUTE_HINTS:
-                raise AttributeError(
-                    f"Design has no attribute {name!r}: it is {_ATTRIBUTE_HINTS[name]}."
-                )
+                hint = _ATTRIBUTE_HINTS[name]
+                raise AttributeError(f"Design has no attribute {name!r}: it is {hint}.")
             return object.__getattribute__(self, name)
 
     @property
     def question(self) -> Any:
-        """What was asked about."""
+        """Return the question of the request."""
         return self.request.question
 
     @property
     def family(self) -> Reports:
-        """The kind of question."""
+        """Return the family of the question."""
         family: Reports = self.request.family
         return family
 
     @property
     def claimed(self) -> float:
-        """What the solver claims to have reached, recomputed from its point."""
-        searched = (
-            self.request.aim.minimise == "epsilon"
-        )  # by many solves, none of which claims an ε
-        if self.solution is None or searched:
+        """Return the objective that the solver claims, recomputed from its point."""
+        # An ε is minimised by many solves, none of which claims an ε.
+        if self.solution is None or self.request.aim.minimise == "epsilon":
             return self.objective
         assert self.solution.objective is not None
         return self.solution.objective * self.family.loss_unit(self.request)
 
     @property
     def above_claimed(self) -> float:
-        """objective - claimed: what certifying costs (negative: it improved). A claim may be out of reach."""
+        """Return objective - claimed, the increase by certification. It is negative if it fell."""
         return self.objective - self.claimed
 
     @property
     def above_bound(self) -> float | None:
-        """objective - bound: no mechanism is better than the one returned by more, if the bound is right."""
+        """Return objective - bound, by which no mechanism can be better. None without a bound."""
         return None if self.bound is None else self.objective - self.bound
 
     @property
     def gap(self) -> float | None:
-        """|objective - bound|, relative to the objective minus the loss without privacy; of a δ or ε that is minimised,
-        to max(1, |objective|)."""
+        """Return |objective - bound|, relative to the objective minus the loss without privacy.
+
+        The gap of a minimised δ or ε is relative to max(1, |objective|).
+        """
         scale = self.scale if self.request.aim.minimise == "loss" else NO_LOSS
         return scale.gap(self.objective, self.bound)
 
     @property
     def solver(self) -> str | None:
-        """The label of the solver that answered; None where no solver took part."""
+        """Return the label of the solver that answered, None if no solver was called."""
         if self.solution is not None:
             return self.solution.solver
-        named: str | None = self.details.get("solver")
-        return None if named is None else named.split()[0]
+        label: str | None = self.details.get("solver")
+        return None if label is None else label.split()[0]
 
     @property
     def solver_effort(self) -> Record:
-        """Who solved it, in which version and how many seconds; nothing where no solver took part."""
-        known = self.solution
-        return (
-            {}
-            if known is None
-            else {name: getattr(known, name) for name in ("solver", "version", "seconds")}
-        )
+        """Return the solver, its version and its seconds. Empty if no solver was called."""
+        if self.solution is None:
+            return {}
+        return {name: getattr(self.solution, name) for name in ("solver", "version", "seconds")}
 
     @property
     def status(self) -> str:
-        """How the search stopped."""
+        """Return how the search ended."""
         return self.family.describe_status(self)
 
     @cached_property
     def private(self) -> bool | None:
-        """Whether the exact audit of the mechanism as returned meets the claim; None: it was not audited."""
+        """Return whether the exact audit proves the claim, None if it was not audited."""
         return None if self.privacy is None else bool(self.privacy.holds(self.claim))
 
     @cached_property
     def exact(self) -> Record:
-        """The exact audit: pure_epsilon, pdp_delta and dp_delta (None: not known), each never understated."""
+        """Return pure_epsilon, pdp_delta and dp_delta of the exact audit, rounded up.
+
+        A value is None if it is not known.
+        """
         return self.family.exact_values(self)
 
     @cached_property
     def shadow_prices(self) -> Any:
-        """What one unit of ε and of δ is worth, and which neighbours decide (`families.shadow_prices.ShadowPrices`)."""
+        """Return how the loss changes per unit of ε and δ, and which neighbours determine it.
+
+        The object is a `workbench.formulas.shadow_prices.ShadowPrices`.
+        """
         return load_provided("design", "shadow_prices")(self)
 
     @cached_property
     def unique(self) -> Any:
-        """Whether no other mechanism of the class is optimal, in doubles, by a second linear program over those that
-        are; None: not decided, as without a linear program that states the whole request."""
+        """Return whether no other mechanism of the class is optimal, in double precision.
+
+        A second linear program over the optimal mechanisms decides it. None: not decided, as
+        without a linear program for the whole request.
+        """
         return load_provided("design", "only_optimum")(self)
 
     @property
     def program(self) -> DesignProgram:
-        """The program that a solver answered: `data`, and `save("mine.mps")` for any other. Raises InvalidRequest where
-        there is none."""
+        """Return the program that a solver answered. Raises InvalidRequest if there is none.
+
+        Its numbers are in `data`. `save("mine.mps")` writes it for other solvers.
+        """
         return DesignProgram.from_design(self)
 
     @property
     def proof(self) -> str:
-        """Whether there is a certificate, and what it costs, in one sentence."""
+        """Return a sentence on the certificate and on the increase of the loss by certification."""
         if self.certificate is None:
             if self.private is None:
                 return "not certified, and not audited"
-            return (
-                "not certified; the audit is exact"
-                if self.private
-                else "not certified: MISSES the request"
-            )
-        words = f"certified ({self.origin})" if self.origin else "certified"
+            if self.private:
+                return "not certified; the audit is exact"
+            return "not certified: NOT private at the requested budget"
+        text = f"certified ({self.origin})" if self.origin else "certified"
         if self.solution is None or self.request.aim.minimise == "epsilon":
-            return words
-        more = "" if self.above_bound is None else f", {self.above_bound:+.2g} to the proven bound"
-        return f"{words}, {self.above_claimed:+.2g} to the solver's claim{more}"
+            return text
+        text = f"{text}, {self.above_claimed:+.2g} relative to the solver's claim"
+        if self.above_bound is None:
+            return text
+        return f"{text}, {self.above_bound:+.2g} relative to the proven bound"
 
     @property
     def bound_text(self) -> str:
-        """The bound in words; one that is no more than 0 says nothing of a loss above it."""
+        """Return the bound as text: "unknown" for a bound of 0 on a loss above 0."""
         if self.bound is None and self.request.aim.runs > 1:
             return f"none: not proven optimal among all designs for {self.request.aim.runs} runs"
-        known = self.bound is not None and (self.bound > 0 or self.objective <= 0)
-        return f"{self.bound:.9g}" if known else "unknown"
+        is_informative = self.bound is not None and (self.bound > 0 or self.objective <= 0)
+        return f"{self.bound:.9g}" if is_informative else "unknown"
 
     def mark_stopped(self) -> Design:
-        """The same, which was not proven to be an optimum: its closed form judges it as such."""
+        """Return the design of a search that stopped before it was proven optimal."""
         return replace(self, oracle=self.oracle.for_stopped_search(self.bound))
 
     # Reports.
 
     def facts(self) -> Facts:
-        """A report: (label, sentence) rows."""
-        solution, rows = self.solution, self.family.facts(self)
+        """Return the (label, sentence) rows of the report."""
+        rows = [*self.family.facts(self)]
         if self.request.loss_name == "squared" and self.details.get("loss") is not None:
-            rows = [
-                *rows,
-                ("RMSE", f"{float(self.details['loss']) ** 0.5:.9g} (root of the squared loss)"),
-            ]
-        rows = [*rows, ("proof", self.proof), ("oracle", str(self.oracle))]
-        if solution is not None:
-            name, seconds = f"{solution.solver} {solution.version}".rstrip(), solution.seconds
-            rows.append(("solver", f"{name}, {self.status}, {seconds:.3f} s"))
+            root = float(self.details["loss"]) ** 0.5
+            rows.append(("RMSE", f"{root:.9g} (root of the squared loss)"))
+        rows.append(("proof", self.proof))
+        rows.append(("known formula", str(self.oracle)))
+        if self.solution is not None:
+            solver = f"{self.solution.solver} {self.solution.version}".rstrip()
+            rows.append(("solver", f"{solver}, {self.status}, {self.solution.seconds:.3f} s"))
         if self.route is not None:
-            rows.append(("route", self.route))
-        return rows + [("note", sentence) for sentence in self.words]
+            rows.append(("computed by", self.route))
+        return rows + [("note", note) for note in self.words]
 
     def __str__(self) -> str:
         facts = self.facts()
         width = max(len(label) for label, _ in facts)
-        return "\n".join(
-            [self.heading, *(f"  {label:<{width}} {sentence}" for label, sentence in facts)]
-        )
+        lines = [f"  {label:<{width}} {sentence}" for label, sentence in facts]
+        return "\n".join([self.heading, *lines])
 
     def __repr__(self) -> str:
-        state = (
-            "certified"
-            if self.certificate is not None
-            else "private"
-            if self.private
-            else "not certified"
-        )
+        state = "not certified"
+        if self.certificate is not None:
+            state = "certified"
+        elif self.private:
+            state = "private"
         return f"Design({self.heading}: objective={self.objective:.9g}, {self.status}, {state})"
 
     @property
     def heading(self) -> str:
-        """The first line of a report."""
+        """Return the first line of a report."""
         return str(self.request.heading)
 
     @property
     def drawable(self) -> bool:
-        """Whether there is a mechanism, of a family that draws."""
+        """Return whether the mechanism has a picture."""
         return self.mechanism is not None and self.family.draws
 
     def figure(self) -> Figure:
-        """A picture of the mechanism. Raises WorkbenchError for a family without one."""
+        """Draw the mechanism. Raises WorkbenchError if its family has no pictures."""
         return self.family.figure(self)
 
     def save(self, path: str | Path) -> None:
-        """Write the certificate; with certify=False the bare mechanism, which claims nothing."""
+        """Write the certificate, or with certify=False the mechanism, which claims no privacy.
+
+        Args:
+            path: File to write, named .json.
+        """
         from workbench.privacy.certificate_file import save
 
-        save(
-            self.family.uncertified_mechanism(self)
-            if self.certificate is None
-            else self.certificate,
-            read_file_path(path),
-        )
+        content = self.certificate
+        if content is None:
+            content = self.family.uncertified_mechanism(self)
+        save(content, read_file_path(path))
 
     def row(self) -> Record:
-        """One row of a table: the columns of `workbench.pipeline.outcome`."""
-        family, oracle, solution = self.family, self.oracle, self.solution
+        """Return one row of a table, with the columns of `workbench.pipeline.outcome`."""
+        residuals = getattr(self.solution, "residuals", None)
         return {
             "status": self.status,
             "failure": None,
-            **{name: getattr(self, name) for name in ("objective", "bound", "gap")},
-            "residual": getattr(getattr(solution, "residuals", None), "max_violation", None),
-            "start": "cold" if solution is None else str(solution.start),
+            "objective": self.objective,
+            "bound": self.bound,
+            "gap": self.gap,
+            "residual": getattr(residuals, "max_violation", None),
+            "start": "cold" if self.solution is None else str(self.solution.start),
             "audited": self.privacy is not None,
             "private": self.private,
-            "certified": self.certificate is not None if family.certifies else None,
+            "certified": self.certificate is not None if self.family.certifies else None,
             **self.exact,
-            "oracle": oracle.name,
-            **{f"oracle_{name}": getattr(oracle, name) for name in ("kind", "value", "agrees")},
-            **family.extra_columns(self),
+            "oracle": self.oracle.name,
+            "oracle_kind": self.oracle.kind,
+            "oracle_value": self.oracle.value,
+            "oracle_agrees": self.oracle.agrees,
+            **self.family.extra_columns(self),
         }
 
     def to_frame(self) -> pd.DataFrame:
-        """The row as a table."""
+        """Return the row as a table."""
         import pandas as pd
 
         return pd.DataFrame([self.row()])
 
     def to_dict(self) -> Record:
-        """JSON-ready: the keys of `workbench design ... --json`. Infinite values are the string "inf"."""
-        claims = () if self.solution is None else ("claimed", "above_claimed", "above_bound")
+        """Return the object of `workbench design ... --json`. Infinity is the string "inf"."""
         exact = {name: to_jsonable(value) for name, value in self.exact.items()}
         if self.request.aim.runs > 1:
             exact["composed"] = self.details["composed"]
-        return {
-            "objective": to_jsonable(self.objective), "bound": self.bound, "gap": self.gap, "status": self.status,
-            "exact": exact, "private": self.private,
-            "certified": self.certificate is not None, "route": self.route, "origin": self.origin,
+        entries: Record = {
+            "objective": to_jsonable(self.objective),
+            "bound": self.bound,
+            "gap": self.gap,
+            "status": self.status,
+            "exact": exact,
+            "private": self.private,
+            "certified": self.certificate is not None,
+            "route": self.route,
+            "origin": self.origin,
             "optimum_of_pattern": self.pattern_optimum,
-            "oracle": self.oracle.to_dict(), "words": list(self.words),
-            **self.solver_effort, **{name: getattr(self, name) for name in claims}, **self.family.extra_json(self),
-        }  # fmt: skip
+            "oracle": self.oracle.to_dict(),
+            "words": list(self.words),
+            **self.solver_effort,
+        }
+        if self.solution is not None:
+            entries["claimed"] = self.claimed
+            entries["above_claimed"] = self.above_claimed
+            entries["above_bound"] = self.above_bound
+        return entries | self.family.extra_json(self)
 
 
 def format_upper_bound(value: float | str | None, *budgets: float) -> str:
-    """A bound in nine significant digits, rounded up; in full where that would cross a budget it keeps.
+    """Format an upper bound with nine significant digits, rounded up.
 
-    >>> upward(1.0000000000000002, 1.0), upward(0.25, 0.25)
+    Args:
+        value: The bound. A text is returned as it is.
+        budgets: Numbers that the rounded bound must not exceed if the bound does not. It is then
+            shown with all digits.
+
+    >>> format_upper_bound(1.0000000000000002, 1.0), format_upper_bound(0.25, 0.25)
     ('1.00000001', '0.25')
     """
     if value is None:
         return "not known"
     if isinstance(value, str) or math.isinf(value):
         return str(value)
-    short = float(Context(prec=9, rounding=ROUND_CEILING).create_decimal_from_float(value))
-    return repr(value) if any(value <= budget < short for budget in budgets) else f"{short:.9g}"
+    rounding = Context(prec=9, rounding=ROUND_CEILING)
+    short = float(rounding.create_decimal_from_float(value))
+    if any(value <= budget < short for budget in budgets):
+        return repr(value)
+    return f"{short:.9g}"
 
 
 def format_exact_values(design: Design) -> dict[str, str]:
-    """The exact values of a design in nine digits, rounded up, and on the right side of what was asked."""
+    """Format the exact values of a design with nine digits, rounded up.
+
+    Args:
+        design: A design. A value within the budget stays within it.
+    """
     if not design.claim.is_epsilon_delta:
         return {name: format_upper_bound(value) for name, value in design.exact.items()}
-    epsilon, delta = design.claim.epsilon, design.claim.delta
-    words = {}
+    epsilon = design.claim.epsilon
+    delta = design.claim.delta
+    texts = {}
     for name, value in design.exact.items():
         budgets = [delta]
         if name == "pure_epsilon":
             budgets = [*epsilon.values()] if isinstance(epsilon, Mapping) else [epsilon]
-        elif (
-            isinstance(whole := getattr(design.privacy, name, None), (Fraction, ExpNumber))
-            and whole <= delta
-        ):
-            value = (
-                None if value is None else min(value, float(delta))
-            )  # within the budget, though the next float above it may not be
-        words[name] = format_upper_bound(value, *map(float, budgets))
-    return words
+        else:
+            number = getattr(design.privacy, name, None)
+            is_within = isinstance(number, (Fraction, ExpNumber)) and number <= delta
+            if is_within and value is not None:
+                # The next float above a value within the budget may exceed it.
+                value = min(value, float(delta))
+        texts[name] = format_upper_bound(value, *map(float, budgets))
+    return texts
