@@ -1,7 +1,7 @@
 """Additive noise on a finite abelian group: answer q is published as q + η modulo the group, η ~ f.
 
-f is held exactly (`Distribution`), so that what is audited, saved and sampled is one and the same mechanism. Losses of
-η that have names, on sizes (s_1, ..., s_k), are the sum over the parts of η of
+f is exact (`Distribution`), so that one and the same mechanism is audited, saved and sampled.
+Losses of η that have names, on sizes (s_1, ..., s_k), are the sum over the parts of η of
 
 squared            η (s - η)
 eta-squared        η²
@@ -54,7 +54,10 @@ _FORM = RecordForm(
 
 
 def named_losses(name: str, sizes: Sequence[int]) -> Rationals | None:
-    """The losses (N,) of every η in row-major order, for a name of the table; None for other names."""
+    """Return the losses (N,) of every η in row-major order.
+
+    name: of a loss of the table; sizes: of the group. Returns None for other names.
+    """
     if name not in PART_LOSSES:
         return None
     parts = [[PART_LOSSES[name](part, size) for part in range(size)] for size in sizes]
@@ -65,8 +68,10 @@ def named_losses(name: str, sizes: Sequence[int]) -> Rationals | None:
 class AdditiveNoise(ShownMechanism):
     """The mechanism q -> q + η on the group of a question, Pr[η] = weights[η] / Σ weights.
 
-    question: the ModuloNoise it answers; weights: N non-negative ints or Fractions in row-major order, not all zero.
-    Frozen and hashable; two mechanisms with proportional weights are equal. Raises InvalidRequest.
+    Frozen and hashable; two mechanisms with proportional weights are equal.
+
+    question: the ModuloNoise that it answers; weights: N non-negative ints or Fractions in
+    row-major order, not all zero, or a Distribution. Raises InvalidRequest.
     """
 
     question: ModuloNoise
@@ -83,11 +88,13 @@ class AdditiveNoise(ShownMechanism):
 
     @classmethod
     def from_pmf(cls, question: ModuloNoise, pmf: ArrayLike) -> AdditiveNoise:
-        """The mechanism a float PMF describes.
+        """Build the mechanism that a float PMF describes.
 
-        Every float is read as the exact rational it is, and the exact sum of them (1 up to rounding, for a solver's
-        answer) is divided out. pmf: shape (N,) row-major, or the sizes of the group.
-        Raises InvalidRequest for NaN, infinities, negative masses, a wrong shape and a zero sum.
+        Every float is read as the exact rational that it is, and divided by the exact sum of all (1
+        up to rounding, for a solver's answer).
+
+        question: a ModuloNoise; pmf: shape (N,) row-major, or the sizes of the group. Raises
+        InvalidRequest for NaN, infinities, negative masses, a wrong shape and a zero sum.
         """
         order = _question(question).order
         sizes = question.sizes
@@ -98,10 +105,13 @@ class AdditiveNoise(ShownMechanism):
             must("pmf", f"an array of {order} masses", f"shape {array.shape}")
         return cls(question, Distribution.from_floats(array.reshape(-1)))
 
-    # What a mechanism is.
+    # Members of `Mechanism`.
 
     def law(self, x: Any = None) -> Distribution:
-        """The law of x + η over row-major positions; of η itself without an x. Raises InvalidRequest."""
+        """Return the law of x + η over row-major positions; of η itself without an x.
+
+        x: an answer, or None. Raises InvalidRequest.
+        """
         if x is None:
             return self.masses
         origin = self.question.read_answer(x)
@@ -113,14 +123,16 @@ class AdditiveNoise(ShownMechanism):
 
     @property
     def inputs(self) -> Any:
-        """The true answers: 0..n of a scalar query, else N tuples."""
+        """Return the true answers: 0..n of a scalar query, else N tuples."""
         if self.question.is_scalar:
             return self.outputs
         return [*map(tuple, self.outputs.tolist())]
 
     @property
     def outputs(self) -> Integers:
-        """The answers by row-major position: 0..n of a scalar query, shape (N,); else shape (N, factors)."""
+        """Return the answers by row-major position: shape (N,) for a scalar query, else (N,
+        factors).
+        """
         positions = np.arange(self.question.order)
         if self.question.is_scalar:
             return positions
@@ -128,16 +140,21 @@ class AdditiveNoise(ShownMechanism):
 
     @property
     def is_one_sided(self) -> bool:
-        """Whether a difference is in M without its negative."""
+        """Return whether a difference is in M without its negative."""
         differences = self.question.differences
         return not {*map(self.question.negate_shift, differences)} <= {*differences}
 
     def budgets(self, epsilon: Budget) -> Budgets:
-        """The budget of every difference; 0 is allowed here. Raises InvalidRequest."""
+        """Return the budget of every difference; 0 is allowed.
+
+        epsilon: one number, or a mapping shift -> number. Raises InvalidRequest.
+        """
         return self.question.budgets(epsilon, or_zero=True)
 
     def comparisons(self) -> Iterator[Comparison]:
-        """f against f moved by every difference μ of the question: (7), (8) of Kadam et al. 2024."""
+        """Yield f against f moved by every difference μ of the question: (7), (8) of Kadam et
+        al. 2024.
+        """
         question = self.question
         for shift in question.differences:
             index = question.shifted_positions(shift)
@@ -152,49 +169,69 @@ class AdditiveNoise(ShownMechanism):
 
     @property
     def audit_size(self) -> AuditSize:
-        """One law, against itself moved by every difference."""
+        """Return the size of an audit: one law, against itself moved by every difference."""
         return AuditSize.from_laws((self.masses,), len(self.question.differences))
 
     def draw(self, x: Any, count: int, source: Source) -> Integers:
-        """x + η in the group, η itself without an x. Shape (count,); (count, k) on a group of k > 1 factors."""
+        """Draw x + η in the group, η itself without an x.
+
+        Args:
+            x: an answer, or None.
+            count: the number of draws.
+            source: the source of randomness.
+
+        Returns:
+            Shape (count,); (count, k) on a group of k > 1 factors.
+
+        Raises:
+            InvalidRequest: if x is no answer.
+        """
         q = self.question
         origin = (0,) * len(q.sizes) if x is None else q.read_answer(x)
         noise = np.stack(
             np.unravel_index(Sampler(self.masses, source).draw(count), q.sizes), axis=-1
         )
-        moved = (noise + np.array(origin)) % np.array(q.sizes)
-        return np.asarray(moved[:, 0] if q.is_scalar else moved, dtype=np.int64)
+        sums = (noise + np.array(origin)) % np.array(q.sizes)
+        return np.asarray(sums[:, 0] if q.is_scalar else sums, dtype=np.int64)
 
     def publish(self, answers: Any, *, insecure_seed: int | None = None) -> Integers:
-        """Publish each of many true answers 0..N-1 of a scalar query independently. Shape (n,). Raises InvalidRequest.
+        """Publish each of many true answers 0..N-1 of a scalar query independently. Shape (n,).
 
-        insecure_seed: a repeatable draw, for experiments only.
+        answers: (n,); insecure_seed: a repeatable draw, for experiments only. Raises
+        InvalidRequest.
         """
         if not self.question.is_scalar:
             must("mechanism", "noise on scalar answers", self.describe())
-        top = self.question.order - 1
-        given = read_integer_column(answers, "answers", 0, top, f"a column of integers in 0..{top}")
-        return (given + self.draw(None, given.size, Source(insecure_seed))) % self.question.order
+        last = self.question.order - 1
+        constraint = f"a column of integers in 0..{last}"
+        column = read_integer_column(answers, "answers", 0, last, constraint)
+        return (column + self.draw(None, column.size, Source(insecure_seed))) % self.question.order
 
     @property
     def column_inputs(self) -> ColumnInputs | None:
-        """The answers of a scalar query."""
+        """Return the answers of a scalar query; None for a vector query."""
         n = self.question.order - 1
         if self.question.is_scalar:
             return ColumnInputs("noise", 0.0, float(n), f"an integer in 0..{n}", True)
         return None
 
     def with_neighbours_over(self, low: Fraction, high: Fraction) -> AdditiveNoise:
-        """The same noise where every two answers from low to high are neighbours; itself where they are."""
-        widest = math.floor(high) - math.ceil(low)
-        shifts = {shift % self.question.order for k in range(1, widest + 1) for shift in (k, -k)}
-        if {(shift,) for shift in shifts} <= {*self.question.differences}:
+        """Return the same noise where every two answers of an interval are neighbours.
+
+        low: the smallest answer; high: the largest. Returns itself if they are neighbours already.
+        """
+        max_shift = math.floor(high) - math.ceil(low)
+        order = self.question.order
+        differences = set()
+        for shift in range(1, max_shift + 1):
+            differences |= {(shift % order,), (-shift % order,)}
+        if differences <= {*self.question.differences}:
             return self
-        return AdditiveNoise(ModuloNoise(self.question.order - 1, max_shift=widest), self.masses)
+        return AdditiveNoise(ModuloNoise(self.question.order - 1, max_shift=max_shift), self.masses)
 
     @property
     def column_cautions(self) -> tuple[str, ...]:
-        """That answers which differ otherwise are no neighbours."""
+        """Return a caution: answers with other differences are no neighbours."""
         if len(self.question.differences) == self.question.order - 1:
             return ()
         return (
@@ -203,31 +240,33 @@ class AdditiveNoise(ShownMechanism):
         )
 
     def published_error(self) -> dict[str, float]:
-        """How often an answer is wrong, and how far off it is: around the circle, and as the number it is.
+        """Return how often an answer is wrong, and how far off it is: around the circle, and as a
+        number.
 
         x + η is published as it is, η above x, for η < N - x, and else as x + η - N, N - η below x.
         """
         n = self.question.order
         steps = np.arange(n)
         f = self.pmf
-        above = np.cumsum(f * steps)[::-1]  # of η < N - x, for every x
-        below = np.append(0.0, np.cumsum((f * (n - steps))[::-1])[:-1])  # of η >= N - x
-        off = above + below
-        shift = above - below
+        # The mean errors above x come from η < N - x, those below x from η >= N - x.
+        error_above = np.cumsum(f * steps)[::-1]
+        error_below = np.append(0.0, np.cumsum((f * (n - steps))[::-1])[:-1])
+        absolute_error = error_above + error_below
+        shift = error_above - error_below
         return {
             "probability of a wrong answer": self.error_rate,
             "mean distance modulo n + 1": self.expected_loss(np.minimum(steps, n - steps)),
-            "mean absolute error of answers spread evenly": float(off.mean()),
-            "largest mean absolute error of any answer": float(off.max()),
+            "mean absolute error of answers spread evenly": float(absolute_error.mean()),
+            "largest mean absolute error of any answer": float(absolute_error.max()),
             "largest shift of the mean of any answer": float(np.abs(shift).max()),
         }
 
     def describe(self) -> str:
-        """One line."""
+        """Describe the question in one line."""
         return str(self.question)
 
     def drawing(self) -> FigureData:
-        """The PMF: bars, a heat map for two factors."""
+        """Return the PMF as bars, or as a heat map for two factors."""
         sizes = self.question.sizes
         if len(sizes) == 2:
             return make_heat_figure(
@@ -246,23 +285,27 @@ class AdditiveNoise(ShownMechanism):
 
     @property
     def pmf(self) -> Vector:
-        """f as floats, each the nearest to its exact value. Shape (N,), row-major, read-only."""
+        """Return f as floats, each the nearest to its exact value.
+
+        Shape (N,), row-major, read-only.
+        """
         return self.masses.floats
 
     @property
     def exact_pmf(self) -> list[Fraction]:
-        """f as exact rationals. N of them, row-major."""
+        """Return f as N exact rationals, row-major."""
         return [*self.masses]
 
     @property
     def error_rate(self) -> float:
-        """ER = Pr[η != 0] = 1 - f(0), the float nearest to the exact value."""
+        """Return ER = Pr[η != 0] = 1 - f(0), the float nearest to the exact value."""
         return float(1 - self.masses[0])
 
     def exact_loss(self, name: str, losses: Rationals | None) -> Fraction:
-        """Σ f(η) loss(η), exact. losses: (N,), None for error-rate; a name that is known must have its own losses.
+        """Compute Σ f(η) loss(η) exactly.
 
-        Raises InvalidRequest.
+        name: of the loss; losses: (N,), None for error-rate. Losses under the name of a built-in
+        loss must be its losses. Raises InvalidRequest.
         """
         if (losses is None) != (name == "error-rate"):
             raise InvalidRequest(
@@ -282,7 +325,7 @@ class AdditiveNoise(ShownMechanism):
 
     @property
     def distances(self) -> Distances:
-        """Of the answers, as integers and not modulo anything."""
+        """Return the distances of the answers as integers, not modulo anything."""
         ends = tuple((0, size - 1) for size in self.question.sizes)
         return Distances(
             "whole" if self.question.is_scalar else "vector",
@@ -291,26 +334,39 @@ class AdditiveNoise(ShownMechanism):
         )
 
     def with_max_distance(self, distance: int) -> AdditiveNoise:
-        """The same noise under the relation "answers at most so far apart", both ways."""
+        """Return the same noise where answers that differ by at most a distance are neighbours,
+        both ways.
+
+        distance: an integer, of |x - x'|, or Σ |x_i - x'_i| of vectors.
+        """
         sizes = self.question.sizes
         if self.question.is_scalar:
             return AdditiveNoise(ModuloNoise(sizes=sizes, max_shift=distance), self.masses)
         moves = product(*(range(1 - size, size) for size in sizes))
-        near = [move for move in moves if 0 < sum(map(abs, move)) <= distance]
-        return AdditiveNoise(ModuloNoise(sizes=sizes, shifts=near), self.masses)
+        shifts = [move for move in moves if 0 < sum(map(abs, move)) <= distance]
+        return AdditiveNoise(ModuloNoise(sizes=sizes, shifts=shifts), self.masses)
 
     def expected_loss(self, loss: ArrayLike) -> float:
-        """Σ f(η) loss(η), correct to a few ulps. loss: shape (N,) row-major, or the sizes of the group; finite."""
+        """Compute Σ f(η) loss(η), correct to a few ulps.
+
+        loss: shape (N,) row-major, or the sizes of the group; finite. Raises InvalidRequest.
+        """
         table = read_finite_table(loss, "loss", (self.question.order,), self.question.sizes)
         return math.fsum(self.pmf * table.reshape(-1))
 
     def to_dict(self) -> Record:
-        """JSON-ready, read back by `from_dict`: sizes, shifts, directed, and the weights as hexadecimal integers."""
+        """Return a JSON-ready record, which `from_dict` reads.
+
+        It has the sizes, the shifts, directed, and the weights as hexadecimal integers.
+        """
         return {"kind": "noise", **self.question.to_dict(), **write_law_record(self.masses)}
 
     @classmethod
     def from_dict(cls, data: Any) -> AdditiveNoise:
-        """The mechanism written by `to_dict`, which claims no privacy: audit it. Raises CorruptFile, InvalidRequest."""
+        """Return the mechanism written by `to_dict`, which claims no privacy: audit it.
+
+        data: the record. Raises CorruptFile, InvalidRequest.
+        """
         question, law = _FORM.read_beside_law(data)
         return cls(ModuloNoise(**question), law)
 

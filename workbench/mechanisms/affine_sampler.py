@@ -1,11 +1,11 @@
-"""Publishing real inputs through a piecewise affine law, exactly, many at a time.
+"""Publish real inputs through a piecewise affine law, exactly, many at a time.
 
     Pr[. | x] = (1 - t) p(a+, .) + t p(b-, .),   t = (x - a)/(b - a)
 
-so a draw is one Bernoulli(t), which says whose end law it comes from, and one draw from that end law
-(`workbench.exact.sampler`). x is the rational its float is; the
-float nearest to a knot means the knot. The first byte w of a uniform U decides U < t unless t lies
-in or next to [w, w + 1)/256; 16 bits more settle most of these, and what is near then is decided in integers.
+so a draw is one Bernoulli(t), which says whose end law it comes from, and one draw from that end
+law (`workbench.exact.sampler`). x is the rational its float is; the float nearest to a knot means
+the knot. The first byte w of a uniform U decides U < t unless t lies in or next to [w, w + 1)/256;
+16 bits more settle most of these, and the others are decided in integers.
 """
 
 from __future__ import annotations
@@ -25,14 +25,18 @@ from workbench.exact.distribution import Distribution
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 
-_CHUNK = 1 << 15
-_BYTE = 1 << 8
-_WORD = 1 << 16
+_INPUTS_PER_CHUNK = 1 << 15  # The temporary arrays of a chunk stay small.
+_BYTE_COUNT = 1 << 8  # The number of different bytes.
+_WORD_COUNT = 1 << 16  # The number of different 16-bit words.
+_DECISION_POINT = 0.5  # Between the two values that decide a draw.
 
 
 class AffineSampler:
-    """knots: K+1 increasing rationals; ends: 2K laws, at both ends of every piece; source: of randomness, the operating
-    system by default."""
+    """A sampler for a piecewise affine law.
+
+    knots: K+1 increasing rationals; ends: 2K laws, at both ends of every piece; source: the source
+    of randomness, by default the operating system.
+    """
 
     def __init__(
         self, knots: Sequence[Fraction], ends: Sequence[Distribution], source: Source | None = None
@@ -47,58 +51,67 @@ class AffineSampler:
         self.lefts = np.array([*map(float, knots[:-1])])
         self.cuts = self.lefts[1:]
         widths = [b - a for a, b in pairwise(knots)]
-        self.scales = np.array([_BYTE / float(width) for width in widths])
-        # t 2^8 in floats is off by less than this: some roundings of numbers as large as the knots
-        self.slack = _BYTE * 2.0**-48 * max(1.0, float(max(map(abs, knots)) / min(widths)))
+        self.scales = np.array([_BYTE_COUNT / float(width) for width in widths])
+        # The rounding error of t 2^8 in floats is smaller than the slack.
+        self.slack = _BYTE_COUNT * 2.0**-48 * max(1.0, float(max(map(abs, knots)) / min(widths)))
 
     def draw(self, x: Vector, outputs: Vector) -> Vector:
-        """What is published of every input in x, within the range. outputs: (m,) published values. Shape of x."""
-        flat = x.reshape(-1)
-        drawn = np.empty(x.size)
-        for start in range(0, x.size, _CHUNK):
+        """Draw what is published for every input. Shape of x.
+
+        x: inputs within the range; outputs: (m,) published values.
+        """
+        inputs = x.reshape(-1)
+        values = np.empty(x.size)
+        for start in range(0, x.size, _INPUTS_PER_CHUNK):
             np.take(
                 outputs,
-                self.positions(flat[start : start + _CHUNK]),
-                out=drawn[start : start + _CHUNK],
+                self.positions(inputs[start : start + _INPUTS_PER_CHUNK]),
+                out=values[start : start + _INPUTS_PER_CHUNK],
             )
-        return drawn.reshape(x.shape)
+        return values.reshape(x.shape)
 
-    def positions(self, x: Vector, given: NDArray[Any] | None = None) -> NDArray[np.int32]:
-        """The positions of the outputs for some inputs within the range. Shape of x, (n,). given: the inputs exactly,
-        which x is nearest to; then no float means a knot."""
-        first = self.source.draw_uint8(x.size)
+    def positions(self, x: Vector, exact_inputs: NDArray[Any] | None = None) -> NDArray[np.int32]:
+        """Draw the positions of the outputs for inputs within the range. Shape (n,).
+
+        x: (n,) floats; exact_inputs: (n,) the inputs exactly, to which x is nearest. With them, no
+        float means a knot.
+        """
+        first_bytes = self.source.draw_uint8(x.size)
         piece = np.searchsorted(self.cuts, x, side="right")
-        if given is not None:  # floats keep the order of any other input and the knots
-            for at in np.flatnonzero(x == self.lefts[piece]).tolist():
-                piece[at] = (
-                    min(
-                        max(bisect_right(self.knots, read_exact_number(given[at])), 1),
-                        self.lefts.size,
-                    )
-                    - 1
-                )
-        ahead = (x - self.lefts[piece]) * self.scales[
-            piece
-        ] - first  # t 2^8 - w: U < t when >= 1, not when <= 0
-        right = ahead >= 0.5
-        near = np.flatnonzero((ahead > -self.slack) & (ahead < 1 + self.slack))
-        if near.size:
-            more = self.source.draw_uint16(near.size)
-            further = ahead[near] * _WORD - more
-            right[near] = further >= 0.5
-            slack = self.slack * _WORD
-            for i in np.flatnonzero((further > -slack) & (further < 1 + slack)).tolist():
-                at = int(near[i])
-                word = int(first[at]) * _WORD + int(more[i])
-                of = int(piece[at])
-                known = Fraction(x[at]) if given is None else read_exact_number(given[at])
-                if given is None and x[at] == self.lefts[of]:
-                    known = self.knots[of]
-                right[at] = self._below(known, of, word)
-        return self.sampler.draw_from(self.law_numbers[2 * piece + right])
+        # Floats keep the order of the inputs and the knots, unless an input is the float of a knot.
+        if exact_inputs is not None:
+            for position in np.flatnonzero(x == self.lefts[piece]).tolist():
+                exact_x = read_exact_number(exact_inputs[position])
+                next_knot = max(bisect_right(self.knots, exact_x), 1)
+                piece[position] = min(next_knot, self.lefts.size) - 1
+        # With lead = t 2^8 - w the draw is U < t if lead >= 1, and not if lead <= 0.
+        lead = (x - self.lefts[piece]) * self.scales[piece] - first_bytes
+        is_right = lead >= _DECISION_POINT
+        open_draws = np.flatnonzero((lead > -self.slack) & (lead < 1 + self.slack))
+        if not open_draws.size:
+            return self.sampler.draw_from(self.law_numbers[2 * piece + is_right])
+        second_words = self.source.draw_uint16(open_draws.size)
+        new_lead = lead[open_draws] * _WORD_COUNT - second_words
+        is_right[open_draws] = new_lead >= _DECISION_POINT
+        new_slack = self.slack * _WORD_COUNT
+        is_open = (new_lead > -new_slack) & (new_lead < 1 + new_slack)
+        for i in np.flatnonzero(is_open).tolist():
+            position = int(open_draws[i])
+            word = int(first_bytes[position]) * _WORD_COUNT + int(second_words[i])
+            piece_number = int(piece[position])
+            if exact_inputs is not None:
+                exact_x = read_exact_number(exact_inputs[position])
+            elif x[position] == self.lefts[piece_number]:
+                exact_x = self.knots[piece_number]
+            else:
+                exact_x = Fraction(x[position])
+            is_right[position] = self._is_in_right_law(exact_x, piece_number, word)
+        return self.sampler.draw_from(self.law_numbers[2 * piece + is_right])
 
-    def _below(self, x: Fraction, piece: int, word: int) -> bool:
-        """Whether U < t, for the first 24 bits of U, and more where they do not decide it."""
+    def _is_in_right_law(self, x: Fraction, piece: int, word: int) -> bool:
+        """Decide whether U < t, from the first 24 bits of U, and more where these do not decide
+        it.
+        """
         a = self.knots[piece]
         b = self.knots[piece + 1]
         t = min(max((x - a) / (b - a), Fraction(0)), Fraction(1))

@@ -1,4 +1,5 @@
-"""A finite channel: Pr[k | q] for answers q = 0..n and outputs k, every row held exactly, and its neighbouring rows.
+"""A finite channel: Pr[k | q] for answers q = 0..n and outputs k, with exact rows, and its
+neighbouring rows.
 
 MSE = 1/(n+1) Σ_q Σ_k Pr[k|q] (k - q)²        ER = 1 - 1/(n+1) Σ_q Pr[q|q]        (answers uniform)
 """
@@ -53,18 +54,22 @@ from workbench.mechanisms.mechanism import (
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 from workbench.questions.neighbour_parts import label_connected_parts
 
-_USED = 1e-9
-_UNITS = 256  # bits of masses of others
+_MIN_USED_MASS = 1e-9  # Smaller masses are rounding errors of a solver.
+_MASS_BITS = 256  # Masses of a privacy loss distribution are multiples of 2^-256.
+_MAX_SHOWN_CHARACTERS = 80  # Error messages show this much of a wrong value.
 Rows: TypeAlias = "Channel | Sequence[Any] | np.ndarray[Any, Any]"
 
 
 @dataclass(frozen=True, repr=False)
 class Channel(ShownMechanism):
-    """rows[q]: the exact distribution of the output on answer q. Build it with `of`, `from_rows` or `from_noise`.
+    """A finite channel. Build it with `from_pairs`, `from_rows` or `from_noise`.
 
-    neighbours: ordered pairs of row numbers, sorted; None: every two rows (label privacy).
-    labelled: (the input of every row, what every output publishes), numbers or texts; None: the numbers of the rows and
-    of the outputs stand for themselves. They are no part of the law: channels that differ in them alone are equal.
+    Attributes:
+        rows: rows[q] is the exact distribution of the output on answer q.
+        neighbours: ordered pairs of row numbers, sorted; None for every two rows (label privacy).
+        axis_labels: (the input of every row, what every output publishes), numbers or texts; None
+            if the numbers of the rows and of the outputs stand for themselves. They are no part of
+            the law: channels that differ only in them are equal.
     """
 
     rows: tuple[Distribution, ...]
@@ -97,7 +102,7 @@ class Channel(ShownMechanism):
             must(
                 "axis_labels",
                 "two tuples, of the inputs and of the outputs",
-                repr(self.axis_labels)[:80],
+                repr(self.axis_labels)[:_MAX_SHOWN_CHARACTERS],
             )
         if not self.rows or len({len(row.integers) for row in self.rows}) != 1:
             must("rows", "at least one row, all of one length", [len(row) for row in self.rows])
@@ -115,84 +120,98 @@ class Channel(ShownMechanism):
     def from_pairs(
         cls, rows: Rows, pairs: Iterable[Any] | None = None, *, directed: bool = False
     ) -> Channel:
-        """Rows (a Channel, a float matrix, or rows of exact numbers) with neighbouring row numbers.
+        """Build a channel from rows and neighbouring row numbers.
 
-        pairs: (i, j) of different rows, both orders unless directed; None: every two. Raises InvalidRequest.
+        Args:
+            rows: a Channel, a float matrix, or rows of exact numbers.
+            pairs: (i, j) of different rows; None for every two.
+            directed: keep pairs as they are listed. Default: a pair in one order stands for both.
+
+        Returns:
+            The channel.
+
+        Raises:
+            InvalidRequest.
         """
         if not isinstance(directed, bool):
             must("directed", "True or False", repr(directed))
         channel = rows if isinstance(rows, Channel) else cls.from_rows(rows)
-        related = (
-            None
-            if pairs is None
-            else read_row_pairs(pairs, len(channel.rows) - 1, is_directed=directed)
-        )
-        return cls(channel.rows, related, channel.axis_labels)
+        neighbours = None
+        if pairs is not None:
+            neighbours = read_row_pairs(pairs, len(channel.rows) - 1, is_directed=directed)
+        return cls(channel.rows, neighbours, channel.axis_labels)
 
     @classmethod
     def from_rows(cls, rows: Sequence[Any] | np.ndarray[Any, Any]) -> Channel:
-        """The channel with these rows, each normalised by its exact sum, every two of them neighbours.
+        """Build the channel of some rows, each normalised by its exact sum, every two of them
+        neighbours.
 
-        rows: shape (answers, outputs); floats are read as the exact rationals they are, else ints and Fractions.
-        Raises InvalidRequest for NaN, infinities, negative numbers, rows of zeros and rows of different lengths.
+        rows: shape (answers, outputs); floats are read as the exact rationals that they are, else
+        ints and Fractions. Raises InvalidRequest for NaN, infinities, negative numbers, rows of
+        zeros and rows of different lengths.
         """
-        listed = read_list(rows, "rows", "a list of rows of numbers")
-        return cls(Distribution.read_rows(listed, "a row of the channel"))
+        row_list = read_list(rows, "rows", "a list of rows of numbers")
+        return cls(Distribution.read_rows(row_list, "a row of the channel"))
 
     @classmethod
     def from_noise(cls, noise: AdditiveNoise) -> Channel:
-        """Additive noise as a channel between row-major positions: Pr[k|q] = f(k - q) in the group. N x N masses."""
+        """Convert additive noise to a channel between row-major positions: Pr[k|q] = f(k - q) in
+        the group.
+
+        noise: an AdditiveNoise; the channel has N x N masses. Raises InvalidRequest for anything
+        else.
+        """
         if not isinstance(noise, AdditiveNoise):
             must("noise", "additive noise on a group", type(noise).__name__)
         return cls(tuple(map(noise.law, noise.inputs)))
 
     @classmethod
     def from_privacy_loss(cls, losses: Any) -> Channel:
-        """Two laws for every direction that dp_accounting's PrivacyLossDistribution has, row 0 against 1 (and 2 against
-        3): no less private at any ε >= 0 than a pessimistic one says, whose masses are read as the doubles they are.
+        """Convert a PrivacyLossDistribution of dp_accounting to a channel.
 
-        A loss L of mass p is an outcome of mass p against p e^-L, rounded down; what is missing of either law is an
-        outcome the other has not; what is beyond 1 is taken off those of the least losses, or p e^-L is divided by it.
-        Raises InvalidRequest.
+        There are two laws for every direction that it has: row 0 against 1 (and 2 against 3). They
+        are no less private at any ε >= 0 than a pessimistic distribution says, whose masses are
+        read as the doubles that they are.
+
+        A loss L of mass p is an outcome of mass p against p e^-L, rounded down. Mass that either
+        law lacks is an outcome that the other has not. Mass beyond 1 is subtracted from the
+        outcomes of the smallest losses, or p e^-L is divided by it.
+
+        losses: the distribution. Raises InvalidRequest.
         """
         if not hasattr(losses, "_pmf_remove"):
             must("losses", "a PrivacyLossDistribution of dp_accounting", repr(losses))
-        sides = [losses._pmf_remove] if losses._symmetric else [losses._pmf_remove, losses._pmf_add]
-        laws = [law for side in map(_convert_privacy_loss, sides) for law in side]
-        longest = max(map(len, laws))
-        rows = tuple(Distribution([*law, *[0] * (longest - len(law))]) for law in laws)
+        laws = [*_convert_privacy_loss(losses._pmf_remove)]
+        if not losses._symmetric:
+            laws += _convert_privacy_loss(losses._pmf_add)
+        length = max(map(len, laws))
+        rows = tuple(Distribution([*law, *[0] * (length - len(law))]) for law in laws)
         return cls(rows, tuple((k, k + 1) for k in range(0, len(rows), 2)))
 
-    # What a mechanism is.
+    # Members of `Mechanism`.
 
     def law(self, x: Any) -> Distribution:
-        """The law of an input: of row x where the rows are not labelled. Raises InvalidRequest."""
+        """Return the law of an input. x: an input, or a row number. Raises InvalidRequest."""
         return self.rows[self.find_row(x)]
 
     def find_row(self, x: Any) -> int:
-        """The row of an input. Raises InvalidRequest."""
+        """Find the row of an input. x: an input, or a row number. Raises InvalidRequest."""
         if self.axis_labels is None:
             top = len(self.rows) - 1
             return read_integer(
                 x, "answer", 0, top, f"a row of the channel, an integer in 0..{top}"
             )
         answer = None if x is None else read_point(x, "answer")
-        place = None if answer is None else self._index.find(answer, x)
-        if place is None:
+        row = None if answer is None else self._index.find(answer, x)
+        if row is None:
             inputs = self.axis_labels[0]
             numbers = rationals_or_none(inputs)
             if numbers is None:
-                must(
-                    "answer",
-                    f"one of the {len(inputs)} inputs, such as {format_point(inputs[0])!r}",
-                    repr(x),
-                )
-            must(
-                "answer",
-                f"one of the {len(inputs)} labels from {float(min(numbers)):g} to {float(max(numbers)):g}",
-                x,
-            )
-        return place
+                example = f"one of the {len(inputs)} inputs, such as {format_point(inputs[0])!r}"
+                must("answer", example, repr(x))
+            label_range = f"from {float(min(numbers)):g} to {float(max(numbers)):g}"
+            must("answer", f"one of the {len(inputs)} labels {label_range}", x)
+        return row
 
     @cached_property
     def _index(self) -> PointIndex:
@@ -201,14 +220,17 @@ class Channel(ShownMechanism):
 
     @property
     def inputs(self) -> Any:
-        """What the rows stand for: 0..n, or their labels."""
+        """Return what the rows stand for: 0..n, or their labels."""
         if self.axis_labels is None:
             return np.arange(len(self.rows))
         return self.axis_labels[0]
 
     @property
     def outputs(self) -> NDArray[Any]:
-        """What is published: 0..m-1, or the labels of the outputs, numbers as floats. Shape (m,)."""
+        """Return what is published: 0..m-1, or the labels of the outputs, numbers as floats.
+
+        Shape (m,).
+        """
         if self.axis_labels is None:
             return np.arange(len(self.rows[0]))
         return self._published
@@ -225,7 +247,9 @@ class Channel(ShownMechanism):
 
     @property
     def pairs(self) -> Pairs:
-        """Every ordered pair of neighbouring rows, sorted; of a single row, itself."""
+        """Return every ordered pair of neighbouring rows, sorted; for a single row, the row with
+        itself.
+        """
         if self.neighbours is not None:
             return self.neighbours
         if len(self.rows) > 1:
@@ -234,97 +258,116 @@ class Channel(ShownMechanism):
 
     @property
     def is_one_sided(self) -> bool:
-        """Whether a pair is listed in one order only."""
-        return self.neighbours is not None and not {(j, i) for i, j in self.neighbours} <= {
-            *self.neighbours
-        }
+        """Return whether a pair is listed in one order only."""
+        if self.neighbours is None:
+            return False
+        return not {(j, i) for i, j in self.neighbours} <= {*self.neighbours}
 
     def budgets(self, epsilon: Budget) -> Budgets:
-        """The budget of every ordered pair; a mapping may give (i, j) for both orders. Raises InvalidRequest."""
+        """Return the budget of every ordered pair.
+
+        epsilon: one number, or a mapping that may give one for (i, j) in both orders. Raises
+        InvalidRequest.
+        """
         return assign_budgets(self.pairs, epsilon)
 
     def comparisons(self) -> Iterator[Comparison]:
-        """Every ordered pair of neighbouring rows."""
+        """Yield every ordered pair of neighbouring rows."""
         return compare_pairs(self.rows, self.pairs)
 
     def extremes(self) -> Iterator[Comparison]:
-        """The pairs that decide pure ε: linear in the channel where every two rows are neighbours."""
+        """Yield the pairs that decide pure ε.
+
+        If every two rows are neighbours, their number is linear in the size of the channel.
+        """
         return compare_pairs(
             self.rows, find_extreme_pairs(self.rows) if self.neighbours is None else self.neighbours
         )
 
     @property
     def audit_size(self) -> AuditSize:
-        """Every row, every pair."""
+        """Return the size of an audit of every row and every pair."""
         extremes = min(len(self.pairs), len(self.rows[0])) if self.neighbours is None else None
         return AuditSize.from_laws(self.rows, len(self.pairs), extremes=extremes)
 
     def sample(self, values: ArrayLike, source: Source | None = None) -> NDArray[Any]:
-        """One draw for each of many inputs, numbers, independently. Raises InvalidRequest for what is no input."""
-        kept = read_floats_and_entries(values, "inputs")[1].reshape(-1)
-        if kept.dtype.kind == "O":
-            rows = {x: row for row, x in enumerate(sorted({*kept}))}
-            which = np.array([rows[x] for x in kept], dtype=np.int64)
-            laws = [self.law(x) for x in rows]
+        """Draw once for each of many inputs, independently. Shape (n,).
+
+        values: (n,) numbers, inputs; source: the source of randomness, default: the operating
+        system. Raises InvalidRequest for other values.
+        """
+        entries = read_floats_and_entries(values, "inputs")[1].reshape(-1)
+        if not entries.size:
+            return self.outputs[[]]
+        if entries.dtype.kind == "O":
+            numbers = {x: number for number, x in enumerate(sorted({*entries}))}
+            law_numbers = np.array([numbers[x] for x in entries], dtype=np.int64)
+            laws = [self.law(x) for x in numbers]
         else:
-            present, which = np.unique(kept, return_inverse=True)
-            laws = [self.law(x) for x in present.tolist()]
-        return self.outputs[Sampler(laws, source).draw_from(which) if laws else []]
+            unique_inputs, law_numbers = np.unique(entries, return_inverse=True)
+            laws = [self.law(x) for x in unique_inputs.tolist()]
+        return self.outputs[Sampler(laws, source).draw_from(law_numbers)]
 
     @property
     def distances(self) -> Distances:
-        """Of integers in a row as numbers, of other inputs in steps."""
-        top = len(self.rows) - 1
-        numbers = (
-            [*map(Fraction, range(top + 1))]
-            if self.axis_labels is None
-            else rationals_or_none(self.axis_labels[0])
-        )
-        if (
-            numbers is not None
-            and int(numbers[0]) == numbers[0]
-            and all(b - a == 1 for a, b in pairwise(numbers))
-        ):
-            return Distances("whole", ((int(numbers[0]), int(numbers[-1])),), max_distance=top)
-        return Distances(
-            "listed", inputs=[*self.inputs], max_distance=1 if self.neighbours is None else top
-        )
+        """Return the distances of the inputs: of consecutive integers as numbers, of others in
+        steps.
+        """
+        last = len(self.rows) - 1
+        numbers: Sequence[Fraction] | None = [*map(Fraction, range(last + 1))]
+        if self.axis_labels is not None:
+            numbers = rationals_or_none(self.axis_labels[0])
+        if numbers is not None and _are_consecutive(numbers):
+            return Distances("whole", ((int(numbers[0]), int(numbers[-1])),), max_distance=last)
+        max_distance = 1 if self.neighbours is None else last
+        return Distances("listed", inputs=[*self.inputs], max_distance=max_distance)
 
     def with_max_distance(self, distance: int) -> Channel:
-        """The same rows, those of inputs at most so far apart being neighbours, both ways."""
+        """Return the same rows where inputs that differ by at most a distance are neighbours, both
+        ways.
+
+        distance: a number of steps.
+        """
         count = len(self.rows)
         if self.distances.kind == "whole":
             return Channel.from_pairs(self, pairs_within(count - 1, distance))
-        step = np.eye(count, dtype=bool)
-        step[tuple(np.array(self.pairs).T)] = True
-        near = step = step | step.T
+        is_neighbour = np.eye(count, dtype=bool)
+        is_neighbour[tuple(np.array(self.pairs).T)] = True
+        is_neighbour = is_neighbour | is_neighbour.T
+        is_reachable = is_neighbour
         for _ in range(distance - 1):
-            near = near @ step
-        return Channel.from_pairs(self, np.argwhere(np.triu(near, 1)).tolist())
+            is_reachable = is_reachable @ is_neighbour
+        return Channel.from_pairs(self, np.argwhere(np.triu(is_reachable, 1)).tolist())
 
     def losses(self, loss: Callable[[Any, Any], Vector]) -> Vector:
-        """E ℓ(o, x) of every input x, numbers; outputs of mass 0 left out. loss: (outputs, inputs) -> ℓ. Shape (k,)."""
+        """Compute E ℓ(o, x) of every input x, which must be numbers. Outputs of mass 0 are left
+        out. Shape (k,).
+
+        loss: (outputs, inputs) -> ℓ, vectorised.
+        """
         inputs = np.array([float(x) for x in self.inputs])
         table = loss(self.outputs[None, :], inputs[:, None])
         return np.asarray((self.matrix * np.where(self.matrix > 0, table, 0.0)).sum(axis=1))
 
     def describe(self) -> str:
-        """One line."""
-        return (
-            f"A channel of {len(self.rows)} inputs and {len(self.rows[0])} outputs, "
-            f"{len(self.pairs)} ordered pairs of neighbours{', one side of each alone' if self.is_one_sided else ''}"
-            f"{f', in {self.part_count} separate parts' if self.part_count > 1 else ''}"
-        )
+        """Describe the size and the neighbour relation in one line."""
+        size = f"A channel of {len(self.rows)} inputs and {len(self.rows[0])} outputs"
+        relation = f"{len(self.pairs)} ordered pairs of neighbours"
+        if self.is_one_sided:
+            relation += ", in one order only"
+        if self.part_count > 1:
+            relation += f", in {self.part_count} separate parts"
+        return f"{size}, {relation}"
 
     @cached_property
     def part_count(self) -> int:
-        """Number of connected parts of the neighbour relation."""
+        """Return the number of connected parts of the neighbour relation."""
         if self.neighbours is None:
             return 1
         return len(np.unique(label_connected_parts(len(self.rows), self.neighbours)))
 
     def to_dict(self) -> Record:
-        """JSON-ready, read back by `from_dict`: rows and ordered pairs."""
+        """Return a JSON-ready record of rows and ordered pairs, which `from_dict` reads."""
         return {
             "kind": "channel",
             "rows": [*map(write_law_record, self.rows)],
@@ -333,14 +376,18 @@ class Channel(ShownMechanism):
 
     @property
     def record_digits(self) -> int:
-        """How many digits `to_dict` takes at least where `short_record` may take fewer, else 0."""
+        """Return the least number of digits of `to_dict` if `short_record` may take fewer, else
+        0.
+        """
         if self.neighbours is not None:
             return 0
         return sum(sum(k.bit_length() for k in row.integers) // 4 + len(row) for row in self.rows)
 
     def short_record(self) -> Record | None:
-        """The same of a channel whose rows are all neighbours, short where columns repeat their weights; None of any
-        other."""
+        """Return a record that is short where columns repeat their weights.
+
+        None unless all rows are neighbours.
+        """
         if self.neighbours is not None:
             return None
         return {
@@ -352,9 +399,10 @@ class Channel(ShownMechanism):
 
     @classmethod
     def from_dict(cls, data: Any) -> Channel:
-        """The channel written by `to_dict` or `short_record`, which claims no privacy: audit it.
+        """Return the channel written by `to_dict` or `short_record`, which claims no privacy: audit
+        it.
 
-        Raises CorruptFile, InvalidRequest.
+        data: the record. Raises CorruptFile, InvalidRequest.
         """
         if isinstance(data, dict) and "columns" in data:
             entries = take_entries(data, "The channel", {"kind", "rows", "columns", "pairs"})
@@ -364,33 +412,36 @@ class Channel(ShownMechanism):
         entries = take_entries(data, "The channel", {"kind", "rows", "pairs"})
         rows = tuple(read_law_record(row, "A row") for row in require_list(entries["rows"], "rows"))
         pairs = require_list(entries["pairs"], "pairs")
-        if not all(
-            isinstance(pair, list) and len(pair) == 2 and all(type(k) is int for k in pair)
-            for pair in pairs
-        ):
-            raise_corrupt_entry("pairs", "pairs of row numbers")
+        for pair in pairs:
+            is_pair = isinstance(pair, list) and len(pair) == 2
+            if not is_pair or not all(type(k) is int for k in pair):
+                raise_corrupt_entry("pairs", "pairs of row numbers")
         return cls.from_pairs(cls(rows), pairs, directed=True)
 
     def measure_bias(self, outputs: Sequence[Fraction], inputs: Sequence[Fraction]) -> Bias:
-        """How far the mean of a row is from what it should be. outputs: (m,); inputs: one for each row.
+        """Measure how far the mean of a row is from what it should be.
 
-        Raises InvalidRequest.
+        outputs: (m,) published values; inputs: (rows,) the mean that each row should have. Raises
+        InvalidRequest.
         """
         if len(outputs) != len(self.rows[0]) or len(inputs) != len(self.rows):
             raise InvalidRequest(
                 f"A {len(self.rows)} x {len(self.rows[0])} channel needs as many inputs and outputs."
             )
-        whole, scale = to_common_denominator(outputs)
+        integers, scale = to_common_denominator(outputs)
         check_time_limit()
-        worst = max(
-            abs(row.mean_of_integers(whole, scale) - y)
+        max_bias = max(
+            abs(row.mean_of_integers(integers, scale) - y)
             for row, y in zip(self.rows, inputs, strict=True)
         )
-        return Bias(tuple(outputs), tuple(inputs), worst)
+        return Bias(tuple(outputs), tuple(inputs), max_bias)
 
     @property
     def unbiased_means(self) -> tuple[Rationals, Rationals] | None:
-        """(what is published, the inputs), which the mean is where the channel is unbiased; of numbers alone."""
+        """Return (published values, inputs) if all are numbers.
+
+        An unbiased channel has these inputs as means.
+        """
         if self.axis_labels is None:
             return None
         inputs, outputs = map(rationals_or_none, self.axis_labels)
@@ -399,7 +450,7 @@ class Channel(ShownMechanism):
         return (outputs, inputs)
 
     def with_rows(self, rows: Sequence[Distribution]) -> Channel:
-        """Other laws under the same relation."""
+        """Return other laws under the same relation. rows: the laws."""
         return replace(self, rows=tuple(rows))
 
     def __repr__(self) -> str:
@@ -414,27 +465,32 @@ class Channel(ShownMechanism):
 
     @cached_property
     def matrix(self) -> Vector:
-        """Pr[k|q] as floats. Shape (answers, outputs)."""
+        """Return Pr[k|q] as floats. Shape (answers, outputs)."""
         return np.array([row.floats for row in self.rows])
 
     @property
     def used_outputs(self) -> Positions:
-        """The outputs that are more likely than rounding makes them, for some answer."""
-        return np.flatnonzero(self.matrix.max(axis=0) > _USED)
+        """Return the positions of the outputs that are likelier than a rounding error, for some
+        answer.
+        """
+        return np.flatnonzero(self.matrix.max(axis=0) > _MIN_USED_MASS)
 
     def expected_loss(self, loss: ArrayLike) -> float:
-        """1/(n+1) Σ_q Σ_k Pr[k|q] loss[q, k], correct to a few ulps. loss: shape (answers, outputs)."""
+        """Compute 1/(n+1) Σ_q Σ_k Pr[k|q] loss[q, k], correct to a few ulps.
+
+        loss: shape (answers, outputs).
+        """
         table = read_finite_table(loss, "loss", self.matrix.shape)
         return math.fsum((self.matrix * table).reshape(-1)) / len(self.rows)
 
     @property
     def mse(self) -> float:
-        """The mean squared error of the published answer, answers uniform on 0..n."""
+        """Return the mean squared error of the published answer, answers uniform on 0..n."""
         return self.expected_loss(self._gap() ** 2)
 
     @property
     def error_rate(self) -> float:
-        """The probability that the published answer is wrong, answers uniform on 0..n."""
+        """Return the probability that the published answer is wrong, answers uniform on 0..n."""
         return self.expected_loss(self._gap() != 0)
 
     def _gap(self) -> Integers:
@@ -442,32 +498,48 @@ class Channel(ShownMechanism):
         return np.arange(outputs)[None, :] - np.arange(answers)[:, None]
 
 
+def _are_consecutive(numbers: Sequence[Fraction]) -> bool:
+    if int(numbers[0]) != numbers[0]:
+        return False
+    return all(b - a == 1 for a, b in pairwise(numbers))
+
+
 def _convert_privacy_loss(pmf: Any) -> tuple[list[int], list[int]]:
-    """One direction of `from_privacy_loss`: weights of both laws in units of 2^-_UNITS."""
+    """Convert one direction of `from_privacy_loss`: return the weights of both laws in units of
+    2^-_MASS_BITS.
+    """
     if not pmf._pessimistic_estimate:
         must("losses", "a pessimistic estimate", "an optimistic one")
     dense = pmf.to_dense_pmf()
     step = Fraction(pmf._discretization)
-    unit = 1 << _UNITS
+    unit = 1 << _MASS_BITS
     p = [math.ceil(Fraction(max(0.0, float(mass))) * unit) for mass in dense._probs]
     infinite = math.ceil(Fraction(float(pmf._infinity_mass)) * unit)
     excess = max(0, sum(p) + infinite - unit)
     for k, mass in enumerate(p):
-        taken = min(mass, excess)
-        p[k] = mass - taken
-        excess = excess - taken
+        subtracted_mass = min(mass, excess)
+        p[k] = mass - subtracted_mass
+        excess -= subtracted_mass
     q = [
-        mass * exp_bounds(-step * (dense._lower_loss + k), _UNITS)[0] >> _UNITS
+        mass * exp_bounds(-step * (dense._lower_loss + k), _MASS_BITS)[0] >> _MASS_BITS
         for k, mass in enumerate(p)
     ]
     if excess:
         must("losses", "of two laws", "an infinite loss of a probability above 1")
-    if (total := sum(q)) > unit:  # small masses of large negative losses, as doubles
+    total = sum(q)
+    # Doubles round the small masses of large negative losses.
+    if total > unit:
         q = [mass * unit // total for mass in q]
     return [*p, unit - sum(p), 0], [*q, 0, unit - sum(q)]
 
 
 def pairs_within(n: int, max_shift: int) -> list[Pair]:
-    """The neighbouring answers {q, q'} of 0..n with 0 < |q - q'| <= max_shift, each once. Raises InvalidRequest."""
+    """List the neighbouring answers {q, q'} of 0..n with 0 < |q - q'| <= max_shift, each once.
+
+    n: the largest answer; max_shift: 1..n. Raises InvalidRequest.
+    """
     reach = read_integer(max_shift, "max_shift", 1, n)
-    return [(q, other) for q in range(n + 1) for other in range(q + 1, min(n, q + reach) + 1)]
+    pairs = []
+    for q in range(n + 1):
+        pairs += [(q, neighbour) for neighbour in range(q + 1, min(n, q + reach) + 1)]
+    return pairs

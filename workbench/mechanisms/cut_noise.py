@@ -1,4 +1,5 @@
-"""What real noise costs where it is cut off: g(u) = E c(min(|η|, u)), its integral, and the worst answer of a range.
+"""Expected loss of real noise that is cut off: g(u) = E c(min(|η|, u)), its integral, and the worst
+answer.
 
 With S(u) = Pr[|η| > u], a line on every cell, and c(h) = h^p for p = 1, 2,
 
@@ -17,101 +18,124 @@ from workbench.errors import NotCertified
 from workbench.exact.numbers import ZERO
 from workbench.exact.time_limit import check_time_limit
 
-Polynomial = list[Fraction]  # coefficients of 1, u, u², ...
-_STEPS = 1 << 40  # of an interval in which a slope changes its sign
-_BITS = 1 << 20  # A law whose weights need more bits than this is not summed.
+Polynomial = list[Fraction]  # The coefficients of 1, u, u², ...
+_BISECTION_STEPS = 1 << 40  # Parts of an interval in which a slope changes its sign.
+_MAX_BITS = 1 << 20  # A law whose weights need more bits than this is not summed.
 
 
 class CutNoise:
-    """The functions of the module's docstring for an `AdditiveRealNoise`, up to where they are asked for. even: whether
-    the noise is."""
+    """The functions of the module's docstring for an `AdditiveRealNoise`, up to a largest u.
 
-    def __init__(self, noise: Any, power: int, most: Fraction) -> None:
+    Args:
+        noise: an AdditiveRealNoise.
+        power: p, 1 or 2.
+        max_distance: the largest u.
+
+    Attributes:
+        is_even: whether the noise is even.
+
+    Raises:
+        NotCertified: if the exact loss needs too large numbers.
+    """
+
+    def __init__(self, noise: Any, power: int, max_distance: Fraction) -> None:
         law = noise.cells
         beta = noise.width
         total = noise.total
-        last = math.ceil(most / beta) + 1
-        last = last if law.ratio else min(last, max(-law.first, law.last))
-        bits = last // law.period * law.ratio.denominator.bit_length() if law.ratio else 0
-        if bits > _BITS:
-            raise NotCertified(
-                f"Its exact loss on so wide a range needs numbers of {bits} bits, more than {_BITS}."
-            )
-        weights = law.weights_between(-last, last)
+        last_cell = math.ceil(max_distance / beta) + 1
+        if law.ratio:
+            bits = last_cell // law.period * law.ratio.denominator.bit_length()
+            if bits > _MAX_BITS:
+                raise NotCertified(
+                    f"Its exact loss on a range of this width needs numbers of {bits} bits, "
+                    f"more than {_MAX_BITS}."
+                )
+        else:
+            last_cell = min(last_cell, max(-law.first, law.last))
+        weights = law.weights_between(-last_cell, last_cell)
         self.is_even = weights == weights[::-1]
         self._power = power
-        folded = [weights[last]]
-        for a, b in zip(weights[last + 1 :], weights[last - 1 :: -1], strict=True):
+        folded_weights = [weights[last_cell]]
+        for a, b in zip(weights[last_cell + 1 :], weights[last_cell - 1 :: -1], strict=True):
             check_time_limit()
-            folded.append(a + b)
-        folded.append(0)
+            folded_weights.append(a + b)
+        folded_weights.append(0)
         self._starts = list[Fraction]()
-        self._of_cells = list[tuple[Polynomial, ...]]()
+        self._polynomials = list[tuple[Polynomial, ...]]()
         start = ZERO
-        left = law.total / total
-        last = 0
-        folded[0] *= 2  # of half a cell
-        for weight, cells in groupby(folded):  # a density that stays the same is one cell
+        tail_mass = law.total / total
+        last_cell = 0
+        # The first cell is half a cell, of double density.
+        folded_weights[0] *= 2
+        # Neighbouring cells of the same density are merged.
+        for weight, cells in groupby(folded_weights):
             check_time_limit()
-            last += sum(1 for _ in cells)
-            end = (last - Fraction(1, 2)) * beta
+            last_cell += sum(1 for _ in cells)
+            end = (last_cell - Fraction(1, 2)) * beta
             fall = weight / total / beta
-            slope = [ZERO] * (power - 1) + [power * (left + fall * start), -power * fall]
+            slope = [ZERO] * (power - 1) + [power * (tail_mass + fall * start), -power * fall]
             g = _integral(slope, start, self(start))
             G = _integral(g, start, self.integral(start))
             self._starts.append(start)
-            self._of_cells.append((slope, g, G))
-            start, left = end, left - fall * (end - start)
+            self._polynomials.append((slope, g, G))
+            tail_mass -= fall * (end - start)
+            start = end
 
-    def _at(self, u: Fraction, which: int) -> Fraction:
+    def _evaluate(self, u: Fraction, order: int) -> Fraction:
         cell = bisect_right(self._starts, u) - 1
         if cell >= 0:
-            return _value(self._of_cells[cell][which], u)
+            return _value(self._polynomials[cell][order], u)
         return ZERO
 
     def __call__(self, u: Fraction) -> Fraction:
-        """g(u)."""
-        return self._at(u, 1)
+        """Compute g(u)."""
+        return self._evaluate(u, 1)
 
     def integral(self, u: Fraction) -> Fraction:
-        """G(u)."""
-        return self._at(u, 2)
+        """Compute G(u). u: in [0, max_distance]."""
+        return self._evaluate(u, 2)
 
     def max_loss(self, width: Fraction) -> Fraction:
-        """max (g(u) + g(R - u))/2 over the answers u = 0..R, or a little more where it is at no end of a cell.
+        """Compute max (g(u) + g(R - u))/2 over the answers u = 0..R, or a little more.
 
-        For p = 1 it is concave. Else the difference of the two slopes is a parabola wherever u and R - u stay on a
-        cell; between a point where it is > 0 and one where it is < 0 the sum is at most g at the end + g at the start.
+        It is exact if the maximum is at an end of a cell. For p = 1 the sum is concave. Else the
+        difference of the two slopes is a parabola wherever u and R - u stay on a cell; between a
+        point where it is > 0 and one where it is < 0 the sum is at most g at the end + g at the
+        start.
+
+        width: R, the width of the range.
         """
-        half = width / 2
+        centre = width / 2
 
         def mean(u: Fraction, low: Fraction) -> Fraction:
             return (self(u) + self(width - low)) / 2
 
         def slope(u: Fraction) -> Fraction:
-            return self._at(u, 0) - self._at(width - u, 0)
+            return self._evaluate(u, 0) - self._evaluate(width - u, 0)
 
         if self._power == 1:
-            return mean(half, half)
+            return mean(centre, centre)
         ends = sorted(
-            {min(start, width - start) for start in self._starts if start <= width} | {half}
+            {min(start, width - start) for start in self._starts if start <= width} | {centre}
         )
-        best = max(mean(u, u) for u in ends)
+        max_value = max(mean(u, u) for u in ends)
         for a, b in pairwise(ends):
             check_time_limit()
-            if mean(b, a) <= best:
+            if mean(b, a) <= max_value:
                 continue
             left = slope(a)
             middle = slope((a + b) / 2)
             right = slope(b)
             bend = 2 * (left + right - 2 * middle)
-            turn = a - (right - left - bend) / (2 * bend) * (b - a) if bend else a
-            for low, high in pairwise(sorted({a, b, min(b, max(a, turn))})):
+            vertex = a - (right - left - bend) / (2 * bend) * (b - a) if bend else a
+            for low, high in pairwise(sorted({a, b, min(b, max(a, vertex))})):
                 if slope(low) > 0 > slope(high):
-                    step = (high - low) / _STEPS
-                    k = bisect_left(range(_STEPS), True, key=lambda k: slope(low + step * k) <= 0)
-                    best = max(best, mean(low + step * k, low + step * (k - 1)))
-        return best
+                    step = (high - low) / _BISECTION_STEPS
+                    k = bisect_left(
+                        range(_BISECTION_STEPS), True, key=lambda k: slope(low + step * k) <= 0
+                    )
+                    max_value = max(max_value, mean(low + step * k, low + step * (k - 1)))
+        return max_value
 
 
 def _value(terms: Polynomial, u: Fraction) -> Fraction:
@@ -119,6 +143,6 @@ def _value(terms: Polynomial, u: Fraction) -> Fraction:
 
 
 def _integral(terms: Polynomial, start: Fraction, value: Fraction) -> Polynomial:
-    """That with a value at the start."""
+    """Integrate a polynomial, with a given value at the start."""
     risen = [ZERO, *(c / (k + 1) for k, c in enumerate(terms))]
     return [value - _value(risen, start), *risen[1:]]

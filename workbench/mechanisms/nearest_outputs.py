@@ -1,23 +1,29 @@
-"""A number in a range becomes one of m outputs, of which the L nearest to it are likelier: RR-on-Bins for L = 1.
+"""A number in a range becomes one of m outputs, of which the L nearest to it are likelier:
+RR-on-Bins for L = 1.
 
     o_0 <= ... <= o_m-1 in [low, high],  a >= 1,  i(x) = the number of cuts e_i = (o_i + o_i+L)/2 that are <= x
     Pr[o_j | x] = a/N for the own outputs j = i(x)..i(x) + L - 1, else 1/N,          N = m - L + a L
 
-With probability d it is instead the middle of that of n equal steps of the range in which x lies: at δ = d the answer
-itself, but for a rounding. The rest, what is above, then comes with probability 1 - d.
+With probability d it is instead the middle of that of n equal steps of the range in which x lies:
+at δ = d the answer itself, but for a rounding. The rest, what is above, then comes with probability
+1 - d.
 
-Any two answers are neighbours. Lemma: the answers at both ends, with k = min(L, m - L) own outputs of each that are not
-the other's, decide every notion. Proof. Of x and x' with r <= k such outputs each, outcomes of one ratio taken together
-(which leaves every notion as it is) give P = (r a, r, N - r - r a)/N and Q with the first two exchanged. These are P, Q
-at r = k after the first two outcomes are moved to the third, each with probability 1 - r/k, which makes no hockey stick
-larger; and the mass r a/N of the one ratio above 1, where that counts (PDP), grows with r. The two steps are two more
-outcomes, of masses d, 0 and 0, d; where they are one step, or one of the outputs, outcomes are taken together. ∎
+Any two answers are neighbours. Lemma: the answers at both ends, with k = min(L, m - L) own outputs
+of each that are not the other's, decide every notion. Proof. Of x and x' with r <= k such outputs
+each, outcomes of one ratio taken together (which leaves every notion as it is) give P = (r a, r, N
+- r - r a)/N and Q with the first two exchanged. These are P, Q at r = k after the first two
+outcomes are moved to the third, each with probability 1 - r/k, which makes no hockey stick larger;
+and the mass r a/N of the one ratio above 1, where that counts (PDP), grows with r. The two steps
+are two more outcomes, of masses d, 0 and 0, d; where they are one step, or one of the outputs,
+outcomes are taken together. ∎
 
 Losses c(o - x), c(r) = |r| or r², are exact: with F(x) = Σ_j c(o_j - x),
 
     at x              (F(x) + (a - 1) Σ_own c(o_j - x))/N, convex between cuts and continuous at them: an output that
-                      comes is as far from the cut as the one that goes; so the largest is at a cut, at low or at high,
-                      or at an end of a step: the first or last between two cuts, as all cost as much by their steps
+                      comes is as far from the cut as the one that goes; so the largest is at a cut,
+                      at low or at high,
+                      or at an end of a step: the first or last between two cuts, as all cost as
+                          much by their steps
     mean over x       (Σ_j E c(o_j - x) + (a - 1) Σ_j E[c(o_j - x); e_j-L <= x < e_j])/N, of parts of uniform answers
 """
 
@@ -99,7 +105,8 @@ class NearestOutputs(RangePublisher, ShownMechanism):
 
     @property
     def largest_bias(self) -> Fraction:
-        """An upper end of |E M(x) - x| over all x of the range: between cuts the mean does not change."""
+        """An upper end of |E M(x) - x| over all x of the range: between cuts the mean does not
+        change."""
         m = len(self.bins)
         own = self.own
         cuts = [(self.bins[i] + self.bins[i + own]) / 2 for i in range(m - own)]
@@ -125,7 +132,8 @@ class NearestOutputs(RangePublisher, ShownMechanism):
         return tuple((a + b) / 2 for a, b in zip(self.bins, self.bins[self.own :], strict=False))
 
     def step_index(self, x: Fraction) -> int:
-        """Of the n steps of the range, counted from 0, the one in which a number lies, clamped into it."""
+        """Of the n steps of the range, counted from 0, the one in which a number lies, clamped into
+        it."""
         low, high = self.ends
         return max(0, min(int((x - low) * self.steps / (high - low)), self.steps - 1))
 
@@ -166,7 +174,10 @@ class NearestOutputs(RangePublisher, ShownMechanism):
         return (unit - d) * a, (unit - d) * b, d * (self.own * a + (len(self.bins) - self.own) * b)
 
     def law(self, x: Any) -> Distribution:
-        """The exact law of a number in the range; a double is the rational it is. Raises InvalidRequest."""
+        """The exact law of a number in the range; a double is the rational it is.
+
+        Raises InvalidRequest.
+        """
         at = read_number(Fraction(x) if isinstance(x, float) and math.isfinite(x) else x, "answer")
         if not self.ends[0] <= at <= self.ends[1]:
             must("answer", self.column_inputs.constraint, x)
@@ -181,7 +192,10 @@ class NearestOutputs(RangePublisher, ShownMechanism):
 
     @cached_property
     def matrix(self) -> Vector:
-        """The laws of the inputs. Shape (cells, outputs). Raises InvalidRequest beyond 4·10^6 masses."""
+        """The laws of the inputs.
+
+        Shape (cells, outputs). Raises InvalidRequest beyond 4·10^6 masses.
+        """
         if (size := len(self.cells) * self.outputs.size) > _MASSES:
             must("the matrix", f"of at most {_MASSES} masses", size)
         return np.array([self.law(x).floats for x in self.inputs])
@@ -193,8 +207,11 @@ class NearestOutputs(RangePublisher, ShownMechanism):
 
     @cached_property
     def is_rounded(self) -> bool:
-        """Whether some outputs, not all, may be published as one double: together they may exceed a ratio that one of
-        them exceeds alone, with more mass. It only matters where such mass counts (PDP)."""
+        """Whether some outputs, not all, may be published as one double: together they may exceed a
+        ratio that one of them exceeds alone, with more mass.
+
+        It only matters where such mass counts (PDP).
+        """
         return self.direct > 0 or 1 < len(self.used_outputs) < len(self.bins)
 
     def comparisons(self) -> Iterator[Comparison]:
@@ -259,8 +276,9 @@ class NearestOutputs(RangePublisher, ShownMechanism):
     def errors(
         self, loss: str, weights: Sequence[Fraction] = (ONE,)
     ) -> tuple[Fraction, Fraction, Fraction]:
-        """(mean loss, the largest, where), exact. loss: absolute or squared; weights: of equal parts of the range, with
-        uniform answers on each."""
+        """(mean loss, the largest, where), exact. loss: absolute or squared; weights: of equal
+        parts of the range, with uniform answers on each.
+        """
         steps = self.steps
         (owned, other, step) = self._weights
         values = [*self.ends, *self.bins, (self.ends[1] - self.ends[0]) / (2 * steps)]
@@ -330,7 +348,10 @@ class NearestOutputs(RangePublisher, ShownMechanism):
 
     @classmethod
     def from_dict(cls, data: Any) -> NearestOutputs:
-        """The mechanism written by `to_dict`, which claims no privacy: audit it. Raises CorruptFile, InvalidRequest."""
+        """The mechanism written by `to_dict`, which claims no privacy: audit it.
+
+        Raises CorruptFile, InvalidRequest.
+        """
         return cls(*_FORM.read(data).values())
 
     def __repr__(self) -> str:
@@ -347,7 +368,10 @@ def _below(cuts: Rationals, x: Vector, given: NDArray[Any]) -> Positions:
 
 
 def _sums(at: NDArray[Any], x: NDArray[Any], first: Any, end: Any, size: int) -> NDArray[Any]:
-    """Σ |at_j - x|^size over first <= j < end, for every x; exact. at: (m,) in order. Shape of x."""
+    """Σ |at_j - x|^size over first <= j < end, for every x; exact.
+
+    at: (m,) in order. Shape of x.
+    """
     zero = np.zeros(1, dtype=object)
     ones, twos = (np.concatenate([zero, np.cumsum(at**power)]) for power in (1, 2))
     if size == 2:
@@ -359,7 +383,8 @@ def _sums(at: NDArray[Any], x: NDArray[Any], first: Any, end: Any, size: int) ->
 
 
 def _integrals(at: NDArray[Any], left: Any, right: Any, size: int) -> NDArray[Any]:
-    """12 ∫ |at - x|^size dx from left to right, with r, h twice the distance from the middle, and the width."""
+    """12 ∫ |at - x|^size dx from left to right, with r, h twice the distance from the middle, and
+    the width."""
     r = abs(2 * at - left - right)
     h = right - left
     if size == 2:

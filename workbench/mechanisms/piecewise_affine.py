@@ -1,12 +1,15 @@
-"""A mechanism on real inputs whose law is affine between knots, held exactly: the exact LP, OPTM, RQM, ERM, MVU.
+"""A mechanism on real inputs whose law is affine between knots, held exactly: the exact LP, OPTM,
+RQM, ERM, MVU.
 
-An input x in [k_0, k_K] is published as one of B_1, ..., B_m. Between neighbouring knots a < b the law is the mixture
+An input x in [k_0, k_K] is published as one of B_1, ..., B_m. Between neighbouring knots a < b the
+law is the mixture
 
     p(x, i) = (b - x)/(b - a) p(a+, i) + (x - a)/(b - a) p(b-, i)
 
-of its two one-sided end laws, and at a knot it may jump (p(x, .) is the right limit there, at k_K the left one). Every
-p(., i), every ratio of two and every hockey stick (convex in both laws) takes its extremes at end laws, and
-Σ_i p(x, i) B_i - x is affine on a piece: privacy and bias are read off the end laws alone, in exact arithmetic.
+of its two one-sided end laws, and at a knot it may jump (p(x, .) is the right limit there, at k_K
+the left one). Every p(., i), every ratio of two and every hockey stick (convex in both laws) takes
+its extremes at end laws, and Σ_i p(x, i) B_i - x is affine on a piece: privacy and bias are read
+off the end laws alone, in exact arithmetic.
 
     paper (Cai et al. 2024)  code
     B_1 .. B_m, c            bins, c (exact rationals)
@@ -67,8 +70,8 @@ _FORM = RecordForm("The quantizer", {"kind": "quantizer"}, knots=RATIOS, outputs
 
 @dataclass(frozen=True)
 class PiecewiseAffine(RealErrors, ShownMechanism):
-    """knots: K+1 increasing rationals; bins: m published values; ends: 2K laws, piece k between ends[2k] (at knots[k]+)
-    and ends[2k+1] (at knots[k+1]-); name: for tables.
+    """knots: K+1 increasing rationals; bins: m published values; ends: 2K laws, piece k between
+    ends[2k] (at knots[k]+) and ends[2k+1] (at knots[k+1]-); name: for tables.
 
     Build it with `of` or `from_ends`, or by `two_bin`, `rqm`, `erm`. Raises InvalidRequest.
     """
@@ -106,8 +109,11 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
 
     @classmethod
     def from_laws(cls, knots: Sequence[Any], outputs: Sequence[Any], ends: Any) -> PiecewiseAffine:
-        """The mechanism with these knots (K+1,), outputs (m,) and end laws, shape (2K, m) or (K, 2, m), floats read as
-        the rationals they are and laws normalised by their exact sums. Raises InvalidRequest."""
+        """The mechanism with these knots (K+1,), outputs (m,) and end laws, shape (2K, m) or (K, 2,
+        m), floats read as the rationals they are and laws normalised by their exact sums.
+
+        Raises InvalidRequest.
+        """
         laws = _rows(ends) if isinstance(ends, np.ndarray) else ends
         return cls(
             read_rationals(knots, "knots"),
@@ -119,9 +125,12 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
     def from_ends(
         cls, name: str, bins: Any, knots: Sequence[Any], ends: ArrayLike | Sequence[Any]
     ) -> PiecewiseAffine:
-        """A quantizer of a request or a solver: knots from -c to c and bins are the decimals they are written as, end
-        laws as `of`, or the laws at the knots of a continuous one (K + 1, m), with a solver's negative rounding errors
-        as 0. Raises InvalidRequest."""
+        """A quantizer of a request or a solver: knots from -c to c and bins are the decimals they
+        are written as, end laws as `of`, or the laws at the knots of a continuous one (K + 1,
+        m), with a solver's negative rounding errors as 0.
+
+        Raises InvalidRequest.
+        """
         cuts = tuple(read_number(k, "a knot") for k in read_list(knots, "knots"))
         if not cuts or cuts[0] != -cuts[-1]:
             must("knots", "strictly increasing from -c to c", [round_up(k) for k in cuts[:8]])
@@ -137,8 +146,8 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
     # What a mechanism is.
 
     def law(self, x: Any) -> Distribution:
-        """The exact law at x, a number in the range: a float is the rational it is, or the knot it is nearest to; a
-        string is the decimal it spells.
+        """The exact law at x, a number in the range: a float is the rational it is, or the knot it
+        is nearest to; a string is the decimal it spells.
 
         Right-continuous inside, the last end law at the last knot. Raises InvalidRequest.
         """
@@ -153,7 +162,8 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
 
     @cached_property
     def _different(self) -> tuple[int, ...]:
-        """Positions of the end laws without repetitions (a continuous law repeats at every knot)."""
+        """Positions of the end laws without repetitions (a continuous law repeats at every knot).
+        """
         first: dict[Distribution, int] = {}
         for k, end in enumerate(self.ends):
             first.setdefault(end, k)
@@ -162,7 +172,10 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         return (0, 1)
 
     def budgets(self, epsilon: Budget) -> Budgets:
-        """One budget for every ordered pair of different end laws. Raises InvalidRequest for different ones."""
+        """One budget for every ordered pair of different end laws.
+
+        Raises InvalidRequest for different ones.
+        """
         if isinstance(epsilon, Mapping):
             values = set(epsilon.values())
             if len(values) != 1:
@@ -199,11 +212,12 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         )
 
     def sample(self, x: ArrayLike, *, clip: bool = False, insecure_seed: int | None = None) -> Any:
-        """Publish every number of x independently, from the exact law at each, with randomness of the system.
+        """Publish every number of x independently, from the exact law at each, with randomness of
+        the system.
 
-        x: numbers in the range, integers and fractions exact at any size; clip: numbers outside are brought inside.
-        insecure_seed: a repeatable draw, for experiments only. Returns a float for a scalar, else an array of x's
-        shape. Raises InvalidRequest.
+        x: numbers in the range, integers and fractions exact at any size; clip: numbers outside are
+        brought inside. insecure_seed: a repeatable draw, for experiments only. Returns a float for
+        a scalar, else an array of x's shape. Raises InvalidRequest.
         """
         values = read_inputs(x, self._cuts[0], self._cuts[-1], clip=clip)
         sampler = AffineSampler(self.knots, self.ends, Source(insecure_seed))
@@ -286,7 +300,10 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         return np.array([nearest_float(k) for k in self.knots])
 
     def probabilities(self, x: ArrayLike, *, clip: bool = False) -> Vector:
-        """p(x, i) as floats. Shape x.shape + (m,). Raises InvalidRequest for x outside the range unless clip."""
+        """p(x, i) as floats.
+
+        Shape x.shape + (m,). Raises InvalidRequest for x outside the range unless clip.
+        """
         values = read_inputs(x, self._cuts[0], self._cuts[-1], clip=clip)
         piece, along = locate_inputs(self._cuts, values)
         t = along[..., None]
@@ -295,8 +312,9 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
     # How well it does it.
 
     def expected_loss(self, loss: Any = "absolute", density: Density | None = None) -> float:
-        """E error under a density of x - middle (uniform by default), by exact integration. loss: as
-        `error_function`."""
+        """E error under a density of x - middle (uniform by default), by exact integration. loss:
+        as `error_function`.
+        """
         under = density_of("uniform" if density is None else density, float(self.c))
         knots, outputs = (
             np.array([nearest_float(v - self.middle) for v in side])
@@ -314,7 +332,8 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
 
     @property
     def unbiased_means(self) -> tuple[Rationals, Rationals]:
-        """(what is published, the input of every end law), which the mean is where the mechanism is unbiased."""
+        """(what is published, the input of every end law), which the mean is where the mechanism is
+        unbiased."""
         return self.bins, self.end_inputs
 
     def measure_bias(self, outputs: Sequence[Fraction], inputs: Sequence[Fraction]) -> Bias:
@@ -324,20 +343,24 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
     def knot_channel(self) -> Channel:
         """The channel from the knots, for inputs dithered to them; every two knots are neighbours.
 
-        By |x - x'|² only such a channel can be private: on an interval, a path from x to x' in n steps would cost
-        ε|x - x'|²/n, which tends to 0.
+        By |x - x'|² only such a channel can be private: on an interval, a path from x to x' in n
+        steps would cost ε|x - x'|²/n, which tends to 0.
         """
         return Channel((self.ends[0], *self.ends[1::2]))
 
     # Files.
 
     def to_dict(self) -> Record:
-        """JSON-ready, read back by `from_dict`: rationals as strings, weights as hexadecimal integers."""
+        """JSON-ready, read back by `from_dict`: rationals as strings, weights as hexadecimal
+        integers."""
         return _FORM.write(self, outputs=self.bins)
 
     @classmethod
     def from_dict(cls, data: Any) -> PiecewiseAffine:
-        """The mechanism written by `to_dict`, which claims no privacy: audit it. Raises CorruptFile, InvalidRequest."""
+        """The mechanism written by `to_dict`, which claims no privacy: audit it.
+
+        Raises CorruptFile, InvalidRequest.
+        """
         return cls(*_FORM.read(data).values())
 
     def __repr__(self) -> str:

@@ -1,4 +1,5 @@
-"""What a quantizer's error is: the loss functions, and their exact integrals over a law that is affine between knots.
+"""What a quantizer's error is: the loss functions, and their exact integrals over a law that is
+affine between knots.
 
 paper (Cai et al. 2024)  code
 E|M(X) - X|, eq. (5)     `ErrorIntegrals`, exact; the paper's average over 51 points: mae_51
@@ -28,7 +29,8 @@ from workbench.questions.density import Density, find_pieces
 
 
 def error_coefficients(loss: Any) -> tuple[float, float]:
-    """(a, b) of the error a |e| + b e²: loss "absolute", "squared", or a number λ in [0, 1] for λ|e| + (1 - λ) e²."""
+    """(a, b) of the error a |e| + b e²: loss "absolute", "squared", or a number λ in [0, 1] for
+    λ|e| + (1 - λ) e²."""
     if isinstance(loss, str) and loss in ("absolute", "squared"):
         if loss == "absolute":
             return (1.0, 0.0)
@@ -39,7 +41,8 @@ def error_coefficients(loss: Any) -> tuple[float, float]:
 
 
 def locate_inputs(knots: Vector, x: Vector) -> tuple[Positions, Vector]:
-    """The piece that each x is on, and how far along it, in [0, 1]; a piece of width 0 holds c alone."""
+    """The piece that each x is on, and how far along it, in [0, 1]; a piece of width 0 holds c
+    alone."""
     piece = find_pieces(knots, x)
     width = np.diff(knots)[piece]
     return piece, (x - knots[piece]) / np.where(width > 0, width, 1.0)
@@ -58,8 +61,9 @@ def error_slope(gap: Vector, loss: Any) -> Vector:
 
 
 class RealErrors(ABC):
-    """A mechanism on numbers, [-c, c] around a middle, with m outputs `bins`, and the expected errors of its
-    floating-point laws."""
+    """A mechanism on numbers, [-c, c] around a middle, with m outputs `bins`, and the expected
+    errors of its floating-point laws.
+    """
 
     bins: Rationals
     c: Any
@@ -112,7 +116,8 @@ class RealErrors(ABC):
 
     @property
     def mae_51(self) -> float:
-        """The paper's convention: the mean error over the 51 points -c, -0.96 c, ..., c of its Table 1."""
+        """The paper's convention: the mean error over the 51 points -c, -0.96 c, ..., c of its
+        Table 1."""
         return float(
             self.error_at(
                 float(self.middle) + np.linspace(-float(self.c), float(self.c), 51)
@@ -121,9 +126,11 @@ class RealErrors(ABC):
 
 
 class ErrorIntegrals:
-    """Integrals between the knots (K + 1,) from -c to c and outputs (m,), of what p(x, i) multiplies.
+    """Integrals between the knots (K + 1,) from -c to c and outputs (m,), of what p(x, i)
+    multiplies.
 
-    E error = Σ weights * end laws, the exact integral of p(x, i) e(B_i - x) f(x); weights, slopes: (pieces, 2, m).
+    E error = Σ weights * end laws, the exact integral of p(x, i) e(B_i - x) f(x); weights, slopes:
+    (pieces, 2, m).
     """
 
     def __init__(self, knots: Vector, outputs: Vector, density: Density) -> None:

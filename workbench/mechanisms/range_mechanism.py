@@ -1,7 +1,9 @@
-"""A channel that publishes every real answer in a range, and why what it proves of its rows holds for all of them.
+"""A channel that publishes every real answer in a range, and why what it proves of its rows holds
+for all of them.
 
-Ends k_0 < ... < k_n, S the most by which neighbouring answers differ. An answer x is clamped into [k_0, k_n], which
-brings no two answers further apart. With u uniform in [0, 1), drawn for each x on its own, the row r(x, u) is
+Ends k_0 < ... < k_n, S the most by which neighbouring answers differ. An answer x is clamped into
+[k_0, k_n], which brings no two answers further apart. With u uniform in [0, 1), drawn for each x on
+its own, the row r(x, u) is
 
     in cells    i for x in [k_i, k_i+1), n - 1 for k_n                                    n rows
     at ends     i + 1 if u < t, else i, for x = k_i + t (k_i+1 - k_i), 0 <= t < 1         n + 1 rows
@@ -12,18 +14,20 @@ Lemma. |x - x'| <= S implies that r(x, u), r(x', u) are one row, or rows a < b (
 
     in cells    k_b - k_a+1 < S                 at ends    k_b - k_a+1 < S  or  k_b-1 - k_a < S
 
-Proof. Let x < x'; r is monotone in x, so a = r(x, u) < b = r(x', u). In cells x < k_a+1 and x' >= k_b. At ends, where
-x' >= k_b, x < k_a+1 as well; where x <= k_a, x' > k_b-1; else x = k_a + t (k_a+1 - k_a) was rounded down and
-x' = k_b-1 + t' (k_b - k_b-1) up, t <= u < t', and x' - x > (1 - t) (k_b-1 - k_a) + t (k_b - k_a+1). ∎
+Proof. Let x < x'; r is monotone in x, so a = r(x, u) < b = r(x', u). In cells x < k_a+1 and x' >=
+k_b. At ends, where x' >= k_b, x < k_a+1 as well; where x <= k_a, x' > k_b-1; else x = k_a + t
+(k_a+1 - k_a) was rounded down and x' = k_b-1 + t' (k_b - k_b-1) up, t <= u < t', and x' - x > (1 -
+t) (k_b-1 - k_a) + t (k_b - k_a+1). ∎
 
-The rows of the lemma must be neighbours of the channel, in both orders: no mechanism without them is built. In cells
-the laws of x and x' are two such rows, or one: they meet whatever the audit proves of these. At ends they are
-∫ row(r(x, u)) du and ∫ row(r(x', u)) du, mixtures of such pairs in the same shares: what each pair meets, they meet
-under every notion that mixing preserves. Those are the `convex` ones (a hockey stick is convex in both laws together)
-and pure ε; PDP with δ > 0 is none, and `Certificate` refuses it, as `rounded` says.
+The rows of the lemma must be neighbours of the channel, in both orders: no mechanism without them
+is built. In cells the laws of x and x' are two such rows, or one: they meet whatever the audit
+proves of these. At ends they are ∫ row(r(x, u)) du and ∫ row(r(x', u)) du, mixtures of such pairs
+in the same shares: what each pair meets, they meet under every notion that mixing preserves. Those
+are the `convex` ones (a hockey stick is convex in both laws together) and pure ε; PDP with δ > 0 is
+none, and `Certificate` refuses it, as `rounded` says.
 
-x is exact: a decimal as it is written, a double as the rational it is. No rounding moves an answer to another cell, and
-the coin u < t has probability t (`workbench.mechanisms.affine_sampler`).
+x is exact: a decimal as it is written, a double as the rational it is. No rounding moves an answer
+to another cell, and the coin u < t has probability t (`workbench.mechanisms.affine_sampler`).
 """
 
 from __future__ import annotations
@@ -64,10 +68,11 @@ _FORM = RecordForm(
 
 @dataclass(frozen=True, repr=False)
 class RangeMechanism(RangePublisher, Channel):
-    """A channel and the real answers of its rows: ends (n + 1,), sensitivity S > 0, at_ends: see the module's text.
+    """A channel and the real answers of its rows: ends (n + 1,), sensitivity S > 0, at_ends: see
+    the module's text.
 
-    labelled: (the middles of cells or the ends, what is published), numbers. Raises InvalidRequest where rows that the
-    lemma names are no neighbours.
+    labelled: (the middles of cells or the ends, what is published), numbers. Raises InvalidRequest
+    where rows that the lemma names are no neighbours.
     """
 
     ends: tuple[Fraction, ...] = ()
@@ -124,7 +129,10 @@ class RangeMechanism(RangePublisher, Channel):
         return rationals_or_none(self.axis_labels[1]) or ()
 
     def law(self, x: Any) -> Distribution:
-        """The exact law of a number in the range; a double is the rational it is. Raises InvalidRequest."""
+        """The exact law of a number in the range; a double is the rational it is.
+
+        Raises InvalidRequest.
+        """
         return self.real_law.law(Fraction(x) if isinstance(x, float) else x)
 
     def _draw(self, x: Vector, given: NDArray[Any], source: Source) -> NDArray[np.float64]:
@@ -169,7 +177,10 @@ class RangeMechanism(RangePublisher, Channel):
 
     @classmethod
     def from_dict(cls, data: Any) -> RangeMechanism:
-        """The mechanism written by `to_dict`, which claims no privacy: audit it. Raises CorruptFile, InvalidRequest."""
+        """The mechanism written by `to_dict`, which claims no privacy: audit it.
+
+        Raises CorruptFile, InvalidRequest.
+        """
         ends, sensitivity, at_ends, outputs, record = _FORM.read(data).values()
         channel = Channel.from_dict(record)
         points = ends if at_ends else tuple((a + b) / 2 for a, b in pairwise(ends))

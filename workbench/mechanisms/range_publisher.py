@@ -1,4 +1,5 @@
-"""What mechanisms of all real answers in a range share: many answers are clamped into it, each published on its own."""
+"""What mechanisms of all real answers in a range share: many answers are clamped into it, each
+published on its own."""
 
 from __future__ import annotations
 
@@ -24,14 +25,18 @@ class RangePublisher:
     can_publish_reals: ClassVar[bool] = True
 
     def _draw(self, x: Vector, given: NDArray[Any], source: Source) -> NDArray[np.float64]:
-        """One draw for each of the clamped answers x, which decide but where they are an end that given is not."""
+        """One draw for each of the clamped answers x, which decide but where they are an end that
+        given is not."""
         raise NotImplementedError
 
     def publish(
         self, answers: ArrayLike, *, insecure_seed: int | None = None
     ) -> NDArray[np.float64]:
-        """One draw for each of many answers, clamped into the range, independently. answers: (n,) finite numbers,
-        exact, a float being the decimal it shows. Shape (n,). Raises InvalidRequest."""
+        """One draw for each of many answers, clamped into the range, independently. answers: (n,)
+        finite numbers, exact, a float being the decimal it shows.
+
+        Shape (n,). Raises InvalidRequest.
+        """
         return self.sample(answers, Source(insecure_seed))
 
     def sample(self, values: ArrayLike, source: Source | None = None) -> NDArray[np.float64]:

@@ -1,17 +1,21 @@
-"""Additive noise on the reals: a real answer x is published as x + η, η of piecewise constant density, and one atom.
+"""Additive noise on the reals: a real answer x is published as x + η, η of piecewise constant
+density, and one atom.
 
-    η ~ density constant on the cells [(j - ½)β, (j + ½)β) with masses q_j, β = Δ/k;  Pr[η = 0] gains an atom a
+    η ~ density constant on the cells [(j - ½)β, (j + ½)β) with masses q_j, β = Δ/k;
+    Pr[η = 0] gains an atom a
 
-Why k integer shifts prove privacy for every real one: for s = (i + t)β, 0 <= t < 1, every cell is cut into a share 1 -
-t that faces cell j + i and a share t that faces j + i + 1, so for any f-divergence D, and for the mass above a ratio,
+Why k integer shifts prove privacy for every real one: for s = (i + t)β, 0 <= t < 1, every cell is
+cut into a share 1 - t that faces cell j + i and a share t that faces j + i + 1, so for any
+f-divergence D, and for the mass above a ratio,
 
     D(s) = a-part + (1 - t) D_i + t D_{i+1} <= max over integer shifts,
 
 where the atom counts in full at every s != 0, since the other law has no mass at its place.
 
-A draw is exact: the cell by integer weights, the place within it by as many fresh bits as it takes, added to the answer
-(a float is an exact dyadic rational) and rounded to the published grid. Rounding the exact sum is post-processing, so
-no attack on floating-point noise (Mironov 2012) applies. Δ must bound the differences of the answers as computed.
+A draw is exact: the cell by integer weights, the place within it by as many fresh bits as it takes,
+added to the answer (a float is an exact dyadic rational) and rounded to the published grid.
+Rounding the exact sum is post-processing, so no attack on floating-point noise (Mironov 2012)
+applies. Δ must bound the differences of the answers as computed.
 """
 
 from __future__ import annotations
@@ -49,27 +53,44 @@ from workbench.mechanisms.integer_noise import LineNoise
 from workbench.mechanisms.mechanism import ColumnInputs
 from workbench.questions.unbounded_noise import RealNoise
 
-MAX_STEPS = 1 << 14
-_DRAWN = 500  # cells of a density in a picture
+MAX_STEPS = 1 << 14  # More cells of one sensitivity are refused.
+_MAX_DRAWN_CELLS = 500  # A picture of a density has at most this many cells.
 _MAX_TAIL_CELLS = 200_000  # Cells of a geometric tail that a picture takes means of.
-ALL_SHIFTS_NOTE = "Between two integer shifts every divergence is a mean of theirs, so these prove all real shifts."
+ALL_SHIFTS_NOTE = (
+    "Between two integer shifts every divergence is at most a mean of theirs, "
+    "so the integer shifts prove all real shifts."
+)
 
 
 def best_gamma(epsilon: float, loss: str) -> float:
-    """γ of the best staircase on the reals for the loss "squared" or "absolute", unclipped: the share of Δ up to which
-    its density is largest (Geng and Viswanath 2014)."""
+    """Return γ of the optimal staircase on the reals, unclipped (Geng and Viswanath 2014).
+
+    γ is the share of Δ up to which its density is largest.
+
+    epsilon: ε > 0; loss: "squared" or "absolute".
+    """
     if loss == "absolute":
         return 1.0 / (1.0 + math.exp(epsilon / 2))
     c = math.exp(-epsilon)
-    fall = -math.expm1(-epsilon)  # 1 - c, without cancellation
-    # c - 2c² + 2c⁴ - c⁵ = c (1-c)³ (1+c)
+    # This is 1 - c, without cancellation.
+    fall = -math.expm1(-epsilon)
+    # The polynomial c - 2c² + 2c⁴ - c⁵ is c (1-c)³ (1+c).
     return -c / fall + math.pow(c * (1 + c) / 2, 1 / 3) / fall
 
 
 @dataclass(frozen=True, repr=False)
 class AdditiveRealNoise(LineNoise):
-    """The mechanism x -> x + η. steps: k, the cells of one sensitivity; cells: their masses by j, up to a factor;
-    atom: the point mass at 0, in the same units. Raises InvalidRequest."""
+    """The mechanism x -> x + η.
+
+    Attributes:
+        question: the query.
+        steps: k, the number of cells of one sensitivity.
+        cells: the masses of the cells by j, up to a factor.
+        atom: the point mass at 0, in the same units.
+
+    Raises:
+        InvalidRequest.
+    """
 
     question: RealNoise
     steps: int
@@ -91,91 +112,119 @@ class AdditiveRealNoise(LineNoise):
 
     @property
     def width(self) -> Fraction:
-        """β, of a cell."""
+        """Return β, the width of a cell."""
         width: Fraction = self.question.sensitivity / self.steps
         return width
 
     @property
     def outputs(self) -> Vector:
-        """The middles of the cells behind the positions of `law`."""
+        """Return the middles of the cells behind the positions of `law`. Shape (m,)."""
         return np.arange(self.cells.first - 1, self.cells.last + 2, dtype=np.float64) * float(
             self.width
         )
 
     def read_answer(self, x: Any) -> Fraction:
-        """A number. Raises InvalidRequest."""
+        """Read an answer. x: a number. Raises InvalidRequest."""
         return read_number(x, "answer")
 
     @property
     def reach(self) -> int:
-        """The cells of one sensitivity."""
+        """Return the number of cells of one sensitivity."""
         return self.steps
 
-    # What is published.
+    # Publishing.
 
     def draw(self, x: Any, count: int, source: Source) -> Vector:
-        """x + η (η itself without an x) on the grid. Shape (count,)."""
+        """Draw x + η (η itself without an x) on the grid.
+
+        Args:
+            x: an answer, or None.
+            count: the number of draws.
+            source: the source of randomness.
+
+        Returns:
+            Shape (count,).
+
+        Raises:
+            InvalidRequest: if x is no number.
+        """
         answer = ZERO if x is None else self.read_answer(x)
-        return self._published([answer] * int(count), source)
+        return self._publish_all([answer] * int(count), source)
 
     def publish(self, answers: NDArray[Any], *, insecure_seed: int | None = None) -> Vector:
-        """One draw for each of many true answers. answers: (n,) finite numbers, exact at any size, a float being the
-        decimal it shows: rounded, neighbours could lie further apart. Raises InvalidRequest."""
-        floats, given = read_floats_and_entries(answers, "answers", "a column of finite numbers")
+        """Draw once for each of many true answers. Shape (n,).
+
+        answers: (n,) finite numbers, exact at any size; a float is the decimal that it shows,
+        because rounded neighbours could lie further apart. insecure_seed: a repeatable draw, for
+        experiments only. Raises InvalidRequest.
+        """
+        floats, entries = read_floats_and_entries(answers, "answers", "a column of finite numbers")
         if floats.ndim != 1:
             must("answers", "a column of finite numbers", answers)
-        return self._published([*map(read_exact_number, given)], Source(insecure_seed))
+        return self._publish_all([*map(read_exact_number, entries)], Source(insecure_seed))
 
-    def _published(self, answers: list[Fraction], source: Source) -> Vector:
+    def _publish_all(self, answers: list[Fraction], source: Source) -> Vector:
         count = len(answers)
         grid = self.question.grid
         width = self.width
-        at_zero = source.draw_bernoulli(
+        is_at_atom = source.draw_bernoulli(
             self.atom.numerator * self.total.denominator,
             self.atom.denominator * self.total.numerator,
             count,
         )
         cells = self.cells.draw(count, source)
-        words = source.draw_uint64(count)
-        published = np.empty(count)
+        random_words = source.draw_uint64(count)
+        values = np.empty(count)
         scale = width / grid
-        for k, (answer, zero, j, word) in enumerate(
-            zip(answers, at_zero, cells.tolist(), words.tolist(), strict=True)
+        for k, (answer, is_atom, j, random_word) in enumerate(
+            zip(answers, is_at_atom, cells.tolist(), random_words.tolist(), strict=True)
         ):
             start = answer / grid + Fraction(1, 2)
-            if not zero:
+            if not is_atom:
                 start += scale * (j - Fraction(1, 2))
-            multiple = math.floor(start) if zero else _floor(start, scale, word, source)
-            published[k] = float(multiple * grid)
+            multiple = math.floor(start) if is_atom else _floor(start, scale, random_word, source)
+            values[k] = float(multiple * grid)
         ends = self.question.clamp
         if ends is None:
-            return published
-        return np.clip(published, float(ends[0]), float(ends[1]))
+            return values
+        return np.clip(values, float(ends[0]), float(ends[1]))
 
     @property
     def column_inputs(self) -> ColumnInputs:
-        """All finite numbers, but for the largest."""
-        words = "a number of size at most 1e300"
-        return ColumnInputs("noise", -1e300, 1e300, words, False, is_bounded=False, is_exact=True)
+        """Return all finite numbers, except the largest."""
+        constraint = "a number of size at most 1e300"
+        return ColumnInputs(
+            "noise", -1e300, 1e300, constraint, False, is_bounded=False, is_exact=True
+        )
 
     def with_max_distance(self, distance: float) -> AdditiveRealNoise:
-        """The same noise on answers at most so far apart, in whole cells."""
+        """Return the same noise where answers that differ by at most a distance, in whole cells,
+        are neighbours.
+
+        distance: the new sensitivity, rounded up to whole cells.
+        """
         steps = math.ceil(Fraction(distance) / self.width)
         return replace(
             self, question=replace(self.question, sensitivity=steps * self.width), steps=steps
         )
 
     def published_error(self) -> dict[str, float] | None:
-        """Of clamped noise that of inputs spread evenly over the range."""
+        """Return the errors of a number plus noise; of clamped noise, for inputs spread evenly
+        over the range.
+        """
         if self.question.clamp is None:
             return super().published_error()
-        words = (
+        name = (
             f"mean absolute error of inputs spread evenly over {format_range(self.question.clamp)}"
         )
-        return {words: round_up(self.clamped_loss("absolute"))}
+        return {name: round_up(self.clamped_loss("absolute"))}
 
     def loss(self, name: str) -> Fraction:
-        """The exact mean of |η| ("absolute") or η² ("squared"), before rounding to the grid."""
+        """Compute the exact mean of |η| ("absolute") or η² ("squared"), before rounding to the
+        grid.
+
+        name: one of these. Raises InvalidRequest for any other.
+        """
         power = _power(name)
         quarter = Fraction(1, 4)
         if power == 1:
@@ -185,12 +234,15 @@ class AdditiveRealNoise(LineNoise):
         return mean * self.width**power * self.cells.total / self.total
 
     def clamped_loss(self, name: str, weights: Sequence[Fraction] | None = (ONE,)) -> Fraction:
-        """E c of published minus true answer where the sum is clamped into [low, high], the answer uniform on each of
-        so many equal parts of the range, with these weights; exact. None: the worst answer's, or a little more.
+        """Compute the exact expected loss if the sum is clamped into [low, high].
 
-        An even η costs an answer u below the upper end (g(u) + g(R - u))/2 in the mean, g(u) = E c(min(|η|, u)), so
-        that R times the mean over the range is G(R) = ∫_0^R g, and on a part of it differences of G tell the mean.
-        Raises InvalidRequest.
+        The answer is uniform on each of several equal parts of the range. An even η has the mean
+        loss (g(u) + g(R - u))/2 for an answer u below the upper end, g(u) = E c(min(|η|, u)), so
+        that R times the mean over the range is G(R) = ∫_0^R g, and on a part of it the mean follows
+        from differences of G.
+
+        name: "absolute" or "squared"; weights: prior weights of equal parts of the range, None for
+        the worst answer (an upper bound). Raises InvalidRequest.
         """
         low, high = self.question.clamp
         width: Fraction = high - low
@@ -204,7 +256,8 @@ class AdditiveRealNoise(LineNoise):
         part = width / len(weights)
         rises = [cut.integral((i + 1) * part) - cut.integral(i * part) for i in range(len(weights))]
         sums = (
-            w * (near + far) for w, near, far in zip(weights, rises, reversed(rises), strict=True)
+            weight * (rise + mirror_rise)
+            for weight, rise, mirror_rise in zip(weights, rises, reversed(rises), strict=True)
         )
         return sum(sums, ZERO) / (2 * part * sum(weights))
 
@@ -212,7 +265,7 @@ class AdditiveRealNoise(LineNoise):
 
     @property
     def noise(self) -> IntegerLaw:
-        """The cells, the atom spread over the one at 0."""
+        """Return the cells, with the atom spread over the cell at 0."""
         if not self.atom:
             return self.cells
         weights = [Fraction(w) for w in self.cells.weights]
@@ -223,21 +276,43 @@ class AdditiveRealNoise(LineNoise):
     def from_masses(
         cls, question: RealNoise, steps: int, first: int, weights: Sequence[Any], atom: Any = 0
     ) -> AdditiveRealNoise:
-        """From exact masses of the cells first, first + 1, ... and of the atom, in one unit. Raises InvalidRequest."""
+        """Build the mechanism from exact masses, in one unit.
+
+        Args:
+            question: the query.
+            steps: k, the number of cells of one sensitivity.
+            first: the number of the first cell.
+            weights: the masses of the cells first, first + 1, ...
+            atom: the point mass at 0.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            InvalidRequest.
+        """
         cells = IntegerLaw(first, weights)
-        at = next(i for i, w in enumerate(cells.weights) if w)
+        position = next(i for i, w in enumerate(cells.weights) if w)
         return cls(
-            question, steps, cells, Fraction(atom) * cells.weights[at] / Fraction(weights[at])
+            question,
+            steps,
+            cells,
+            Fraction(atom) * cells.weights[position] / Fraction(weights[position]),
         )
 
     def with_noise(self, cells: IntegerLaw) -> AdditiveRealNoise:
-        """The same question answered with other cells and no atom."""
+        """Return the same question answered with other cells and no atom.
+
+        cells: the law of the cell.
+        """
         return AdditiveRealNoise(self.question, self.steps, cells)
 
     def density(self) -> tuple[Vector, Vector]:
-        """(edges, values) of the density without the atom, its tails as far as they can be seen.
+        """Return (edges, values) of the density without the atom, with the visible part of its
+        tails.
 
-        Shapes (m + 1,), (m,)."""
+        Shapes (m + 1,), (m,).
+        """
         first, masses = self.cells.floats_with_tails(MIN_VISIBLE_SHARE, _MAX_TAIL_CELLS)
         edges: Vector = (np.arange(first, first + masses.size + 1, dtype=np.float64) - 0.5) * float(
             self.width
@@ -245,29 +320,32 @@ class AdditiveRealNoise(LineNoise):
         return edges, masses * float(self.cells.total / self.total / self.width)
 
     def describe(self) -> str:
-        """One line."""
+        """Describe the question, the cells and the atom in one line."""
         atom = f", an atom of {float(self.atom / self.total):.4g} at 0" if self.atom else ""
         return f"{self.question}, {self.steps} cells a sensitivity{atom}"
 
     def facts(self) -> Facts:
-        """What it is, what it publishes, and why it is private for all shifts."""
+        """Return what it is, what it publishes, and why it is private for all shifts."""
         grid = f"the answer plus noise, rounded to multiples of {float(self.question.grid):g}"
         ends = self.question.clamp
         grid += "" if ends is None else f", clamped into {format_range(ends)}"
         return [("mechanism", self.describe()), ("publishes", grid), ("shifts", ALL_SHIFTS_NOTE)]
 
     def drawing(self) -> FigureData:
-        """The density, in at most `_DRAWN` cells, and its atom and what is not drawn in words."""
+        """Return the density as a picture of at most `_MAX_DRAWN_CELLS` cells.
+
+        Its note states the atom and what is not drawn.
+        """
         edges, values = self.density()
-        seen = np.flatnonzero(values > MIN_VISIBLE_SHARE * values.max())
-        edges = edges[seen[0] : seen[-1] + 2]
-        values = values[seen[0] : seen[-1] + 1]
+        visible = np.flatnonzero(values > MIN_VISIBLE_SHARE * values.max())
+        edges = edges[visible[0] : visible[-1] + 2]
+        values = values[visible[0] : visible[-1] + 1]
         share = float(values.sum() * self.width)
         atom = float(self.atom / self.total)
         notes = []
         if share + atom < 1 - MAX_TOTAL_ERROR:
             notes.append(describe_drawn_part(f"{edges[0]:.6g}", f"{edges[-1]:.6g}", share))
-        share_size = -(-values.size // _DRAWN)
+        share_size = -(-values.size // _MAX_DRAWN_CELLS)
         if share_size > 1:
             cells = [values[k : k + share_size].mean() for k in range(0, values.size, share_size)]
             edges = np.append(edges[:-1:share_size], edges[-1])
@@ -283,12 +361,15 @@ class AdditiveRealNoise(LineNoise):
         )
 
     def to_dict(self) -> Record:
-        """JSON-ready, read back by `from_dict`."""
+        """Return a JSON-ready record, which `from_dict` reads."""
         return super().to_dict() | {"steps": self.steps, "atom": format_fraction(self.atom)}
 
     @classmethod
     def from_dict(cls, data: Any) -> AdditiveRealNoise:
-        """The mechanism written by `to_dict`, which claims no privacy. Raises CorruptFile, InvalidRequest."""
+        """Return the mechanism written by `to_dict`, which claims no privacy.
+
+        data: the record. Raises CorruptFile, InvalidRequest.
+        """
         ends = {"clamp": RATIOS} if isinstance(data, dict) and "clamp" in data else {}
         (steps, atom, *question), cells = cls.read_record(
             data, steps=INTEGER, atom=RATIO, sensitivity=RATIO, grid=RATIO, **ends
@@ -300,7 +381,7 @@ class AdditiveRealNoise(LineNoise):
 
 
 def _power(name: str) -> int:
-    """Of |η|. Raises InvalidRequest."""
+    """Return p of the loss |η|^p: 1 for "absolute", 2 for "squared". Raises InvalidRequest."""
     if name not in ("absolute", "squared"):
         must("objective", "absolute or squared for noise on the reals", name)
     if name == "absolute":
@@ -308,15 +389,18 @@ def _power(name: str) -> int:
     return 2
 
 
-def _floor(start: Fraction, scale: Fraction, word: int, source: Source) -> int:
-    """⌊start + scale U⌋, U uniform in [0, 1) with these first 64 bits, and fresh ones where they do not settle it."""
+def _floor(start: Fraction, scale: Fraction, first_word: int, source: Source) -> int:
+    """Compute ⌊start + scale U⌋ for U uniform in [0, 1), whose first 64 bits are given.
+
+    Fresh bits are drawn if these do not decide it.
+    """
     bits = 64
     while True:
         unit = Fraction(1, 1 << bits)
-        low = start + scale * word * unit
-        high = start + scale * (word + 1) * unit
-        below = math.floor(low)
-        if high <= below + 1:
-            return below
-        word = word << 64 | int(source.draw_uint64(1)[0])
+        low = start + scale * first_word * unit
+        high = start + scale * (first_word + 1) * unit
+        floor = math.floor(low)
+        if high <= floor + 1:
+            return floor
+        first_word = first_word << 64 | int(source.draw_uint64(1)[0])
         bits = bits + 64

@@ -1,4 +1,4 @@
-"""Every mechanism in a notebook, as a picture of its law, and as a file that claims nothing."""
+"""Show a mechanism in a notebook, draw its law, and write it to a file that claims nothing."""
 
 from __future__ import annotations
 
@@ -35,11 +35,13 @@ MECHANISM_FORMAT = "dp-workbench mechanism"
 MECHANISM_FILE_FORM = RecordForm(
     "A mechanism", {"format": MECHANISM_FORMAT, "version": 1}, mechanism=UNCHANGED
 )
-_DRAWN = 400  # outputs
+_MAX_DRAWN_OUTPUTS = 400  # Mechanisms with more outputs have no picture.
+_LISTED_OUTPUTS = 8  # The facts list this many outputs.
+_JUMP_TOLERANCE = 1e-9  # Smaller jumps of a law are not drawn.
 
 
 class ShownMechanism(Shown):
-    """What the mechanisms of the package share beside their laws."""
+    """The common part of the mechanisms of the package, besides their laws."""
 
     inputs: Any
     outputs: Any
@@ -47,77 +49,118 @@ class ShownMechanism(Shown):
 
     @abstractmethod
     def law(self, x: Any) -> Distribution:
-        """The exact law of the output's position on input x. Raises InvalidRequest."""
+        """Return the exact law of the output's position on an input.
+
+        x: an input. Raises InvalidRequest.
+        """
 
     def draw(self, x: Any, count: int, source: Source) -> NDArray[Any]:
-        """What is published on input x, independently, from its exact law. Shape (count,). Raises InvalidRequest."""
-        drawn: NDArray[Any] = self.outputs[Sampler(self.law(x), source).draw(count)]
-        return drawn
+        """Draw independently what is published on an input, from its exact law.
+
+        Args:
+            x: an input.
+            count: the number of draws.
+            source: the source of randomness.
+
+        Returns:
+            The published values, shape (count,).
+
+        Raises:
+            InvalidRequest: for any other input.
+        """
+        values: NDArray[Any] = self.outputs[Sampler(self.law(x), source).draw(count)]
+        return values
 
     @abstractmethod
     def comparisons(self) -> Iterable[Comparison]:
-        """Every ordered neighbouring pair of laws."""
+        """Yield every ordered neighbouring pair of laws."""
 
     def extremes(self) -> Iterable[Comparison]:
-        """All of them, where no fewer are known to decide pure ε."""
+        """Return all comparisons, unless fewer are known to decide pure ε."""
         return self.comparisons()
 
     @abstractmethod
     def describe(self) -> str:
-        """One line."""
+        """Describe the mechanism in one line."""
 
     @abstractmethod
     def to_dict(self) -> Record:
-        """JSON-ready."""
+        """Return a JSON-ready record."""
 
     def facts(self) -> Facts:
-        """What it is, and what it publishes."""
-        first = ", ".join(str(value) for value in np.asarray(self.outputs)[:8].tolist())
-        more = f", ... ({len(self.outputs)})" if len(self.outputs) > 8 else ""
-        return [("mechanism", self.describe()), ("publishes", first + more)]
+        """Return what it is, and what it publishes, as (name, text) pairs."""
+        first_outputs = np.asarray(self.outputs)[:_LISTED_OUTPUTS].tolist()
+        text = ", ".join(str(value) for value in first_outputs)
+        if len(self.outputs) > _LISTED_OUTPUTS:
+            text += f", ... ({len(self.outputs)})"
+        return [("mechanism", self.describe()), ("publishes", text)]
 
     def drawing(self) -> FigureData:
-        """The picture of its law as plain data: of a channel the outputs that it publishes, input by input."""
+        """Return the picture of its law as plain data: of a channel the used outputs, input by
+        input.
+        """
         cells = np.asarray(self.matrix, dtype=float)
         outputs = np.asarray(self.outputs)
-        used = np.flatnonzero(cells.max(axis=0) > 0)
+        used_outputs = np.flatnonzero(cells.max(axis=0) > 0)
         title = "Probability of every output, input by input"
-        points = [tuple(point) if np.ndim(point) else point for point in outputs[used]]
+        points = [tuple(point) if np.ndim(point) else point for point in outputs[used_outputs]]
         return make_heat_figure(
-            title, "input", self.inputs, "published value", points, cells[:, used]
+            title, "input", self.inputs, "published value", points, cells[:, used_outputs]
         )
 
     def figure(self) -> Drawn:
-        """The picture of its law."""
+        """Draw its law."""
         return draw_chart(self.drawing(), self.describe())
 
     @property
     def drawable(self) -> bool:
-        """Whether the outputs are few enough."""
-        return len(self.outputs) <= _DRAWN
+        """Return whether the outputs are few enough for a picture."""
+        return len(self.outputs) <= _MAX_DRAWN_OUTPUTS
 
     def save(self, path: str | Path) -> None:
-        """Write the mechanism, which claims nothing, whole or not at all; `workbench.load` reads it back."""
+        """Write the mechanism to a file, completely or not at all. The file claims nothing;
+        `workbench.load` reads it.
+
+        path: of the file.
+        """
         write_json(path, MECHANISM_FILE_FORM.write(self, mechanism=self.to_dict()))
 
 
 def affine_series(outputs: Vector, knots: Vector, ends: Vector) -> list[FigureData]:
-    """p(x, i) against x as a line for each of the outputs (m,): affine between knots (K + 1,), with end laws (2K, m);
-    gaps at jumps."""
+    """Return p(x, i) against x as a line for each output, with gaps at jumps.
+
+    Args:
+        outputs: the published values, shape (m,).
+        knots: the law is affine between these, shape (K + 1,).
+        ends: the end laws, shape (2K, m).
+
+    Returns:
+        m series.
+    """
     x = np.stack([knots[:-1], knots[1:], np.full(knots.size - 1, np.nan)], axis=1).ravel()
-    drawn = []
+    lines = []
     for k, (output, law) in enumerate(zip(outputs, ends.T, strict=True)):
         pieces = law.reshape(-1, 2)
         y = np.concatenate([pieces, np.full((len(pieces), 1), np.nan)], axis=1).ravel()
-        joined = np.flatnonzero(np.isclose(pieces[:-1, 1], pieces[1:, 0], atol=1e-9))
+        continuous = np.flatnonzero(np.isclose(pieces[:-1, 1], pieces[1:, 0], atol=_JUMP_TOLERANCE))
         keep = np.ones(x.size, dtype=bool)
-        keep[3 * joined + 2] = False  # no gap where the law does not jump
-        drawn.append(make_series(f"output {output:.4g}", "line", k, x[keep], y[keep]))
-    return drawn
+        # There is no gap where the law does not jump.
+        keep[3 * continuous + 2] = False
+        lines.append(make_series(f"output {output:.4g}", "line", k, x[keep], y[keep]))
+    return lines
 
 
 def affine_figure(outputs: Vector, knots: Vector, ends: Vector) -> FigureData:
-    """The whole output law of a mechanism on real inputs; arguments as `affine`."""
+    """Return the complete output law of a mechanism on real inputs as a figure.
+
+    Args:
+        outputs: the published values, shape (m,).
+        knots: the law is affine between these, shape (K + 1,).
+        ends: the end laws, shape (2K, m).
+
+    Returns:
+        The figure as plain data.
+    """
     title = "Probability of every output, against the input"
     return make_line_figure(
         title, "input x", "probability of the output", affine_series(outputs, knots, ends)

@@ -93,7 +93,7 @@ def test_a_file_of_one_side_says_so(tmp_path: Path):
         "Only one side of each pair of neighbours is protected (directed differences)."
         in design.certificate.sentences
     )
-    assert "one side of each alone" in design.mechanism.describe()
+    assert "in one order only" in design.mechanism.describe()
     assert "4 pairs of neighbours, directed" in str(design)
     assert "one side of each pair only" in _checked("check_certificate.py", path)
     data = json.loads(path.read_text())
