@@ -1,12 +1,14 @@
-"""A number in a range becomes one of m outputs, of which the L nearest to it are likelier:
-RR-on-Bins for L = 1.
+"""Publish a number of a range as one of m outputs, of which the L nearest to it are likelier.
 
-    o_0 <= ... <= o_m-1 in [low, high],  a >= 1,  i(x) = the number of cuts e_i = (o_i + o_i+L)/2 that are <= x
-    Pr[o_j | x] = a/N for the own outputs j = i(x)..i(x) + L - 1, else 1/N,          N = m - L + a L
+For L = 1 this is RR-on-Bins.
 
-With probability d it is instead the middle of that of n equal steps of the range in which x lies:
-at δ = d the answer itself, but for a rounding. The rest, what is above, then comes with probability
-1 - d.
+    o_0 <= ... <= o_m-1 in [low, high],  a >= 1
+    i(x) = the number of cuts e_i = (o_i + o_i+L)/2 that are <= x
+    Pr[o_j | x] = a/N for the own outputs j = i(x)..i(x) + L - 1, else 1/N,      N = m - L + a L
+
+With probability d the output is instead the middle of the step in which x lies, one of n equal
+steps of the range: at δ = d the answer itself, up to rounding. The law above then applies with
+probability 1 - d.
 
 Any two answers are neighbours. Lemma: the answers at both ends, with k = min(L, m - L) own outputs
 of each that are not the other's, decide every notion. Proof. Of x and x' with r <= k such outputs
@@ -19,12 +21,12 @@ outcomes are taken together. ∎
 
 Losses c(o - x), c(r) = |r| or r², are exact: with F(x) = Σ_j c(o_j - x),
 
-    at x              (F(x) + (a - 1) Σ_own c(o_j - x))/N, convex between cuts and continuous at them: an output that
-                      comes is as far from the cut as the one that goes; so the largest is at a cut,
-                      at low or at high,
-                      or at an end of a step: the first or last between two cuts, as all cost as
-                          much by their steps
-    mean over x       (Σ_j E c(o_j - x) + (a - 1) Σ_j E[c(o_j - x); e_j-L <= x < e_j])/N, of parts of uniform answers
+    at x          (F(x) + (a - 1) Σ_own c(o_j - x))/N, convex between cuts and continuous at them:
+                  an output that comes is as far from the cut as the one that goes; so the largest
+                  is at a cut, at low or at high, or at an end of a step: the first or last between
+                  two cuts, as all have the same loss by their steps
+    mean over x   (Σ_j E c(o_j - x) + (a - 1) Σ_j E[c(o_j - x); e_j-L <= x < e_j])/N, of parts of
+                  uniform answers
 """
 
 from __future__ import annotations
@@ -60,11 +62,17 @@ from workbench.mechanisms.mechanism import (
 from workbench.mechanisms.range_publisher import RangePublisher
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 
-_MASSES = 4_000_000  # of a matrix
+_MAX_MASSES = 4_000_000  # A matrix of more masses is refused.
 _FORM = RecordForm(
-    "The nearest outputs", {"kind": "nearest-outputs"}, ends=RATIOS, outputs=RATIOS, own=INTEGER, odds=RATIO,
-    direct=RATIO, steps=INTEGER,
-)  # fmt: skip
+    "The nearest outputs",
+    {"kind": "nearest-outputs"},
+    ends=RATIOS,
+    outputs=RATIOS,
+    own=INTEGER,
+    odds=RATIO,
+    direct=RATIO,
+    steps=INTEGER,
+)
 _OUTCOMES = (
     "own outputs",
     "the other's own outputs",
@@ -76,8 +84,19 @@ _OUTCOMES = (
 
 @dataclass(frozen=True, repr=False)
 class NearestOutputs(RangePublisher, ShownMechanism):
-    """See the module's text. ends: (low, high); bins: (m,) the outputs; own: L; odds: a; direct: d;
-    steps: n. Raises InvalidRequest."""
+    """The mechanism of the module's docstring.
+
+    Attributes:
+        ends: (low, high).
+        bins: the outputs, shape (m,).
+        own: L, the number of likelier outputs.
+        odds: a.
+        direct: d, the probability of publishing the step of the answer.
+        steps: n, the number of equal steps of the range.
+
+    Raises:
+        InvalidRequest.
+    """
 
     ends: Rationals
     bins: Rationals
@@ -105,41 +124,45 @@ class NearestOutputs(RangePublisher, ShownMechanism):
 
     @property
     def largest_bias(self) -> Fraction:
-        """An upper end of |E M(x) - x| over all x of the range: between cuts the mean does not
-        change."""
+        """Return an upper bound on |E M(x) - x| over all x of the range.
+
+        Between cuts the mean does not change.
+        """
         m = len(self.bins)
         own = self.own
         cuts = [(self.bins[i] + self.bins[i + own]) / 2 for i in range(m - own)]
         edges = [self.ends[0], *cuts, self.ends[1]]
         total = m - own + own * self.odds
-        every = sum(self.bins, ZERO)
-        near = sum(self.bins[:own], ZERO)
-        worst = ZERO
+        total_sum = sum(self.bins, ZERO)
+        own_sum = sum(self.bins[:own], ZERO)
+        max_bias = ZERO
         for i, (low, high) in enumerate(pairwise(edges)):
-            mean = (every + (self.odds - 1) * near) / total
+            mean = (total_sum + (self.odds - 1) * own_sum) / total
             if low <= high:
-                worst = max(worst, abs(mean - low), abs(mean - high))
+                max_bias = max(max_bias, abs(mean - low), abs(mean - high))
             if i < m - own:
-                near += self.bins[i + own] - self.bins[i]
+                own_sum += self.bins[i + own] - self.bins[i]
         step = (self.ends[1] - self.ends[0]) / self.steps / 2
-        return (1 - self.direct) * worst + self.direct * step
+        return (1 - self.direct) * max_bias + self.direct * step
 
-    # What a mechanism is.
+    # Members of `Mechanism`.
 
     @cached_property
     def cuts(self) -> Rationals:
-        """e_0 <= ... <= e_m-L-1."""
+        """Return the cuts e_0 <= ... <= e_m-L-1."""
         return tuple((a + b) / 2 for a, b in zip(self.bins, self.bins[self.own :], strict=False))
 
     def step_index(self, x: Fraction) -> int:
-        """Of the n steps of the range, counted from 0, the one in which a number lies, clamped into
-        it."""
+        """Return the number of the step, 0..n-1, in which a number lies, clamped into the range.
+
+        x: a number.
+        """
         low, high = self.ends
         return max(0, min(int((x - low) * self.steps / (high - low)), self.steps - 1))
 
     @property
     def published_values(self) -> Rationals:
-        """The outputs, and the middles of steps where these are published."""
+        """Return the outputs, and the middles of steps if these are published."""
         low, high = self.ends
         middles = (low + (high - low) * (2 * i + 1) / (2 * self.steps) for i in range(self.steps))
         if self.direct:
@@ -148,18 +171,18 @@ class NearestOutputs(RangePublisher, ShownMechanism):
 
     @cached_property
     def cells(self) -> list[tuple[int, Fraction, Fraction]]:
-        """(i, a, b) of all answers in [a, b) with i(x) = i, from left to right."""
+        """Return (i, a, b) of all answers in [a, b) with i(x) = i, from left to right."""
         ends = (self.ends[0], *self.cuts, self.ends[1])
         return [(i, a, b) for i, (a, b) in enumerate(pairwise(ends)) if a < b]
 
     @property
     def inputs(self) -> list[Fraction]:
-        """The middles of the cells."""
+        """Return the middles of the cells."""
         return [(a + b) / 2 for _, a, b in self.cells]
 
     @cached_property
     def outputs(self) -> Vector:
-        """What is published. Shape (m,), or (m + n,)."""
+        """Return what is published. Shape (m,), or (m + n,)."""
         low, high = map(float, self.ends)
         middles = low + (high - low) * (2 * np.arange(self.steps if self.direct else 0) + 1) / (
             2 * self.steps
@@ -168,62 +191,64 @@ class NearestOutputs(RangePublisher, ShownMechanism):
 
     @property
     def _weights(self) -> tuple[int, int, int]:
-        """Of an own output, of another, and of the step, in integers that add up over them."""
+        """Return the weights of an own output, of another, and of the step, in integers."""
         (a, b) = self.odds.as_integer_ratio()
         (d, unit) = self.direct.as_integer_ratio()
         return (unit - d) * a, (unit - d) * b, d * (self.own * a + (len(self.bins) - self.own) * b)
 
     def law(self, x: Any) -> Distribution:
-        """The exact law of a number in the range; a double is the rational it is.
+        """Return the exact law of a number in the range.
 
-        Raises InvalidRequest.
+        x: a number; a double is the rational that it is. Raises InvalidRequest.
         """
-        at = read_number(Fraction(x) if isinstance(x, float) and math.isfinite(x) else x, "answer")
-        if not self.ends[0] <= at <= self.ends[1]:
+        number = read_number(
+            Fraction(x) if isinstance(x, float) and math.isfinite(x) else x, "answer"
+        )
+        if not self.ends[0] <= number <= self.ends[1]:
             must("answer", self.column_inputs.constraint, x)
-        (own, other, step) = self._weights
-        first = bisect_right(self.cuts, at)
-        weights = [other] * len(self.bins)
-        weights[first : first + self.own] = [own] * self.own
+        (own_weight, other_weight, step_weight) = self._weights
+        first = bisect_right(self.cuts, number)
+        weights = [other_weight] * len(self.bins)
+        weights[first : first + self.own] = [own_weight] * self.own
         if self.direct:
             weights += [0] * self.steps
-            weights[len(self.bins) + self.step_index(at)] = step
+            weights[len(self.bins) + self.step_index(number)] = step_weight
         return Distribution.from_integers(weights)
 
     @cached_property
     def matrix(self) -> Vector:
-        """The laws of the inputs.
+        """Return the laws of the inputs. Shape (cells, outputs).
 
-        Shape (cells, outputs). Raises InvalidRequest beyond 4·10^6 masses.
+        Raises InvalidRequest for more than 4·10^6 masses.
         """
-        if (size := len(self.cells) * self.outputs.size) > _MASSES:
-            must("the matrix", f"of at most {_MASSES} masses", size)
+        if (size := len(self.cells) * self.outputs.size) > _MAX_MASSES:
+            must("the matrix", f"of at most {_MAX_MASSES} masses", size)
         return np.array([self.law(x).floats for x in self.inputs])
 
     @property
     def used_outputs(self) -> Positions:
-        """The first of equal outputs, each of which has positive probability."""
+        """Return the first of equal outputs, each of which has positive probability."""
         return np.unique(self.outputs, return_index=True)[1]
 
     @cached_property
     def is_rounded(self) -> bool:
-        """Whether some outputs, not all, may be published as one double: together they may exceed a
-        ratio that one of them exceeds alone, with more mass.
+        """Return whether some outputs, not all, may be published as one double.
 
-        It only matters where such mass counts (PDP).
+        Together they may exceed a ratio that one of them exceeds alone, with more mass. It only
+        matters where such mass counts (PDP).
         """
         return self.direct > 0 or 1 < len(self.used_outputs) < len(self.bins)
 
     def comparisons(self) -> Iterator[Comparison]:
-        """The answers at both ends, in both orders."""
+        """Yield the comparison of the answers at both ends, in both orders."""
         (a, b, step) = self._weights
         m = len(self.bins)
         k = min(self.own, m - self.own)
-        rest = (self.own - k) * a + (m - self.own - k) * b
-        steps = [step, 0] if step else []
+        common_weight = (self.own - k) * a + (m - self.own - k) * b
+        step_weights = [step, 0] if step else []
         laws = (
-            Distribution([k * a, k * b, rest, *steps]),
-            Distribution([k * b, k * a, rest, *steps[::-1]]),
+            Distribution([k * a, k * b, common_weight, *step_weights]),
+            Distribution([k * b, k * a, common_weight, *step_weights[::-1]]),
         )
 
         def describe(outcome: int) -> tuple[str, str]:
@@ -233,124 +258,143 @@ class NearestOutputs(RangePublisher, ShownMechanism):
             yield Comparison((i, 1 - i), p, laws[1 - i], describe)
 
     def with_max_distance(self, distance: float) -> NearestOutputs:
-        """Itself."""
+        """Return itself: every two answers are neighbours. distance: not used."""
         return self
 
     def budgets(self, epsilon: Budget) -> dict[Label, Fraction]:
-        """One for both orders. Raises InvalidRequest."""
+        """Return the budget of both orders.
+
+        epsilon: one number, or a mapping by order. Raises InvalidRequest.
+        """
         return assign_budgets([each.label for each in self.comparisons()], epsilon)
 
     @property
     def audit_size(self) -> AuditSize:
-        """Two laws on three outcomes, or five."""
+        """Return the size of an audit: two laws on three outcomes, or five."""
         return AuditSize.from_laws([each.p for each in self.comparisons()], 2)
 
-    # What it publishes.
+    # Publishing.
 
-    def _draw(self, x: Vector, given: NDArray[Any], source: Source) -> NDArray[np.float64]:
-        # an own output with probability L (a - 1)/N, else any of the m alike, is the law above
+    def _draw(self, x: Vector, exact_answers: NDArray[Any], source: Source) -> NDArray[np.float64]:
+        # The law is a draw among the own outputs with probability L (a - 1)/N, else among all m.
         a = self.odds.numerator
         b = self.odds.denominator
         m = len(self.bins)
         own = self.own
-        first = _below(self.cuts, x, given)
-        kept = source.draw_bernoulli(own * (a - b), own * a + (m - own) * b, x.size)
-        at = np.where(
-            kept, first + source.draw_integers(own, x.size), source.draw_integers(m, x.size)
+        first_own = _count_cuts_below(self.cuts, x, exact_answers)
+        is_own = source.draw_bernoulli(own * (a - b), own * a + (m - own) * b, x.size)
+        positions = np.where(
+            is_own, first_own + source.draw_integers(own, x.size), source.draw_integers(m, x.size)
         )
         if self.direct:
-            whole = np.flatnonzero(source.draw_bernoulli(*self.direct.as_integer_ratio(), x.size))
-            at[whole] = [m + self.step_index(read_exact_number(given[k])) for k in whole.tolist()]
-        return np.asarray(self.outputs[at])
+            direct_draws = np.flatnonzero(
+                source.draw_bernoulli(*self.direct.as_integer_ratio(), x.size)
+            )
+            positions[direct_draws] = [
+                m + self.step_index(read_exact_number(exact_answers[k]))
+                for k in direct_draws.tolist()
+            ]
+        return np.asarray(self.outputs[positions])
 
     @property
     def column_cautions(self) -> tuple[str, ...]:
-        """That answers themselves are published."""
+        """Return a caution if answers themselves are published."""
         words = f"With probability {float(self.direct):g} each number is published itself, to 1/{self.steps} of the range."
         if self.direct:
             return (words,)
         return ()
 
-    # What it costs.
+    # Expected loss.
 
     def errors(
         self, loss: str, weights: Sequence[Fraction] = (ONE,)
     ) -> tuple[Fraction, Fraction, Fraction]:
-        """(mean loss, the largest, where), exact. loss: absolute or squared; weights: of equal
-        parts of the range, with uniform answers on each.
+        """Compute (mean loss, largest loss, where) exactly.
+
+        loss: "absolute" or "squared"; weights: of equal parts of the range, with uniform answers on
+        each.
         """
-        steps = self.steps
-        (owned, other, step) = self._weights
-        values = [*self.ends, *self.bins, (self.ends[1] - self.ends[0]) / (2 * steps)]
+        own_weight, other_weight, step_weight = self._weights
+        half_step = (self.ends[1] - self.ends[0]) / (2 * self.steps)
+        values = [*self.ends, *self.bins, half_step]
+        # In this unit all numbers, and the ends of the parts of the prior, are integers.
         unit = 2 * math.lcm(len(weights), *{value.denominator for value in values}) * len(weights)
-        low, high, *o, half = (int(value * unit) for value in values)
-        at = np.array(o, dtype=object)
-        size = 1 if loss == "absolute" else 2
-        cuts = (at[: len(self.cuts)] + at[self.own :]) // 2
-        total = ((len(o) - self.own) * other + self.own * owned + step) * unit**size
+        low, high, *outputs, half = (int(value * unit) for value in values)
+        points = np.array(outputs, dtype=object)
+        power = 1 if loss == "absolute" else 2
+        cuts = (points[: len(self.cuts)] + points[self.own :]) // 2
+        other_count = len(outputs) - self.own
+        mass = other_count * other_weight + self.own * own_weight + step_weight
+        total = mass * unit**power
+
         x = np.concatenate([[low, high], cuts])
-        if step:
-            before = x - (x - low) % (2 * half)
-            x = np.concatenate([x, before, np.minimum(before + 2 * half, high)])
+        if step_weight:
+            step_starts = x - (x - low) % (2 * half)
+            x = np.concatenate([x, step_starts, np.minimum(step_starts + 2 * half, high)])
         x = np.sort(x)
         first = np.searchsorted(cuts, x)
-        each = other * _sums(at, x, 0, len(o), size) + (owned - other) * _sums(
-            at, x, first, first + self.own, size
+        losses = other_weight * _power_sums(points, x, 0, len(outputs), power)
+        own_sums = _power_sums(points, x, first, first + self.own, power)
+        losses += (own_weight - other_weight) * own_sums
+        if step_weight:
+            losses += step_weight * abs((x - low) % (2 * half) - half) ** power
+        worst_index = int(losses.argmax())
+
+        def step_integral(x: int) -> int:
+            """Return 12 times the integral of the steps' losses from low to x."""
+            complete_steps, remainder = divmod(x - low, 2 * half)
+            left = half - remainder
+            complete = (2 * complete_steps + 1) * half ** (power + 1)
+            return int(12 // (power + 1) * (complete - left * abs(left) ** power))
+
+        # Every output counts over the whole range, and an own output more between its cuts.
+        range_starts = np.full_like(points, low)
+        range_ends = np.full_like(points, high)
+        own_starts = np.append(range_starts[: self.own], cuts)
+        own_ends = np.append(cuts, range_ends[: self.own])
+        groups = (
+            (range_starts, range_ends, other_weight),
+            (own_starts, own_ends, own_weight - other_weight),
         )
-        if step:
-            each += step * abs((x - low) % (2 * half) - half) ** size
-        worst = int(each.argmax())
-        before = np.full_like(at, low)
-        after = np.full_like(at, high)
-        groups = [
-            (at, before, after, other),
-            (
-                at,
-                np.append(before[: self.own], cuts),
-                np.append(cuts, after[: self.own]),
-                owned - other,
-            ),
-        ]
-
-        def of_steps(x: int) -> int:  # 12 times the integral from low to x
-            whole, rest = divmod(x - low, 2 * half)
-            left = half - rest
-            return int(
-                12 // (size + 1) * ((2 * whole + 1) * half ** (size + 1) - left * abs(left) ** size)
-            )
-
         mean = ZERO
         width = (high - low) // len(weights)
         for part, weight in enumerate(weights):
             a = low + part * width
             b = low + (part + 1) * width
-            sums = (factor * _integrals(points, np.clip(left, a, b), np.clip(right, a, b), size).sum()
-                    for points, left, right, factor in groups if factor)  # fmt: skip
-            mean += weight * Fraction(
-                int(sum(sums)) + step * (of_steps(b) - of_steps(a)), 12 * width
-            )
-        return mean / total, Fraction(int(each[worst]), total), Fraction(int(x[worst]), unit)
+            integral = step_weight * (step_integral(b) - step_integral(a))
+            for starts, ends, factor in groups:
+                left = np.clip(starts, a, b)
+                right = np.clip(ends, a, b)
+                integral += factor * int(_power_integrals(points, left, right, power).sum())
+            mean += weight * Fraction(integral, 12 * width)
+        max_loss = Fraction(int(losses[worst_index]), total)
+        return mean / total, max_loss, Fraction(int(x[worst_index]), unit)
 
     # Files and words.
 
     def describe(self) -> str:
-        """One line."""
-        name = "RR-on-Bins" if self.own == 1 else f"NearestOutputs, {self.own} of them likelier,"
-        words = f"{name} with {len(self.bins)} outputs, for all real answers {self.column_inputs.constraint}"
-        direct = (
-            f", with probability {float(self.direct):g} the answer itself in {self.steps} steps"
+        """Describe the mechanism in one line."""
+        name = "RR-on-Bins"
+        if self.own > 1:
+            name = f"NearestOutputs, {self.own} of them likelier,"
+        answers = f"for all real answers {self.column_inputs.constraint}"
+        text = f"{name} with {len(self.bins)} outputs, {answers}"
+        if not self.direct:
+            return text
+        return (
+            f"{text}, with probability {float(self.direct):g} "
+            f"the answer itself in {self.steps} steps"
         )
-        return words + direct * (self.direct > 0)
 
     def to_dict(self) -> Record:
-        """JSON-ready, read back by `from_dict`."""
+        """Return a JSON-ready record, which `from_dict` reads."""
         return _FORM.write(self, outputs=self.bins)
 
     @classmethod
     def from_dict(cls, data: Any) -> NearestOutputs:
-        """The mechanism written by `to_dict`, which claims no privacy: audit it.
+        """Return the mechanism written by `to_dict`, which claims no privacy: audit it.
 
-        Raises CorruptFile, InvalidRequest.
+        data: the record. Raises CorruptFile, InvalidRequest.
         """
         return cls(*_FORM.read(data).values())
 
@@ -358,35 +402,45 @@ class NearestOutputs(RangePublisher, ShownMechanism):
         return f"NearestOutputs({self.own} of {len(self.bins)} outputs, odds={float(self.odds):g})"
 
 
-def _below(cuts: Rationals, x: Vector, given: NDArray[Any]) -> Positions:
-    """How many cuts are <= x, exactly: a double decides where it is no cut's."""
-    rounded = np.array([nearest_float(cut) for cut in cuts])
-    first = np.searchsorted(rounded, x, side="right")
-    for k in np.flatnonzero(first > np.searchsorted(rounded, x)).tolist():
-        first[k] = bisect_right(cuts, read_exact_number(given[k]))
-    return first
+def _count_cuts_below(cuts: Rationals, x: Vector, exact_answers: NDArray[Any]) -> Positions:
+    """Count the cuts that are <= x, exactly. Doubles decide for an x that is no cut.
+
+    Shape of x.
+    """
+    float_cuts = np.array([nearest_float(cut) for cut in cuts])
+    counts = np.searchsorted(float_cuts, x, side="right")
+    for k in np.flatnonzero(counts > np.searchsorted(float_cuts, x)).tolist():
+        counts[k] = bisect_right(cuts, read_exact_number(exact_answers[k]))
+    return counts
 
 
-def _sums(at: NDArray[Any], x: NDArray[Any], first: Any, end: Any, size: int) -> NDArray[Any]:
-    """Σ |at_j - x|^size over first <= j < end, for every x; exact.
+def _power_sums(
+    points: NDArray[Any], x: NDArray[Any], first: Any, end: Any, power: int
+) -> NDArray[Any]:
+    """Compute Σ |points_j - x|^power over first <= j < end, exactly, for every x.
 
-    at: (m,) in order. Shape of x.
+    points: (m,) sorted. Shape of x.
     """
     zero = np.zeros(1, dtype=object)
-    ones, twos = (np.concatenate([zero, np.cumsum(at**power)]) for power in (1, 2))
-    if size == 2:
+    sums, square_sums = (np.concatenate([zero, np.cumsum(points**power)]) for power in (1, 2))
+    if power == 2:
         return np.asarray(
-            twos[end] - twos[first] - 2 * x * (ones[end] - ones[first]) + (end - first) * x * x
+            square_sums[end]
+            - square_sums[first]
+            - 2 * x * (sums[end] - sums[first])
+            + (end - first) * x * x
         )
-    middle = np.clip(np.searchsorted(at, x), first, end)
-    return np.asarray(x * (2 * middle - first - end) + ones[first] + ones[end] - 2 * ones[middle])
+    middle = np.clip(np.searchsorted(points, x), first, end)
+    return np.asarray(x * (2 * middle - first - end) + sums[first] + sums[end] - 2 * sums[middle])
 
 
-def _integrals(at: NDArray[Any], left: Any, right: Any, size: int) -> NDArray[Any]:
-    """12 ∫ |at - x|^size dx from left to right, with r, h twice the distance from the middle, and
-    the width."""
-    r = abs(2 * at - left - right)
+def _power_integrals(points: NDArray[Any], left: Any, right: Any, power: int) -> NDArray[Any]:
+    """Compute 12 ∫ |point - x|^power dx from left to right.
+
+    r and h are twice the distance from the middle, and the width.
+    """
+    r = abs(2 * points - left - right)
     h = right - left
-    if size == 2:
+    if power == 2:
         return np.asarray(h * (3 * r * r + h * h))
     return np.asarray(np.where(r >= h, 6 * r * h, 3 * (r * r + h * h)))

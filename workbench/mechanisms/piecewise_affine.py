@@ -70,10 +70,18 @@ _FORM = RecordForm("The quantizer", {"kind": "quantizer"}, knots=RATIOS, outputs
 
 @dataclass(frozen=True)
 class PiecewiseAffine(RealErrors, ShownMechanism):
-    """knots: K+1 increasing rationals; bins: m published values; ends: 2K laws, piece k between
-    ends[2k] (at knots[k]+) and ends[2k+1] (at knots[k+1]-); name: for tables.
+    """A mechanism on real inputs whose law is affine between knots.
 
-    Build it with `of` or `from_ends`, or by `two_bin`, `rqm`, `erm`. Raises InvalidRequest.
+    Build it with `from_laws` or `from_ends`, or by `two_bin`, `rqm`, `erm`.
+
+    Attributes:
+        knots: K+1 increasing rationals.
+        bins: the m published values.
+        ends: 2K laws; piece k lies between ends[2k] (at knots[k]+) and ends[2k+1] (at knots[k+1]-).
+        name: for tables.
+
+    Raises:
+        InvalidRequest.
     """
 
     knots: Rationals
@@ -109,12 +117,21 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
 
     @classmethod
     def from_laws(cls, knots: Sequence[Any], outputs: Sequence[Any], ends: Any) -> PiecewiseAffine:
-        """The mechanism with these knots (K+1,), outputs (m,) and end laws, shape (2K, m) or (K, 2,
-        m), floats read as the rationals they are and laws normalised by their exact sums.
+        """Build the mechanism from its end laws, which are normalised by their exact sums.
 
-        Raises InvalidRequest.
+        Args:
+            knots: increasing numbers, shape (K+1,).
+            outputs: the published values, shape (m,).
+            ends: the end laws, shape (2K, m) or (K, 2, m); floats are read as the rationals that
+                they are.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            InvalidRequest.
         """
-        laws = _rows(ends) if isinstance(ends, np.ndarray) else ends
+        laws = _flatten_laws(ends) if isinstance(ends, np.ndarray) else ends
         return cls(
             read_rationals(knots, "knots"),
             read_rationals(outputs, "outputs"),
@@ -125,31 +142,41 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
     def from_ends(
         cls, name: str, bins: Any, knots: Sequence[Any], ends: ArrayLike | Sequence[Any]
     ) -> PiecewiseAffine:
-        """A quantizer of a request or a solver: knots from -c to c and bins are the decimals they
-        are written as, end laws as `of`, or the laws at the knots of a continuous one (K + 1,
-        m), with a solver's negative rounding errors as 0.
+        """Build the quantizer of a request or a solver.
 
-        Raises InvalidRequest.
+        Args:
+            name: for tables.
+            bins: the published values, read as the decimals that they show.
+            knots: from -c to c, read as the decimals that they show.
+            ends: end laws as of `from_laws`, or the laws at the knots of a continuous one, shape (K
+                + 1, m). A solver's negative rounding errors count as 0.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            InvalidRequest.
         """
         cuts = tuple(read_number(k, "a knot") for k in read_list(knots, "knots"))
         if not cuts or cuts[0] != -cuts[-1]:
             must("knots", "strictly increasing from -c to c", [round_up(k) for k in cuts[:8]])
         rows: Any = ends
         if isinstance(ends, np.ndarray):
-            flat = _rows(ends)
+            flat = _flatten_laws(ends)
             rows = (np.repeat(flat, 2, axis=0)[1:-1] if len(flat) == len(cuts) else flat)[:, None]
         laws = tuple(
             Distribution.read_rounded(end, "an end law") for piece in rows for end in piece
         )
         return cls(cuts, read_bins(bins, cuts[-1], cover=False), laws, name)
 
-    # What a mechanism is.
+    # Members of `Mechanism`.
 
     def law(self, x: Any) -> Distribution:
-        """The exact law at x, a number in the range: a float is the rational it is, or the knot it
-        is nearest to; a string is the decimal it spells.
+        """Return the exact law at x, which is right-continuous inside; at the last knot the last
+        end law.
 
-        Right-continuous inside, the last end law at the last knot. Raises InvalidRequest.
+        x: a number in the range; a float is the rational that it is, or the knot to which it is
+        nearest; a string is the decimal that it spells. Raises InvalidRequest.
         """
         at = read_real_input(x, self.knots[0], self.knots[-1], self.knots)
         k = min(bisect_right(self.knots, at), len(self.knots) - 1) - 1
@@ -161,8 +188,10 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         return Distribution([(1 - share) * left[i] + share * right[i] for i in range(self.m)])
 
     @cached_property
-    def _different(self) -> tuple[int, ...]:
-        """Positions of the end laws without repetitions (a continuous law repeats at every knot).
+    def _distinct_laws(self) -> tuple[int, ...]:
+        """Return the positions of the end laws without repetitions.
+
+        A continuous law repeats at every knot.
         """
         first: dict[Distribution, int] = {}
         for k, end in enumerate(self.ends):
@@ -172,9 +201,10 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         return (0, 1)
 
     def budgets(self, epsilon: Budget) -> Budgets:
-        """One budget for every ordered pair of different end laws.
+        """Return one budget for every ordered pair of different end laws.
 
-        Raises InvalidRequest for different ones.
+        epsilon: one number, or a mapping to a single number. Raises InvalidRequest for different
+        ones.
         """
         if isinstance(epsilon, Mapping):
             values = set(epsilon.values())
@@ -182,19 +212,22 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
                 raise InvalidRequest("epsilon must be one number for a mechanism on real inputs.")
             epsilon = next(iter(values))
         value = read_positive(epsilon, "epsilon", or_zero=True)
-        return dict.fromkeys(permutations(self._different, 2), value)
+        return dict.fromkeys(permutations(self._distinct_laws, 2), value)
 
     def comparisons(self) -> Iterator[Comparison]:
-        """Every ordered pair of different end laws."""
-        return compare_pairs(self.ends, permutations(self._different, 2), self._where)
+        """Yield every ordered pair of different end laws."""
+        return compare_pairs(self.ends, permutations(self._distinct_laws, 2), self._where)
 
     def extremes(self) -> Iterator[Comparison]:
-        """The end laws that give each output most and least: linear in the law."""
+        """Yield the end laws that give each output most and least.
+
+        Their number is linear in the law.
+        """
         return compare_pairs(self.ends, find_extreme_pairs(self.ends), self._where)
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        """The pieces, from left to right."""
+        """Return the pieces, from left to right."""
         return tuple(
             Segment(a, b, left, right)
             for (a, b), (left, right) in zip(pairwise(self.knots), self.pieces, strict=True)
@@ -205,7 +238,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
 
     @property
     def audit_size(self) -> AuditSize:
-        """Every end law, every ordered pair of different ones."""
+        """Return the size of an audit of every ordered pair of different end laws."""
         comparisons = len({*self.ends}) ** 2
         return AuditSize.from_laws(
             self.ends, comparisons, (*self.knots, *self.bins), min(comparisons, self.m)
@@ -215,9 +248,16 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         """Publish every number of x independently, from the exact law at each, with randomness of
         the system.
 
-        x: numbers in the range, integers and fractions exact at any size; clip: numbers outside are
-        brought inside. insecure_seed: a repeatable draw, for experiments only. Returns a float for
-        a scalar, else an array of x's shape. Raises InvalidRequest.
+        Args:
+            x: numbers in the range; integers and fractions are exact at any size.
+            clip: move numbers outside the range to its ends.
+            insecure_seed: a repeatable draw, for experiments only.
+
+        Returns:
+            A float for a scalar, else an array of x's shape.
+
+        Raises:
+            InvalidRequest.
         """
         values = read_inputs(x, self._cuts[0], self._cuts[-1], clip=clip)
         sampler = AffineSampler(self.knots, self.ends, Source(insecure_seed))
@@ -233,66 +273,69 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         return drawn
 
     publish = sample
-    column_cautions = ()  # every two inputs are neighbours
+    column_cautions = ()  # Every two inputs are neighbours.
 
     def with_neighbours_over(self, low: Fraction, high: Fraction) -> PiecewiseAffine:
-        """Itself: every two inputs are neighbours."""
+        """Return itself: every two inputs are neighbours. low, high: not used."""
         return self
 
     @property
     def column_inputs(self) -> ColumnInputs:
-        """The numbers from the first knot to the last."""
+        """Return the numbers from the first knot to the last."""
         low = float(self.knots[0])
         high = float(self.knots[-1])
         return ColumnInputs("quantizer", low, high, f"in [{low:g}, {high:g}]", False, is_exact=True)
 
     def published_error(self) -> None:
-        """None: it depends on the input."""
+        """Return None: the error depends on the input."""
 
     def describe(self) -> str:
-        """One line."""
+        """Describe the mechanism in one line."""
         low = round_down(self.knots[0])
         high = round_up(self.knots[-1])
-        return f"A mechanism on real inputs in [{low:g}, {high:g}] with {self.m} outputs, any two inputs neighbours"
+        domain = f"real inputs in [{low:g}, {high:g}]"
+        return f"A mechanism on {domain} with {self.m} outputs, any two inputs neighbours"
 
     def with_rows(self, rows: Sequence[Distribution]) -> PiecewiseAffine:
-        """Other end laws on the same knots and bins."""
+        """Return other end laws on the same knots and bins. rows: 2K laws."""
         return PiecewiseAffine(self.knots, self.bins, tuple(rows), self.name)
 
     def drawing(self) -> FigureData:
-        """p(x, i) against x, with its jumps."""
+        """Return p(x, i) against x, with its jumps, as plain data."""
         return affine_figure(self.outputs, self._cuts, self.matrix)
 
-    # Its parts.
+    # Parts.
 
     @property
     def c(self) -> Fraction:
-        """Half the width of the inputs."""
+        """Return half the width of the inputs."""
         return (self.knots[-1] - self.knots[0]) / 2
 
     @property
     def middle(self) -> Fraction:
-        """Of the inputs."""
+        """Return the middle of the inputs."""
         return (self.knots[-1] + self.knots[0]) / 2
 
     @property
     def rows(self) -> tuple[Distribution, ...]:
-        """The end laws: what a repair changes."""
+        """Return the end laws, which a repair changes."""
         return self.ends
 
     @property
     def pieces(self) -> tuple[tuple[Distribution, Distribution], ...]:
-        """For every piece the laws at its left end (right limit) and right end (left limit)."""
+        """Return for every piece the laws at its left end (right limit) and right end (left
+        limit).
+        """
         return tuple(zip(self.ends[0::2], self.ends[1::2], strict=True))
 
     @property
     def end_inputs(self) -> Rationals:
-        """x of every end law. 2K of them."""
+        """Return x of every end law. Length 2K."""
         return tuple(x for pair in pairwise(self.knots) for x in pair)
 
     @cached_property
     def matrix(self) -> Vector:
-        """The end laws as floats. Shape (2K, m)."""
+        """Return the end laws as floats. Shape (2K, m)."""
         return np.array([end.floats for end in self.ends])
 
     @cached_property
@@ -300,20 +343,22 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         return np.array([nearest_float(k) for k in self.knots])
 
     def probabilities(self, x: ArrayLike, *, clip: bool = False) -> Vector:
-        """p(x, i) as floats.
+        """Return p(x, i) as floats. Shape x.shape + (m,).
 
-        Shape x.shape + (m,). Raises InvalidRequest for x outside the range unless clip.
+        x: inputs; clip: move inputs outside the range to its ends. Raises InvalidRequest for x
+        outside unless clip.
         """
         values = read_inputs(x, self._cuts[0], self._cuts[-1], clip=clip)
         piece, along = locate_inputs(self._cuts, values)
         t = along[..., None]
         return (1 - t) * self.matrix[2 * piece] + t * self.matrix[2 * piece + 1]
 
-    # How well it does it.
+    # Expected loss.
 
     def expected_loss(self, loss: Any = "absolute", density: Density | None = None) -> float:
-        """E error under a density of x - middle (uniform by default), by exact integration. loss:
-        as `error_function`.
+        """Compute the expected error under a density by exact integration.
+
+        loss: as of `error_coefficients`; density: of x - middle, default: uniform.
         """
         under = density_of("uniform" if density is None else density, float(self.c))
         knots, outputs = (
@@ -325,41 +370,46 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
 
     @cached_property
     def bias(self) -> Fraction:
-        """The largest |E M(x) - x| over all x, exact: it is affine on every piece."""
+        """Return the exact largest |E M(x) - x| over all x. It is affine on every piece."""
         return max(
             abs(end.mean(self.bins) - x) for end, x in zip(self.ends, self.end_inputs, strict=True)
         )
 
     @property
     def unbiased_means(self) -> tuple[Rationals, Rationals]:
-        """(what is published, the input of every end law), which the mean is where the mechanism is
-        unbiased."""
+        """Return (published values, the input of every end law).
+
+        An unbiased mechanism has these inputs as means.
+        """
         return self.bins, self.end_inputs
 
     def measure_bias(self, outputs: Sequence[Fraction], inputs: Sequence[Fraction]) -> Bias:
-        """That of its own outputs and inputs, whatever is given."""
+        """Return the bias of its own outputs and inputs. outputs, inputs: not used."""
         return Bias(self.bins, self.end_inputs, self.bias)
 
     def knot_channel(self) -> Channel:
-        """The channel from the knots, for inputs dithered to them; every two knots are neighbours.
+        """Return the channel from the knots, for inputs dithered to them; every two knots are
+        neighbours.
 
         By |x - x'|² only such a channel can be private: on an interval, a path from x to x' in n
-        steps would cost ε|x - x'|²/n, which tends to 0.
+        steps would have the budget ε|x - x'|²/n, which tends to 0.
         """
         return Channel((self.ends[0], *self.ends[1::2]))
 
     # Files.
 
     def to_dict(self) -> Record:
-        """JSON-ready, read back by `from_dict`: rationals as strings, weights as hexadecimal
-        integers."""
+        """Return a JSON-ready record, which `from_dict` reads.
+
+        Rationals are strings, weights hexadecimal integers.
+        """
         return _FORM.write(self, outputs=self.bins)
 
     @classmethod
     def from_dict(cls, data: Any) -> PiecewiseAffine:
-        """The mechanism written by `to_dict`, which claims no privacy: audit it.
+        """Return the mechanism written by `to_dict`, which claims no privacy: audit it.
 
-        Raises CorruptFile, InvalidRequest.
+        data: the record. Raises CorruptFile, InvalidRequest.
         """
         return cls(*_FORM.read(data).values())
 
@@ -368,11 +418,11 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         return f"PiecewiseAffine({self.name}: {bins}; {len(self.knots) - 1} pieces)"
 
 
-Quantizer = PiecewiseAffine  # what a request for one calls it
+Quantizer = PiecewiseAffine  # The name in requests for a quantizer.
 
 
-def _rows(ends: Vector) -> Vector:
-    """Laws of shape (K, 2, m) or (rows, m) as rows. Raises InvalidRequest."""
+def _flatten_laws(ends: Vector) -> Vector:
+    """Flatten laws of shape (K, 2, m) or (rows, m) to rows. Raises InvalidRequest."""
     if not ends.size or not ends.ndim:
         must("ends", "laws on at least one output", f"an array of shape {ends.shape}")
     return ends.reshape(-1, ends.shape[-1])

@@ -1,5 +1,4 @@
-"""What a quantizer's error is: the loss functions, and their exact integrals over a law that is
-affine between knots.
+"""Loss functions of quantizers, and their exact integrals over a law that is affine between knots.
 
 paper (Cai et al. 2024)  code
 E|M(X) - X|, eq. (5)     `ErrorIntegrals`, exact; the paper's average over 51 points: mae_51
@@ -29,8 +28,11 @@ from workbench.questions.density import Density, find_pieces
 
 
 def error_coefficients(loss: Any) -> tuple[float, float]:
-    """(a, b) of the error a |e| + b e²: loss "absolute", "squared", or a number λ in [0, 1] for
-    λ|e| + (1 - λ) e²."""
+    """Return (a, b) of the error a |e| + b e².
+
+    loss: "absolute", "squared", or a number λ in [0, 1] for λ|e| + (1 - λ) e². Raises
+    InvalidRequest.
+    """
     if isinstance(loss, str) and loss in ("absolute", "squared"):
         if loss == "absolute":
             return (1.0, 0.0)
@@ -41,28 +43,41 @@ def error_coefficients(loss: Any) -> tuple[float, float]:
 
 
 def locate_inputs(knots: Vector, x: Vector) -> tuple[Positions, Vector]:
-    """The piece that each x is on, and how far along it, in [0, 1]; a piece of width 0 holds c
-    alone."""
+    """Find the piece on which each x is, and the share of it before x, in [0, 1].
+
+    A piece of width 0 holds c alone. knots: (K + 1,) increasing; x: inputs. Shapes of x.
+    """
     piece = find_pieces(knots, x)
     width = np.diff(knots)[piece]
     return piece, (x - knots[piece]) / np.where(width > 0, width, 1.0)
 
 
 def compute_error(gap: Vector, loss: Any) -> Vector:
-    """a |e| + b e² of distances |e|. Shape of gap."""
+    """Compute a |e| + b e² of distances. Shape of gap.
+
+    gap: distances |e|; loss: as of `error_coefficients`.
+    """
     a, b = error_coefficients(loss)
     return a * gap + b * gap**2
 
 
 def error_slope(gap: Vector, loss: Any) -> Vector:
-    """The derivative of the error in e, at signed distances e. Shape of gap."""
+    """Compute the derivative of the error in e. Shape of gap.
+
+    gap: signed distances e; loss: as of `error_coefficients`.
+    """
     a, b = error_coefficients(loss)
     return a * np.sign(gap) + 2 * b * gap
 
 
 class RealErrors(ABC):
-    """A mechanism on numbers, [-c, c] around a middle, with m outputs `bins`, and the expected
-    errors of its floating-point laws.
+    """A mechanism on numbers in [-c, c] around a middle, with the expected errors of its
+    floating-point laws.
+
+    Attributes:
+        bins: the m outputs.
+        c: half the width of the inputs.
+        middle: the middle of the inputs.
     """
 
     bins: Rationals
@@ -73,51 +88,61 @@ class RealErrors(ABC):
 
     @property
     def m(self) -> int:
-        """The number of bins."""
+        """Return the number of bins."""
         return len(self.bins)
 
     @cached_property
     def outputs(self) -> Vector:
-        """The bins as floats: what is published. Shape (m,)."""
+        """Return the bins as floats, which are published. Shape (m,)."""
         return np.array([nearest_float(b) for b in self.bins])
 
     @property
     def distances(self) -> Distances:
-        """Of the inputs."""
+        """Return the distances of the inputs."""
         low = round_up(self.middle - self.c)
         high = round_down(self.middle + self.c)
         return Distances("real", ((low, high),), max_distance=high - low)
 
     def with_max_distance(self, distance: float) -> Self:
-        """Itself: every two inputs are neighbours."""
+        """Return itself: every two inputs are neighbours. distance: not used."""
         return self
 
     @abstractmethod
     def probabilities(self, x: ArrayLike, *, clip: bool = False) -> Vector:
-        """p(x, i) as floats. Shape x.shape + (m,)."""
+        """Return p(x, i) as floats. Shape x.shape + (m,).
+
+        x: inputs; clip: move inputs outside the range to its ends, instead of refusing them.
+        """
 
     @abstractmethod
     def expected_loss(self, loss: Any = "absolute", density: Density | None = None) -> float:
-        """E error under a density (uniform by default). loss: as `error_function`."""
+        """Compute the expected error under a density.
+
+        loss: as of `error_coefficients`; density: of x - middle, default: uniform.
+        """
 
     def mae(self, density: Density | None = None) -> float:
-        """E|M(X) - X|."""
+        """Compute E|M(X) - X|. density: of x - middle, default: uniform."""
         return self.expected_loss("absolute", density)
 
     def mse(self, density: Density | None = None) -> float:
-        """E(M(X) - X)²."""
+        """Compute E(M(X) - X)². density: of x - middle, default: uniform."""
         return self.expected_loss("squared", density)
 
     def error_at(self, x: ArrayLike, loss: Any = "absolute") -> Vector:
-        """The expected error at given inputs (Fig. 3). Shape of x."""
+        """Compute the expected error at given inputs (Fig. 3). Shape of x.
+
+        x: inputs; loss: as of `error_coefficients`.
+        """
         values = read_floats(x, "x", column=True)
         gap = np.abs(self.outputs - values[..., None])
         return np.asarray((self.probabilities(values) * compute_error(gap, loss)).sum(axis=-1))
 
     @property
     def mae_51(self) -> float:
-        """The paper's convention: the mean error over the 51 points -c, -0.96 c, ..., c of its
-        Table 1."""
+        """Return the paper's convention: the mean error over the 51 points -c, -0.96 c, ..., c
+        of its Table 1.
+        """
         return float(
             self.error_at(
                 float(self.middle) + np.linspace(-float(self.c), float(self.c), 51)
@@ -126,11 +151,11 @@ class RealErrors(ABC):
 
 
 class ErrorIntegrals:
-    """Integrals between the knots (K + 1,) from -c to c and outputs (m,), of what p(x, i)
-    multiplies.
+    """Integrals of the factors that multiply p(x, i), between knots.
 
-    E error = Σ weights * end laws, the exact integral of p(x, i) e(B_i - x) f(x); weights, slopes:
-    (pieces, 2, m).
+    E error = Σ weights * end laws, the exact integral of p(x, i) e(B_i - x) f(x).
+
+    knots: (K + 1,) from -c to c; outputs: (m,); density: of the inputs.
     """
 
     def __init__(self, knots: Vector, outputs: Vector, density: Density) -> None:
@@ -143,15 +168,20 @@ class ErrorIntegrals:
         self._cell = (ends[:, :, None] * outputs.size + np.arange(outputs.size)).ravel()
 
     def weights(self, loss: Any = "absolute") -> Vector:
-        """W. loss: as `error_function`."""
+        """Return the weights. Shape (pieces, 2, m). loss: as of `error_coefficients`."""
         return self._integrals(compute_error(np.abs(self._gap), loss))
 
     def slopes(self, loss: Any) -> Vector:
-        """∂W/∂B_i at fixed knots."""
+        """Return ∂weights/∂B_i at fixed knots.
+
+        Shape (pieces, 2, m). loss: as of `error_coefficients`.
+        """
         return self._integrals(error_slope(self._gap, loss))
 
     def _integrals(self, error: Vector) -> Vector:
-        """∫ t(x) error(x) f(x) dx over every piece, t the share of either end's law at x."""
+        """Compute ∫ t(x) error(x) f(x) dx over every piece, t the share of either end's law at
+        x.
+        """
         each = self._share[:, :, None] * (error * self._weights[:, None])[:, None, :]
         flat = np.bincount(self._cell, weights=each.ravel(), minlength=math.prod(self._shape))
         return np.asarray(flat, dtype=np.float64).reshape(self._shape)

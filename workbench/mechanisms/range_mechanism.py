@@ -68,11 +68,16 @@ _FORM = RecordForm(
 
 @dataclass(frozen=True, repr=False)
 class RangeMechanism(RangePublisher, Channel):
-    """A channel and the real answers of its rows: ends (n + 1,), sensitivity S > 0, at_ends: see
-    the module's text.
+    """A channel that publishes the real answers of its rows.
 
-    labelled: (the middles of cells or the ends, what is published), numbers. Raises InvalidRequest
-    where rows that the lemma names are no neighbours.
+    Attributes:
+        ends: of the cells, shape (n + 1,).
+        sensitivity: S > 0.
+        at_ends: whether answers are rounded at random to ends: see the module's text.
+        axis_labels: (the middles of cells or the ends, what is published), numbers.
+
+    Raises:
+        InvalidRequest: if rows that the lemma names are no neighbours.
     """
 
     ends: tuple[Fraction, ...] = ()
@@ -92,31 +97,39 @@ class RangeMechanism(RangePublisher, Channel):
                 "rows", "one for each cell, or each end", f"{len(self.rows)}, {len(self.ends)} ends"
             )
         if self.neighbours is not None:
-            compared = {*self.neighbours}
-            apart = next(
-                (p for i, j in self._related() for p in ((i, j), (j, i)) if p not in compared), None
+            compared_pairs = {*self.neighbours}
+            missing_pair = next(
+                (
+                    p
+                    for i, j in self._related()
+                    for p in ((i, j), (j, i))
+                    if p not in compared_pairs
+                ),
+                None,
             )
-            if apart is not None:
-                must("pairs", "all rows of answers within the sensitivity", f"no pair {apart}")
+            if missing_pair is not None:
+                must(
+                    "pairs", "all rows of answers within the sensitivity", f"no pair {missing_pair}"
+                )
 
     def _related(self) -> Iterator[tuple[int, int]]:
-        """The rows a < b of the lemma."""
+        """Yield the rows a < b of the lemma."""
         ends = self.ends
-        last = len(self.rows) - 1
-        for a in range(last):
-            most = bisect_left(ends, ends[a + 1] + self.sensitivity) - 1
+        last_row = len(self.rows) - 1
+        for a in range(last_row):
+            last_neighbour = bisect_left(ends, ends[a + 1] + self.sensitivity) - 1
             if self.at_ends:
-                most = max(most, bisect_left(ends, ends[a] + self.sensitivity))
-            yield from ((a, b) for b in range(a + 1, min(most, last) + 1))
+                last_neighbour = max(last_neighbour, bisect_left(ends, ends[a] + self.sensitivity))
+            yield from ((a, b) for b in range(a + 1, min(last_neighbour, last_row) + 1))
 
     @property
     def is_rounded(self) -> bool:
-        """Whether laws of answers are mixtures of rows."""
+        """Return whether laws of answers are mixtures of rows."""
         return self.at_ends
 
     @cached_property
     def real_law(self) -> PiecewiseAffine:
-        """The law of every real answer."""
+        """Return the law of every real answer."""
         rows = self.rows
         laws = [*pairwise(rows)] if self.at_ends else [(row, row) for row in rows]
         return PiecewiseAffine(
@@ -129,44 +142,53 @@ class RangeMechanism(RangePublisher, Channel):
         return rationals_or_none(self.axis_labels[1]) or ()
 
     def law(self, x: Any) -> Distribution:
-        """The exact law of a number in the range; a double is the rational it is.
+        """Return the exact law of a number in the range.
 
-        Raises InvalidRequest.
+        x: a number; a double is the rational that it is. Raises InvalidRequest.
         """
         return self.real_law.law(Fraction(x) if isinstance(x, float) else x)
 
-    def _draw(self, x: Vector, given: NDArray[Any], source: Source) -> NDArray[np.float64]:
+    def _draw(self, x: Vector, exact_answers: NDArray[Any], source: Source) -> NDArray[np.float64]:
         return np.asarray(
-            self.outputs[AffineSampler(self.ends, self.real_law.ends, source).positions(x, given)]
+            self.outputs[
+                AffineSampler(self.ends, self.real_law.ends, source).positions(x, exact_answers)
+            ]
         )
 
     def with_neighbours_over(self, low: Fraction, high: Fraction) -> Any:
-        """The same rows where every two are neighbours; itself where they are."""
+        """Return the same rows where every two are neighbours; itself if they are neighbours
+        already.
+
+        low: the smallest number; high: the largest.
+        """
         if self.neighbours is None:
             return self
         return Channel(self.rows)
 
     @property
     def column_cautions(self) -> tuple[str, ...]:
-        """Which numbers the budget does not hold between."""
-        words = f"The budget holds between numbers at most {float(self.sensitivity):g} apart, not between all others."
+        """Return a caution on the numbers between which the budget does not hold."""
+        caution = (
+            f"The budget holds between numbers at most {float(self.sensitivity):g} apart, "
+            "not between all others."
+        )
         if self.neighbours is None:
             return ()
-        return (words,)
+        return (caution,)
 
     def describe(self) -> str:
-        """One line."""
+        """Describe the mechanism in one line."""
         how = "rounded at random to ends of cells" if self.at_ends else "in cells"
         answers = self.column_inputs.constraint
         apart = float(self.sensitivity)
         return f"{super().describe()}, for all real answers {answers}, {how}, neighbours at most {apart:g} apart"
 
     def to_dict(self) -> Record:
-        """JSON-ready, read back by `from_dict`."""
+        """Return a JSON-ready record, which `from_dict` reads."""
         return self._record(super().to_dict())
 
     def short_record(self) -> Record | None:
-        """See `Channel.short_record`."""
+        """Return a short record, as `Channel.short_record` does; None if there is none."""
         short = super().short_record()
         if short is None:
             return None
@@ -177,9 +199,9 @@ class RangeMechanism(RangePublisher, Channel):
 
     @classmethod
     def from_dict(cls, data: Any) -> RangeMechanism:
-        """The mechanism written by `to_dict`, which claims no privacy: audit it.
+        """Return the mechanism written by `to_dict`, which claims no privacy: audit it.
 
-        Raises CorruptFile, InvalidRequest.
+        data: the record. Raises CorruptFile, InvalidRequest.
         """
         ends, sensitivity, at_ends, outputs, record = _FORM.read(data).values()
         channel = Channel.from_dict(record)

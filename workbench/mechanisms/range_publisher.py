@@ -1,5 +1,6 @@
-"""What mechanisms of all real answers in a range share: many answers are clamped into it, each
-published on its own."""
+"""The common part of mechanisms of all real answers in a range: they clamp each answer and
+publish it independently.
+"""
 
 from __future__ import annotations
 
@@ -18,46 +19,61 @@ from workbench.mechanisms.mechanism import ColumnInputs
 
 
 class RangePublisher:
-    """ends: increasing, the first and the last of the range."""
+    """A mechanism of all real answers in a range.
+
+    Attributes:
+        ends: increasing, the first and the last of the range.
+    """
 
     ends: Rationals
 
     can_publish_reals: ClassVar[bool] = True
 
-    def _draw(self, x: Vector, given: NDArray[Any], source: Source) -> NDArray[np.float64]:
-        """One draw for each of the clamped answers x, which decide but where they are an end that
-        given is not."""
+    def _draw(self, x: Vector, exact_answers: NDArray[Any], source: Source) -> NDArray[np.float64]:
+        """Draw once for each of the clamped answers x. Shape (n,).
+
+        x decides, except where it is an end and the exact answer is not.
+        """
         raise NotImplementedError
 
     def publish(
         self, answers: ArrayLike, *, insecure_seed: int | None = None
     ) -> NDArray[np.float64]:
-        """One draw for each of many answers, clamped into the range, independently. answers: (n,)
-        finite numbers, exact, a float being the decimal it shows.
+        """Draw once for each of many answers, clamped into the range, independently. Shape (n,).
 
-        Shape (n,). Raises InvalidRequest.
+        answers: (n,) finite numbers, exact, a float being the decimal that it shows; insecure_seed:
+        a repeatable draw, for experiments only. Raises InvalidRequest.
         """
         return self.sample(answers, Source(insecure_seed))
 
     def sample(self, values: ArrayLike, source: Source | None = None) -> NDArray[np.float64]:
-        """The same. source: of randomness, the system's by default."""
-        x, given = read_floats_and_entries(values, "answers", "finite numbers, one for each row")
+        """Draw as `publish` does. Shape (n,).
+
+        values: (n,) answers; source: the source of randomness, default: the operating system.
+        Raises InvalidRequest.
+        """
+        x, exact_answers = read_floats_and_entries(
+            values, "answers", "finite numbers, one for each row"
+        )
         if x.ndim != 1:
             must("answers", "finite numbers, one for each row", repr(values))
         return self._draw(
-            np.clip(x, float(self.ends[0]), float(self.ends[-1])), given, source or Source()
+            np.clip(x, float(self.ends[0]), float(self.ends[-1])), exact_answers, source or Source()
         )
 
     def with_neighbours_over(self, low: Fraction, high: Fraction) -> Any:
-        """The mechanism where every two numbers from low to high are neighbours: itself."""
+        """Return itself: all numbers of the range are neighbours already.
+
+        low: the smallest number; high: the largest.
+        """
         return self
 
     @property
     def column_inputs(self) -> ColumnInputs:
-        """The numbers of the range, of which none is wrong where all are neighbours."""
+        """Return the numbers of the range."""
         low = float(self.ends[0])
         high = float(self.ends[-1])
         return ColumnInputs("channel", low, high, f"in [{low:g}, {high:g}]", False, is_exact=True)
 
     def published_error(self) -> None:
-        """None: it depends on the answer."""
+        """Return None: the error depends on the answer."""
