@@ -1,4 +1,4 @@
-"""Readers of intervals, bins and inputs on them."""
+"""Read intervals, bins and inputs on them."""
 
 from __future__ import annotations
 
@@ -23,27 +23,44 @@ from workbench.exact.numbers import (
 )
 from workbench.io import files
 
-MAX_INPUT_SIZE = 1e100  # of an input or output, in size: its square must stay finite
+MAX_INPUT_SIZE = 1e100  # Larger inputs and outputs are refused: their squares must be finite.
 
 
 def read_half_width(c: Any) -> Fraction:
-    """c, half the width of the inputs [-c, c]. Raises InvalidRequest."""
-    half = read_positive(c, "c")
-    if not 1 / Fraction(MAX_INPUT_SIZE) <= half <= MAX_INPUT_SIZE:
+    """Read c, half the width of the inputs [-c, c].
+
+    Args:
+        c: A number from 1e-100 to 1e100.
+
+    Raises:
+        InvalidRequest: c is no such number.
+    """
+    half_width = read_positive(c, "c")
+    if not 1 / Fraction(MAX_INPUT_SIZE) <= half_width <= MAX_INPUT_SIZE:
         must("c", f"a number from {1 / MAX_INPUT_SIZE:g} to {MAX_INPUT_SIZE:g}", c)
-    return half
+    return half_width
 
 
 def read_rationals(values: Any, name: str) -> Rationals:
-    """Numbers as the exact rationals they are, floats included. Raises InvalidRequest."""
+    """Read numbers as the exact rationals that they are. Floats are binary fractions.
+
+    Args:
+        values: Finite numbers in any container.
+        name: Name of the option in errors.
+
+    Raises:
+        InvalidRequest: A value is no finite number.
+    """
     numbers = []
     for value in read_list(values, name, "a list of finite numbers"):
-        plain = value.item() if isinstance(value, np.generic) else value
+        plain_value = value.item() if isinstance(value, np.generic) else value
+        is_number = isinstance(plain_value, (int, float, Fraction))
+        if isinstance(plain_value, bool) or not is_number:
+            must(name, "a list of finite numbers", value)
         try:
-            if isinstance(plain, bool) or not isinstance(plain, (int, float, Fraction)):
-                raise ValueError
-            numbers.append(Fraction(plain))
-        except (OverflowError, ValueError):  # infinite, or NaN
+            numbers.append(Fraction(plain_value))
+        except (OverflowError, ValueError):
+            # The first error is raised for infinity, the second one for NaN.
             must(name, "a list of finite numbers", value)
     return tuple(numbers)
 
@@ -51,29 +68,59 @@ def read_rationals(values: Any, name: str) -> Rationals:
 def read_real_input(
     x: Any, low: Fraction, high: Fraction, knots: Iterable[Fraction] = (), name: str = "x"
 ) -> Fraction:
-    """An input of a mechanism on [low, high]: a string is the decimal it spells, a float the rational it is, or the
-    knot it is nearest to. Raises InvalidRequest."""
-    at = read_number(x, name) if isinstance(x, str) else read_rationals([x], name)[0]
+    """Read an input of a mechanism on [low, high].
+
+    A string is the decimal that it spells. A float is a binary fraction, or the knot whose nearest
+    float it is.
+
+    Args:
+        x: The input.
+        low: Smallest input.
+        high: Largest input.
+        knots: Knots of the mechanism.
+        name: Name of the input in errors.
+
+    Raises:
+        InvalidRequest: The input is no number in the interval.
+    """
+    value = read_number(x, name) if isinstance(x, str) else read_rationals([x], name)[0]
     if isinstance(x, float):
-        at = next((knot for knot in knots if float(knot) == x), at)
-    if not low <= at <= high:
+        value = next((knot for knot in knots if float(knot) == x), value)
+    if not low <= value <= high:
         must(name, f"in [{round_down(low):g}, {round_up(high):g}]", x)
-    return at
+    return value
 
 
 def read_range(value: Any, name: str = "range") -> RationalPair:
-    """ "LOW..HIGH", or two numbers. Raises InvalidRequest."""
+    """Read "LOW..HIGH", or two numbers, with LOW < HIGH.
+
+    Args:
+        value: The text, or a list or tuple.
+        name: Name of the option in errors.
+
+    Raises:
+        InvalidRequest: The value is no such range.
+    """
     ends = value.split("..") if isinstance(value, str) else value
     if not isinstance(ends, (list, tuple)) or len(ends) != 2:
         must(name, "two numbers LOW..HIGH, such as 0..200000", repr(value))
-    low, high = (read_number(end, name) for end in ends)
-    return (low, high) if low < high else must(name, "LOW..HIGH with LOW < HIGH", repr(value))
+    low = read_number(ends[0], name)
+    high = read_number(ends[1], name)
+    if low >= high:
+        must(name, "LOW..HIGH with LOW < HIGH", repr(value))
+    return low, high
 
 
 def read_integer_range(value: Any, name: str, constraint: str) -> list[Any]:
-    """List the ends of "LOW..HIGH", or of a container; what is no integer stays as it is.
+    """List the ends of "LOW..HIGH" or of a container. Ends that are no integers are not changed.
 
-    constraint: what the range must be, in the error for what has no entries. Raises InvalidRequest.
+    Args:
+        value: The text or the container.
+        name: Name of the option in errors.
+        constraint: What the range must be, in errors.
+
+    Raises:
+        InvalidRequest: The value has no entries.
     """
     ends = value.split("..") if isinstance(value, str) else value
     return [*map(read_integer_text, read_list(ends, name, constraint))]
@@ -83,7 +130,7 @@ def read_ends(value: Any, name: str, constraint: str) -> RationalPair:
     """Read "LOW..HIGH", two numbers, or one number that is both ends.
 
     Args:
-        value: A text, a number, or a list or tuple of one or two.
+        value: A text, a number, or a list or tuple of one or two numbers.
         name: Name of the range in errors.
         constraint: What it must be, in errors.
 
@@ -99,53 +146,68 @@ def read_ends(value: Any, name: str, constraint: str) -> RationalPair:
 
 
 def format_range(ends: RationalPair) -> str:
-    """ "LOW..HIGH"."""
+    """Format a range as "LOW..HIGH".
+
+    Args:
+        ends: The two ends.
+    """
     return "..".join(map(files.format_fraction, ends))
 
 
 def read_bins(
     bins: Any, c: Fraction | int = 1, *, cover: bool = True, middle: Any = 0
 ) -> Rationals:
-    """The bins a request means: at least 2, finite, strictly increasing, with B_1 <= middle - c, B_m >= middle + c.
+    """Read at least 2 finite bins B_1 < ... < B_m.
 
-    bins: numbers, or one string such as "-3,-0.5,0.5,3". Raises InvalidRequest.
+    Args:
+        bins: Numbers, or a string such as "-3,-0.5,0.5,3".
+        c: Half the width of the inputs [middle - c, middle + c].
+        cover: Whether the bins must cover the inputs.
+        middle: Middle of the inputs.
+
+    Raises:
+        InvalidRequest: The bins are not increasing, or do not cover the inputs.
     """
-    parts = (
-        bins.split(",")
-        if isinstance(bins, str)
-        else read_list(bins, "bins", "a list of numbers", column=True)
-    )
+    if isinstance(bins, str):
+        parts: Any = bins.split(",")
+    else:
+        parts = read_list(bins, "bins", "a list of numbers", column=True)
     outputs = tuple(read_number(part, "a bin") for part in parts)
-    if any(abs(b) > MAX_INPUT_SIZE for b in outputs):
+    if any(abs(output) > MAX_INPUT_SIZE for output in outputs):
         must("bins", f"at most {MAX_INPUT_SIZE:g} in size", max(map(abs, outputs)))
-    shown = ", ".join(f"{float(b):g}" for b in outputs)
+    shown = ", ".join(f"{float(output):g}" for output in outputs)
     if len(outputs) < 2:
         must("bins", "at least 2 numbers", shown or "none")
-    if any(a >= b for a, b in pairwise(outputs)):
+    if any(low >= high for low, high in pairwise(outputs)):
         must("bins", "strictly increasing", shown)
     if cover and (outputs[0] > middle - c or outputs[-1] < middle + c):
         domain = f"[{float(middle - c):g}, {float(middle + c):g}]"
-        must(
-            "bins",
-            f"numbers that cover the inputs, {'' if middle else '[-c, c] = '}{domain}",
-            shown,
-        )
+        if not middle:
+            domain = f"[-c, c] = {domain}"
+        must("bins", f"numbers that cover the inputs, {domain}", shown)
     return outputs
 
 
 def read_inputs(x: ArrayLike, low: float, high: float, *, clip: bool) -> Vector:
-    """Inputs as floats in [low, high]; those outside are an error, or clipped when asked. Raises InvalidRequest.
+    """Read inputs as floats in [low, high]. Shape as x.
 
-    Numbers only: text, dates and times, masked entries and complex numbers are refused.
+    Args:
+        x: Numbers. Text, dates, times, masked entries and complex numbers are refused.
+        low: Smallest input.
+        high: Largest input.
+        clip: Whether inputs outside are moved to the nearest end. Otherwise they are errors.
+
+    Raises:
+        InvalidRequest: A value is no such number.
     """
     values = read_floats(x, "x", column=True)
-    infinite = ~np.isfinite(values)
-    if infinite.any():
-        must("x", "finite numbers", values[infinite].flat[0])
-    outside = (values < low) | (values > high)
-    if not outside.any():
+    is_infinite = ~np.isfinite(values)
+    if is_infinite.any():
+        must("x", "finite numbers", values[is_infinite].flat[0])
+    is_outside = (values < low) | (values > high)
+    if not is_outside.any():
         return values
     if not clip:
-        got = values[outside].flat[0] if values.ndim else values
+        got = values[is_outside].flat[0] if values.ndim else values
         raise InvalidRequest(f"x must be in [{low:g}, {high:g}] (or ask for clipping). Got {got}.")
     return np.asarray(np.clip(values, low, high))

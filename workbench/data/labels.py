@@ -1,13 +1,14 @@
-"""Values under labels: a Series or a table is read by its labels, not by its positions.
+"""Align labelled values: a Series or a table is read by its labels, not by its positions.
 
-| axis                                    | read as                                            |
-|-----------------------------------------|----------------------------------------------------|
-| labels that are the answers, any order  | every value belongs to the answer that labels it   |
-| 0, 1, ..., n-1 in this order            | positions, as of a list                            |
-| anything else                           | refused, naming the labels that differ             |
+| axis                                    | read as                                               |
+|-----------------------------------------|-------------------------------------------------------|
+| labels that are the answers, any order  | every value belongs to the answer that labels it      |
+| 0, 1, ..., n-1 in this order            | positions, as of a list                               |
+| anything else                           | an error that names the labels that differ            |
 
-The index of a column of data (one row a person) means nothing and is ignored; the caller says so. Labels of numbers
-match answers within the rounding of floats (`workbench.data.tolerance`).
+The index of a column of data (one row a person) has no meaning and is ignored, if the caller says
+so. Labels that are numbers match answers within the rounding of floats
+(`workbench.data.tolerance`).
 """
 
 from __future__ import annotations
@@ -24,14 +25,16 @@ from workbench.data.tolerance import PointIndex
 from workbench.errors import must
 from workbench.exact.numbers import nearest_float, parse_rational
 
-_LISTED = 5  # Labels that a message lists.
+_MAX_LISTED_LABELS = 5  # A message lists at most this many labels.
 
 
 class LabelledTuple(tuple[Any, ...]):
-    """A tuple of values, or of rows, that keeps the labels it was given under.
+    """A tuple of values or rows, with the labels under which they were given.
 
-    labels: of the entries, columns: of the entries of every row; None where they are positions. of_file: whether it
-    holds all cells of a CSV file, whose first row and column may be labels.
+    Attributes:
+        labels: Labels of the entries. None if they are positions.
+        columns: Labels of the entries of every row. None if they are positions.
+        of_file: Whether it holds all cells of a CSV file, whose first row and column may be labels.
     """
 
     labels: list[Any] | None = None
@@ -40,68 +43,91 @@ class LabelledTuple(tuple[Any, ...]):
 
     @classmethod
     def with_labels_of(cls, values: Any, entries: Iterable[Any]) -> LabelledTuple:
-        """Keep the labels that a container has; entries: its entries, or rows."""
+        """Build a tuple with the labels of a container.
+
+        Args:
+            values: The container.
+            entries: Its entries, or rows.
+        """
         labelled = cls(entries)
-        if isinstance(values, LabelledTuple):
-            labelled.labels, labelled.columns = values.labels, values.columns
-        else:
-            labelled.labels, labelled.columns = get_row_labels(values), get_column_labels(values)
+        labelled.labels = get_row_labels(values)
+        labelled.columns = get_column_labels(values)
         return labelled
 
 
 def is_frame(values: Any) -> bool:
-    """Whether this is a table with named columns: of pandas, polars or pyarrow."""
-    return hasattr(values, "column_names") or (
-        hasattr(values, "columns") and hasattr(values, "to_numpy")
-    )
+    """Return whether an object is a table with named columns: of pandas, polars or pyarrow.
+
+    Args:
+        values: Any object.
+    """
+    if hasattr(values, "column_names"):
+        return True
+    return hasattr(values, "columns") and hasattr(values, "to_numpy")
 
 
 def to_python_scalar(value: Any) -> Any:
-    """A scalar of pyarrow as Python has it; anything else as it is."""
+    """Convert a scalar of pyarrow to Python. Other values are returned unchanged.
+
+    Args:
+        value: Any object.
+    """
     return value.as_py() if hasattr(value, "as_py") else value
 
 
 def get_row_labels(values: Any) -> list[Any] | None:
-    """The index of a Series or of a table of pandas; None where there is none, or only pandas' own default."""
+    """Return the index of a Series or table of pandas, or the labels of a DataArray of xarray.
+
+    Args:
+        values: Any container.
+
+    Returns:
+        None if there are no labels, or only the default index of pandas.
+    """
     if isinstance(values, LabelledTuple):
         return values.labels
     if hasattr(values, "dims") and hasattr(values, "coords"):
-        return _coordinate(values, 0)
+        return _get_coordinate(values, 0)
     index = getattr(values, "index", None)
-    return None if callable(index) or index is None or _is_default(index) else list(index)
+    if callable(index) or index is None or _is_default_index(index):
+        return None
+    return list(index)
 
 
 def get_column_labels(values: Any) -> list[Any] | None:
-    """The names of the columns of a table of several; None where there are none, or only default ones."""
+    """Return the names of the columns of a table.
+
+    Args:
+        values: Any container.
+
+    Returns:
+        None if there is one column, or only default names.
+    """
     if isinstance(values, LabelledTuple):
         return values.columns
     if hasattr(values, "dims") and hasattr(values, "coords"):
-        return _coordinate(values, 1)
+        return _get_coordinate(values, 1)
     if not is_frame(values):
         return None
     names = values.column_names if hasattr(values, "column_names") else values.columns
-    if _is_default(names) or list(names) == [
-        f"column_{position}" for position in range(len(names))
-    ]:
+    default_names = [f"column_{position}" for position in range(len(names))]
+    if _is_default_index(names) or list(names) == default_names:
         return None
     return list(names) if len(names) > 1 else None
 
 
-def _coordinate(array: Any, axis: int) -> list[Any] | None:
-    """The labels of an axis of an array of xarray; None where it has none."""
+def _get_coordinate(array: Any, axis: int) -> list[Any] | None:
+    """Return the labels of an axis of an array of xarray, or None if it has none."""
     dims = array.dims
-    return (
-        list(np.asarray(array.coords[dims[axis]]))
-        if axis < len(dims) and dims[axis] in array.coords
-        else None
-    )
+    if axis >= len(dims) or dims[axis] not in array.coords:
+        return None
+    return list(np.asarray(array.coords[dims[axis]]))
 
 
-def _is_default(index: Any) -> bool:
-    """Whether an index is the one that pandas makes where none is given: a RangeIndex from 0."""
-    return (
-        hasattr(index, "step") and hasattr(index, "start") and (index.start, index.step) == (0, 1)
-    )
+def _is_default_index(index: Any) -> bool:
+    """Whether an index is the one that pandas makes by default: a RangeIndex from 0."""
+    is_range = hasattr(index, "step") and hasattr(index, "start")
+    return is_range and (index.start, index.step) == (0, 1)
 
 
 def align_entries(
@@ -116,18 +142,19 @@ def align_entries(
     """Put entries into the order of the answers that their labels name.
 
     Args:
-        entries: values, or rows.
-        labels: one for each entry; None: the entries are in order already.
-        answers: exact numbers, texts or tuples of these.
-        name: what a message calls the entries.
-        what: what a message calls the answers.
-        lacking_is_zero: whether an answer without a label may have been meant as 0; the message then says how.
+        entries: Values, or rows. Length n.
+        labels: Label of each entry. None if the entries are in order already.
+        answers: Exact numbers, texts or tuples of these. Length n.
+        name: Name of the entries in errors.
+        points_name: Name of the answers in errors.
+        lacking_is_zero: Whether the user may have meant 0 for answers without a label. The error
+            then says how to write that.
 
     Returns:
         The entries in the order of the answers.
 
     Raises:
-        InvalidRequest: the labels are neither the answers, each once, nor 0, 1, ..., n-1 in this order.
+        InvalidRequest: The labels are neither the answers, each once, nor 0, 1, ..., n-1 in order.
     """
     if labels is None:
         return list(entries)
@@ -136,37 +163,49 @@ def align_entries(
     index = PointIndex(answers)
     positions = [index.find(read_label_point(label), label) for label in labels]
     if len(positions) == len(answers) and {*positions} == {*range(len(answers))}:
-        ordered = sorted(zip(positions, range(len(entries)), strict=True))
-        return [entries[at] for _, at in ordered]
-    if len(labels) == len(answers) and [read_label_point(label) for label in labels] == [
-        *range(len(labels))
-    ]:
+        order = sorted(zip(positions, range(len(entries)), strict=True))
+        return [entries[source] for _, source in order]
+    if len(labels) == len(answers) and _are_positions(labels):
         return list(entries)
-    times = Counter(positions)
-    unknown = [label for label, position in zip(labels, positions, strict=True) if position is None]
-    twice = [
-        label for label, position in zip(labels, positions, strict=True) if times[position] > 1
-    ]
-    lacking = [answers[position] for position in range(len(answers)) if not times[position]]
-    got = []
+    counts = Counter(positions)
+    unknown = []
+    repeated = []
+    for label, position in zip(labels, positions, strict=True):
+        if position is None:
+            unknown.append(label)
+        if counts[position] > 1:
+            repeated.append(label)
+    lacking = [answer for position, answer in enumerate(answers) if not counts[position]]
+    problems = []
     if unknown:
-        got.append(f"labels that are none of them: {_list_for_message(unknown)}")
-    elif twice:
-        got.append(f"a label twice: {_list_for_message(twice)}")
+        problems.append(f"labels that are none of them: {_list_for_message(unknown)}")
+    elif repeated:
+        problems.append(f"a label twice: {_list_for_message(repeated)}")
     if lacking:
-        got.append(f"no label for {_list_for_message(lacking)}")
-    if lacking and lacking_is_zero and not unknown and not twice:
-        got.append(f"where that means 0: {name}.reindex({points_name}, fill_value=0)")
+        problems.append(f"no label for {_list_for_message(lacking)}")
+    if lacking and lacking_is_zero and not unknown and not repeated:
+        problems.append(f"where that means 0: {name}.reindex({points_name}, fill_value=0)")
     return must(
         name,
         f"labelled by the {len(answers)} {points_name}, or by 0, 1, 2, ... in this order",
-        "; ".join(got),
+        "; ".join(problems),
     )
+
+
+def _are_positions(labels: Sequence[Any]) -> bool:
+    """Whether labels are 0, 1, 2, ... in this order."""
+    return [read_label_point(label) for label in labels] == [*range(len(labels))]
 
 
 @dataclass(frozen=True)
 class Axis:
-    """The labels of one axis of a table, and the points that they should be. what: what a message calls the points."""
+    """The labels of one axis of a table, and the points that they should be.
+
+    Attributes:
+        labels: Labels. None if the entries are in order already.
+        points: Points of the question.
+        points_name: Name of the points in errors.
+    """
 
     labels: Sequence[Any] | None
     points: Sequence[Any]
@@ -176,23 +215,31 @@ class Axis:
 def align_table(
     rows: Sequence[Sequence[Any]], row_axis: Axis, column_axis: Axis, name: str
 ) -> list[list[Any]]:
-    """Put the rows of a table, and the entries of every row, into the order of the points. Raises InvalidRequest."""
-    ordered = align_entries(
+    """Put the rows of a table, and the entries of every row, into the order of the points.
+
+    Args:
+        rows: Rows of k entries. Length n.
+        row_axis: Labels of the rows.
+        column_axis: Labels of the columns.
+        name: Name of the table in errors.
+
+    Raises:
+        InvalidRequest: Labels of an axis are not its points.
+    """
+    ordered_rows = align_entries(
         rows, row_axis.labels, row_axis.points, f"the rows of {name}", row_axis.points_name
     )
-    if column_axis.labels is None:
-        return [list(row) for row in ordered]
-    title = f"the columns of {name}"
-    if wrong := next((len(row) for row in ordered if len(row) != len(column_axis.labels)), None):
-        must(title, f"as many as their labels, {len(column_axis.labels)}", wrong)
+    labels = column_axis.labels
+    if labels is None:
+        return [list(row) for row in ordered_rows]
+    columns_name = f"the columns of {name}"
+    for row in ordered_rows:
+        if len(row) != len(labels):
+            must(columns_name, f"as many as their labels, {len(labels)}", len(row))
     order = align_entries(
-        range(len(column_axis.labels)),
-        column_axis.labels,
-        column_axis.points,
-        title,
-        column_axis.points_name,
+        range(len(labels)), labels, column_axis.points, columns_name, column_axis.points_name
     )
-    return [[row[position] for position in order] for row in ordered]
+    return [[row[position] for position in order] for row in ordered_rows]
 
 
 def align_container(
@@ -202,15 +249,26 @@ def align_container(
     name: str,
     points_name: str = "answers",
 ) -> Sequence[Any]:
-    """Put the entries of a container into the order of the answers, which are listed only where it has labels.
+    """Put the entries of a container into the order of the answers.
 
-    Raises InvalidRequest, as `align`.
+    Args:
+        values: The container, which may have labels.
+        entries: Its entries. Length n.
+        answers: Returns the answers. It is only called if there are labels.
+        name: Name of the entries in errors.
+        points_name: Name of the answers in errors.
+
+    Raises:
+        InvalidRequest: The labels are not the answers.
     """
     labels = get_row_labels(values)
     if labels is None:
         return entries
-    known = [*map(read_label_point, answers())]
-    return align_entries(entries, labels, known, name, points_name, lacking_is_zero=name == "prior")
+    answer_points = [*map(read_label_point, answers())]
+    lacking_is_zero = name == "prior"
+    return align_entries(
+        entries, labels, answer_points, name, points_name, lacking_is_zero=lacking_is_zero
+    )
 
 
 def align_array(
@@ -220,30 +278,50 @@ def align_array(
     name: str,
     points_name: str = "answers",
 ) -> NDArray[Any]:
-    """Do the same with the array (n,) of a container's entries. Raises InvalidRequest."""
+    """Put an array of the entries of a container into the order of the answers. Shape (n,).
+
+    Args:
+        values: The container, which may have labels.
+        array: Its entries. Shape (n,).
+        answers: Returns the answers. It is only called if there are labels.
+        name: Name of the entries in errors.
+        points_name: Name of the answers in errors.
+
+    Raises:
+        InvalidRequest: The labels are not the answers.
+    """
     if get_row_labels(values) is None:
         return array
-    return array[
-        np.array(
-            align_container(values, range(array.size), answers, name, points_name), dtype=np.intp
-        )
-    ]
+    order = align_container(values, range(array.size), answers, name, points_name)
+    return array[np.array(order, dtype=np.intp)]
 
 
 def refuse_labels(values: Any, name: str) -> None:
-    """Refuse labels where only positions have a meaning: another index than 0, 1, 2, ... Raises InvalidRequest."""
+    """Refuse an index other than 0, 1, 2, ..., because only positions have a meaning.
+
+    Args:
+        values: Any container.
+        name: Name of the option in errors.
+
+    Raises:
+        InvalidRequest: There are other labels.
+    """
     for labels in (get_row_labels(values), get_column_labels(values)):
-        if labels is not None and [read_label_point(label) for label in labels] != [
-            *range(len(labels))
-        ]:
-            wanted = (
+        if labels is not None and not _are_positions(labels):
+            constraint = (
                 "read by position, without labels other than 0, 1, 2, ... (.to_numpy() drops them)"
             )
-            must(name, wanted, f"the labels {_list_for_message(labels)}")
+            must(name, constraint, f"the labels {_list_for_message(labels)}")
 
 
 def read_label_point(label: Any) -> Any:
-    """A label as the exact number, text or tuple it means; anything else as it is, which matches no answer."""
+    """Read a label as the exact number, text or tuple that it means.
+
+    Other objects are returned unchanged, and match no answer.
+
+    Args:
+        label: A label.
+    """
     label = to_python_scalar(label)
     if isinstance(label, tuple):
         return tuple(map(read_label_point, label))
@@ -254,12 +332,13 @@ def read_label_point(label: Any) -> Any:
 
 
 def _list_for_message(labels: Sequence[Any]) -> str:
-    """Some labels for a message."""
-    shown = ", ".join(str(_format_short(label)) for label in labels[:_LISTED])
-    return f"{shown}, ..." if len(labels) > _LISTED else shown
+    """List the first labels for a message."""
+    shown = ", ".join(str(_format_short(label)) for label in labels[:_MAX_LISTED_LABELS])
+    return f"{shown}, ..." if len(labels) > _MAX_LISTED_LABELS else shown
 
 
 def _format_short(label: Any) -> Any:
-    """A number as a short decimal."""
-    number = read_label_point(label)
-    return f"{nearest_float(number):.17g}" if parse_rational(number) is not None else label
+    """Format a number as a short decimal. Other labels are returned unchanged."""
+    if parse_rational(label) is None:
+        return label
+    return f"{nearest_float(read_label_point(label)):.17g}"

@@ -1,9 +1,11 @@
-"""Grids of numbers, read exactly: the one syntax of command lines, of sweeps and of Python.
+"""Read grids of numbers exactly, in the same syntax on command lines, in sweeps and in Python.
 
-    "0,1e-6,0.01"     a list                        "0.1:4:40"        40 numbers from 0.1 to 4, equally spaced
-    "0.1:4:40:log"    the same, equally spaced in the logarithm, to six digits (the ends exactly)
+    "0,1e-6,0.01"     a list
+    "0.1:4:40"        40 numbers from 0.1 to 4, equally spaced
+    "0.1:4:40:log"    40 numbers, equally spaced in the logarithm, to six digits (the ends exactly)
 
-Parts separated by commas add up. In Python a grid may also be one number, or a sequence of numbers and of such texts.
+Parts separated by commas are combined. In Python a grid may also be one number, or a sequence of
+numbers and of such texts.
 """
 
 from __future__ import annotations
@@ -17,19 +19,36 @@ from typing import Any, TypeAlias
 from workbench.errors import must
 from workbench.exact.numbers import Real, read_number, round_up
 
-MAX_GRID_NUMBERS = 10_000  # numbers in one grid
-_RANGE = re.compile(r"\s*([^:\s]+)\s*:\s*([^:\s]+)\s*:\s*([0-9]+)\s*(:\s*log\s*)?")
+MAX_GRID_NUMBERS = 10_000  # A larger grid is refused.
+_MAX_COUNT_DIGITS = 9  # A count of more digits is larger than any accepted one.
+_EQUAL_STEPS = re.compile(r"\s*([^:\s]+)\s*:\s*([^:\s]+)\s*:\s*([0-9]+)\s*(:\s*log\s*)?")
 
 Grid: TypeAlias = "str | Real | Sequence[Any]"
 
 
 def read_grid(value: Grid, name: str) -> list[Fraction]:
-    """The numbers of a grid, increasing, each once. Raises InvalidRequest, naming the grid and its part."""
+    """Read the numbers of a grid in increasing order, each once.
+
+    Args:
+        value: The grid.
+        name: Name of the option in errors.
+
+    Raises:
+        InvalidRequest: A part is no number and no grid.
+    """
     return sorted(set(read_grid_in_order(value, name)))
 
 
 def read_integer_grid(value: Grid, name: str) -> list[int]:
-    """As `grid`, for integers. Raises InvalidRequest."""
+    """Read the integers of a grid in increasing order, each once.
+
+    Args:
+        value: The grid.
+        name: Name of the option in errors.
+
+    Raises:
+        InvalidRequest: A part is no grid, or a number is no integer.
+    """
     numbers = read_grid(value, name)
     for number in numbers:
         if number.denominator != 1:
@@ -38,7 +57,15 @@ def read_integer_grid(value: Grid, name: str) -> list[int]:
 
 
 def read_integers(text: str, name: str) -> list[int]:
-    """Integers separated by commas, in their order; none for an empty text. Raises InvalidRequest."""
+    """Read integers separated by commas in their order. An empty text has none.
+
+    Args:
+        text: The text.
+        name: Name of the option in errors.
+
+    Raises:
+        InvalidRequest: A part is no integer.
+    """
     try:
         return [int(part) for part in text.split(",")] if text.strip() else []
     except ValueError:
@@ -46,14 +73,22 @@ def read_integers(text: str, name: str) -> list[int]:
 
 
 def read_grid_in_order(value: Grid, name: str, max_count: int = MAX_GRID_NUMBERS) -> list[Fraction]:
-    """The numbers of a grid as they are written, at most so many. Raises InvalidRequest."""
+    """Read the numbers of a grid in the order in which they are written.
+
+    Args:
+        value: The grid.
+        name: Name of the option in errors.
+        max_count: Largest accepted number of numbers.
+
+    Raises:
+        InvalidRequest: A part is no number and no grid, or there are too many numbers or none.
+    """
     numbers = []
     for part in _split_grid(value, name):
-        numbers += (
-            _read_equal_steps(part.strip(), name, max_count)
-            if isinstance(part, str) and re.search(r":|\.\.", part)
-            else [read_number(part, name)]
-        )
+        if isinstance(part, str) and re.search(r":|\.\.", part):
+            numbers += _read_equal_steps(part.strip(), name, max_count)
+        else:
+            numbers.append(read_number(part, name))
         if len(numbers) > max_count:
             must(name, f"a grid of at most {max_count} numbers", repr(value))
     if not numbers:
@@ -62,44 +97,49 @@ def read_grid_in_order(value: Grid, name: str, max_count: int = MAX_GRID_NUMBERS
 
 
 def has_range(value: object) -> bool:
-    """Whether a value is a text with a part such as 0.1:4:40: then it is a grid, whatever else texts may spell."""
-    return isinstance(value, str) and any(_RANGE.fullmatch(part) for part in value.split(","))
+    """Return whether a value is a text with a part such as 0.1:4:40, and thus a grid.
+
+    Args:
+        value: Any object.
+    """
+    if not isinstance(value, str):
+        return False
+    return any(_EQUAL_STEPS.fullmatch(part) for part in value.split(","))
 
 
 def _split_grid(value: Grid, name: str) -> Iterable[Any]:
-    """The parts of a grid: numbers, and texts without commas."""
+    """Return the parts of a grid: numbers, and texts without commas. Raises InvalidRequest."""
     if isinstance(value, str):
         parts = value.split(",")
         if not all(part.strip() for part in parts):
             must(name, "numbers and grids such as 0.1:4:40, separated by commas", repr(value))
         return parts
-    if isinstance(value, Iterable) and getattr(value, "ndim", None) != 0:
-        return [
-            part
-            for item in value
-            for part in (_split_grid(item, name) if isinstance(item, str) else [item])
-        ]
-    return [value]
+    if not isinstance(value, Iterable) or getattr(value, "ndim", None) == 0:
+        return [value]
+    all_parts: list[Any] = []
+    for item in value:
+        all_parts += _split_grid(item, name) if isinstance(item, str) else [item]
+    return all_parts
 
 
-def _read_equal_steps(text: str, name: str, most: int) -> list[Fraction]:
-    match = _RANGE.fullmatch(text)
+def _read_equal_steps(text: str, name: str, max_count: int) -> list[Fraction]:
+    """Read FIRST:LAST:COUNT or FIRST:LAST:COUNT:log. Raises InvalidRequest."""
+    match = _EQUAL_STEPS.fullmatch(text)
     if match is None:
         must(name, "FIRST:LAST:COUNT, or FIRST:LAST:COUNT:log, such as 0.1:4:40", repr(text))
-    low, high = read_number(match[1], name), read_number(match[2], name)
-    count = int(match[3]) if len(match[3]) < 9 else most + 1
+    low = read_number(match[1], name)
+    high = read_number(match[2], name)
+    count = int(match[3]) if len(match[3]) < _MAX_COUNT_DIGITS else max_count + 1
     if count == 1 and low == high:
         return [low]
-    if not 2 <= count <= most:
-        must(name, f"FIRST:LAST:COUNT with COUNT in 2..{most}", repr(text))
+    if not 2 <= count <= max_count:
+        must(name, f"FIRST:LAST:COUNT with COUNT in 2..{max_count}", repr(text))
     if match[4] is None:
         step = (high - low) / (count - 1)
         return [low + step * k for k in range(count)]
     if low <= 0 or high <= 0:
         must(name, "FIRST:LAST:COUNT:log with FIRST and LAST > 0", repr(text))
-    first, log_step = math.log(low), (math.log(high) - math.log(low)) / (count - 1)
-    return [
-        low,
-        *(Fraction(f"{math.exp(first + log_step * k):.6g}") for k in range(1, count - 1)),
-        high,
-    ]
+    log_low = math.log(low)
+    log_step = (math.log(high) - log_low) / (count - 1)
+    inner_numbers = [math.exp(log_low + log_step * k) for k in range(1, count - 1)]
+    return [low, *(Fraction(f"{number:.6g}") for number in inner_numbers), high]

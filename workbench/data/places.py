@@ -1,4 +1,4 @@
-"""Readers of places of the plane and of the relation between them."""
+"""Read places of the plane, and the neighbour relation between them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,22 @@ from workbench.errors import must
 from workbench.exact.numbers import Rationals, read_number, read_number_where
 
 NORMS = ("L1", "L2", "Linf")
-_MAX_PLACES = 4_000  # places
+_MAX_PLACES = 4_000  # More places are refused.
 
 
 def read_places(path: Any, name: str) -> tuple[list[Rationals], list[Fraction] | None] | None:
-    """(points, weights or None) of a CSV file of x, y[, weight], with or without a header; None for another table.
+    """Read a CSV file of x, y or of x, y, weight, with or without a header.
 
-    Raises InvalidRequest for a place twice, NaN, rows of several widths, and more places than can be taken.
+    Args:
+        path: Path of the file.
+        name: Name of the option in errors.
+
+    Returns:
+        The points, and their weights (None without weights). None for a table of another width.
+
+    Raises:
+        InvalidRequest: A cell is no number, rows have different widths, or there are too many
+            places.
     """
     rows = read_table(path, name)
     if not rows or len(rows[0]) not in (2, 3):
@@ -25,31 +34,45 @@ def read_places(path: Any, name: str) -> tuple[list[Rationals], list[Fraction] |
         must("places", f"at most {_MAX_PLACES}", len(rows))
     if len({len(row) for row in rows}) != 1:
         must("places", "a CSV file of rows x, y[, weight]", "rows of several widths")
-    cells = [
-        [read_number(cell, f"row {at} of the places") for cell in row]
-        for at, row in enumerate(rows, 1)
-    ]
-    return [tuple(row[:2]) for row in cells], [row[2] for row in cells] if len(
-        rows[0]
-    ) == 3 else None
+    numbers = []
+    for row_number, row in enumerate(rows, 1):
+        numbers.append([read_number(cell, f"row {row_number} of the places") for cell in row])
+    points = [tuple(row[:2]) for row in numbers]
+    weights = [row[2] for row in numbers] if len(rows[0]) == 3 else None
+    return points, weights
 
 
-def read_norm(words: str) -> str:
-    """The norm that a text names, L2 where it names none. Raises InvalidRequest."""
-    named = {norm.lower(): norm for norm in NORMS}.get(words.strip().lower() or "l2")
-    return named or must("the norm of neighbours", "L1, L2 or Linf", repr(words))
+def read_norm(text: str) -> str:
+    """Read the name of a norm. An empty text means L2.
+
+    Args:
+        text: The text, in any case.
+
+    Raises:
+        InvalidRequest: The text names no norm.
+    """
+    norms_by_name = {norm.lower(): norm for norm in NORMS}
+    norm = norms_by_name.get(text.strip().lower() or "l2")
+    return norm or must("the norm of neighbours", "L1, L2 or Linf", repr(text))
 
 
 def read_plane_relation(text: str) -> tuple[Fraction | None, str] | None:
-    """Read "within R NORM" as (R, norm) and "all NORM" as (None, norm); None for another text.
+    """Read "within R NORM" as (R, norm), and "all NORM" as (None, norm).
 
-    Raises InvalidRequest.
+    Args:
+        text: The text.
+
+    Returns:
+        None for any other text.
+
+    Raises:
+        InvalidRequest: The radius is no number > 0, or the norm is unknown.
     """
-    first, _, rest = text.strip().partition(" ")
-    if first == "all" and rest:
-        return None, read_norm(rest)
-    if first != "within":
+    first_word, _, remainder = text.strip().partition(" ")
+    if first_word == "all" and remainder:
+        return None, read_norm(remainder)
+    if first_word != "within":
         return None
-    radius, _, norm = rest.strip().partition(" ")
-    wanted = 'such as "within 1 L1", a radius > 0 and L1, L2 or Linf'
-    return read_number_where(radius, "neighbours", wanted, lambda r: r > 0), read_norm(norm)
+    radius, _, norm = remainder.strip().partition(" ")
+    constraint = 'such as "within 1 L1", a radius > 0 and L1, L2 or Linf'
+    return read_number_where(radius, "neighbours", constraint, lambda r: r > 0), read_norm(norm)

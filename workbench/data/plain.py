@@ -1,8 +1,8 @@
-"""Read numbers from the containers that people bring: lists, NumPy, masked arrays, pandas, pyarrow, polars.
+"""Read numbers from common containers: lists, NumPy, masked arrays, pandas, pyarrow, polars.
 
-What is not a plain number is refused here: a masked entry would be published as whatever lies under its mask, a time
-span or a length as a count of some unit, the text "1_0" as 10. None of them is a number somebody meant. A missing value
-is refused with its position. Types keep their digits: a float32 column stays one.
+Values that are no plain numbers are errors. A masked entry would be published as the value under
+its mask, a time span or a length as a count of some unit, and the text "1_0" as 10. A missing value
+is an error that names its position. Types keep their digits: a float32 column stays one.
 """
 
 from __future__ import annotations
@@ -22,31 +22,36 @@ from workbench.errors import must
 from workbench.exact.arrays import Integers, Vector
 from workbench.exact.numbers import parse_rational
 
+# Integers in files, and noise values, are at most this large: sums of them fit into 64 bits.
 MAX_FILE_INTEGER = (1 << 40) - 1
-"""The size of an integer that is written into a file, and of a noise value: sums of them fit into 64 bits."""
-
+# Larger integers are not printed: Python refuses beyond 4300 digits.
 UNPRINTABLE_SIZE = 10**4000
-"""The size from which an integer is not printed: Python refuses beyond 4300 digits."""
-
-_MOST = 10_000_000  # entries of a list: a range may have any number of them
-
-_TABLES = ("pandas", "polars", "pyarrow")
+_MAX_ENTRIES = 10_000_000  # A longer list is refused: a range may have any number of entries.
+_TABLE_LIBRARIES = ("pandas", "polars", "pyarrow")
+_MARK_DEPTH = 3  # Masks and units are found in lists that are nested up to this depth.
+_SHOWN_CHARACTERS = 60  # A message shows at most this many characters of an entry.
 
 
 def read_floats(
     values: Any, name: str, constraint: str = "finite numbers", *, column: bool = False
 ) -> Vector:
-    """Numbers as floats, in the shape given; NaN and infinities are left to the caller.
+    """Read numbers as floats. NaN and infinities are accepted. Shape as the values.
 
-    values: an int, float, Fraction or Decimal, an array or (nested) list of them. column: as for `plain_list`.
-    Raises InvalidRequest for masked arrays, units, dates, time spans, text, complex numbers and anything else.
+    Args:
+        values: An int, float, Fraction or Decimal, an array, or a (nested) list of these.
+        name: Name of the option in errors.
+        constraint: What the values must be, in errors.
+        column: Whether an index has no meaning, as for `read_list`.
+
+    Raises:
+        InvalidRequest: There are masks, units, dates, time spans, texts or complex numbers.
     """
     array = read_plain_array(values, name, constraint, column=column)
     if array.dtype.kind == "O":
+        number_types = (int, float, Fraction, Decimal, np.integer, np.floating)
         for entry in array.flat:
-            number = isinstance(entry, (int, float, Fraction, Decimal, np.integer, np.floating))
-            if not number or isinstance(entry, np.timedelta64):
-                must(name, constraint, repr(entry)[:60])
+            if not isinstance(entry, number_types) or isinstance(entry, np.timedelta64):
+                must(name, constraint, repr(entry)[:_SHOWN_CHARACTERS])
     elif array.dtype.kind not in "biuf":
         must(name, constraint, f"an array of {array.dtype}")
     try:
@@ -58,39 +63,76 @@ def read_floats(
 def read_floats_and_entries(
     values: Any, name: str, constraint: str = "finite numbers"
 ) -> tuple[Vector, NDArray[Any]]:
-    """Finite numbers as floats, and entry by entry as they were handed in, for `exact_number`.
+    """Read finite numbers as floats, and entry by entry as they were given.
 
-    NumPy makes doubles of a list in which one number is a float, and two integers beyond 2^53 may then be one double:
-    noise would be added to another number than was meant. Raises InvalidRequest.
+    If one number of a list is a float, NumPy converts all to doubles. Two integers beyond 2^53 may
+    then become one double, and noise would be added to a wrong number. `read_exact_number` reads
+    the entries exactly.
+
+    Args:
+        values: Numbers in any container.
+        name: Name of the option in errors.
+        constraint: What the values must be, in errors.
+
+    Returns:
+        The floats, and the entries. Both have the same shape.
+
+    Raises:
+        InvalidRequest: A value is no finite number.
     """
     floats = read_floats(values, name, constraint, column=True)
     if not np.isfinite(floats).all():
         must(name, constraint, values)
-    listed = isinstance(values, (list, tuple))
-    kept = (
-        np.array(values, dtype=object)
-        if listed
-        else read_plain_array(values, name, constraint, column=True)
-    )
-    if kept.shape != floats.shape:
+    if isinstance(values, (list, tuple)):
+        entries = np.array(values, dtype=object)
+    else:
+        entries = read_plain_array(values, name, constraint, column=True)
+    if entries.shape != floats.shape:
         must(name, constraint, type(values).__name__)
-    return floats, kept.astype(np.int64) if kept.dtype.kind == "b" else kept
+    return floats, entries.astype(np.int64) if entries.dtype.kind == "b" else entries
 
 
 def read_exact_number(value: Any) -> Fraction:
-    """A number as it is; a float means the decimal it shows. Raises InvalidRequest beyond 5000 digits."""
+    """Read a number exactly. A float means the decimal that Python prints for it.
+
+    Args:
+        value: A number.
+
+    Raises:
+        InvalidRequest: The number has more than 5000 digits.
+    """
     number = parse_rational(int(value) if isinstance(value, (bool, np.bool_)) else value)
-    return must("every number", "a decimal within 5000 digits", value) if number is None else number
+    if number is None:
+        return must("every number", "a decimal within 5000 digits", value)
+    return number
 
 
 def read_finite_floats(values: Any, name: str, constraint: str = "finite numbers") -> Vector:
-    """`plain_numbers`, all finite. Raises InvalidRequest."""
+    """Read finite numbers as floats. Shape as the values.
+
+    Args:
+        values: Numbers in any container.
+        name: Name of the option in errors.
+        constraint: What the values must be, in errors.
+
+    Raises:
+        InvalidRequest: A value is no finite number.
+    """
     array = read_floats(values, name, constraint)
     return array if np.isfinite(array).all() else must(name, constraint, values)
 
 
 def read_finite_table(values: Any, name: str, *shapes: tuple[int, ...]) -> Vector:
-    """Finite numbers as floats, in one of these shapes. Raises InvalidRequest."""
+    """Read finite numbers as floats in one of several shapes.
+
+    Args:
+        values: Numbers in any container.
+        name: Name of the option in errors.
+        *shapes: Accepted shapes. Errors name the first one.
+
+    Raises:
+        InvalidRequest: The shape is wrong, or a value is no finite number.
+    """
     array = read_floats(values, name)
     if array.shape not in shapes:
         must(name, f"an array of shape {shapes[0]}", f"shape {array.shape}")
@@ -98,10 +140,21 @@ def read_finite_table(values: Any, name: str, *shapes: tuple[int, ...]) -> Vecto
 
 
 def read_integer_column(values: Any, name: str, low: int, high: int, constraint: str) -> Integers:
-    """A column (n,) of integers in low..high, NumPy's or Python's. Raises InvalidRequest."""
+    """Read a column of integers in low..high. Shape (n,).
+
+    Args:
+        values: Integers of NumPy or Python in any container.
+        name: Name of the option in errors.
+        low: Smallest accepted integer.
+        high: Largest accepted integer.
+        constraint: What the values must be, in errors.
+
+    Raises:
+        InvalidRequest: A value is no such integer.
+    """
     array = read_plain_array(values, name, constraint, column=True)
-    whole = array.dtype.kind in "iu" and array.ndim == 1
-    if not whole or (array.size and not low <= array.min() <= array.max() <= high):
+    are_integers = array.dtype.kind in "iu" and array.ndim == 1
+    if not are_integers or (array.size and not low <= array.min() <= array.max() <= high):
         must(name, constraint, values)
     return array.astype(np.int64)
 
@@ -109,8 +162,17 @@ def read_integer_column(values: Any, name: str, low: int, high: int, constraint:
 def read_plain_array(
     values: Any, name: str, constraint: str, *, column: bool = False
 ) -> NDArray[Any]:
-    """What is handed in as an array, of whatever entries; no masks, no units. column: as for `plain_list`. Raises
-    InvalidRequest."""
+    """Read a container as an array of any entries, without masks and units.
+
+    Args:
+        values: The container.
+        name: Name of the option in errors.
+        constraint: What the values must be, in errors.
+        column: Whether an index has no meaning, as for `read_list`.
+
+    Raises:
+        InvalidRequest: There are masks, units, missing values or labels.
+    """
     if type(values) is np.ndarray:
         return values
     if not column:
@@ -122,21 +184,39 @@ def read_plain_array(
 
 
 def read_boolean(value: Any, name: str) -> bool:
-    """True or False, Python's or NumPy's. Raises InvalidRequest."""
+    """Read True or False of Python or NumPy.
+
+    Args:
+        value: The value of an option.
+        name: Name of the option in errors.
+
+    Raises:
+        InvalidRequest: The value is neither.
+    """
     if not isinstance(value, (bool, np.bool_)):
         must(name, "True or False", repr(value))
     return bool(value)
 
 
 def is_integer(value: object) -> TypeGuard[int]:
-    """Whether a value is an integer, NumPy's included; no truth value, and no time span, which NumPy takes for one."""
+    """Return whether a value is an integer of Python or NumPy.
+
+    Truth values are no integers. NumPy's time spans are none either, although NumPy derives them
+    from integers.
+
+    Args:
+        value: Any object.
+    """
     return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
 
 
 def read_integer_text(value: Any) -> Any:
-    """The integer that a text spells, as a command line has it; anything else as it is.
+    """Read the integer that a text of a command line spells. Other values are returned unchanged.
 
-    Texts of integers that Python refuses to print stay texts, so that messages can show them.
+    Integers that Python refuses to print stay texts, so that messages can show them.
+
+    Args:
+        value: Any object.
     """
     number = parse_rational(value) if isinstance(value, str) else None
     if number is None or number.denominator != 1 or abs(number) >= UNPRINTABLE_SIZE:
@@ -147,31 +227,50 @@ def read_integer_text(value: Any) -> Any:
 def read_integer(
     value: Any, name: str, minimum: int, maximum: int | None = None, constraint: str = ""
 ) -> int:
-    """An integer in least..most, NumPy's, Python's or a text of one. constraint: the same in other words. Raises
-    InvalidRequest."""
+    """Read an integer of Python or NumPy, or a text that spells one.
+
+    Args:
+        value: The value of an option.
+        name: Name of the option in errors.
+        minimum: Smallest accepted integer.
+        maximum: Largest accepted integer. None for no limit.
+        constraint: What the value must be, in errors. Empty for the range.
+
+    Raises:
+        InvalidRequest: The value is no such integer.
+    """
     value = read_integer_text(value)
     if not is_integer(value) or value < minimum or (maximum is not None and value > maximum):
-        words = (
-            f"an integer >= {minimum}" if maximum is None else f"an integer in {minimum}..{maximum}"
-        )
-        must(name, constraint or words, value)
+        range_text = f"an integer in {minimum}..{maximum}"
+        if maximum is None:
+            range_text = f"an integer >= {minimum}"
+        must(name, constraint or range_text, value)
     return int(value)
 
 
 def read_list(
     values: Any, name: str, constraint: str = "a list", *, column: bool = False
 ) -> list[Any]:
-    """The entries of a list, tuple, array or other iterable in an order, no text and no mapping; of a data frame its
-    rows, or the entries of its only column.
+    """List the entries of a list, tuple, array or other ordered iterable.
 
-    column: whether an index has no meaning, as that of a column of data; otherwise labels other than 0, 1, 2, ... are
-    refused, since an entry would be read by its position. Raises InvalidRequest.
+    A data frame gives its rows, or the entries of its only column. Texts and mappings are refused.
+
+    Args:
+        values: The container.
+        name: Name of the option in errors.
+        constraint: What the values must be, in errors.
+        column: Whether an index has no meaning, as that of a column of data. Default: labels other
+            than 0, 1, 2, ... are refused, since entries would be read by position.
+
+    Raises:
+        InvalidRequest: The object is no such container, or has masks, units or missing values.
     """
     if type(values) in (np.ndarray, range):
         contents = values
     elif type(values) in (list, tuple):
         contents = values
-        if (mark := _find_mark(values)) is not None:
+        mark = _find_mark(values)
+        if mark is not None:
             must(name, f"{constraint}, none of them {mark}", type(values).__name__)
     else:
         if not column:
@@ -180,36 +279,32 @@ def read_list(
     try:
         if isinstance(contents, (str, bytes, Mapping, Set)):
             raise TypeError
-        was_column = contents is not values and isinstance(contents, np.ndarray)
-        if was_column and contents.dtype not in (np.float16, np.float32):
+        is_opened_column = contents is not values and isinstance(contents, np.ndarray)
+        if is_opened_column and contents.dtype not in (np.float16, np.float32):
             contents = contents.tolist()
-        entries = list(islice(contents, _MOST + 1))
-        if len(entries) > _MOST:
-            must(name, f"at most {_MOST} entries long", type(values).__name__)
-        return [to_python_scalar(entry) if hasattr(entry, "as_py") else entry for entry in entries]
+        entries = list(islice(contents, _MAX_ENTRIES + 1))
+        if len(entries) > _MAX_ENTRIES:
+            must(name, f"at most {_MAX_ENTRIES} entries long", type(values).__name__)
+        return [to_python_scalar(entry) for entry in entries]
     except TypeError:
         return must(name, constraint, repr(values))
 
 
 def _open_container(values: Any, name: str, constraint: str) -> Any:
-    """Turn a container of another library into an array or a list; anything else is returned as it is.
+    """Turn a container of another library into an array or a list.
 
-    A table becomes a list of rows, or of the entries of its only column.
-
-    Raises:
-        InvalidRequest: a value is missing or masked, or there is a unit.
+    A table becomes a list of rows, or of the entries of its only column. Other objects are returned
+    unchanged. Raises InvalidRequest for missing and masked values, and for units.
     """
     mark = _find_mark(values)
     if mark is not None:
         must(name, f"{constraint}, none of them {mark}", type(values).__name__)
     if is_frame(values):
-        columns = [
-            list(_open_container(column, name, constraint))
-            for column in _list_frame_columns(values)
-        ]
-        return (
-            columns[0] if len(columns) == 1 else [list(row) for row in zip(*columns, strict=True)]
-        )
+        frame_columns = _list_frame_columns(values)
+        columns = [list(_open_container(column, name, constraint)) for column in frame_columns]
+        if len(columns) == 1:
+            return columns[0]
+        return [list(row) for row in zip(*columns, strict=True)]
     if "numpy.ma" in sys.modules and isinstance(values, np.ma.MaskedArray):
         return np.asarray(values.data)
     if hasattr(values, "dims") and hasattr(values, "coords"):
@@ -220,24 +315,25 @@ def _open_container(values: Any, name: str, constraint: str) -> Any:
         return values
     if hasattr(values, "combine_chunks"):
         values = values.combine_chunks()
-    gaps = np.flatnonzero(
-        _convert_to_array(values.isna() if hasattr(values, "isna") else values.is_null())
-    )
+    is_missing = values.isna() if hasattr(values, "isna") else values.is_null()
+    gaps = np.flatnonzero(_convert_to_array(is_missing))
     if gaps.size:
         must(name, f"{constraint}, none of them missing", f"no value at position {gaps[0]}")
-    return _convert_to_array(
-        values.dictionary_decode() if hasattr(values, "dictionary_decode") else values
-    )
+    if hasattr(values, "dictionary_decode"):
+        values = values.dictionary_decode()
+    return _convert_to_array(values)
 
 
 def _is_column(values: Any) -> bool:
-    """Whether this is a column, an index or an array of a library of tables."""
+    """Whether an object is a column, an index or an array of a library of tables."""
     library = type(values).__module__.partition(".")[0]
-    return library in _TABLES and hasattr(values, "__len__") and hasattr(values, "to_numpy")
+    return (
+        library in _TABLE_LIBRARIES and hasattr(values, "__len__") and hasattr(values, "to_numpy")
+    )
 
 
 def _list_frame_columns(frame: Any) -> list[Any]:
-    """The columns of a table, in order; two may have one name."""
+    """List the columns of a table in order. Two columns may have one name."""
     if hasattr(frame, "column_names"):
         return [frame.column(position) for position in range(frame.num_columns)]
     if hasattr(frame, "iloc"):
@@ -248,25 +344,27 @@ def _list_frame_columns(frame: Any) -> list[Any]:
 
 
 def _convert_to_array(values: Any) -> NDArray[Any]:
-    """The entries as an array of NumPy's own types, or of objects."""
+    """Convert a column to an array of NumPy's types, or of objects."""
     if type(values).__module__.startswith("pyarrow"):
         return np.asarray(values.to_numpy(zero_copy_only=False))
     return np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
 
 
-def _find_mark(values: Any, depth: int = 3) -> str | None:
-    """What NumPy would drop from an array, or from one in lists of lists of this depth: a mask, or a unit."""
+def _find_mark(values: Any, depth: int = _MARK_DEPTH) -> str | None:
+    """Return "masked" or "with a unit" for values that NumPy would convert without this mark.
+
+    Lists are searched up to a depth. None if there is no mark.
+    """
     if type(values) in (int, Fraction, float, str, bytes, range):
         return None
-    if depth and isinstance(values, Sequence) and not isinstance(values, (str, bytes, range)):
-        return next((mark for part in values if (mark := _find_mark(part, depth - 1))), None)
-    if "numpy.ma.core" in sys.modules and isinstance(
-        values, np.ma.MaskedArray
-    ):  # which is slow to import
+    is_list = isinstance(values, Sequence) and not isinstance(values, (str, bytes, range))
+    if depth and is_list:
+        marks = (_find_mark(part, depth - 1) for part in values)
+        return next((mark for mark in marks if mark), None)
+    # numpy.ma is slow to import, so it is only used if it has been imported already.
+    if "numpy.ma.core" in sys.modules and isinstance(values, np.ma.MaskedArray):
         return "masked" if np.ma.getmaskarray(values).any() else None
-    kinds = (type(values), type(getattr(values, "dtype", None)))
-    return (
-        "with a unit"
-        if any(hasattr(kind, mark) for kind in kinds for mark in ("unit", "units"))
-        else None
-    )
+    for kind in (type(values), type(getattr(values, "dtype", None))):
+        if hasattr(kind, "unit") or hasattr(kind, "units"):
+            return "with a unit"
+    return None

@@ -1,10 +1,11 @@
-"""Inputs and outputs of finite queries: numbers held exactly, texts, tuples of these; and tables of numbers."""
+"""Read inputs and outputs of finite queries: exact numbers, texts, tuples of these, and tables."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -26,159 +27,245 @@ from workbench.io.files import names_file
 
 Point: TypeAlias = "Fraction | str | tuple[Any, ...]"
 
-MAX_POINTS = 4_000  # inputs, or outputs
+MAX_POINTS = 4_000  # A question has at most this many inputs, and this many outputs.
 
 
-def read_points(given: Any, name: str) -> tuple[Point, ...]:
-    """Inputs or outputs: "0..100", "0..5:0.5", "a,b", a CSV file of one column, or a list. Raises InvalidRequest."""
-    return read_point_entries(list_entries(given, name), name)
+def read_points(value: Any, name: str) -> tuple[Point, ...]:
+    """Read inputs or outputs.
 
+    Args:
+        value: "0..100", "0..5:0.5", "a,b", a CSV file of one column, or a list.
+        name: Name of the option in errors.
 
-def list_entries(given: Any, name: str) -> list[Any]:
-    """List what inputs or outputs are read from, as it was given. Raises InvalidRequest."""
-    if isinstance(given, (str, Path)):
-        given = _split_point_text(given, name)
-    return read_list(given, name, "a list", column=True)
-
-
-def read_entries(given: Any, name: str) -> tuple[list[Any], list[Fraction] | None]:
-    """List what points are read from, and the weights of places; None without weights.
-
-    given: what `entries_of` takes, or a CSV file of x, y or of x, y, weight. Raises InvalidRequest.
+    Raises:
+        InvalidRequest: The value is none of these, or a point occurs twice.
     """
-    is_file = _read_range(given) is None and names_file(given)
-    places = read_places(given, name) if is_file else None
-    values, weights = (given, None) if places is None else places
+    return read_point_entries(list_entries(value, name), name)
+
+
+def list_entries(value: Any, name: str) -> list[Any]:
+    """List the objects from which inputs or outputs are read, as they were given.
+
+    Args:
+        value: What `read_points` accepts.
+        name: Name of the option in errors.
+
+    Raises:
+        InvalidRequest: The value is none of these.
+    """
+    if isinstance(value, (str, Path)):
+        value = _split_point_text(value, name)
+    return read_list(value, name, "a list", column=True)
+
+
+def read_entries(value: Any, name: str) -> tuple[list[Any], list[Fraction] | None]:
+    """List the objects from which points are read, and the weights of places.
+
+    Args:
+        value: What `read_points` accepts, or a CSV file of x, y or of x, y, weight.
+        name: Name of the option in errors.
+
+    Returns:
+        The objects, and the weights. The weights are None if there are none.
+
+    Raises:
+        InvalidRequest: The value is none of these.
+    """
+    is_file = _read_range(value) is None and names_file(value)
+    places = read_places(value, name) if is_file else None
+    values, weights = (value, None) if places is None else places
     return list_entries(values, name), weights
 
 
-def _read_range(given: Any) -> Rationals | None:
-    """Read (LOW, HIGH, STEP) of the text of a range, which is never the name of a file; None for anything else."""
-    return read_steps(given) if isinstance(given, str) and ".." in given else None
+def _read_range(value: Any) -> Rationals | None:
+    """Read (LOW, HIGH, STEP) of the text of a range, which is never a file; None otherwise."""
+    return read_steps(value) if isinstance(value, str) and ".." in value else None
 
 
 def read_point_entries(entries: Sequence[Any], name: str) -> tuple[Point, ...]:
-    """Read the entries of `entries_of`. Raises InvalidRequest."""
-    read = [read_point(value, f"every one of the {name}") for value in entries][: MAX_POINTS + 1]
-    if not 1 <= len(read) <= MAX_POINTS:
-        must(name, f"1 to {MAX_POINTS} of them", "none" if not read else f"more than {MAX_POINTS}")
-    if len({*read}) < len(read):
-        twice = next(repeated for at, repeated in enumerate(read) if repeated in read[:at])
-        must(name, "all different (1, 1.0 and '1' are one number)", f"{format_point(twice)} twice")
-    return tuple(read)
+    """Read the objects of `list_entries` as points.
+
+    Args:
+        entries: The objects.
+        name: Name of the option in errors.
+
+    Raises:
+        InvalidRequest: An object is no point, occurs twice, or there are too many.
+    """
+    points = [read_point(value, f"every one of the {name}") for value in entries]
+    points = points[: MAX_POINTS + 1]
+    if not points:
+        must(name, f"1 to {MAX_POINTS} of them", "none")
+    if len(points) > MAX_POINTS:
+        must(name, f"1 to {MAX_POINTS} of them", f"more than {MAX_POINTS}")
+    seen: set[Point] = set()
+    for point in points:
+        if point in seen:
+            constraint = "all different (1, 1.0 and '1' are one number)"
+            must(name, constraint, f"{format_point(point)} twice")
+        seen.add(point)
+    return tuple(points)
 
 
-def _split_point_text(given: str | Path, name: str) -> Iterable[Any]:
-    text = str(given)
-    expected = 'LOW..HIGH, LOW..HIGH:STEP, "a,b,c" or a CSV file of one column'
-    span = _read_range(given)
+def _split_point_text(value: str | Path, name: str) -> Iterable[Any]:
+    """List the points of a range, a CSV file, or a text with commas. Raises InvalidRequest."""
+    text = str(value)
+    span = _read_range(value)
     if span is not None:
         first, last, step = span
-        return [
-            first + step * i for i in range(min(int((last - first) / step) + 1, MAX_POINTS + 1))
-        ]
-    if names_file(given):
-        rows = read_table(given, name)
+        count = min(int((last - first) / step) + 1, MAX_POINTS + 1)
+        return [first + step * i for i in range(count)]
+    if names_file(value):
+        rows = read_table(value, name)
         if any(len(row) != 1 for row in rows):
-            must(name, "a CSV file of one column", Path(given).name)
+            must(name, "a CSV file of one column", Path(value).name)
         return [row[0] for row in rows]
     if ".." in text or "," not in text:
-        must(name, expected, repr(text))
+        forms = 'LOW..HIGH, LOW..HIGH:STEP, "a,b,c" or a CSV file of one column'
+        must(name, forms, repr(text))
     return [part.strip() for part in text.split(",")]
 
 
 def read_steps(text: str) -> Rationals | None:
-    """(LOW, HIGH, STEP) of "LOW..HIGH" or "LOW..HIGH:STEP"; None for a text that spells no numbers LOW <= HIGH and
-    STEP > 0, of a size that doubles have."""
-    ends, _, by = text.partition(":")
-    read = tuple(map(parse_rational, (*ends.partition("..")[::2], by or "1")))
-    known = tuple(
-        n for n in read if n is not None and (not n or 0 < abs(nearest_float(n)) < math.inf)
-    )
-    return known if len(known) == 3 and known[0] <= known[1] and known[2] > 0 else None
+    """Read "LOW..HIGH" or "LOW..HIGH:STEP" as (LOW, HIGH, STEP).
+
+    Args:
+        text: The text.
+
+    Returns:
+        None unless the text spells numbers in the range of doubles, with LOW <= HIGH and STEP > 0.
+    """
+    ends, _, step = text.partition(":")
+    low, _, high = ends.partition("..")
+    numbers = []
+    for number in map(parse_rational, (low, high, step or "1")):
+        if number is None or (number and not 0 < abs(nearest_float(number)) < math.inf):
+            return None
+        numbers.append(number)
+    return tuple(numbers) if numbers[0] <= numbers[1] and numbers[2] > 0 else None
 
 
 def list_cells(
-    given: Any, name: str, constraint: str = "numbers, as a list or as a CSV file"
+    value: Any, name: str, constraint: str = "numbers, as a list or as a CSV file"
 ) -> list[Any]:
-    """The entries of a list or of a data frame of one column, of a text "1,2,1", or the cells of a CSV file of one row
-    or column; labels are left to the caller (`workbench.data.labels`). Raises InvalidRequest."""
-    if isinstance(given, str) and not names_file(given):
-        return given.strip().removesuffix(",").split(",") if given.strip() else []
-    if isinstance(given, (str, Path)):
-        rows = [[cell for cell in row if cell] for row in read_table(given, name)]
-        if (
-            len(rows) > 1 and (widest := max(map(len, rows))) > 1
-        ):  # read in a row, they would be something else
-            must(
-                name, "one row or one column of a file", f"{len(rows)} rows of up to {widest} cells"
-            )
-        return [cell for row in rows for cell in row]
-    return read_list(given, name, constraint, column=True)
+    """List the cells of a container, a text or a file. Labels are ignored.
 
+    Args:
+        value: A list, a data frame of one column, a text "1,2,1", or a CSV file of one row or one
+            column.
+        name: Name of the option in errors.
+        constraint: What the value must be, in errors.
 
-def list_labelled_cells(given: Any, name: str, constraint: str) -> LabelledTuple:
-    """Read the entries of a container as `cells_of` does, with their labels.
-
-    The labels are those of a Series or a table, or the first of two columns of a CSV file. Raises InvalidRequest.
+    Raises:
+        InvalidRequest: The value is none of these.
     """
-    if isinstance(given, Path) or (isinstance(given, str) and names_file(given)):
-        rows = read_table(given, name)
+    if isinstance(value, str) and not names_file(value):
+        return value.strip().removesuffix(",").split(",") if value.strip() else []
+    if isinstance(value, (str, Path)):
+        rows = [[*filter(None, row)] for row in read_table(value, name)]
+        max_width = max(map(len, rows), default=0)
+        if len(rows) > 1 and max_width > 1:
+            # Cells of several rows and columns would be read in a wrong order.
+            got = f"{len(rows)} rows of up to {max_width} cells"
+            must(name, "one row or one column of a file", got)
+        return [*chain.from_iterable(rows)]
+    return read_list(value, name, constraint, column=True)
+
+
+def list_labelled_cells(value: Any, name: str, constraint: str) -> LabelledTuple:
+    """List the cells of a container with its labels.
+
+    The labels are those of a Series or a table, or the first of two columns of a CSV file.
+
+    Args:
+        value: What `list_cells` accepts, or a CSV file of two columns.
+        name: Name of the option in errors.
+        constraint: What the value must be, in errors.
+
+    Raises:
+        InvalidRequest: The value is none of these.
+    """
+    if isinstance(value, Path) or (isinstance(value, str) and names_file(value)):
+        rows = read_table(value, name)
         if len(rows) > 1 and all(len(row) == 2 and all(row) for row in rows):
             labelled = LabelledTuple(row[1] for row in rows)
             labelled.labels = [row[0] for row in rows]
             return labelled
-    return LabelledTuple.with_labels_of(given, list_cells(given, name, constraint))
+    return LabelledTuple.with_labels_of(value, list_cells(value, name, constraint))
 
 
 def read_point(value: Any, name: str) -> Point:
-    """A number as the decimal it shows, a text that spells none as itself, a tuple part by part."""
+    """Read a point: a number as the decimal it shows, another text as itself, a tuple by parts.
+
+    Args:
+        value: A number, a text, or a tuple of these.
+        name: Name of the point in errors.
+
+    Raises:
+        InvalidRequest: The value is none of these.
+    """
     if isinstance(value, (tuple, list)) or (isinstance(value, np.ndarray) and value.ndim == 1):
         return tuple(read_point(part, name) for part in value)
-    if isinstance(value, str):
-        try:
-            return read_number(value, name)
-        except InvalidRequest:
-            if (
-                not value.strip() or parse_rational(value) is not None or is_number(value)
-            ):  # too large, or nan and inf
-                raise
-            return value.strip()
-    return read_number(value, name, "a finite number, a text or a tuple of these")
+    if not isinstance(value, str):
+        return read_number(value, name, "a finite number, a text or a tuple of these")
+    try:
+        return read_number(value, name)
+    except InvalidRequest:
+        # A number that is too large, nan and inf are errors. Any other text is a point.
+        if not value.strip() or parse_rational(value) is not None or is_number(value):
+            raise
+        return value.strip()
 
 
 def format_point(value: Point) -> Any:
-    """A point as text or number for reports and JSON."""
+    """Return a point as a text or number for reports and JSON.
+
+    Args:
+        value: The point.
+    """
     if isinstance(value, Fraction):
         return int(value) if value.denominator == 1 else float(value)
     return [format_point(part) for part in value] if isinstance(value, tuple) else value
 
 
 def rationals_or_none(values: Sequence[Point]) -> Rationals | None:
-    """The values where all are numbers, else None."""
+    """Return points as rationals if all of them are numbers, otherwise None.
+
+    Args:
+        values: The points.
+    """
     rationals = tuple(value for value in values if isinstance(value, Fraction))
     return rationals if len(rationals) == len(values) else None
 
 
 def is_zero_cell(cell: Any) -> bool:
-    """Whether a cell is a number, and 0."""
+    """Return whether a cell is the number 0.
+
+    Args:
+        cell: A number or a text.
+    """
     return is_number(cell) and float(cell) == 0
 
 
-def read_number_matrix(given: Any, name: str, shape: tuple[int, ...]) -> list[list[Fraction]]:
-    """A matrix (rows, columns) of exact numbers >= 0 from a matrix or a CSV file of one. Raises InvalidRequest."""
-    if isinstance(given, (str, Path)):
-        given = read_table(given, name)
-    expected = f"a matrix of {shape[0]} rows and {shape[1]} columns of finite numbers >= 0"
-    entries = [read_list(row, name, expected) for row in read_list(given, name, expected)]
-    if len(entries) != shape[0] or any(len(row) != shape[1] for row in entries):
-        widths = sorted({len(row) for row in entries})
-        must(
-            name,
-            expected,
-            f"{len(entries)} rows of {' or '.join(map(str, widths[:3])) or 0} columns",
-        )
-    return [
-        [read_positive(cell, f"every entry of {name}", or_zero=True) for cell in row]
-        for row in entries
-    ]
+def read_number_matrix(value: Any, name: str, shape: tuple[int, ...]) -> list[list[Fraction]]:
+    """Read a matrix of exact numbers >= 0. Shape (rows, columns).
+
+    Args:
+        value: A matrix, or a CSV file of one.
+        name: Name of the option in errors.
+        shape: Numbers of rows and columns.
+
+    Raises:
+        InvalidRequest: The value is no such matrix.
+    """
+    if isinstance(value, (str, Path)):
+        value = read_table(value, name)
+    row_count, column_count = shape
+    constraint = f"a matrix of {row_count} rows and {column_count} columns of finite numbers >= 0"
+    rows = [read_list(row, name, constraint) for row in read_list(value, name, constraint)]
+    if len(rows) != row_count or any(len(row) != column_count for row in rows):
+        widths = sorted({len(row) for row in rows})
+        shown_widths = " or ".join(map(str, widths[:3])) or 0
+        must(name, constraint, f"{len(rows)} rows of {shown_widths} columns")
+    entry_name = f"every entry of {name}"
+    return [[read_positive(cell, entry_name, or_zero=True) for cell in row] for row in rows]

@@ -1,4 +1,4 @@
-"""Small CSV tables: rows that hold something, with the place of every cell, and what spells a number or a name."""
+"""Read small CSV tables, with the place of every cell, and recognise numbers and names."""
 
 from __future__ import annotations
 
@@ -8,47 +8,77 @@ from typing import Any
 from workbench.data.csv_rows import CsvRows, split_rows
 from workbench.io.files import read_text
 
-CSV_LIMIT = 1 << 28  # some 10^7 numbers, which take ten times that in memory
+CSV_LIMIT = (
+    1 << 28
+)  # Larger files are refused. This is some 10^7 numbers, with 10 times the memory.
 
 
 def read_rows(path: Path | str, name: str = "input", *, multiline: bool = False) -> CsvRows:
-    """The rows of a CSV file in UTF-8, with or without a byte order mark, but for empty lines at its end.
+    """Read the rows of a UTF-8 CSV file, without empty lines at its end.
 
-    multiline: accept line breaks inside quoted cells. Raises InvalidRequest, CorruptFile.
+    Args:
+        path: Path of the file, which may begin with a byte order mark.
+        name: Name of the option in errors.
+        multiline: Whether line breaks inside quoted cells are accepted.
+
+    Raises:
+        InvalidRequest: The file cannot be read, or has another separator.
+        CorruptFile: The file is too large, or no CSV.
     """
     text = read_text(path, CSV_LIMIT, name).removeprefix("\ufeff")
     return split_rows(text, Path(path).name, multiline=multiline)
 
 
 class Cell(str):
-    """A cell of a table, without spaces around it; place: what a message calls it."""
+    """A cell of a table without spaces around it.
+
+    Attributes:
+        place: Line and column of the cell, for errors.
+    """
 
     place: str
 
 
 def read_table(path: Path | str, name: str = "input", *, header: bool = False) -> list[list[Cell]]:
-    """The rows of a small CSV file that hold something, as `Cell`s: a message names a bad one by line and column.
+    """Read the rows of a small CSV file that are not empty.
 
-    header: keep a first row of names, one that spells no number in a column of numbers. Raises InvalidRequest,
-    CorruptFile.
+    Args:
+        path: Path of the file.
+        name: Name of the option in errors.
+        header: Whether a first row of names is returned as well. It is recognised by a column whose
+            other cells are numbers.
+
+    Raises:
+        InvalidRequest: The file cannot be read, or has another separator.
+        CorruptFile: The file is too large, or no CSV.
     """
+    file = Path(path).name
     table = []
     for row, line in zip(*read_rows(path, name, multiline=True), strict=True):
         cells = [Cell(cell.strip()) for cell in row]
         for column, cell in enumerate(cells, 1):
-            cell.place = f"line {line}, column {column} of {Path(path).name}"
-        table += [cells] if any(cells) else []
-    numbers = [[is_number(cell) for cell in row] for row in table]
-    named = (
-        len(table) > 1
-        and not any(numbers[0])
-        and any(all(column) for column in zip(*numbers[1:], strict=False))
-    )
-    return table[1:] if named and not header else table
+            cell.place = f"line {line}, column {column} of {file}"
+        if any(cells):
+            table.append(cells)
+    if header or not _has_header(table):
+        return table
+    return table[1:]
+
+
+def _has_header(table: list[list[Cell]]) -> bool:
+    """Whether no cell of the first row is a number, but all others of some column are."""
+    are_numbers = [[is_number(cell) for cell in row] for row in table]
+    if len(table) < 2 or any(are_numbers[0]):
+        return False
+    return any(all(column) for column in zip(*are_numbers[1:], strict=False))
 
 
 def is_number(cell: Any) -> bool:
-    """Whether a cell is a number or spells one."""
+    """Return whether a cell is a number or spells one.
+
+    Args:
+        cell: A number or a text.
+    """
     try:
         float(cell)
     except (TypeError, ValueError):
@@ -57,6 +87,12 @@ def is_number(cell: Any) -> bool:
 
 
 def is_name(cell: str) -> bool:
-    """Whether a cell is a column's name: it begins with a letter, and is none of nan, inf and infinity."""
+    """Return whether a cell is the name of a column: it begins with a letter and is no number.
+
+    The texts nan, inf and infinity are numbers.
+
+    Args:
+        cell: Text of the cell, which may be quoted.
+    """
     name = cell.strip().strip("\"'")
     return (name[:1].isalpha() or name[:1] == "_") and not is_number(name)

@@ -47,7 +47,7 @@ One series may make several curves: `by` (columns) makes one for each value, in 
 of `styles` if given; `curves` makes one for each {y = style}. `of` names another table than that of
 the artifact, and `rows` is a table itself. An empty table only adds the series to the legend.
 Colours are numbers of `COLOURS`, "by" for one after the other, "map:NAME" for those of a colour
-map, or Matplotlib's. Templates are filled from the first row (text: each row) and from the values of
+map, or Matplotlib's. Templates are filled from the first row (text: each row) and from values of
 the artifact.
 """
 
