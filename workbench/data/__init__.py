@@ -1,1 +1,1 @@
-"""Reading what users bring: the only place where texts, files, arrays and tables become exact, aligned numbers."""
+"""Readers of the data and options that users give."""

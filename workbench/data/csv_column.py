@@ -52,7 +52,9 @@ _SHOWN_CHARACTERS = 60  # A message shows at most this many characters of a cell
 def _parse_float_cell(cell: str) -> float:
     """Return the number of a cell, or NaN. Python's 1_000 and full-width digits are no numbers."""
     try:
-        return float(cell) if cell.isascii() and "_" not in cell else math.nan
+        if cell.isascii() and "_" not in cell:
+            return float(cell)
+        return math.nan
     except ValueError:
         return math.nan
 
@@ -66,13 +68,13 @@ def _parse_exact_cell(cell: str) -> int | Fraction | None:
 
 
 def _could_be_value(cell: str) -> bool:
-    """Whether a cell of the first row may be a value in any notation, or a missing one."""
+    """Return whether a cell of the first row may be a value in any notation, or a missing one."""
     text = cell.strip()
     return is_number(text) or text.lower() in _MISSING or not any(map(str.isalpha, text))
 
 
 def _could_be_odd_value(cell: str) -> bool:
-    """Whether a cell of the first row may be a value that is no number: "31 kg", "0x1f", "#N/A"."""
+    """Return whether a cell of the first row may be no number and yet a value: "31 kg", "#N/A"."""
     text = cell.strip()
     # Spreadsheets write errors as #VALUE! and #NAME?.
     is_error = text.startswith("#") and text.endswith(("!", "?"))
@@ -144,7 +146,9 @@ class CsvTable:
     @property
     def body(self) -> list[list[str]]:
         """Return the rows below the header."""
-        return self.rows[1:] if self.header else self.rows
+        if self.header:
+            return self.rows[1:]
+        return self.rows
 
     @property
     def multiline_cell_count(self) -> int:
@@ -203,7 +207,9 @@ class CsvTable:
         """
         columns = []
         for position in sorted({*positions, *numbers}):
-            column = [self.rows[0][position]] if self.header else []
+            column = []
+            if self.header:
+                column = [self.rows[0][position]]
             if position in numbers:
                 column += map(repr, list_with_integers(numbers[position]))
             else:
@@ -267,7 +273,9 @@ class CsvColumn:
         for row in np.flatnonzero(is_wrong)[:1].tolist():
             if _GROUPED_DIGITS.search(self.cells[row]):
                 hint = "write 1234.5 without separators of thousands or decimal commas"
-        bound = "" if max_size == sys.float_info.max else f", at most {max_size:.6g} in size"
+        bound = ""
+        if max_size != sys.float_info.max:
+            bound = f", at most {max_size:.6g} in size"
         self.refuse_rows(is_wrong, f"a finite number{bound}", hint)
         return values
 
@@ -292,7 +300,9 @@ class CsvColumn:
         if not wrong_rows.size:
             return
         first = int(wrong_rows[0])
-        count = f"{wrong_rows.size} such rows" if wrong_rows.size > 1 else ""
+        count = ""
+        if wrong_rows.size > 1:
+            count = f"{wrong_rows.size} such rows"
         notes = "; ".join(filter(None, (count, hint)))
         got = repr(self.table.body[first][self.position][:_SHOWN_CHARACTERS])
         if notes:
@@ -383,7 +393,7 @@ def _refuse_separator(first_row: list[str], file: str) -> None:
 
 
 def _is_position(column: str, width: int) -> bool:
-    """Whether a text is the number of a column, counted from 1."""
+    """Return whether a text is the number of a column, counted from 1."""
     is_short_number = column.isascii() and column.isdecimal() and len(column) < _MAX_POSITION_DIGITS
     return is_short_number and 1 <= int(column) <= width
 
@@ -395,7 +405,9 @@ def _locate_columns(
 
     Raises InvalidRequest.
     """
-    names = [] if header is False else [cell.strip() for cell in first_row]
+    names = []
+    if header is not False:
+        names = [cell.strip() for cell in first_row]
     positions = [_find_column(column, names, len(first_row), file) for column in columns]
     if header is not None:
         return positions, header

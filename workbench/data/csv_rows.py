@@ -49,7 +49,9 @@ def split_rows(text: str, file: str, *, multiline: bool = False) -> CsvRows:
         CorruptFile: A character belongs to no cell. The error names its line.
         InvalidRequest: Another character separates the cells.
     """
-    newline = "\n" if "\n" in text else "\r"
+    newline = "\r"
+    if "\n" in text:
+        newline = "\n"
     forbidden = _FORBIDDEN.search(text)
     if forbidden:
         line = text.count(newline, 0, forbidden.start()) + 1

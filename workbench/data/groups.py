@@ -19,16 +19,16 @@ from workbench.errors import must
 
 MAX_ORDER = 50_000_000  # A larger group is refused: an array of its floats has 400 MB.
 MAX_FACTORS = 32  # More cyclic factors are refused: NumPy's arrays have no more axes.
-_SIZES = "a list of integers >= 1"
-_SHIFTS = "a list of shifts"
+_SIZES_CONSTRAINT = "a list of integers >= 1"
+_SHIFTS_CONSTRAINT = "a list of shifts"
 
 
 def read_sizes(n: Any = None, sizes: Any = None) -> tuple[int, ...]:
     """Read the orders of the cyclic factors of a group.
 
     Args:
-        n: The largest answer of a scalar query. None where sizes are given.
-        sizes: Orders as a text or in a container. None where n is given.
+        n: The largest answer of a scalar query. None if sizes are given.
+        sizes: Orders as a text or in a container. None if n is given.
 
     Raises:
         InvalidRequest: They are no integers, or the group is too small or too large.
@@ -38,10 +38,10 @@ def read_sizes(n: Any = None, sizes: Any = None) -> tuple[int, ...]:
     if isinstance(sizes, str):
         parts: list[Any] = [*sizes.lower().split("x")]
     else:
-        parts = read_list(sizes, "sizes", _SIZES)
+        parts = read_list(sizes, "sizes", _SIZES_CONSTRAINT)
     orders = tuple(map(read_integer_text, parts))
     if not all(is_integer(size) and size >= 1 for size in orders):
-        must("sizes", _SIZES, orders)
+        must("sizes", _SIZES_CONSTRAINT, orders)
     factors = tuple(map(int, orders))
     if len(factors) > MAX_FACTORS:
         must("sizes", f"at most {MAX_FACTORS} integers", len(factors))
@@ -50,18 +50,22 @@ def read_sizes(n: Any = None, sizes: Any = None) -> tuple[int, ...]:
     return factors
 
 
-def list_shifts(given: Any) -> list[Any]:
-    """List shifts: integers, or tuples of integers; what is neither is left to the question.
+def list_shifts(value: Any) -> list[Any]:
+    """List shifts: integers, or tuples of integers. Other entries are not changed.
 
-    Raises InvalidRequest for what is no text and no container.
+    Args:
+        value: A text or a container.
+
+    Raises:
+        InvalidRequest: The value is neither.
     """
-    if not isinstance(given, str):
-        return read_list(given, "shifts", _SHIFTS, column=True)
-    if ";" not in given:
-        return _list_integers(given)
-    return [tuple(_list_integers(part)) for part in given.split(";") if part.strip()]
+    if not isinstance(value, str):
+        return read_list(value, "shifts", _SHIFTS_CONSTRAINT, column=True)
+    if ";" not in value:
+        return _list_integers(value)
+    return [tuple(_list_integers(part)) for part in value.split(";") if part.strip()]
 
 
 def _list_integers(text: str) -> list[Any]:
-    """List the integers between the commas of a text; parts that are none stay texts."""
+    """List the integers between the commas of a text. Other parts stay texts."""
     return [read_integer_text(part) for part in text.split(",")]

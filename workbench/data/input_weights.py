@@ -37,7 +37,9 @@ def read_data_file(data: Any) -> Any:
     Raises InvalidRequest, CorruptFile.
     """
     is_file = isinstance(data, Path) or (isinstance(data, str) and data.lower().endswith(".csv"))
-    return read_column(Path(data)) if is_file else data
+    if is_file:
+        return read_column(Path(data))
+    return data
 
 
 def read_input_weights(data: Any) -> tuple[Weights, str]:
@@ -77,14 +79,14 @@ def align_input_weights(
         InvalidRequest: A weight belongs to none of the inputs.
     """
     index = PointIndex([read_point(x, "an input") for x in inputs])
-    aligned = [ZERO] * len(inputs)
+    ordered_weights = [ZERO] * len(inputs)
     for x, weight in weights.items():
         position = index.find(read_point(x, "an entry of the data"), x)
         if position is None:
             ends = f"from {shown_inputs[0]} to {shown_inputs[-1]}"
             must("data", f"inputs of the mechanism, {ends}", x)
-        aligned[position] += weight
-    return aligned
+        ordered_weights[position] += weight
+    return ordered_weights
 
 
 def count_column(path: Any, column: str) -> dict[Fraction, int]:
@@ -103,10 +105,10 @@ def align_counts(counts: Mapping[Fraction, int], answers: Sequence[Point]) -> li
     Raises InvalidRequest for a number that is no answer.
     """
     index = PointIndex(answers)
-    aligned = [0] * len(answers)
+    ordered_weights = [0] * len(answers)
     for value, count in counts.items():
         position = index.find(value)
         if position is None:
             must("the column", f"made of the {len(answers)} answers", format_point(value))
-        aligned[position] += count
-    return aligned
+        ordered_weights[position] += count
+    return ordered_weights

@@ -53,7 +53,9 @@ def read_rationals(values: Any, name: str) -> Rationals:
     """
     numbers = []
     for value in read_list(values, name, "a list of finite numbers"):
-        plain_value = value.item() if isinstance(value, np.generic) else value
+        plain_value = value
+        if isinstance(value, np.generic):
+            plain_value = value.item()
         is_number = isinstance(plain_value, (int, float, Fraction))
         if isinstance(plain_value, bool) or not is_number:
             must(name, "a list of finite numbers", value)
@@ -101,7 +103,9 @@ def read_range(value: Any, name: str = "range") -> RationalPair:
     Raises:
         InvalidRequest: The value is no such range.
     """
-    ends = value.split("..") if isinstance(value, str) else value
+    ends = value
+    if isinstance(value, str):
+        ends = value.split("..")
     if not isinstance(ends, (list, tuple)) or len(ends) != 2:
         must(name, "two numbers LOW..HIGH, such as 0..200000", repr(value))
     low = read_number(ends[0], name)
@@ -122,7 +126,9 @@ def read_integer_range(value: Any, name: str, constraint: str) -> list[Any]:
     Raises:
         InvalidRequest: The value has no entries.
     """
-    ends = value.split("..") if isinstance(value, str) else value
+    ends = value
+    if isinstance(value, str):
+        ends = value.split("..")
     return [*map(read_integer_text, read_list(ends, name, constraint))]
 
 
@@ -137,7 +143,9 @@ def read_ends(value: Any, name: str, constraint: str) -> RationalPair:
     Raises:
         InvalidRequest: There are more than two ends, or an end is no number.
     """
-    parts = value.split("..") if isinstance(value, str) else value
+    parts = value
+    if isinstance(value, str):
+        parts = value.split("..")
     if not isinstance(parts, (tuple, list)):
         parts = [parts]
     if len(parts) not in (1, 2):

@@ -49,7 +49,15 @@ class LabelList:
 
 
 def read_label_text(text: Any) -> LabelList:
-    """Read labels from a text or from the file that it names. Raises InvalidRequest, CorruptFile."""
+    """Read labels from a text, or from the file that it names.
+
+    Args:
+        text: "LOW..HIGH", "LOW..HIGH:STEP", "a,b,c", or the name of a CSV file.
+
+    Raises:
+        InvalidRequest: The text is none of these.
+        CorruptFile: The file is no table.
+    """
     if not isinstance(text, str) or names_file(text) or (".." not in text and "," not in text):
         if parse_rational(text) is not None:
             must("labels", 'LOW..HIGH, "a,b,c" or a CSV file', repr(text))
@@ -57,8 +65,8 @@ def read_label_text(text: Any) -> LabelList:
     if ".." in text:
         return LabelList(_read_range(text))
     number = "a number (names are counted: 0, 1, 2, ...)"
-    listed = [float(read_number(part, "every label", number)) for part in text.split(",")]
-    return LabelList(sorted(listed), order=_order_of(listed))
+    values_in_order = [float(read_number(part, "every label", number)) for part in text.split(",")]
+    return LabelList(sorted(values_in_order), order=_order_of(values_in_order))
 
 
 def read_label_file(path: Path | str) -> LabelList:
@@ -72,8 +80,8 @@ def read_label_file(path: Path | str) -> LabelList:
     rows = read_table(path, "labels")
     for row in rows:
         if len(row) != len(rows[0]) or len(row) > 2:
-            wanted = "a label, or a label and a weight as in every line"
-            must(row[0].place, wanted, ",".join(row))
+            constraint = "a label, or a label and a weight as in every line"
+            must(row[0].place, constraint, ",".join(row))
         label = read_number(row[0], "a label")
         weight = read_positive(row[1], "a weight", or_zero=True) if row[1:] else Fraction(1)
         if label in weights:
@@ -87,14 +95,20 @@ def read_label_file(path: Path | str) -> LabelList:
 
 
 def read_label_values(values: Any) -> Vector:
-    """Read labels from a container as floats, in its shape; their order is left to the question.
+    """Read labels from a container as floats. Shape as the container.
 
-    Raises InvalidRequest.
+    The order of the labels is checked by the question.
+
+    Args:
+        values: Numbers. float32 means the decimal that it shows.
+
+    Raises:
+        InvalidRequest: A label is no number.
     """
     numbers = read_floats(values, "labels", "a list of numbers", column=True).copy()
     if getattr(values, "dtype", None) in (np.float16, np.float32):
-        shown = [float(str(value)) for value in np.asarray(values).reshape(-1)]
-        return np.array(shown).reshape(numbers.shape)
+        decimal_values = [float(str(value)) for value in np.asarray(values).reshape(-1)]
+        return np.array(decimal_values).reshape(numbers.shape)
     return numbers
 
 
@@ -106,11 +120,13 @@ def _read_range(text: str) -> Vector:
         is_short = high - low < MAX_LABELS * step
         if is_short and max(-low, high) < _LARGEST_INTEGER:
             return np.arange(low, high + 1, step) / scale
-    wanted = f"LOW..HIGH or LOW..HIGH:STEP with LOW <= HIGH and at most {MAX_LABELS} values"
-    return must("labels", wanted, repr(text))
+    constraint = f"LOW..HIGH or LOW..HIGH:STEP with LOW <= HIGH and at most {MAX_LABELS} values"
+    return must("labels", constraint, repr(text))
 
 
-def _order_of(listed: Sequence[Any]) -> tuple[int, ...] | None:
-    """Return where a list has each of its values in increasing order; None where it is increasing."""
-    order = tuple(sorted(range(len(listed)), key=listed.__getitem__))
-    return None if order == tuple(range(len(listed))) else order
+def _order_of(values_in_order: Sequence[Any]) -> tuple[int, ...] | None:
+    """Return the positions of the values in increasing order, or None for an increasing list."""
+    order = tuple(sorted(range(len(values_in_order)), key=values_in_order.__getitem__))
+    if order == tuple(range(len(values_in_order))):
+        return None
+    return order

@@ -72,7 +72,9 @@ def to_python_scalar(value: Any) -> Any:
     Args:
         value: Any object.
     """
-    return value.as_py() if hasattr(value, "as_py") else value
+    if hasattr(value, "as_py"):
+        return value.as_py()
+    return value
 
 
 def get_row_labels(values: Any) -> list[Any] | None:
@@ -113,7 +115,9 @@ def get_column_labels(values: Any) -> list[Any] | None:
     default_names = [f"column_{position}" for position in range(len(names))]
     if _is_default_index(names) or list(names) == default_names:
         return None
-    return list(names) if len(names) > 1 else None
+    if len(names) > 1:
+        return list(names)
+    return None
 
 
 def _get_coordinate(array: Any, axis: int) -> list[Any] | None:
@@ -125,7 +129,7 @@ def _get_coordinate(array: Any, axis: int) -> list[Any] | None:
 
 
 def _is_default_index(index: Any) -> bool:
-    """Whether an index is the one that pandas makes by default: a RangeIndex from 0."""
+    """Return whether an index is the one that pandas makes by default: a RangeIndex from 0."""
     is_range = hasattr(index, "step") and hasattr(index, "start")
     return is_range and (index.start, index.step) == (0, 1)
 
@@ -193,7 +197,7 @@ def align_entries(
 
 
 def _are_positions(labels: Sequence[Any]) -> bool:
-    """Whether labels are 0, 1, 2, ... in this order."""
+    """Return whether labels are 0, 1, 2, ... in this order."""
     return [read_label_point(label) for label in labels] == [*range(len(labels))]
 
 
@@ -328,13 +332,17 @@ def read_label_point(label: Any) -> Any:
     number = parse_rational(label)
     if number is not None:
         return number
-    return label.strip() if isinstance(label, str) else label
+    if isinstance(label, str):
+        return label.strip()
+    return label
 
 
 def _list_for_message(labels: Sequence[Any]) -> str:
     """List the first labels for a message."""
     shown = ", ".join(str(_format_short(label)) for label in labels[:_MAX_LISTED_LABELS])
-    return f"{shown}, ..." if len(labels) > _MAX_LISTED_LABELS else shown
+    if len(labels) > _MAX_LISTED_LABELS:
+        return f"{shown}, ..."
+    return shown
 
 
 def _format_short(label: Any) -> Any:

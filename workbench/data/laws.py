@@ -55,9 +55,9 @@ class LawTable:
         Raises:
             InvalidRequest: The labels are not those of the question.
         """
-        down = Axis(self.inputs, inputs, inputs_name)
-        across = Axis(self.outputs, outputs, "outputs")
-        return align_table(self.rows, down, across, "baseline")
+        row_axis = Axis(self.inputs, inputs, inputs_name)
+        column_axis = Axis(self.outputs, outputs, "outputs")
+        return align_table(self.rows, row_axis, column_axis, "baseline")
 
 
 def read_law(value: Any, name: str, constraint: str) -> Masses | LawTable:
@@ -83,8 +83,8 @@ def read_law(value: Any, name: str, constraint: str) -> Masses | LawTable:
         rows = []
     if not rows or not rows[0] or len({len(row) for row in rows}) != 1:
         must(name, constraint, repr(value)[:80])
-    checked = [_check_probabilities(row, name) for row in rows]
-    return LawTable(checked, get_row_labels(value), get_column_labels(value))
+    checked_rows = [_check_probabilities(row, name) for row in rows]
+    return LawTable(checked_rows, get_row_labels(value), get_column_labels(value))
 
 
 def read_law_rows(
@@ -105,7 +105,9 @@ def read_law_rows(
         InvalidRequest: The file is none that the module header lists.
     """
     body = [*rows]
-    header = [] if not body or _is_numeric(body[0]) else body.pop(0)
+    header: Sequence[str] = []
+    if body and not _is_numeric(body[0]):
+        header = body.pop(0)
     if not body:
         must(name, f"{file} with numbers below its header", "none")
     cells = [[read_number(cell, f"a cell of {file}") for cell in row] for row in body]
@@ -129,14 +131,14 @@ def _read_masses(masses: Mapping[Any, Any], name: str) -> Masses:
     if not masses or not all(
         is_integer(noise) and abs(int(noise)) <= _MAX_NOISE for noise in masses
     ):
-        wanted = f"a PMF of integer noise values, at most {_MAX_NOISE} in size"
-        must(name, wanted, repr(masses)[:80])
+        constraint_text = f"a PMF of integer noise values, at most {_MAX_NOISE} in size"
+        must(name, constraint_text, repr(masses)[:80])
     probabilities = [read_number(mass, "a probability of the PMF") for mass in masses.values()]
     return dict(zip(map(int, masses), _check_probabilities(probabilities, name), strict=True))
 
 
 def _is_numeric(row: Sequence[str]) -> bool:
-    """Whether every cell of a row is a number."""
+    """Return whether every cell of a row is a number."""
     try:
         return bool([read_number(cell, "a cell") for cell in row])
     except InvalidRequest:

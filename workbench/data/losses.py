@@ -1,4 +1,4 @@
-"""Read the loss of a channel where it is no name: a matrix, a file or a function.
+"""Read a user-defined loss of a channel: a matrix, a file or a function.
 
     accepted                  read as
     list, array               rows for inputs, columns for outputs, in the order of the question
@@ -30,9 +30,10 @@ from workbench.data.tables import Cell, read_table
 from workbench.errors import must
 from workbench.exact.numbers import parse_rational, read_number
 
-_ACCEPTED = "a name, a matrix, a function or a CSV file of a matrix"
-_EACH = "a finite number >= 0"
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+# These texts name accepted values in errors.
+_LOSS_CONSTRAINT = "a name, a matrix, a function or a CSV file of a matrix"
+_ENTRY_CONSTRAINT = "a finite number >= 0"
+_NUMBER_PATTERN = re.compile(r"-?\d+(?:\.\d+)?")
 
 
 def read_loss_file(path: str | Path, name: str) -> LabelledTuple:
@@ -69,10 +70,10 @@ def read_loss_matrix(value: Any, name: str) -> LabelledTuple:
     if isinstance(value, LabelledTuple):
         return value
     try:
-        rows = read_list(value, name, _ACCEPTED, column=True)
+        rows = read_list(value, name, _LOSS_CONSTRAINT, column=True)
         return LabelledTuple.with_labels_of(value, (_read_row(row, name) for row in rows))
     except TypeError:
-        return must(name, _ACCEPTED, repr(value))
+        return must(name, _LOSS_CONSTRAINT, repr(value))
 
 
 def align_loss_matrix(
@@ -101,20 +102,34 @@ def align_loss_matrix(
             labels = [row.pop(0) for row in rows]
             if columns is not None and len(columns) == len(outputs) + 1:
                 columns = columns[1:]
-        labels = None if labels is None else _drop_titles(labels, inputs)
-        columns = None if columns is None else _drop_titles(columns, outputs)
-    down = Axis(labels, inputs, "inputs")
-    across = Axis(columns, outputs, "outputs")
-    table = align_table(rows, down, across, "loss")
+        if labels is not None:
+            labels = _drop_titles(labels, inputs)
+        if columns is not None:
+            columns = _drop_titles(columns, outputs)
+    row_axis = Axis(labels, inputs, "inputs")
+    column_axis = Axis(columns, outputs, "outputs")
+    table = align_table(rows, row_axis, column_axis, "loss")
     return read_number_matrix(table, "loss", (len(inputs), len(outputs)))
 
 
 def tabulate_loss(
     function: Callable[[Any, Any], Any], inputs: Sequence[Point], outputs: Sequence[Point]
 ) -> list[list[Fraction]]:
-    """Call a function at every (output, input). Returns shape (k, m). Raises InvalidRequest."""
-    wanted = "an output and an answer"
-    return [[call_loss(function, wanted, o, x) for o in outputs] for x in inputs]
+    """Call a loss function at every (output, input).
+
+    Args:
+        function: A function of an output and an input.
+        inputs: Inputs of the question, k of them.
+        outputs: Outputs of the question, m of them.
+
+    Returns:
+        Losses. Shape (k, m).
+
+    Raises:
+        InvalidRequest: The function fails, or a value is no finite number >= 0.
+    """
+    arguments = "an output and an answer"
+    return [[call_loss(function, arguments, o, x) for o in outputs] for x in inputs]
 
 
 def call_loss(function: Callable[..., Any], arguments_name: str, *arguments: Any) -> Fraction:
@@ -133,41 +148,45 @@ def call_loss(function: Callable[..., Any], arguments_name: str, *arguments: Any
         value = function(*map(_plain_point, arguments))
     except Exception as error:
         must("loss", f"a function of {arguments_name}", f"{type(error).__name__}: {error}")
-    number = read_number(value, call, _EACH)
-    return number if number >= 0 else must(call, _EACH, value)
+    number = read_number(value, call, _ENTRY_CONSTRAINT)
+    if number < 0:
+        must(call, _ENTRY_CONSTRAINT, value)
+    return number
 
 
 def _read_row(row: Any, name: str) -> tuple[Fraction, ...]:
-    """Read one row of a matrix."""
-    cells = read_list(row, name, _ACCEPTED, column=True)
+    """Read one row of a matrix. Raises InvalidRequest."""
+    cells = read_list(row, name, _LOSS_CONSTRAINT, column=True)
     return tuple(read_number(cell, f"every entry of {name}") for cell in cells)
 
 
 def _read_cell(cell: Cell, name: str, *, may_be_label: bool) -> Fraction | str:
-    """Read a number, or the text of a label."""
+    """Read a number, or the text of a label. Raises InvalidRequest."""
     if may_be_label and parse_rational(cell) is None:
         return cell
     return read_number(cell, f"every entry of {name}")
 
 
 def _drop_titles(cells: Sequence[Any], points: Sequence[Point]) -> Sequence[Any] | None:
-    """Return the labels of a header; None where they are titles: texts, of points that are numbers.
+    """Return the labels of a header, or None for titles: texts, although points are numbers.
 
-    Raises InvalidRequest where the numbers in the titles are the points in another order.
+    Raises InvalidRequest if the numbers in the titles are the points in another order.
     """
     are_texts = all(isinstance(cell, str) for cell in cells)
     if not (are_texts and all(isinstance(point, Fraction) for point in points)):
         return cells
-    spelled_numbers = [_NUMBER.findall(cell) for cell in cells]
-    numbers = [
-        parse_rational(spelled[0]) if len(spelled) == 1 else None for spelled in spelled_numbers
-    ]
+    numbers = []
+    for cell in cells:
+        matches = _NUMBER_PATTERN.findall(cell)
+        numbers.append(parse_rational(matches[0]) if len(matches) == 1 else None)
     if numbers != [*points] and {*numbers} == {*points}:
-        wanted = "labelled by numbers alone, or by titles in their order"
-        must("loss", wanted, ", ".join(cells))
+        constraint = "labelled by numbers alone, or by titles in their order"
+        must("loss", constraint, ", ".join(cells))
     return None
 
 
 def _plain_point(point: Any) -> Any:
     """Return a point as a user's function expects it: whole numbers as int, others as float."""
-    return tuple(map(_plain_point, point)) if isinstance(point, tuple) else format_point(point)
+    if isinstance(point, tuple):
+        return tuple(map(_plain_point, point))
+    return format_point(point)

@@ -44,9 +44,9 @@ from workbench.exact.numbers import Rationals, parse_rational, read_number, read
 from workbench.exact.objects import Pair, Pairs
 from workbench.io.files import format_fraction, names_file
 
-_MOST_PAIRS = 2_000_000  # A relation with more pairs is not listed pair by pair.
-_ACCEPTED = "all, consecutive, {'max_distance': D}, pairs of inputs or a matrix"
-_MATRIX = "a matrix of distances"
+_MAX_PAIRS = 2_000_000  # A relation with more pairs is not listed pair by pair.
+_RELATION_CONSTRAINT = "all, consecutive, {'max_distance': D}, pairs of inputs or a matrix"
+_MATRIX_NAME = "a matrix of distances"
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def read_neighbours(
         given: What the module header lists.
         inputs: Different points, as `workbench.data.points` reads them.
         entries: What the inputs were read from, whose types tell how they were rounded.
-        directed: Whether a pair is kept in its order. Else it is put into increasing order.
+        is_directed: Whether pairs keep their order. Otherwise they are put into increasing order.
 
     Raises:
         InvalidRequest: The relation is none of these, or names something that is no input.
@@ -87,10 +87,12 @@ def read_neighbours(
     if isinstance(value, Mapping):
         if set(value) != {"max_distance"}:
             must("neighbours", '{"max_distance": D}', dict(value))
-        near = _list_near_numbers(value["max_distance"], inputs, entries)
-        return Neighbours(direct_pairs(near, inputs) if is_directed else near)
+        close_pairs = _list_near_numbers(value["max_distance"], inputs, entries)
+        return Neighbours(direct_pairs(close_pairs, inputs) if is_directed else close_pairs)
     if isinstance(value, str) and value in ("all", "consecutive"):
-        pairs = None if value == "all" else tuple((i, i + 1) for i in range(len(inputs) - 1))
+        pairs = None
+        if value != "all":
+            pairs = tuple((i, i + 1) for i in range(len(inputs) - 1))
         return Neighbours(direct_pairs(pairs, inputs) if is_directed else pairs)
     if isinstance(value, str):
         relation = read_plane_relation(value)
@@ -113,11 +115,15 @@ def direct_pairs(pairs: Pairs | None, inputs: Sequence[Point]) -> Pairs:
         InvalidRequest: Every two inputs are too many pairs.
     """
     count = len(inputs)
-    if pairs is None and count * (count - 1) > 2 * _MOST_PAIRS:
-        must("directed", f"left out for more than {_MOST_PAIRS} pairs of neighbours", True)
+    if pairs is None and count * (count - 1) > 2 * _MAX_PAIRS:
+        must("directed", f"left out for more than {_MAX_PAIRS} pairs of neighbours", True)
     rank = rationals_or_none(inputs) or range(count)
-    listed = combinations(range(count), 2) if pairs is None else pairs
-    return tuple(sorted((i, j) if rank[i] > rank[j] else (j, i) for i, j in listed))
+    if pairs is None:
+        pairs = tuple(combinations(range(count), 2))
+    directed_pairs = []
+    for i, j in pairs:
+        directed_pairs.append((i, j) if rank[i] > rank[j] else (j, i))
+    return tuple(sorted(directed_pairs))
 
 
 def read_row_pairs(pairs: Any, last_row: int, *, is_directed: bool) -> Pairs:
@@ -126,7 +132,7 @@ def read_row_pairs(pairs: Any, last_row: int, *, is_directed: bool) -> Pairs:
     Args:
         pairs: Pairs of different integers in 0..last_row, in any container.
         last_row: Number of the last row, counted from 0.
-        directed: Whether a pair is kept in its order. Else both orders are returned.
+        is_directed: Whether pairs keep their order. Otherwise both orders are returned.
 
     Returns:
         Ordered pairs, sorted, each once.
@@ -134,28 +140,30 @@ def read_row_pairs(pairs: Any, last_row: int, *, is_directed: bool) -> Pairs:
     Raises:
         InvalidRequest: A pair is none of these, or there is none.
     """
-    each = f"two rows in 0..{last_row}"
-    ordered: set[Pair] = set()
+    constraint = f"two rows in 0..{last_row}"
+    row_pairs: set[Pair] = set()
     for pair in read_list(pairs, "pairs", "a list of pairs of rows", column=True):
         is_plain = type(pair) is tuple and len(pair) == 2 and type(pair[0]) is type(pair[1]) is int
-        ends = pair if is_plain else read_list(pair, "a pair", each)
+        ends = pair
+        if not is_plain:
+            ends = read_list(pair, "a pair", constraint)
         if not is_plain and (len(ends) != 2 or not all(map(is_integer, ends))):
-            must("a pair", each, pair)
+            must("a pair", constraint, pair)
         i, j = int(ends[0]), int(ends[1])
         if not (0 <= i <= last_row and 0 <= j <= last_row):
-            must("a pair", each, pair)
+            must("a pair", constraint, pair)
         if i == j:
             must("a pair", "two different rows", pair)
-        ordered.add((i, j))
+        row_pairs.add((i, j))
         if not is_directed:
-            ordered.add((j, i))
-    if not ordered:
+            row_pairs.add((j, i))
+    if not row_pairs:
         must("pairs", "a list of at least one pair of neighbouring rows", "none")
-    return tuple(sorted(ordered))
+    return tuple(sorted(row_pairs))
 
 
 def _list_near_numbers(max_shift: Any, inputs: Sequence[Point], entries: Sequence[Any]) -> Pairs:
-    """List the pairs of numbers at most so far apart, up to the rounding of floats."""
+    """List the pairs of numbers within a distance, up to the rounding of floats."""
     limit = read_number(max_shift, "max_shift")
     if limit <= 0:
         must("max_shift", "a number > 0", format_fraction(limit))
@@ -166,9 +174,9 @@ def _list_near_numbers(max_shift: Any, inputs: Sequence[Point], entries: Sequenc
     order = sorted(range(count), key=x.__getitem__)
     reach = limit + compute_threshold_tolerance(limit, x, [*entries, max_shift], "inputs")
     ends = [bisect_right(order, x[i] + reach, key=x.__getitem__) for i in order]
-    if sum(ends) - count * (count + 1) // 2 > _MOST_PAIRS:
-        wanted = f"one that leaves at most {_MOST_PAIRS} pairs of neighbours"
-        must("max_shift", wanted, format_fraction(limit))
+    if sum(ends) - count * (count + 1) // 2 > _MAX_PAIRS:
+        constraint = f"one that leaves at most {_MAX_PAIRS} pairs of neighbours"
+        must("max_shift", constraint, format_fraction(limit))
     pairs = []
     for rank, i in enumerate(order):
         pairs += [(min(i, j), max(i, j)) for j in order[rank + 1 : ends[rank]]]
@@ -177,7 +185,7 @@ def _list_near_numbers(max_shift: Any, inputs: Sequence[Point], entries: Sequenc
     return tuple(sorted(pairs))
 
 
-def _read_file(path: str | Path, inputs: Sequence[Point], directed: bool) -> Neighbours:
+def _read_file(path: str | Path, inputs: Sequence[Point], is_directed: bool) -> Neighbours:
     """Read a CSV file of pairs or of a matrix."""
     if not names_file(path):
         must("neighbours", "all, consecutive, or a CSV file of pairs", repr(str(path)))
@@ -185,47 +193,47 @@ def _read_file(path: str | Path, inputs: Sequence[Point], directed: bool) -> Nei
     index = PointIndex(inputs)
     table = _align_file_matrix(rows, inputs, index)
     if table is not None:
-        return _read_matrix(table, inputs, index, directed)
+        return _read_matrix(table, inputs, index, is_directed)
     has_header = (
         bool(rows)
         and not _begins_with_inputs(rows[0], index)
         and any(_begins_with_inputs(row, index) for row in rows[1:])
     )
-    return _read_pairs(rows[1:] if has_header else rows, inputs, index, directed)
+    return _read_pairs(rows[1:] if has_header else rows, inputs, index, is_directed)
 
 
-def _read_container(given: Any, inputs: Sequence[Point], directed: bool) -> Neighbours:
+def _read_container(value: Any, inputs: Sequence[Point], is_directed: bool) -> Neighbours:
     """Read pairs or a matrix from a list, an array or a table."""
     count = len(inputs)
-    labels = get_row_labels(given)
-    columns = get_column_labels(given)
-    rows = read_list(given, "neighbours", _ACCEPTED, column=True)
+    labels = get_row_labels(value)
+    columns = get_column_labels(value)
+    rows = read_list(value, "neighbours", _RELATION_CONSTRAINT, column=True)
     index = PointIndex(inputs)
     lengths = {*map(_length_of, rows)}
     if _names_inputs(columns, index) or (lengths == {count} and _names_inputs(labels, index)):
-        down = Axis(labels, inputs, "inputs")
-        across = Axis(columns, inputs, "inputs")
-        table = align_table(rows, down, across, _MATRIX)
+        row_axis = Axis(labels, inputs, "inputs")
+        column_axis = Axis(columns, inputs, "inputs")
+        table = align_table(rows, row_axis, column_axis, _MATRIX_NAME)
         if len(table) != count or {*map(len, table)} != {count}:
-            must(_MATRIX, f"of {count} rows and columns", f"{len(table)} rows")
-        return _read_matrix(table, inputs, index, directed)
+            must(_MATRIX_NAME, f"of {count} rows and columns", f"{len(table)} rows")
+        return _read_matrix(table, inputs, index, is_directed)
     is_square = len(rows) == count and all(_length_of(row) == count for row in rows)
     # Three pairs with distances are square as well; none of them has the distance 0.
     has_diagonal = count > 3 or (count == 3 and is_square and is_zero_cell(rows[2][2]))
-    if is_square and (isinstance(given, np.ndarray) or has_diagonal):
-        return _read_matrix(rows, inputs, index, directed)
-    return _read_pairs(rows, inputs, index, directed)
+    if is_square and (isinstance(value, np.ndarray) or has_diagonal):
+        return _read_matrix(rows, inputs, index, is_directed)
+    return _read_pairs(rows, inputs, index, is_directed)
 
 
 def _names_inputs(labels: Sequence[Any] | None, index: PointIndex) -> bool:
-    """Whether some labels of a table are inputs, so that it is a matrix and no list of pairs."""
+    """Return whether some labels of a table are inputs, so that it is a matrix."""
     if labels is None:
         return False
     return any(index.find(read_label_point(label), label) is not None for label in labels)
 
 
 def _begins_with_inputs(row: Sequence[Any], index: PointIndex) -> bool:
-    """Whether the first two cells of a row are inputs, so that it is no header."""
+    """Return whether the first two cells of a row are inputs, so that it is no header."""
     try:
         return all(index.find(read_point(cell, "an input"), cell) is not None for cell in row[:2])
     except InvalidRequest:
@@ -236,10 +244,10 @@ def _read_pairs(
     entries: Sequence[Any],
     inputs: Sequence[Point],
     index: PointIndex,
-    directed: bool,
+    is_directed: bool,
 ) -> Neighbours:
-    """Read rows of two inputs and perhaps their distance, which all rows have or none."""
-    measured: dict[Pair, Fraction | None] = {}
+    """Read rows of two inputs and their distance, which all rows have or none."""
+    distances_by_pair: dict[Pair, Fraction | None] = {}
     for entry in entries:
         row = read_list(entry, "a pair of neighbours", "two inputs")
         if len(row) not in (2, 3):
@@ -249,21 +257,21 @@ def _read_pairs(
             must(
                 "neighbours", "pairs of different inputs", f"{format_point(inputs[ends[0]])} twice"
             )
-        pair = (ends[0], ends[1]) if directed else (min(ends), max(ends))
+        pair = (ends[0], ends[1]) if is_directed else (min(ends), max(ends))
         distance = None
         if len(row) == 3:
             names = " and ".join(str(format_point(inputs[i])) for i in pair)
             distance = read_positive(row[2], f"the distance of {names}")
-        if pair in measured and measured[pair] != distance:
+        if pair in distances_by_pair and distances_by_pair[pair] != distance:
             must("neighbours", "pairs with one distance each", f"two for {row[:2]}")
-        measured[pair] = distance
-    if not measured:
+        distances_by_pair[pair] = distance
+    if not distances_by_pair:
         must("neighbours", "at least one pair of inputs", "none")
-    if len({distance is None for distance in measured.values()}) > 1:
+    if len({distance is None for distance in distances_by_pair.values()}) > 1:
         message = "Distances must be given for every pair of neighbours, or for none."
         raise InvalidRequest(message)
-    pairs = tuple(sorted(measured))
-    distances = tuple(d for pair in pairs if (d := measured[pair]) is not None)
+    pairs = tuple(sorted(distances_by_pair))
+    distances = tuple(d for pair in pairs if (d := distances_by_pair[pair]) is not None)
     return Neighbours(pairs, distances or None)
 
 
@@ -279,7 +287,7 @@ def _find_input(cell: Any, index: PointIndex) -> int:
 def _align_file_matrix(
     rows: Sequence[Sequence[Any]], inputs: Sequence[Point], index: PointIndex
 ) -> list[list[Any]] | None:
-    """Put the matrix of a file into the order of the inputs; None where the file lists pairs."""
+    """Put the matrix of a file into the order of the inputs; None if the file lists pairs."""
     count = len(inputs)
     widths = {*map(len, rows)}
     if len(rows) not in (count, count + 1) or widths not in ({count}, {count + 1}):
@@ -291,26 +299,33 @@ def _align_file_matrix(
     if count == 2 and not (has_columns and has_labels and _names_inputs(rows[0][1:], index)):
         return None
     body = [list(row) for row in rows]
-    columns = body.pop(0) if has_columns else None
-    labels = [row.pop(0) for row in body] if has_labels else None
+    columns = None
+    if has_columns:
+        columns = body.pop(0)
+    labels = None
+    if has_labels:
+        labels = [row.pop(0) for row in body]
     if columns is not None and has_labels:
         columns = columns[1:]
-    down = Axis(labels, inputs, "inputs")
-    across = Axis(columns, inputs, "inputs")
-    table = align_table(body, down, across, _MATRIX)
+    row_axis = Axis(labels, inputs, "inputs")
+    column_axis = Axis(columns, inputs, "inputs")
+    table = align_table(body, row_axis, column_axis, _MATRIX_NAME)
     return [[_number_or_text(cell) for cell in row] for row in table]
 
 
 def _number_or_text(cell: Any) -> Any:
+    """Read the number of a cell, or return another text unchanged."""
     number = parse_rational(cell)
-    return cell if number is None else number
+    if number is None:
+        return cell
+    return number
 
 
 def _read_matrix(
     rows: Sequence[Any],
     inputs: Sequence[Point],
     index: PointIndex,
-    directed: bool,
+    is_directed: bool,
 ) -> Neighbours:
     """Read a symmetric matrix of distances as the pairs whose distance is finite."""
     table = [list(row) for row in rows]
@@ -319,16 +334,18 @@ def _read_matrix(
         distance = table[i][j]
         if i == j:
             if not is_zero_cell(distance):
-                must(_MATRIX, "0 on its diagonal", distance)
+                must(_MATRIX_NAME, "0 on its diagonal", distance)
         elif distance != table[j][i]:
-            must(_MATRIX, "symmetric", f"{distance} and {table[j][i]} for {(i, j)}")
+            must(_MATRIX_NAME, "symmetric", f"{distance} and {table[j][i]} for {(i, j)}")
         elif i < j and not (is_number(distance) and float(distance) == math.inf):
             entries.append((inputs[i], inputs[j], distance))
     if not entries:
-        must(_MATRIX, "finite for some pair", "none")
-    return _read_pairs(entries, inputs, index, directed)
+        must(_MATRIX_NAME, "finite for some pair", "none")
+    return _read_pairs(entries, inputs, index, is_directed)
 
 
 def _length_of(row: Any) -> int:
-    """Length of a row; -1 of a text and of what has none."""
-    return -1 if isinstance(row, (str, bytes)) or not hasattr(row, "__len__") else len(row)
+    """Return the length of a row, or -1 for a text and for an object without a length."""
+    if isinstance(row, (str, bytes)) or not hasattr(row, "__len__"):
+        return -1
+    return len(row)

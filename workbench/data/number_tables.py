@@ -26,8 +26,9 @@ NumberedLine = tuple[int, str]  # Number of a line in its file, and its text.
 NumberedRow = tuple[int, list[str]]
 
 MAX_SUM_ERROR = Fraction(1, 10**6)  # Rounded probabilities may miss a total of 1 by this much.
-_LARGEST = Fraction(sys.float_info.max)  # A larger decimal, such as 1e999, is refused as a mistake.
-_LONGEST_CELL = 400  # A cell with more characters is no number.
+# A larger decimal, such as 1e999, is refused as a mistake.
+_MAX_DECIMAL = Fraction(sys.float_info.max)
+_MAX_CELL_CHARACTERS = 400  # A cell with more characters is no number.
 
 
 @dataclass(frozen=True)
@@ -101,15 +102,22 @@ def split_cells(number: int, line: str, separator: str | None) -> list[str]:
 
 def read_number(cell: Any) -> Fraction:
     """Read the number of a cell, or a number of JSON, as it is written. Raises CorruptFile."""
-    is_short_text = isinstance(cell, str) and len(cell) <= _LONGEST_CELL
-    value = parse_rational(cell) if is_short_text or isinstance(cell, (int, Decimal)) else None
-    if value is None or (abs(value) > _LARGEST and not str(cell).lstrip("+-").isdigit()):
+    is_short_text = isinstance(cell, str) and len(cell) <= _MAX_CELL_CHARACTERS
+    value = None
+    if is_short_text or isinstance(cell, (int, Decimal)):
+        value = parse_rational(cell)
+    if value is None or (abs(value) > _MAX_DECIMAL and not str(cell).lstrip("+-").isdigit()):
         raise CorruptFile(f"{str(cell)[:40]!r} is not a finite number.")
     return value
 
 
 def are_noise_pairs(rows: Sequence[Sequence[Fraction]], heads: Sequence[str] = ()) -> bool:
-    """Whether rows are noise values, each with its probability, and no laws on two outputs."""
+    """Return whether rows are noise values with probabilities, and not laws on two outputs.
+
+    Args:
+        rows: Numbers of each row.
+        heads: Names of the columns. Empty without a header.
+    """
     if not rows or any(len(row) != 2 for row in rows):
         return False
     if len(heads) == 2:
@@ -127,18 +135,21 @@ def _take_labels(
     heads: list[str],
     table: list[NumberedRow],
 ) -> tuple[list[NumberedRow], TableLabels | None]:
-    """Take the names in the first column and the line of heads out of a table.
+    """Remove the names in the first column and the line of heads from a table.
 
-    The first column holds names where the first line begins with a name and the other cells of every
-    row add up to 1, but not with the first. A first line that could itself be a law is refused: it
-    would be left out of the audit.
+    The first column holds names if the first line begins with a name, and the other cells of every
+    row add up to 1, but not together with the first cell. A first line that could itself be a law
+    is an error, because it would be left out of the audit.
 
     Returns:
-        The rows without names, and the inputs and outputs that the names mean; None without names.
+        The rows without names, and the inputs and outputs that the names mean. The latter are None
+        without names.
     """
     number, first = (0, heads) if heads else table[0] if table else (0, [])
     width = len(first)
-    body = table if heads else table[1:]
+    body = table
+    if not heads:
+        body = table[1:]
     is_even = all(len(cells) == width for _, cells in body)
     if width < 3 or not body or not is_name(first[0]) or not is_even:
         return table, None
@@ -149,8 +160,8 @@ def _take_labels(
         [parse_rational(cell) for cell in first[1:]]
     ):
         raise CorruptFile(
-            f"Line {number} could be the law of the input {first[0][:40]!r} or the heads of the columns. "
-            "Add a line of names above the laws."
+            f"Line {number} could be the law of the input {first[0][:40]!r} or the heads of the "
+            "columns. Add a line of names above the laws."
         )
     inputs = tuple(read_point(cells[0], "an input") for _, cells in body)
     outputs = tuple(read_point(cell, "an output") for cell in first[1:])
@@ -161,6 +172,6 @@ def _take_labels(
 
 
 def _is_total(values: Sequence[Fraction | None]) -> bool:
-    """Whether all values are numbers, and add up to 1."""
+    """Return whether all values are numbers, and add up to 1."""
     numbers = [value for value in values if value is not None]
     return len(numbers) == len(values) and abs(sum(numbers, ZERO) - 1) <= MAX_SUM_ERROR

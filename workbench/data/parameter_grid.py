@@ -67,7 +67,9 @@ def read_integers(text: str, name: str) -> list[int]:
         InvalidRequest: A part is no integer.
     """
     try:
-        return [int(part) for part in text.split(",")] if text.strip() else []
+        if text.strip():
+            return [int(part) for part in text.split(",")]
+        return []
     except ValueError:
         must(name, "integers", repr(text))
 

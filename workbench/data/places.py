@@ -38,7 +38,9 @@ def read_places(path: Any, name: str) -> tuple[list[Rationals], list[Fraction] |
     for row_number, row in enumerate(rows, 1):
         numbers.append([read_number(cell, f"row {row_number} of the places") for cell in row])
     points = [tuple(row[:2]) for row in numbers]
-    weights = [row[2] for row in numbers] if len(rows[0]) == 3 else None
+    weights = None
+    if len(rows[0]) == 3:
+        weights = [row[2] for row in numbers]
     return points, weights
 
 

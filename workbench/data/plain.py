@@ -119,7 +119,9 @@ def read_finite_floats(values: Any, name: str, constraint: str = "finite numbers
         InvalidRequest: A value is no finite number.
     """
     array = read_floats(values, name, constraint)
-    return array if np.isfinite(array).all() else must(name, constraint, values)
+    if np.isfinite(array).all():
+        return array
+    return must(name, constraint, values)
 
 
 def read_finite_table(values: Any, name: str, *shapes: tuple[int, ...]) -> Vector:
@@ -218,7 +220,9 @@ def read_integer_text(value: Any) -> Any:
     Args:
         value: Any object.
     """
-    number = parse_rational(value) if isinstance(value, str) else None
+    number = None
+    if isinstance(value, str):
+        number = parse_rational(value)
     if number is None or number.denominator != 1 or abs(number) >= UNPRINTABLE_SIZE:
         return value
     return int(number)
@@ -325,7 +329,7 @@ def _open_container(values: Any, name: str, constraint: str) -> Any:
 
 
 def _is_column(values: Any) -> bool:
-    """Whether an object is a column, an index or an array of a library of tables."""
+    """Return whether an object is a column, an index or an array of a library of tables."""
     library = type(values).__module__.partition(".")[0]
     return (
         library in _TABLE_LIBRARIES and hasattr(values, "__len__") and hasattr(values, "to_numpy")
@@ -363,7 +367,9 @@ def _find_mark(values: Any, depth: int = _MARK_DEPTH) -> str | None:
         return next((mark for mark in marks if mark), None)
     # numpy.ma is slow to import, so it is only used if it has been imported already.
     if "numpy.ma.core" in sys.modules and isinstance(values, np.ma.MaskedArray):
-        return "masked" if np.ma.getmaskarray(values).any() else None
+        if np.ma.getmaskarray(values).any():
+            return "masked"
+        return None
     for kind in (type(values), type(getattr(values, "dtype", None))):
         if hasattr(kind, "unit") or hasattr(kind, "units"):
             return "with a unit"

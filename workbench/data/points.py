@@ -72,14 +72,18 @@ def read_entries(value: Any, name: str) -> tuple[list[Any], list[Fraction] | Non
         InvalidRequest: The value is none of these.
     """
     is_file = _read_range(value) is None and names_file(value)
-    places = read_places(value, name) if is_file else None
+    places = None
+    if is_file:
+        places = read_places(value, name)
     values, weights = (value, None) if places is None else places
     return list_entries(values, name), weights
 
 
 def _read_range(value: Any) -> Rationals | None:
     """Read (LOW, HIGH, STEP) of the text of a range, which is never a file; None otherwise."""
-    return read_steps(value) if isinstance(value, str) and ".." in value else None
+    if isinstance(value, str) and ".." in value:
+        return read_steps(value)
+    return None
 
 
 def read_point_entries(entries: Sequence[Any], name: str) -> tuple[Point, ...]:
@@ -142,7 +146,9 @@ def read_steps(text: str) -> Rationals | None:
         if number is None or (number and not 0 < abs(nearest_float(number)) < math.inf):
             return None
         numbers.append(number)
-    return tuple(numbers) if numbers[0] <= numbers[1] and numbers[2] > 0 else None
+    if numbers[0] <= numbers[1] and numbers[2] > 0:
+        return tuple(numbers)
+    return None
 
 
 def list_cells(
@@ -160,7 +166,9 @@ def list_cells(
         InvalidRequest: The value is none of these.
     """
     if isinstance(value, str) and not names_file(value):
-        return value.strip().removesuffix(",").split(",") if value.strip() else []
+        if value.strip():
+            return value.strip().removesuffix(",").split(",")
+        return []
     if isinstance(value, (str, Path)):
         rows = [[*filter(None, row)] for row in read_table(value, name)]
         max_width = max(map(len, rows), default=0)
@@ -224,8 +232,12 @@ def format_point(value: Point) -> Any:
         value: The point.
     """
     if isinstance(value, Fraction):
-        return int(value) if value.denominator == 1 else float(value)
-    return [format_point(part) for part in value] if isinstance(value, tuple) else value
+        if value.denominator == 1:
+            return int(value)
+        return float(value)
+    if isinstance(value, tuple):
+        return [format_point(part) for part in value]
+    return value
 
 
 def rationals_or_none(values: Sequence[Point]) -> Rationals | None:
@@ -235,7 +247,9 @@ def rationals_or_none(values: Sequence[Point]) -> Rationals | None:
         values: The points.
     """
     rationals = tuple(value for value in values if isinstance(value, Fraction))
-    return rationals if len(rationals) == len(values) else None
+    if len(rationals) == len(values):
+        return rationals
+    return None
 
 
 def is_zero_cell(cell: Any) -> bool:

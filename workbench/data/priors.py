@@ -1,4 +1,4 @@
-"""Read how likely answers, labels or parts of a range are.
+"""Read priors: how likely answers, labels or parts of a range are.
 
     accepted                            read as
     "uniform"                           equal weights
@@ -29,22 +29,22 @@ from workbench.exact.numbers import ONE, Rationals, read_number
 from workbench.io.files import format_fraction, names_file
 
 
-def read_prior(given: Any, inputs: Sequence[Point]) -> Rationals | None:
+def read_prior(value: Any, inputs: Sequence[Point]) -> Rationals | None:
     """Read the prior of finitely many inputs as shares with the total 1; None for the worst input.
 
     Args:
-        given: What the module header lists.
+        value: What the module header lists.
         inputs: Different points, as `workbench.data.points` reads them.
 
     Raises:
         InvalidRequest: The prior is none of these, or does not have one weight for every input.
     """
     count = len(inputs)
-    if isinstance(given, str) and given == "uniform":
+    if isinstance(value, str) and value == "uniform":
         return (Fraction(1, count),) * count
-    if isinstance(given, str) and given == "worst":
+    if isinstance(value, str) and value == "worst":
         return None
-    entries = _list_weights(given, inputs)
+    entries = _list_weights(value, inputs)
     weights = [read_number(entry, "every weight of the prior") for entry in entries]
     if len(weights) != count:
         must("prior", f"uniform, worst, or {count} weights, one for every input", len(weights))
@@ -54,51 +54,60 @@ def read_prior(given: Any, inputs: Sequence[Point]) -> Rationals | None:
     return tuple(weight / total for weight in weights)
 
 
-def read_range_prior(given: Any) -> Rationals | None:
-    """Read the shares of equal parts of a range, those of None as of "uniform"; None for the worst answer.
+def read_range_prior(value: Any) -> Rationals | None:
+    """Read the shares of equal parts of a range.
 
-    Raises InvalidRequest.
+    Args:
+        value: What the module header lists. None means "uniform".
+
+    Returns:
+        Shares with the total 1. None for the worst answer.
+
+    Raises:
+        InvalidRequest: The value is none of these.
     """
-    if given is None or (isinstance(given, str) and given == "uniform"):
+    if value is None or (isinstance(value, str) and value == "uniform"):
         return (ONE,)
-    if isinstance(given, str) and given == "worst":
+    if isinstance(value, str) and value == "worst":
         return None
-    refuse_labels(given, "prior")
-    cells = list_cells(given, "prior", "uniform, worst, or a list of weights")
+    refuse_labels(value, "prior")
+    cells = list_cells(value, "prior", "uniform, worst, or a list of weights")
     ends = read_points(range(len(cells) + 1), "inputs")
     shares = read_prior([*cells, 0], ends)
-    return None if shares is None else shares[:-1]
+    if shares is None:
+        return None
+    return shares[:-1]
 
 
-def read_label_prior(given: Any, shape: tuple[int, ...]) -> Any:
+def read_label_prior(value: Any, shape: tuple[int, ...]) -> Any:
     """Read a prior of labels that is a text: "uniform", or weights; return anything else as it is.
 
     Args:
-        given: A text, or weights in any container.
+        value: A text, or weights in any container.
         shape: Shape of the labels.
 
     Raises:
         InvalidRequest: A weight is no number.
     """
-    if not isinstance(given, str):
-        return given
-    if given.strip() == "uniform":
+    if not isinstance(value, str):
+        return value
+    if value.strip() == "uniform":
         return np.ones(shape)
-    return [float(read_number(weight, "every weight of the prior")) for weight in given.split(",")]
+    return [float(read_number(weight, "every weight of the prior")) for weight in value.split(",")]
 
 
-def _list_weights(given: Any, inputs: Sequence[Point]) -> Sequence[Any]:
+def _list_weights(value: Any, inputs: Sequence[Point]) -> Sequence[Any]:
     """List the weights of a text, a file or a container in the order of the inputs."""
-    if isinstance(given, str) and "," in given and not names_file(given):
-        given = given.split(",")
-    if isinstance(given, (str, Path)):
-        if not names_file(given):
-            must("prior", "uniform, worst, weights or a CSV file of them", repr(str(given)))
-        rows: Sequence[Any] = read_table(given, "prior")
+    if isinstance(value, str) and "," in value and not names_file(value):
+        value = value.split(",")
+    if isinstance(value, (str, Path)):
+        if not names_file(value):
+            must("prior", "uniform, worst, weights or a CSV file of them", repr(str(value)))
+        rows: Sequence[Any] = read_table(value, "prior")
     else:
-        rows = read_list(given, "prior", "a list", column=True)
+        rows = read_list(value, "prior", "a list", column=True)
     if not any(isinstance(row, list) for row in rows):
-        return align_container(given, rows, lambda: inputs, "prior")
+        return align_container(value, rows, lambda: inputs, "prior")
     if not all(isinstance(row, list) and row for row in rows):
         must("prior", "weights, or rows of an input and its weight", repr(rows)[:80])
     if all(len(row) == 1 for row in rows):
@@ -115,7 +124,7 @@ def _weigh_inputs(rows: Sequence[Sequence[Any]], inputs: Sequence[Point]) -> lis
         if len(row) == 2:
             position = index.find(read_point(row[0], "an input of the prior"), row[0])
         if position is None or position in weights:
-            wanted = "a CSV of inputs, each once, and their weights"
-            must("prior", wanted, ",".join(map(str, row)))
+            constraint = "a CSV of inputs, each once, and their weights"
+            must("prior", constraint, ",".join(map(str, row)))
         weights[position] = row[1]
     return [weights.get(position, 0) for position in range(len(inputs))]

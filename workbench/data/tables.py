@@ -66,7 +66,7 @@ def read_table(path: Path | str, name: str = "input", *, header: bool = False) -
 
 
 def _has_header(table: list[list[Cell]]) -> bool:
-    """Whether no cell of the first row is a number, but all others of some column are."""
+    """Return whether no cell of the first row is a number, but all others of some column are."""
     are_numbers = [[is_number(cell) for cell in row] for row in table]
     if len(table) < 2 or any(are_numbers[0]):
         return False

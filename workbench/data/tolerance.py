@@ -183,7 +183,9 @@ class PointIndex:
         bits = _count_fraction_bits(entry) or _DOUBLE_BITS
         tolerance = _measure_last_places(largest_size, bits)
         matches = [k for point, k in self._tuples if _are_close(point, value, tolerance)]
-        return matches[0] if len(matches) == 1 else None
+        if len(matches) == 1:
+            return matches[0]
+        return None
 
     def _find_nearest(self, value: Fraction, tolerance: Fraction) -> int | None:
         """Return the position of the nearest number within the tolerance."""
@@ -191,7 +193,9 @@ class PointIndex:
         candidates = self._numbers[max(0, upper - 1) : upper + 1]
         distances = [(abs(number - value), position) for number, position in candidates]
         distance, position = min(distances, default=(tolerance + 1, 0))
-        return position if distance <= tolerance else None
+        if distance <= tolerance:
+            return position
+        return None
 
     def _get_tolerance(self, bits: int | None) -> Fraction:
         """Return the tolerance for entries of a type.
@@ -227,7 +231,9 @@ def find_nearest_positions(known: Vector, values: Vector, dtype: Any = None) -> 
     lower = np.maximum(upper - 1, 0)
     is_lower_nearer = np.abs(known[lower] - values) < np.abs(known[upper] - values)
     nearest = np.where(is_lower_nearer, lower, upper)
-    bits = np.finfo(dtype).nmant if dtype in (np.float16, np.float32) else _DOUBLE_BITS
+    bits = _DOUBLE_BITS
+    if dtype in (np.float16, np.float32):
+        bits = np.finfo(dtype).nmant
     spacing = np.diff(known).min(initial=np.inf)
     largest_size = Fraction(float(np.abs(known).max()))
     tolerance = float(_measure_last_places(largest_size, bits))
@@ -239,7 +245,7 @@ def find_nearest_positions(known: Vector, values: Vector, dtype: Any = None) -> 
 
 
 def _are_close(first: Any, second: Any, tolerance: Fraction) -> bool:
-    """Whether two points are equal up to a tolerance in every number."""
+    """Return whether two points are equal up to a tolerance in every number."""
     if isinstance(first, tuple) and isinstance(second, tuple):
         parts = zip(first, second, strict=False)
         return len(first) == len(second) and all(_are_close(a, b, tolerance) for a, b in parts)
@@ -262,13 +268,13 @@ def _count_fraction_bits(entry: Any) -> int | None:
 
 
 def _is_float(number: Fraction) -> bool:
-    """Whether a number is the shortest decimal of a float64."""
+    """Return whether a number is the shortest decimal of a float64."""
     nearest = nearest_float(number)
     return math.isfinite(nearest) and parse_rational(nearest) == number
 
 
 def _are_single(numbers: Sequence[Fraction], computed: Sequence[Fraction]) -> bool:
-    """Whether all numbers are float32: its shortest decimals, or these as float64 shows them."""
+    """Return whether all numbers are shortest decimals of float32, or these as float64 shows them."""
     if all(_has_single_digits(number) for number in computed):
         return False
     with np.errstate(over="ignore", under="ignore"):
@@ -280,7 +286,7 @@ def _are_single(numbers: Sequence[Fraction], computed: Sequence[Fraction]) -> bo
 
 
 def _has_single_digits(number: Fraction) -> bool:
-    """Whether a number is a decimal of so few digits that it need not have been computed."""
+    """Return whether a number is a decimal of so few digits that it need not have been computed."""
     return parse_rational(f"{nearest_float(number):.{_SINGLE_DIGITS}g}") == number
 
 

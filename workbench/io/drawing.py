@@ -193,7 +193,9 @@ def draw_declared_figure(drawing: Drawing, table: pd.DataFrame) -> Figure:
 def _list_panels(figure: Values, table: pd.DataFrame) -> list[tuple[Record, pd.DataFrame]]:
     """List the declaration of each panel and its rows."""
     common = {key: figure[key] for key in _PANEL_KEYS if key in figure}
-    parts = [part for _, part in table.groupby(figure["by"])] if "by" in figure else []
+    parts = []
+    if "by" in figure:
+        parts = [part for _, part in table.groupby(figure["by"])]
     special_keys = figure.get("panels", [{}] * max(1, len(parts)))
     specs = []
     for keys in special_keys:
@@ -243,7 +245,9 @@ def _draw_panel(axis: Axes, spec: Values, table: pd.DataFrame, drawing: Drawing)
 
 def _select_rows(spec: Values, table: pd.DataFrame) -> pd.DataFrame:
     """Select the rows for which the condition of a declaration holds."""
-    return table.query(spec["where"]) if "where" in spec else table
+    if "where" in spec:
+        return table.query(spec["where"])
+    return table
 
 
 def _list_curves(
@@ -276,7 +280,9 @@ def _fill_template(template: Any, table: pd.DataFrame, values: Values | None, ro
     """
     if values is None or not isinstance(template, str) or "{" not in template:
         return template
-    cells = {str(key): value for key, value in table.iloc[row].items()} if len(table) else {}
+    cells = {}
+    if len(table):
+        cells = {str(key): value for key, value in table.iloc[row].items()}
     return template.format(**{**values, **cells})
 
 
@@ -310,13 +316,17 @@ class _Curve:
             column = self.table[source] if source in self.table else self.table.eval(source)
             return np.asarray(column)
         row_count = len(self.table)
-        return np.arange(row_count) if source is None else np.full(row_count, source, dtype=float)
+        if source is None:
+            return np.arange(row_count)
+        return np.full(row_count, source, dtype=float)
 
     @property
     def x(self) -> Any:
         """Return the x coordinates, shifted if series are drawn side by side."""
         values = self.values(self.look.get("x"))
-        return values + self.look["shift"] if self.look["shift"] else values
+        if self.look["shift"]:
+            return values + self.look["shift"]
+        return values
 
     @property
     def y(self) -> Any:
@@ -336,7 +346,9 @@ class _Curve:
             return mpl.colormaps[colour[4:]](shade)
         if colour == "by":
             colour = self.look["at"] % len(COLOURS)
-        return colour if isinstance(colour, str) else COLOURS[colour]
+        if isinstance(colour, str):
+            return colour
+        return COLOURS[colour]
 
     @property
     def style(self) -> Record:
@@ -349,7 +361,9 @@ class _Curve:
             style["marker"] = MARKERS[self.look["at"]]
         if "label" in style:
             style["label"] = _fill_template(style["label"], self.table, self.template_values)
-        marker_style = SOLVER_MARKER_STYLE if self.look.get("hollow") else {}
+        marker_style = {}
+        if self.look.get("hollow"):
+            marker_style = SOLVER_MARKER_STYLE
         return {**marker_style, **style, "color": self.colour}
 
     def style_without(self, *names: str) -> Record:
@@ -408,7 +422,9 @@ class _Curve:
     def draw_span(self) -> None:
         """Draw a band over the panel from the smallest to the largest y."""
         names = self.look["y"]
-        columns = names if isinstance(names, list) else [names]
+        columns = names
+        if not isinstance(names, list):
+            columns = [names]
         ends = np.concatenate([self.values(name) for name in columns])
         self.axis.axhspan(ends.min(), ends.max(), **{"linewidth": 0, **self.style})
 

@@ -28,7 +28,9 @@ def install_command(*extras: str) -> str:
     Args:
         *extras: Names of extras.
     """
-    suffix = f"[{','.join(extras)}]" if extras else ""
+    suffix = ""
+    if extras:
+        suffix = f"[{','.join(extras)}]"
     return f"pip install '.{suffix}' in a clone of the repository"
 
 
@@ -78,7 +80,9 @@ def explain_missing_module(
         NotInstalled, which names the missing package or the missing links. For a bug, `error`.
     """
     package = (error.name or "").partition(".")[0]
-    missing = missing_links() if package == "workbench" else []
+    missing = []
+    if package == "workbench":
+        missing = missing_links()
     if missing:
         return NotInstalled(
             f"This clone has no symbolic links: {' and '.join(missing)} must be links to the "

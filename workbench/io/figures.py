@@ -152,8 +152,12 @@ def set_wrapped_title(axis: Axes, title: str) -> None:
     """
     place = axis.get_subplotspec()
     figure = axis.get_figure(root=True)
-    columns = 1 if place is None else place.get_gridspec().ncols
-    figure_width = PAGE_INCHES if figure is None else figure.get_figwidth()
+    columns = 1
+    if place is not None:
+        columns = place.get_gridspec().ncols
+    figure_width = PAGE_INCHES
+    if figure is not None:
+        figure_width = figure.get_figwidth()
     axis.set_title(wrap_text(title, figure_width / columns - 0.3))
 
 
@@ -323,7 +327,9 @@ def draw_percent_map(axis: Axes, table: pd.DataFrame, places: tuple[str, str], v
         j = columns.index(column)
         values[i, j] = percent
         has_row[i, j] = 1
-        colour = "white" if percent > 100 else "black"
+        colour = "black"
+        if percent > 100:
+            colour = "white"
         text = _format_percent(percent)
         axis.text(j, i, text, ha="center", va="center", fontsize=6, color=colour)
     axis.grid(False)
@@ -363,8 +369,12 @@ def _format_percent(percent: float) -> str:
         return "?"
     low, high = _PERCENT_RANGE
     if percent < 9.95:
-        return "0" if percent < low / 2 else f"{percent:.1f}"
-    return f"{percent:.0f}" if percent < high else ">1k"
+        if percent < low / 2:
+            return "0"
+        return f"{percent:.1f}"
+    if percent < high:
+        return f"{percent:.0f}"
+    return ">1k"
 
 
 @apply_style_sheet
@@ -390,7 +400,9 @@ def draw_dot_plot(rows: Sequence[Mapping[Any, Any]], label: str, title: str) -> 
         if bound is not None and bound == bound and bound > 0:
             line = [bound, loss]
             axis.plot(line, [position, position], color=colour, marker="|", markevery=[0])
-        face = colour if row["certified"] else "white"
+        face = "white"
+        if row["certified"]:
+            face = colour
         axis.plot([loss], [position], "o", color=colour, markerfacecolor=face)
     axis.set_yticks(range(len(drawn_rows)), [str(row["class"]) for row in drawn_rows])
     if omitted_rows:
@@ -434,7 +446,9 @@ def draw_place_maps(
         axis.set_aspect("equal")
         set_wrapped_title(axis, title)
         axis.set(xlabel="first coordinate", ylabel="second coordinate" if axis is axes[0] else "")
-        bar_label = "probability" if axis is axes[-1] else ""
+        bar_label = ""
+        if axis is axes[-1]:
+            bar_label = "probability"
         figure.colorbar(squares, ax=axis, shrink=0.8, label=bar_label)
     axes[-1].plot(*np.asarray(true_place, dtype=float), marker="x", color="#d62728")
     return figure
@@ -500,7 +514,9 @@ def _fit_to_width(figure: Figure, width: float) -> None:
     for axis in figure.axes:
         axis.tick_params(which="both", labelsize=_LAYOUT.font_points)
         place = axis.get_subplotspec()
-        column_count = 1 if place is None else place.get_gridspec().ncols
+        column_count = 1
+        if place is not None:
+            column_count = place.get_gridspec().ncols
         title = " ".join(axis.title.get_text().split(" "))
         axis.title.set_text(wrap_text(title, width / column_count - 0.3))
     for text in figure.texts:

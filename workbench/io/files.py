@@ -212,7 +212,9 @@ def require_distinct_files(
     names_by_identity: dict[tuple[object, ...], str] = {}
     for files in (inputs, outputs):
         for name, path in files.items():
-            identity = None if path is None else _identify_file(Path(path))
+            identity = None
+            if path is not None:
+                identity = _identify_file(Path(path))
             if identity is None:
                 continue
             if files is outputs and identity in names_by_identity:
@@ -225,7 +227,9 @@ def _identify_file(path: Path) -> tuple[object, ...] | None:
     try:
         status = path.stat()
     except (OSError, ValueError):
-        real_path = path if "\0" in str(path) else Path(os.path.realpath(path))
+        real_path = path
+        if "\0" not in str(path):
+            real_path = Path(os.path.realpath(path))
         with contextlib.suppress(OSError, ValueError):
             folder = real_path.parent.stat()
             return folder.st_dev, folder.st_ino, real_path.name
@@ -273,7 +277,9 @@ def read_bytes(path: Path | str, limit: int, name: str = "file") -> bytes:
     except OSError as error:
         must(name, "a file that can be read", f"{shown_name}: {error.strerror or error}")
     if not stat.S_ISREG(mode):
-        kind = "a folder" if stat.S_ISDIR(mode) else "a device, pipe or socket"
+        kind = "a device, pipe or socket"
+        if stat.S_ISDIR(mode):
+            kind = "a folder"
         must(name, "a regular file", f"{shown_name}: {kind}")
     if max(status.st_size, len(content)) > limit:
         raise CorruptFile(f"{shown_name} is larger than {limit} bytes.")
@@ -326,7 +332,9 @@ def read_text(path: Path | str, limit: int = MAX_FILE_BYTES, name: str = "file")
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
         is_utf_16 = content[:2] in (b"\xff\xfe", b"\xfe\xff")
-        hint = ", but UTF-16: save it as UTF-8" if is_utf_16 else ""
+        hint = ""
+        if is_utf_16:
+            hint = ", but UTF-16: save it as UTF-8"
         raise CorruptFile(
             f"{Path(path).name} is not UTF-8 text (byte {error.start}){hint}."
         ) from None
@@ -342,7 +350,9 @@ def escape_spreadsheet_text(cell: Any) -> Any:
     """
     if not isinstance(cell, str) or cell[:1] not in _FORMULA_STARTS:
         return cell
-    return cell if _NUMBER_CHARACTERS.issuperset(cell) else f"'{cell}"
+    if _NUMBER_CHARACTERS.issuperset(cell):
+        return cell
+    return f"'{cell}"
 
 
 def parse_json(text: str, *, decimals: bool = False) -> Any:
@@ -377,7 +387,9 @@ def parse_json(text: str, *, decimals: bool = False) -> Any:
             return int(digits)
         if math.isinf(float(digits)):
             raise CorruptFile(f"The number {digits[:40]} is too large.")
-        return Decimal(digits) if decimals else float(digits)
+        if decimals:
+            return Decimal(digits)
+        return float(digits)
 
     try:
         data = json.loads(
@@ -457,7 +469,9 @@ def format_fraction(value: Fraction) -> str:
     Args:
         value: The rational.
     """
-    sign = "-" if value < 0 else ""
+    sign = ""
+    if value < 0:
+        sign = "-"
     bits = max(value.numerator.bit_length(), value.denominator.bit_length())
     if bits > _MAX_DECIMAL_BITS:
         return f"{sign}{hex(abs(value.numerator))}/{hex(value.denominator)}"
@@ -465,7 +479,9 @@ def format_fraction(value: Fraction) -> str:
         return f"{value.numerator}/{value.denominator}"
     places = next(k for k in range(_MAX_DECIMAL_PLACES + 1) if 10**k % value.denominator == 0)
     digits = str(abs(value.numerator) * 10**places // value.denominator)
-    significant_digits = digits if places else digits.rstrip("0")
+    significant_digits = digits
+    if not places:
+        significant_digits = digits.rstrip("0")
     trailing_zeros = len(digits) - len(significant_digits)
     if max(trailing_zeros, places - len(digits)) > _MAX_ZEROS:
         return f"{sign}{significant_digits}e{trailing_zeros - places}"

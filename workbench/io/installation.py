@@ -79,7 +79,9 @@ KNOWN_CLASHES = (
 def _parse_version(version: str) -> tuple[int, ...]:
     """Return the numbers of a version without final zeros, because 1.14 equals 1.14.0."""
     match = re.match(r"\d+(\.\d+)*", version)
-    parts = [int(part) for part in match.group().split(".")] if match else []
+    parts = []
+    if match:
+        parts = [int(part) for part in match.group().split(".")]
     while parts and parts[-1] == 0:
         parts.pop()
     return tuple(parts)

@@ -208,7 +208,9 @@ def draw_chart(figure: FigureData, title: str = "") -> Drawn:
         title: Title. Default: the title of the data.
     """
     draw_functions = {"lines": draw_lines, "bars": _draw_bars, "heat": _draw_heat_map}
-    height = 3.8 if figure["kind"] == "heat" else 3.0
+    height = 3.0
+    if figure["kind"] == "heat":
+        height = 3.8
     drawn, (axis,) = make_panels(width=SCREEN_INCHES, height=height)
     draw_functions[figure["kind"]](axis, figure)
     set_wrapped_title(axis, title or figure["title"])
@@ -236,7 +238,9 @@ def draw_lines(axis: Axes, figure: Values) -> None:
             "label": series["name"],
         }
         if look in ("band", "area"):
-            step = "post" if has_steps else None
+            step = None
+            if has_steps:
+                step = "post"
             fill_style: Record = {"step": step, "alpha": 0.25, "linewidth": 0}
             axis.fill_between(x, series.get("low", 0), y, **fill_style, **style)
         if look == "segments":
@@ -258,7 +262,9 @@ def _choose_ticks(labels: Sequence[str]) -> tuple[list[int], list[str]]:
     """Choose equally spaced labels that fit on an axis, 0 among them. Returns (places, labels)."""
     characters = max(_MIN_TICK_CHARACTERS, 2 + max(map(len, labels)))
     step = -(-len(labels) * characters // _AXIS_CHARACTERS)
-    first = labels.index("0") % step if "0" in labels else 0
+    first = 0
+    if "0" in labels:
+        first = labels.index("0") % step
     return list(range(first, len(labels), step)), list(labels[first::step])
 
 
@@ -290,7 +296,9 @@ def _draw_heat_map(axis: Axes, figure: Values) -> None:
     image = axis.imshow(cells, cmap="Blues", norm=PowerNorm(0.5, 0, largest), aspect="auto")
     if max(cells.shape) <= _MAX_NUMBERED_SIZE:
         for (i, j), mass in np.ndenumerate(cells):
-            colour = "white" if mass > _WHITE_TEXT_SHARE * largest else "black"
+            colour = "black"
+            if mass > _WHITE_TEXT_SHARE * largest:
+                colour = "white"
             # The text has at most six characters.
             text = f"{mass:.1e}".replace("e-0", "e-") if 0 < mass < 0.01 else f"{mass:.3g}"
             axis.text(j, i, text, ha="center", va="center", fontsize=6, color=colour)

@@ -196,7 +196,9 @@ def _add_plugin(extension: Any, package: str, expected_group: str | None = None)
     if earlier is not None and earlier.package == package and earlier.extension == extension:
         return
     if earlier is not None or name in _list_built_in_names(group):
-        owner = "dp-workbench" if earlier is None else earlier.package
+        owner = "dp-workbench"
+        if earlier is not None:
+            owner = earlier.package
         raise InvalidRequest(
             f"The name {name!r} of {package} is taken by {owner} in workbench.{group}."
         )
@@ -222,8 +224,12 @@ def _find_group(extension: Any) -> str | None:
 
 def _list_built_in_names(group: str) -> Any:
     """Return the names of the built-in objects of a group."""
-    return load_provided("plugin names", group) if group in get_places("plugin names") else ()
+    if group in get_places("plugin names"):
+        return load_provided("plugin names", group)
+    return ()
 
 
 def _class_of(extension: Any) -> type:
-    return extension if isinstance(extension, type) else type(extension)
+    if isinstance(extension, type):
+        return extension
+    return type(extension)

@@ -49,4 +49,6 @@ def load_provided(kind: str, name: str) -> Any:
     """
     module, _, attribute = get_places(kind)[name].partition(":")
     loaded = importlib.import_module(module)
-    return getattr(loaded, attribute) if attribute else loaded
+    if attribute:
+        return getattr(loaded, attribute)
+    return loaded

@@ -472,7 +472,9 @@ def encode_tex_table(table: pd.DataFrame, title: str) -> bytes:
 
     def format_infinity(value: Any) -> Any:
         """Replace an infinite number by its sign."""
-        return str(value).replace("inf", "∞") if value in (math.inf, -math.inf) else value
+        if value in (math.inf, -math.inf):
+            return str(value).replace("inf", "∞")
+        return value
 
     shown = table.map(format_infinity)
     text = shown.to_latex(index=False, float_format="%.6g", na_rep="", escape=True, caption=caption)

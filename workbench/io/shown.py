@@ -76,7 +76,9 @@ class Shown(ABC):
         return figure
 
     def _repr_html_(self) -> str:
-        drawing = render_picture(self.figure, MAX_SVG_CHARACTERS) if self.drawable else ""
+        drawing = ""
+        if self.drawable:
+            drawing = render_picture(self.figure, MAX_SVG_CHARACTERS)
         return render_document(self.heading, render_facts(self.facts()), drawing=drawing)
 
 

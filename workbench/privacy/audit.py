@@ -132,7 +132,9 @@ class Privacy(Shown):
     def epsilon(self) -> Fraction | None:
         """Return the common budget, or None if the pairs have different budgets."""
         budgets = [pair.epsilon for pair in self.pairs]
-        return budgets[0] if budgets.count(budgets[0]) == len(budgets) else None
+        if budgets.count(budgets[0]) == len(budgets):
+            return budgets[0]
+        return None
 
     def __repr__(self) -> str:
         budget = "separate budgets"
@@ -161,7 +163,9 @@ class Privacy(Shown):
             rows.append(("largest bias", repr(values["bias"])))
         if self.mechanism.is_one_sided:
             rows.append(ONE_SIDED_NOTE)
-        return rows if self.error is None else rows + self.error.facts()
+        if self.error is None:
+            return rows
+        return rows + self.error.facts()
 
     def to_dict(self) -> Record:
         """Return the audit as data for JSON.
@@ -174,7 +178,9 @@ class Privacy(Shown):
         pdp_delta = None
         if segments is not None:
             pdp_delta = self.worst_result("pdp").measurement.upper
-        means = getattr(self.mechanism, "unbiased_means", None) if segments else None
+        means = None
+        if segments:
+            means = getattr(self.mechanism, "unbiased_means", None)
         bias = None
         if means is not None:
             bias = float(Bias.measure(self.mechanism, *means).worst)
@@ -287,7 +293,9 @@ class Privacy(Shown):
                 "metric_epsilon must be read from the audit of a mechanism on real inputs."
             )
         steepest = self.worst_result("metric").measurement.value
-        return math.inf if steepest is None else round_up(steepest)
+        if steepest is None:
+            return math.inf
+        return round_up(steepest)
 
     def audit_at(self, epsilon: Budget) -> Privacy:
         """Return the audit of all comparisons at another budget.
@@ -445,7 +453,9 @@ class Privacy(Shown):
         finding = claimed_notion.describe_finding(
             worst_result.measurement, worst_result.budget, budget
         )
-        verdict = "is NOT private" if broken else "is private"
+        verdict = "is private"
+        if broken:
+            verdict = "is NOT private"
         sentence = f"{subject} {verdict} at the requested budget: {finding}"
         if not broken or not worst_result.label:
             # A mechanism that is measured as a whole has no single comparison to name.
@@ -458,7 +468,9 @@ class Privacy(Shown):
         )
         laws = Laws(comparison.p, comparison.q)
         witness = claimed_notion.describe_witness(laws, broken_result, comparison.describe)
-        return sentence if witness is None else f"{sentence} ({witness})"
+        if witness is None:
+            return sentence
+        return f"{sentence} ({witness})"
 
 
 def _measurement_identity(measuring_notion: Notion) -> tuple[Any, ...]:
@@ -509,7 +521,9 @@ def _measure_segments(mechanism: Mechanism, claim: Claim) -> ComparisonResult | 
     if not mechanism.segments:
         return None
     measured = measuring_notion.measure_segments(mechanism.segments, claim.values)
-    return None if measured is None else ComparisonResult((), measured, claim.values)
+    if measured is None:
+        return None
+    return ComparisonResult((), measured, claim.values)
 
 
 def satisfies_claim(

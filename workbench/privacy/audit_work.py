@@ -90,8 +90,12 @@ def count_work_units(
     budget_bits = max(map(count_bits, _iter_fractions(budgets)), default=0)
     bits = size.bits + budget_bits + count_bits(delta)
     loss_bits = bits + _common_bits([*numbers, *size.numbers])
-    outcome_factor = 1 if notion is None else notion.work_per_outcome(values)
-    series_units = 0 if notion is None else notion.series_work
+    outcome_factor = 1
+    if notion is not None:
+        outcome_factor = notion.work_per_outcome(values)
+    series_units = 0
+    if notion is not None:
+        series_units = notion.series_work
     outcome_units = outcome_factor * (4 + (bits // 256) ** 2) + series_units
     units = comparisons * (outcomes * outcome_units + 1000)
     units += (comparisons + 8) * (bits // 64) ** 2
@@ -121,7 +125,9 @@ def _count_listed_units(mechanism: Mechanism, notion: Notion | None) -> int:
 
     The count stops as soon as it exceeds the limit.
     """
-    series_units = 0 if notion is None else notion.series_work
+    series_units = 0
+    if notion is not None:
+        series_units = notion.series_work
     units = 0
     for comparison in mechanism.comparisons():
         bits = max(law.total.bit_length() for law in (comparison.p, comparison.q))

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.data.plain import read_list
 from workbench.data.points import read_points
 from workbench.errors import CorruptFile, InvalidRequest, NotCertified, must
-from workbench.exact.numbers import round_up
+from workbench.exact.numbers import Rationals, round_up
 from workbench.exact.objects import Record, Values
 from workbench.io.files import MAX_FILE_BYTES, write_atomically
 from workbench.io.plugins import find_foreign_package
@@ -224,7 +224,9 @@ class Certificate(Shown):
     def epsilon(self) -> Any:
         """Return ε, a mapping if neighbours have different ε, or None for a notion without ε."""
         value = self.claim.epsilon
-        return MappingProxyType(value) if isinstance(value, Mapping) else value
+        if isinstance(value, Mapping):
+            return MappingProxyType(value)
+        return value
 
     @property
     def delta(self) -> Fraction | None:
@@ -322,9 +324,13 @@ class Certificate(Shown):
                 is shorter.
         """
         write_short_record = getattr(self.mechanism, "short_record", lambda: None)
-        short_record = write_short_record() if columns else None
+        short_record = None
+        if columns:
+            short_record = write_short_record()
         foreign_packages = self.foreign_packages
-        checked_by = {"checked_by": foreign_packages} if foreign_packages else {}
+        checked_by = {}
+        if foreign_packages:
+            checked_by = {"checked_by": foreign_packages}
         return CERTIFICATE_FORM.write(
             self,
             mechanism=short_record or self.mechanism.to_dict(),
@@ -429,10 +435,14 @@ def check_certificate_work(
     Raises:
         CorruptFile: The proof needs more work than allowed.
     """
-    numbers = () if objective is None else objective.numbers
+    numbers: Rationals = ()
+    if objective is not None:
+        numbers = objective.numbers
     if bias is not None:
         numbers = (*numbers, *bias.outputs, *bias.inputs, bias.worst)
-    label_count = len(objective.labels) if isinstance(objective, ExpectedLoss) else 0
+    label_count = 0
+    if isinstance(objective, ExpectedLoss):
+        label_count = len(objective.labels)
     units = count_work_units(
         mechanism,
         claim.notion,

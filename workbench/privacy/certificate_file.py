@@ -116,7 +116,9 @@ def check(path: Path | str) -> Any:
     text = read_text(path)
     with prefix_errors_with_file(path):
         data = parse_json(text)
-        format_name = data.get("format") if isinstance(data, dict) else None
+        format_name = None
+        if isinstance(data, dict):
+            format_name = data.get("format")
         if isinstance(format_name, str) and format_name in get_places("proof readers"):
             return load_provided("proof readers", format_name)(data)
         return certificate_from_dict(data)
@@ -196,7 +198,9 @@ def mechanism_from_dict(data: Any) -> Any:
 
 def _build_mechanism(data: Any, kinds: Mapping[str, str] = CERTIFIABLE_KINDS) -> Any:
     """Build a mechanism of one of these kinds or of a plug-in, without checking the work limit."""
-    kind = data.get("kind") if isinstance(data, dict) else None
+    kind = None
+    if isinstance(data, dict):
+        kind = data.get("kind")
     if isinstance(kind, str) and kind in kinds:
         module, name = kinds[kind].split(":")
         return getattr(importlib.import_module(module), name).from_dict(data)

@@ -103,8 +103,12 @@ def certify(
         means if must_keep_means else None,
         allow_bias=allow_bias,
     )
-    bias = None if means is None else Bias.measure(repaired, *means)
-    proven_objective = None if objective is None else objective.with_value_of(repaired)
+    bias = None
+    if means is not None:
+        bias = Bias.measure(repaired, *means)
+    proven_objective = None
+    if objective is not None:
+        proven_objective = objective.with_value_of(repaired)
     if share:
         facts["repair_mixed_in"] = float(share)
     return Certificate(repaired, claim, objective=proven_objective, bias=bias, record=facts)

@@ -147,7 +147,9 @@ class Claim:
     def common_values(self) -> Values | None:
         """Return the parameters of all comparisons, or None if they differ between comparisons."""
         first_value = self.values[self.notion.parameters[0]]
-        return None if isinstance(first_value, Mapping) else self.values
+        if isinstance(first_value, Mapping):
+            return None
+        return self.values
 
     def is_met_by(self, result: ComparisonResult) -> bool:
         """Return whether one comparison is within its budget.
@@ -181,7 +183,9 @@ class Claim:
             return ()
         kinds = (HockeyStick, MassAboveRatio)
         ratio_bounds = tuple(bound for bound in requirements if isinstance(bound, kinds))
-        return ratio_bounds if len(ratio_bounds) == len(requirements) else ()
+        if len(ratio_bounds) == len(requirements):
+            return ratio_bounds
+        return ()
 
     def describe_budget(self, *, one_sided: bool = False) -> str:
         """Describe the first parameter: "epsilon = 1", or "a separate epsilon for each shift".
@@ -199,7 +203,9 @@ class Claim:
             text = f"a separate {first} for each shift"
         else:
             text = f"{first} = {format_parameter(value)}"
-        return f"{text} for one-sided neighbours" if one_sided else text
+        if one_sided:
+            return f"{text} for one-sided neighbours"
+        return text
 
     def to_dict(self) -> Record:
         """Return the claim as data for JSON."""

@@ -97,10 +97,16 @@ class ColumnMechanism:
         """
         budget = self.budget
         claim = self.claim
-        notion_name = claim.notion.name if claim else "none"
-        rho = claim.values.get("rho") if claim else None
+        notion_name = "none"
+        if claim:
+            notion_name = claim.notion.name
+        rho = None
+        if claim:
+            rho = claim.values.get("rho")
         distance = _get_sensitivity(self.mechanism)
-        condition = "" if distance is None else f"at most {float(distance):g} apart"
+        condition = ""
+        if distance is not None:
+            condition = f"at most {float(distance):g} apart"
         if domain is None:
             unbounded = PrivacyBudget(None)
             return RowCost(
@@ -113,9 +119,11 @@ class ColumnMechanism:
             pure = budget
             if pure is None:
                 pure = self._budget_between_all(wide_mechanism, None).round_up_epsilon()
-            any_two = None if pure.epsilon is None else pure
-            return RowCost(budget, any_two, False, domain_text, notion_name, rho)
-        steps = None if distance is None else math.ceil((domain[1] - domain[0]) / distance)
+            pure_or_none = None if pure.epsilon is None else pure
+            return RowCost(budget, pure_or_none, False, domain_text, notion_name, rho)
+        steps = None
+        if distance is not None:
+            steps = math.ceil((domain[1] - domain[0]) / distance)
         any_two = self._budget_between_all(wide_mechanism, steps)
         if budget is None or budget.per_distance:
             is_local = not is_wide_already
@@ -123,7 +131,9 @@ class ColumnMechanism:
         else:
             is_local = not any_two.is_within(budget)
             any_two = any_two.round_up_epsilon() if is_local else budget
-        wide_rho = None if rho is None or steps is None else rho * steps**2
+        wide_rho = None
+        if rho is not None and steps is not None:
+            wide_rho = rho * steps**2
         return RowCost(budget, any_two, is_local, domain_text, notion_name, wide_rho, condition)
 
     def _budget_between_all(self, wide_mechanism: Any, steps: int | None) -> PrivacyBudget:
@@ -159,7 +169,9 @@ class ColumnMechanism:
         has_real_inputs = can_publish_reals(self.mechanism)
         errors = {}
         if error.worst_error is not None:
-            subject = "input" if has_real_inputs else "answer"
+            subject = "answer"
+            if has_real_inputs:
+                subject = "input"
             errors[f"largest mean absolute error of any {subject}"] = round_up(error.worst_error)
         if has_real_inputs:
             mean_error = round_up(Fraction(error.mean_error))
@@ -175,7 +187,9 @@ def _widen_to_domain(mechanism: Any, domain: Interval) -> Any:
         except InvalidRequest:
             return None  # It has more neighbours than a mechanism may have.
     inputs = mechanism.inputs
-    return None if inputs is None else Channel(tuple(map(mechanism.law, inputs)))
+    if inputs is None:
+        return None
+    return Channel(tuple(map(mechanism.law, inputs)))
 
 
 def _format_domain(domain: Interval) -> str:
@@ -186,7 +200,9 @@ def _format_domain(domain: Interval) -> str:
 def _get_sensitivity(mechanism: Any) -> Fraction | None:
     """Return the distance up to which all numbers are neighbours, or None if there is none."""
     distance = getattr(getattr(mechanism, "question", mechanism), "sensitivity", None)
-    return None if distance is None else Fraction(distance)
+    if distance is None:
+        return None
+    return Fraction(distance)
 
 
 def load_column_mechanism(path: Path, kind: str, *, raw: bool = False) -> ColumnMechanism:
@@ -239,7 +255,9 @@ def _build_column_mechanism(
             "Only one side of each pair of neighbours is protected (directed differences)."
         )
     notes += mechanism.column_cautions
-    claim = None if certificate is None else certificate.claim
+    claim = None
+    if certificate is not None:
+        claim = certificate.claim
     return ColumnMechanism(mechanism, mechanism.column_inputs, claim, tuple(notes))
 
 
@@ -331,7 +349,9 @@ def read_clip_range(clip: str | None, inputs: ColumnInputs) -> Interval | None:
                 "LOW..HIGH for noise that takes every number, such as --clip 0..100",
                 "no range",
             )
-        return input_ends if inputs.is_bounded else None
+        if inputs.is_bounded:
+            return input_ends
+        return None
     low, high = read_range(clip, "clip")
     if not input_ends[0] <= low < high <= input_ends[1]:
         constraint = inputs.constraint
@@ -376,7 +396,9 @@ class Account:
             has_ledger: Whether the release will be entered into a ledger.
         """
         person_cost = cost.for_rows(max_rows or 1)
-        hint = " (--person counts the rows)" if max_rows is None else ""
+        hint = ""
+        if max_rows is None:
+            hint = " (--person counts the rows)"
         notes = [
             "This is the budget of one row. The budget of a person with k rows is k times as "
             f"large{hint}.",
@@ -426,7 +448,9 @@ class Account:
         _check_terms(ledger.terms, terms, path.name)
         cost = self.cost
         # A notion without an epsilon that holds between any two values has no entry in ε and δ.
-        charge = cost.any_two if cost.neighbours or cost.is_local else None
+        charge = None
+        if cost.neighbours or cost.is_local:
+            charge = cost.any_two
         release = Release(
             column[:_MAX_LEDGER_CHARACTERS],
             ledger.digest(file_values),
@@ -440,7 +464,7 @@ class Account:
         last = booked[-1]
 
         def is_same_column(entry: Release) -> bool:
-            """Whether an entry has the same name or the same values as the last one."""
+            """Return whether an entry has the same name or the same values as the last one."""
             return entry.column == last.column or entry.digest == last.digest
 
         same_column = [entry for entry in booked if is_same_column(entry)]
@@ -479,7 +503,9 @@ def _check_terms(ledger_terms: LedgerTerms, terms: LedgerTerms, ledger_name: str
             f"{ledger_name}, for {ledger_terms.relation}",
         )
     if ledger_terms.person != terms.person:
-        expected = "left out" if ledger_terms.person is None else repr(ledger_terms.person)
+        expected = "left out"
+        if ledger_terms.person is not None:
+            expected = repr(ledger_terms.person)
         must(
             "person",
             f"{expected}, as {ledger_name} says of all its releases",
@@ -540,7 +566,9 @@ def _normalise_name(cell: str) -> str:
     number = None
     if name.isascii() and len(name) < _MAX_NUMBER_CHARACTERS:
         number = parse_rational(name)
-    return name if number is None else str(number)
+    if number is None:
+        return name
+    return str(number)
 
 
 def _describe_sum(releases: Sequence[Release], subject: str) -> list[str]:

@@ -219,7 +219,9 @@ def _read_run_counts(times: Any, mechanism_count: int) -> list[int]:
     """Read the number of runs of each mechanism. Raises InvalidRequest."""
     if isinstance(times, str):
         parts = read_integers(times, "times")
-        times = parts[0] if len(parts) == 1 else parts
+        times = parts
+        if len(parts) == 1:
+            times = parts[0]
     if isinstance(times, (list, tuple)):
         counts: list[Any] = list(times)
     else:
@@ -391,9 +393,13 @@ def _minimise_ratio(pair: Laws, delta: Fraction) -> Fraction | None:
     mass_q = ZERO
     for largest, next_p, next_q in pair.steps:
         # From the last ratio down to this one the hockey stick is mass_p - E mass_q.
-        end = None if largest is None else max(ONE, largest)
+        end = None
+        if largest is not None:
+            end = max(ONE, largest)
         if end is not None and mass_p - mass_q * end > delta:
-            return (mass_p - delta) / mass_q if mass_q else None
+            if mass_q:
+                return (mass_p - delta) / mass_q
+            return None
         mass_p = next_p
         mass_q = next_q
     return ONE
@@ -441,7 +447,9 @@ def _list_upper_steps(runs: Runs, interval: Fraction) -> list[Fraction]:
             if b:
                 candidates.append((a, a / b))
     heavy_ratio = max(candidates)[1]
-    anchor = abs(Fraction(log_upper_bound(heavy_ratio))) if heavy_ratio else ZERO
+    anchor = ZERO
+    if heavy_ratio:
+        anchor = abs(Fraction(log_upper_bound(heavy_ratio)))
     proof_steps = _list_grid_steps(runs, anchor, _SETTINGS.proof_points)
     fine_steps = _list_grid_steps(runs, anchor, _SETTINGS.upper_points, interval)
     return list(dict.fromkeys(proof_steps + fine_steps))
@@ -608,7 +616,9 @@ def _find_worst_neighbours(
         step = _choose_grid_step(changed_runs, ZERO, _SETTINGS.rough_points)
         law = _compose_losses(changed_runs, step, is_upper=True)
         bound = law.delta(epsilon) if epsilon is not None else law.epsilon(delta or ONE)
-        return math.inf if bound is None else bound
+        if bound is None:
+            return math.inf
+        return bound
 
     for position, candidates in enumerate(candidates_by_run):
         if len(candidates) > 1:

@@ -98,7 +98,7 @@ class Profile(Shown):
         value = read_positive(epsilon, "epsilon", or_zero=True)
 
         def begins_beyond(piece: Piece) -> bool:
-            """Whether a piece begins beyond ε."""
+            """Return whether a piece begins beyond ε."""
             return sign_exp(piece.low, ONE, value) > 0
 
         # The pieces are sorted, so the last one that does not begin beyond ε contains it.
@@ -115,7 +115,9 @@ class Profile(Shown):
             InvalidRequest: ε is no such number.
         """
         value = self.exact_delta(epsilon)
-        return round_up(value.a) if value.b == 0 else value.upper
+        if value.b == 0:
+            return round_up(value.a)
+        return value.upper
 
     def deltas(self, epsilons: Iterable[Real]) -> Vector:
         """Return δ at several ε, rounded up. Shape (len(epsilons),).
@@ -168,7 +170,9 @@ class Profile(Shown):
         """
         epsilons = self.breakpoints.tolist()
         rows = [{"epsilon": epsilon, "delta": self.delta(epsilon)} for epsilon in epsilons]
-        suffix = ", one-sided neighbours" if self.is_one_sided else ""
+        suffix = ""
+        if self.is_one_sided:
+            suffix = ", one-sided neighbours"
         title = f"{get_delta_notion(self.notion).title} profile{suffix}"
         result = Result(title, rows, "profile", draw=lambda table: {"profile": self.figure})
         return result.save(path)

@@ -76,7 +76,9 @@ class ExpectedError:
         values = self.to_dict()
         rows = [("data", self.data), (f"mean {self.loss} loss", repr(values["mean_error"]))]
         if self.worst_error is not None:
-            place = "" if self.worst_input is None else f" at {self.worst_input}"
+            place = ""
+            if self.worst_input is not None:
+                place = f" at {self.worst_input}"
             rows.append((f"largest {self.loss} loss", f"{values['worst_error']!r}{place}"))
         return rows
 
@@ -165,8 +167,12 @@ def _error_on_finite_inputs(mechanism: Mechanism, loss: str, data: Any) -> Expec
 
 def _to_python_point(point: Any) -> Any:
     """Convert an input or a published value of NumPy to Python. A vector becomes a tuple."""
-    value = point.tolist() if isinstance(point, (np.generic, np.ndarray)) else point
-    return tuple(value) if isinstance(value, list) else value
+    value = point
+    if isinstance(point, (np.generic, np.ndarray)):
+        value = point.tolist()
+    if isinstance(value, list):
+        return tuple(value)
+    return value
 
 
 def _weigh_inputs_of(
@@ -184,7 +190,9 @@ def _weigh_inputs_of(
     else:
         weights, description = read_input_weights(data)
     has_labels = getattr(mechanism, "axis_labels", None) is not None
-    shown_inputs = [*map(format_point, inputs)] if has_labels else inputs
+    shown_inputs = inputs
+    if has_labels:
+        shown_inputs = [*map(format_point, inputs)]
     return align_input_weights(weights, inputs, shown_inputs), description
 
 
@@ -234,7 +242,9 @@ def _list_error_pieces(mechanism: Any, loss: str) -> Iterator[_Piece]:
     formula at outputs, so pieces end there as well.
     """
     outputs = _list_exact_outputs(mechanism)
-    knots = sorted(outputs) if loss == "absolute" else []
+    knots = []
+    if loss == "absolute":
+        knots = sorted(outputs)
     for segment in mechanism.segments:
         a = segment.low
         b = segment.high
@@ -256,7 +266,9 @@ def _error_on_real_inputs(mechanism: Any, loss: str, data: Any) -> ExpectedError
     """Compute the expected loss of a mechanism on real inputs."""
     if loss not in _REAL_LOSSES:
         must("loss", " or ".join(_REAL_LOSSES) + " on real inputs", repr(loss))
-    pieces = [*_list_error_pieces(mechanism, loss)] if mechanism.segments else []
+    pieces = []
+    if mechanism.segments:
+        pieces = [*_list_error_pieces(mechanism, loss)]
     worst_error, place = max((piece.maximum for piece in pieces), default=(None, None))
     compute_errors = getattr(mechanism, "errors", None)
     if compute_errors is not None:
@@ -264,7 +276,9 @@ def _error_on_real_inputs(mechanism: Any, loss: str, data: Any) -> ExpectedError
         if data is None or data == "uniform":
             range_text = _describe_uniform(*mechanism.ends)
             return ExpectedError(loss, range_text, uniform_error, worst_error, nearest_float(place))
-    worst_input = None if place is None else nearest_float(place)
+    worst_input = None
+    if place is not None:
+        worst_input = nearest_float(place)
     if data is None or isinstance(data, (str, Density)):
         description, mean_error = _integrate_error(mechanism, loss, data, pieces)
         return ExpectedError(loss, description, mean_error, worst_error, worst_input)

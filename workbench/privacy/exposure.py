@@ -104,4 +104,6 @@ def compute_exposure(channel: Channel, epsilon: Fraction) -> Fraction | None:
     for mass, neighbour_mass in zip(p.integers, q.integers, strict=True):
         if mass > ratio * neighbour_mass:
             revealing_mass += mass
-    return Fraction(revealing_mass, p.total) if float_exposure else ZERO
+    if float_exposure:
+        return Fraction(revealing_mass, p.total)
+    return ZERO

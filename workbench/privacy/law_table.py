@@ -344,7 +344,9 @@ def _write_real_table(mechanism: AdditiveRealNoise) -> Table | None:
 def _read_reals(option_values: dict[str, str], rows: Sequence[Sequence[str]]) -> AdditiveRealNoise:
     """Build noise on the reals from its table. Raises CorruptFile, InvalidRequest."""
     clamp = option_values.get("clamp")
-    clamp_ends = None if clamp is None else read_range(clamp, "clamp")
+    clamp_ends = None
+    if clamp is not None:
+        clamp_ends = read_range(clamp, "clamp")
     sensitivity = read_cell_number(option_values.get("sensitivity"))
     grid = read_cell_number(option_values.get("grid"))
     question = RealNoise(sensitivity, grid, clamp_ends)
@@ -516,7 +518,9 @@ def _read_hexadecimal_ratio(cell: str) -> Fraction:
     if match is None or not int(match[3], 16):
         raise CorruptFile(f"{cell[:40]!r} is not a finite number.")
     value = Fraction(int(match[2], 16), int(match[3], 16))
-    return -value if match[1] else value
+    if match[1]:
+        return -value
+    return value
 
 
 def _read_integer_cell(cell: str | None) -> int:

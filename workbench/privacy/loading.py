@@ -227,7 +227,9 @@ def _read_json_contents(text: str) -> FileContents:
     if not isinstance(data, list) or not data:
         raise CorruptFile("The file must hold a list of numbers or a list of rows.")
     has_rows = isinstance(data[0], list)
-    rows = data if has_rows else [data]
+    rows = data
+    if not has_rows:
+        rows = [data]
     if not all(isinstance(row, list) for row in rows):
         raise CorruptFile("Every row must be a list of numbers.")
     table = [[read_number(cell) for cell in row] for row in rows]

@@ -137,7 +137,9 @@ class LossLaw:
 
     def _divide_by_unit(self, value: int) -> int:
         """Divide by 2^bits and round to the side of the law."""
-        return -(-value >> self.bits) if self.is_upper else value >> self.bits
+        if self.is_upper:
+            return -(-value >> self.bits)
+        return value >> self.bits
 
     def _trim(self, first: int, masses: Any, infinite: int, cut_runs: int) -> LossLaw:
         """Return a law with these masses but without light tails.
@@ -193,7 +195,9 @@ class LossLaw:
         """
         shift, lost_mass = self._bound_cut_shift(delta / 1000)
         unshifted = self._unshifted_epsilon(min(ONE, delta + lost_mass))
-        return None if unshifted is None else max(ZERO, unshifted - shift)
+        if unshifted is None:
+            return None
+        return max(ZERO, unshifted - shift)
 
     def _iter_falling_losses(self) -> Iterator[tuple[int, int, Any]]:
         """Yield sums over the losses beyond k step, from the largest loss down to 0.
@@ -209,7 +213,9 @@ class LossLaw:
         largest = self.first + len(masses) - 1
         for k in range(largest, min(largest, 0) - 1, -1):
             yield k, mass_beyond, tilted_mass
-            mass = masses[k - self.first] if k >= self.first else 0
+            mass = 0
+            if k >= self.first:
+                mass = masses[k - self.first]
             mass_beyond += mass
             tilted_mass = (tilted_mass + mass) * factor
 
@@ -224,7 +230,9 @@ class LossLaw:
             )
             excess = arb(mass_beyond) - tilted_mass * make_ball(epsilon - k * self.step).exp()
             low, high = ball_ends(excess)
-        bound = high if self.is_upper else low
+        bound = low
+        if self.is_upper:
+            bound = high
         return min(ONE, max(ZERO, bound / (1 << self.bits)))
 
     def _unshifted_epsilon(self, delta: Fraction) -> Fraction | None:
@@ -289,4 +297,6 @@ def _count_light_masses(masses: Sequence[int]) -> Pair:
 def _round_mass(mass: Fraction, bits: int, *, rounds_up: bool) -> int:
     """Round a mass up or down to an integer number of units of 2^-bits."""
     scaled = mass.numerator << bits
-    return -(-scaled // mass.denominator) if rounds_up else scaled // mass.denominator
+    if rounds_up:
+        return -(-scaled // mass.denominator)
+    return scaled // mass.denominator

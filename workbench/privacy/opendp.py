@@ -157,9 +157,13 @@ def _build_input_domain(distances: Distances, dp: Any) -> tuple[Any, Any]:
 def _get_output_type(mechanism: Mechanism, max_distance: float) -> str:
     """Return OpenDP's name for the type of the published values."""
     outputs = np.asarray(mechanism.outputs)
-    integer_type = "i64" if max_distance == math.inf else "i32"
+    integer_type = "i32"
+    if max_distance == math.inf:
+        integer_type = "i64"
     name = {"i": integer_type, "f": "f64"}.get(outputs.dtype.kind, "ExtrinsicObject")
-    return name if outputs.ndim == 1 else f"Vec<{name}>"
+    if outputs.ndim == 1:
+        return name
+    return f"Vec<{name}>"
 
 
 def _build_privacy_map(
@@ -177,7 +181,9 @@ def _build_privacy_map(
         distance = min(d_in, max_distance)
         if distance < 0:
             must("d_in", "a number >= 0", d_in)
-        pure_epsilon = audit_within(distance).pure_epsilon if distance else 0.0
+        pure_epsilon = 0.0
+        if distance:
+            pure_epsilon = audit_within(distance).pure_epsilon
         if measure == "max_divergence":
             return pure_epsilon
         if measure == "approximate":

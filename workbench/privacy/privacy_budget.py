@@ -37,9 +37,15 @@ class PrivacyBudget:
     per_distance: bool = False
 
     def __str__(self) -> str:
-        epsilon = "unbounded" if self.epsilon is None else format_rational(self.epsilon)
-        unit = " per unit of distance" if self.per_distance else ""
-        delta = f", delta = {format_rational(self.delta)}" if self.delta else ""
+        epsilon = "unbounded"
+        if self.epsilon is not None:
+            epsilon = format_rational(self.epsilon)
+        unit = ""
+        if self.per_distance:
+            unit = " per unit of distance"
+        delta = ""
+        if self.delta:
+            delta = f", delta = {format_rational(self.delta)}"
         return f"epsilon = {epsilon}{unit}{delta}"
 
     def round_up_epsilon(self) -> PrivacyBudget:
@@ -63,9 +69,8 @@ class PrivacyBudget:
 
     def to_dict(self) -> Record:
         """Return the budget as data for JSON, rounded up. An unbounded ε is "inf"."""
-        epsilon = "inf" if self.epsilon is None else round_up(self.epsilon)
         return {
-            "epsilon": epsilon,
+            "epsilon": "inf" if self.epsilon is None else round_up(self.epsilon),
             "delta": round_up(self.delta),
             "per_distance": self.per_distance,
         }
@@ -103,6 +108,8 @@ def add_budgets(budgets: Sequence[PrivacyBudget | None], rows: int = 1) -> Priva
     if len(known_budgets) < len(budgets) or len(units) > 1:
         return None
     finite = [budget.epsilon for budget in known_budgets if budget.epsilon is not None]
-    epsilon = sum(finite, ZERO) * rows if len(finite) == len(known_budgets) else None
+    epsilon = None
+    if len(finite) == len(known_budgets):
+        epsilon = sum(finite, ZERO) * rows
     delta = sum((budget.delta for budget in known_budgets), ZERO) * rows
     return PrivacyBudget(epsilon, min(ONE, delta), any(units))

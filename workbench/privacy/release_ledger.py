@@ -324,10 +324,14 @@ class ReleaseLedger:
             spent = float(_sum_rho(releases) or 0)
             return f"rho = {max(0.0, limit * (1 - 1e-12) - spent):.6g}"
         total = add_budgets([release.charge for release in releases]) or PrivacyBudget(None)
-        epsilon = ZERO if total.epsilon is None else max(ZERO, terms.epsilon - total.epsilon)
+        epsilon = ZERO
+        if total.epsilon is not None:
+            epsilon = max(ZERO, terms.epsilon - total.epsilon)
         delta = max(ZERO, terms.delta - total.delta)
         text = f"epsilon = {_round_down(epsilon)}"
-        return f"{text}, delta = {_round_down(delta)}" if delta else text
+        if delta:
+            return f"{text}, delta = {_round_down(delta)}"
+        return text
 
     def _check_limit(self, earlier: Sequence[Release], release: Release) -> None:
         """Raise InvalidRequest for a release that cannot be added or that exceeds the limit."""
@@ -412,7 +416,7 @@ def _sum_rho(releases: Iterable[Release]) -> Fraction | None:
 
 
 def _rho_fits(rho: Fraction, epsilon: Fraction, delta: Fraction) -> bool:
-    """Whether ρ + 2 √(ρ ln(1/δ)) <= ε, decided exactly: 1/δ <= e^((ε - ρ)² / 4ρ)."""
+    """Return whether ρ + 2 √(ρ ln(1/δ)) <= ε, decided exactly: 1/δ <= e^((ε - ρ)² / 4ρ)."""
     if not rho:
         return True
     return rho <= epsilon and sign_exp(1 / delta, ONE, (epsilon - rho) ** 2 / (4 * rho)) <= 0
@@ -423,7 +427,9 @@ def _read_terms(entries: dict[str, Any]) -> tuple[LedgerTerms, bytes]:
     names = {"relation", "person", "accounting", "epsilon", "delta", "key"}
     if set(entries) != names or not isinstance(entries["key"], str):
         raise CorruptFile("The terms of the ledger are incomplete.")
-    epsilon = None if entries["epsilon"] is None else parse_ratio(entries["epsilon"], "epsilon")
+    epsilon = None
+    if entries["epsilon"] is not None:
+        epsilon = parse_ratio(entries["epsilon"], "epsilon")
     try:
         terms = LedgerTerms(
             entries["relation"],
@@ -492,7 +498,9 @@ def _write_unfinished_ledger(
                 f"pragma user_version = {SCHEMA_VERSION}",
             ):
                 database.execute(statement)
-            epsilon = None if terms.epsilon is None else format_fraction(terms.epsilon)
+            epsilon = None
+            if terms.epsilon is not None:
+                epsilon = format_fraction(terms.epsilon)
             entries = {
                 **vars(terms),
                 "epsilon": epsilon,

@@ -147,7 +147,9 @@ def raise_weights(
     moves = []
     for shift, epsilon in budgets.items():
         indices = question.shifted_positions(shift).tolist()
-        violations = None if pattern is None else pattern[shift].tolist()
+        violations = None
+        if pattern is not None:
+            violations = pattern[shift].tolist()
         moves.append((indices, floor_scaled_exp(epsilon), violations))
 
     def iter_lower_bounds(position: int, weight: int) -> Iterator[Pair]:
@@ -191,7 +193,9 @@ def repair_noise(
         privacy = audit_for_claim(AdditiveNoise(question, candidate_weights), claim)
         # An undecided claim counts as refused: a mechanism a little further away can be proven.
         with suppress(NotProven):
-            return privacy if privacy.holds(claim) else None
+            if privacy.holds(claim):
+                return privacy
+            return None
         return None
 
     bounds_by_shift = {}
@@ -264,7 +268,9 @@ def compute_exact_loss(mechanism: AdditiveNoise, losses: Any) -> Fraction:
         losses: Losses, shape (N,) or (answers, N). The largest of several sums is returned.
     """
     table = np.asarray(losses, dtype=np.float64)
-    rows = table if table.ndim == 2 else table[None, :]
+    rows = table
+    if table.ndim != 2:
+        rows = table[None, :]
     return max(mechanism.masses.mean([*map(Fraction, row.tolist())]) for row in rows)
 
 
@@ -365,7 +371,9 @@ def mix_line_noise(
     """
     cells = mechanism.cells
     total = mechanism.total
-    padding = private_law.period if private_law.ratio else 0
+    padding = 0
+    if private_law.ratio:
+        padding = private_law.period
     low = min(cells.first - padding, private_law.first)
     high = max(cells.last + padding, private_law.last)
     masses = [

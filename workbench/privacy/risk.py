@@ -104,7 +104,9 @@ class Risk(Shown):
     def posterior(self) -> float:
         """Return the largest posterior probability of a neighbour with prior π, rounded up."""
         if self.bayes_factor is None:
-            return 1.0 if self.prior else 0.0
+            if self.prior:
+                return 1.0
+            return 0.0
         odds = self.bayes_factor * self.prior
         return round_up(odds / (odds + 1 - self.prior))
 
@@ -183,7 +185,9 @@ class Risk(Shown):
         factor = math.inf if self.bayes_factor is None else round_up(self.bayes_factor)
         low, high = self.rho
         prior = f"{float(self.prior):g}"
-        rho_note = f" (proven; no rho below {_format_bound(low)} is)" if low < high else ""
+        rho_note = ""
+        if low < high:
+            rho_note = f" (proven; no rho below {_format_bound(low)} is)"
         divergences = {order: self.renyi[Fraction(order)] for order in _REPORTED_ORDERS}
         renyi_texts = [f"{_format_bound(value)} at {order}" for order, value in divergences.items()]
         return [
@@ -364,4 +368,6 @@ def compute_granted_errors(alphas: Vector, epsilons: ArrayLike, deltas: ArrayLik
 
 
 def _format_bound(value: float) -> str:
-    return "unbounded" if value == math.inf else repr(value)
+    if value == math.inf:
+        return "unbounded"
+    return repr(value)

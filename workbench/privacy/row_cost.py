@@ -60,7 +60,9 @@ class RowCost:
         Args:
             count: Number of rows.
         """
-        rho = None if self.rho is None else self.rho * count
+        rho = None
+        if self.rho is not None:
+            rho = self.rho * count
         return replace(
             self,
             neighbours=add_budgets([self.neighbours], count),
@@ -71,8 +73,12 @@ class RowCost:
     @property
     def headline(self) -> str:
         """Return both budgets in words."""
-        values = "values" if self.domain is None else f"of {self.domain}"
-        any_two = "no epsilon" if self.any_two is None else str(self.any_two)
+        values = "values"
+        if self.domain is not None:
+            values = f"of {self.domain}"
+        any_two = "no epsilon"
+        if self.any_two is not None:
+            any_two = str(self.any_two)
         if not self.is_local and self.neighbours == self.any_two:
             return f"{any_two}, between any two {values}"
         between = "see the claim: its notion has no epsilon"
@@ -92,7 +98,9 @@ class RowCost:
         condition = self.neighbour_condition or "that are neighbours"
         near = f"Only values {condition} are hidden from each other at the first budget."
         if self.any_two is None or self.any_two.epsilon is None:
-            bound = " without a bound" if self.domain is None else ""
+            bound = ""
+            if self.domain is None:
+                bound = " without a bound"
             return [
                 f"{near} A person whose value could be any number{bound} has no stated "
                 "protection: whoever sees the published number may distinguish distant values with "
@@ -188,4 +196,6 @@ def compose_steps(budget: PrivacyBudget, steps: int) -> PrivacyBudget:
 
 def budget_record(budget: PrivacyBudget | None) -> Record | None:
     """Return a budget as data for a report, or None if there is none."""
-    return None if budget is None else budget.to_dict()
+    if budget is None:
+        return None
+    return budget.to_dict()
