@@ -1,4 +1,4 @@
-"""One module per paper: its tables and figures, recomputed and shown beside what was printed."""
+"""The papers: one module for each, which recomputes its tables and figures and compares them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from workbench.papers.artifact import Paper
 
 
-# paper -> module with `PAPER`, or module:NAME; one line per paper
+# The name of a paper -> its module, whose `PAPER` it is, or module:NAME.
 PAPERS = {
     "modulo-noise": "workbench.papers.modulo_noise",
     "dql": "workbench.papers.dql.artifacts",
@@ -27,7 +27,14 @@ PAPERS = {
 
 
 def load_paper(name: str) -> Paper:
-    """The Paper of a name. Raises InvalidRequest."""
+    """Import the module of a paper and return the paper.
+
+    Args:
+        name: The name of the paper, a key of PAPERS.
+
+    Raises:
+        InvalidRequest: The name is unknown.
+    """
     InvalidRequest.check_choice(PAPERS, "paper", name)
     module, _, attribute = PAPERS[name].partition(":")
     paper: Paper = getattr(importlib.import_module(module), attribute or "PAPER")

@@ -1,9 +1,17 @@
-"""What a reproduction is made of: artifacts (a table, a figure, printed numbers beside ours) and errata with checks.
+"""The parts of a reproduction: artifacts (tables and figures), printed numbers, and errata.
 
-A paper's modules define functions that compute rows, words and numbers; papers/declared/<paper>.toml names them, and
-states titles, captions, figures and the words of errata, which `paper_stated` fills in. `reproduce` writes each as CSV,
-PNG, SVG and PDF, and assembles results/README.md. Printed numbers live in papers/printed/<paper>.toml, are
-only ever compared with, and never used to compute ours.
+The modules of a paper define functions that compute rows and numbers. papers/declared/<paper>.toml
+names these functions and has the titles, the captions, the figures and the texts of the errata.
+`build_declared_paper` combines both. `reproduce` writes each artifact as CSV, PNG, SVG and PDF and
+assembles results/README.md. The printed numbers are in papers/printed/<paper>.toml. They are only
+compared with our numbers and never used to compute them.
+
+    table of a declared file   content
+    [paper]                    the fields of `Paper`
+    [<artifact>]               title, caption, and either `function` (a function that makes the
+                               artifact) or `rows` (parts of its table, see `_compute_part`)
+    [<artifact>.figure]        the figure, see `workbench.io.drawing`
+    [errata.<name>]            an erratum, see `check_errata`
 """
 
 from __future__ import annotations
@@ -36,34 +44,56 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-ArtifactFunction = Callable[..., "Artifact"]  # with everything or with the minutes-long default
+# A function that makes an artifact. Its argument `full` selects everything (True) or the default,
+# which takes minutes (False).
+ArtifactFunction = Callable[..., "Artifact"]
 
-FORMATS = ("csv", "tex", *PICTURE_FORMATS, *WIDTH_INCHES)  # tex and widths only where asked for
-SIGNIFICANT_DIGITS = 9  # significant digits of a number whose computation is exact but for rounding
-_ROUNDING_NOISE = 1e-11  # smaller differences between machines are rounding, around 0 as well
+# The formats of an artifact. "tex" and the widths are only written on request.
+FORMATS = ("csv", "tex", *PICTURE_FORMATS, *WIDTH_INCHES)
+
+SIGNIFICANT_DIGITS = 9  # Numbers that are exact except for rounding are written with these digits.
+_ROUNDING_NOISE = 1e-11  # Smaller numbers are differences between machines and are written as 0.
+_AGREEMENT_SLACK = 1e-9  # Tolerances are widened by this share, because they are floats.
 
 
 def round_to_digits(
     value: float, digits: int = SIGNIFICANT_DIGITS, noise: float = _ROUNDING_NOISE
 ) -> float:
-    """The value to so many significant digits, the same on every machine that agrees to two digits more.
+    """Round a value so that machines that agree to two more digits give the same result.
 
-    Rounded twice: a value that sits on a tie but for rounding errors is first put onto it. noise: below it, 0.
+    The value is rounded twice. A value that is on a tie except for rounding errors is first moved
+    onto the tie.
+
+    Args:
+        value: The value.
+        digits: The number of significant digits.
+        noise: Values of a smaller size become 0.
     """
     if not math.isfinite(value):
         return value
-    return 0.0 if abs(value) < noise else float(f"{float(f'{value:.{digits + 2}g}'):.{digits}g}")
+    if abs(value) < noise:
+        return 0.0
+    tied = float(f"{value:.{digits + 2}g}")
+    return float(f"{tied:.{digits}g}")
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A printed number beside ours.
+    """A printed number and ours.
 
-    what: the quantity; place: where the paper prints it; printed, ours: the numbers; tolerance: half a unit of the
-    last printed digit (or wider, with the reason in `remark`); expected: whether they should agree at all, False where
-    the printed number is wrong and `remark` says which erratum shows it; explained: False where a difference is known
-    and nothing we computed accounts for it; apart: in words that follow "printed numbers", why agreement says little,
-    as beside a stand-in that was fitted to them: such numbers are counted apart.
+    Attributes:
+        what: The quantity.
+        place: The place in the paper where the number is printed.
+        printed: The printed number.
+        ours: Our number.
+        tolerance: Half a unit of the last printed digit, or more with the reason in `remark`.
+        expected: Whether the numbers should agree. False if the printed number is wrong; `remark`
+            then names the erratum.
+        remark: A remark.
+        explained: False if a difference is known and no computation of ours explains it.
+        apart: The reason why agreement is no evidence, such as a stand-in that was fitted to the
+            printed numbers. It follows the words "printed numbers". Such numbers are counted
+            separately.
     """
 
     what: str
@@ -78,38 +108,41 @@ class Comparison:
 
     @property
     def written_value(self) -> float:
-        """`ours` to a hundredth of the tolerance: what is written."""
-        return round_to_digits(round(self.ours, 2 - math.floor(math.log10(self.tolerance))))
+        """Return our number rounded to a hundredth of the tolerance."""
+        decimals = 2 - math.floor(math.log10(self.tolerance))
+        return round_to_digits(round(self.ours, decimals))
 
     @property
     def difference(self) -> float:
-        """ours - printed."""
+        """Return ours - printed."""
         return self.ours - self.printed
 
     @property
     def agrees(self) -> bool:
-        """Whether they agree within the tolerance."""
-        return math.isfinite(self.ours) and abs(self.difference) <= self.tolerance * (1 + 1e-9)
+        """Return whether the numbers agree within the tolerance."""
+        limit = self.tolerance * (1 + _AGREEMENT_SLACK)
+        return math.isfinite(self.ours) and abs(self.difference) <= limit
 
     @property
     def verdict(self) -> str:
-        """In words: "agrees", "differs: erratum", "differs: not explained", or the surprising ones."""
+        """Return "agrees", "differs: erratum", "differs: not explained", or a surprise."""
         if self.agrees:
             return "agrees" if self.expected else "agrees, although it is said to differ"
-        return (
-            "DIFFERS"
-            if self.expected
-            else f"differs: {'erratum' if self.explained else 'not explained'}"
-        )
+        if self.expected:
+            return "DIFFERS"
+        return "differs: erratum" if self.explained else "differs: not explained"
 
     @property
     def surprising(self) -> bool:
-        """Whether the verdict is not the expected one."""
+        """Return whether the verdict is not the expected one."""
         return self.agrees != self.expected
 
     def to_record(self) -> Record:
-        """What is written of it."""
-        return {name: value for name, value in asdict(self).items() if name != "apart" or value} | {
+        """Return the comparison as it is written to a file."""
+        record = asdict(self)
+        if not self.apart:
+            del record["apart"]
+        return record | {
             "ours": self.written_value,
             "difference": round_to_digits(self.written_value - self.printed, 4),
             "tolerance": float(f"{self.tolerance:.6g}"),
@@ -120,18 +153,19 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Artifact:
-    """One figure or table of a paper, recomputed.
+    """A recomputed figure or table of a paper.
 
     Attributes:
-        name: "fig10", "table1": the file stem and the argument of --only.
-        title: one line.
-        table: the data behind it, one row per point or cell.
-        draw: table -> Figure; None for a table without a figure.
-        caption: how it was computed and every way in which it differs from the paper's.
-        comparisons: printed numbers beside ours.
-        digits: significant digits of columns that a search or a solver stands behind, as many as it converges to on
-            every machine; the others have DIGITS.
-        measured: whether the table is of one run on one machine (seconds, residuals), whose small numbers are no noise.
+        name: The file name without suffix and the argument of --only: "fig10", "table1".
+        title: The title, one line.
+        table: The data, one row for each point or cell.
+        draw: Draws the table; None for a table without a figure.
+        caption: How the artifact was computed and every difference from the paper's.
+        comparisons: Printed numbers compared with ours.
+        digits: The significant digits of columns that a search or a solver computes: those to
+            which it converges on every machine. Default: SIGNIFICANT_DIGITS.
+        measured: Whether the table has measurements of one run on one machine (seconds,
+            residuals), whose small numbers are not noise.
     """
 
     name: str
@@ -144,46 +178,57 @@ class Artifact:
     measured: bool = False
 
     def rounded_table(self) -> pd.DataFrame:
-        """The table as it is written and drawn: every float rounded to its column's digits."""
-        table, noise = self.table.copy(), 0.0 if self.measured else _ROUNDING_NOISE
+        """Return the table as it is written and drawn, with every float rounded."""
+        table = self.table.copy()
+        noise = 0.0 if self.measured else _ROUNDING_NOISE
         for column in table.columns:
-            count = self.digits.get(str(column), SIGNIFICANT_DIGITS)
-            table[column] = [
-                round_to_digits(v, count, noise) if isinstance(v, float) else v
-                for v in table[column]
-            ]
+            digits = self.digits.get(str(column), SIGNIFICANT_DIGITS)
+            table[column] = [_round_cell(value, digits, noise) for value in table[column]]
         table.attrs = self.table.attrs
         return table
 
     def build_files(self, formats: Collection[str] = ()) -> dict[str, bytes]:
-        """Table (CSV), figure (PNG, SVG, PDF) and record, by the names of their files; formats: of FORMATS, besides."""
-        shown = self.rounded_table()
-        table = shown.to_csv(index=False, float_format="%.12g", lineterminator="\n")
+        """Return the contents of the files of the artifact by name.
+
+        Args:
+            formats: Names of FORMATS to write besides CSV, JSON and the pictures.
+        """
+        table = self.rounded_table()
+        csv_text = table.to_csv(index=False, float_format="%.12g", lineterminator="\n")
         record = {
             "name": self.name,
             "title": self.title,
             "caption": self.caption,
             "figure": self.draw is not None,
-            "comparisons": [c.to_record() for c in self.comparisons],
+            "comparisons": [comparison.to_record() for comparison in self.comparisons],
         }
-        contents = {"csv": table.encode(), "json": encode_json(record)}
+        contents = {"csv": csv_text.encode(), "json": encode_json(record)}
         if "tex" in formats:
-            contents["tex"] = encode_tex_table(shown, self.title)
+            contents["tex"] = encode_tex_table(table, self.title)
         if self.draw:
-            figure = self.draw(shown)
-            contents |= {form: render_figure(figure, form) for form in PICTURE_FORMATS}
-        files = {f"{self.name}.{ending}": content for ending, content in contents.items()}
+            figure = self.draw(table)
+            contents |= {suffix: render_figure(figure, suffix) for suffix in PICTURE_FORMATS}
+        files = {f"{self.name}.{suffix}": content for suffix, content in contents.items()}
         for name in formats:
             if name in WIDTH_INCHES and self.draw:
-                with suppress(InvalidRequest):  # no room for its legend
-                    files[f"{self.name}_{name}.pdf"] = render_figure(
-                        self.draw(shown), "pdf", WIDTH_INCHES[name]
-                    )
+                # A narrow figure without space for its legend is left out.
+                with suppress(InvalidRequest):
+                    content = render_figure(self.draw(table), "pdf", WIDTH_INCHES[name])
+                    files[f"{self.name}_{name}.pdf"] = content
         return files
 
 
+def _round_cell(value: Any, digits: int, noise: float) -> Any:
+    """Return a cell with a float rounded and any other value unchanged."""
+    return round_to_digits(value, digits, noise) if isinstance(value, float) else value
+
+
 def encode_json(content: Any) -> bytes:
-    """A record as it is written."""
+    """Return a record as the bytes of a JSON file.
+
+    Args:
+        content: A JSON-ready value.
+    """
     return (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode()
 
 
@@ -196,71 +241,102 @@ def make_artifact(
     *,
     draw: Callable[[pd.DataFrame], Figure] | None = None,
     further: Mapping[str, pd.DataFrame] | None = None,
-    **words: Any,
+    **values: Any,
 ) -> Artifact:
-    """An artifact with the title, caption, digits and figure that papers/declared/<paper>.toml states.
+    """Make an artifact with the title, caption, digits and figure of its declaration.
 
-    comparisons: besides those that the file states; draw: in place of a declared figure; further: tables beside this
-    one that it draws; words: of the templates.
+    Args:
+        paper: The name of the declared file.
+        name: The name of the artifact.
+        table: Its data.
+        comparisons: Comparisons besides the declared ones.
+        draw: Draws the table if no figure is declared.
+        further: Further tables that the figure draws, by name.
+        values: Values of the templates of title, caption and figure, besides the declared ones.
     """
-    paper_states = read_declaration(paper)
-    own = paper_states[name]
-    words = {
-        word: _evaluate_caption_value(what, table) for word, what in own.get("words", {}).items()
-    } | words
-    if "figure" in own:
-        draw = Drawing(own["figure"], words, paper_states.get("styles", {}), further or {})
-    title, caption = (own[key].format(**words) for key in ("title", "caption"))
-    beside = [*_make_declared_comparisons(paper, name, table), *comparisons]
+    declaration = read_declaration(paper)
+    entry = declaration[name]
+    template_values = {}
+    for key, value in entry.get("values", {}).items():
+        template_values[key] = _evaluate_caption_value(value, table)
+    template_values |= values
+    if "figure" in entry:
+        styles = declaration.get("styles", {})
+        draw = Drawing(entry["figure"], template_values, styles, further or {})
     return Artifact(
-        name, title, table, draw, caption, beside, own.get("digits", {}), own.get("measured", False)
+        name,
+        entry["title"].format(**template_values),
+        table,
+        draw,
+        entry["caption"].format(**template_values),
+        [*_make_declared_comparisons(paper, name, table), *comparisons],
+        entry.get("digits", {}),
+        entry.get("measured", False),
     )
 
 
 def select_arguments(part: Values, full: bool) -> Record:
-    """What a declared request asks for, by default or with `full`."""
-    return {**part.get("given", {}), **(part.get("full", {}) if full else {})}
+    """Return the declared arguments of a function.
+
+    Args:
+        part: A table of a declared file with `arguments`, and with `full_arguments` that replace
+            some of them with --full.
+        full: Whether everything is recomputed.
+    """
+    arguments = {**part.get("arguments", {})}
+    if full:
+        arguments |= part.get("full_arguments", {})
+    return arguments
 
 
 def compute_declared_table(
     paper: str, name: str, functions: Values, full: bool = False, partial_file: Path | None = None
 ) -> pd.DataFrame:
-    """The table that papers/declared/<paper>.toml states: one part after the other, each the rows `of` a function.
+    """Compute the table of an artifact from its declared parts, one part after the other.
 
-    A part: given, full (instead, with `full`): what the function is given; each: further of these, in every
-    combination, which are columns as well; let: columns that are expressions of these; add: columns of one value. The
-    table: columns, those of the rows where none are named; beside: columns of printed numbers, each a place in
-    printed/<paper>.toml. kept: a file for rows as they are had, from which a table that was interrupted goes on.
+    The entry of the artifact may have `columns` (the columns of the table; default: those of the
+    rows) and `printed_columns` (columns of printed numbers, each a place in
+    printed/<paper>.toml).
+
+    Args:
+        paper: The name of the declared file.
+        name: The name of the artifact.
+        functions: The functions that the file names.
+        full: Whether everything is recomputed.
+        partial_file: A file that stores the rows of each part, so that an interrupted computation
+            can continue.
     """
-    own = read_declaration(paper)[name]
-    had: Record = (
-        {}
-        if partial_file is None or not partial_file.exists()
-        else dict(_read_partial_rows(partial_file.read_text("utf-8")))
-    )
+    entry = read_declaration(paper)[name]
+    rows_by_key: Record = {}
+    if partial_file is not None and partial_file.exists():
+        rows_by_key = dict(_read_partial_rows(partial_file.read_text("utf-8")))
     tables = []
-    for part in own["rows"]:
-        for values in itertools.product(*part.get("each", {}).values()):
-            chosen = dict(zip(part.get("each", {}), values, strict=True))
-            key = json.dumps([part["of"], select_arguments(part, full), chosen])
-            if key not in had:
-                had[key] = _compute_part(part, functions, full, chosen).to_dict("records")
+    for part in entry["rows"]:
+        grid = part.get("grid", {})
+        for values in itertools.product(*grid.values()):
+            point = dict(zip(grid, values, strict=True))
+            key = json.dumps([part["function"], select_arguments(part, full), point])
+            if key not in rows_by_key:
+                rows_by_key[key] = _compute_part(part, functions, full, point).to_dict("records")
                 if partial_file is not None:
-                    partial_file.parent.mkdir(parents=True, exist_ok=True)
-                    with partial_file.open("a", encoding="utf-8") as file:
-                        file.write(f"{json.dumps([__version__, key, had[key]])}\n")
-            tables.append(pd.DataFrame(had[key]))
-    table = pd.concat(tables, ignore_index=True).reindex(columns=own.get("columns"))
-    return table.assign(
-        **{
-            column: np.ravel(_find_printed_number(paper, at))
-            for column, at in own.get("beside", {}).items()
-        }
-    )
+                    _append_partial_rows(partial_file, key, rows_by_key[key])
+            tables.append(pd.DataFrame(rows_by_key[key]))
+    table = pd.concat(tables, ignore_index=True).reindex(columns=entry.get("columns"))
+    printed_columns = {}
+    for column, place in entry.get("printed_columns", {}).items():
+        printed_columns[column] = np.ravel(_find_printed_number(paper, place))
+    return table.assign(**printed_columns)
+
+
+def _append_partial_rows(file: Path, key: str, rows: list[Row]) -> None:
+    """Append the rows of a part to the file of an unfinished artifact."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("a", encoding="utf-8") as stream:
+        stream.write(f"{json.dumps([__version__, key, rows])}\n")
 
 
 def _read_partial_rows(text: str) -> Iterator[tuple[str, list[Row]]]:
-    """The rows that this version kept, by what they are of; a line that was cut short is left out."""
+    """Yield (key, rows) of the parts that this version stored. Incomplete lines are skipped."""
     for line in text.splitlines():
         with suppress(ValueError):
             version, key, rows = json.loads(line)
@@ -268,95 +344,146 @@ def _read_partial_rows(text: str) -> Iterator[tuple[str, list[Row]]]:
                 yield key, rows
 
 
-def _compute_part(part: Values, functions: Values, full: bool, chosen: Values) -> pd.DataFrame:
-    rows = pd.DataFrame(functions[part["of"]](**select_arguments(part, full), **chosen)).assign(
-        **chosen
-    )
-    new: Row = {column: rows.eval(what) for column, what in part.get("let", {}).items()}
-    return rows.assign(**new, **part.get("add", {}))
+def _compute_part(part: Values, functions: Values, full: bool, point: Values) -> pd.DataFrame:
+    """Compute the rows of one part of a table at one point of its grid.
+
+    The entries of a part are `function` (the name of the function), `arguments` and
+    `full_arguments` (its keyword arguments), `grid` (further arguments, in all combinations, which
+    become columns too), `derived` (columns that are expressions of the others), and `constants`
+    (columns with one value).
+    """
+    function = functions[part["function"]]
+    rows = pd.DataFrame(function(**select_arguments(part, full), **point)).assign(**point)
+    derived: Row = {}
+    for column, expression in part.get("derived", {}).items():
+        derived[column] = rows.eval(expression)
+    return rows.assign(**derived, **part.get("constants", {}))
 
 
 def _find_printed_number(paper: str, place: str) -> Any:
-    """What stands at a place in printed/<paper>.toml, its keys joined by dots."""
+    """Return the entry of printed/<paper>.toml at a place: keys joined by dots."""
     return functools.reduce(operator.getitem, place.split("."), read_printed_numbers(paper))
 
 
 def _make_declared_comparisons(paper: str, name: str, table: pd.DataFrame) -> Iterator[Comparison]:
-    """The printed numbers that papers/declared/<paper>.toml states beside those of the table.
+    """Yield the declared comparisons of printed numbers with those of a table.
 
-    where: the rows they are beside, all without; ours: an expression of these, for each row or one; printed: such an
-    expression, or a place in printed/<paper>.toml; what, remark: templates, of the row and k, its number from 0; place:
-    where it is printed, that of the artifact without; tolerance: half a unit of the last printed digit; expected: true
-    without. These two are constants or expressions.
+    The entries are `where` (a condition on the rows; default: all rows), `ours` (an expression,
+    with one value for each row or one in all), `printed` (such an expression, or a place in
+    printed/<paper>.toml), `what` and `remark` (templates with the columns of the row and its
+    number k from 0), `place` (default: the place of the artifact), `tolerance` and `expected`
+    (constants or expressions; default of `expected`: true).
     """
-    for beside in read_declaration(paper)[name].get("compared", ()):
-        rows: Any = table.query(beside["where"]) if "where" in beside else table
-        theirs, ours = beside["printed"], np.ravel(rows.eval(beside["ours"]))
-        values = np.ravel(rows[theirs] if theirs in rows else _find_printed_number(paper, theirs))
-        tolerances, expected = (
-            np.broadcast_to(rows.eval(what) if isinstance(what, str) else what, ours.shape).tolist()
-            for what in (beside["tolerance"], beside.get("expected", True))
-        )
+    for entry in read_declaration(paper)[name].get("comparisons", ()):
+        rows: Any = table.query(entry["where"]) if "where" in entry else table
+        ours = np.ravel(rows.eval(entry["ours"]))
+        printed_name = entry["printed"]
+        is_column = printed_name in rows
+        column = rows[printed_name] if is_column else _find_printed_number(paper, printed_name)
+        printed = np.ravel(column)
+        tolerances = _evaluate_for_rows(entry["tolerance"], rows, len(ours))
+        expected = _evaluate_for_rows(entry.get("expected", True), rows, len(ours))
+        place = entry.get("place") or read_printed_numbers(paper)[name]["place"]
         for k, row in enumerate(rows.head(len(ours)).to_dict("records")):
-            what, remark = (
-                beside.get(key, "").format(**{**row, "k": k}) for key in ("what", "remark")
-            )
-            place = beside.get("place") or read_printed_numbers(paper)[name]["place"]
+            values = {**row, "k": k}
             yield Comparison(
-                what, place, values[k].item(), ours[k].item(), tolerances[k], expected[k], remark
+                entry.get("what", "").format(**values),
+                place,
+                printed[k].item(),
+                ours[k].item(),
+                tolerances[k],
+                expected[k],
+                entry.get("remark", "").format(**values),
             )
 
 
-def _evaluate_caption_value(what: Any, table: pd.DataFrame) -> Any:
-    """A word of the templates: as stated, or the value of an expression on the rows `where` a condition holds."""
-    if not isinstance(what, Mapping):
-        return what
-    return (table.query(what["where"]) if "where" in what else table).eval(what["value"])
+def _evaluate_for_rows(value: Any, rows: Any, count: int) -> list[Any]:
+    """Return a constant or an expression as one value for each row."""
+    if isinstance(value, str):
+        value = rows.eval(value)
+    values: list[Any] = np.broadcast_to(value, (count,)).tolist()
+    return values
+
+
+def _evaluate_caption_value(value: Any, table: pd.DataFrame) -> Any:
+    """Return a value of a template: a constant, or the value of an expression.
+
+    An expression is a mapping with `value`, and `where` for a condition on the rows.
+    """
+    if not isinstance(value, Mapping):
+        return value
+    rows = table.query(value["where"]) if "where" in value else table
+    return rows.eval(value["value"])
 
 
 def check_errata(paper: str, functions: Values) -> list[Record]:
-    """Every erratum that papers/declared/<paper>.toml states, in its order, checked now: a printed claim that is wrong.
+    """Check every declared erratum, a printed claim that is wrong, in the order of the file.
 
-    place, printed, right: sentences; evidence: the numbers of the check, in words; holds: whether it showed the error.
-    Its words are what is `given`, what the function that it is `of` makes of that, and further `numbers` in turn:
-    constants, expressions of those before, or the `value` of an expression on the rows of a function. `holds` states
-    the condition on these.
+    The entries of an erratum are `place`, `printed`, `right` and `evidence` (templates), and
+    `condition` (an expression that is true if the check shows the error). The values of the
+    templates and of the condition are the `arguments`, the result of the `function` for these
+    arguments, and the `numbers`, in turn: constants, expressions of the values before, or the
+    `value` of an expression on the rows of a function.
+
+    Args:
+        paper: The name of the declared file.
+        functions: The functions that the file names.
+
+    Returns:
+        For each erratum: place, printed, right, evidence (sentences), and holds, whether the check
+        shows the error.
     """
-    return [
-        _check_erratum(stated, functions) for stated in read_declaration(paper)["errata"].values()
-    ]
+    errata = read_declaration(paper)["errata"].values()
+    return [_check_erratum(erratum, functions) for erratum in errata]
 
 
-def _check_erratum(stated: Values, functions: Values) -> Record:
-    given = stated.get("given", {})
-    words = {**given, **(functions[stated["of"]](**given) if "of" in stated else {})}
-    for word, what in stated.get("numbers", {}).items():
-        if isinstance(what, Mapping):
-            words[word] = functions[what["of"]](**what["given"]).eval(what["value"])
+def _check_erratum(erratum: Values, functions: Values) -> Record:
+    """Check one erratum."""
+    arguments = erratum.get("arguments", {})
+    values = {**arguments}
+    if "function" in erratum:
+        values |= functions[erratum["function"]](**arguments)
+    for name, number in erratum.get("numbers", {}).items():
+        if isinstance(number, Mapping):
+            rows = functions[number["function"]](**number["arguments"])
+            values[name] = rows.eval(number["value"])
+        elif isinstance(number, str):
+            values[name] = _evaluate_expression(number, values)
         else:
-            words[word] = _evaluate_expression(what, words) if isinstance(what, str) else what
-    sentences = {
-        key: stated[key].format(**words) for key in ("place", "printed", "right", "evidence")
-    }
-    return sentences | {"holds": bool(_evaluate_expression(stated["holds"], words))}
+            values[name] = number
+    keys = ("place", "printed", "right", "evidence")
+    sentences: Record = {key: erratum[key].format(**values) for key in keys}
+    return sentences | {"holds": bool(_evaluate_expression(erratum["condition"], values))}
 
 
-def _evaluate_expression(what: str, words: Values) -> Any:
-    """The value of an expression of numbers by their names."""
-    value: Any = pd.DataFrame([words]).eval(what)
-    return value.item()
+def _evaluate_expression(expression: str, values: Values) -> Any:
+    """Return the value of an expression of named numbers."""
+    result: Any = pd.DataFrame([values]).eval(expression)
+    return result.item()
 
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper: its artifacts by name, each a function that computes it, and its errata.
+    """A paper with its artifacts and its errata.
 
-    A function takes `full` (False: the minutes-long default; True: everything) and returns the Artifact.
-    needs: artifact -> extra that must be installed for it; "errata" may be among them.
-    only_full: names of artifacts that are recomputed with full only; what they left in the results stays otherwise.
-    seconds: about how long artifacts take (and "errata"), where it is more than a few; several processes begin with
-    the longest. together: artifacts that share most of their computation and stay in one process; timed: that measure
-    seconds, computed while nothing else is; kept: that are also given a file, from which they go on once interrupted.
+    Attributes:
+        name: The name of the paper and of its folder of results.
+        title: The title of its section.
+        citation: The citation, in Markdown.
+        artifacts: For each artifact, the function that makes it. Its argument `full` is False for
+            the default, which takes minutes, and True for everything.
+        errata: Checks the errata; None if there are none.
+        remarks: Remarks about all artifacts, in Markdown.
+        required_extras: For artifacts (and "errata"), the extra that must be installed.
+        only_full: The artifacts that are recomputed with --full only. Otherwise their results stay.
+        expected_seconds: The approximate runtime of artifacts (and "errata") that take more than a
+            few seconds. Several processes start with the longest.
+        computed_together: Groups of artifacts that share most of their computation and are made by
+            one process.
+        timed_alone: Artifacts that measure seconds and are computed while nothing else runs.
+        resumable: Artifacts that store their rows in a file and continue after an interruption.
+        on_demand: Whether the paper is recomputed only if it is named or with --full, because it
+            takes minutes and measures seconds.
     """
 
     name: str
@@ -365,63 +492,75 @@ class Paper:
     artifacts: Mapping[str, ArtifactFunction]
     errata: Callable[[], Sequence[Record]] | None = None
     remarks: Sequence[str] = field(default_factory=tuple)
-    needs: Mapping[str, str] = field(default_factory=dict)
+    required_extras: Mapping[str, str] = field(default_factory=dict)
     only_full: Collection[str] = ()
-    seconds: Mapping[str, float] = field(default_factory=dict)
-    together: Sequence[Collection[str]] = ()
-    timed: Collection[str] = ()
-    kept: Collection[str] = ()
-    on_demand: bool = (
-        False  # recomputed only when named or with --full: it takes minutes and times machines
-    )
+    expected_seconds: Mapping[str, float] = field(default_factory=dict)
+    computed_together: Sequence[Collection[str]] = ()
+    timed_alone: Collection[str] = ()
+    resumable: Collection[str] = ()
+    on_demand: bool = False
 
     @property
     def requires_full(self) -> bool:
-        """Whether nothing of the paper is recomputed without full."""
+        """Return whether all artifacts are recomputed with --full only."""
         return {*self.artifacts} <= {*self.only_full}
 
 
-def build_declared_paper(file: str, *spaces: Record) -> Paper:
-    """The paper that papers/declared/<file>.toml states as `paper`, with what has a caption there, in its order.
+def build_declared_paper(file: str, *namespaces: Record) -> Paper:
+    """Build a paper from papers/declared/<file>.toml and the functions that it names.
 
-    spaces: where the functions that it names are found. An artifact without rows is computed by that of its name; of
-    one with rows, `more` names what says more of its table: comparisons, words (besides what its first part is given),
-    ...
+    Every table of the file with a title and a caption is an artifact. If it has `rows`, its table
+    is computed from them, and the function named by `details` returns further arguments of
+    `make_artifact` (comparisons, template values). Otherwise the function named by `function`
+    makes the artifact. Default: the function with the name of the artifact.
+
+    Args:
+        file: The name of the declared file.
+        namespaces: Mappings with the functions by name.
     """
-    own, functions = read_declaration(file), ChainMap(*spaces)
-    artifacts = {
-        name: _make_artifact_function(file, name, functions)
-        if "rows" in stated
-        else functions[name.replace("-", "_")]
-        for name, stated in own.items()
-        if stated.keys() >= {"title", "caption"}
-    }
-    return Paper(
-        **own["paper"],
-        artifacts=artifacts,
-        errata=partial(check_errata, file, functions) if "errata" in own else None,
-    )
+    declaration = read_declaration(file)
+    functions = ChainMap(*namespaces)
+    artifacts = {}
+    for name, entry in declaration.items():
+        if not entry.keys() >= {"title", "caption"}:
+            continue
+        if "rows" in entry:
+            artifacts[name] = _make_artifact_function(file, name, functions)
+        else:
+            artifacts[name] = functions[entry.get("function", name)]
+    errata = partial(check_errata, file, functions) if "errata" in declaration else None
+    return Paper(**declaration["paper"], artifacts=artifacts, errata=errata)
 
 
 def _make_artifact_function(file: str, name: str, functions: Values) -> ArtifactFunction:
-    """What computes an artifact with rows."""
-    stated = read_declaration(file)[name]
+    """Return the function that makes an artifact with declared rows."""
+    entry = read_declaration(file)[name]
 
-    def compute(full: bool, kept: Path | None = None) -> Artifact:
-        table = compute_declared_table(file, name, functions, full, kept)
-        more = functions[stated["more"]](table) if "more" in stated else {}
-        own, words = stated.get("words", {}), select_arguments(stated["rows"][0], full)
-        words = {word: value for word, value in words.items() if word not in own}
-        return make_artifact(file, name, table, **words | more)
+    def make(full: bool, partial_file: Path | None = None) -> Artifact:
+        table = compute_declared_table(file, name, functions, full, partial_file)
+        details = functions[entry["details"]](table) if "details" in entry else {}
+        declared_values = entry.get("values", {})
+        # The arguments of the first part are values of the templates too.
+        arguments = select_arguments(entry["rows"][0], full)
+        values = {key: value for key, value in arguments.items() if key not in declared_values}
+        return make_artifact(file, name, table, **values | details)
 
-    return compute
+    return make
 
 
 def read_declaration(paper: str) -> Record:
-    """What a paper's file declares, papers/declared/<paper>.toml."""
+    """Return the content of papers/declared/<paper>.toml.
+
+    Args:
+        paper: The name of the file without suffix.
+    """
     return read_toml_resource("workbench.papers", f"declared/{paper}.toml")
 
 
 def read_printed_numbers(paper: str) -> Record:
-    """The printed numbers of a paper, from papers/printed/<paper>.toml."""
+    """Return the printed numbers of a paper, the content of papers/printed/<paper>.toml.
+
+    Args:
+        paper: The name of the file without suffix.
+    """
     return read_toml_resource("workbench.papers", f"printed/{paper}.toml")

@@ -1,20 +1,24 @@
-"""The optimum as a formula beside closed forms: equal as rational functions of e^ε, or where they differ.
+"""The optimum as a formula, compared with closed forms as rational functions of e^ε.
 
-    single_distance      SD of Kadam et al.: Lemma 3 (pure), (1 - δ) times it (dp), Theorem 2 (PDP at one ε)
-    bounded_difference   BD: Lemma 4 (pure); the printed Theorem 3 (PDP at one ε), region by region
-    counts               geometric post-processing (Ghosh et al.)
+    artifact             closed forms
+    single_distance      SD of Kadam et al.: Lemma 3 (pure), (1 - δ) times it (DP), Theorem 2 (PDP
+                         at one ε)
+    bounded_difference   BD of Kadam et al.: Lemma 4 (pure), each region of the printed Theorem 3
+                         (PDP at one ε)
+    counts               post-processing of geometric noise (Ghosh et al.)
     responses            randomized response
     bins                 RR-on-Bins (Ghazi et al.) onto given outputs
-    quantizer            4 outputs and 5 to 9 knots beside Theorem 5 of Cai et al.
-    map                  the (ε, δ) plane of a count: a region for each formula
+    quantizer            4 outputs and 5 to 9 knots: Theorem 5 of Cai et al.
+    map                  the (ε, δ) plane of a count, with a region for each formula
 
-Closed forms: `workbench.models.oracles.rational_forms`. A verdict is a comparison of polynomials, never of values.
+The closed forms are in `workbench.models.oracles.rational_forms`. A verdict is a comparison of
+polynomials, not of values.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -45,207 +49,271 @@ from workbench.solvers.exact.polynomials import Affine
 if TYPE_CHECKING:
     from workbench.formulas.formula_object import Formula
 
+# The columns of verdicts.
+_VERDICT_COLUMNS = ("lemma 3", "dp", "theorem 2", "lemma 4", "theorem 3", "verdict")
+
+# The powers of losses that are powers of the error.
+_LOSS_POWERS = {"absolute": 1, "squared": 2}
+
+_MAX_DENOMINATOR = 10**9  # The middle of a region is rounded to a fraction with this denominator.
+
 
 def _compare_values(ours: Sequence[Affine | None], theirs: Sequence[Affine]) -> str:
-    return (
-        "equal" if len(ours) == len(theirs) and all(map(Affine.__eq__, ours, theirs)) else "DIFFERS"
-    )
+    """Return "equal" if the polynomials are the same, else "DIFFERS"."""
+    is_equal = len(ours) == len(theirs) and all(map(Affine.__eq__, ours, theirs))
+    return "equal" if is_equal else "DIFFERS"
 
 
 def _list_piece_values(solved: Formula) -> list[Affine | None]:
+    """Return the values of the pieces of a formula."""
     return [piece.value for piece in solved.pieces]
 
 
-def single_distance(n: Sequence[int], epsilon: float) -> Iterable[Row]:
-    """Every n and μ; PDP for μ = 1 alone, as any other μ is the same on its cycle."""
-    for last in range(n[0], n[1] + 1):
-        for mu in range(1, last + 1):
-            question = ModuloNoise(n=last, shifts=[mu], directed=True)
-            length = shift_order((last + 1,), (mu,))
-            printed, law = (
-                rational_forms.lemma3(length),
-                rational_forms.hop_law((last + 1,), ((mu,),)),
-            )
-            pure, dp = formula(question, notion="pure"), formula(question, delta="0..1")
-            row = {"n": last, "mu": mu, "cycle": length, "formula": pure.pieces[0].to_text()}
-            row |= {
-                "lemma 3": _compare_values(_list_piece_values(pure), [printed]),
-                "dp": _compare_values(_list_piece_values(dp), [law]),
+def compare_single_distance(n: Sequence[int], epsilon: float) -> Iterator[Row]:
+    """Yield a row for every n and every distance μ.
+
+    Theorem 2 is compared for μ = 1 only, because every other μ gives the same formulas on its
+    cycle.
+
+    Args:
+        n: The smallest and the largest n.
+        epsilon: The ε of the PDP formulas.
+    """
+    first, last = n
+    for size in range(first, last + 1):
+        for mu in range(1, size + 1):
+            question = ModuloNoise(n=size, shifts=[mu], directed=True)
+            cycle = shift_order((size + 1,), (mu,))
+            pure = formula(question, notion="pure")
+            dp = formula(question, delta="0..1")
+            lemma3 = rational_forms.lemma3(cycle)
+            dp_law = rational_forms.hop_law((size + 1,), ((mu,),))
+            row: Row = {
+                "n": size,
+                "mu": mu,
+                "cycle": cycle,
+                "formula": pure.pieces[0].to_text(),
+                "lemma 3": _compare_values(_list_piece_values(pure), [lemma3]),
+                "dp": _compare_values(_list_piece_values(dp), [dp_law]),
             }
             if mu == 1:
-                known = rational_forms.theorem2(length)
-                solved = formula(question, notion="pdp", epsilon=epsilon, delta="0..1")
-                same = [value for _, value in known], [end for end, _ in known]
-                ends = [piece.delta[1] for piece in solved.pieces]
-                both = {
-                    _compare_values(_list_piece_values(solved), same[0]),
-                    _compare_values(ends, same[1]),
-                }
-                row |= {
-                    "theorem 2": "DIFFERS" if "DIFFERS" in both else "equal",
-                    "pieces": len(known),
-                }
+                row |= _compare_theorem2(question, cycle, epsilon)
             yield row
 
 
-def bounded_difference(n: Sequence[int], epsilon: float) -> Iterable[Row]:
-    """Every n and μ̄; the flat regions of the printed Theorem 3 in their order up to the first that is refuted."""
-    for last in range(n[0], n[1] + 1):
-        for mu_bar in range(1, last + 1):
-            question = ModuloNoise(n=last, max_shift=mu_bar, directed=True)
+def _compare_theorem2(question: ModuloNoise, cycle: int, epsilon: float) -> Row:
+    """Compare the pieces of a PDP formula and their ends with Theorem 2."""
+    printed = rational_forms.theorem2(cycle)
+    solved = formula(question, notion="pdp", epsilon=epsilon, delta="0..1")
+    ends = [piece.delta[1] for piece in solved.pieces]
+    outcomes = (
+        _compare_values(_list_piece_values(solved), [value for _, value in printed]),
+        _compare_values(ends, [end for end, _ in printed]),
+    )
+    verdict = "DIFFERS" if "DIFFERS" in outcomes else "equal"
+    return {"theorem 2": verdict, "pieces": len(printed)}
+
+
+def compare_bounded_difference(n: Sequence[int], epsilon: float) -> Iterator[Row]:
+    """Yield a row for every n and every maximal distance μ̄.
+
+    The flat regions of the printed Theorem 3 are compared in order, until one is refuted.
+
+    Args:
+        n: The smallest and the largest n.
+        epsilon: The ε of the PDP formulas.
+    """
+    first, last = n
+    for size in range(first, last + 1):
+        for mu_bar in range(1, size + 1):
+            question = ModuloNoise(n=size, max_shift=mu_bar, directed=True)
             pure = formula(question, notion="pure")
-            row = {"n": last, "mu_bar": mu_bar, "formula": pure.pieces[0].to_text()}
-            row["lemma 4"] = _compare_values(
-                _list_piece_values(pure), [rational_forms.lemma4(last, mu_bar)]
-            )
-            yield row | (
-                _check_theorem3(question, last, mu_bar, epsilon)
-                if mu_bar > 1
-                else {"theorem 3": "one distance"}
-            )
+            lemma4 = rational_forms.lemma4(size, mu_bar)
+            row: Row = {
+                "n": size,
+                "mu_bar": mu_bar,
+                "formula": pure.pieces[0].to_text(),
+                "lemma 4": _compare_values(_list_piece_values(pure), [lemma4]),
+            }
+            if mu_bar > 1:
+                row |= _check_theorem3(question, size, mu_bar, epsilon)
+            else:
+                row["theorem 3"] = "one distance"
+            yield row
 
 
 def _check_theorem3(question: ModuloNoise, n: int, mu_bar: int, epsilon: float) -> Row:
-    """How many printed flat regions are right, and the first that is not: its δ, what is printed, what is true."""
-    regions = [
-        stairs
-        for stairs in staircases(n, mu_bar, epsilon)
-        if stairs.h and stairs.lower < stairs.upper
-    ]
+    """Return the number of correct flat regions, and the first wrong one.
+
+    The first wrong region has its δ, the printed formula, and the optimum.
+    """
+    printed_regions = staircases(n, mu_bar, epsilon)
+    regions = [region for region in printed_regions if region.h and region.lower < region.upper]
     for k, stairs in enumerate(regions):
         printed = rational_forms.staircase_error_rate(stairs.lengths)
-        ours = find_pattern_value(
-            question, epsilon, Fraction((stairs.lower + stairs.upper) / 2).limit_denominator(10**9)
-        )
+        middle = Fraction((stairs.lower + stairs.upper) / 2).limit_denominator(_MAX_DENOMINATOR)
+        ours = find_pattern_value(question, epsilon, middle)
         if ours != printed:
-            region = {"from_delta": stairs.lower, "to_delta": stairs.upper}
-            shown = {
+            return {
+                "theorem 3": "REFUTED",
+                "right regions": k,
+                "from_delta": stairs.lower,
+                "to_delta": stairs.upper,
                 "printed": write_affine(printed),
                 "optimum": "not proven" if ours is None else write_affine(ours),
             }
-            return {"theorem 3": "REFUTED", "right regions": k, **region, **shown}
     return {"theorem 3": "equal" if regions else "no region", "right regions": len(regions)}
 
 
-def counts(n: Sequence[int], losses: Sequence[str]) -> Iterable[Row]:
-    """A uniform prior on 0..n."""
-    for last in range(n[0], n[1] + 1):
+def compare_counts(n: Sequence[int], losses: Sequence[str]) -> Iterator[Row]:
+    """Yield a row for every piece of the formulas of counts 0..n with a uniform prior.
+
+    Args:
+        n: The smallest and the largest n.
+        losses: The losses.
+    """
+    first, last = n
+    for size in range(first, last + 1):
+        answers = range(size + 1)
         for loss in losses:
-            solved = formula(FiniteQuery(range(last + 1), max_shift=1), loss=loss, notion="pure")
-            table = _weighted_loss_matrix(range(last + 1), range(last + 1), loss)
+            solved = formula(FiniteQuery(answers, max_shift=1), loss=loss, notion="pure")
+            matrix = _weighted_loss_matrix(answers, answers, loss)
             theirs = [
-                rational_forms.geometric_post_processing(table, x)
-                for x in map(_choose_inner_point, solved.pieces)
-            ]
-            yield from _make_piece_rows(solved, theirs, {"answers": f"0..{last}", "loss": loss})
-
-
-def responses(n: Sequence[int]) -> Iterable[Row]:
-    """The error rate of k answers, all neighbours."""
-    for k in range(n[0], n[1] + 1):
-        yield from _make_piece_rows(
-            formula(FiniteQuery(range(k), neighbours="all"), loss="error-rate"),
-            [
-                rational_forms.bins_loss(
-                    _weighted_loss_matrix(range(k), range(k), "error-rate"), Fraction(2)
-                )
-            ],
-            {"answers": k},
-        )
-
-
-def bins(labels: str, outputs: Sequence[str], losses: Sequence[str]) -> Iterable[Row]:
-    """A uniform prior on labels in lo..hi."""
-    low, high = map(int, labels.split(".."))
-    for given in outputs:
-        places = [Fraction(value) for value in given.split(",")]
-        for loss in losses:
-            solved = formula(
-                Labels(range(low, high + 1)), method="lp", outputs=tuple(places), loss=loss
-            )
-            table = _weighted_loss_matrix(range(low, high + 1), places, loss)
-            theirs = [
-                rational_forms.bins_loss(table, _choose_inner_point(piece))
+                rational_forms.geometric_post_processing(matrix, _choose_inner_point(piece))
                 for piece in solved.pieces
             ]
-            yield from _make_piece_rows(solved, theirs, {"outputs": given, "loss": loss})
+            labels: Row = {"answers": f"0..{size}", "loss": loss}
+            yield from _make_piece_rows(solved, theirs, labels)
 
 
-def quantizer(outputs: str, knots: Sequence[int]) -> Iterable[Row]:
-    """Mean absolute error, uniform inputs; Theorem 5's in the middle of every piece."""
+def compare_responses(n: Sequence[int]) -> Iterator[Row]:
+    """Yield a row for every number of answers, all of them neighbours, for the error rate.
+
+    Args:
+        n: The smallest and the largest number of answers.
+    """
+    first, last = n
+    for count in range(first, last + 1):
+        solved = formula(FiniteQuery(range(count), neighbours="all"), loss="error-rate")
+        matrix = _weighted_loss_matrix(range(count), range(count), "error-rate")
+        theirs = [rational_forms.bins_loss(matrix, Fraction(2))]
+        yield from _make_piece_rows(solved, theirs, {"answers": count})
+
+
+def compare_bins(labels: str, outputs: Sequence[str], losses: Sequence[str]) -> Iterator[Row]:
+    """Yield a row for every piece of the formulas of labels with a uniform prior.
+
+    Args:
+        labels: The smallest and the largest label: "0..6".
+        outputs: Sets of outputs.
+        losses: The losses.
+    """
+    low, high = map(int, labels.split(".."))
+    for text in outputs:
+        points = tuple(Fraction(value) for value in text.split(","))
+        for loss in losses:
+            question = Labels(range(low, high + 1))
+            solved = formula(question, method="lp", outputs=points, loss=loss)
+            matrix = _weighted_loss_matrix(range(low, high + 1), points, loss)
+            theirs = [
+                rational_forms.bins_loss(matrix, _choose_inner_point(piece))
+                for piece in solved.pieces
+            ]
+            yield from _make_piece_rows(solved, theirs, {"outputs": text, "loss": loss})
+
+
+def compare_quantizer(outputs: str, knots: Sequence[int]) -> Iterator[Row]:
+    """Yield a row for every piece of the formulas of unbiased quantizers.
+
+    Theorem 5 is evaluated in the middle of the piece, for the mean absolute error and uniform
+    inputs.
+
+    Args:
+        outputs: The outputs.
+        knots: The smallest and the largest number of knots.
+    """
     question = Quantization(outputs)
-    for count in range(knots[0], knots[1] + 1):
+    first, last = knots
+    for count in range(first, last + 1):
         for piece in formula(question, knots=count).pieces:
             low, high = piece.epsilon
-            at = round((low + high) / 2 if math.isfinite(high) else low + 1, 3)
+            middle = round((low + high) / 2 if math.isfinite(high) else low + 1, 3)
             row: Row = {
                 "knots": count,
                 "from_epsilon": low,
                 "to_epsilon": high if math.isfinite(high) else None,
+                "formula": piece.to_text(),
+                "epsilon": middle,
             }
-            row |= {"formula": piece.to_text(), "epsilon": at}
             if piece.value is not None:
-                row["loss"] = float(piece.value(Fraction(math.exp(at))))
-                with suppress(Infeasible, InvalidRequest):  # of small ε there is none
-                    row["theorem 5"] = design(
-                        question, method="optm", epsilon=at, certify=False
-                    ).objective
+                row["loss"] = float(piece.value(Fraction(math.exp(middle))))
+                # For small ε, Theorem 5 has no feasible solution.
+                with suppress(Infeasible, InvalidRequest):
+                    theirs = design(question, method="optm", epsilon=middle, certify=False)
+                    row["theorem 5"] = theirs.objective
             yield row
 
 
 def _weighted_loss_matrix(
     answers: Iterable[int], outputs: Iterable[Any], loss: str
 ) -> list[list[Fraction]]:
-    """p_y ℓ(y,o) of a uniform prior."""
-    places, rows = [*outputs], [*answers]
-    powers = {"absolute": 1, "squared": 2}
-    return [[_error_loss(y - o, powers.get(loss)) / len(rows) for o in places] for y in rows]
+    """Return p_y ℓ(y, o) for a uniform prior: rows are answers, columns outputs."""
+    columns = [*outputs]
+    rows = [*answers]
+    power = _LOSS_POWERS.get(loss)
+    return [[_error_loss(y - o, power) / len(rows) for o in columns] for y in rows]
 
 
 def _error_loss(error: Any, power: int | None) -> Fraction:
+    """Return the power of an error, or without a power whether there is an error."""
     return Fraction(error != 0) if power is None else abs(Fraction(error)) ** power
 
 
 def _choose_inner_point(piece: Any) -> Fraction:
-    """A rational e^ε inside a piece."""
-    low, high = (
-        Fraction(math.exp(end))
-        for end in (piece.epsilon[0], min(piece.epsilon[1], piece.epsilon[0] + 2))
-    )
+    """Return a rational e^ε inside a piece."""
+    start, end = piece.epsilon
+    low = Fraction(math.exp(start))
+    high = Fraction(math.exp(min(end, start + 2)))
     return (low + high) / 2
 
 
-def _make_piece_rows(solved: Formula, theirs: Sequence[Affine], named: Row) -> Iterable[Row]:
-    """A row for every piece of a formula, beside a closed form."""
-    for piece, other in zip(solved.pieces, theirs, strict=True):
+def _make_piece_rows(solved: Formula, theirs: Sequence[Affine], labels: Row) -> Iterator[Row]:
+    """Yield a row for every piece of a formula, compared with a closed form."""
+    for piece, closed_form in zip(solved.pieces, theirs, strict=True):
         low, high = piece.epsilon
-        row = {**named, "from_epsilon": low, "to_epsilon": high if math.isfinite(high) else None}
-        yield row | {
+        yield {
+            **labels,
+            "from_epsilon": low,
+            "to_epsilon": high if math.isfinite(high) else None,
             "formula": piece.to_text(),
-            "verdict": _compare_values([piece.value], [other]),
+            "verdict": _compare_values([piece.value], [closed_form]),
         }
 
 
-def verdicts(table: pd.DataFrame) -> Row:
-    """How often each verdict was given, in words."""
-    counted = [
-        f"{column}: "
-        + ", ".join(f"{count} {word}" for word, count in table[column].value_counts().items())
-        for column in _VERDICTS
-        if column in table
-    ]
-    return {"verdicts": "; ".join(counted)}
+def summarise_verdicts(table: pd.DataFrame) -> Row:
+    """Return how often each verdict was given, in words.
+
+    Args:
+        table: The table of an artifact.
+    """
+    parts = []
+    for column in _VERDICT_COLUMNS:
+        if column in table:
+            counts = table[column].value_counts().items()
+            parts.append(f"{column}: " + ", ".join(f"{count} {word}" for word, count in counts))
+    return {"verdicts": "; ".join(parts)}
 
 
 def _make_map(full: bool) -> Artifact:
-    given = read_declaration("formulas")["map"]["given"]
-    solved = formula(
-        "channel", answers=given["answers"], max_shift=1, loss=given["loss"], delta=given["delta"]
-    )
-    return make_artifact(
-        "formulas", "map", solved.to_frame(), draw=lambda _: solved.plot(), count=len(solved.pieces)
-    )
+    """Make the map of the formulas of a count."""
+    arguments = read_declaration("formulas")["map"]["arguments"]
+    solved = formula("channel", max_shift=1, **arguments)
+    table = solved.to_frame()
+
+    def draw(_: pd.DataFrame) -> Any:
+        return solved.plot()
+
+    return make_artifact("formulas", "map", table, draw=draw, count=len(solved.pieces))
 
 
-_VERDICTS = ("lemma 3", "dp", "theorem 2", "lemma 4", "theorem 3", "verdict")
 PAPER = build_declared_paper("formulas", {"map": _make_map}, globals())

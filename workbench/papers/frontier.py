@@ -1,13 +1,15 @@
-"""The trade-off curves of `workbench frontier`, at a moderate size: not a paper's, but made of all of them.
+"""The trade-off curves of `workbench frontier`, at a moderate size.
 
-declared/frontier.toml states the runs of `wb.frontier` and, for each artifact, which plot of which run it is. One run
-is shared by its artifacts; seconds are left out, so that a table is the same every time.
+These are not figures of a paper. They combine the models and baselines of all papers.
+declared/frontier.toml has the runs of `wb.frontier` and, for each artifact, its run and the plot of
+the run. Artifacts of the same run share its computation. Seconds are not written, so a table is the
+same every time.
 """
 
 from __future__ import annotations
 
+import itertools
 from functools import lru_cache, partial
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,141 +38,143 @@ if TYPE_CHECKING:
 
 
 DATA = Path(__file__).with_name("data")
-_BUDGET, _OF_A_CLASS = ("epsilon", "delta"), ("class", "objective", "bound", "bits")
-_SECONDS = 600  # more than any class takes, so that the table is the same every time
-_MAP_DIGITS = 5  # of masses, which a solver's tolerance leaves certain
-_EXPECTED = (
-    "not applicable",
-    "infeasible",
-    "unreachable",
-)  # what no parameter or no code meets is an answer
+
+_TIME_LIMIT_SECONDS = 600  # No class takes this long, so the table is the same every time.
+_PROBABILITY_DIGITS = 5  # The digits of probabilities that the tolerance of a solver determines.
+_LOSS_DIGITS = 5  # The digits of the losses of recommended classes.
+_DP_DELTA_DIGITS = 6  # The digits of `dp_delta`.
+
+# The statuses of budgets that no parameter or no code meets. They are answers, not failures.
+_EXPECTED_STATUSES = ("not applicable", "infeasible", "unreachable")
 
 
 def _require_complete(result: Result) -> pd.DataFrame:
+    """Return the table of a result. Raises KeyboardInterrupt if it was interrupted."""
     if result.is_interrupted:
         raise KeyboardInterrupt
     return result.to_frame()
 
 
-def _resolve_places(values: Values) -> Record:
-    """Places are a file of this package."""
-    return {
-        name: str(DATA / value) if name == "places" else value for name, value in values.items()
-    }
+def _resolve_places(arguments: Values) -> Record:
+    """Return arguments with the path of the file of places, which is in this package."""
+    resolved = {**arguments}
+    if "places" in resolved:
+        resolved["places"] = str(DATA / resolved["places"])
+    return resolved
 
 
 @lru_cache
 def _compute_frontier(kind: str, full: bool) -> tuple[Result, pd.DataFrame]:
-    """A frontier and its table. Raises WorkbenchError when a request failed."""
-    stated = read_declaration("frontier")["frontiers"][kind]
-    result = frontier(stated.get("family", kind), **_resolve_places(select_arguments(stated, full)))
+    """Return a frontier and its table. Raises WorkbenchError if a budget failed."""
+    declared = read_declaration("frontier")["frontiers"][kind]
+    arguments = _resolve_places(select_arguments(declared, full))
+    result = frontier(declared.get("family", kind), **arguments)
     table = _require_complete(result)
-    failed = table[
-        table["objective"].isna() & table["failure"].notna() & ~table["status"].isin(_EXPECTED)
-    ]
+    has_failed = table["objective"].isna() & table["failure"].notna()
+    failed = table[has_failed & ~table["status"].isin(_EXPECTED_STATUSES)]
     if len(failed):
-        raise WorkbenchError(
-            f"The {kind} frontier has a row that failed: {failed['failure'].iloc[0]}"
-        )
-    table = table.drop(columns=["seconds", *stated.get("without", [])])
-    if (
-        kind == "labels"
-    ):  # how many outputs an LP's optimum uses is not determined where several laws are optimal
+        message = failed["failure"].iloc[0]
+        raise WorkbenchError(f"The {kind} frontier has a row that failed: {message}")
+    table = table.drop(columns=["seconds", *declared.get("dropped_columns", [])])
+    if kind == "labels":
+        # Several laws may be optimal, and they may use different numbers of outputs.
         table.loc[table["mechanism"] == "unbiased", "outputs_used"] = None
     for column in table.columns.difference(["epsilon", "delta"]):
-        digits = min(
-            stated.get("digits", SIGNIFICANT_DIGITS),
-            6 if column == "dp_delta" else SIGNIFICANT_DIGITS,
-        )
+        digits = min(declared.get("digits", SIGNIFICANT_DIGITS), SIGNIFICANT_DIGITS)
+        if column == "dp_delta":
+            digits = min(digits, _DP_DELTA_DIGITS)
         table[column] = [
-            round_to_digits(v, digits) if isinstance(v, float) else v for v in table[column]
+            round_to_digits(value, digits) if isinstance(value, float) else value
+            for value in table[column]
         ]
     return result, table
 
 
 def _make_frontier_artifact(name: str, full: bool) -> Artifact:
-    stated = read_declaration("frontier")[name]
-    result, rows = _compute_frontier(stated["of"], full)
-    table = (
-        rows[rows["curve"].isin(stated["curves"])]
-        .dropna(axis="columns", how="all")
-        .reset_index(drop=True)
-    )
+    """Make an artifact of a frontier."""
+    declared = read_declaration("frontier")[name]
+    result, rows = _compute_frontier(declared["frontier"], full)
+    selected = rows[rows["curve"].isin(declared["curves"])]
+    table = selected.dropna(axis="columns", how="all").reset_index(drop=True)
 
     def draw(_: pd.DataFrame) -> Figure:
-        figure = result.draw(rows)[stated["plot"]]()
-        assert figure  # the rows are complete
+        figure = result.draw(rows)[declared["plot"]]()
+        assert figure
         return figure
 
-    verdicts = (
-        table["oracle_agrees"].dropna() if "oracle_agrees" in table else pd.Series(dtype=bool)
-    )
-    laws = (
-        f" Closed forms agree with {int(verdicts.sum())} of {len(verdicts)} solver runs."
-        if len(verdicts)
-        else ""
-    )
+    laws = ""
+    if "oracle_agrees" in table:
+        verdicts = table["oracle_agrees"].dropna()
+        if len(verdicts):
+            agreeing = int(verdicts.sum())
+            laws = f" Closed forms agree with {agreeing} of {len(verdicts)} solver runs."
     return make_artifact("frontier", name, table, draw=draw, laws=laws)
 
 
 def _make_city_map(full: bool) -> Artifact:
-    """What the best channel publishes in all, and from the most likely place."""
-    best = design(
-        "channel",
-        **_resolve_places(select_arguments(read_declaration("frontier")["city_map"], full)),
-    )
-    q, law = best.question, best.mechanism.matrix
-    prior = np.array([float(p) for p in q.prior])
-    own = int(prior.argmax())
-    places = [[float(c) for c in place] for place in q.inputs]
-    columns = {"prior": prior, "published": prior @ law, "from_the_likeliest": law[own]}
-    table = pd.DataFrame(places, columns=["x", "y"]).assign(
-        **{
-            name: [round_to_digits(float(mass), _MAP_DIGITS) for mass in masses]
-            for name, masses in columns.items()
-        }
-    )
+    """Make the maps of the outputs of the optimal channel: of all people, and of one place."""
+    declared = read_declaration("frontier")["city_map"]
+    designed = design("channel", **_resolve_places(select_arguments(declared, full)))
+    question = designed.question
+    channel = designed.mechanism.matrix
+    prior = np.array([float(probability) for probability in question.prior])
+    likeliest = int(prior.argmax())
+    places = [[float(coordinate) for coordinate in place] for place in question.inputs]
+    columns = {
+        "prior": prior,
+        "published": prior @ channel,
+        "from_the_likeliest": channel[likeliest],
+    }
+    table = pd.DataFrame(places, columns=["x", "y"])
+    for column, probabilities in columns.items():
+        table[column] = [
+            round_to_digits(float(value), _PROBABILITY_DIGITS) for value in probabilities
+        ]
 
     def draw(_: pd.DataFrame) -> Figure:
-        return draw_place_maps(
-            places,
-            [*columns.values()],
-            ("prior", "published", "published from the cross"),
-            places[own],
-        )
+        titles = ("prior", "published", "published from the cross")
+        return draw_place_maps(places, [*columns.values()], titles, places[likeliest])
 
-    loss, bound = (f"{value:.7g}" for value in (best.objective, best.bound or 0.0))
-    return make_artifact("frontier", "city_map", table, draw=draw, loss=loss, bound=bound)
+    return make_artifact(
+        "frontier",
+        "city_map",
+        table,
+        draw=draw,
+        loss=f"{designed.objective:.7g}",
+        bound=f"{designed.bound or 0.0:.7g}",
+    )
 
 
 def _make_budgets(full: bool) -> Artifact:
-    """Every class that serves a declared query, at every budget."""
-    stated = read_declaration("frontier")["budgets"]
+    """Make the table of the mechanism classes of the declared queries at every budget."""
+    declared = read_declaration("frontier")["budgets"]
+    grid = select_arguments(declared, full)
     tables = []
-    for query, epsilon, delta in product(
-        stated["queries"], *(select_arguments(stated, full)[name] for name in _BUDGET)
+    for query, epsilon, delta in itertools.product(
+        declared["queries"], grid["epsilon"], grid["delta"]
     ):
-        words = ", ".join(f"{name} {value}" for name, value in query.items())
-        classes = _require_complete(
-            recommend(**query, epsilon=epsilon, delta=delta, time_limit=_SECONDS)
+        recommended = recommend(
+            **query, epsilon=epsilon, delta=delta, time_limit=_TIME_LIMIT_SECONDS
         )
+        classes = _require_complete(recommended)
+        description = ", ".join(f"{name} {value}" for name, value in query.items())
         classes = classes[classes["objective"].notna()].assign(
-            query=words, epsilon=epsilon, delta=delta
+            query=description, epsilon=epsilon, delta=delta
         )
-        classes["objective"] = [round_to_digits(value, 5) for value in classes["objective"]]
-        tables.append(classes.sort_values(["objective", "class"]))  # ties by name
-    return make_artifact(
-        "frontier",
-        "budgets",
-        pd.concat(tables, ignore_index=True)[["query", *_BUDGET, *_OF_A_CLASS]],
-    )
+        classes["objective"] = [
+            round_to_digits(value, _LOSS_DIGITS) for value in classes["objective"]
+        ]
+        # Classes with the same loss are sorted by name.
+        tables.append(classes.sort_values(["objective", "class"]))
+    columns = ["query", "epsilon", "delta", "class", "objective", "bound", "bits"]
+    return make_artifact("frontier", "budgets", pd.concat(tables, ignore_index=True)[columns])
 
 
-_OWN = {
+_FRONTIER_ARTIFACTS = {
     name: partial(_make_frontier_artifact, name)
-    for name, own in read_declaration("frontier").items()
-    if "of" in own
+    for name, entry in read_declaration("frontier").items()
+    if "frontier" in entry
 }
 PAPER = build_declared_paper(
-    "frontier", _OWN, {"budgets": _make_budgets, "city_map": _make_city_map}
+    "frontier", _FRONTIER_ARTIFACTS, {"budgets": _make_budgets, "city_map": _make_city_map}
 )

@@ -1,8 +1,9 @@
-"""The gallery: every figure and table, printed numbers beside ours, as Markdown and as one page without a network.
+"""The gallery: every figure and table, with printed numbers beside ours.
 
-Both are the same sections, assembled from the records that a reproduction leaves (results/<paper>/<artifact>.json,
-errata.json). On the page pictures are inlined as SVG and grow on a click, the data behind each stand in a table and can
-be saved; Markdown links the files.
+It is written as Markdown (README.md) and as one HTML page that needs no network. Both have the same
+sections, which are assembled from the files that a reproduction writes
+(results/<paper>/<artifact>.json, errata.json). The HTML page contains the pictures as SVG, which
+grow on a click, and the data as tables that can be saved. Markdown links to the files.
 """
 
 from __future__ import annotations
@@ -23,107 +24,125 @@ from workbench.papers import PAPERS, load_paper
 if TYPE_CHECKING:
     from workbench.papers.artifact import Paper
 
-
-_ERRATA = {
+# The heads of the table of errata -> the keys of the records.
+_ERRATA_KEYS = {
     "place": "place",
     "printed": "printed",
     "right": "right",
     "check": "evidence",
     "shown": "holds",
 }
-_COMPARED = ("what", "place", "printed", "ours", "difference", "verdict", "remark")
-_FOLD = 12  # comparisons that are shown without a click
-_INLINE = 40  # rows of a table that is shown
+# The columns of a table of comparisons.
+_COMPARISON_KEYS = ("what", "place", "printed", "ours", "difference", "verdict", "remark")
+
+_MAX_OPEN_COMPARISONS = 12  # A longer table of comparisons is shown on a click.
+_MAX_OPEN_ROWS = 40  # A longer table of data is shown on a click.
 _INTRODUCTION = """\
 # Results
 
-Every figure and table below was recomputed by `make reproduce` (by `make full` where it takes minutes);
-printed numbers of the papers stand beside ours, with the difference and a verdict. Tables are CSV, figures
-PNG, SVG and PDF. A printed number is never used to compute ours. The same as one page, with pictures that grow
-and data one click away: [index.html](index.html).
+Every figure and table below was recomputed by `make reproduce`, or by `make full` if it takes
+minutes. Printed numbers of the papers stand beside ours, with the difference and a verdict. A
+printed number is never used to compute ours. Tables are CSV files, figures are PNG, SVG and PDF
+files. The same gallery as one page, where pictures grow on a click and the data can be shown:
+[index.html](index.html).
 """
 
 
 def write_gallery(results: Path) -> Path:
-    """Assemble results/README.md and results/index.html from the records of every paper; returns the first's path."""
-    shown = [(load_paper(name), results / name) for name in PAPERS if (results / name).is_dir()]
-    sections = [section for paper, folder in shown for section in _make_sections(paper, folder)]
+    """Write results/README.md and results/index.html, and return the path of README.md.
+
+    Args:
+        results: The folder of the results.
+    """
+    sections: list[Values] = []
+    for name in PAPERS:
+        if (results / name).is_dir():
+            sections += _make_sections(load_paper(name), results / name)
     page = build_document("Results: every figure and table, printed numbers beside ours", sections)
     write_page(results / "index.html", page)
-    blocks = [
-        _INTRODUCTION,
-        *(block for section in sections for block in _make_markdown_blocks(section)),
-    ]
+    blocks = [_INTRODUCTION]
+    for section in sections:
+        blocks += _make_markdown_blocks(section)
     path = results / "README.md"
-    write_atomically(path, ("\n".join(block.rstrip("\n") + "\n" for block in blocks)).encode())
+    write_atomically(path, "\n".join(block.rstrip("\n") + "\n" for block in blocks).encode())
     return path
 
 
 def summarise_agreement(records: Sequence[Row]) -> str:
-    """How many printed numbers agree, and what is to be said of the rest; those that stand apart after the others."""
-    groups: dict[str, list[str]] = {}
-    for c in sorted(records, key=lambda c: bool(c.get("apart"))):
-        groups.setdefault(c.get("apart", ""), []).append(c["verdict"])
-    return "; ".join(
-        _count_verdicts(f"printed numbers {apart}".strip(), verdicts)
-        for apart, verdicts in groups.items()
-    )
+    """Return how many printed numbers agree and differ.
+
+    Numbers whose agreement is no evidence (`apart`) are counted separately, after the others.
+
+    Args:
+        records: The records of the comparisons.
+    """
+    verdicts_by_reason: dict[str, list[str]] = {}
+    for record in sorted(records, key=lambda record: bool(record.get("apart"))):
+        verdicts_by_reason.setdefault(record.get("apart", ""), []).append(record["verdict"])
+    counts = []
+    for reason, verdicts in verdicts_by_reason.items():
+        counts.append(_count_verdicts(f"printed numbers {reason}".strip(), verdicts))
+    return "; ".join(counts)
 
 
 def _count_verdicts(what: str, verdicts: Sequence[str]) -> str:
-    agree, errata, unexplained = map(
-        verdicts.count, ("agrees", "differs: erratum", "differs: not explained")
-    )
-    rest = {
+    """Return how many numbers of a kind agree and differ."""
+    agreeing = verdicts.count("agrees")
+    errata = verdicts.count("differs: erratum")
+    unexplained = verdicts.count("differs: not explained")
+    counts = {
         "differ because of an erratum": errata,
         "differ and are not explained": unexplained,
-        "are unexpected": len(verdicts) - agree - errata - unexplained,
+        "are unexpected": len(verdicts) - agreeing - errata - unexplained,
     }
-    counted = [f"{count} {words}" for words, count in rest.items() if count]
-    return ", ".join([f"{agree} of {len(verdicts)} {what} agree", *counted])
+    parts = [f"{agreeing} of {len(verdicts)} {what} agree"]
+    parts += [f"{count} {outcome}" for outcome, count in counts.items() if count]
+    return ", ".join(parts)
 
 
-# What both show.
+# The sections of both.
 
 
 def _make_sections(paper: Paper, folder: Path) -> Iterator[Values]:
-    """A paper of which there are results in a folder, its artifacts in their order, its errata."""
-    read = [_read_json(folder / f"{name}.json") for name in paper.artifacts]
-    records = [record for record in read if record]
-    compared = [c for record in records for c in record["comparisons"]]
-    citation = re.sub(r"\[([^\]]*)\]\(([^)]*)\)", r"\1, \2", paper.citation).replace(
-        "*", ""
-    )  # links written out
-    told = [{**_make_text_part(citation), "markdown": paper.citation}]
-    told += [{**_make_text_part(remark), "markdown": f"* {remark}"} for remark in paper.remarks]
-    told += [_make_text_part(f"{summarise_agreement(compared)}.")] if compared else []
-    yield {"title": paper.title, "level": 1, "id": paper.name, "parts": told}
+    """Yield the sections of a paper: the paper, its artifacts in order, its errata."""
+    loaded = [_read_json(folder / f"{name}.json") for name in paper.artifacts]
+    records = [record for record in loaded if record]
+    comparisons = [row for record in records for row in record["comparisons"]]
+    # Plain text: the links are written out and the emphasis is removed.
+    citation = re.sub(r"\[([^\]]*)\]\(([^)]*)\)", r"\1, \2", paper.citation).replace("*", "")
+    parts = [{**_make_text_part(citation), "markdown": paper.citation}]
+    parts += [{**_make_text_part(remark), "markdown": f"* {remark}"} for remark in paper.remarks]
+    if comparisons:
+        parts.append(_make_text_part(f"{summarise_agreement(comparisons)}."))
+    yield {"title": paper.title, "level": 1, "id": paper.name, "parts": parts}
     for record in records:
         yield {"title": record["title"], "parts": [*_make_artifact_parts(folder, record)]}
-    if errata := _read_json(folder / "errata.json"):
-        known = [{**e, "holds": "yes" if e["holds"] else "NOT SHOWN"} for e in errata]
-        rows = [[e[key] for key in _ERRATA.values()] for e in known]
-        yield {
-            "title": f"{paper.title}: errata, each with its check",
-            "parts": [_make_table_part("", [*_ERRATA], rows)],
-        }
+    errata = _read_json(folder / "errata.json")
+    if errata:
+        rows = []
+        for erratum in errata:
+            cells = {**erratum, "holds": "yes" if erratum["holds"] else "NOT SHOWN"}
+            rows.append([cells[key] for key in _ERRATA_KEYS.values()])
+        table = _make_table_part("", [*_ERRATA_KEYS], rows)
+        yield {"title": f"{paper.title}: errata with their checks", "parts": [table]}
 
 
 def _read_json(file: Path) -> Any:
-    """What a file holds, None without one."""
+    """Return the content of a JSON file, or None if it does not exist."""
     return json.loads(file.read_text("utf-8")) if file.exists() else None
 
 
 def _make_text_part(text: str) -> Row:
+    """Return a paragraph."""
     return {"kind": "text", "text": text}
 
 
 def _make_table_part(
-    title: str, heads: Sequence[str], rows: Sequence[Sequence[Any]], *, behind: bool = False
+    title: str, heads: Sequence[str], rows: Sequence[Sequence[Any]], is_folded: bool = False
 ) -> Row:
-    """A table, or behind a click."""
+    """Return a table. A folded one is shown on a click."""
     return {
-        "kind": "numbers" if behind else "cells",
+        "kind": "numbers" if is_folded else "cells",
         "title": title,
         "heads": [*heads],
         "rows": [*map(list, rows)],
@@ -131,33 +150,29 @@ def _make_table_part(
 
 
 def _make_artifact_parts(folder: Path, record: Values) -> Iterator[Values]:
-    """A picture, its caption, the data, and printed numbers beside ours."""
-    name, compared = record["name"], record["comparisons"]
+    """Yield the parts of an artifact: picture, caption, data, and comparisons."""
+    name = record["name"]
+    comparisons = record["comparisons"]
     if record["figure"]:
-        svg = (folder / f"{name}.svg").read_text("utf-8")
         yield {
             "kind": "image",
             "title": record["title"],
-            "svg": svg,
+            "svg": (folder / f"{name}.svg").read_text("utf-8"),
             "file": f"{folder.name}/{name}.png",
         }
     yield _make_text_part(record["caption"])
     heads, *rows = csv.reader((folder / f"{name}.csv").read_text("utf-8").splitlines())
-    files = [
-        file for form in ("csv", "svg", "pdf") if (folder / (file := f"{name}.{form}")).exists()
-    ]
-    links = ", ".join(f"[{file}]({folder.name}/{file})" for file in files)
-    data = _make_table_part(
-        f"Data: {len(rows)} rows", heads, rows, behind=record["figure"] or len(rows) > _INLINE
-    )
-    yield {**data, "links": links}
-    if compared:
-        cells = [[c[key] for key in _COMPARED] for c in compared]
+    files = [f"{name}.{suffix}" for suffix in ("csv", "svg", "pdf")]
+    links = [f"[{file}]({folder.name}/{file})" for file in files if (folder / file).exists()]
+    is_folded = record["figure"] or len(rows) > _MAX_OPEN_ROWS
+    data = _make_table_part(f"Data: {len(rows)} rows", heads, rows, is_folded)
+    yield {**data, "links": ", ".join(links)}
+    if comparisons:
         yield _make_table_part(
-            summarise_agreement(compared),
-            ["quantity", *_COMPARED[1:]],
-            cells,
-            behind=len(compared) > _FOLD,
+            summarise_agreement(comparisons),
+            ["quantity", *_COMPARISON_KEYS[1:]],
+            [[row[key] for key in _COMPARISON_KEYS] for row in comparisons],
+            len(comparisons) > _MAX_OPEN_COMPARISONS,
         )
 
 
@@ -165,7 +180,7 @@ def _make_artifact_parts(folder: Path, record: Values) -> Iterator[Values]:
 
 
 def _make_markdown_blocks(section: Values) -> Iterator[str]:
-    """Blocks between blank lines."""
+    """Yield the Markdown blocks of a section, which blank lines separate."""
     yield f"{'##' if section.get('level') else '###'} {section['title']}"
     for part in section["parts"]:
         if part["kind"] == "text":
@@ -178,16 +193,20 @@ def _make_markdown_blocks(section: Values) -> Iterator[str]:
             yield f"<details>\n<summary>{part['title']}</summary>"
             yield _make_markdown_table(part["heads"], part["rows"])
             yield "</details>"
-        yield from [part["links"]] if "links" in part else []
+        if "links" in part:
+            yield part["links"]
 
 
 def _make_markdown_table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    lines = ["| " + " | ".join(map(_escape_markdown, row)) + " |" for row in (heads, *rows)]
-    return "\n".join([lines[0], "|" + "---|" * len(heads), *lines[1:]])
+    """Return a Markdown table."""
+    lines = [f"| {' | '.join(map(_escape_markdown, row))} |" for row in (heads, *rows)]
+    return "\n".join([lines[0], f"|{'---|' * len(heads)}", *lines[1:]])
 
 
-def _escape_markdown(words: Any) -> str:
-    """Words as Markdown shows them: no accidental emphasis, cells or tags; numbers in nine digits."""
-    return re.sub(
-        r"([\\|*_<`\[\]~])", r"\\\1", f"{words:.9g}" if isinstance(words, float) else str(words)
-    )
+def _escape_markdown(cell: Any) -> str:
+    """Return the text of a cell without emphasis, further cells or tags.
+
+    Floats are written with nine digits.
+    """
+    text = f"{cell:.9g}" if isinstance(cell, float) else str(cell)
+    return re.sub(r"([\\|*_<`\[\]~])", r"\\\1", text)

@@ -1,13 +1,14 @@
-"""The published, measured against the optimum: results/published, from `workbench.recommendation.published`.
+"""Published mechanisms compared with the optimum (results/published).
 
-declared/published.toml states the grid of budgets, and what of the field is missing with the reason. The table
-`published` sums up what the heat maps of each setting show.
+`workbench.recommendation.published` computes the comparison. declared/published.toml has the grid
+of budgets, and the mechanisms that are missing with the reasons. The table `published` summarises
+the heat maps of all settings.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -33,80 +34,84 @@ if TYPE_CHECKING:
 
 
 @lru_cache
-def _measure_setting(setting: str, full: bool) -> list[Row]:
-    """The rows of a setting on the grid that is stated."""
-    budgets = select_arguments(read_declaration("published")["grid"], full)
-    return compare_setting(
-        setting, read_grid(budgets["epsilon"], "epsilon"), read_grid(budgets["delta"], "delta")
-    )
+def _compute_setting(setting: str, full: bool) -> list[Row]:
+    """Return the rows of a setting on the declared grid."""
+    grid = select_arguments(read_declaration("published")["grid"], full)
+    epsilons = read_grid(grid["epsilon"], "epsilon")
+    deltas = read_grid(grid["delta"], "delta")
+    return compare_setting(setting, epsilons, deltas)
 
 
 def _make_setting_artifact(name: str, full: bool) -> Artifact:
-    table = pd.DataFrame(_measure_setting(name, full))
+    """Make the table and the heat maps of a setting."""
+    table = pd.DataFrame(_compute_setting(name, full))
+    known = int(table["most_percent"].notna().sum())
     return make_artifact(
-        "published",
-        name,
-        table,
-        draw=_draw_heat_maps,
-        known=int(table["most_percent"].notna().sum()),
-        count=len(table),
+        "published", name, table, draw=_draw_heat_maps, known=known, count=len(table)
     )
 
 
 def _make_summary_artifact(full: bool) -> Artifact:
-    table = pd.DataFrame(
-        [row for name in SETTINGS for row in summarise_setting(name, _measure_setting(name, full))]
-    )
-    missing = " ".join(
-        f"{name}: {reason}" for name, reason in read_declaration("published")["missing"].items()
-    )
-    return make_artifact("published", "published", table, missing=missing)
+    """Make the summary of all settings."""
+    rows: list[Row] = []
+    for name in SETTINGS:
+        rows += summarise_setting(name, _compute_setting(name, full))
+    reasons = read_declaration("published")["missing"]
+    missing = " ".join(f"{name}: {reason}" for name, reason in reasons.items())
+    return make_artifact("published", "published", pd.DataFrame(rows), missing=missing)
 
 
 @apply_style_sheet
 def _draw_heat_maps(table: pd.DataFrame) -> Figure:
-    """How far above the proven optimum: a row of panels over (ε, δ) for each mechanism, one panel for each loss; with
-    one δ a panel for each loss."""
-    losses, several = list(table["loss"].unique()), table["delta"].nunique() > 1
-    names = list(table["mechanism"].unique()) if several else [None]
-    columns, down = (len(losses), "delta") if several else (1, "mechanism")
-    figure, axes = make_panels(
-        columns,
-        len(names) * len(losses) // columns,
-        height=1.05 if several else max(1.5, 2.2 / len(losses)),
-    )
+    """Draw the excess loss over the proven optimum.
+
+    With several δ: one row of panels over (ε, δ) for each mechanism, with one panel for each loss.
+    With one δ: one panel over ε and the mechanisms for each loss.
+    """
+    losses = list(table["loss"].unique())
+    by_mechanism = table["delta"].nunique() > 1
+    mechanisms: list[Any]
+    if by_mechanism:
+        mechanisms = list(table["mechanism"].unique())
+        column_count = len(losses)
+        height = 1.05
+    else:
+        mechanisms = [None]
+        column_count = 1
+        height = max(1.5, 2.2 / len(losses))
+    row_count = len(mechanisms) * len(losses) // column_count
+    figure, axes = make_panels(column_count, row_count, height=height)
     image = None
-    for at, axis in enumerate(axes):
-        loss, name = losses[at % len(losses)], names[at // len(losses)]
-        part = table[
-            (table["loss"] == loss) & (True if name is None else table["mechanism"] == name)
-        ]
-        if part.empty:  # the mechanism does not apply
+    for k, axis in enumerate(axes):
+        loss = losses[k % len(losses)]
+        mechanism = mechanisms[k // len(losses)]
+        rows = table[table["loss"] == loss]
+        if mechanism is not None:
+            rows = rows[rows["mechanism"] == mechanism]
+        if rows.empty:
+            # The mechanism does not apply to this loss.
             axis.set_axis_off()
         else:
-            image = draw_percent_map(axis, part, ("epsilon", down), "most_percent")
-        if at < len(losses):
+            columns = ("epsilon", "delta" if by_mechanism else "mechanism")
+            image = draw_percent_map(axis, rows, columns, "most_percent")
+        if k < len(losses):
             axis.set_title(f"{loss} loss")
-        if several and at % columns == 0:
-            axis.set_ylabel("\n".join([*str(name).split(), "δ"]))
-        axis.tick_params(
-            labelleft=at % columns == 0,
-            labelbottom=at >= len(axes) - columns,
-            labelsize=6 if several else 8,
-        )
-        axis.set_xlabel("ε" if at >= len(axes) - columns else "")
+        is_first = k % column_count == 0
+        is_last = k >= len(axes) - column_count
+        if by_mechanism and is_first:
+            axis.set_ylabel("\n".join([*str(mechanism).split(), "δ"]))
+        label_size = 6 if by_mechanism else 8
+        axis.tick_params(labelleft=is_first, labelbottom=is_last, labelsize=label_size)
+        axis.set_xlabel("ε" if is_last else "")
     if image:
-        add_percent_colour_bar(
-            image,
-            axes,
-            "% above the optimum, at most"
-            + ("" if table["most_percent"].notna().all() else "\n?: no optimum is proven"),
-        )
+        label = "excess over the optimum in %, at most"
+        if not table["most_percent"].notna().all():
+            label += "\n?: no optimum is proven"
+        add_percent_colour_bar(image, axes, label)
     return figure
 
 
+_SETTING_ARTIFACTS = {name: partial(_make_setting_artifact, name) for name in SETTINGS}
 PAPER = build_declared_paper(
-    "published",
-    {"published": _make_summary_artifact}
-    | {name: partial(_make_setting_artifact, name) for name in SETTINGS},
+    "published", {"published": _make_summary_artifact} | _SETTING_ARTIFACTS
 )

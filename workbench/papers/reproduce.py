@@ -1,8 +1,8 @@
-"""Regenerate the figures and tables of the papers into results/, with a gallery that shows them beside the printed.
+"""Recompute the figures and tables of the papers into results/ and write the gallery.
 
-Every artifact is written whole or not at all, and recorded as soon as it is done, so an interrupted run keeps what it
-has: results/<paper>/<artifact>.csv, .png, .svg, .pdf and .json (caption and comparisons). The gallery
-results/README.md is assembled from the .json records of all papers.
+Each artifact is written as soon as it is done, completely or not at all, so an interrupted run
+keeps the finished ones. Its files are results/<paper>/<artifact>.csv, .png, .svg, .pdf and .json
+(caption and comparisons). The gallery results/README.md is assembled from the JSON files.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-SHOWN_COLUMNS = ("paper", "artifact", *COMPARISON_COLUMNS[:-2])  # remarks are long
+# The columns that are printed: all except the last two, the remarks, which are long.
+SHOWN_COLUMNS = ("paper", "artifact", *COMPARISON_COLUMNS[:-2])
 
 
 def reproduce(
@@ -41,7 +42,9 @@ def reproduce(
     formats: Collection[str] = (),
     progress: Progress = ignore_progress,
 ) -> Result:
-    """Recompute figures and tables of the papers; write them, their records and the gallery (`workbench reproduce`).
+    """Recompute figures and tables of the papers and write them (`workbench reproduce`).
+
+    The gallery is written as well.
 
         >>> import workbench as wb
         >>> found = wb.reproduce("modulo-noise", "table1", "results")     # doctest: +SKIP
@@ -49,133 +52,140 @@ def reproduce(
         []
 
     Args:
-        papers: names; all by default.
-        only: names of artifacts; all by default. With one paper or several, each named artifact must exist in one.
-        results: the folder.
-        full: also what takes longer than the default's minutes.
-        jobs: processes of this machine, all its cores by default; the files are the same bytes with any number.
-        formats: "tex" (tables for LaTeX, with booktabs), "column" and "page" (PDF, 3.3 and 7 inches wide, where a
-            figure has room), besides CSV, PNG, SVG and PDF.
-        progress: told (artifacts done, artifacts, a line) when one starts (of a single process), every half minute,
-            and when it is done.
+        papers: Names of papers. Default: all.
+        only: Names of artifacts, each of one of the papers. Default: all.
+        results: The folder of the results.
+        full: Whether to recompute the artifacts that take longer than minutes too.
+        jobs: The number of processes. Default: the number of cores. It does not change the files.
+        formats: Formats to write besides CSV, PNG, SVG and PDF: "tex" (tables for LaTeX with
+            booktabs), "column" and "page" (PDF figures 3.3 and 7 inches wide).
+        progress: Called with (artifacts done, artifacts, a line) when an artifact starts, every
+            half minute, and when it is done.
 
     Returns:
-        One row for every printed number: paper, artifact, what, place, printed, ours, difference, tolerance, verdict,
-        surprising (not as expected), remark. After Ctrl-C those of the artifacts finished so far; these are written.
+        One row for every printed number: paper, artifact, what, place, printed, ours, difference,
+        tolerance, verdict, surprising (the verdict is not the expected one), remark. After Ctrl-C,
+        the rows of the finished artifacts, whose files are written.
 
     Raises:
-        InvalidRequest: an unknown name, NotInstalled: a named artifact needs an extra; both before anything runs.
-        WorkbenchError: an artifact cannot be computed.
+        InvalidRequest: A name is unknown (raised before anything is computed).
+        NotInstalled: A named artifact needs an extra (raised before anything is computed).
+        WorkbenchError: An artifact cannot be computed.
     """
     if jobs is not None:
         integer_reader(1, 1024)(jobs, "jobs")
-    for form in formats:
-        InvalidRequest.check_choice(FORMATS, "format", form)
+    for name in formats:
+        InvalidRequest.check_choice(FORMATS, "format", name)
     chosen = _select_papers(papers, full)
-    artifacts = [only] if isinstance(only, str) else only
-    tasks, notes = _drop_uninstalled(
-        _select_artifacts(chosen, artifacts, full), named=bool(artifacts)
-    )
+    artifact_names = [only] if isinstance(only, str) else only
+    selected = _select_artifacts(chosen, artifact_names, full)
+    artifacts, notes = _drop_uninstalled(selected, bool(artifact_names))
     clock = Deadline()
     for note in notes:
-        progress(0, len(tasks), note)
-    errata = [(paper, ERRATA) for paper in chosen if paper.errata and artifacts is None]
-    wanted = sorted(
-        [*tasks, *errata], key=lambda pair: chosen.index(pair[0])
-    )  # after the artifacts of a paper
+        progress(0, len(artifacts), note)
+    wanted = [*artifacts]
+    if artifact_names is None:
+        wanted += [(paper, ERRATA) for paper in chosen if paper.errata]
+        # The sort is stable: the errata of a paper follow its artifacts.
+        wanted.sort(key=lambda pair: chosen.index(pair[0]))
     run = Reproduction(wanted, Path(results), full, progress, formats)
-    done = len(tasks)
+    done_count = len(artifacts)
     try:
         run.run(jobs or count_cores())
     except KeyboardInterrupt:
-        done = min(len(run.rows_by_artifact), len(tasks) - 1)  # an interrupted check of errata, too
-    finally:  # an artifact that fails costs none of those before it
+        # The run is incomplete even if only a check of errata was interrupted.
+        done_count = min(len(run.rows_by_artifact), len(artifacts) - 1)
+    finally:
+        # The finished artifacts are in the gallery even if a later one failed.
         if Path(results).is_dir():
             write_gallery(Path(results))
+    summary = (f"{summarise_agreement(run.rows)}.",) if run.rows else ()
     return Result(
         "Printed numbers beside ours",
         run.rows,
         "printed_numbers",
         SHOWN_COLUMNS,
         lambda table: {"differences": partial(_draw_differences, table)},
-        done,
-        len(tasks),
+        done_count,
+        len(artifacts),
         clock.elapsed_seconds,
-        ((f"{summarise_agreement(run.rows)}.",) if run.rows else ()) + notes,
+        (*summary, *notes),
     )
 
 
-def _select_papers(papers: str | Iterable[str] | None, full: bool) -> list[Paper]:
-    """Load the papers named; without names, all that this run recomputes. Raises InvalidRequest."""
-    if not papers:
-        return [
-            paper
-            for paper in map(load_paper, PAPERS)
-            if full or not (paper.on_demand or paper.requires_full)
-        ]
-    chosen = [load_paper(name) for name in ([papers] if isinstance(papers, str) else papers)]
-    for paper in chosen:
+def _select_papers(names: str | Iterable[str] | None, full: bool) -> list[Paper]:
+    """Return the named papers, or without names all that this run recomputes.
+
+    Raises InvalidRequest.
+    """
+    if not names:
+        papers = [load_paper(name) for name in PAPERS]
+        return [paper for paper in papers if full or not (paper.on_demand or paper.requires_full)]
+    papers = [load_paper(name) for name in ([names] if isinstance(names, str) else names)]
+    for paper in papers:
         if paper.requires_full and not full:
-            must(
-                "paper",
-                f"given with --full for {paper.name}, which takes minutes",
-                repr(paper.name),
-            )
-    return chosen
+            wanted = f"given with --full for {paper.name}, which takes minutes"
+            must("paper", wanted, repr(paper.name))
+    return papers
 
 
 def _select_artifacts(
-    chosen: Sequence[Paper], artifacts: Sequence[str] | None, full: bool
+    papers: Sequence[Paper], names: Sequence[str] | None, full: bool
 ) -> list[tuple[Paper, str]]:
-    """The artifacts named, by themselves or as those of a paper, in the papers' order; without names, all. Raises
-    InvalidRequest."""
-    tasks = [(paper, name) for paper in chosen for name in paper.artifacts]
-    for name in artifacts or ():
-        if name in [paper.name for paper in chosen]:  # which stands for all of its artifacts
+    """Return the named artifacts in the order of the papers, or without names all.
+
+    The name of a paper selects all of its artifacts. Raises InvalidRequest.
+    """
+    known = [(paper, artifact) for paper in papers for artifact in paper.artifacts]
+    for name in names or ():
+        if any(paper.name == name for paper in papers):
             continue
-        papers = [paper for paper, other in tasks if other == name]
-        if not papers:
-            listed = [f"{', '.join(paper.artifacts)} ({paper.name})" for paper in chosen]
-            must("only", f"one of {'; '.join(listed)}", repr(name))
-        if not full and any(name in paper.only_full for paper in papers):
+        owners = [paper for paper, artifact in known if artifact == name]
+        if not owners:
+            choices = [f"{', '.join(paper.artifacts)} ({paper.name})" for paper in papers]
+            must("only", f"one of {'; '.join(choices)}", repr(name))
+        if not full and any(name in paper.only_full for paper in owners):
             must("only", f"given with --full for {name}, which takes minutes", repr(name))
-    return [
-        (paper, name)
-        for paper, name in tasks
-        if (full or name not in paper.only_full)
-        and (artifacts is None or {name, paper.name} & {*artifacts})
-    ]
+    selected = []
+    for paper, artifact in known:
+        is_named = names is None or artifact in names or paper.name in names
+        if is_named and (full or artifact not in paper.only_full):
+            selected.append((paper, artifact))
+    return selected
 
 
 def _drop_uninstalled(
-    wanted: Sequence[tuple[Paper, str]], *, named: bool
+    wanted: Sequence[tuple[Paper, str]], are_named: bool
 ) -> tuple[list[tuple[Paper, str]], tuple[str, ...]]:
-    """Those whose extras are installed, and one sentence for every extra that is not. Raises NotInstalled, before
-    anything runs, where the user named an artifact that lacks one."""
-    lacking = [
-        pair
-        for pair in wanted
-        if pair[1] in pair[0].needs and not is_importable(EXTRAS[pair[0].needs[pair[1]]])
-    ]
-    tasks = [pair for pair in wanted if pair not in lacking]
-    left_out: dict[str, list[str]] = {}
-    for paper, name in lacking:
-        extra, what = paper.needs[name], f"{paper.name} {name}"
-        if named and name not in [other for _, other in tasks]:
+    """Return the artifacts whose extras are installed, and a note for each missing extra.
+
+    Raises NotInstalled if the user named an artifact (`are_named`) whose extra is missing.
+    """
+    artifacts = []
+    missing = []
+    for paper, name in wanted:
+        extra = paper.required_extras.get(name)
+        if extra is None or is_importable(EXTRAS[extra]):
+            artifacts.append((paper, name))
+        else:
+            missing.append((paper, name, extra))
+    installed_names = {name for _, name in artifacts}
+    names_by_extra: dict[str, list[str]] = {}
+    for paper, name, extra in missing:
+        what = f"{paper.name} {name}"
+        if are_named and name not in installed_names:
             require_extra(extra, what)
-        left_out.setdefault(extra, []).append(what)
-    return tasks, tuple(
-        f"Left out: {', '.join(names)}, which need the extra {extra!r}: {install_command(extra)}."
-        for extra, names in left_out.items()
-    )
+        names_by_extra.setdefault(extra, []).append(what)
+    notes = []
+    for extra, names in names_by_extra.items():
+        command = install_command(extra)
+        notes.append(f"Omitted: {', '.join(names)}, which need the extra {extra!r}: {command}.")
+    return artifacts, tuple(notes)
 
 
 def _draw_differences(table: pd.DataFrame) -> Figure | None:
-    """|ours - printed| in units of the tolerance, one mark for every printed number."""
-    return (
-        None
-        if table.empty
-        else draw_declared_figure(
-            Drawing(read_declaration("agreement")["figure"]), table.reset_index(names="number")
-        )
-    )
+    """Draw |ours - printed| in units of the tolerance, with a marker for each printed number."""
+    if table.empty:
+        return None
+    drawing = Drawing(read_declaration("agreement")["figure"])
+    return draw_declared_figure(drawing, table.reset_index(names="number"))

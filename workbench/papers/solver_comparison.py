@@ -1,5 +1,8 @@
-"""Every backend on the same programs: the reports of results/solver_comparison (the suite) and results/program_library
-(the library of programs from the files alone, cold and hot)."""
+"""Comparisons of the solvers on the same programs.
+
+results/solver_comparison has the comparison on the suite. results/program_library has the
+comparison on the library of programs, which are read from files and solved cold and hot.
+"""
 
 from __future__ import annotations
 
@@ -18,68 +21,82 @@ from workbench.io.result import Result
 from workbench.papers.artifact import Artifact, Paper, make_artifact, read_declaration
 from workbench.pipeline.programs import SUITES, select_instances
 
-TIME_LIMITS = {"suite": 20.0, "library": 10.0}  # seconds of a run
-_MOST = 2000  # non-zeros of a program of the library, without --full
-_STATED = read_declaration("solver_comparison")
+TIME_LIMITS = {"suite": 20.0, "library": 10.0}  # The time limit of a run in seconds.
+_MAX_NONZEROS = 2000  # Without --full, larger programs of the library are omitted.
+_DECLARATION = read_declaration("solver_comparison")
+_ARTIFACT_NAMES = ("summary", "performance_profile", "scatter")
 
 
 def make_comparison_artifacts(
     table: pd.DataFrame, suite: str, time_limit: float
 ) -> dict[str, Artifact]:
-    """The report of the table of runs: solvers, profile, scatter."""
-    named = f"Suite {suite}, version {SUITES[suite][0]}" if suite in SUITES else suite
-    what = f"{named}: {table['instance'].nunique()} instances, {len(table)} runs"
-    wrong = int(table["contradicted"].eq(True).sum())
-    dispute = (
-        f" {wrong} bounds are contradicted by another solver's feasible answer." if wrong else ""
-    )
-    stated, solvers = partial(make_artifact, "solver_comparison"), summarise_runs(table, time_limit)
+    """Return the artifacts of a comparison: summary, performance profile, scatter plots.
+
+    Args:
+        table: The table of the runs.
+        suite: The name of the suite, or a description of the programs.
+        time_limit: The time limit of a run in seconds.
+    """
+    programs = f"Suite {suite}, version {SUITES[suite][0]}" if suite in SUITES else suite
+    what = f"{programs}: {table['instance'].nunique()} instances, {len(table)} runs"
+    contradicted = int(table["contradicted"].eq(True).sum())
+    dispute = ""
+    if contradicted:
+        dispute = f" {contradicted} bounds are contradicted by another solver's feasible answer."
+    make = partial(make_artifact, "solver_comparison")
+    summary = summarise_runs(table, time_limit)
+    scatter = table[_DECLARATION["scatter"]["columns"]]
     return {
-        "summary": stated("summary", solvers, what=what, time_limit=time_limit, dispute=dispute),
-        "performance_profile": stated("performance_profile", table, draw=draw_profile, what=what),
-        "scatter": stated(
-            "scatter", table[_STATED["scatter"]["columns"]], draw=draw_scatter, what=what
-        ),
+        "summary": make("summary", summary, what=what, time_limit=time_limit, dispute=dispute),
+        "performance_profile": make("performance_profile", table, draw=draw_profile, what=what),
+        "scatter": make("scatter", scatter, draw=draw_scatter, what=what),
     }
 
 
 def _make_comparison_paper(
-    about: str, compare: Callable[[bool], tuple[Result, str, float]]
+    name: str, compare: Callable[[bool], tuple[Result, str, float]]
 ) -> Paper:
-    """The report as a paper. compare: whether all -> (runs, the suite's name or what it is, seconds of a run)."""
+    """Return a comparison as a paper.
+
+    `compare(full)` returns the runs, the name of the suite (or a description), and the time limit.
+    """
 
     @lru_cache
-    def report(full: bool) -> dict[str, Artifact]:
-        run, suite, time_limit = compare(full)
-        if run.is_interrupted:
+    def make_artifacts(full: bool) -> dict[str, Artifact]:
+        result, suite, time_limit = compare(full)
+        if result.is_interrupted:
             raise KeyboardInterrupt
-        frame = run.to_frame()
-        return make_comparison_artifacts(
-            frame[[*COLUMNS, *(frame.columns.intersection(["hot_seconds"]))]], suite, time_limit
-        )
+        table = result.to_frame()
+        columns = [*COLUMNS, *table.columns.intersection(["hot_seconds"])]
+        return make_comparison_artifacts(table[columns], suite, time_limit)
 
-    names = ("summary", "performance_profile", "scatter")
-    return Paper(
-        **_STATED[about], artifacts={name: lambda full, of=name: report(full)[of] for name in names}
-    )
+    def make_one(artifact: str, full: bool) -> Artifact:
+        return make_artifacts(full)[artifact]
+
+    artifacts = {artifact: partial(make_one, artifact) for artifact in _ARTIFACT_NAMES}
+    return Paper(**_DECLARATION[name], artifacts=artifacts)
 
 
 def _run_default_suite(full: bool) -> tuple[Result, str, float]:
-    suite, limit = "default" if full else "small", TIME_LIMITS["suite"]
-    return (
-        run_suite(select_instances(suite), list_installed_solvers(), time_limit=limit),
-        suite,
-        limit,
-    )
+    """Run all solvers on a suite."""
+    suite = "default" if full else "small"
+    time_limit = TIME_LIMITS["suite"]
+    instances = select_instances(suite)
+    result = run_suite(instances, list_installed_solvers(), time_limit=time_limit)
+    return result, suite, time_limit
 
 
 def _run_program_library(full: bool) -> tuple[Result, str, float]:
-    limit = TIME_LIMITS["library"]
+    """Run all solvers on the library of programs."""
+    time_limit = TIME_LIMITS["library"]
     with tempfile.TemporaryDirectory(prefix="workbench-library-") as name:
         folder = Path(name) / "library"
-        export_library(folder, most=None if full else _MOST)
-        run = compare_programs(folder, time_limit=limit)
-    return run, "The library of programs" + ("" if full else f", up to {_MOST} non-zeros"), limit
+        export_library(folder, most=None if full else _MAX_NONZEROS)
+        result = compare_programs(folder, time_limit=time_limit)
+    description = "The library of programs"
+    if not full:
+        description += f", up to {_MAX_NONZEROS} non-zeros"
+    return result, description, time_limit
 
 
 PAPER = _make_comparison_paper("paper", _run_default_suite)

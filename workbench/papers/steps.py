@@ -1,15 +1,16 @@
-"""The steps of a reproduction: what is computed at a time, in this process or in several of this machine.
+"""The steps of a reproduction and the processes that run them.
 
-A step is an artifact, artifacts that share their computation, or the errata of a paper. Several processes begin with
-the steps that take longest (`Paper.seconds`). Files are written by this process, as each artifact is complete, so a
-worker that is stopped leaves nothing there but the rows of an artifact that are kept (`Paper.kept`). Each worker has
-one thread, and the bytes are those of a single process.
+A step is an artifact, a group of artifacts that share their computation, or the errata of a paper.
+Several processes start with the steps that take longest (`Paper.expected_seconds`). This process
+writes the files as soon as an artifact is complete. A worker that is stopped therefore leaves
+nothing except the stored rows of a resumable artifact. Each worker has one thread, and the bytes
+are the same as with a single process.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,10 +20,12 @@ from workbench.errors import WorkbenchError
 from workbench.io.files import write_atomically
 from workbench.io.result import Progress, Row
 from workbench.papers import load_paper
-from workbench.papers.artifact import Paper, encode_json
+from workbench.papers.artifact import Artifact, Paper, encode_json
 from workbench.solvers.search import Deadline
 
-ERRATA = "errata"
+ERRATA = "errata"  # The name of the step that checks the errata of a paper.
+
+# The columns of a row for a printed number, which are attributes of `Comparison`.
 COMPARISON_COLUMNS = (
     "what",
     "place",
@@ -35,6 +38,9 @@ COMPARISON_COLUMNS = (
     "remark",
     "apart",
 )
+
+_DEFAULT_SECONDS = 1.0  # The expected runtime of an artifact without a declared one.
+_REPORT_SECONDS = 30.0  # The elapsed time is reported at this interval.
 
 
 class Step(NamedTuple):
@@ -49,7 +55,15 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of an artifact: its seconds, its files and a row for every printed number."""
+    """A computed artifact.
+
+    Attributes:
+        paper: The name of its paper.
+        name: Its name.
+        seconds: The runtime.
+        files: The contents of its files by name.
+        rows: One row for every printed number.
+    """
 
     paper: str
     name: str
@@ -59,25 +73,41 @@ class Outcome:
 
 
 def plan_steps(wanted: Sequence[tuple[Paper, str]]) -> tuple[dict[Step, float], list[Step]]:
-    """About how long each step takes, in the order of what is wanted; and the steps that come after them, alone: they
-    measure time, or have processes of their own."""
-    weighed: dict[Step, float] = {}
+    """Divide artifacts into steps.
+
+    Args:
+        wanted: (paper, name of an artifact or ERRATA) in order.
+
+    Returns:
+        The expected seconds of each step, in the order of `wanted`; and the steps that run alone
+        afterwards, because they measure time or use processes themselves.
+    """
+    expected_seconds: dict[Step, float] = {}
     alone = []
     for paper, name in wanted:
-        if paper.on_demand or name in paper.timed:
+        if paper.on_demand or name in paper.timed_alone:
             alone.append(Step(paper.name, (name,)))
             continue
-        group = next((names for names in paper.together if name in names), (name,))
-        names = tuple(other for of, other in wanted if of is paper and other in group)
-        weighed[Step(paper.name, names)] = sum(paper.seconds.get(other, 1.0) for other in names)
-    return weighed, alone
+        group = next((names for names in paper.computed_together if name in names), (name,))
+        names = tuple(
+            other for other_paper, other in wanted if other_paper is paper and other in group
+        )
+        seconds = sum(paper.expected_seconds.get(other, _DEFAULT_SECONDS) for other in names)
+        expected_seconds[Step(paper.name, names)] = seconds
+    return expected_seconds, alone
 
 
 @dataclass
 class Reproduction:
-    """Steps taken so far.
+    """The state of a reproduction.
 
-    wanted: artifacts of papers, and ERRATA, in order; known: the rows of the artifacts finished.
+    Attributes:
+        wanted: (paper, name of an artifact or ERRATA) in order.
+        results: The folder of the results.
+        full: Whether everything is recomputed.
+        progress: Called with (artifacts done, artifacts, a line).
+        formats: Names of `FORMATS` to write besides the default.
+        rows_by_artifact: The rows of the finished artifacts by (paper, artifact).
     """
 
     wanted: Sequence[tuple[Paper, str]]
@@ -89,132 +119,151 @@ class Reproduction:
 
     @property
     def rows(self) -> list[Row]:
-        """Those of the artifacts finished so far, in the order of the papers."""
-        return [
-            row
-            for paper, name in self.wanted
-            for row in self.rows_by_artifact.get((paper.name, name), ())
-        ]
+        """Return the rows of the finished artifacts in the order of the papers."""
+        rows: list[Row] = []
+        for paper, name in self.wanted:
+            rows += self.rows_by_artifact.get((paper.name, name), ())
+        return rows
 
     @property
     def total(self) -> int:
-        """How many artifacts are wanted."""
+        """Return the number of wanted artifacts."""
         return sum(name != ERRATA for _, name in self.wanted)
 
     def run(self, jobs: int) -> None:
-        """All steps, on `jobs` processes where that many can be used. Raises WorkbenchError."""
-        weighed, alone = plan_steps(self.wanted)
-        apart, processes = list(weighed), min(jobs, len(weighed))
-        if processes > 1:
-            apart.sort(key=lambda step: -weighed[step])
-            self._report(f"On {processes} processes, longest first:")
-        self._run_steps(apart, processes)
+        """Run all steps.
+
+        Args:
+            jobs: The maximal number of processes.
+
+        Raises:
+            WorkbenchError: An artifact cannot be computed, or its processes died repeatedly.
+        """
+        expected_seconds, alone = plan_steps(self.wanted)
+        steps = list(expected_seconds)
+        process_count = min(jobs, len(steps))
+        if process_count > 1:
+            steps.sort(key=lambda step: -expected_seconds[step])
+            self._report(f"On {process_count} processes, longest first:")
+        self._run_steps(steps, process_count)
         self._run_steps(alone, 1)
 
-    def _run_steps(self, steps: Sequence[Step], processes: int) -> None:
+    def _run_steps(self, steps: Sequence[Step], process_count: int) -> None:
+        """Run steps on processes and store their outcomes. Raises WorkbenchError."""
         from workbench.sweeps.workers import run_on_processes
 
-        tasks, waiting = (
-            [(step, self.results, self.full, self.formats) for step in steps],
-            list(steps),
-        )
+        tasks = [(step, self.results, self.full, self.formats) for step in steps]
+        waiting = list(steps)
 
-        def under_way() -> str:
-            return f"{self._position} {'; '.join(map(str, waiting[:processes]))} ..."
+        def describe_running() -> str:
+            running = "; ".join(map(str, waiting[:process_count]))
+            return f"{self._position} {running} ..."
 
-        beat = report_elapsed_time(
-            lambda seconds: self._report(f"{under_way()} {seconds:.0f} s so far")
-        )
-        with (
-            beat,
-            closing(
-                run_on_processes(tasks, processes, _compute_step, tasks_per_process=1)
-            ) as stream,
-        ):
+        def report_seconds(seconds: float) -> None:
+            self._report(f"{describe_running()} {seconds:.0f} s so far")
+
+        results = run_on_processes(tasks, process_count, _compute_step, tasks_per_process=1)
+        with report_elapsed_time(report_seconds), closing(results) as stream:
             while waiting:
-                self._report(under_way())
-                at, outcomes = next(stream)
-                waiting.remove(steps[at])
+                self._report(describe_running())
+                index, outcomes = next(stream)
+                waiting.remove(steps[index])
                 if outcomes is None:
                     raise WorkbenchError(
-                        f"The processes that computed {steps[at]} died again and again."
+                        f"The processes that computed {steps[index]} died repeatedly."
                     )
                 for outcome in outcomes:
                     self._store_outcome(outcome)
 
     def _store_outcome(self, outcome: Outcome) -> None:
-        paper, name = outcome.paper, outcome.name
+        """Write the files of an artifact and report that it is done."""
+        paper = outcome.paper
+        name = outcome.name
         for file, content in outcome.files.items():
             write_atomically(self.results / paper / file, content)
         _partial_rows_file(self.results, paper, name).unlink(missing_ok=True)
         if name == ERRATA:
             self._report(f"{paper}: the errata are checked")
             return
-        agree = sum(row["verdict"].startswith("agrees") for row in outcome.rows)
-        count = f", {agree} of {len(outcome.rows)} printed numbers agree" if outcome.rows else ""
-        self._report(f"{self._position} {paper} {name} done in {outcome.seconds:.1f} s{count}")
+        line = f"{self._position} {paper} {name} done in {outcome.seconds:.1f} s"
+        if outcome.rows:
+            agreeing = sum(row["verdict"].startswith("agrees") for row in outcome.rows)
+            line += f", {agreeing} of {len(outcome.rows)} printed numbers agree"
+        self._report(line)
         self.rows_by_artifact[paper, name] = outcome.rows
 
     @property
     def _position(self) -> str:
-        return f"[{min(len(self.rows_by_artifact) + 1, self.total)}/{self.total}]"
+        """Return the number of the current artifact and the number of all, in brackets."""
+        current = min(len(self.rows_by_artifact) + 1, self.total)
+        return f"[{current}/{self.total}]"
 
     def _report(self, line: str) -> None:
+        """Report a line with the numbers of finished and of all artifacts."""
         self.progress(len(self.rows_by_artifact), self.total, line)
 
 
 def _partial_rows_file(results: Path, paper: str, name: str) -> Path:
-    """The file of the rows of an artifact that is not finished."""
+    """Return the file with the rows of an unfinished artifact."""
     return results / paper / f"{name}.partial.jsonl"
 
 
-def _compute_step(task: tuple[Step, Path, bool, Collection[str]]) -> Iterable[Outcome]:
-    """Compute the artifacts of a step, or the errata."""
-    (step, results, full, formats), outcomes = task, []
+def _compute_step(task: tuple[Step, Path, bool, Collection[str]]) -> list[Outcome]:
+    """Compute the artifacts of a step, or check the errata. This function runs in a worker.
+
+    task: the step, the folder of the results, whether everything is recomputed, and the formats.
+    """
+    step, results, full, formats = task
     paper = load_paper(step.paper)
+    outcomes = []
     for name in step.names:
-        clock, compute = Deadline(), paper.artifacts.get(name)
-        if compute is None:
+        clock = Deadline()
+        make = paper.artifacts.get(name)
+        if make is None:
             assert paper.errata
-            content = encode_json(paper.errata())
-            outcomes.append(
-                Outcome(paper.name, name, clock.elapsed_seconds, {"errata.json": content})
-            )
+            files = {"errata.json": encode_json(paper.errata())}
+            outcomes.append(Outcome(paper.name, name, clock.elapsed_seconds, files))
             continue
-        artifact = (
-            compute(full, _partial_rows_file(results, paper.name, name))
-            if name in paper.kept
-            else compute(full)
-        )
-        rows = [
-            {
-                "paper": paper.name,
-                "artifact": name,
-                **{column: getattr(c, column) for column in COMPARISON_COLUMNS},
-            }
-            for c in artifact.comparisons
-        ]
-        outcomes.append(
-            Outcome(paper.name, name, clock.elapsed_seconds, artifact.build_files(formats), rows)
-        )
+        if name in paper.resumable:
+            artifact = make(full, _partial_rows_file(results, paper.name, name))
+        else:
+            artifact = make(full)
+        rows = _list_comparison_rows(paper.name, artifact)
+        files = artifact.build_files(formats)
+        outcomes.append(Outcome(paper.name, name, clock.elapsed_seconds, files, rows))
     return outcomes
+
+
+def _list_comparison_rows(paper: str, artifact: Artifact) -> list[Row]:
+    """Return one row for every printed number of an artifact."""
+    rows = []
+    for comparison in artifact.comparisons:
+        row: Row = {"paper": paper, "artifact": artifact.name}
+        rows.append(row | {column: getattr(comparison, column) for column in COMPARISON_COLUMNS})
+    return rows
 
 
 @contextmanager
 def report_elapsed_time(
-    report: Callable[[float], None], interval_seconds: float = 30.0
+    report: Callable[[float], None], interval_seconds: float = _REPORT_SECONDS
 ) -> Iterator[None]:
-    """Say every so many seconds that something is still running. tell: told the seconds so far."""
-    done, clock = threading.Event(), Deadline()
+    """Report at intervals that something is still running.
 
-    def beat() -> None:
-        while not done.wait(interval_seconds):
+    Args:
+        report: Called with the elapsed seconds.
+        interval_seconds: The interval.
+    """
+    is_done = threading.Event()
+    clock = Deadline()
+
+    def report_until_done() -> None:
+        while not is_done.wait(interval_seconds):
             report(clock.elapsed_seconds)
 
-    thread = threading.Thread(target=beat, daemon=True)
+    thread = threading.Thread(target=report_until_done, daemon=True)
     thread.start()
     try:
         yield
     finally:
-        done.set()
+        is_done.set()
         thread.join()

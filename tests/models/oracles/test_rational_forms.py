@@ -16,7 +16,13 @@ from workbench.models.oracles.bounded_difference import column_cut_law
 from workbench.models.oracles.hops import dp_law
 from workbench.models.oracles.question import build_question
 from workbench.models.oracles.single_distance import single_distance_law
-from workbench.papers.formulas import bins, bounded_difference, counts, responses, single_distance
+from workbench.papers.formulas import (
+    compare_bins,
+    compare_bounded_difference,
+    compare_counts,
+    compare_responses,
+    compare_single_distance,
+)
 from workbench.solvers.exact.polynomials import ZERO, Affine
 
 GROUPS: list[tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]] = [
@@ -123,11 +129,11 @@ def test_post_processing_and_bins_are_the_oracles() -> None:
 @pytest.mark.parametrize(
     ("rows", "columns"),
     [
-        (single_distance([3, 5], 0.5), ["lemma 3", "dp", "theorem 2"]),
-        (bounded_difference([3, 4], 1.5), ["lemma 4"]),
-        (counts([1, 4], ["absolute", "squared"]), ["verdict"]),
-        (responses([2, 5]), ["verdict"]),
-        (bins("0..4", ["0,2,4", "1,3"], ["absolute", "squared"]), ["verdict"]),
+        (compare_single_distance([3, 5], 0.5), ["lemma 3", "dp", "theorem 2"]),
+        (compare_bounded_difference([3, 4], 1.5), ["lemma 4"]),
+        (compare_counts([1, 4], ["absolute", "squared"]), ["verdict"]),
+        (compare_responses([2, 5]), ["verdict"]),
+        (compare_bins("0..4", ["0,2,4", "1,3"], ["absolute", "squared"]), ["verdict"]),
     ],
 )
 def test_every_closed_form_is_the_formula_of_every_piece(rows: Any, columns: list[str]) -> None:
@@ -137,7 +143,7 @@ def test_every_closed_form_is_the_formula_of_every_piece(rows: Any, columns: lis
 
 
 def test_the_printed_theorem_3_is_refuted_with_its_region() -> None:
-    (row,) = [row for row in bounded_difference([8, 8], 1.5) if row["mu_bar"] == 3]
+    (row,) = [row for row in compare_bounded_difference([8, 8], 1.5) if row["mu_bar"] == 3]
     assert row["theorem 3"] == "REFUTED"
     assert 0.12 < row["from_delta"] < row["to_delta"] < 0.16
     assert row["printed"] == "1 - e^(3ε) / (e^(3ε) + 3e^(2ε) + 2e^ε + 3)"

@@ -39,7 +39,7 @@ def paper(monkeypatch: pytest.MonkeyPatch) -> None:
         "A paper",
         "",
         {"first": _artifact, "second": _fails},
-        needs={"second": "learning"},
+        required_extras={"second": "learning"},
     )
     for module in (reproduce, steps, gallery):
         monkeypatch.setattr(module, "load_paper", lambda name: made)
@@ -92,7 +92,7 @@ def test_a_reproduction_leaves_out_what_an_extra_is_missing_for_and_says_so_firs
         jobs=1,
         progress=lambda done, total, line: said.append(line),
     )
-    assert said[0].startswith("Left out: modulo-noise second, which need the extra 'learning'")
+    assert said[0].startswith("Omitted: modulo-noise second, which need the extra 'learning'")
     assert (found.finished, found.total, found.is_interrupted) == (1, 1, False)
     assert "### First" in (tmp_path / "README.md").read_text("utf-8")
 

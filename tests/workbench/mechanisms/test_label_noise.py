@@ -16,8 +16,8 @@ from workbench.mechanisms.label_randomizers import label_noise
 from workbench.mechanisms.label_randomizers.label_noise import NOISE_KINDS, LabelNoise
 from workbench.mechanisms.real_noise import best_gamma
 from workbench.models.losses import parse_loss
-from workbench.papers.label_dp.curves import lattice_noise_mse
-from workbench.papers.label_dp.lattice import lattice_noise
+from workbench.papers.label_dp.curves import compute_lattice_noise_mse
+from workbench.papers.label_dp.lattice import make_lattice_noise
 from workbench.privacy.audit import audit
 from workbench.questions.labels import Labels
 
@@ -107,7 +107,7 @@ def test_continuous_samples_follow_the_law(kind, clip):
 @pytest.mark.parametrize("kind", NOISE_KINDS)
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
 def test_integer_laws_are_exact_and_private(kind, epsilon):
-    noise = lattice_noise(kind, 3, 12, epsilon)
+    noise = make_lattice_noise(kind, 3, 12, epsilon)
     table = np.array([row.floats for row in noise.rows])
     report = audit(Channel.from_pairs(noise.rows, list(combinations(range(10), 2))), epsilon)
     assert report.meets("pure", epsilon)
@@ -116,7 +116,7 @@ def test_integer_laws_are_exact_and_private(kind, epsilon):
     )  # the paper's scale for the exponential mechanism spends half
     assert report.pure_epsilon == pytest.approx(share * epsilon, rel=1e-9)
     expected = float((table * SQUARED.matrix(np.arange(10.0), np.arange(10.0))).sum()) / 10
-    assert lattice_noise_mse(Labels.uniform(3, 12), kind, epsilon) == pytest.approx(
+    assert compute_lattice_noise_mse(Labels.uniform(3, 12), kind, epsilon) == pytest.approx(
         expected, rel=1e-9
     )
     if kind == "exponential":

@@ -60,7 +60,7 @@ def test_printed_numbers_stand_beside_what_is_declared(monkeypatch: pytest.Monke
         "where": "k == 1",
     }
     compared = [sums | {"tolerance": 0.5}, rows | {"expected": "x > 0", "remark": "at {x}"}]
-    own = {"title": "", "caption": "", "compared": compared}
+    own = {"title": "", "caption": "", "comparisons": compared}
     monkeypatch.setattr("workbench.papers.artifact.read_declaration", lambda paper: {"name": own})
     monkeypatch.setattr(
         "workbench.papers.artifact.read_printed_numbers",

@@ -15,7 +15,7 @@ from workbench.papers.reproduce import _select_papers
 
 def test_certified_cells_with_an_atom_are_as_tight_as_promised():
     """δ = .75 needs an atom at 0; what certification repairs must be small beside the gap."""
-    row = dro.cell((".005", ".75", "absolute"))
+    row = dro.compute_cell((".005", ".75", "absolute"))
     assert row["atom"] == pytest.approx(0.505, abs=2e-3)
     assert 0 <= row["gap_percent"] <= 0.02
 
@@ -24,7 +24,7 @@ def test_the_tables_are_recomputed_with_full_only(monkeypatch: pytest.MonkeyPatc
     def cell(request, gap=None):
         raise AssertionError("No cell may be computed without full.")
 
-    monkeypatch.setattr(dro, "cell", cell)
+    monkeypatch.setattr(dro, "compute_cell", cell)
     assert dro.PAPER.requires_full
     for papers, only in (("dro", None), ("dro", "table6"), (["modulo-noise", "dro"], "fig10")):
         with pytest.raises(wb.InvalidRequest, match="given with --full for dro"):
@@ -42,9 +42,9 @@ def test_squared_cells_have_a_gap_of_their_own(monkeypatch: pytest.MonkeyPatch):
         gaps.append(gap)
         return {"lower": 1.0, "loss": 1.0}
 
-    monkeypatch.setattr(dro, "cell", cell)
+    monkeypatch.setattr(dro, "compute_cell", cell)
     for loss, epsilon in (("squared", 2.0), ("squared", 5.0), ("absolute", 5.0)):
-        dro.cells(loss, epsilon, 0.1)
+        dro.compute_cell_row(loss, epsilon, 0.1)
     assert gaps == [dro._SQUARED_GAP, 2 * dro._SQUARED_GAP, None]  # The default gap takes minutes.
 
 
@@ -53,7 +53,10 @@ def test_errata_hold():
     found = dro.PAPER.errata()
     assert [e["place"] for e in found if not e["holds"]] == []
     assert "in 9 of the 100 cells" in found[0]["evidence"]
-    assert "87 fit the form as stated, 12 one term fewer, 1 one more" in found[1]["evidence"]
+    assert (
+        "87 match the closed form as stated, 12 match it with one term fewer, 1 with one"
+        in found[1]["evidence"]
+    )
 
 
 def test_an_interrupted_full_table_goes_on_where_it_stopped(
@@ -77,13 +80,13 @@ def test_an_interrupted_full_table_goes_on_where_it_stopped(
             "atom": 0.0,
         }
 
-    monkeypatch.setattr(dro, "cell", cell)
+    monkeypatch.setattr(dro, "compute_cell", cell)
     wb.reproduce("dro", "table6", tmp_path, full=True, jobs=1)
     partial = tmp_path / "dro" / "table6.partial.jsonl"
     assert not (tmp_path / "dro" / "table6.csv").exists()
     assert len(partial.read_text().splitlines()) == 30
     with partial.open("a") as file:
-        file.write('["0.0.0", "cells", []]\n["vers')
+        file.write('["0.0.0", "compute_cell_row", []]\n["vers')
     left[0] = 1000
     wb.reproduce("dro", "table6", tmp_path, full=True, jobs=1)
     assert (len(calls), set(Counter(calls).values())) == (100, {1})

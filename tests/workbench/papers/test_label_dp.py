@@ -34,13 +34,13 @@ def test_the_mechanism_blocks_agree_with_the_stand_ins(monkeypatch: pytest.Monke
 
 
 def test_a_bin_that_lies_elsewhere_is_not_said_to_agree():
-    for c in figures.fig2(False).comparisons:
+    for c in figures.make_label_map(False).comparisons:
         if c.what.startswith("bin"):
             assert c.agrees == (abs(c.ours - c.printed) <= 5)
 
 
 def test_fig2_holds_probabilities():
-    table = figures.fig2(False).table
+    table = figures.make_label_map(False).table
     assert table.groupby("mechanism")["probability"].sum().to_numpy() == pytest.approx(1.0)
 
 
@@ -52,14 +52,14 @@ def test_every_erratum_is_shown():
 
 
 def test_the_pointer_check_can_fail():
-    assert errata_checks.pointer_steps((1, 1, 1), corrected=True) == 1
-    assert errata_checks.pointer_steps((5, 1, 1), corrected=False) == 0
+    assert errata_checks.count_pointer_moves((1, 1, 1), corrected=True) == 1
+    assert errata_checks.count_pointer_moves((5, 1, 1), corrected=False) == 0
 
 
 def test_the_signature_of_fig5():
-    artifact = figures.fig5(False)
+    artifact = figures.make_signature_table(False)
     assert [c.surprising for c in artifact.comparisons] == [False, False]
-    assert figures.signature([[1, 0], [0, 1]], 2) is None  # not private
+    assert figures.compute_signature([[1, 0], [0, 1]], 2) is None  # not private
 
 
 def test_prior_splits_improve_with_records(monkeypatch: pytest.MonkeyPatch):
@@ -85,7 +85,7 @@ def test_the_work_is_counted_and_repeats():
 def test_a_long_artifact_says_that_it_runs():
     said = []
     end = time.monotonic() + 300
-    with report_elapsed_time(said.append, every=0.01):
+    with report_elapsed_time(said.append, interval_seconds=0.01):
         while len(said) < 2 and time.monotonic() < end:
             time.sleep(0.01)
     assert said == sorted(said)
@@ -107,9 +107,14 @@ def test_models_trained_on_private_labels():
     features = np.random.default_rng(0).normal(size=(600, 2))
     truth = np.clip(np.round(5 + 2 * features[:, 0]), 0, 10)
     task = learning._Task(
-        features, truth, np.arange(11.0), learning._ridge, learning._squared, integer=False
+        features,
+        truth,
+        np.arange(11.0),
+        learning._fit_ridge,
+        learning._mean_squared_error,
+        is_integer=False,
     )
-    table = learning._experiment(task, (0.1, 8.0), 2)
+    table = learning._measure_test_errors(task, (0.1, 8.0), 2)
     error = table.set_index(["epsilon", "mechanism"])["mse"]
     assert (0.1, "RR-on-Bins") not in error.index  # n <= k/ε²
     assert error[8.0, "RR-on-Bins"] < 1.5 * error[np.inf, "none"]
@@ -142,7 +147,7 @@ def test_loaders_of_the_real_formats(tmp_path: Path, monkeypatch: pytest.MonkeyP
         )
     )
     found = data.load_criteo(criteo)
-    assert found.real
+    assert found.is_real
     assert found.records == 5
     assert found.labels.prior[[0, 12, 400]] == pytest.approx([0.2, 0.4, 0.4])
     census = tmp_path / data.CENSUS_FILE
@@ -152,8 +157,8 @@ def test_loaders_of_the_real_formats(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert weeks.labels.values[[0, -1]].tolist() == [1, 52]
     assert weeks.labels.prior[-1] == pytest.approx(2 / 3)
     monkeypatch.setenv("WORKBENCH_DATA", str(tmp_path))
-    assert data.criteo().real
-    assert data.census().real
+    assert data.get_criteo_data().is_real
+    assert data.get_census_data().is_real
 
 
 @pytest.mark.parametrize(

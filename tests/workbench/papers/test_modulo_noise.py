@@ -22,7 +22,11 @@ from workbench.papers import gallery as pages
 from workbench.papers import reproduce as gallery
 from workbench.papers.artifact import Comparison, read_declaration, read_printed_numbers
 from workbench.papers.modulo_noise import PAPER, common, errata_checks, figures
-from workbench.papers.modulo_noise.curves import exact_curve, least_baseline, steps
+from workbench.papers.modulo_noise.curves import (
+    fit_least_baseline,
+    list_delta_steps,
+    trace_exact_curve,
+)
 from workbench.privacy.curve import profile
 
 PRINTED = read_printed_numbers("modulo_noise")
@@ -33,9 +37,10 @@ def restated(monkeypatch: pytest.MonkeyPatch, **grids: str) -> None:
     stated = copy.deepcopy(read_declaration("modulo_noise"))
     for own in stated.values():
         for part in own.get("rows", []):
-            part["given"] |= {
-                name: grid for name, grid in grids.items() if ":" in str(part["given"].get(name))
-            }
+            arguments = part["arguments"]
+            for name, grid in grids.items():
+                if ":" in str(arguments.get(name)):
+                    arguments[name] = grid
     monkeypatch.setattr(artifacts, "read_declaration", lambda paper: stated)
 
 
@@ -123,7 +128,7 @@ def test_fig13_and_fig14_check_values() -> None:
 
 
 def test_table1_optima_and_what_the_printed_staircases_need() -> None:
-    table = figures.table1().table
+    table = figures.make_staircase_table().table
     assert table["optimum_f0"].tolist() == pytest.approx(
         [0.543191999, 0.549827669, 0.554833107, 0.558290369], abs=1e-9
     )
@@ -135,7 +140,7 @@ def test_table1_optima_and_what_the_printed_staircases_need() -> None:
 
 
 def test_dp_against_pdp_check_values() -> None:
-    question = common.question_of(n=8, max_shift=3)
+    question = common.make_question(n=8, max_shift=3)
     assert common.solve_each(question, [(1.5, 0.2)]) == pytest.approx([0.4346976], abs=5e-8)
     assert common.solve_each(question, [(1.5, 0.2)], notion="dp") == pytest.approx(
         [0.3654464], abs=5e-8
@@ -180,9 +185,9 @@ def test_every_erratum_is_shown_by_its_check() -> None:
 
 def test_an_erratum_check_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     """`holds` is computed: were Table 1's printed optimum right, the erratum would not be shown."""
-    altered = copy.deepcopy(common.numbers())
+    altered = copy.deepcopy(common.get_printed_numbers())
     altered["table1"]["pmf"][1][0] = 0.5498
-    monkeypatch.setattr(errata_checks, "numbers", lambda: altered)
+    monkeypatch.setattr(errata_checks, "get_printed_numbers", lambda: altered)
     assert [e["holds"] for e in (PAPER.errata or list)() if "Table 1, column" in e["place"]] == [
         False,
         True,
@@ -194,12 +199,12 @@ def test_a_printed_number_is_never_used_to_compute_ours(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     honest = [c.ours for c in PAPER.artifacts[name](False).comparisons]
-    altered = copy.deepcopy(common.numbers())
+    altered = copy.deepcopy(common.get_printed_numbers())
     altered["table1"]["pmf"] = [[0.5] * 9] * 4
     altered["eq59"] |= {"scalar": [0.5] * 5, "joint": [[0.5] * 5] * 5, "marginal": [0.5] * 5}
     altered["fig10"]["names"] = ["a", "b", "c"]
     altered["fig1"]["order_a"]["order"] = [9] * 8
-    monkeypatch.setattr(figures, "numbers", lambda: altered)
+    monkeypatch.setattr(figures, "get_printed_numbers", lambda: altered)
     monkeypatch.setattr(artifacts, "read_printed_numbers", lambda paper: altered)
     assert [c.ours for c in PAPER.artifacts[name](False).comparisons] == honest
 
@@ -221,10 +226,7 @@ def test_the_printed_numbers_are_complete() -> None:
 
 def test_captions_say_what_the_paper_omits_and_what_is_one_sided() -> None:
     for name in ("fig1", "fig3", "fig9", "fig14", "eq59", "table1"):
-        assert (
-            "differences are one-sided, as the paper takes them"
-            in PAPER.artifacts[name](False).caption
-        )
+        assert "differences are one-sided, as in the paper" in PAPER.artifacts[name](False).caption
     for name in ("fig1", "fig2", "fig9", "fig14", "fig6"):
         assert re.search(r"paper omits|sketch", PAPER.artifacts[name](False).caption), name
     assert any("[10] is missing" in remark for remark in PAPER.remarks)
@@ -246,7 +248,7 @@ def test_verdicts() -> None:
 def test_the_exact_curve_passes_through_the_column_cut_law(
     n: int, mu_bar: int, epsilon: float
 ) -> None:
-    delta, mass = np.array(exact_curve(epsilon, n=n, max_shift=mu_bar)).T
+    delta, mass = np.array(trace_exact_curve(epsilon, n=n, max_shift=mu_bar)).T
     assert (np.diff(delta) >= -1e-15).all()
     assert delta[-1] == mass[-1] == 1
     for at in np.linspace(0, 1, 173):
@@ -256,7 +258,7 @@ def test_the_exact_curve_passes_through_the_column_cut_law(
 
 
 def test_the_single_distance_curve_and_its_symmetric_inverse() -> None:
-    delta, mass = np.array(exact_curve(0.6, n=7, shifts=[1])).T
+    delta, mass = np.array(trace_exact_curve(0.6, n=7, shifts=[1])).T
     for at in np.linspace(0, 1, 57):
         law = error_rate_bounds((8,), [(3,)], True, 0.6, float(at), "mass-above-ratio").strongest
         assert law is not None
@@ -275,7 +277,7 @@ def test_the_single_distance_curve_and_its_symmetric_inverse() -> None:
 )
 def test_steps_are_the_masses_beyond_e_to_the_epsilon(family: str, parameter: float) -> None:
     channel = BASELINE_FAMILIES[family].build(6, parameter)
-    found = steps(Channel.from_pairs(channel, pairs_within(6, 1)), parameter)
+    found = list_delta_steps(Channel.from_pairs(channel, pairs_within(6, 1)), parameter)
     p = np.concatenate([channel.matrix[:-1], channel.matrix[1:]])
     q = np.concatenate([channel.matrix[1:], channel.matrix[:-1]])
     starts = found["epsilon"].to_numpy()
@@ -289,7 +291,7 @@ def test_steps_are_the_masses_beyond_e_to_the_epsilon(family: str, parameter: fl
 
 def test_least_parameters() -> None:
     def least(family: str) -> float:
-        return float(least_baseline(family, 8, [1.0], 0.3)["parameter"].item())
+        return float(fit_least_baseline(family, 8, [1.0], 0.3)["parameter"].item())
 
     assert least("geometric") == pytest.approx(math.exp(-1), rel=1e-7)
     for family in ("gaussian", "exponential"):

@@ -15,10 +15,18 @@ from workbench.families.quantizer.search import find_largest_q_rqm
 from workbench.mechanisms.baselines.two_bin import rqm
 from workbench.papers.artifact import Artifact
 from workbench.papers.optm import PAPER, tables
-from workbench.papers.optm.common import designed, parameters, published
-from workbench.papers.optm.sgd import Training, mnist, train
-from workbench.papers.optm.tables import standard_error
-from workbench.papers.optm.vectors import ball, ball_coordinate, metric_floor
+from workbench.papers.optm.common import (
+    design_quantizer,
+    get_printed_numbers,
+    list_published_mechanisms,
+)
+from workbench.papers.optm.sgd import Training, load_mnist, train
+from workbench.papers.optm.tables import compute_standard_error
+from workbench.papers.optm.vectors import (
+    compute_metric_floor,
+    draw_ball_vectors,
+    make_ball_density,
+)
 from workbench.privacy.audit import audit_extremes
 from workbench.questions.density import normal_density
 
@@ -26,14 +34,14 @@ from workbench.questions.density import normal_density
 @pytest.fixture
 def one_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """Outputs are searched from fewer starts on fewer knots: the claims below hold of what these find as well."""
-    monkeypatch.setattr(tables, "designed", partial(designed, starts=1, knots=11))
+    monkeypatch.setattr(tables, "design_quantizer", partial(design_quantizer, starts=1, knots=11))
 
 
 @pytest.mark.usefixtures("one_start")
 def test_table_1_has_every_cell_and_no_surprise():
     artifact = PAPER.artifacts["table1"](False)
     assert not [c.what for c in artifact.comparisons if c.surprising]
-    printed = parameters()["table1"]
+    printed = get_printed_numbers()["table1"]
     for name in ("OPTM", "MVU", "RQM", "ERM"):
         cells = [c for c in printed[name] if c != "N/A"]
         assert sorted(
@@ -101,14 +109,14 @@ def test_the_standard_error_is_that_of_averages_over_drawn_inputs():
     quantizer, density = rqm("-2.7,-0.9,0.9,2.7", "0.22"), normal_density(0.5, 0.3)
     inputs = np.clip(np.random.default_rng(3).normal(0.5, 0.3, 400_000), -1, 1)
     drawn = quantizer.error_at(inputs)
-    assert standard_error(quantizer, density) == pytest.approx(
+    assert compute_standard_error(quantizer, density) == pytest.approx(
         drawn.std() / np.sqrt(1000), rel=0.01
     )
 
 
 def test_published_mechanisms_meet_their_epsilon_but_for_rounding():
     for epsilon in ("0.5", "1", "1.5"):
-        for name, quantizer in published(epsilon).items():
+        for name, quantizer in list_published_mechanisms(epsilon).items():
             assert audit_extremes(quantizer, 0).pure_epsilon <= float(epsilon) + 1e-9, name
 
 
@@ -118,12 +126,12 @@ def test_errata_hold():
 
 
 def test_light_artifacts(monkeypatch):
-    monkeypatch.setattr(tables, "MOST", 6)  # 16 take half a minute at every ε
+    monkeypatch.setattr(tables, "MAX_OUTPUTS", 6)  # 16 take half a minute at every ε
     for name in ("table3", "table4", "table5", "table6", "table7", "table8", "table9", "fig2"):
         artifact = PAPER.artifacts[name](False)
         assert len(artifact.table) >= 2
         assert artifact.name == name
-    assert all(row["above it, %"] > 0 for row in tables.above("1"))
+    assert all(row["above it, %"] > 0 for row in tables.measure_distance_to_limit("1"))
 
 
 def test_the_largest_q_is_the_largest():
@@ -134,13 +142,13 @@ def test_the_largest_q_is_the_largest():
 
 
 def test_vectors_of_the_ball():
-    drawn = ball(2000, np.random.default_rng(0))
+    drawn = draw_ball_vectors(2000, np.random.default_rng(0))
     assert np.linalg.norm(drawn, axis=1).max() <= 1
-    density = ball_coordinate()
+    density = make_ball_density()
     x, w = density.quadrature([0.0])
     assert float(w @ x**2) == pytest.approx(1 / 102, rel=1e-6)  # E t² = 1/(d + 2)
     assert drawn.var() == pytest.approx(1 / 102, rel=0.03)
-    assert metric_floor(2, 3.0) == pytest.approx(np.log(2) / 4)
+    assert compute_metric_floor(2, 3.0) == pytest.approx(np.log(2) / 4)
 
 
 def test_training_learns_and_noise_costs():
@@ -167,16 +175,16 @@ def idx(path: Path, array: np.ndarray) -> None:
 def test_mnist_says_when_it_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("WORKBENCH_MNIST", raising=False)
     with pytest.raises(WorkbenchError, match="MNIST is not on this machine"):
-        mnist()
+        load_mnist()
     monkeypatch.setenv("WORKBENCH_MNIST", str(tmp_path))
     with pytest.raises(WorkbenchError, match="train-images-idx3-ubyte"):
-        mnist()
+        load_mnist()
     idx(tmp_path / "train-images-idx3-ubyte", np.full((3, 28, 28), 255, np.uint8))
     idx(tmp_path / "train-labels-idx1-ubyte", np.array([1, 2, 3], np.uint8))
-    x, y = mnist()
+    x, y = load_mnist()
     assert x.shape == (3, 784)
     assert x.max() == 1
     assert y.tolist() == [1, 2, 3]
     (tmp_path / "train-labels-idx1-ubyte").write_bytes(b"\0\0\x08\x01\0\0\0\x09abc")
     with pytest.raises(CorruptFile, match="IDX"):
-        mnist()
+        load_mnist()

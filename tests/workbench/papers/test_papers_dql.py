@@ -18,7 +18,7 @@ def artifacts() -> dict[str, Artifact]:
     with pytest.MonkeyPatch.context() as patch:
         stated = copy.deepcopy(read_declaration("dql"))
         for part, points in zip(stated["fig3"]["rows"], (3, 4), strict=True):
-            part["given"]["points"] = points
+            part["arguments"]["points"] = points
         patch.setattr("workbench.papers.artifact.read_declaration", lambda paper: stated)
         return {name: compute(False) for name, compute in PAPER.artifacts.items()}
 

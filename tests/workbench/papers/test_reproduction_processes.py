@@ -93,9 +93,9 @@ def paper(tried: list[str], **more: Any) -> Paper:
         "c",
         artifacts,
         lambda: (),
-        together=[("first", "second")],
-        seconds={"long": 9, "second": 4},
-        timed=("clock",),
+        computed_together=[("first", "second")],
+        expected_seconds={"long": 9, "second": 4},
+        timed_alone=("clock",),
         **more,
     )
 
@@ -116,22 +116,22 @@ def test_what_measures_time_is_alone_and_what_shares_its_computation_together() 
 def test_what_papers_say_of_their_artifacts_is_of_these(name: str) -> None:
     known = load_paper(name)
     spoken_of = {
-        *known.seconds,
-        *known.timed,
-        *known.kept,
-        *(one for group in known.together for one in group),
+        *known.expected_seconds,
+        *known.timed_alone,
+        *known.resumable,
+        *(one for group in known.computed_together for one in group),
     }
     assert spoken_of <= {*known.artifacts, "errata"}
-    assert {*known.kept} <= {*known.only_full}
+    assert {*known.resumable} <= {*known.only_full}
     weighed, alone = plan_steps([(known, one) for one in (*known.artifacts, "errata")])
     taken = [name for step in (*weighed, *alone) for name in step.names]
     assert sorted(taken) == sorted([*known.artifacts, "errata"])
 
 
 def backwards(
-    tasks: Sequence[Any], jobs: int, work: Callable[[Any], Any], *, ahead: int
+    tasks: Sequence[Any], jobs: int, work: Callable[[Any], Any], *, tasks_per_process: int
 ) -> Iterator[tuple[int, Any]]:
-    """As `on_processes`, in this process, the last task first."""
+    """As `run_on_processes`, in this process, the last task first."""
     for at in reversed(range(len(tasks))):
         yield at, work(tasks[at])
 
@@ -170,10 +170,8 @@ def test_an_error_keeps_what_ended_before(here: Any, tmp_path: Path) -> None:
 
 
 def test_a_task_that_kills_its_processes_is_named(here: Any, tmp_path: Path) -> None:
-    here(paper([]), lambda tasks, jobs, work, *, ahead: (pair for pair in [(1, None)]))
-    with pytest.raises(
-        WorkbenchError, match="that computed dql first, second died again and again"
-    ):
+    here(paper([]), lambda tasks, jobs, work, *, tasks_per_process: (pair for pair in [(1, None)]))
+    with pytest.raises(WorkbenchError, match="that computed dql first, second died repeatedly"):
         wb.reproduce("dql", results=tmp_path, jobs=2)
 
 

@@ -14,13 +14,13 @@ _RUN = """
 import sys, numpy
 from threadpoolctl import threadpool_info
 import scipy.linalg
-from workbench.papers.artifact import declared
+from workbench.papers.artifact import read_declaration
 from workbench.papers.optm import tables
 from workbench.papers.reproduce import reproduce
-tables.MOST = 5  # more than 4: symmetric outputs first, each number after the one before
-declared("optm")["above"]["rows"][0]["each"]["epsilon"] = ["1"]
+tables.MAX_OUTPUTS = 5  # more than 4: symmetric outputs first, each number after the one before
+read_declaration("optm")["above"]["rows"][0]["grid"]["epsilon"] = ["1"]
 few = dict(levels="2,4", epsilon="2", method="exact", starts=1)  # the best at 2 are asymmetric
-declared("frontier")["frontiers"]["quantizer"] = {"given": few}
+read_declaration("frontier")["frontiers"]["quantizer"] = {"arguments": few}
 print(*sorted({d.get("architecture") for d in threadpool_info() if d["internal_api"] == "openblas"}))
 print(numpy.exp(numpy.linspace(0.1, 3, 2001)).tobytes().hex())
 reproduce(["optm", "frontier"], ["above", "quantizer"], sys.argv[1], jobs=1)

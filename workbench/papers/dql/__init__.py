@@ -1,1 +1,1 @@
-"""Communication-Efficient Laplace Mechanism via Random Quantization: figures, bounds and errata."""
+"""The paper on the dyadic quantized Laplace mechanism (DQL): its figures, bounds and errata."""

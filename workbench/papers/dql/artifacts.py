@@ -1,12 +1,14 @@
-"""Communication-Efficient Laplace Mechanism for Differential Privacy via Random Quantization: figures, bounds, errata.
+"""The paper on the dyadic quantized Laplace mechanism: figures, bounds, errata.
 
-    artifact    what
+Communication-Efficient Laplace Mechanism for Differential Privacy via Random Quantization.
+
+    artifact    content
     fig2        the mixture: F_T(t) g_δt, p_T(t) f_t, and the latter on a log scale
     fig3        ε of the database and of the decoder against the mean squared error at 5 bits
-    theorem8    E[-ln δ_T] against the bound "read off a plot"
-    bits        mean length against ℓ at several ε, with Theorem 8's two bounds (a figure of ours)
+    theorem8    E[-ln δ_T] and the bound that the paper reads off a plot
+    bits        mean length against ℓ at several ε, with Theorem 8's two bounds (not in the paper)
 
-In fig3 the curve of the MVU mechanism comes from the quantization models (workbench.families.quantizer.mvu).
+The curve of the MVU mechanism in fig3 comes from workbench.families.quantizer.mvu.
 """
 
 from __future__ import annotations
@@ -18,8 +20,8 @@ import numpy as np
 import pandas as pd
 
 from workbench.exact.objects import Record
-from workbench.families.laplace.least_ell import find_least_ell
-from workbench.families.quantizer.mvu import compute_mvu_curve
+from workbench.families.laplace import least_ell
+from workbench.families.quantizer import mvu
 from workbench.mechanisms.dyadic_laplace.dyadic_laplace import DyadicLaplace
 from workbench.mechanisms.dyadic_laplace.dyadic_law import component, compute_levels
 from workbench.mechanisms.dyadic_laplace.elias import check_code
@@ -36,196 +38,232 @@ from workbench.papers.artifact import (
 from workbench.privacy.audit import audit_extremes
 from workbench.solvers.arrays import Vector
 
-_DRAWN = 5  # levels in fig2
-_PARTS = 48  # that add up to the Laplace density
+_DRAWN_LEVELS = 5  # The number of levels in fig2.
+_PART_COUNT = 48  # The sum of so many parts is the Laplace density.
+_LIPSCHITZ_LEVELS = 20  # The printed Lipschitz constants are those of so many levels.
 
 
-def _parts(ell: float, at: Vector) -> Vector:
-    """p_T(t) f_t for t = 0, 1, ... Shape (parts, places)."""
+def _compute_parts(ell: float, points: Vector) -> Vector:
+    """Return the densities p_T(t) f_t at points, one row for each t = 0, 1, ..."""
     law = compute_levels(ell)
-    return np.array([law.pmf[t] * component(ell, t).density(at) for t in range(_PARTS)])
+    return np.array([law.pmf[t] * component(ell, t).density(points) for t in range(_PART_COUNT)])
 
 
-def _laplace(at: Vector) -> Vector:
-    return np.exp(-np.abs(at)) / 2
+def _laplace_density(points: Vector) -> Vector:
+    """Return the density of Laplace(0, 1) at points."""
+    return np.exp(-np.abs(points)) / 2
 
 
-def fig2(full: bool) -> Artifact:
-    """The parts of the Laplace law as a mixture, and the constants printed beside them."""
+def make_mixture_figure(full: bool) -> Artifact:
+    """Make Fig. 2: the parts of the Laplace law, and the constants printed with them.
+
+    Args:
+        full: Not used: the figure takes a second.
+    """
     claims = read_printed_numbers("dql")["fig2"]
-    ell, x, wide = (
-        float(claims["parameters"]["ell"]),
-        np.linspace(-5, 5, 2001),
-        np.linspace(-60, 60, 60_001),
-    )
-    drawn = _parts(ell, x)
-    below = np.cumsum(drawn, axis=0)
-    curves = {f"F_T({t}) g_{t}": below[t] for t in range(_DRAWN)} | {
-        f"p_T({t}) f_{t}": drawn[t] for t in range(_DRAWN)
-    }
-    constants = [component(ell, t).epsilon for t in range(20)]
-    lipschitz = claims["lipschitz"]
-    mass = float(np.trapezoid(_parts(ell, wide).sum(axis=0), wide))
+    ell = float(claims["parameters"]["ell"])
+    x = np.linspace(-5, 5, 2001)
+    parts = _compute_parts(ell, x)
+    sums = np.cumsum(parts, axis=0)
+    columns = {"x": x, "laplace": _laplace_density(x)}
+    columns |= {f"F_T({t}) g_{t}": sums[t] for t in range(_DRAWN_LEVELS)}
+    columns |= {f"p_T({t}) f_{t}": parts[t] for t in range(_DRAWN_LEVELS)}
+    wide = np.linspace(-60, 60, 60_001)
+    mass = float(np.trapezoid(_compute_parts(ell, wide).sum(axis=0), wide))
     comparisons = [Comparison("area under all parts", claims["place"], claims["mass"], mass, 1e-6)]
+    constants = [component(ell, t).epsilon for t in range(_LIPSCHITZ_LEVELS)]
+    printed = claims["lipschitz"]
     for end, constant in (("largest", max(constants)), ("smallest", min(constants))):
-        what = f"{end} Lipschitz constant of ln f_t, t < 20"
-        comparisons.append(Comparison(what, lipschitz["place"], lipschitz["value"], constant, 1e-9))
-    frame, gap = (
-        pd.DataFrame({"x": x, "laplace": _laplace(x), **curves}),
-        np.abs(below[-1] - _laplace(x)).max(),
-    )
-    return make_artifact("dql", "fig2", frame, comparisons, gap=gap)
+        what = f"{end} Lipschitz constant of ln f_t, t < {_LIPSCHITZ_LEVELS}"
+        comparisons.append(Comparison(what, printed["place"], printed["value"], constant, 1e-9))
+    gap = np.abs(sums[-1] - _laplace_density(x)).max()
+    return make_artifact("dql", "fig2", pd.DataFrame(columns), comparisons, gap=gap)
 
 
-def _spaced(low: float, high: float, count: int) -> list[float]:
-    """So many points of equal ratios, to the digits that are written: the same numbers on every machine."""
-    return [round_to_digits(x) for x in np.geomspace(low, high, count).tolist()]
+def _geometric_grid(low: float, high: float, count: int) -> list[float]:
+    """Return points of equal ratios, rounded so that they are the same on every machine."""
+    return [round_to_digits(point) for point in np.geomspace(low, high, count).tolist()]
 
 
-def at_bits(points: int, further: Sequence[float], bits: int) -> pd.DataFrame:
-    """The smallest ℓ with this mean length at so many ε in 0.1..10 and some further ones."""
+def find_smallest_ell(points: int, further: Sequence[float], bits: int) -> pd.DataFrame:
+    """Return the smallest ℓ with a mean length, for ε in 0.1..10 and further ε.
+
+    Args:
+        points: The number of ε in 0.1..10.
+        further: Further values of ε.
+        bits: The mean length in bits.
+    """
     claims = read_printed_numbers("dql")["fig3"]["parameters"]
-    code, data = check_code(claims["code"]), DataLaw.uniform(claims["low"], claims["high"])
+    code = check_code(claims["code"])
+    data = DataLaw.uniform(claims["low"], claims["high"])
     rows = []
-    for epsilon in [*_spaced(0.1, 10.0, points), *further]:
-        least = find_least_ell(epsilon, float(bits), code, data)
-        private = (None, None) if least.ell is None else (2 / epsilon**2, epsilon)
-        rows.append(
-            [
-                epsilon,
-                private[0],
-                least.ell,
-                least.delta0,
-                private[1],
-                least.decoder_epsilon,
-                least.mean_bits,
-            ]
-        )
-    columns = [
-        "epsilon",
-        "mse",
-        "ell",
-        "delta0",
-        "database_epsilon",
-        "decoder_epsilon",
-        "mean_bits",
-    ]
-    return pd.DataFrame(rows, columns=columns, dtype=float)
-
-
-def mvu(points: int, bits: int) -> pd.DataFrame:
-    """MVU's curve; its outputs end a search: its error and ε to the digits that this converges to."""
-    rows = [
-        (
-            epsilon,
-            round_to_digits(mse, 4),
-            round_to_digits(audit_extremes(searched, 0).metric_epsilon, 6),
-            searched.m,
-        )
-        for epsilon, mse, searched in compute_mvu_curve(_spaced(0.1, 10.0, points), bits=bits)
-    ]
-    table = pd.DataFrame(rows, columns=["epsilon", "mse", "database_epsilon", "outputs"])
-    return table.assign(decoder_epsilon=table["database_epsilon"])
-
-
-def crossing(table: pd.DataFrame) -> Record:
-    """Where DQL's database guarantee, sqrt(2/v) at a mean squared error v, becomes better than MVU's, in words."""
-    mvu = table[table["mechanism"] == "MVU"].sort_values("mse")
-    at = mvu["mse"].to_numpy()
-    better = np.log(mvu["database_epsilon"].to_numpy()) - np.log(2 / at) / 2 > 0
-    if better.all() or not better.any():
-        word = "better" if better.all() else "worse"
-        return {
-            "crossing": f"DQL's database guarantee is {word} than MVU's wherever both are drawn."
+    for epsilon in [*_geometric_grid(0.1, 10.0, points), *further]:
+        least = least_ell.find_least_ell(epsilon, float(bits), code, data)
+        is_found = least.ell is not None
+        row = {
+            "epsilon": epsilon,
+            "mse": 2 / epsilon**2 if is_found else None,
+            "ell": least.ell,
+            "delta0": least.delta0,
+            "database_epsilon": epsilon if is_found else None,
+            "decoder_epsilon": least.decoder_epsilon,
+            "mean_bits": least.mean_bits,
         }
-    last = int(np.flatnonzero(better).max())
-    return {
-        "crossing": "Of the points drawn, DQL's database guarantee is better than MVU's up to a mean squared error of "
-        f"{at[last]:.3g}, MVU's from {at[last + 1]:.3g} on (its outputs are bounded, and so are its inputs)."
-    }
+        rows.append(row)
+    return pd.DataFrame(rows, dtype=float)
 
 
-def theorem8() -> pd.DataFrame:
-    """E[-ln δ_T] and its bound at many ℓ."""
-    frame = pd.DataFrame({"ell_minus_1": _spaced(1e-6, 1e6, 241)})
-    frame["mean_neg_log_delta"] = [
-        compute_levels(1 + e).mean_neg_log_delta for e in frame["ell_minus_1"].tolist()
+def compute_mvu_curve(points: int, bits: int) -> pd.DataFrame:
+    """Return the mean squared error and the ε of the MVU mechanism.
+
+    A local search finds the outputs. The numbers are rounded to the digits to which it converges.
+
+    Args:
+        points: The number of ε in 0.1..10.
+        bits: The number of bits of an output.
+    """
+    epsilons = _geometric_grid(0.1, 10.0, points)
+    rows = []
+    for epsilon, mse, mechanism in mvu.compute_mvu_curve(epsilons, bits=bits):
+        audited = round_to_digits(audit_extremes(mechanism, 0).metric_epsilon, 6)
+        row = {
+            "epsilon": epsilon,
+            "mse": round_to_digits(mse, 4),
+            "database_epsilon": audited,
+            "outputs": mechanism.m,
+            "decoder_epsilon": audited,
+        }
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def describe_crossing(table: pd.DataFrame) -> Record:
+    """Return a sentence about where DQL's database guarantee is better than MVU's.
+
+    DQL's guarantee at the mean squared error v is sqrt(2/v).
+
+    Args:
+        table: The table of fig3.
+    """
+    curve = table[table["mechanism"] == "MVU"].sort_values("mse")
+    errors = curve["mse"].to_numpy()
+    is_better = np.log(curve["database_epsilon"].to_numpy()) - np.log(2 / errors) / 2 > 0
+    if is_better.all() or not is_better.any():
+        word = "better" if is_better.all() else "worse"
+        sentence = f"DQL's database guarantee is {word} than MVU's wherever both are drawn."
+    else:
+        last = int(np.flatnonzero(is_better).max())
+        sentence = (
+            "Of the points drawn, DQL's database guarantee is better than MVU's up to a mean "
+            f"squared error of {errors[last]:.3g}. MVU's is better from {errors[last + 1]:.3g} on, "
+            "because its outputs and its inputs are bounded."
+        )
+    return {"crossing": sentence}
+
+
+def compute_theorem8_bound() -> pd.DataFrame:
+    """Return E[-ln δ_T] and its bound for many ℓ."""
+    table = pd.DataFrame({"ell_minus_1": _geometric_grid(1e-6, 1e6, 241)})
+    excesses = table["ell_minus_1"].tolist()
+    table["mean_neg_log_delta"] = [
+        compute_levels(1 + excess).mean_neg_log_delta for excess in excesses
     ]
-    bound = np.log1p(math.e / frame["ell_minus_1"]) - 0.5
-    return frame.assign(bound=bound, slack=bound - frame["mean_neg_log_delta"])
+    bound = np.log1p(math.e / table["ell_minus_1"]) - 0.5
+    return table.assign(bound=bound, slack=bound - table["mean_neg_log_delta"])
 
 
-def slack(table: pd.DataFrame) -> Record:
-    """Whether the bound holds, and the constant 9/8 of its proof."""
+def check_theorem8_bound(table: pd.DataFrame) -> Record:
+    """Return whether the bound holds, and the comparison of the constant 9/8 of its proof.
+
+    Args:
+        table: The table of theorem8.
+    """
     claims = read_printed_numbers("dql")["theorem8"]
     u = np.linspace(-0.5, 0.5, 1_000_001)
     constant = 2 * float(np.trapezoid(np.abs(u + 0.25), u)) + 0.5
-    compared = [
-        Comparison("2 E|U + 1/4| + 1/2", claims["place"], claims["nine_eighths"], constant, 1e-9)
-    ]
-    holds = "The bound holds" if (table["slack"] > 0).all() else "The bound FAILS somewhere"
-    return {"comparisons": compared, "bound": holds}
+    printed = claims["nine_eighths"]
+    comparison = Comparison("2 E|U + 1/4| + 1/2", claims["place"], printed, constant, 1e-9)
+    holds = (table["slack"] > 0).all()
+    sentence = "The bound holds" if holds else "The bound FAILS somewhere"
+    return {"comparisons": [comparison], "bound": sentence}
 
 
-def lengths(epsilon: float, points: int) -> pd.DataFrame:
-    """Exact mean lengths and the two bounds of Theorem 8 at so many ℓ."""
+def compute_mean_lengths(epsilon: float, points: int) -> pd.DataFrame:
+    """Return exact mean lengths and the two bounds of Theorem 8 for many ℓ.
+
+    Args:
+        epsilon: The ε.
+        points: The number of ℓ.
+    """
     data = DataLaw.uniform(-1, 1)
     rows = []
-    for e in _spaced(1e-2, 1e2, points):
-        law = compute_levels(1 + e)
-        gamma, delta = (
-            mean_bits(epsilon, law, "gamma", data),
-            mean_bits(epsilon, law, "delta", data),
-        )
-        rows.append([1 + e, gamma, delta, *theorem8_bounds(epsilon, law, data.mean_size)])
-    return pd.DataFrame(
-        rows, columns=["ell", "gamma_bits", "delta_bits", "theorem8", "theorem8_printed"]
-    )
+    for excess in _geometric_grid(1e-2, 1e2, points):
+        law = compute_levels(1 + excess)
+        sharp, printed = theorem8_bounds(epsilon, law, data.mean_size)
+        row = {
+            "ell": 1 + excess,
+            "gamma_bits": mean_bits(epsilon, law, "gamma", data),
+            "delta_bits": mean_bits(epsilon, law, "delta", data),
+            "theorem8": sharp,
+            "theorem8_printed": printed,
+        }
+        rows.append(row)
+    return pd.DataFrame(rows)
 
 
-# The numbers of errata, on which declared/dql.toml states the conditions.
+# The values of the errata, whose conditions are in declared/dql.toml.
 
 
-def areas() -> Record:
-    """The first areas of Fig. 2, counted from 0 and from 1."""
+def compute_first_areas() -> Record:
+    """Return the first areas of Fig. 2, counted from 0 and from 1."""
     law = compute_levels(2.0)
     return {"area": float(law.cdf[1]), "pmf": law.pmf[1], "pmf_2": law.pmf[0], "first": law.cdf[0]}
 
 
-def scale() -> Record:
-    """By how much the parts at ℓ = 2 miss the Laplace density."""
+def measure_mixture_gap() -> Record:
+    """Return the distance of the sum of the parts at ℓ = 2 from the Laplace density."""
     x = np.linspace(-8, 8, 801)
-    return {"gap": float(np.abs(_parts(2.0, x).sum(axis=0) - _laplace(x)).max())}
+    sums = _compute_parts(2.0, x).sum(axis=0)
+    return {"gap": float(np.abs(sums - _laplace_density(x)).max())}
 
 
-def reference() -> Record:
-    """How often 0 is sent with u in the middle of a cell, and what the law says."""
-    f, n, x = component(2.0, 1), 200_000, 0.3
-    key, nonce = bytes(range(32)), bytes(16)
-    m = np.asarray(f.encode(np.full(n, x), SharedStream(key, nonce), InsecureLocalStream(1)))
-    u = f.decode(m, SharedStream(key, nonce)) / f.step - m
-    centre = (u > -0.05) & (u < 0.05)
-    law = float(f.step * f.density(f.step * u[centre] - x).mean())
-    return {"seen": float((m[centre] == 0).mean()), "centre": int(centre.sum()), "law": law}
+def simulate_encoder() -> Record:
+    """Return how often 0 is sent if u is near the middle of a cell, and what the law gives."""
+    law = component(2.0, 1)
+    x = 0.3
+    key = bytes(range(32))
+    nonce = bytes(16)
+    inputs = np.full(200_000, x)
+    sent = np.asarray(law.encode(inputs, SharedStream(key, nonce), InsecureLocalStream(1)))
+    u = law.decode(sent, SharedStream(key, nonce)) / law.step - sent
+    is_central = (u > -0.05) & (u < 0.05)
+    density = float(law.step * law.density(law.step * u[is_central] - x).mean())
+    return {
+        "seen": float((sent[is_central] == 0).mean()),
+        "centre": int(is_central.sum()),
+        "law": density,
+    }
 
 
-def codes() -> Record:
-    """The least ℓ at 5 bits and the mean lengths of both codes."""
+def compare_codes() -> Record:
+    """Return the smallest ℓ at 5 bits and the mean lengths of both codes."""
     law = compute_levels(2.0)
     return {
-        "ell": find_least_ell(1.0, 5.0, "gamma").ell,
-        "ell_2": find_least_ell(1.0, 5.0, "delta").ell,
+        "ell": least_ell.find_least_ell(1.0, 5.0, "gamma").ell,
+        "ell_2": least_ell.find_least_ell(1.0, 5.0, "delta").ell,
         "mean_bits": mean_bits(1.0, law, "gamma"),
         "mean_bits_2": mean_bits(1.0, law, "delta"),
         "sharp": theorem8_bounds(1.0, law, 0.5)[0],
     }
 
 
-def cancellation() -> Record:
-    """p_T/F_T at T = 26: one minus the printed quotient in doubles, and the law's own."""
-    ell, t = 2.0, 26
+def measure_cancellation() -> Record:
+    """Return p_T/F_T at T = 26: one minus the printed quotient in doubles, and the true value."""
+    ell = 2.0
+    t = 26
     delta = DyadicLaplace(1.0, ell).delta0 * 2.0**-t
-    line, power = delta * ell + 1, np.exp(-delta)
+    line = delta * ell + 1
+    power = np.exp(-delta)
     factor = (4 - 4 * line * power) / ((1 + power) ** 2 * (2 / (1 + power**2) - line))
     law = compute_levels(ell)
     return {"t": t, "factor": 1 - factor, "right": float(law.pmf[t] / law.cdf[t])}

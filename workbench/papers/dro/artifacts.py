@@ -1,42 +1,44 @@
-"""Differential Privacy via Distributionally Robust Optimization: its benchmark tables with proven intervals.
+"""Differential Privacy via Distributionally Robust Optimization: benchmark tables and errata.
 
-    letter                          here
+This module computes the tables with proven intervals, and what the printed cells imply.
+
+    notation                        here
     ε, δ, Δf = 1                    rows, columns
-    O, midpoint of their bounds     [lower, loss]: no noise costs less; the certified mechanism's exact loss
-    BUB                             truncated Laplace noise (`workbench.models.oracles.line_noise.truncated_laplace`)
-    BLB                             Geng et al. 2020 (`geng_formula`, which is no lower bound everywhere)
+    [L, U]                          our proven interval [lower, loss]: no noise has a loss below L,
+                                    and a certified mechanism has the loss U
+    O                               theirs: the midpoint of their two bounds, which differ by less
+                                    than 1 % of max(O, 1); ours: the midpoint of [L, U]
+    BUB                             the loss of truncated Laplace noise (`truncated_laplace`)
+    BLB                             the bound of Geng et al. 2020 (`geng_formula`), which is not a
+                                    lower bound everywhere
+    T4, T5, T1 in percent           Tables 4, 5, 1: 100 (BUB - O)/max(O, 1),
+                                    100 (O - BLB)/max(O, 1), 100 (BUB - BLB)/max(O, 1)
+    Table 6                         Table 1 for η²
 
-    Table 4 = 100 (BUB - O) / max(O, 1)     Table 5 = 100 (O - BLB) / max(O, 1)    Table 1 = 4 + 5    Table 6: 1 for η²
+The tables have 100 cells each and are recomputed with `full` only. Each cell is stored when it is
+done, so an interrupted table continues.
 
-Both tables have 100 cells and are recomputed with `full` only. Each cell is kept when it is done, so an interrupted
-table continues where it stopped.
+BUB has a closed form. A cell of Table 4 is known to half a unit of its second decimal, so it
+implies an interval of O, and with Table 5 one of BLB:
 
-What a printed cell of Selvi, Liu and Wiesemann's tables implies, and what is proven of it.
+    O = BUB/(1 + T4/100) if that is >= 1, else BUB - T4/100        BLB = O - T5/100 max(O, 1)
 
-    letter                       here
-    T4, T5, T1 in percent        100 (BUB - O)/max(O, 1), 100 (O - BLB)/max(O, 1), 100 (BUB - BLB)/max(O, 1)
-    BUB, BLB                     `workbench.models.oracles.line_noise.truncated_laplace`, `geng_formula`
-    O                            the middle of their two bounds, said to be less than 1 % of max(O, 1) apart
-    [L, U]                       our proven interval: no noise costs less than L, a certified mechanism costs U
+The interval of BLB shows how many terms their BLB has. The closed form sums a b^i until the sum
+reaches 1/2. Their published code (data_independent.cpp) sums while the sum stays up to 1/2, which
+gives one term fewer. If the sum is exactly 1/2, at δ = 1/2, rounding decides, and there is one term
+more.
 
-BUB has a closed form, so a cell of Table 4, known to half a unit of its second decimal, gives an interval of O:
-
-    O = BUB/(1 + T4/100) where that is >= 1, else BUB - T4/100            BLB = O - T5/100 max(O, 1)
-
-and with Table 5 one of BLB. That tells how many terms their BLB has: the closed form sums a b^i until it reaches 1/2,
-the code they publish (data_independent.cpp) while the sum stays up to 1/2, which is one term fewer; where the sum is
-exactly 1/2, at δ = 1/2, rounding decides and there is one more.
-
-In that code both bounds are costs of the same masses on cells of width β with an end at 0, one by the cells' middles,
-one by their ends nearest to 0: they are β/2 apart, and O is the mechanism's cost less β/4.
+In that code both bounds are losses of the same masses on cells of width β with an end at 0. One
+bound uses the middles of the cells, the other the ends nearest to 0. They differ by β/2, and O is
+the loss of the mechanism minus β/4.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -51,186 +53,188 @@ from workbench.questions.unbounded_noise import RealNoise
 
 Interval = tuple[float, float]
 
-_SQUARED_GAP = 1e-3  # a bound for squared costs needs fine grids; twice that at ε = 5, where the largest leave more
-_HALF = 0.005  # of a unit of the last printed digit, in percent
-_USUAL = "their O is the midpoint of bounds up to 1 % of max(O, 1) apart; ours is proven"
-_TERMS = {
-    1: "their lower bound is the closed form with one term fewer: its sum stays up to 1/2, as in the code they publish",
-    -1: "their lower bound is the closed form with one term more, where its sum is exactly 1/2 and rounding decides",
+# The gap of cells for the squared loss, whose bound needs fine grids. It is doubled at ε = 5, where
+# the largest grids leave a larger gap.
+_SQUARED_GAP = 1e-3
+_HALF_UNIT = 0.005  # Half a unit of the last printed digit, in percent.
+_MIDPOINT_REMARK = "their O is the midpoint of bounds up to 1 % of max(O, 1) apart; ours is proven"
+# The number of terms that the printed lower bound lacks -> a sentence.
+_TERM_SENTENCES = {
+    1: "their lower bound is the closed form with one term fewer: its sum stays up to 1/2, as in "
+    "the code they publish",
+    -1: "their lower bound is the closed form with one term more, where its sum is exactly 1/2 and "
+    "rounding decides",
 }
 
 
-def cell(request: tuple[str, str, str], gap: float | None = None) -> Record:
-    """One cell: (ε, δ, loss) -> the proven interval. gap: relative, the family's default without."""
-    epsilon, delta, loss = request
-    optimum = design(
-        RealNoise(1),
-        epsilon=epsilon,
-        delta=delta,
-        loss=loss,
-        **({} if gap is None else {"gap": gap}),
-    )
-    assert optimum.bound is not None
+def compute_cell(budget: tuple[str, str, str], gap: float | None = None) -> Record:
+    """Return the proven interval of a cell.
+
+    Args:
+        budget: (ε, δ, loss).
+        gap: The relative gap. Default: that of the family.
+    """
+    epsilon, delta, loss = budget
+    options = {} if gap is None else {"gap": gap}
+    designed = design(RealNoise(1), epsilon=epsilon, delta=delta, loss=loss, **options)
+    assert designed.bound is not None
     return {
         "epsilon": float(epsilon),
         "delta": float(delta),
-        "lower": optimum.bound,
-        "loss": optimum.objective,
-        "gap_percent": 100 * (optimum.objective - optimum.bound) / optimum.objective,
-        "steps": optimum.mechanism.steps,
-        "atom": float(optimum.mechanism.atom / optimum.mechanism.total),
+        "lower": designed.bound,
+        "loss": designed.objective,
+        "gap_percent": 100 * (designed.objective - designed.bound) / designed.objective,
+        "steps": designed.mechanism.steps,
+        "atom": float(designed.mechanism.atom / designed.mechanism.total),
     }
 
 
-def _gap(epsilon: float, loss: str) -> float | None:
-    return None if loss != "squared" else _SQUARED_GAP * (1 if epsilon <= 2 else 2)
+def _choose_gap(epsilon: float, loss: str) -> float | None:
+    """Return the gap of a cell, or None for the default."""
+    if loss != "squared":
+        return None
+    return _SQUARED_GAP if epsilon <= 2 else 2 * _SQUARED_GAP
 
 
 # What a printed cell implies.
 
 
 class Verdict(NamedTuple):
-    """tolerance: in percent; reasons: what is proven of a cell that differs, empty where none is needed."""
+    """The verdict on a printed cell.
+
+    Attributes:
+        tolerance: The tolerance in percent.
+        reasons: Proven reasons for a difference; empty if none is needed.
+    """
 
     tolerance: float
     reasons: tuple[str, ...]
 
     @property
     def remark(self) -> str:
-        """In words."""
-        return "; ".join(self.reasons) if self.reasons else _USUAL
+        """Return the verdict in words."""
+        return "; ".join(self.reasons) if self.reasons else _MIDPOINT_REMARK
 
 
-def implied_optimum(bub: float, t4: float) -> Interval:
-    """The interval of O that a cell of Table 4 leaves."""
+def imply_optimum(bub: float, t4: float) -> Interval:
+    """Return the interval of O that a cell of Table 4 implies.
 
-    def optimum(share: float) -> float:
+    Args:
+        bub: BUB.
+        t4: The cell, in percent.
+    """
+
+    def invert(share: float) -> float:
         large = bub / (1 + share)
         return large if large >= 1 else bub - share
 
-    return optimum((t4 + _HALF) / 100), optimum((t4 - _HALF) / 100)
+    return invert((t4 + _HALF_UNIT) / 100), invert((t4 - _HALF_UNIT) / 100)
 
 
-def implied_bound(o: Interval, t5: float) -> Interval:
-    """The interval of BLB that O and a cell of Table 5 leave."""
-    return o[0] - (t5 + _HALF) / 100 * max(o[0], 1.0), o[1] - (t5 - _HALF) / 100 * max(o[1], 1.0)
+def imply_bound(optimum: Interval, t5: float) -> Interval:
+    """Return the interval of BLB that O and a cell of Table 5 imply.
 
-
-def terms_fewer(place: tuple[float, float], t4: float, t5: float) -> int | None:
-    """How many terms fewer than the closed form their BLB has at (ε, δ): 0, 1 or -1; None where none of these fits."""
-    epsilon, delta = place
-    low, high = implied_bound(
-        implied_optimum(truncated_laplace(epsilon, delta, 1, "absolute"), t4), t5
-    )
-    return next(
-        (fewer for fewer in (0, 1, -1) if low <= geng_formula(epsilon, delta, 1, fewer) <= high),
-        None,
+    Args:
+        optimum: The interval of O.
+        t5: The cell, in percent.
+    """
+    low, high = optimum
+    return (
+        low - (t5 + _HALF_UNIT) / 100 * max(low, 1.0),
+        high - (t5 - _HALF_UNIT) / 100 * max(high, 1.0),
     )
 
 
-def verdict_of(
-    name: str,
+def count_missing_terms(budget: tuple[float, float], t4: float, t5: float) -> int | None:
+    """Return how many terms of the closed form their BLB lacks: 0, 1 or -1, or None.
+
+    Args:
+        budget: (ε, δ).
+        t4: The cell of Table 4, in percent.
+        t5: The cell of Table 5, in percent.
+    """
+    epsilon, delta = budget
+    bub = truncated_laplace(epsilon, delta, 1, "absolute")
+    low, high = imply_bound(imply_optimum(bub, t4), t5)
+    for missing in (0, 1, -1):
+        if low <= geng_formula(epsilon, delta, 1, missing) <= high:
+            return missing
+    return None
+
+
+def judge_cell(
+    table: str,
     cells: Mapping[str, float],
     ours: float,
-    place: tuple[float, float],
+    budget: tuple[float, float],
     proven: Interval,
     gap: float,
     *,
     squared: bool = False,
 ) -> Verdict:
-    """What is proven of the cell of table `name`, beside which ours is `ours`, in percent.
+    """Return the verdict on a printed cell: its tolerance, and reasons for a difference.
 
-    cells: the printed percentages of this (ε, δ) by table: "table4", and for |η| "table1" and "table5"; proven: (L, U);
-    gap: of their bounds, percent; squared: of a table for η².
+    Args:
+        table: The name of the table.
+        cells: The printed percentages at this budget by table: "table4", and for |η| also
+            "table1" and "table5".
+        ours: Our percentage.
+        budget: (ε, δ).
+        proven: [L, U].
+        gap: The gap of their bounds in percent.
+        squared: Whether the table is for η².
     """
-    value = cells[name]
-    tolerance = gap / 2 * (value / 100 if name == "table1" else 1) * 1.02 + 0.01
-    if abs(value - ours) <= tolerance:
+    printed = cells[table]
+    scale = printed / 100 if table == "table1" else 1
+    tolerance = gap / 2 * scale * 1.02 + 0.01
+    if abs(printed - ours) <= tolerance:
         return Verdict(tolerance, ())
-    bub = truncated_laplace(*place, 1, "squared" if squared else "absolute")
+    bub = truncated_laplace(*budget, 1, "squared" if squared else "absolute")
     reasons = []
-    if name != "table4" and (fewer := terms_fewer(place, cells["table4"], cells["table5"])):
-        reasons.append(_TERMS[fewer])
-    reasons += _outside(
-        implied_optimum(bub, cells["table4"]), proven, "" if name == "table4" else "with Table 4 "
-    )
+    if table == "table4":
+        prefix = ""
+    else:
+        prefix = "with Table 4 "
+        missing = count_missing_terms(budget, cells["table4"], cells["table5"])
+        if missing:
+            reasons.append(_TERM_SENTENCES[missing])
+    reasons += _explain_implied_optimum(imply_optimum(bub, cells["table4"]), proven, prefix)
     return Verdict(tolerance, tuple(reasons))
 
 
-def _outside(implied: Interval, proven: Interval, by: str) -> list[str]:
-    """One sentence where no O that is implied lies in what is proven."""
-    (first, last), (least, loss) = implied, proven
-    middle, unit = f"{by}it implies O in [{first:.5g}, {last:.5g}]", 100 / max(least, 1.0)
-    if last < least:
-        below = f"{unit * (least - last):.2f} % of max(O, 1) below {least:.5g}"
-        return [f"{middle}, {below}, than which no private noise costs less"]
-    if first > loss:
-        above = f"{unit * (first - loss):.2f} % of max(O, 1) above the {loss:.5g}"
-        return [f"{middle}, {above} of a certified mechanism"]
+def _explain_implied_optimum(implied: Interval, proven: Interval, prefix: str) -> list[str]:
+    """Return a sentence if no implied O lies in the proven interval."""
+    low, high = implied
+    lower, loss = proven
+    sentence = f"{prefix}it implies O in [{low:.5g}, {high:.5g}]"
+    unit = 100 / max(lower, 1.0)
+    if high < lower:
+        percent = unit * (lower - high)
+        return [
+            f"{sentence}, {percent:.2f} % of max(O, 1) below {lower:.5g}, the proven lower bound "
+            "on the loss of every private noise"
+        ]
+    if low > loss:
+        percent = unit * (low - loss)
+        return [
+            f"{sentence}, {percent:.2f} % of max(O, 1) above {loss:.5g}, the loss of a certified "
+            "mechanism"
+        ]
     return []
 
 
 # The tables.
 
 
-def _values(name: str) -> dict[tuple[float, float], float]:
-    """The printed cells of a table by (ε, δ)."""
+def _read_cells(table: str) -> dict[tuple[float, float], float]:
+    """Return the printed cells of a table by (ε, δ)."""
     claims = read_printed_numbers("dro")
-    places = product(map(float, claims["epsilon"]), map(float, claims["delta"]))
-    return dict(zip(places, np.ravel(claims[name]["cells"]).tolist(), strict=True))
+    budgets = itertools.product(map(float, claims["epsilon"]), map(float, claims["delta"]))
+    return dict(zip(budgets, np.ravel(claims[table]["cells"]).tolist(), strict=True))
 
 
-def _beside(frame: pd.DataFrame, name: str, ours: str, what: str) -> list[Comparison]:
-    """Printed cells beside ours, each with what is proven of it."""
-    claims, squared = read_printed_numbers("dro"), name == "table4_squared"
-    key = "table4" if squared else name
-    known = (
-        {"table4": _values(name)}
-        if squared
-        else {key: _values(key) for key in ("table1", "table4", "table5")}
-    )
-    comparisons = []
-    for row in frame.to_dict("records"):
-        place, proven = (row["epsilon"], row["delta"]), (row["lower"], row["loss"])
-        cells = {table: values[place] for table, values in known.items()}
-        verdict = verdict_of(key, cells, row[ours], place, proven, claims["gap"], squared=squared)
-        where = f"{what}, ε = {place[0]:g}, δ = {place[1]:g} (percent)"
-        compared = Comparison(
-            where, claims[name]["place"], cells[key], row[ours], verdict.tolerance
-        )
-        comparisons.append(replace(compared, expected=not verdict.reasons, remark=verdict.remark))
-    return comparisons
-
-
-def cells(loss: str, epsilon: float, delta: float) -> list[Row]:
-    """A cell: benchmarks against the optimum, for |η| both bounds, for η² the upper one."""
-    row = cell((f"{epsilon:g}", f"{delta:g}", loss), _gap(epsilon, loss))
-    middle, upper = (row["lower"] + row["loss"]) / 2, truncated_laplace(epsilon, delta, 1, loss)
-    unit = 100 / max(middle, 1)
-    row |= {"truncated_laplace": upper, "upper_percent": (upper - middle) * unit}
-    if loss == "absolute":
-        lower = geng_formula(epsilon, delta, 1)
-        row |= {"geng_formula": lower, "lower_percent": (middle - lower) * unit}
-        row["both_percent"] = row["upper_percent"] + row["lower_percent"]
-    return [row]
-
-
-def benchmarks(table: pd.DataFrame) -> Record:
-    """The printed cells beside those of a table, and how wide its intervals are at large ε."""
-    loss, large = (
-        "absolute" if "geng_formula" in table else "squared",
-        table[table.epsilon > 2].gap_percent.max(),
-    )
-    comparisons = [
-        c for name, ours, what in _COMPARED[loss] for c in _beside(table, name, ours, what)
-    ]
-    return {
-        "comparisons": comparisons,
-        "more": "" if math.isnan(large) else f", {large:.2g} % at ε = 5",
-    }
-
-
-_COMPARED = {  # of each loss: a printed table, our column beside it, and what both are
+# Loss -> (a printed table, the column of ours, what both are).
+_PRINTED_TABLES = {
     "absolute": (
         ("table1", "both_percent", "suboptimality of the benchmarks"),
         ("table4", "upper_percent", "of truncated Laplace noise"),
@@ -240,37 +244,119 @@ _COMPARED = {  # of each loss: a printed table, our column beside it, and what b
 }
 
 
-# The numbers of errata, on which declared/dro.toml states the conditions.
+def _compare_cells(rows: pd.DataFrame, table: str, column: str, what: str) -> list[Comparison]:
+    """Return the comparisons of the cells of a printed table, with their verdicts."""
+    claims = read_printed_numbers("dro")
+    squared = table == "table4_squared"
+    if squared:
+        judged_table = "table4"
+        printed_tables = {"table4": _read_cells(table)}
+    else:
+        judged_table = table
+        printed_tables = {name: _read_cells(name) for name in ("table1", "table4", "table5")}
+    comparisons = []
+    for row in rows.to_dict("records"):
+        budget = (row["epsilon"], row["delta"])
+        proven = (row["lower"], row["loss"])
+        cells = {name: printed[budget] for name, printed in printed_tables.items()}
+        verdict = judge_cell(
+            judged_table, cells, row[column], budget, proven, claims["gap"], squared=squared
+        )
+        comparison = Comparison(
+            f"{what}, ε = {budget[0]:g}, δ = {budget[1]:g} (percent)",
+            claims[table]["place"],
+            cells[judged_table],
+            row[column],
+            verdict.tolerance,
+        )
+        expected = not verdict.reasons
+        comparisons.append(replace(comparison, expected=expected, remark=verdict.remark))
+    return comparisons
 
 
-def lower_bound(epsilon: float, delta: float) -> Record:
-    """Where the closed form of the lower bound exceeds what truncated Laplace noise costs."""
-    losses = {place: truncated_laplace(*place, 1, "absolute") for place in _values("table4")}
+def compute_cell_row(loss: str, epsilon: float, delta: float) -> list[Row]:
+    """Return the row of a cell: the benchmarks compared with the optimum.
+
+    The row has both bounds for |η|, and the upper bound for η².
+
+    Args:
+        loss: The loss: "absolute" or "squared".
+        epsilon: The ε.
+        delta: The δ.
+    """
+    row = compute_cell((f"{epsilon:g}", f"{delta:g}", loss), _choose_gap(epsilon, loss))
+    midpoint = (row["lower"] + row["loss"]) / 2
+    unit = 100 / max(midpoint, 1)
+    upper = truncated_laplace(epsilon, delta, 1, loss)
+    row |= {"truncated_laplace": upper, "upper_percent": (upper - midpoint) * unit}
+    if loss == "absolute":
+        lower = geng_formula(epsilon, delta, 1)
+        row |= {"geng_formula": lower, "lower_percent": (midpoint - lower) * unit}
+        row["both_percent"] = row["upper_percent"] + row["lower_percent"]
+    return [row]
+
+
+def compare_benchmarks(table: pd.DataFrame) -> Record:
+    """Return the comparisons of a table, and the width of its intervals at large ε.
+
+    Args:
+        table: The table of an artifact.
+    """
+    loss = "absolute" if "geng_formula" in table else "squared"
+    comparisons = []
+    for printed_table, column, what in _PRINTED_TABLES[loss]:
+        comparisons += _compare_cells(table, printed_table, column, what)
+    large_gap = table[table.epsilon > 2].gap_percent.max()
+    more = "" if math.isnan(large_gap) else f", and by {large_gap:.2g} % at ε = 5"
+    return {"comparisons": comparisons, "more": more}
+
+
+# The values of the errata, whose conditions are in declared/dro.toml.
+
+
+def check_lower_bound(epsilon: float, delta: float) -> Record:
+    """Return where the closed form of the lower bound exceeds the loss of truncated Laplace noise.
+
+    Args:
+        epsilon: The ε of an example.
+        delta: The δ of the example.
+    """
+    losses = {budget: truncated_laplace(*budget, 1, "absolute") for budget in _read_cells("table4")}
     return {
-        "above": sum(geng_formula(*place, 1) > loss for place, loss in losses.items()),
+        "above": sum(geng_formula(*budget, 1) > loss for budget, loss in losses.items()),
         "cells": len(losses),
         "form": geng_formula(epsilon, delta, 1),
         "loss": losses[epsilon, delta],
     }
 
 
-def terms() -> Record:
-    """How many terms fewer than the closed form the printed lower bounds have."""
-    shares = zip(_values("table4").items(), _values("table5").values(), strict=True)
-    terms = [terms_fewer(place, t4, t5) for (place, t4), t5 in shares]
+def count_bound_terms() -> Record:
+    """Return how many printed lower bounds have how many terms fewer than the closed form."""
+    table5 = _read_cells("table5")
+    missing = [
+        count_missing_terms(budget, t4, table5[budget])
+        for budget, t4 in _read_cells("table4").items()
+    ]
     return {
-        "cells": len(terms),
-        "as_stated": terms.count(0),
-        "fewer": terms.count(1),
-        "more": terms.count(-1),
+        "cells": len(missing),
+        "as_stated": missing.count(0),
+        "fewer": missing.count(1),
+        "more": missing.count(-1),
     }
 
 
-def grid(table: str, loss: str, epsilon: float, delta: float) -> Record:
-    """The optimum that a printed cell implies, beside what no noise costs less than."""
-    percent = _values(table)[epsilon, delta]
-    low, high = implied_optimum(truncated_laplace(epsilon, delta, 1, loss), percent)
-    proven = cell((str(epsilon), str(delta), loss), _gap(epsilon, loss))
+def check_printed_optimum(table: str, loss: str, epsilon: float, delta: float) -> Record:
+    """Return the optimum that a printed cell implies, and a proven lower bound.
+
+    Args:
+        table: The name of the table.
+        loss: The loss: "absolute" or "squared".
+        epsilon: The ε of the cell.
+        delta: The δ of the cell.
+    """
+    percent = _read_cells(table)[epsilon, delta]
+    low, high = imply_optimum(truncated_laplace(epsilon, delta, 1, loss), percent)
+    proven = compute_cell((str(epsilon), str(delta), loss), _choose_gap(epsilon, loss))
     return {"percent": percent, "low": low, "high": high, "least": proven["lower"]}
 
 

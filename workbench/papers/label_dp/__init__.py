@@ -1,13 +1,13 @@
-"""Ghazi et al., Regression with Label Differential Privacy: its figures, tables and errata.
+"""Ghazi et al., Regression with Label Differential Privacy: figures, tables and errata.
 
-| file            | what                                                                  |
+| file            | content                                                               |
 |-----------------|-----------------------------------------------------------------------|
-| data            | loaders of the real files, stand-ins when they are absent             |
+| data            | loaders of the real files, and stand-ins if they are missing          |
 | lattice         | integer noise on the labels                                           |
-| learning        | regressors on privatised labels                                       |
-| curves          | the rows of the tables that declared/label_dp.toml states             |
-| figures         | fig2, fig5 and Tables 1 and 2, beside what is printed                 |
-| errata_checks   | what is wrong as printed, each with its check                         |
+| learning        | regressors trained on privatised labels                               |
+| curves          | the rows of the tables in declared/label_dp.toml                      |
+| figures         | Figs. 2 and 5, and the comparisons of Tables 1 and 2                  |
+| errata_checks   | the checks of the errata                                              |
 """
 
 from __future__ import annotations

@@ -1,10 +1,14 @@
-"""The rows that declared/label_dp.toml asks for: losses of randomizers, channel programs, splits of a budget, work.
+"""The rows of the tables in declared/label_dp.toml.
 
-RR-on-Bins is held to the paper's rule: of the budget ε, ε₁ = sqrt(k/n) goes to the prior (Theorem 7), the bins have
-ε - ε₁. What the noisy prior itself costs at these n is below the printed digits (the artifact "splits" shows it).
+They are losses of randomizers, channel programs, splits of a budget, and the work of algorithms.
 
-Seconds of `work` differ from run to run and from machine to machine, so every reproduction shows what does not: how
-many candidates the printed algorithm weighs, and how many interval costs the fast one takes. Seconds come with --full.
+RR-on-Bins is evaluated as in the paper: of the budget ε, ε₁ = sqrt(k/n) is used for the prior
+(Theorem 7), and the bins have ε - ε₁. The loss from the noisy prior itself is below the printed
+digits at these n (see the artifact "splits").
+
+The seconds of an algorithm differ between runs and machines. Every reproduction therefore counts
+what does not differ: the candidates of the printed algorithm and the interval losses of the fast
+one. Seconds are only measured with --full.
 """
 
 from __future__ import annotations
@@ -27,179 +31,282 @@ from workbench.mechanisms.label_randomizers.label_randomizer import (
 from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse, rr_k_ary
 from workbench.models.losses import parse_loss
 from workbench.models.oracles.bins import Bins, optimal_bins, printed_bins
-from workbench.papers.label_dp.data import DATA, DataSet, criteo
-from workbench.papers.label_dp.lattice import lattice_noise
-from workbench.papers.label_dp.learning import ERRORS, RESPONSES, continuous_noise
+from workbench.papers.label_dp.data import DATA, DataSet, get_criteo_data
+from workbench.papers.label_dp.lattice import make_lattice_noise
+from workbench.papers.label_dp.learning import ERRORS, RESPONSES, make_continuous_noise
 from workbench.pipeline.api import design
 from workbench.questions.labels import Labels
 from workbench.solvers.search import Deadline
 
 SQUARED = parse_loss("squared")
 
+_FITTED_POINTS = 3  # The growth of the work is fitted to so many largest sizes.
+_MAX_REPEATED_LABELS = 500  # Smaller runs are timed three times.
+
 
 # Randomized labels, and models trained on them.
 
 
-def losses(data: str, mechanism: str, epsilon: Sequence[float]) -> pd.DataFrame:
-    """MSE of the labels: of RR-on-Bins or RRWithPrior at ε - ε₁, the prior known up to its loss ε₁; of continuous noise
-    with the label range as sensitivity ("Laplace, unclipped"), of noise on the integers for the census. Without a limit
-    on ε every label is published as it is."""
-    chosen = DATA[data]()
-    labels, values = chosen.labels, chosen.labels.values
+def compute_label_losses(data: str, mechanism: str, epsilon: Sequence[float]) -> pd.DataFrame:
+    """Return the MSE of the randomized labels.
 
-    def mse(e: float) -> float:
-        if e == math.inf:
+    RR-on-Bins and RRWithPrior have ε - ε₁ and a known prior, whose estimate would use ε₁. The
+    sensitivity of continuous noise ("Laplace, unclipped") is the label range. The census has noise
+    on the integers. At ε = inf every label is published unchanged.
+
+    Args:
+        data: The name of the data set.
+        mechanism: The name of the mechanism.
+        epsilon: Values of ε.
+    """
+    dataset = DATA[data]()
+    labels = dataset.labels
+    values = labels.values
+
+    def compute_mse(budget: float) -> float:
+        if budget == math.inf:
             return float(labels.prior @ SQUARED(values, values))
         if mechanism in RESPONSES:
-            return make_response(chosen, mechanism, e).loss(SQUARED)
+            return make_response(dataset, mechanism, budget).loss(SQUARED)
         if data == "census":
-            return lattice_noise_mse(labels, mechanism.lower(), e)
-        return continuous_noise(mechanism, values, e).loss(labels)
+            return compute_lattice_noise_mse(labels, mechanism.lower(), budget)
+        return make_continuous_noise(mechanism, values, budget).loss(labels)
 
-    return pd.DataFrame({"epsilon": epsilon, "mse": [mse(e) for e in epsilon]})
+    return pd.DataFrame({"epsilon": epsilon, "mse": [compute_mse(budget) for budget in epsilon]})
 
 
 def make_response(data: DataSet, mechanism: str, epsilon: float) -> RandomizedResponse:
-    """RR-on-Bins or RRWithPrior with what the prior leaves of a budget."""
-    _, second = split_budget(epsilon, data.labels.k, data.records)
-    return RESPONSES[mechanism](data.labels, second)
+    """Return RR-on-Bins or RRWithPrior with the part of a budget that the prior does not use.
+
+    Args:
+        data: The data set.
+        mechanism: The name of the mechanism.
+        epsilon: The whole budget.
+    """
+    _, rest = split_budget(epsilon, data.labels.k, data.records)
+    return RESPONSES[mechanism](data.labels, rest)
 
 
-def lattice_noise_mse(labels: Labels, kind: str, epsilon: float) -> float:
-    """MSE of clipped integer noise, a finite sum."""
-    low, high = int(labels.values[0]), int(labels.values[-1])
+def compute_lattice_noise_mse(labels: Labels, kind: str, epsilon: float) -> float:
+    """Return the MSE of clipped integer noise, a finite sum.
+
+    Args:
+        labels: The labels with their prior.
+        kind: The kind of noise.
+        epsilon: The ε.
+    """
+    low = int(labels.values[0])
+    high = int(labels.values[-1])
     outputs = np.arange(low, high + 1)
-    rows = np.array([row.floats for row in lattice_noise(kind, low, high, epsilon).rows])
-    mse = (rows * SQUARED.matrix(outputs, outputs)).sum(axis=1)
+    noise = make_lattice_noise(kind, low, high, epsilon)
+    channel = np.array([row.floats for row in noise.rows])
+    mse = (channel * SQUARED.matrix(outputs, outputs)).sum(axis=1)
     return float(labels.prior @ mse[np.searchsorted(outputs, labels.values)])
 
 
-def trained(on: str, without: str | None = None, *, full: bool = False) -> pd.DataFrame:
-    """Test errors of models trained on privatised labels, but those of mechanisms whose names hold `without`."""
-    table = ERRORS[on](full)
-    return table if without is None else table[~table["mechanism"].str.contains(without)]
+def select_test_errors(
+    training_data: str, excluded: str | None = None, *, full: bool = False
+) -> pd.DataFrame:
+    """Return the test errors of models trained on privatised labels.
+
+    Args:
+        training_data: The name of the data set.
+        excluded: Mechanisms whose names contain this are omitted.
+        full: Whether to use more data and runs.
+    """
+    table = ERRORS[training_data](full)
+    if excluded is None:
+        return table
+    return table[~table["mechanism"].str.contains(excluded)]
 
 
-def blocks(
+def compute_table_blocks(
     data: str,
-    on: str,
+    training_data: str,
     mechanisms: Sequence[str],
     epsilon: Sequence[float],
     *,
     full: bool = False,
     sizes: bool = False,
 ) -> pd.DataFrame:
-    """At every ε the MSE of the labels of each mechanism, and of models trained on a data set's labels of its; sizes:
-    also how many labels the first one keeps."""
-    errors = ERRORS[on](full).set_index(["mechanism", "epsilon"])["mse"]
+    """Return the MSE of the labels, and the test errors of models, for mechanisms at every ε.
+
+    Args:
+        data: The name of the data set of the labels.
+        training_data: The name of the data set of the models.
+        mechanisms: The names of the mechanisms.
+        epsilon: Values of ε.
+        full: Whether to train on more data and runs.
+        sizes: Whether to return how many labels the first mechanism keeps.
+    """
+    errors = ERRORS[training_data](full).set_index(["mechanism", "epsilon"])["mse"]
     table = pd.DataFrame({"epsilon": epsilon})
     for name in mechanisms:
-        table[name] = losses(data, name, epsilon)["mse"]
+        table[name] = compute_label_losses(data, name, epsilon)["mse"]
         table[f"{name}, test"] = [
-            errors.get(("none" if e == math.inf else name, e)) for e in epsilon
+            errors.get(("none" if budget == math.inf else name, budget)) for budget in epsilon
         ]
     if sizes:
-        chosen = DATA[data]()
-        kept = (
-            make_response(chosen, mechanisms[0], e).outputs.size for e in epsilon if e < math.inf
-        )
-        table["labels_kept"] = [*kept, chosen.labels.k]
+        dataset = DATA[data]()
+        kept = [
+            make_response(dataset, mechanisms[0], budget).outputs.size
+            for budget in epsilon
+            if budget < math.inf
+        ]
+        table["labels_kept"] = [*kept, dataset.labels.k]
     return table
 
 
-# The channel LP beside the closed world of bins, and what E[o|y] = y costs.
+# The channel LP and RR-on-Bins, and the price of E[o|y] = y.
 
 
-def channel_lp(labels: int, epsilon: int) -> list[Row]:
-    """The LP on the grid of so many labels."""
+def solve_channel_lp(labels: int, epsilon: int) -> list[Row]:
+    """Return the row of the LP on the grid of labels 0..k-1.
+
+    Args:
+        labels: The number k of labels.
+        epsilon: The ε.
+    """
     solved = design(Labels.uniform(0, labels - 1), epsilon=epsilon, method="lp")
     assert solved.bound is not None
     assert solved.oracle.value is not None
-    row = {
+    gap = max(solved.objective - solved.bound, 0.0) / solved.objective
+    row: Row = {
         "objective": solved.objective,
         "proven_bound": solved.bound,
         "rr_on_bins_real_outputs": solved.oracle.value,
+        "gap": float(f"{gap:.1g}"),
     }
-    gap = max(solved.objective - solved.bound, 0.0) / solved.objective
-    return [row | {"gap": float(f"{gap:.1g}")}]
+    return [row]
 
 
-def unbiasedness(epsilon: float) -> list[Row]:
-    """The least MSE of any randomizer, of any unbiased one, and of k-ary RR with the bias taken out of its outputs,
-    o_i = ((q + k) y_i - Σ y)/q."""
+def price_unbiasedness(epsilon: float) -> list[Row]:
+    """Return the minimal MSE of all randomizers, of unbiased ones, and of debiased k-ary RR.
+
+    The outputs of debiased k-ary RR are o_i = ((q + k) y_i - Σ y)/q with q = e^ε - 1.
+
+    Args:
+        epsilon: The ε.
+    """
     labels = Labels.uniform(0, 10)
-    solved = design(labels, epsilon=epsilon, method="unbiased")
-    q, k = math.expm1(epsilon), labels.k
+    k = labels.k
+    unbiased = design(labels, epsilon=epsilon, method="unbiased")
+    q = math.expm1(epsilon)
     outputs = ((q + k) * labels.values - labels.values.sum()) / q
-    debiased = replace(rr_k_ary(labels, epsilon), outputs=outputs).loss(SQUARED)
-    row = {
+    row: Row = {
         "biased": design(labels, epsilon=epsilon).objective,
-        "unbiased": float(f"{solved.objective:.6g}"),
+        "unbiased": float(f"{unbiased.objective:.6g}"),
+        "debiased_rr": replace(rr_k_ary(labels, epsilon), outputs=outputs).loss(SQUARED),
     }
-    return [{**row, "debiased_rr": debiased}]
+    return [row]
 
 
-def splits(split: str, projection: str, records: Sequence[int], repeats: int) -> pd.DataFrame:
-    """Algorithm 3 at ε = 1 against the known prior, where a split leaves a budget."""
-    labels, epsilon = criteo().labels, 1
-    ideal = find_best_bins(labels, epsilon).loss(SQUARED)
+def measure_budget_splits(
+    split: str, projection: str, records: Sequence[int], repeats: int
+) -> pd.DataFrame:
+    """Return the excess loss of Algorithm 3 at ε = 1 over the optimum for a known prior.
+
+    Numbers of records for which the split leaves no budget are omitted.
+
+    Args:
+        split: The split of the budget.
+        projection: The projection of the noisy counts.
+        records: Numbers of records.
+        repeats: The number of runs.
+    """
+    labels = get_criteo_data().labels
+    epsilon = 1
+    optimum = find_best_bins(labels, epsilon).loss(SQUARED)
     rows = []
     for n in records:
         if Fraction(split) ** 2 * labels.k >= n:
             continue
-        first, second = split_budget(epsilon, labels.k, n, split)
-        lost = []
+        prior_budget, rest = split_budget(epsilon, labels.k, n, split)
+        excesses = []
         for run in range(repeats):
             counts = np.random.default_rng((n, run)).multinomial(n, labels.prior)
-            prior = estimate_private_prior(counts, first, projection=projection, source=Source(run))
-            randomizer = find_best_bins(Labels(labels.values, prior), second)
-            lost.append(float(labels.prior @ randomizer.losses(SQUARED)) / ideal - 1)
-        rows.append((n, float(np.mean(lost)), float(np.std(lost))))
+            prior = estimate_private_prior(
+                counts, prior_budget, projection=projection, source=Source(run)
+            )
+            randomizer = find_best_bins(Labels(labels.values, prior), rest)
+            loss = float(labels.prior @ randomizer.losses(SQUARED))
+            excesses.append(loss / optimum - 1)
+        rows.append((n, float(np.mean(excesses)), float(np.std(excesses))))
     return pd.DataFrame(rows, columns=["records", "excess", "std"])
 
 
-# The work of Algorithm 2 as printed and of the fast exact algorithm.
+# The work of Algorithm 2 as printed, and of the fast exact algorithm.
 
 
 def time_algorithm(algorithm: str, k: int, loss: str, repeats: int = 1) -> tuple[float, Bins]:
-    """Best CPU seconds of one run on k labels, an uneven prior, ε = 2; and the bins it found."""
-    labels, prior = np.arange(float(k)), np.random.default_rng(k).gamma(0.5, 1.0, k)
+    """Return the fewest CPU seconds of a run on k labels, and its bins.
+
+    The prior is not uniform and ε = 2.
+
+    Args:
+        algorithm: "fast" or "printed".
+        k: The number of labels.
+        loss: The loss.
+        repeats: The number of runs.
+    """
+    labels = np.arange(float(k))
+    prior = np.random.default_rng(k).gamma(0.5, 1.0, k)
     run = optimal_bins if algorithm == "fast" else printed_bins
-    best = math.inf
+    fewest = math.inf
     for _ in range(repeats):
         clock = Deadline(cpu=True)
         optimum = run(labels, prior, 2.0, loss)
-        best = min(best, clock.elapsed_seconds)
-    return best, optimum
+        fewest = min(fewest, clock.elapsed_seconds)
+    return fewest, optimum
 
 
-def work(algorithm: str, loss: str, labels: Sequence[int], *, seconds: bool = False) -> list[Row]:
-    """Steps and rounds against k; or seconds, the best of some turns, and the objective."""
-    optimal_bins(np.arange(3.0), None, 1.0)  # compile before the clock runs
-    runs = [time_algorithm(algorithm, k, loss, 3 if seconds and k <= 500 else 1) for k in labels]
-    return [
-        {
+def measure_work(
+    algorithm: str, loss: str, labels: Sequence[int], *, seconds: bool = False
+) -> list[Row]:
+    """Return the seconds, the steps, the rounds and the objective for numbers of labels.
+
+    Args:
+        algorithm: "fast" or "printed".
+        loss: The loss.
+        labels: Numbers of labels.
+        seconds: Whether the seconds are used, so that short runs are repeated.
+    """
+    # The first call compiles, so it is not timed.
+    optimal_bins(np.arange(3.0), None, 1.0)
+    rows = []
+    for k in labels:
+        repeats = 3 if seconds and k <= _MAX_REPEATED_LABELS else 1
+        elapsed, optimum = time_algorithm(algorithm, k, loss, repeats)
+        row: Row = {
             "labels": k,
-            "seconds": s,
-            "steps": int(float(f"{o.steps:.3g}")),
-            "rounds": o.rounds,
-            "objective": o.objective,
+            "seconds": elapsed,
+            "steps": int(float(f"{optimum.steps:.3g}")),
+            "rounds": optimum.rounds,
+            "objective": optimum.objective,
         }
-        for k, (s, o) in zip(labels, runs, strict=True)
-    ]
+        rows.append(row)
+    return rows
 
 
 def fit_growth_exponent(sizes: Sequence[float], effort: Sequence[float]) -> float:
-    """The exponent of k fitted to the logarithm of the work."""
+    """Return the exponent of k in the work, fitted to its logarithm.
+
+    Args:
+        sizes: Values of k.
+        effort: The work at each.
+    """
     return float(np.polyfit(np.log(sizes), np.log(effort), 1)[0])
 
 
-def growths(table: pd.DataFrame) -> dict[str, list[float]]:
-    """How fast the work of each line grows at its end: in seconds, where they were taken."""
+def fit_growth_exponents(table: pd.DataFrame) -> dict[str, list[float]]:
+    """Return the exponent of every line at its end: of seconds if measured, else of steps.
+
+    Args:
+        table: The table of an artifact.
+    """
     effort = "seconds" if "seconds" in table else "steps"
-    lines = [line.tail(3) for _, line in table.groupby(["algorithm", "loss"], sort=False)]
-    return {
-        "growth": [
-            fit_growth_exponent(line["labels"].tolist(), line[effort].tolist()) for line in lines
-        ]
-    }
+    exponents = []
+    for _, line in table.groupby(["algorithm", "loss"], sort=False):
+        end = line.tail(_FITTED_POINTS)
+        exponents.append(fit_growth_exponent(end["labels"].tolist(), end[effort].tolist()))
+    return {"growth": exponents}

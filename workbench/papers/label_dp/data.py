@@ -1,15 +1,17 @@
-"""The labels of the paper's data sets: loaders of the real files, and stand-ins when they are absent.
+"""The labels of the paper's data sets: loaders of the real files, and stand-ins.
 
-| data set | file             | format                                          | labels                        |
-|----------|------------------|-------------------------------------------------|-------------------------------|
-| Criteo   | CriteoSearchData | tab-separated, no header, 23 fields; the 2nd is | conversions (not -1), clipped |
-|          |                  | SalesAmountInEuro, -1 where nothing was bought  | at 400, rounded down          |
-| census   | census_1940.csv  | comma-separated, a header naming WKSWORK1       | non-zero weeks, 1..52         |
+| data set | file             | format                                    | labels                 |
+|----------|------------------|-------------------------------------------|------------------------|
+| Criteo   | CriteoSearchData | tab-separated, no header; the 2nd of 23   | conversions (not -1),  |
+|          |                  | fields is SalesAmountInEuro, -1: no sale  | rounded down to 0..400 |
+| census   | census_1940.csv  | comma-separated, a header names WKSWORK1  | non-zero weeks, 1..52  |
 
-Criteo Sponsored Search Conversion Log: https://ailab.criteo.com/criteo-sponsored-search-conversion-log-dataset/
-1940 census: https://www.archives.gov/research/census/1940 (an IPUMS extract with WKSWORK1, saved as CSV)
+Criteo: https://ailab.criteo.com/criteo-sponsored-search-conversion-log-dataset/ (Sponsored Search
+Conversion Log).
+Census: https://www.archives.gov/research/census/1940 (an IPUMS extract with WKSWORK1 as CSV).
 
-The folder is named by the environment variable WORKBENCH_DATA.
+The environment variable WORKBENCH_DATA names the folder of the files. Without it, the stand-ins are
+used.
 """
 
 from __future__ import annotations
@@ -28,75 +30,104 @@ from workbench.errors import InvalidRequest, must
 from workbench.exact.objects import Record
 from workbench.questions.labels import Labels
 
-CRITEO_FILE, CENSUS_FILE = "CriteoSearchData", "census_1940.csv"
+CRITEO_FILE = "CriteoSearchData"
+CENSUS_FILE = "census_1940.csv"
 _CRITEO_SOURCE = "https://ailab.criteo.com/criteo-sponsored-search-conversion-log-dataset/"
 _CENSUS_SOURCE = "https://www.archives.gov/research/census/1940"
-_TOP = 400  # euro: the 95th percentile, where the paper clips
+_MAX_EURO = 400  # The 95th percentile, at which the paper clips.
+
+# The numbers of training labels in the paper, 80 % of its examples. They determine ε₁.
+_CRITEO_RECORDS = 1_386_176
+_CENSUS_RECORDS = 40_466_154
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """Labels with their prior; records: how many; real: whether it was read from the real file."""
+    """A data set.
+
+    Attributes:
+        labels: The labels with their prior.
+        records: The number of records.
+        is_real: Whether it was read from the real file.
+    """
 
     labels: Labels
     records: int
-    real: bool
+    is_real: bool
 
     @property
-    def words(self) -> Record:
-        """For captions and titles."""
-        if self.real:
+    def template_values(self) -> Record:
+        """Return the values of captions and titles that describe the data."""
+        if self.is_real:
             return {"words": "the real data", "stand_in": ""}
         return {"words": "STAND-IN labels fitted to the paper's table", "stand_in": " stand-in"}
 
 
 def load_criteo(path: Path) -> DataSet:
-    """The conversion values of the Criteo log, as App. E.1 prepares them. Raises InvalidRequest, naming the line."""
-    amounts = _column(path, "\t", 1, None, "The Criteo log", _CRITEO_SOURCE)
+    """Return the conversion values of the Criteo log, prepared as in App. E.1.
+
+    Args:
+        path: The file.
+
+    Raises:
+        InvalidRequest: The file is missing or a line is wrong; the message names the line.
+    """
+    amounts = _read_column(path, "\t", 1, None, "The Criteo log", _CRITEO_SOURCE)
     amounts = amounts[amounts != -1]
-    _refuse(path, amounts, amounts >= 0, "an amount >= 0, or -1 for none")
-    return _counted(np.arange(_TOP + 1.0), amounts.clip(upper=_TOP).astype(int), path, "conversion")
+    _check_cells(path, amounts, amounts >= 0, "an amount >= 0, or -1 for none")
+    indices = amounts.clip(upper=_MAX_EURO).astype(int)
+    return _count_labels(np.arange(_MAX_EURO + 1.0), indices, path, "conversion")
 
 
 def load_census(path: Path) -> DataSet:
-    """The weeks worked in 1939, non-zero ones only (App. E.2). Raises InvalidRequest, naming the line."""
-    weeks = _column(path, ",", "WKSWORK1", 0, "The census extract", _CENSUS_SOURCE)
-    _refuse(path, weeks, weeks.isin(range(53)), "0..52 weeks")
-    return _counted(
-        np.arange(1.0, 53), weeks[weeks != 0].astype(int) - 1, path, "non-zero week count"
-    )
+    """Return the non-zero numbers of weeks worked in 1939, as in App. E.2.
+
+    Args:
+        path: The file.
+
+    Raises:
+        InvalidRequest: The file is missing or a line is wrong; the message names the line.
+    """
+    weeks = _read_column(path, ",", "WKSWORK1", 0, "The census extract", _CENSUS_SOURCE)
+    _check_cells(path, weeks, weeks.isin(range(53)), "0..52 weeks")
+    indices = weeks[weeks != 0].astype(int) - 1
+    return _count_labels(np.arange(1.0, 53), indices, path, "non-zero week count")
 
 
-def criteo() -> DataSet:
-    """The real Criteo labels if WORKBENCH_DATA names a folder, else the stand-in. Raises InvalidRequest."""
+def get_criteo_data() -> DataSet:
+    """Return the real Criteo labels if WORKBENCH_DATA names a folder, else the stand-in.
+
+    Raises:
+        InvalidRequest: The real file cannot be read.
+    """
     folder = os.environ.get("WORKBENCH_DATA")
-    return (
-        load_criteo(Path(folder) / CRITEO_FILE)
-        if folder
-        else _standin("criteo_standin.csv", 1_386_176)
-    )
+    if folder:
+        return load_criteo(Path(folder) / CRITEO_FILE)
+    return _load_standin("criteo_standin.csv", _CRITEO_RECORDS)
 
 
-def census() -> DataSet:
-    """The real census labels if WORKBENCH_DATA names a folder, else the stand-in. Raises InvalidRequest."""
+def get_census_data() -> DataSet:
+    """Return the real census labels if WORKBENCH_DATA names a folder, else the stand-in.
+
+    Raises:
+        InvalidRequest: The real file cannot be read.
+    """
     folder = os.environ.get("WORKBENCH_DATA")
-    return (
-        load_census(Path(folder) / CENSUS_FILE)
-        if folder
-        else _standin("census_standin.csv", 40_466_154)
-    )
+    if folder:
+        return load_census(Path(folder) / CENSUS_FILE)
+    return _load_standin("census_standin.csv", _CENSUS_RECORDS)
 
 
-def _standin(name: str, records: int) -> DataSet:
-    """A bundled distribution; records: the paper's training labels, 80 % of its examples, which set ε₁."""
+def _load_standin(name: str, records: int) -> DataSet:
+    """Return the labels of a file of this package."""
     with resources.as_file(resources.files("workbench.papers").joinpath(f"data/{name}")) as path:
         return DataSet(Labels.read(path), records, False)
 
 
-def _column(
+def _read_column(
     path: Path, separator: str, name: Any, header: int | None, what: str, source: str
 ) -> pd.Series[float]:
-    """A column of numbers by line. Raises InvalidRequest."""
+    """Return a column of numbers, indexed by line. Raises InvalidRequest."""
     if not path.is_file():
         raise InvalidRequest(
             f"{what} must be in a file named {path.name}; download it from {source}. Got no {path}."
@@ -117,31 +148,42 @@ def _column(
     table.index += 1 if header is None else 2
     cells = table[str(name)].dropna()
     numbers = pd.to_numeric(cells, errors="coerce")
-    _refuse(path, cells, numbers.notna(), "a number")
+    _check_cells(path, cells, numbers.notna(), "a number")
     return numbers
 
 
-def _refuse(path: Path, cells: pd.Series[Any], right: pd.Series[bool], what: str) -> None:
-    """Refuse the first line that is not right."""
-    if not right.all():
-        first = int((~right).to_numpy().argmax())
+def _check_cells(path: Path, cells: pd.Series[Any], is_right: pd.Series[bool], what: str) -> None:
+    """Raise InvalidRequest for the first wrong line."""
+    if not is_right.all():
+        first = int((~is_right).to_numpy().argmax())
         must(f"line {cells.index[first]} of {path.name}", what, cells.iloc[first])
 
 
-def _counted(values: Any, places: pd.Series[int], path: Path, what: str) -> DataSet:
-    if places.empty:
+def _count_labels(values: Any, indices: pd.Series[int], path: Path, what: str) -> DataSet:
+    """Return labels with their frequencies as the prior."""
+    if indices.empty:
         must(path.name, f"a file with at least one {what}", "none")
-    return DataSet(Labels(values, np.bincount(places, minlength=len(values))), len(places), True)
+    frequencies = np.bincount(indices, minlength=len(values))
+    return DataSet(Labels(values, frequencies), len(indices), True)
 
 
-def criteo_words(table: Any) -> Record:
-    """Of captions and titles of artifacts on the Criteo labels."""
-    return criteo().words
+def describe_criteo_labels(table: Any) -> Record:
+    """Return the template values of artifacts with the Criteo labels.
+
+    Args:
+        table: Not used: the function has the arguments of `details`.
+    """
+    return get_criteo_data().template_values
 
 
-def census_words(table: Any) -> Record:
-    """Of captions and titles of artifacts on the census labels."""
-    return census().words
+def describe_census_labels(table: Any) -> Record:
+    """Return the template values of artifacts with the census labels.
+
+    Args:
+        table: Not used: the function has the arguments of `details`.
+    """
+    return get_census_data().template_values
 
 
-DATA = {"criteo": criteo, "census": census}
+# Data set -> the function that loads it.
+DATA = {"criteo": get_criteo_data, "census": get_census_data}

@@ -1,4 +1,4 @@
-"""What is wrong as printed in the label-DP paper, each with the computation that shows it."""
+"""The checks of the errata of the label-DP paper. The conditions are in declared/label_dp.toml."""
 
 from __future__ import annotations
 
@@ -14,92 +14,110 @@ from workbench.mechanisms.label_randomizers.label_randomizer import project_coun
 from workbench.models.losses import parse_loss
 from workbench.models.oracles.bins import interval_losses, optimal_bins
 from workbench.papers.artifact import read_printed_numbers
-from workbench.papers.label_dp.figures import example, signature
-from workbench.papers.label_dp.lattice import lattice_noise
+from workbench.papers.label_dp.figures import compute_signature, get_example_matrix
+from workbench.papers.label_dp.lattice import make_lattice_noise
 from workbench.privacy.audit import audit
 
+_MAX_POINTER_MOVES = 100  # A pointer that moves this often is said to cycle.
 
-def cubic() -> Record:
-    """Candidates that Algorithm 2 weighs, and their growth."""
-    counts = {
-        k: sum(i * (i + 1) // 2 for i in range(1, k + 1)) for k in (50, 100, 200)
-    }  # Σ_{j <= i} i - j + 1
+
+def count_candidates() -> Record:
+    """Return how many candidates Algorithm 2 compares, and how the number grows."""
+    counts = {}
+    for k in (50, 100, 200):
+        # Row i compares Σ_{j <= i} (i - j + 1) candidates.
+        counts[k] = sum(i * (i + 1) // 2 for i in range(1, k + 1))
     return {"counts": counts[100], "exponent": math.log(counts[200] / counts[50]) / math.log(4)}
 
 
-def squared_minimum() -> Record:
-    """The least squared loss of an interval, as printed and as it is."""
-    y, p = np.array([0.0, 1.0, 5.0]), np.array([0.5, 0.3, 0.2])
-    weights = p * np.array([1.0, 3.0, 3.0])  # e^ε = 3 on the last two
+def check_squared_minimum() -> Record:
+    """Return the minimal squared loss of an interval, as printed and as it is."""
+    y = np.array([0.0, 1.0, 5.0])
+    prior = np.array([0.5, 0.3, 0.2])
+    # e^ε = 3 on the last two labels.
+    weights = prior * np.array([1.0, 3.0, 3.0])
     x = float(weights @ y / weights.sum())
     return {
         "true": float(weights @ (x - y) ** 2),
         "printed": float(weights @ y**2 - 2 * (weights @ y) * x + x * x),
         "right": float(weights @ y**2 - 2 * (weights @ y) * x + weights.sum() * x * x),
-        "used": float(interval_losses(y, p, math.log(3), parse_loss("squared"))[1, 2]),
+        "used": float(interval_losses(y, prior, math.log(3), parse_loss("squared"))[1, 2]),
     }
 
 
-def pointer_steps(weights: Sequence[float], *, corrected: bool) -> int | None:
-    """Moves of the weighted-median pointer from the first value until it stops; None when it cycles (for 100)."""
-    at = 0
-    for step in range(100):
-        low, high, own = sum(weights[: at + 1]), sum(weights[at + 1 :]), weights[at]
+def count_pointer_moves(weights: Sequence[float], *, corrected: bool) -> int | None:
+    """Return how often the weighted-median pointer moves until it stops, or None if it cycles.
+
+    The pointer starts at the first value.
+
+    Args:
+        weights: The weights of the values.
+        corrected: Whether the rule is corrected.
+    """
+    k = 0
+    for step in range(_MAX_POINTER_MOVES):
+        low = sum(weights[: k + 1])
+        high = sum(weights[k + 1 :])
+        own = weights[k]
         if low < high:
-            at += 1
+            k += 1
         elif low - own >= high + (own if corrected else 0):
-            at -= 1
+            k -= 1
         else:
             return step
     return None
 
 
-def pointer() -> Record:
-    """Moves of the printed and of the corrected pointer."""
+def compare_pointers() -> Record:
+    """Return the moves of the printed and of the corrected pointer."""
     weights = (2, 3, 2)
-    printed = pointer_steps(weights, corrected=False)
-    moves = "it cycles for ever" if printed is None else f"{printed} moves"
+    printed = count_pointer_moves(weights, corrected=False)
     return {
-        "printed": moves,
-        "right": pointer_steps(weights, corrected=True),
+        "printed": "it cycles forever" if printed is None else f"{printed} moves",
+        "right": count_pointer_moves(weights, corrected=True),
         "cycles": printed is None,
     }
 
 
-def assumption() -> Record:
-    """Whether the Poisson deviance meets the assumption, and cuts the bins that the Poisson loss does."""
-    loss, deviance = parse_loss("poisson"), parse_loss("poisson-deviance")
+def check_assumption4() -> Record:
+    """Return whether the Poisson deviance satisfies Assumption 4 and gives the same bins."""
+    loss = parse_loss("poisson")
+    deviance = parse_loss("poisson-deviance")
     y = np.arange(1, 21.0)
-    at = loss(10.0, y)  # must fall up to y = 10 and rise beyond
-    shift = [float(deviance(o, 7.0) - loss(o, 7.0)) for o in (1.0, 3.0, 12.0)]
-    table = deviance.matrix(y, y)
-    turns = np.abs(np.diff(np.sign(np.diff(table, axis=0)), axis=0)).sum(axis=0)  # 2 for each
+    # Assumption 4: the losses decrease up to y = 10 and increase beyond.
+    losses = loss(10.0, y)
+    shifts = [float(deviance(output, 7.0) - loss(output, 7.0)) for output in (1.0, 3.0, 12.0)]
+    matrix = deviance.matrix(y, y)
+    # Every change of direction counts as 2.
+    turns = np.abs(np.diff(np.sign(np.diff(matrix, axis=0)), axis=0)).sum(axis=0)
+    loss_bins = optimal_bins(y, None, 1.0, loss)
+    deviance_bins = optimal_bins(y, None, 1.0, deviance)
     return {
-        "at": at[9],
-        "at_2": at[19],
-        "constant": max(shift) - min(shift),
-        "least": table.min(),
+        "at": losses[9],
+        "at_2": losses[19],
+        "constant": max(shifts) - min(shifts),
+        "least": matrix.min(),
         "turns": np.diff(turns).max(),
-        "same": np.array_equal(
-            optimal_bins(y, None, 1.0, loss).starts, optimal_bins(y, None, 1.0, deviance).starts
-        ),
+        "same": np.array_equal(loss_bins.starts, deviance_bins.starts),
     }
 
 
-def all_clipped() -> Record:
-    """A projection of counts that are all negative."""
-    h = np.array([-1.0, -2.0, -0.5])
-    shares = project_counts(h)
+def project_negative_counts() -> Record:
+    """Return the projection of counts that are all negative."""
+    counts = np.array([-1.0, -2.0, -0.5])
+    shares = project_counts(counts)
     return {
-        "kept": np.maximum(h, 0).sum(),
+        "kept": np.maximum(counts, 0).sum(),
         "round": shares.round(4).tolist(),
         "off": np.abs(shares - 1 / 3).max(),
     }
 
 
-def caption() -> Record:
-    """The signatures of the example with e^ε = 1/2 and 2."""
-    half, two = (signature(example(), Fraction(exp_epsilon)) for exp_epsilon in ("1/2", "2"))
+def check_fig5_caption() -> Record:
+    """Return whether the example satisfies its constraints with e^ε = 2 and with 1/2."""
+    matrix = get_example_matrix()
+    half = compute_signature(matrix, Fraction(1, 2))
+    two = compute_signature(matrix, Fraction(2))
     return {
         "two": two is not None,
         "half": half is not None,
@@ -107,13 +125,13 @@ def caption() -> Record:
     }
 
 
-def exponential() -> Record:
-    """The exact ε of exponential noise on label ranges."""
-    ranges = {high: lattice_noise("exponential", 0, high, 1).rows for high in (4, 10, 51)}
-    epsilons = [
-        audit(Channel.from_pairs(rows, pairs_within(high, high)), 1).pure_epsilon
-        for high, rows in ranges.items()
-    ]
+def audit_exponential_noise() -> Record:
+    """Return the exact ε of exponential noise on label ranges 0..D."""
+    epsilons = []
+    for high in (4, 10, 51):
+        rows = make_lattice_noise("exponential", 0, high, 1).rows
+        channel = Channel.from_pairs(rows, pairs_within(high, high))
+        epsilons.append(audit(channel, 1).pure_epsilon)
     return {
         "listed": ", ".join(f"{value:.6f}" for value in epsilons),
         "least": min(epsilons),
@@ -121,6 +139,6 @@ def exponential() -> Record:
     }
 
 
-def infinite() -> Record:
-    """The Poisson loss of the output 0."""
+def evaluate_poisson_at_zero() -> Record:
+    """Return the Poisson loss of the output 0."""
     return {"value": float(parse_loss("poisson")(0.0, 3.0))}

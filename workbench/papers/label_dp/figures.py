@@ -1,4 +1,4 @@
-"""What printed numbers stand beside: Fig. 2, Tables 1 and 2, and the example of Fig. 5."""
+"""Figs. 2 and 5 of the label-DP paper, and the comparisons of Tables 1 and 2."""
 
 from __future__ import annotations
 
@@ -15,203 +15,260 @@ import pandas as pd
 from workbench.exact.objects import Record
 from workbench.papers.artifact import Artifact, Comparison, make_artifact, read_printed_numbers
 from workbench.papers.label_dp.curves import SQUARED, make_response
-from workbench.papers.label_dp.data import DataSet, census, criteo
-from workbench.papers.label_dp.learning import continuous_noise
+from workbench.papers.label_dp.data import DataSet, get_census_data, get_criteo_data
+from workbench.papers.label_dp.learning import make_continuous_noise
+from workbench.solvers.arrays import Vector
 
-_STANDIN_MISSES = (
-    0,
-    1,
-)  # bins of Fig. 2 that the stand-in, fitted to Table 1 alone, is known to have elsewhere
+# Bins of Fig. 2 that are known to differ, because the stand-in is fitted to Table 1 only.
+_STANDIN_MISSES = (0, 1)
 _NO_NOISE = "at ε = ∞, where nothing is randomized,"
-_CELL = 20  # euro, of the density plots
+_WITHIN_DEVIATIONS = "stand-in, within 3 printed standard deviations"
+_CELL_EURO = 20  # The cell size of the density plots.
+_LABELS = {"laplace": "Laplace", "bins": "RR-on-Bins", "with_prior": "RRWithPrior"}
 
 
-def _apart(data: DataSet) -> str:
-    return "" if data.real else "beside those of a stand-in fitted to them"
+def _describe_evidence(data: DataSet) -> str:
+    """Return why agreement is no evidence, or nothing for the real data."""
+    return "" if data.is_real else "beside those of a stand-in fitted to them"
 
 
-def fig2(full: bool) -> Artifact:
-    """Where labels go: RR-on-Bins beside Laplace, ε = 3."""
-    claims, data, table = (
-        read_printed_numbers("label_dp")["fig2"],
-        criteo(),
-        read_printed_numbers("label_dp")["table1"],
-    )
-    labels, epsilon = data.labels, float(claims["epsilon"])
-    bins, noise = (
-        make_response(data, "RR-on-Bins", epsilon),
-        continuous_noise("Laplace", labels.values, epsilon),
-    )
-    edges = np.append(np.arange(0, labels.values[-1], _CELL), labels.values[-1] + 1)
-    above = np.array([noise.cdf(y, edges) for y in labels.values])
-    above[:, 0] = 0.0
-    below = {
+def make_label_map(full: bool) -> Artifact:
+    """Make Fig. 2: the joint distributions of RR-on-Bins and Laplace at ε = 3.
+
+    Args:
+        full: Not used: the figure takes seconds.
+    """
+    claims = read_printed_numbers("label_dp")["fig2"]
+    data = get_criteo_data()
+    labels = data.labels
+    epsilon = float(claims["epsilon"])
+    bins = make_response(data, "RR-on-Bins", epsilon)
+    noise = make_continuous_noise("Laplace", labels.values, epsilon)
+    edges = np.append(np.arange(0, labels.values[-1], _CELL_EURO), labels.values[-1] + 1)
+    laplace_cdf = np.array([noise.cdf(label, edges) for label in labels.values])
+    laplace_cdf[:, 0] = 0.0
+    # Pr[o < edge | y]: rows are labels, columns edges.
+    cdfs = {
         "RR-on-Bins": bins.matrix @ (bins.outputs[:, None] < edges),
-        "Laplace": above,
-    }  # Pr[o < edge | y]
-    cell = (
-        np.searchsorted(edges, labels.values, side="right") - 1
-        == np.arange(edges.size - 1)[:, None]
-    )
-    label_from, output_from = (
-        edges[place].ravel() for place in np.indices((edges.size - 1, edges.size - 1))
-    )
-    places = pd.DataFrame({"label_from": label_from, "output_from": output_from})
-    frame = pd.concat(
-        [
-            places.assign(
-                mechanism=name,
-                probability=(cell @ (labels.prior[:, None] * np.diff(law, axis=1))).ravel(),
-            )
-            for name, law in below.items()
-        ],
-        ignore_index=True,
-    )[["mechanism", "label_from", "output_from", "probability"]]
-    at, mse = (
-        table["epsilon"].index(epsilon),
-        {"bins": bins.loss(SQUARED), "laplace": noise.loss(labels)},
-    )
-    beside = partial(Comparison, apart=_apart(data))
-    values, place, close = (
-        claims["bins"],
-        claims["place"],
-        "stand-in, within 3 printed standard deviations",
-    )
+        "Laplace": laplace_cdf,
+    }
+    table = _tabulate_cells(data, edges, cdfs)
+    losses = {"bins": bins.loss(SQUARED), "laplace": noise.loss(labels)}
     comparisons = [
-        beside(
-            f'bin {j + 1} of {len(values)} ("around" in print)',
-            place,
-            value,
-            float(bins.outputs[j]),
-            5.0,
-            expected=data.real or j not in _STANDIN_MISSES,
-            remark=f'{data.words["words"]}: a bin printed as "around {value:g}" is compared within 5',
-            explained=False,
-        )
-        for j, value in enumerate(values)
-        if bins.outputs.size == len(values)
+        *_compare_bins(data, bins.outputs),
+        *_compare_fig2_losses(data, epsilon, losses),
     ]
-    comparisons.append(
-        beside("number of bins", place, len(values), bins.outputs.size, 0.5, remark="stand-in")
+    bin_outputs = pd.DataFrame({"output": bins.outputs, "mechanism": "RR-on-Bins"})
+    values = data.template_values | losses
+    values |= {"CELL": _CELL_EURO, "most": table["probability"].max()}
+    return make_artifact(
+        "label_dp", "fig2", table, comparisons, further={"bins": bin_outputs}, **values
     )
-    comparisons += [
-        beside(
-            f"MSE, {_WORDS[key]}",
-            table["place"],
-            table[key][at],
+
+
+def _tabulate_cells(data: DataSet, edges: Vector, cdfs: Mapping[str, Vector]) -> pd.DataFrame:
+    """Return the joint probability of every cell of labels and outputs for each mechanism."""
+    labels = data.labels
+    cell_count = edges.size - 1
+    cells = np.searchsorted(edges, labels.values, side="right") - 1
+    is_in_cell = cells == np.arange(cell_count)[:, None]
+    label_cells, output_cells = np.indices((cell_count, cell_count))
+    tables = []
+    for name, cdf in cdfs.items():
+        joint = is_in_cell @ (labels.prior[:, None] * np.diff(cdf, axis=1))
+        columns = {
+            "mechanism": name,
+            "label_from": edges[label_cells].ravel(),
+            "output_from": edges[output_cells].ravel(),
+            "probability": joint.ravel(),
+        }
+        tables.append(pd.DataFrame(columns))
+    return pd.concat(tables, ignore_index=True)
+
+
+def _compare_bins(data: DataSet, outputs: Vector) -> list[Comparison]:
+    """Return the comparisons of the bins that Fig. 2 prints."""
+    claims = read_printed_numbers("label_dp")["fig2"]
+    printed = claims["bins"]
+    place = claims["place"]
+    make = partial(Comparison, apart=_describe_evidence(data))
+    comparisons = []
+    if outputs.size == len(printed):
+        source = data.template_values["words"]
+        for j, value in enumerate(printed):
+            comparison = make(
+                f'bin {j + 1} of {len(printed)} ("around" in print)',
+                place,
+                value,
+                float(outputs[j]),
+                5.0,
+                expected=data.is_real or j not in _STANDIN_MISSES,
+                remark=f'{source}: a bin printed as "around {value:g}" is compared within 5',
+                explained=False,
+            )
+            comparisons.append(comparison)
+    count = make("number of bins", place, len(printed), outputs.size, 0.5, remark="stand-in")
+    return [*comparisons, count]
+
+
+def _compare_fig2_losses(
+    data: DataSet, epsilon: float, losses: Mapping[str, float]
+) -> list[Comparison]:
+    """Return the comparisons of the losses of Fig. 2 with Table 1."""
+    claims = read_printed_numbers("label_dp")["table1"]
+    k = claims["epsilon"].index(epsilon)
+    comparisons = []
+    for key, ours in losses.items():
+        comparison = Comparison(
+            f"MSE, {_LABELS[key]}",
+            claims["place"],
+            claims[key][k],
             ours,
-            3 * table[f"{key}_std"][at],
-            remark=close,
+            3 * claims[f"{key}_std"][k],
+            remark=_WITHIN_DEVIATIONS,
+            apart=_describe_evidence(data),
         )
-        for key, ours in mse.items()
-    ]
-    drawn = {"bins": pd.DataFrame({"output": bins.outputs, "mechanism": "RR-on-Bins"})}
-    words = data.words | mse | {"CELL": _CELL, "most": frame["probability"].max()}
-    return make_artifact("label_dp", "fig2", frame, comparisons, further=drawn, **words)
+        comparisons.append(comparison)
+    return comparisons
 
 
-_WORDS = {"laplace": "Laplace", "bins": "RR-on-Bins", "with_prior": "RRWithPrior"}
-
-
-def _block(
+def _compare_block(
     table: pd.DataFrame,
     number: int,
     data: DataSet,
     tolerances: Mapping[str, Sequence[float]],
     remark: str,
 ) -> list[Comparison]:
-    """The Mechanism block of a table, and its last row, ε = ∞, where every mechanism publishes the label itself.
+    """Return the comparisons of the Mechanism block of a table.
 
-    tolerances: of the other rows, by the key of a mechanism.
+    In its last row, ε = ∞, every mechanism publishes the label itself. The tolerances are those of
+    the other rows, by the key of a mechanism.
     """
-    beside = partial(Comparison, remark=remark, apart=_apart(data))
-    published = partial(Comparison, remark="every label published as it is", apart=_NO_NOISE)
-    return [
-        published(f"MSE of {_WORDS[key]}, ε = ∞", f"Table {number}, row ∞", theirs, ours, 0.005)
-        if row["epsilon"] == math.inf
-        else beside(
-            f"MSE of {_WORDS[key]}, ε = {row['epsilon']:g}",
-            f"Table {number}, MSE (Mechanism)",
-            theirs,
-            ours,
-            tolerances[key][at],
-        )
-        for at, row in enumerate(table.to_dict("records"))
-        for key in tolerances
-        for theirs, ours in [(row[f"{key}_printed"], row[f"{key}_ours"])]
-    ]
+    comparisons = []
+    for k, row in enumerate(table.to_dict("records")):
+        for key in tolerances:
+            if row["epsilon"] == math.inf:
+                comparison = Comparison(
+                    f"MSE of {_LABELS[key]}, ε = ∞",
+                    f"Table {number}, row ∞",
+                    row[f"{key}_printed"],
+                    row[f"{key}_ours"],
+                    0.005,
+                    remark="every label published as it is",
+                    apart=_NO_NOISE,
+                )
+            else:
+                comparison = Comparison(
+                    f"MSE of {_LABELS[key]}, ε = {row['epsilon']:g}",
+                    f"Table {number}, MSE (Mechanism)",
+                    row[f"{key}_printed"],
+                    row[f"{key}_ours"],
+                    tolerances[key][k],
+                    remark=remark,
+                    apart=_describe_evidence(data),
+                )
+            comparisons.append(comparison)
+    return comparisons
 
 
-def table1(table: pd.DataFrame) -> Record:
-    """Criteo: the Mechanism block recomputed, the Generalization block on another data set."""
-    claims, data = read_printed_numbers("label_dp")["table1"], criteo()
-    tolerances = {key: (3 * np.array(claims[f"{key}_std"])).tolist() for key in ("laplace", "bins")}
-    compared = _block(table, 1, data, tolerances, "stand-in, within 3 printed standard deviations")
-    return {"comparisons": compared, **data.words}
+def compare_table1(table: pd.DataFrame) -> Record:
+    """Return the comparisons of the Mechanism block of Table 1 (Criteo).
+
+    Args:
+        table: The table of the artifact.
+    """
+    claims = read_printed_numbers("label_dp")["table1"]
+    data = get_criteo_data()
+    tolerances = {}
+    for key in ("laplace", "bins"):
+        tolerances[key] = [3 * deviation for deviation in claims[f"{key}_std"]]
+    comparisons = _compare_block(table, 1, data, tolerances, _WITHIN_DEVIATIONS)
+    return {"comparisons": comparisons, **data.template_values}
 
 
-def table2(table: pd.DataFrame) -> Record:
-    """Census: RR-on-Bins against RRWithPrior, the optimum for classification."""
-    data, tolerances = census(), dict.fromkeys(("with_prior", "bins"), [0.1] * (len(table) - 1))
-    return {
-        "comparisons": _block(table, 2, data, tolerances, "stand-in, tolerance 0.1"),
-        **data.words,
-    }
+def compare_table2(table: pd.DataFrame) -> Record:
+    """Return the comparisons of the Mechanism block of Table 2 (census).
+
+    Args:
+        table: The table of the artifact.
+    """
+    data = get_census_data()
+    tolerances = dict.fromkeys(("with_prior", "bins"), [0.1] * (len(table) - 1))
+    comparisons = _compare_block(table, 2, data, tolerances, "stand-in, tolerance 0.1")
+    return {"comparisons": comparisons, **data.template_values}
 
 
-def example() -> list[list[Fraction]]:
-    """The M of Fig. 5."""
-    return [
-        [Fraction(0) if d == 0 else Fraction(1, d) for d in row]
-        for row in read_printed_numbers("label_dp")["fig5"]["denominators"]
-    ]
+# The example of a signature matrix.
 
 
-def signature(matrix: Sequence[Sequence[Fraction]], exp_epsilon: Fraction) -> list[str] | None:
-    """Definition 9 for every row of M (0, U, L or S); None when M breaks a constraint of (2)."""
+def get_example_matrix() -> list[list[Fraction]]:
+    """Return the matrix M of Fig. 5."""
+    rows = read_printed_numbers("label_dp")["fig5"]["denominators"]
+    return [[Fraction(1, d) if d else Fraction(0) for d in row] for row in rows]
+
+
+def compute_signature(
+    matrix: Sequence[Sequence[Fraction]], exp_epsilon: Fraction
+) -> list[str] | None:
+    """Return the signature (Definition 9) of every row of M, in letters 0, U, L and S.
+
+    Args:
+        matrix: M.
+        exp_epsilon: e^ε.
+
+    Returns:
+        The signatures, or None if M violates a constraint of (2).
+    """
     if any(sum(row) != 1 for row in matrix):
         return None
     columns = list(zip(*matrix, strict=True))
     if any(max(column) > exp_epsilon * min(column) for column in columns):
         return None
+    signatures = []
+    for row in matrix:
+        letters = ""
+        for value, column in zip(row, columns, strict=True):
+            if value == 0:
+                letters += "0"
+            elif value == max(column) == exp_epsilon * min(column):
+                letters += "U"
+            elif value == min(column) == max(column) / exp_epsilon:
+                letters += "L"
+            else:
+                letters += "S"
+        signatures.append(letters)
+    return signatures
 
-    def sign(value: Fraction, column: Sequence[Fraction]) -> str:
-        if value == 0:
-            return "0"
-        if value == max(column) == exp_epsilon * min(column):
-            return "U"
-        return "L" if value == min(column) == max(column) / exp_epsilon else "S"
 
-    return [
-        "".join(sign(value, column) for value, column in zip(row, columns, strict=True))
-        for row in matrix
-    ]
+def make_signature_table(full: bool) -> Artifact:
+    """Make Fig. 5: the signature of the example, computed from its M.
 
-
-def fig5(full: bool) -> Artifact:
-    """The example of a signature matrix, recomputed from its M."""
+    Args:
+        full: Not used: the table takes no time.
+    """
     claims = read_printed_numbers("label_dp")["fig5"]
-    matrix = example()
-    right = signature(matrix, Fraction(2))
-    signatures = right or [""] * len(matrix)
-    table = pd.DataFrame(matrix, columns=[f"M to {output}" for output in claims["outputs"]]).map(
-        str
-    )
+    matrix = get_example_matrix()
+    found = compute_signature(matrix, Fraction(2))
+    signatures = found or [""] * len(matrix)
+    columns = [f"M to {output}" for output in claims["outputs"]]
+    table = pd.DataFrame(matrix, columns=columns).map(str)
     table.insert(0, "label", claims["labels"])
-    table["signature"], table["signature_printed"] = (
-        [" ".join(row) for row in rows] for rows in (signatures, claims["signature"])
-    )
-    agree = sum(map(operator.eq, "".join(signatures), "".join(claims["signature"]))) if right else 0
-    beside = partial(Comparison, place=claims["place"])
-    slip = beside(
+    table["signature"] = [" ".join(row) for row in signatures]
+    table["signature_printed"] = [" ".join(row) for row in claims["signature"]]
+    agreeing = 0
+    if found:
+        agreeing = sum(map(operator.eq, "".join(signatures), "".join(claims["signature"])))
+    place = claims["place"]
+    slip = Comparison(
         "e^ε",
-        printed=claims["exp_epsilon"],
-        ours=2.0 if right else 0.5,
-        tolerance=1e-9,
+        place,
+        claims["exp_epsilon"],
+        2.0 if found else 0.5,
+        1e-9,
         remark="e^ε = 1/2 is a slip for 2",
     )
-    compared = [
-        beside("signature entries that agree, of 20", printed=20, ours=agree, tolerance=0.5),
+    comparisons = [
+        Comparison("signature entries that agree, of 20", place, 20, agreeing, 0.5),
         replace(slip, expected=False),
     ]
-    return make_artifact("label_dp", "fig5", table, compared)
+    return make_artifact("label_dp", "fig5", table, comparisons)

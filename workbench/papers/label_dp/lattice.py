@@ -1,4 +1,4 @@
-"""Integer noise on the labels low..high, clipped to them, exactly: clamped noise of the workbench, and one channel."""
+"""Exact integer noise on the labels low..high, clipped to them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,26 @@ from workbench.privacy.repair import bound_inverse_exponential, build_staircase_
 from workbench.questions.unbounded_noise import IntegerNoise
 
 
-def lattice_noise(kind: str, low: int, high: int, epsilon: float) -> AdditiveIntegerNoise | Channel:
-    """Integer noise on the labels low..high, clipped to them: a mechanism with exact laws, all labels neighbours.
+def make_lattice_noise(
+    kind: str, low: int, high: int, epsilon: float
+) -> AdditiveIntegerNoise | Channel:
+    """Return integer noise on the labels low..high as a mechanism with exact laws.
 
-    With D = high - low: discrete Laplace (Def. 22), α just above e^(-ε/D); the discrete staircase (Def. 24), whose
-    inner step is the best for the squared loss unclipped; exponential (App. F), Pr[o|y] ∝ β^|o-y| on low..high, β just
-    above e^(-ε/2D)."""
-    width, budget = high - low, Fraction(epsilon)
+    All labels are neighbours. With D = high - low, the kinds are:
+
+    laplace       discrete Laplace noise (Def. 22), with α just above e^(-ε/D)
+    staircase     the discrete staircase (Def. 24), with the inner step that minimises the squared
+                  loss without clipping
+    exponential   App. F: Pr[o|y] ∝ β^|o-y| on low..high, with β just above e^(-ε/2D)
+
+    Args:
+        kind: The kind of noise.
+        low: The smallest label.
+        high: The largest label.
+        epsilon: The ε.
+    """
+    width = high - low
+    budget = Fraction(epsilon)
     if kind == "exponential":
         ratio = bound_inverse_exponential(budget / (2 * width))
         weights = [ratio.numerator**i * ratio.denominator ** (width - i) for i in range(width + 1)]
@@ -29,5 +42,6 @@ def lattice_noise(kind: str, low: int, high: int, epsilon: float) -> AdditiveInt
         law = IntegerLaw(0, [1], 1, bound_inverse_exponential(budget / width))
     else:
         ratio = bound_inverse_exponential(budget)
-        law = build_staircase_law(ratio, width, staircase_integers(ratio, width, "squared")[1])
+        _, inner_step = staircase_integers(ratio, width, "squared")
+        law = build_staircase_law(ratio, width, inner_step)
     return AdditiveIntegerNoise(IntegerNoise(width, (low, high)), law)

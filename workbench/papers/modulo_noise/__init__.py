@@ -1,10 +1,11 @@
-"""Kadam et al. 2024, Optimum Noise Mechanism for Differentially Private Queries in Discrete Finite Sets.
+"""Kadam et al. 2024, Optimum Noise Mechanism for Differentially Private Queries: the paper.
 
-| file              | what                                                                    |
+| file              | content                                                                 |
 |-------------------|-------------------------------------------------------------------------|
-| curves            | the rows of the tables that declared/modulo_noise.toml states           |
-| figures           | printed numbers that are no column of them, fig5 and table1             |
-| errata_checks     | what is wrong as printed, each with its check                           |
+| common            | questions, closed forms, solver runs and audits                         |
+| curves            | the rows of the tables in declared/modulo_noise.toml                    |
+| figures           | comparisons of numbers that are no columns of these tables; Table 1     |
+| errata_checks     | the checks of the errata                                                |
 """
 
 from __future__ import annotations

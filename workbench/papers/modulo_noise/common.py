@@ -1,12 +1,12 @@
-"""What the artifacts of this paper share: its questions, laws, audits and printed numbers.
+"""The questions, closed forms, solver runs, audits and printed numbers of this paper.
 
 | paper          | here                                                       |
 |----------------|------------------------------------------------------------|
-| SD, μ̂          | `question_of(n=n, shifts=[μ̂])`                             |
-| BD, μ̄          | `question_of(n=n, max_shift=μ̄)`                            |
-| ρ*(δ, ε), f*   | `law(question, epsilon, delta)`, closed form               |
-| (13), (15)     | `solve_each(question, requests)`, by HiGHS                 |
-| one-sided M    | `directed=True`, the default here and nowhere else         |
+| SD, μ̂          | `make_question(n=n, shifts=[μ̂])`                           |
+| BD, μ̄          | `make_question(n=n, max_shift=μ̄)`                          |
+| ρ*(δ, ε), f*   | `compute_closed_form(question, epsilon, delta)`            |
+| (13), (15)     | `solve_each(question, budgets)`, by HiGHS                  |
+| one-sided M    | `directed=True`, the default only here                     |
 """
 
 from __future__ import annotations
@@ -29,81 +29,139 @@ from workbench.pipeline.requirements import get_ratio_kind
 from workbench.privacy.audit import audit
 from workbench.questions.modulo_noise import ModuloNoise
 
+_SOLVER_DIGITS = 10  # The digits of a solver that are the same on every machine.
+_SOLVER_NOISE = 1e-12  # Smaller numbers of a solver are written as 0.
+_RATIO_BITS = 200  # e^-ε is rounded up to a multiple of 2^-200.
+
+# The ε of an audit of floats is increased by this, so that rounded ratios of exactly e^ε do not
+# count as violations.
+_FLOAT_AUDIT_SLACK = Fraction("1e-9")
+
 
 @cache
-def numbers() -> Record:
-    """The printed numbers of this paper."""
+def get_printed_numbers() -> Record:
+    """Return the printed numbers of this paper."""
     return read_printed_numbers("modulo_noise")
 
 
-def question_of(*, directed: bool = True, **question: Any) -> ModuloNoise:
-    """The keywords of `ModuloNoise`, one-sided unless said otherwise."""
+def make_question(*, directed: bool = True, **question: Any) -> ModuloNoise:
+    """Return a question about modulo noise with one-sided differences by default.
+
+    Args:
+        directed: Whether differences are one-sided.
+        question: Further arguments of `ModuloNoise`.
+    """
     return ModuloNoise(directed=directed, **question)
 
 
-def snap(value: float) -> float:
-    """A solver's number to 10 significant digits, and 0 below 1e-12: what the last digits hide is not reproducible."""
-    return float(f"{value:.10g}") if abs(value) >= 1e-12 else 0.0
+def round_solver_value(value: float) -> float:
+    """Return a number of a solver without the digits that differ between machines.
+
+    Args:
+        value: The number.
+    """
+    return float(f"{value:.{_SOLVER_DIGITS}g}") if abs(value) >= _SOLVER_NOISE else 0.0
 
 
 def solve_each(
     question: ModuloNoise,
-    requests: Iterable[tuple[Real, Real]],
+    budgets: Iterable[tuple[Real, Real]],
     second: str = "delta",
     **options: Any,
 ) -> list[float]:
-    """The proven optimum at each request: the least error at (epsilon, delta), (13), or, where the second is max_loss,
-    the least delta, (15). options: notion (pdp) and loss. Raises NotProven."""
-    given = {"notion": "pdp", "certify": False, **options}
-    given |= {"minimise": "delta"} if second == "max_loss" else {}
-    return [
-        snap(design(question, epsilon=e, **{second: value}, **given).objective)
-        for e, value in requests
-    ]
+    """Return the proven optimum at each budget.
+
+    Args:
+        question: The question.
+        budgets: (ε, δ), for the minimal error (13); or (ε, maximal loss), for the minimal δ (15).
+        second: What the second number is: "delta" or "max_loss".
+        options: The notion (default: "pdp") and the loss.
+
+    Raises:
+        NotProven: An optimum is not proven.
+    """
+    settings: Record = {"notion": "pdp", "certify": False, **options}
+    if second == "max_loss":
+        settings["minimise"] = "delta"
+    optima = []
+    for epsilon, limit in budgets:
+        designed = design(question, epsilon=epsilon, **{second: limit}, **settings)
+        optima.append(round_solver_value(designed.objective))
+    return optima
 
 
-def law(
+def compute_closed_form(
     question: ModuloNoise, epsilon: float, delta: float = 0.0, notion: str = "pdp"
 ) -> ClosedForm:
-    """The oracle of the least error rate, a closed form or an exact search; `kind` says whether it is proven."""
-    verdict = oracles.error_rate_bounds(
+    """Return the minimal error rate from a closed form or an exact search.
+
+    Args:
+        question: The question.
+        epsilon: The ε.
+        delta: The δ.
+        notion: The notion of δ.
+
+    Returns:
+        The closed form. Its `kind` tells whether it is proven.
+    """
+    bounds = oracles.error_rate_bounds(
         question.sizes,
         question.differences,
         question.directed,
         epsilon,
         delta,
         get_ratio_kind(notion),
-    ).strongest
-    assert verdict
-    return verdict
+    )
+    assert bounds.strongest
+    return bounds.strongest
 
 
-def staircase(question: ModuloNoise, levels: Sequence[int], epsilon: Real) -> AdditiveNoise:
-    """The exact noise with masses proportional to a^level, a = e^-epsilon rounded up at 2^-200.
+def make_staircase(question: ModuloNoise, levels: Sequence[int], epsilon: Real) -> AdditiveNoise:
+    """Return the exact noise with masses proportional to a^level for a = e^-ε, rounded up.
 
-    levels: one per noise value, -1 for a zero mass. Rounding a up keeps f(η) <= e^ε f(η') where the levels differ by
-    one, so that an audit counts no rounding accident as a violation.
+    Because a is rounded up, f(η) <= e^ε f(η') holds if the levels differ by one, so an audit counts
+    no rounding error as a violation.
+
+    Args:
+        question: The question.
+        levels: One level for each noise value, -1 for a zero mass.
+        epsilon: The ε.
     """
-    ratio = exp_interval(-read_number(epsilon, "epsilon"), 200)[1]
+    _, ratio = exp_interval(-read_number(epsilon, "epsilon"), _RATIO_BITS)
     return AdditiveNoise(question, [ratio**level if level >= 0 else ZERO for level in levels])
 
 
-def needed(pmf: ArrayLike | AdditiveNoise, question: ModuloNoise, epsilon: Real) -> float:
-    """The PDP delta a PMF really needs, by the exact audit.
+def compute_needed_delta(
+    pmf: ArrayLike | AdditiveNoise, question: ModuloNoise, epsilon: Real
+) -> float:
+    """Return the PDP δ that a PMF needs, by the exact audit.
 
-    A float PMF is audited at epsilon + 1e-9, so that ratios of exactly e^epsilon, rounded to floats, do not count.
+    Args:
+        pmf: The noise, or floats.
+        question: The question.
+        epsilon: The ε.
     """
     if isinstance(pmf, AdditiveNoise):
-        noise, beyond = AdditiveNoise(question, pmf.masses), ZERO
+        noise = AdditiveNoise(question, pmf.masses)
+        slack = ZERO
     else:
-        noise, beyond = AdditiveNoise.from_pmf(question, pmf), Fraction("1e-9")
-    return float(audit(noise, read_number(epsilon, "epsilon") + beyond).pdp_delta)
+        noise = AdditiveNoise.from_pmf(question, pmf)
+        slack = _FLOAT_AUDIT_SLACK
+    return float(audit(noise, read_number(epsilon, "epsilon") + slack).pdp_delta)
 
 
-def compare(
-    what: str, place: str, theirs: float, ours: float, digits: int, *, erratum: str = ""
+def compare_printed(
+    what: str, place: str, printed: float, ours: float, decimals: int, *, erratum: str = ""
 ) -> Comparison:
-    """A printed number with this many decimals beside ours; erratum: why it is wrong, where it is."""
-    return Comparison(
-        what, place, theirs, ours, 0.5 * 10.0**-digits, expected=not erratum, remark=erratum
-    )
+    """Return the comparison of a printed number.
+
+    Args:
+        what: The quantity.
+        place: The place in the paper.
+        printed: The printed number.
+        ours: Our number.
+        decimals: The number of printed decimals.
+        erratum: Why the printed number is wrong, if it is.
+    """
+    tolerance = 0.5 * 10.0**-decimals
+    return Comparison(what, place, printed, ours, tolerance, expected=not erratum, remark=erratum)

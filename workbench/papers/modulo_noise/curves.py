@@ -1,36 +1,40 @@
-"""The rows that declared/modulo_noise.toml asks for: errors by solver and oracle, PMFs, exact breakpoints, baselines.
+"""The rows of the tables in declared/modulo_noise.toml.
+
+They are errors by solver and closed form, PMFs, exact breakpoints, and baselines.
 
 The PDP δ of a baseline,
 
-    δ(ε) = max over neighbouring answers q, q' = q ± 1 of  Σ_k Pr[k|q] over {k : Pr[k|q] > e^ε Pr[k|q']}       (2), (3)
+    δ(ε) = max over neighbouring answers q, q' = q ± 1 of
+           Σ_k Pr[k|q] over {k : Pr[k|q] > e^ε Pr[k|q']}                                   (2), (3)
 
-is a staircase in ε whose steps are the privacy losses ln Pr[k|q]/Pr[k|q'] (`workbench.privacy.curve`). Grids are texts
-or lists (`workbench.data.parameter_grid`); questions are the keywords of `ModuloNoise`, one-sided where they do not say
-otherwise.
+is a staircase in ε whose steps are the privacy losses ln Pr[k|q]/Pr[k|q']
+(`workbench.privacy.curve`). Grids are texts or lists (`workbench.data.parameter_grid`). Questions
+are the arguments of `ModuloNoise`, one-sided by default.
 
-The neighbours of Figs 5-8 are not given in the paper: ours are answers that differ by one, M = {1} as the paper's M is
-one-sided, M = {±1} where we say symmetric. The discrete count mechanism [10] is not specified in the paper.
+The paper does not state the neighbours of Figs. 5-8. Ours are answers that differ by one: M = {1},
+since the paper's M is one-sided, and M = {±1} for curves called symmetric. The paper does not
+specify the discrete count mechanism [10].
 
-| loss here        | what it is                                                                                  |
-|------------------|---------------------------------------------------------------------------------------------|
-| paper's MSE      | Σ η² f(η), (11): noise that wraps past n counts as the jump η                                |
-| true MSE         | E(published - true)² over uniform answers, wrapping included: Σ η (N - η) f(η)              |
-| baselines' MSE   | E(published - true)² of the clamped output over uniform answers                             |
+| loss             | meaning                                                               |
+|------------------|-----------------------------------------------------------------------|
+| paper's MSE      | Σ η² f(η), (11): noise that wraps past n counts as the jump η         |
+| true MSE         | E(published - true)² over uniform answers, with wrapping:             |
+|                  | Σ η (N - η) f(η)                                                      |
+| baselines' MSE   | E(published - true)² of the clamped output over uniform answers       |
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 from functools import partial
-from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from workbench.data.parameter_grid import Grid as Numbers
-from workbench.data.parameter_grid import read_grid_in_order
+from workbench.data.parameter_grid import Grid, read_grid_in_order
 from workbench.errors import WorkbenchError
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import read_number
@@ -46,11 +50,17 @@ from workbench.mechanisms.baselines.count_queries import (
 from workbench.mechanisms.channel import Channel, pairs_within
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.models.modulo.frontier import compute_delta_frontier
+from workbench.models.oracles import rational_forms
 from workbench.models.oracles.bounded_difference import column_cut_law
 from workbench.models.oracles.printed_theorem3 import printed_pmf, staircases
-from workbench.models.oracles.rational_forms import theorem2 as exact_pieces
 from workbench.models.oracles.single_distance import level_curve
-from workbench.papers.modulo_noise.common import law, needed, question_of, snap, solve_each
+from workbench.papers.modulo_noise.common import (
+    compute_closed_form,
+    compute_needed_delta,
+    make_question,
+    round_solver_value,
+    solve_each,
+)
 from workbench.pipeline.api import design
 from workbench.pipeline.integer_laws import compute_masses
 from workbench.pipeline.published import index_by_name
@@ -58,238 +68,378 @@ from workbench.privacy.curve import profile
 from workbench.questions.modulo_noise import ModuloNoise
 from workbench.questions.unbounded_noise import IntegerNoise
 
-_MOST = 3.0  # the largest ε shown of a staircase
-_SAME = 1e-12  # between the ends of pieces that meet
+_MAX_EPSILON = 3.0  # The largest ε of a drawn staircase.
+_SAME_POINT = 1e-12  # Pieces whose ends differ by less than this meet.
+_LOSS_DECIMALS = 11  # Privacy losses that differ by rounding errors are equal to these decimals.
+_STEP_OFFSET = 1e-10  # δ is evaluated at this distance after a step.
+_SUBSCRIPTS = "₀₁₂₃₄₅₆₇₈₉"
+_LOW_BAR = "\u0332"
+_HIGH_BAR = "\u0304"
 
 
-def _numbers(grid: Numbers) -> list[float]:
+def _read_grid(grid: Grid) -> list[float]:
+    """Return the numbers of a grid in its order."""
     return [float(number) for number in read_grid_in_order(grid, "grid")]
 
 
-# Optimal noise, by the solver and by the oracles.
+# Optimal noise, by the solver and by closed forms.
 
 
-def least_error(
-    epsilon: Numbers,
-    delta: Numbers = 0,
+def solve_least_error(
+    epsilon: Grid,
+    delta: Grid = 0,
     *,
     notion: str = "pdp",
     loss: str = "error-rate",
     **question: Any,
 ) -> pd.DataFrame:
-    """The solver's least error at every (ε, δ)."""
-    requests = list(product(_numbers(epsilon), _numbers(delta)))
-    errors = solve_each(question_of(**question), requests, notion=notion, loss=loss)
-    return pd.DataFrame(requests, columns=["epsilon", "delta"]).assign(solver=errors)
+    """Return the solver's minimal error at every (ε, δ).
+
+    Args:
+        epsilon: Values of ε.
+        delta: Values of δ.
+        notion: The notion of δ.
+        loss: The loss.
+        question: The question.
+    """
+    budgets = list(itertools.product(_read_grid(epsilon), _read_grid(delta)))
+    errors = solve_each(make_question(**question), budgets, notion=notion, loss=loss)
+    return pd.DataFrame(budgets, columns=["epsilon", "delta"]).assign(solver=errors)
 
 
-def least_delta(
-    epsilon: Numbers, max_loss: float, *, loss: str = "error-rate", **question: Any
+def solve_least_delta(
+    epsilon: Grid, max_loss: float, *, loss: str = "error-rate", **question: Any
 ) -> pd.DataFrame:
-    """The solver's least δ at every ε within a largest loss."""
-    requests = [(e, max_loss) for e in _numbers(epsilon)]
-    deltas = solve_each(question_of(**question), requests, "max_loss", loss=loss)
-    return pd.DataFrame(requests, columns=["epsilon", "max_loss"]).assign(delta=deltas)
+    """Return the solver's minimal δ at every ε for a maximal loss.
+
+    Args:
+        epsilon: Values of ε.
+        max_loss: The maximal loss.
+        loss: The loss.
+        question: The question.
+    """
+    limits = [(value, max_loss) for value in _read_grid(epsilon)]
+    deltas = solve_each(make_question(**question), limits, "max_loss", loss=loss)
+    return pd.DataFrame(limits, columns=["epsilon", "max_loss"]).assign(delta=deltas)
 
 
-def law_error(
-    epsilon: Numbers, delta: Numbers = 0, *, notion: str = "pdp", **question: Any
+def evaluate_law_error(
+    epsilon: Grid, delta: Grid = 0, *, notion: str = "pdp", **question: Any
 ) -> pd.DataFrame:
-    """The oracle's error rate at every (ε, δ), with its name and kind."""
-    laws = [
-        (e, d, law(question_of(**question), e, d, notion))
-        for e, d in product(_numbers(epsilon), _numbers(delta))
-    ]
-    rows = [(e, d, closed.value, closed.name, closed.kind) for e, d, closed in laws]
+    """Return the error rate of the closed form at every (ε, δ), with its name and kind.
+
+    Args:
+        epsilon: Values of ε.
+        delta: Values of δ.
+        notion: The notion of δ.
+        question: The question.
+    """
+    rows = []
+    for budget in itertools.product(_read_grid(epsilon), _read_grid(delta)):
+        closed_form = compute_closed_form(make_question(**question), *budget, notion)
+        rows.append((*budget, closed_form.value, closed_form.name, closed_form.kind))
     return pd.DataFrame(rows, columns=["epsilon", "delta", "law", "law_name", "law_kind"])
 
 
-def both_errors(**request: Any) -> pd.DataFrame:
-    """`least_error` and `law_error` side by side."""
-    return least_error(**request).merge(law_error(**request))
+def compare_errors(**arguments: Any) -> pd.DataFrame:
+    """Return the columns of `solve_least_error` and of `evaluate_law_error`.
+
+    Args:
+        arguments: Their arguments.
+    """
+    return solve_least_error(**arguments).merge(evaluate_law_error(**arguments))
 
 
-def pmf(epsilon: Numbers, **question: Any) -> pd.DataFrame:
-    """The optimal PMF at δ = 0, by the oracle and by LP (14), one row for every noise value of every ε."""
-    relation = question_of(**question)
-    places = np.indices(relation.sizes).reshape(len(relation.sizes), -1)
-    etas = dict(zip(("eta",) if len(places) == 1 else ("eta1", "eta2"), places, strict=True))
-    parts = []
-    for e in _numbers(epsilon):
-        closed, solved = law(relation, e), design(relation, epsilon=e, notion="pdp", certify=False)
-        solver = [snap(mass) for mass in solved.mechanism.pmf]
+def compute_pmf(epsilon: Grid, **question: Any) -> pd.DataFrame:
+    """Return the optimal PMF at δ = 0, by the closed form and by LP (14).
+
+    There is one row for every noise value of every ε.
+
+    Args:
+        epsilon: Values of ε.
+        question: The question.
+    """
+    relation = make_question(**question)
+    dimension = len(relation.sizes)
+    coordinates = np.indices(relation.sizes).reshape(dimension, -1)
+    names = ("eta",) if dimension == 1 else ("eta1", "eta2")
+    etas = dict(zip(names, coordinates, strict=True))
+    tables = []
+    for value in _read_grid(epsilon):
+        closed_form = compute_closed_form(relation, value)
+        solved = design(relation, epsilon=value, notion="pdp", certify=False)
+        solver = [round_solver_value(mass) for mass in solved.mechanism.pmf]
         columns = {
-            "law": closed.pmf,
+            "epsilon": value,
+            **etas,
+            "law": closed_form.pmf,
             "solver": solver,
             "solver_f0": solver[0],
-            "error_rate": closed.value,
+            "error_rate": closed_form.value,
         }
-        parts.append(pd.DataFrame({"epsilon": e, **etas, **columns}))
-    return pd.concat(parts)
+        tables.append(pd.DataFrame(columns))
+    return pd.concat(tables)
 
 
-def joint(line: Values, apart: float, **request: Any) -> pd.DataFrame:
-    """`pmf` of two dimensions, beside the product of the optimum of one line at the budget `apart` with itself."""
-    scalar = law(question_of(**line), apart).pmf
+def compute_joint_pmf(line: Values, scalar_epsilon: float, **arguments: Any) -> pd.DataFrame:
+    """Return `compute_pmf` of two dimensions, and the product of scalar optima.
+
+    Args:
+        line: The question of one dimension.
+        scalar_epsilon: The ε of the scalar optimum.
+        arguments: The arguments of `compute_pmf`.
+    """
+    scalar = compute_closed_form(make_question(**line), scalar_epsilon).pmf
     assert scalar is not None
-    return pmf(**request).assign(product=np.outer(scalar, scalar).ravel())
+    return compute_pmf(**arguments).assign(product=np.outer(scalar, scalar).ravel())
 
 
-def pmf_at(epsilon: float, delta: Numbers, **question: Any) -> pd.DataFrame:
-    """The oracle's PMF at every δ (the column-cut law's for differences 1..μ̄), and the solver's f(0)."""
-    solved = least_error(epsilon, delta, **question)
-    parts = []
-    for d, error in zip(solved["delta"], solved["solver"], strict=True):
-        cut = (
-            column_cut_law(question["n"], question["max_shift"], epsilon, d)
-            if "max_shift" in question
-            else None
-        )
-        closed = cut or law(question_of(**question), epsilon, d)
-        rows = pd.DataFrame({"delta": d, "law": closed.pmf, "solver_f0": snap(1 - error)})
-        parts.append(rows.rename_axis("eta").reset_index())
-    return pd.concat(parts)
+def compute_pmf_at_deltas(epsilon: float, delta: Grid, **question: Any) -> pd.DataFrame:
+    """Return the PMF of the closed form at every δ, and f(0) of the solver.
+
+    For differences 1..μ̄ the closed form is the column-cut law.
+
+    Args:
+        epsilon: The ε.
+        delta: Values of δ.
+        question: The question.
+    """
+    solved = solve_least_error(epsilon, delta, **question)
+    tables = []
+    for value, error in zip(solved["delta"], solved["solver"], strict=True):
+        law = None
+        if "max_shift" in question:
+            law = column_cut_law(question["n"], question["max_shift"], epsilon, value)
+        closed_form = law or compute_closed_form(make_question(**question), epsilon, value)
+        f0 = round_solver_value(1 - error)
+        rows = pd.DataFrame({"delta": value, "law": closed_form.pmf, "solver_f0": f0})
+        tables.append(rows.rename_axis("eta").reset_index())
+    return pd.concat(tables)
 
 
-def theorem2(n: int, shift: int, epsilon: float) -> pd.DataFrame:
-    """The ends of the flat regions of Theorem 2, (19), and the solver in the middle of every region."""
-    question = question_of(n=n, shifts=[shift])
-    ends = np.array(
-        [0.0, *[float(end(Fraction(math.exp(epsilon)))) for end, _ in exact_pieces(n + 1)], 1.0]
+def compute_theorem2_curve(n: int, shift: int, epsilon: float) -> pd.DataFrame:
+    """Return the ends of the flat regions of Theorem 2 (19), and solver runs between them.
+
+    The solver runs are in the middle of every region.
+
+    Args:
+        n: The largest answer.
+        shift: The difference.
+        epsilon: The ε.
+    """
+    question = make_question(n=n, shifts=[shift])
+    ratio = Fraction(math.exp(epsilon))
+    printed_ends = [float(end(ratio)) for end, _ in rational_forms.theorem2(n + 1)]
+    ends = [0.0, *printed_ends, 1.0]
+    names = []
+    for k in range(n + 1):
+        names += [f"δ{_LOW_BAR}{_SUBSCRIPTS[k]}", f"δ{_HIGH_BAR}{_SUBSCRIPTS[k]}"]
+    flat = pd.DataFrame(
+        {"kind": "flat", "k": np.arange(len(ends)) // 2, "delta": ends, "name": names}
     )
-    flat = pd.DataFrame({"kind": "flat", "k": np.arange(ends.size) // 2, "delta": ends})
-    flat["name"] = [
-        f"δ{bar}{'₀₁₂₃₄₅₆₇₈₉'[k]}" for k in range(n + 1) for bar in ("\u0332", "\u0304")
-    ]
-    middles = [(a + b) / 2 for a, b in pairwise(ends[:-1].tolist())]
-    solved = solve_each(question, [(epsilon, delta) for delta in middles])
-    table = pd.concat(
-        [
-            flat,
-            pd.DataFrame(
-                {"kind": "solver", "k": -1, "name": "", "delta": middles, "solver": solved}
-            ),
-        ]
+    middles = [(low + high) / 2 for low, high in itertools.pairwise(ends[:-1])]
+    errors = solve_each(question, [(epsilon, delta) for delta in middles])
+    solver = pd.DataFrame(
+        {"kind": "solver", "k": -1, "name": "", "delta": middles, "solver": errors}
     )
-    return table.assign(
-        error_rate=[law(question, epsilon, delta).value for delta in table["delta"]]
-    )
+    table = pd.concat([flat, solver])
+    error_rates = [compute_closed_form(question, epsilon, delta).value for delta in table["delta"]]
+    return table.assign(error_rate=error_rates)
 
 
-def theorem3(n: int, max_shift: int, epsilon: float, delta: float) -> pd.DataFrame:
-    """The PMF of the column-cut law and the one that Theorem 3 prints, and the δ that each needs."""
-    question = question_of(n=n, max_shift=max_shift)
-    table = pmf_at(epsilon, delta, n=n, max_shift=max_shift)
+def compare_theorem3_pmf(n: int, max_shift: int, epsilon: float, delta: float) -> pd.DataFrame:
+    """Return the PMFs of the column-cut law and of Theorem 3, and the δ that each needs.
+
+    Args:
+        n: The largest answer.
+        max_shift: The maximal difference.
+        epsilon: The ε.
+        delta: The δ.
+    """
+    question = make_question(n=n, max_shift=max_shift)
+    table = compute_pmf_at_deltas(epsilon, delta, n=n, max_shift=max_shift)
     table["theorem3"] = printed_pmf(n, max_shift, epsilon, delta)
-    uses = {
-        f"{name}_delta": snap(needed(table[name], question, epsilon))
-        for name in ("law", "theorem3")
-    }
-    return table.assign(**uses)
+    needed = {}
+    for name in ("law", "theorem3"):
+        needed_delta = compute_needed_delta(table[name], question, epsilon)
+        needed[f"{name}_delta"] = round_solver_value(needed_delta)
+    return table.assign(**needed)
 
 
-# Curves with their exact breakpoints: δ and f(0), to be joined by straight lines.
+# Curves with their exact breakpoints: δ and f(0), which straight lines join.
 
 
-def exact_curve(epsilon: float, **question: Any) -> pd.DataFrame:
-    """That of the optimum, every piece proven (`workbench.models.modulo.frontier`)."""
-    relation = question_of(**question)
+def trace_exact_curve(epsilon: float, **question: Any) -> pd.DataFrame:
+    """Return the curve of the optimum, every piece of which is proven.
+
+    Args:
+        epsilon: The ε.
+        question: The question.
+
+    Raises:
+        WorkbenchError: A piece is not proven.
+    """
+    relation = make_question(**question)
     pieces = compute_delta_frontier(relation.sizes, relation.differences, epsilon)
-    if not all(piece.is_proven for piece in pieces):
-        raise WorkbenchError(
-            f"A piece of the exact frontier of {relation} is not proven at epsilon = {epsilon:g}."
-        )
-    ends = np.array(
-        [(p.delta_low, p.value_low, p.delta_high, p.value_high) for p in pieces]
-    ).reshape(-1, 2)
-    new = np.abs(np.diff(ends, axis=0, prepend=-1)).sum(axis=1) > _SAME
-    return pd.DataFrame({"delta": ends[new, 0], "f0": 1 - ends[new, 1]})
+    points: list[tuple[float, float]] = []
+    for piece in pieces:
+        if not piece.is_proven:
+            raise WorkbenchError(
+                f"A piece of the exact frontier of {relation} is not proven at epsilon = "
+                f"{epsilon:g}."
+            )
+        points += [(piece.delta_low, piece.value_low), (piece.delta_high, piece.value_high)]
+    ends = np.array(points)
+    # The end of a piece that is the start of the next one is kept once.
+    is_new = np.abs(np.diff(ends, axis=0, prepend=-1)).sum(axis=1) > _SAME_POINT
+    return pd.DataFrame({"delta": ends[is_new, 0], "f0": 1 - ends[is_new, 1]})
 
 
-def printed_curve(n: int, max_shift: int, epsilon: float) -> pd.DataFrame:
-    """That of Theorem 3 as printed, at its printed boundaries; wrong, see `errata_checks`."""
-    ends = [
-        (end, stairs.mass)
-        for stairs in staircases(n, max_shift, epsilon)
-        for end in (stairs.lower, stairs.upper)
-    ]
-    return pd.DataFrame([*ends, (1.0, 1.0)], columns=["delta", "f0"])
+def compute_printed_curve(n: int, max_shift: int, epsilon: float) -> pd.DataFrame:
+    """Return the curve of Theorem 3 as printed, which is wrong (see `errata_checks`).
+
+    Args:
+        n: The largest answer.
+        max_shift: The maximal difference.
+        epsilon: The ε.
+    """
+    points = []
+    for stairs in staircases(n, max_shift, epsilon):
+        points += [(stairs.lower, stairs.mass), (stairs.upper, stairs.mass)]
+    return pd.DataFrame([*points, (1.0, 1.0)], columns=["delta", "f0"])
 
 
-def level(
-    epsilon: Numbers, order: int, error_rate: float, *, symmetric: bool = False
+def compute_level_curve(
+    epsilon: Grid, order: int, error_rate: float, *, symmetric: bool = False
 ) -> pd.DataFrame:
-    """The least δ for an error rate at every ε: Corollary 1 and its symmetric form."""
-    deltas = [
-        (e, level_curve(order, e, error_rate, both_ways=symmetric)) for e in _numbers(epsilon)
+    """Return the minimal δ for an error rate at every ε: Corollary 1 or its symmetric form.
+
+    Args:
+        epsilon: Values of ε.
+        order: The number of noise values.
+        error_rate: The error rate.
+        symmetric: Whether differences are symmetric.
+    """
+    rows = [
+        (value, level_curve(order, value, error_rate, both_ways=symmetric))
+        for value in _read_grid(epsilon)
     ]
-    return pd.DataFrame(deltas, columns=["epsilon", "delta"])
+    return pd.DataFrame(rows, columns=["epsilon", "delta"])
 
 
 # Baselines.
 
 
-def steps(mechanism: Any, parameter: float) -> pd.DataFrame:
-    """(ε from which on, δ) of the exact staircase δ(ε) of a mechanism, up to the largest ε shown."""
+def list_delta_steps(mechanism: Any, parameter: float) -> pd.DataFrame:
+    """Return the steps of the exact staircase δ(ε) of a mechanism: ε where a step starts, and δ.
+
+    Args:
+        mechanism: The mechanism.
+        parameter: The value of the column "parameter".
+    """
     curve = profile(mechanism, "pdp")
-    ends = np.unique(np.round(curve.breakpoints, 11))  # losses that differ by rounding are one
-    shown = pd.DataFrame({"epsilon": ends[ends <= _MOST], "parameter": parameter})
-    return shown.assign(delta=curve.deltas((shown["epsilon"] + 1e-10).tolist())).drop_duplicates(
-        "delta"
-    )
+    starts = np.unique(np.round(curve.breakpoints, _LOSS_DECIMALS))
+    table = pd.DataFrame({"epsilon": starts[starts <= _MAX_EPSILON], "parameter": parameter})
+    deltas = curve.deltas((table["epsilon"] + _STEP_OFFSET).tolist())
+    return table.assign(delta=deltas).drop_duplicates("delta")
 
 
-def fitted_steps(family: str, n: int, **target: float) -> pd.DataFrame:
-    """δ(ε) of the baseline that has an MSE or an error rate."""
-    x = fit_baseline(family, n, **target)
-    return steps(Channel.from_pairs(BASELINE_FAMILIES[family].build(n, x), pairs_within(n, 1)), x)
+def list_fitted_steps(family: str, n: int, **target: float) -> pd.DataFrame:
+    """Return the steps of δ(ε) of the baseline with an MSE or an error rate.
+
+    Args:
+        family: The family of the baseline.
+        n: The largest answer.
+        target: The MSE or the error rate.
+    """
+    parameter = fit_baseline(family, n, **target)
+    baseline = BASELINE_FAMILIES[family].build(n, parameter)
+    return list_delta_steps(Channel.from_pairs(baseline, pairs_within(n, 1)), parameter)
 
 
-def _noise(variance: float, alpha: float | None, *, gaussian: bool) -> tuple[float, IntegerLaw]:
-    """Geometric noise of this α, or of the α with this variance, or Gaussian noise: its parameter and its law."""
-    if gaussian:
+def _make_noise_law(
+    variance: float, alpha: float | None, is_gaussian: bool
+) -> tuple[float, IntegerLaw]:
+    """Return the parameter and the law of geometric or Gaussian noise.
+
+    Geometric noise has the parameter α, or the variance if α is None.
+    """
+    if is_gaussian:
         radius, law = discrete_gaussian(read_number(variance, "variance"))
         return variance, IntegerLaw(-radius, law)
     ratio = geometric_alpha(variance) if alpha is None else alpha
     return ratio, IntegerLaw(0, [1], 1, Fraction(ratio))
 
 
-def clamped(n: int | None, law: IntegerLaw) -> AdditiveIntegerNoise:
-    """Noise clamped into 0..n, or (without n) not, for neighbours ± 1."""
+def make_clamped_noise(n: int | None, law: IntegerLaw) -> AdditiveIntegerNoise:
+    """Return noise for neighbours ±1, clamped into 0..n.
+
+    Args:
+        n: The largest answer, or None to keep the noise unclamped.
+        law: The law of the noise.
+    """
     return AdditiveIntegerNoise(IntegerNoise(1, None if n is None else (0, n)), law)
 
 
-def noise_steps(
+def list_noise_steps(
     variance: float, alpha: float | None = None, n: int | None = None, *, gaussian: bool = False
 ) -> pd.DataFrame:
-    """δ(ε) of noise clamped into 0..n, or (without n) not."""
-    parameter, law = _noise(variance, alpha, gaussian=gaussian)
-    return steps(clamped(n, law), parameter)
+    """Return the steps of δ(ε) of noise, clamped into 0..n if n is given.
+
+    Args:
+        variance: The variance.
+        alpha: The α of geometric noise. Default: that with the variance.
+        n: The largest answer.
+        gaussian: Whether the noise is Gaussian.
+    """
+    parameter, law = _make_noise_law(variance, alpha, gaussian)
+    return list_delta_steps(make_clamped_noise(n, law), parameter)
 
 
-def noise_pmf(
+def compute_noise_pmf(
     n: int, variance: float, alpha: float | None = None, *, gaussian: bool = False
 ) -> pd.DataFrame:
-    """The masses of noise on -n..n."""
-    parameter, law = _noise(variance, alpha, gaussian=gaussian)
-    return pd.DataFrame(
-        {"parameter": parameter, "eta": np.arange(-n, n + 1.0), "mass": compute_masses(law, -n, n)}
-    )
+    """Return the masses of noise on -n..n.
+
+    Args:
+        n: The largest noise value.
+        variance: The variance.
+        alpha: The α of geometric noise. Default: that with the variance.
+        gaussian: Whether the noise is Gaussian.
+    """
+    parameter, law = _make_noise_law(variance, alpha, gaussian)
+    etas = np.arange(-n, n + 1.0)
+    return pd.DataFrame({"parameter": parameter, "eta": etas, "mass": compute_masses(law, -n, n)})
 
 
-def least_baseline(family: str, n: int, epsilon: Numbers, delta: float) -> pd.DataFrame:
-    """A published mechanism on 0..n with the smallest parameter that is (ε, δ)-PDP for neighbours ± 1, at every ε."""
-    entry = index_by_name(FAMILY.published_mechanisms())[family]
-    question, rows = ModuloNoise(n=n, shifts=[1]), []
-    for e in _numbers(epsilon):
-        request = partial(FAMILY.make_request, question, epsilon=e, delta=delta, notion="pdp")
-        squared, rate = (
-            entry.make_reference(request(loss=loss)) for loss in ("squared", "error-rate")
+def fit_least_baseline(family: str, n: int, epsilon: Grid, delta: float) -> pd.DataFrame:
+    """Return a baseline with the smallest parameter that is (ε, δ)-PDP, at every ε.
+
+    Args:
+        family: The name of the published mechanism.
+        n: The largest answer.
+        epsilon: Values of ε.
+        delta: The δ.
+    """
+    published = index_by_name(FAMILY.published_mechanisms())[family]
+    question = ModuloNoise(n=n, shifts=[1])
+    rows = []
+    for value in _read_grid(epsilon):
+        make_request = partial(
+            FAMILY.make_request, question, epsilon=value, delta=delta, notion="pdp"
         )
-        rows.append((e, rate.value, squared.objective, rate.objective))
+        squared = published.make_reference(make_request(loss="squared"))
+        error_rate = published.make_reference(make_request(loss="error-rate"))
+        rows.append((value, error_rate.value, squared.objective, error_rate.objective))
     return pd.DataFrame(rows, columns=["epsilon", "parameter", "mse", "error_rate"])
 
 
-def independent_steps(n: int, error_rate: float) -> pd.DataFrame:
-    """δ(ε) of data-independent noise."""
-    return steps(data_independent(question_of(n=n, shifts=[1]), error_rate), error_rate)
+def list_independent_steps(n: int, error_rate: float) -> pd.DataFrame:
+    """Return the steps of δ(ε) of data-independent noise.
+
+    Args:
+        n: The largest answer.
+        error_rate: The error rate.
+    """
+    noise = data_independent(make_question(n=n, shifts=[1]), error_rate)
+    return list_delta_steps(noise, error_rate)

@@ -1,4 +1,7 @@
-"""The numbers of errata that declared/modulo_noise.toml asks for and no source of rows or expression gives."""
+"""The checks of the errata, whose conditions are in declared/modulo_noise.toml.
+
+Checks that are expressions of declared rows are only in that file.
+"""
 
 from __future__ import annotations
 
@@ -23,173 +26,274 @@ from workbench.models.oracles.printed_theorem3 import (
     staircases,
 )
 from workbench.papers.modulo_noise.common import (
-    law,
-    needed,
-    numbers,
-    question_of,
+    compute_closed_form,
+    compute_needed_delta,
+    get_printed_numbers,
+    make_question,
+    make_staircase,
     solve_each,
-    staircase,
 )
-from workbench.papers.modulo_noise.curves import clamped
-from workbench.papers.modulo_noise.figures import levels, table1_staircases
+from workbench.papers.modulo_noise.curves import make_clamped_noise
+from workbench.papers.modulo_noise.figures import build_table1_noise, list_levels
 from workbench.pipeline.api import design
 from workbench.privacy.curve import profile
 from workbench.questions.modulo_noise import ModuloNoise
 
+# The ε at which clamped and unclamped geometric noise are compared.
+_COMPARED_EPSILONS = ("0.1", "0.5", "0.75", "0.76", "1", "2")
 
-def _listed(values: Iterable[float], between: str = ", ") -> str:
-    return between.join(f"{value:.6f}" for value in values)
+
+def _format_values(values: Iterable[float], separator: str = ", ") -> str:
+    """Return numbers as text."""
+    return separator.join(f"{value:.6f}" for value in values)
 
 
-def post_processing(variance: float, at: float) -> Record:
-    """By how much clamping a Gaussian raises its hockey stick (nowhere), and its PDP δ at one ε."""
-    radius, noise = discrete_gaussian(read_number(variance, "variance"))
-    free, within = (clamped(n, IntegerLaw(-radius, noise)) for n in (None, 8))
+def measure_clamping(variance: float, epsilon: float) -> Record:
+    """Return the PDP δ of a Gaussian before and after clamping, and the growth of its hockey stick.
+
+    Clamping increases the hockey stick nowhere.
+
+    Args:
+        variance: The variance of the Gaussian.
+        epsilon: The ε of the PDP δ.
+    """
+    radius, masses = discrete_gaussian(read_number(variance, "variance"))
+    law = IntegerLaw(-radius, masses)
+    unclamped = make_clamped_noise(None, law)
+    clamped = make_clamped_noise(8, law)
     grid = np.linspace(0, 3, 301).tolist()
-    before, after = (profile(mechanism, "pdp").delta(at) for mechanism in (free, within))
     return {
-        "before": before,
-        "after": after,
-        "grows": max(profile(within).deltas(grid) - profile(free).deltas(grid)),
+        "before": profile(unclamped, "pdp").delta(epsilon),
+        "after": profile(clamped, "pdp").delta(epsilon),
+        "grows": max(profile(clamped).deltas(grid) - profile(unclamped).deltas(grid)),
     }
 
 
-def variables(n: int) -> Record:
-    """Columns of the compiled programs."""
+def count_variables(n: int) -> Record:
+    """Return the numbers of columns of compiled programs.
 
-    def columns(question: ModuloNoise) -> int:
+    Args:
+        n: The largest answer.
+    """
+
+    def count_columns(question: ModuloNoise) -> int:
         solution = design(question, notion="pdp", epsilon=1.5, delta=0.1, certify=False).solution
         assert solution
         return int(solution.program.shape[1])
 
     return {
-        "alone": columns(question_of(n=n, shifts=[1])),
-        "columns": columns(question_of(n=n, max_shift=3)),
+        "alone": count_columns(make_question(n=n, shifts=[1])),
+        "columns": count_columns(make_question(n=n, max_shift=3)),
     }
 
 
-# Section 3.2: Theorem 3 and its corollary, proof and numbers. n, μ̄, ε: of the case it is held to.
+# Section 3.2: Theorem 3 and its corollary, proof and numbers.
 
 
-def not_optimal(n: int, mu_bar: int, epsilon: float, delta: float) -> Record:
-    """A column of Table 1 beside the optimum, and the δ that this needs."""
-    question, printed = question_of(n=n, max_shift=mu_bar), numbers()["table1"]
+def check_table1_column(n: int, mu_bar: int, epsilon: float, delta: float) -> Record:
+    """Return a column of Table 1, the optimum, and the δ that the optimum needs.
+
+    Args:
+        n: The largest answer.
+        mu_bar: The maximal difference.
+        epsilon: The ε.
+        delta: The δ of the column.
+    """
+    question = make_question(n=n, max_shift=mu_bar)
+    printed = get_printed_numbers()["table1"]
     pmf = column_cut_law(n, mu_bar, epsilon, delta).pmf
     assert pmf is not None
     return {
         "printed": printed["pmf"][printed["delta"].index(delta)][0],
         "best": 1 - solve_each(question, [(epsilon, delta)])[0],
         "f0": float(pmf[0]),
-        "listed": _listed(pmf),
-        "uses": needed(pmf, question, epsilon),
+        "listed": _format_values(pmf),
+        "uses": compute_needed_delta(pmf, question, epsilon),
     }
 
 
-def one_sided(n: int, mu_bar: int, epsilon: float) -> Record:
-    """What Table 1's PMFs need against symmetric differences, and the least error against these."""
-    symmetric = question_of(n=n, max_shift=mu_bar, directed=False)
-    uses = [needed(noise, symmetric, epsilon) for _, noise in table1_staircases()]
-    one_sided = law(question_of(n=n, max_shift=mu_bar), epsilon).value
-    honest = law(symmetric, epsilon).value
+def audit_table1_symmetric(n: int, mu_bar: int, epsilon: float) -> Record:
+    """Return the δ that Table 1's PMFs need for symmetric differences, and minimal errors.
+
+    Args:
+        n: The largest answer.
+        mu_bar: The maximal difference.
+        epsilon: The ε.
+    """
+    one_sided = make_question(n=n, max_shift=mu_bar)
+    symmetric = make_question(n=n, max_shift=mu_bar, directed=False)
+    needed = [compute_needed_delta(noise, symmetric, epsilon) for _, noise in build_table1_noise()]
     return {
-        "listed": _listed(uses, " / "),
-        "least": min(uses),
-        "honest": honest,
-        "one_sided": one_sided,
+        "listed": _format_values(needed, " / "),
+        "least": min(needed),
+        "honest": compute_closed_form(symmetric, epsilon).value,
+        "one_sided": compute_closed_form(one_sided, epsilon).value,
     }
 
 
-def flat_regions(n: int, mu_bar: int, epsilon: float) -> Record:
-    """What the printed PMF of a flat region needs."""
-    stairs = next(s for s in staircases(n, mu_bar, epsilon) if (s.h, s.j) == (3, 1))
-    wide = question_of(n=n, max_shift=mu_bar)
-    return {
-        "lower": stairs.lower,
-        "uses": needed(staircase(wide, levels(stairs), epsilon), wide, epsilon),
-    }
+def audit_flat_region(n: int, mu_bar: int, epsilon: float) -> Record:
+    """Return the δ that the printed PMF of the flat region (h, j) = (3, 1) needs.
 
-
-def linear_regions(n: int, mu_bar: int, epsilon: float) -> Record:
-    """The printed PMF between the first two flat regions."""
-    first, second = [s for s in staircases(n, mu_bar, epsilon) if s.h][:2]
-    delta = round((first.upper + second.lower) / 2, 6)
-    pmf = printed_pmf(n, mu_bar, epsilon, delta)
-    uses = needed(pmf, question_of(n=n, max_shift=mu_bar), epsilon)
-    return {"delta": delta, "pmf": pmf.sum(), "rise": float(np.diff(pmf).max()), "uses": uses}
-
-
-def two_forms(n: int, mu_bar: int, epsilon: float) -> Record:
-    """By how much the second form of φ₀ᵏ differs: where j = h, and elsewhere."""
-    regions = [s for s in staircases(n, mu_bar, epsilon) if s.h]
-    off = {(s.h, s.j): phi_35_36(n, mu_bar, epsilon, s.h, s.j) - s.mass for s in regions}
-    return {
-        "listed": ", ".join(f"{gap:.3g} at (h, j) = {at}" for at, gap in off.items()),
-        "least": min(abs(gap) for (h, j), gap in off.items() if h == j),
-        "most": max(abs(gap) for (h, j), gap in off.items() if h != j),
-    }
-
-
-def lengths(n: int, mu_bar: int) -> Record:
-    """The printed lengths of (38) at (h, j) = (2, 1), added up."""
-    (b, r), h, j = divmod(n, mu_bar), 2, 1
-    groups = [
-        mu_bar if i <= b - h else 1 if i == b - h + j + 1 else mu_bar - 1 for i in range(1, b + 1)
-    ]
-    return {"total": 1 + sum(groups) + r + h - 1}
-
-
-def first_boundary(n: int, mu_bar: int, epsilon: float) -> Record:
-    """f(0) just below and 2 % above the right boundary."""
-    question = question_of(n=n, max_shift=mu_bar)
-    phi = float(1 - law(question, epsilon).value)
-    right = phi * math.exp(-(n // mu_bar) * epsilon)
-    before, after = (
-        1 - e for e in solve_each(question, [(epsilon, right * 0.999), (epsilon, right * 1.02)])
+    Args:
+        n: The largest answer.
+        mu_bar: The maximal difference.
+        epsilon: The ε.
+    """
+    question = make_question(n=n, max_shift=mu_bar)
+    stairs = next(
+        region for region in staircases(n, mu_bar, epsilon) if (region.h, region.j) == (3, 1)
     )
-    printed = staircases(n, mu_bar, epsilon)[0].upper
-    return {"printed": printed, "right": right, "before": before, "after": after, "phi": phi}
+    noise = make_staircase(question, list_levels(stairs), epsilon)
+    return {"lower": stairs.lower, "uses": compute_needed_delta(noise, question, epsilon)}
 
 
-def short_groups(n: int, mu_bar: int, epsilon: float) -> Record:
-    """What a staircase whose last mass is gone needs."""
-    question = question_of(n=n, max_shift=mu_bar)
-    short = staircase(question, [0, *(-(-eta // mu_bar) for eta in range(1, n)), -1], epsilon)
-    return {"uses": needed(short, question, epsilon), "single_mass": float(short.pmf[n - mu_bar])}
+def audit_linear_region(n: int, mu_bar: int, epsilon: float) -> Record:
+    """Return the printed PMF between the first two flat regions, and the δ that it needs.
+
+    Args:
+        n: The largest answer.
+        mu_bar: The maximal difference.
+        epsilon: The ε.
+    """
+    question = make_question(n=n, max_shift=mu_bar)
+    flat_regions = [region for region in staircases(n, mu_bar, epsilon) if region.h]
+    delta = round((flat_regions[0].upper + flat_regions[1].lower) / 2, 6)
+    pmf = printed_pmf(n, mu_bar, epsilon, delta)
+    return {
+        "delta": delta,
+        "pmf": pmf.sum(),
+        "rise": float(np.diff(pmf).max()),
+        "uses": compute_needed_delta(pmf, question, epsilon),
+    }
+
+
+def compare_phi_forms(n: int, mu_bar: int, epsilon: float) -> Record:
+    """Return the difference of the second form of φ₀ᵏ, for j = h and otherwise.
+
+    Args:
+        n: The largest answer.
+        mu_bar: The maximal difference.
+        epsilon: The ε.
+    """
+    differences = {}
+    for region in staircases(n, mu_bar, epsilon):
+        if region.h:
+            second_form = phi_35_36(n, mu_bar, epsilon, region.h, region.j)
+            differences[region.h, region.j] = second_form - region.mass
+    diagonal = [abs(gap) for (h, j), gap in differences.items() if h == j]
+    others = [abs(gap) for (h, j), gap in differences.items() if h != j]
+    parts = [f"{gap:.3g} at (h, j) = {indices}" for indices, gap in differences.items()]
+    return {"listed": ", ".join(parts), "least": min(diagonal), "most": max(others)}
+
+
+def sum_printed_lengths(n: int, mu_bar: int) -> Record:
+    """Return the sum of the printed lengths of (38) at (h, j) = (2, 1).
+
+    Args:
+        n: The largest answer.
+        mu_bar: The maximal difference.
+    """
+    b, r = divmod(n, mu_bar)
+    h = 2
+    j = 1
+    lengths = []
+    for i in range(1, b + 1):
+        if i <= b - h:
+            lengths.append(mu_bar)
+        elif i == b - h + j + 1:
+            lengths.append(1)
+        else:
+            lengths.append(mu_bar - 1)
+    return {"total": 1 + sum(lengths) + r + h - 1}
+
+
+def check_first_boundary(n: int, mu_bar: int, epsilon: float) -> Record:
+    """Return f(0) just below the correct boundary and 2 % above it.
+
+    Args:
+        n: The largest answer.
+        mu_bar: The maximal difference.
+        epsilon: The ε.
+    """
+    question = make_question(n=n, max_shift=mu_bar)
+    phi = float(1 - compute_closed_form(question, epsilon).value)
+    boundary = phi * math.exp(-(n // mu_bar) * epsilon)
+    errors = solve_each(question, [(epsilon, boundary * 0.999), (epsilon, boundary * 1.02)])
+    return {
+        "printed": staircases(n, mu_bar, epsilon)[0].upper,
+        "right": boundary,
+        "before": 1 - errors[0],
+        "after": 1 - errors[1],
+        "phi": phi,
+    }
+
+
+def audit_short_groups(n: int, mu_bar: int, epsilon: float) -> Record:
+    """Return the δ that a staircase without its last mass needs.
+
+    Args:
+        n: The largest answer.
+        mu_bar: The maximal difference.
+        epsilon: The ε.
+    """
+    question = make_question(n=n, max_shift=mu_bar)
+    levels = [math.ceil(Fraction(eta, mu_bar)) for eta in range(n)]
+    noise = make_staircase(question, [*levels, -1], epsilon)
+    return {
+        "uses": compute_needed_delta(noise, question, epsilon),
+        "single_mass": float(noise.pmf[n - mu_bar]),
+    }
 
 
 # Baselines.
 
 
-def last_line(n: int) -> Record:
-    """What the printed rows of the clamped geometric law α = 1/2 miss, which is f(n - q)."""
+def check_last_row(n: int) -> Record:
+    """Return the mass f(n - q) that the printed rows of a clamped geometric law (α = 1/2) lack.
+
+    Args:
+        n: The largest answer.
+    """
     ratio = Fraction(1, 2)
     noise = IntegerLaw(0, [1], ratio=ratio)
-    inside = [sum(noise.weight(k - q) for k in range(1, n)) for q in range(n + 1)]
-    kept = [
-        noise.weight_below(1 - q) + middle + noise.total - noise.weight_below(n - q + 1)
-        for q, middle in enumerate(inside)
-    ]
-    rows = [value / noise.total for value in kept]
-    exactly = all(
-        sum(row.integers) == row.total for row in clamped_geometric(n, ratio).rows
-    ) and all(1 - row == noise.weight(n - q) / noise.total for q, row in enumerate(rows))
-    return {"missing": float(1 - min(rows)), "exactly": exactly}
-
-
-def unchanged(n: int) -> Record:
-    """δ(ε) of the geometric law at six ε, clamped into 0..n and not."""
-    law = IntegerLaw(0, [1], 1, "0.4717")
-    within, free = (
-        profile(clamped(m, law), "pdp").deltas(("0.1", "0.5", "0.75", "0.76", "1", "2"))
-        for m in (n, None)
+    printed_rows = []
+    for q in range(n + 1):
+        first = noise.weight_below(1 - q)
+        middle = sum(noise.weight(k - q) for k in range(1, n))
+        last = noise.total - noise.weight_below(n - q + 1)
+        printed_rows.append((first + middle + last) / noise.total)
+    is_complete = all(sum(row.integers) == row.total for row in clamped_geometric(n, ratio).rows)
+    is_missing_mass = all(
+        1 - row == noise.weight(n - q) / noise.total for q, row in enumerate(printed_rows)
     )
     return {
-        "listed": _listed(within),
-        "listed_2": _listed(free),
-        "apart": np.abs(within - free).max(),
+        "missing": float(1 - min(printed_rows)),
+        "exactly": is_complete and is_missing_mass,
     }
 
 
-def corollary2(n: int, mu_bar: int, epsilon: float) -> Record:
-    """The printed level curve."""
+def compare_clamped_geometric(n: int) -> Record:
+    """Return δ(ε) of geometric noise at six ε, clamped into 0..n and unclamped.
+
+    Args:
+        n: The largest answer.
+    """
+    law = IntegerLaw(0, [1], 1, "0.4717")
+    clamped = profile(make_clamped_noise(n, law), "pdp").deltas(_COMPARED_EPSILONS)
+    unclamped = profile(make_clamped_noise(None, law), "pdp").deltas(_COMPARED_EPSILONS)
+    return {
+        "listed": _format_values(clamped),
+        "listed_2": _format_values(unclamped),
+        "apart": np.abs(clamped - unclamped).max(),
+    }
+
+
+def evaluate_corollary2(n: int, mu_bar: int, epsilon: float) -> Record:
+    """Return the minimal δ for the error rate 0.4425 by the printed level curve.
+
+    Args:
+        n: The largest answer.
+        mu_bar: The maximal difference.
+        epsilon: The ε.
+    """
     return {"theirs": printed_level_curve(n, mu_bar, epsilon, 0.4425)}

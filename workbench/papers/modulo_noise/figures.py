@@ -1,8 +1,8 @@
-"""Printed numbers beside tables of declared/modulo_noise.toml that are no column of theirs, and Table 1.
+"""Comparisons of printed numbers that are no columns of the declared tables, and Table 1.
 
-Table 1 (n = 8, μ̄ = 3, ε = 1.5) is where Theorem 3 shows to be wrong: at δ = .1212 and δ = .1522 the printed PMF is not
-optimal. Every printed column is rebuilt as the exact staircase that it rounds, and audited: what it really needs, for
-the paper's one-sided differences and for the symmetric ones.
+In Table 1 (n = 8, μ̄ = 3, ε = 1.5) Theorem 3 is wrong: at δ = .1212 and δ = .1522 the printed PMF is
+not optimal. Every printed column is rebuilt as the exact staircase that it rounds. The audit gives
+the δ that it needs, for the paper's one-sided differences and for symmetric ones.
 """
 
 from __future__ import annotations
@@ -16,135 +16,164 @@ from workbench.models.oracles.bounded_difference import column_cut_law
 from workbench.models.oracles.printed_theorem3 import Staircase, staircases
 from workbench.papers.artifact import Artifact, make_artifact
 from workbench.papers.modulo_noise.common import (
-    compare,
-    needed,
-    numbers,
-    question_of,
-    snap,
+    compare_printed,
+    compute_needed_delta,
+    get_printed_numbers,
+    make_question,
+    make_staircase,
+    round_solver_value,
     solve_each,
-    staircase,
 )
-from workbench.papers.modulo_noise.curves import exact_curve, printed_curve
+from workbench.papers.modulo_noise.curves import compute_printed_curve, trace_exact_curve
 
-# column of Table 1 -> the noise values whose printed mass is not that of the optimum
+# The δ of a column of Table 1 -> the noise values whose printed mass is not that of the optimum.
 NOT_OPTIMAL = {0.1212: range(9), 0.1522: (0, 1, 2, 3, 6, 8)}
 
 
-def orders(table: pd.DataFrame) -> Record:
-    """The order in which the hops of μ̂ reach the noise values, and those they never reach."""
+def compare_hop_orders(table: pd.DataFrame) -> Record:
+    """Return comparisons of the order in which hops of μ̂ reach the noise values.
+
+    Noise values that no hops reach have mass 0.
+
+    Args:
+        table: The table of fig1.
+    """
     comparisons = []
-    for panel, part in table.groupby("panel"):
-        printed, masses = numbers()["fig1"][f"order_{panel}"], part.set_index("eta")["law"]
-        ranks = masses.sort_values(ascending=False, kind="stable").index
-        what, place = f"μ̂ = {printed['shift']}", printed["place"]
-        for rank, (eta, ours) in enumerate(zip(printed["order"], ranks, strict=False), 1):
-            comparisons.append(
-                compare(f"{what}: noise value whose mass has rank {rank}", place, eta, int(ours), 0)
-            )
-        zeros = printed.get("zero", [])
-        comparisons += [
-            compare(f"{what}: f({eta})", place, 0.0, float(masses[eta]), 12) for eta in zeros
-        ]
+    for panel, rows in table.groupby("panel"):
+        printed = get_printed_numbers()["fig1"][f"order_{panel}"]
+        place = printed["place"]
+        name = f"μ̂ = {printed['shift']}"
+        masses = rows.set_index("eta")["law"]
+        order = masses.sort_values(ascending=False, kind="stable").index
+        for rank, (theirs, ours) in enumerate(zip(printed["order"], order, strict=False), 1):
+            what = f"{name}: noise value whose mass has rank {rank}"
+            comparisons.append(compare_printed(what, place, theirs, int(ours), 0))
+        for eta in printed.get("zero", []):
+            what = f"{name}: f({eta})"
+            comparisons.append(compare_printed(what, place, 0.0, float(masses[eta]), 12))
     return {"comparisons": comparisons}
 
 
-def boundaries(table: pd.DataFrame) -> Record:
-    """The printed boundaries of regions, by their printed formulas."""
-    printed = numbers()["fig10"]
-    first, second, third = staircases(
-        *(printed["parameters"][name] for name in ("n", "mu_bar", "epsilon"))
-    )[:3]
-    values = (first.upper, second.lower, third.lower)
-    comparisons = [
-        compare(f"{name} by its printed formula", printed["place"], delta, value, 4)
-        for name, delta, value in zip(printed["names"], printed["delta"], values, strict=True)
-    ]
+def compare_boundaries(table: pd.DataFrame) -> Record:
+    """Return comparisons of the boundaries of regions with their printed formulas.
+
+    Args:
+        table: Not used: the function has the arguments of `details`.
+    """
+    printed = get_printed_numbers()["fig10"]
+    parameters = printed["parameters"]
+    regions = staircases(parameters["n"], parameters["mu_bar"], parameters["epsilon"])
+    boundaries = (regions[0].upper, regions[1].lower, regions[2].lower)
+    comparisons = []
+    for name, delta, ours in zip(printed["names"], printed["delta"], boundaries, strict=True):
+        what = f"{name} by its printed formula"
+        comparisons.append(compare_printed(what, printed["place"], delta, ours, 4))
     return {"comparisons": comparisons}
 
 
-def peaks(table: pd.DataFrame) -> Record:
-    """Where the second largest peaks are."""
-    peaks, masses = numbers()["fig13"]["second_peaks"], table[table["panel"] == "b"]
-    second = masses[masses["law"].round(12).rank(method="dense", ascending=False) == 2]
-    places = sorted(10 * second["eta1"] + second["eta2"])
-    printed = sorted(10 * first + last for first, last in peaks["eta"])
-    comparisons = [
-        compare(
-            f"second largest peak no. {k}, as the number 10 η₁ + η₂",
-            peaks["place"],
-            theirs,
-            int(ours),
-            0,
-        )
-        for k, (theirs, ours) in enumerate(zip(printed, places, strict=True), 1)
-    ]
+def compare_peaks(table: pd.DataFrame) -> Record:
+    """Return comparisons of the places of the second largest peaks.
+
+    Args:
+        table: The table of fig13.
+    """
+    printed = get_printed_numbers()["fig13"]["second_peaks"]
+    rows = table[table["panel"] == "b"]
+    ranks = rows["law"].round(12).rank(method="dense", ascending=False)
+    second = rows[ranks == 2]
+    ours = sorted(10 * second["eta1"] + second["eta2"])
+    theirs = sorted(10 * eta1 + eta2 for eta1, eta2 in printed["eta"])
+    comparisons = []
+    for k, (their_place, our_place) in enumerate(zip(theirs, ours, strict=True), 1):
+        what = f"second largest peak no. {k}, as the number 10 η₁ + η₂"
+        comparisons.append(compare_printed(what, printed["place"], their_place, int(our_place), 0))
     return {"comparisons": comparisons}
 
 
-def overtaken(table: pd.DataFrame) -> Record:
-    """The ε from which on geometric noise errs less than symmetric optimal noise."""
-    rates = table[table["panel"] == "b"].pivot(index="epsilon", columns="mechanism", values="error")
-    return {"overtaken": float(rates.index[rates["geometric"] < rates["symmetric"]].min())}
+def find_crossover(table: pd.DataFrame) -> Record:
+    """Return the smallest ε at which geometric noise has a smaller error than symmetric noise.
+
+    Args:
+        table: The table of fig5.
+    """
+    rows = table[table["panel"] == "b"]
+    errors = rows.pivot(index="epsilon", columns="mechanism", values="error")
+    return {"overtaken": float(errors.index[errors["geometric"] < errors["symmetric"]].min())}
 
 
-def levels(stairs: Staircase) -> list[int]:
-    """The level of each noise value of a staircase."""
+def list_levels(stairs: Staircase) -> list[int]:
+    """Return the level of each noise value of a staircase.
+
+    Args:
+        stairs: The staircase.
+    """
     return np.repeat(np.arange(len(stairs.lengths)), stairs.lengths).tolist()
 
 
-def table1_staircases() -> list[tuple[float, AdditiveNoise]]:
-    """(printed delta, the exact staircase that the printed column rounds), one for each column of Table 1."""
-    given = numbers()["table1"]["parameters"]
-    question = question_of(n=given["n"], max_shift=given["mu_bar"])
-    regions = staircases(given["n"], given["mu_bar"], given["epsilon"])
-    chosen = (regions[0], regions[0], regions[1], regions[2])
-    return [
-        (delta, staircase(question, levels(r), given["epsilon"]))
-        for delta, r in zip(numbers()["table1"]["delta"], chosen, strict=True)
-    ]
+def build_table1_noise() -> list[tuple[float, AdditiveNoise]]:
+    """Return (printed δ, the exact staircase that the column rounds) for the columns of Table 1."""
+    printed = get_printed_numbers()["table1"]
+    parameters = printed["parameters"]
+    n = parameters["n"]
+    epsilon = parameters["epsilon"]
+    question = make_question(n=n, max_shift=parameters["mu_bar"])
+    regions = staircases(n, parameters["mu_bar"], epsilon)
+    columns = (regions[0], regions[0], regions[1], regions[2])
+    noises = []
+    for delta, stairs in zip(printed["delta"], columns, strict=True):
+        noises.append((delta, make_staircase(question, list_levels(stairs), epsilon)))
+    return noises
 
 
-def table1(full: bool = False) -> Artifact:
-    """Table 1: printed PMFs, what they need, and the optimum at the same delta, one-sided and symmetric."""
-    printed = numbers()["table1"]
-    n, mu_bar, epsilon = (printed["parameters"][name] for name in ("n", "mu_bar", "epsilon"))
-    one_sided, symmetric = (
-        question_of(n=n, max_shift=mu_bar, directed=directed) for directed in (True, False)
-    )
-    best, both = (
-        [
-            snap(1 - error)
-            for error in solve_each(question, [(epsilon, delta) for delta in printed["delta"]])
-        ]
-        for question in (one_sided, symmetric)
-    )
+def make_staircase_table(full: bool = False) -> Artifact:
+    """Make Table 1: printed PMFs, the δ that they need, and the optimum at the same δ.
+
+    Args:
+        full: Not used: the table takes seconds.
+    """
+    printed = get_printed_numbers()["table1"]
+    parameters = printed["parameters"]
+    n = parameters["n"]
+    mu_bar = parameters["mu_bar"]
+    epsilon = parameters["epsilon"]
+    one_sided = make_question(n=n, max_shift=mu_bar)
+    symmetric = make_question(n=n, max_shift=mu_bar, directed=False)
+    budgets = [(epsilon, delta) for delta in printed["delta"]]
+    optima = [round_solver_value(1 - error) for error in solve_each(one_sided, budgets)]
+    symmetric_optima = [round_solver_value(1 - error) for error in solve_each(symmetric, budgets)]
     rows = []
     comparisons = []
-    for at, (delta, noise) in enumerate(table1_staircases()):
-        closed, pmf = column_cut_law(n, mu_bar, epsilon, delta), printed["pmf"][at]
-        assert closed.pmf is not None
-        rows.append(
-            {
-                "delta": delta,
-                "printed_f0": pmf[0],
-                "optimum_f0": best[at],
-                "law_f0": float(closed.pmf[0]),
-                "law_kind": closed.kind,
-                "printed_needs_delta": needed(noise, one_sided, epsilon),
-                "optimum_needs_delta": needed(closed.pmf, one_sided, epsilon),
-                "printed_needs_delta_symmetric": needed(noise, symmetric, epsilon),
-                "optimum_f0_symmetric": both[at],
-                **{f"f{eta}": mass for eta, mass in enumerate(closed.pmf)},
-            }
-        )
-        for eta, (value, mass) in enumerate(
-            zip(pmf, [best[at], *closed.pmf[1:].tolist()], strict=True)
-        ):
-            erratum = "Theorem 3 is not optimal" if eta in NOT_OPTIMAL.get(delta, ()) else ""
-            what = f"δ = {delta:g}: f({eta})"
-            comparisons.append(compare(what, printed["place"], value, mass, 4, erratum=erratum))
+    for k, (delta, noise) in enumerate(build_table1_noise()):
+        law = column_cut_law(n, mu_bar, epsilon, delta)
+        assert law.pmf is not None
+        printed_pmf = printed["pmf"][k]
+        row = {
+            "delta": delta,
+            "printed_f0": printed_pmf[0],
+            "optimum_f0": optima[k],
+            "law_f0": float(law.pmf[0]),
+            "law_kind": law.kind,
+            "printed_needs_delta": compute_needed_delta(noise, one_sided, epsilon),
+            "optimum_needs_delta": compute_needed_delta(law.pmf, one_sided, epsilon),
+            "printed_needs_delta_symmetric": compute_needed_delta(noise, symmetric, epsilon),
+            "optimum_f0_symmetric": symmetric_optima[k],
+        }
+        row |= {f"f{eta}": mass for eta, mass in enumerate(law.pmf)}
+        rows.append(row)
+        masses = [optima[k], *law.pmf[1:].tolist()]
+        for eta, (theirs, ours) in enumerate(zip(printed_pmf, masses, strict=True)):
+            is_wrong = eta in NOT_OPTIMAL.get(delta, ())
+            comparison = compare_printed(
+                f"δ = {delta:g}: f({eta})",
+                printed["place"],
+                theirs,
+                ours,
+                4,
+                erratum="Theorem 3 is not optimal" if is_wrong else "",
+            )
+            comparisons.append(comparison)
     curves = {
-        "optimum": exact_curve(epsilon, n=n, max_shift=mu_bar),
-        "theorem3": printed_curve(n, mu_bar, epsilon),
+        "optimum": trace_exact_curve(epsilon, n=n, max_shift=mu_bar),
+        "theorem3": compute_printed_curve(n, mu_bar, epsilon),
     }
     return make_artifact("modulo_noise", "table1", pd.DataFrame(rows), comparisons, further=curves)

@@ -1,4 +1,4 @@
-"""Cai, Zhang and Khalili 2024: unbiased private quantization by linear programming; every table and figure."""
+"""Cai, Zhang and Khalili 2024: unbiased private quantization by linear programming."""
 
 from __future__ import annotations
 

@@ -1,23 +1,26 @@
-"""OPTM as the authors' public code computes it (osu-srml/DP_Linprog): its programs, slices and choices of bins.
+"""OPTM as the authors' public code computes it (osu-srml/DP_Linprog).
 
-Its linear programs for m = 4 gave the paper's Tables 1 and 2, and are not Theorem 5's
-(workbench.models.quantizer.two_bin). B_2 < B_3 are inside (-c, c), every q is 1e-5 at least.
+The linear programs of that code for m = 4 gave the paper's Tables 1 and 2. They are not the program
+of Theorem 5 (workbench.models.quantizer.two_bin). B_2 < B_3 are inside (-c, c), and every q is at
+least 1e-5.
 
-* symmetric (optm.py): on a slice l <= q_2(1) <= u, p(B_2, 2) = q_2(2) is left as it is; of q_2(2) q_2(1) at B_3 the
-  factor q_2(1) is bounded; p(B_3, 2) from the right is left out;
-* asymmetric (asy_optm.py): on slices of q^l_2(1) and q^r_2(1), a product of two q's is bounded below by the lower end
-  of one of them, and above by 1; every larger probability of any output stands against every smaller one of any
-  output, which is more than ε-DP needs. From the right, two terms are not the mirror images of those from the left:
-  p(B_2, 4) has the coefficient (B_4 - B_2)/(B_4 - B_1) instead of (B_2 - B_1)/(B_4 - B_1), and of q^l_2(1) q^r_2(1)
-  it is again q^r_2(1) that is replaced.
+* symmetric (optm.py): on a slice l <= q_2(1) <= u, p(B_2, 2) = q_2(2) is not bounded. In
+  q_2(2) q_2(1) at B_3 the factor q_2(1) is bounded. p(B_3, 2) from the right is omitted.
+* asymmetric (asy_optm.py): on slices of q^l_2(1) and q^r_2(1), a product of two q's is bounded
+  below by the lower end of one of them, and above by 1. Every larger probability of any output is
+  compared with every smaller one of any output, which is more than ε-DP needs. From the right, two
+  terms are not the mirror images of those from the left: p(B_2, 4) has the coefficient
+  (B_4 - B_2)/(B_4 - B_1) instead of (B_2 - B_1)/(B_4 - B_1), and in q^l_2(1) q^r_2(1) it is again
+  q^r_2(1) that is replaced.
 
-What they give is audited like everything else. A mechanism is the winning LP's answer, before any repair.
+The mechanisms are the solutions of the best program, without repair. They are audited like all
+others.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
@@ -35,137 +38,208 @@ from workbench.models.quantizer.two_bin import Entries, TwoBinShape, VectorKey
 from workbench.questions.density import normal_density, uniform_density
 
 Bins = tuple[Fraction, ...]
-_LEAST = 1e-5  # of every q
+
+# Bins, their shape, and the program of a slice.
+_SliceProgram = tuple[Bins, TwoBinShape, EntrywiseProgram]
+
+# The smaller or larger probabilities of outputs on one side.
+_Side = tuple[list[Entries], list[Entries]]
+
+_MIN_SELECTION = 1e-5  # Every q is at least this.
+_INPUT_END = 1.0  # The inputs are in [-c, c] with c = 1.
 
 
 @lru_cache
-def authors_optm(bins: Bins, epsilon: Fraction) -> Quantizer:
-    """optm.py: given symmetric bins, uniform inputs, slices [l, l + .01] of q_2(1), l = .01, ..., .99."""
-    shape = make_two_bin_shape(bins, uniform_density())
-    return _least(
-        (bins, shape, _symmetric(shape, float(epsilon), k / 100, (k + 1) / 100))
-        for k in range(1, 100)
-    )
+def design_authors_optm(bins: Bins, epsilon: Fraction) -> Quantizer:
+    """Return the mechanism of optm.py: symmetric bins and uniform inputs.
 
+    Its slices are [l, l + .01] of q_2(1) for l = .01, ..., .99.
 
-@lru_cache
-def authors_optm_gaussian(mu: float, sigma: float, epsilon: Fraction) -> Quantizer:
-    """asy_optm.py: inputs N(mu, sigma²) clipped to [-1, 1], slices [l, l + .01] of both sides, l = .05, .1, ..., .95.
-
-    Outer bins ±2, ±3, ±4, the inner two of -.6, -.2, .2, .6; the least objective of all bins and slices wins. Masses
-    of pieces are exact here; theirs are counted in 1000 draws, new ones for every choice of bins.
+    Args:
+        bins: The bins.
+        epsilon: The ε.
     """
-    inner = itertools.combinations([Fraction(k, 5) for k in (-3, -1, 1, 3)], 2)
-    outer = [
-        b for b in map(Fraction, (2, 3, 4)) if b >= smallest_reach(float(epsilon))
-    ]  # nearer: no law
+    shape = make_two_bin_shape(bins, uniform_density())
+    programs = []
+    for k in range(1, 100):
+        program = _build_symmetric_program(shape, float(epsilon), k / 100, (k + 1) / 100)
+        programs.append((bins, shape, program))
+    return _solve_best(programs)
+
+
+@lru_cache
+def design_authors_gaussian_optm(mu: float, sigma: float, epsilon: Fraction) -> Quantizer:
+    """Return the mechanism of asy_optm.py: inputs N(μ, σ²) clipped to [-1, 1].
+
+    The slices are [l, l + .01] on both sides for l = .05, .1, ..., .95. The outer bins are ±2, ±3,
+    ±4, the inner two are from -.6, -.2, .2, .6. The smallest objective of all bins and slices wins.
+    The masses of pieces are exact here. The authors count them in 1000 draws, which are new for
+    every choice of bins.
+
+    Args:
+        mu: The μ.
+        sigma: The σ.
+        epsilon: The ε.
+    """
+    inner_choices = [Fraction(k, 5) for k in (-3, -1, 1, 3)]
+    # Nearer outer bins have no law.
+    outer_choices = [
+        outer for outer in map(Fraction, (2, 3, 4)) if outer >= smallest_reach(float(epsilon))
+    ]
     slices = [(k / 20, k / 20 + 0.01) for k in range(1, 20)]
 
-    def programs() -> Iterable[tuple[Bins, TwoBinShape, EntrywiseProgram]]:
-        for pair, b in itertools.product(inner, outer):
-            bins = (-b, *pair, b)
+    def list_programs() -> Iterator[_SliceProgram]:
+        for inner, outer in itertools.product(
+            itertools.combinations(inner_choices, 2), outer_choices
+        ):
+            bins = (-outer, *inner, outer)
             shape = make_two_bin_shape(bins, normal_density(mu, sigma))
             for left, right in itertools.product(slices, repeat=2):
-                yield bins, shape, _asymmetric(shape, float(epsilon), left, right)
+                yield bins, shape, _build_asymmetric_program(shape, float(epsilon), left, right)
 
-    return _least(programs())
+    return _solve_best(list_programs())
 
 
-def _least(programs: Iterable[tuple[Bins, TwoBinShape, EntrywiseProgram]]) -> Quantizer:
-    """The mechanism of the program of least objective."""
-    live, best = ProgramSolver(LawQuestion(ONE)), None
-    for bins, shape, lp in programs:
-        point = live.solve(lp)
+def _solve_best(programs: Iterable[_SliceProgram]) -> Quantizer:
+    """Return the mechanism of the program with the smallest objective."""
+    solver = ProgramSolver(LawQuestion(ONE))
+    best = None
+    for bins, shape, program in programs:
+        point = solver.solve(program)
         if point is not None and (best is None or point.objective < best[0]):
             best = point.objective, bins, shape.read_selections(point.x)
-    live.close()
+    solver.close()
     assert best
-    return two_bin(list(best[1]), *best[2], name="OPTM")
+    _, bins, selections = best
+    return two_bin(list(bins), *selections, name="OPTM")
 
 
-def _program(
+def _start_program(
     shape: TwoBinShape, slices: Mapping[VectorKey, tuple[float, float]], extra: int
 ) -> EntrywiseProgram:
-    """Σ q = 1, q >= 1e-5, slices of first entries, and so many columns more; no losses."""
-    every = {key: (np.full(key[1], _LEAST), np.ones(key[1])) for key in shape.columns}
-    for key, (low, high) in slices.items():
-        every[key][0][0], every[key][1][0] = max(low, _LEAST), high
-    return shape.start_program(extra, every)
+    """Return a program with Σ q = 1, q >= 1e-5, the slices of first entries, and extra columns.
+
+    It has no losses.
+    """
+    bounds = {}
+    for key in shape.columns:
+        _, size = key
+        lower = np.full(size, _MIN_SELECTION)
+        upper = np.ones(size)
+        if key in slices:
+            low, high = slices[key]
+            lower[0] = max(low, _MIN_SELECTION)
+            upper[0] = high
+        bounds[key] = (lower, upper)
+    return shape.start_program(extra, bounds)
 
 
-def _symmetric(shape: TwoBinShape, epsilon: float, low: float, high: float) -> EntrywiseProgram:
-    """The LP of one slice low <= q_2(1) <= high; the objective is a multiple of (7) without its constant."""
-    (B1, B2, B3, B4), c, q2, q3 = shape.bins, 1.0, shape.columns["l", 2], shape.columns["l", 3]
-    lp = _program(shape, {("l", 2): (low, high)}, 0)
-    lp.c[q3[:2]] = (B2 + c) * (B4 - B2), (B2 + c) * (B3 - B2)
-    lp.c[q2[0]] = -2 * B2 * (B2 - B1)
+def _build_symmetric_program(
+    shape: TwoBinShape, epsilon: float, low: float, high: float
+) -> EntrywiseProgram:
+    """Return the program of a slice low <= q_2(1) <= high.
 
-    def law(j: int, x: float, q: float = 1.0) -> list[Entries]:
+    Its objective is a multiple of (7) without the constant.
+    """
+    b1, b2, b3, b4 = shape.bins
+    c = _INPUT_END
+    q2 = shape.columns["l", 2]
+    q3 = shape.columns["l", 3]
+    program = _start_program(shape, {("l", 2): (low, high)}, 0)
+    program.c[q3[:2]] = (b2 + c) * (b4 - b2), (b2 + c) * (b3 - b2)
+    program.c[q2[0]] = -2 * b2 * (b2 - b1)
+
+    def replaced(j: int, x: float, q: float = 1.0) -> list[Entries]:
         return shape.replaced_probabilities(j, x, {("l", 2): np.full(2, q)})
 
-    at_ends, whole = (law(1, -c), law(3, c)), np.ones(1)
-    outer = (
-        (at_ends[0][0], law(2, B2, high)[0], law(3, B3)[0]),
-        (law(1, B2)[0], law(2, B3, low)[0], at_ends[1][0]),
-    )
-    inner = (
-        ((q2[1:], whole), (q3[2:], whole)),
-        ((q2[1:], low * shape.left_probabilities(2, B3)[1:, 1]), at_ends[1][1], at_ends[0][1]),
-    )
-    for larger, smaller in (outer, inner):
-        for z, w in itertools.product(larger, smaller):
-            lp.add_at_most(z, w, float(np.exp(epsilon)))
-    return lp
+    at_start = replaced(1, -c)
+    at_end = replaced(3, c)
+    ones = np.ones(1)
+    larger_outer = (at_start[0], replaced(2, b2, high)[0], replaced(3, b3)[0])
+    smaller_outer = (replaced(1, b2)[0], replaced(2, b3, low)[0], at_end[0])
+    larger_inner = ((q2[1:], ones), (q3[2:], ones))
+    # q_2(2) q_2(1) at B_3, with q_2(1) replaced by its lower end.
+    product = (q2[1:], low * shape.left_probabilities(2, b3)[1:, 1])
+    smaller_inner = (product, at_end[1], at_start[1])
+    ratio = float(np.exp(epsilon))
+    for larger, smaller in ((larger_outer, smaller_outer), (larger_inner, smaller_inner)):
+        for large, small in itertools.product(larger, smaller):
+            program.add_at_most(large, small, ratio)
+    return program
 
 
-def _asymmetric(
+def _build_asymmetric_program(
     shape: TwoBinShape, epsilon: float, left: tuple[float, float], right: tuple[float, float]
 ) -> EntrywiseProgram:
-    """The LP of one pair of slices, left of q^l_2(1) and right of q^r_2(1); the objective is twice `theorem5`'s."""
-    B1, B2, _, B4 = shape.bins
-    lp = _program(shape, {("l", 2): left, ("r", 2): right}, 1)
-    lp.c[: shape.size] = 2 * shape.losses
-    sides = (
-        _one_side(shape, right[0]),
-        tuple(
-            [((columns + shape.size // 2) % shape.size, values) for columns, values in terms]
-            for terms in _one_side(_mirrored(shape), left[0])  # its left columns are our right ones
-        ),
+    """Return the program of a slice of q^l_2(1) and one of q^r_2(1).
+
+    Its objective is twice that of `theorem5`.
+    """
+    b1, b2, _, b4 = shape.bins
+    program = _start_program(shape, {("l", 2): left, ("r", 2): right}, 1)
+    program.c[: shape.size] = 2 * shape.losses
+    left_side = _list_one_side(shape, right[0])
+    right_larger, right_smaller = (
+        _swap_sides(terms, shape.size) for terms in _list_one_side(_mirror_shape(shape), left[0])
     )
-    larger, smaller = sides[1]  # the two terms that are not mirror images
-    larger[2] = shape.columns["r", 3][:1], np.array([(B4 - B2) / (B4 - B1)])
-    smaller[1] = shape.columns["l", 2][:1], np.array([right[0] * (B2 - B1) / (B4 - B1)])
-    t = [shape.size], [1.0]  # z <= e^ε t, t <= w: as much as every pair of the two
-    for large, small in sides:
-        for z in large:
-            lp.add_at_most(z, t, float(np.exp(epsilon)))
-        for w in small:
-            lp.add_at_most(t, w)
-    return lp
+    # The two terms that are not mirror images.
+    right_larger[2] = shape.columns["r", 3][:1], np.array([(b4 - b2) / (b4 - b1)])
+    right_smaller[1] = shape.columns["l", 2][:1], np.array([right[0] * (b2 - b1) / (b4 - b1)])
+    # z <= e^ε t and t <= w are equivalent to z <= e^ε w for every z and w.
+    t = [shape.size], [1.0]
+    ratio = float(np.exp(epsilon))
+    for larger, smaller in (left_side, (right_larger, right_smaller)):
+        for entries in larger:
+            program.add_at_most(entries, t, ratio)
+        for entries in smaller:
+            program.add_at_most(t, entries)
+    return program
+
+
+def _swap_sides(terms: list[Entries], size: int) -> list[Entries]:
+    """Return terms of the mirrored shape with the columns of the shape.
+
+    The left columns of the mirrored shape are the right columns of the shape.
+    """
+    return [((columns + size // 2) % size, values) for columns, values in terms]
 
 
 @lru_cache(maxsize=256)
-def _law(shape: TwoBinShape, j: int, x: float) -> list[Entries]:
-    """p(x, i) on piece j, where q_2 is bounded by 1."""
+def _replace_probabilities(shape: TwoBinShape, j: int, x: float) -> list[Entries]:
+    """Return p(x, i) on piece j, with q_2 replaced by its bound 1."""
     return shape.replaced_probabilities(j, x, {("l", 2): np.ones(2)})
 
 
 @lru_cache(maxsize=32)
-def _mirrored(shape: TwoBinShape) -> TwoBinShape:
+def _mirror_shape(shape: TwoBinShape) -> TwoBinShape:
+    """Return the shape with mirrored bins."""
     return replace(shape, bins=tuple(-b for b in reversed(shape.bins)))
 
 
-def _one_side(shape: TwoBinShape, low: float) -> tuple[list[Entries], list[Entries]]:
-    """Larger and smaller probabilities of outputs left of their inputs. low: the lower end of the right slice."""
-    (_, B2, B3, _), c, q = shape.bins, 1.0, shape.columns["l", 2]
+def _list_one_side(shape: TwoBinShape, low: float) -> _Side:
+    """Return the larger and the smaller probabilities of outputs left of their inputs.
 
-    far = low * shape.left_probabilities(2, B3)[:, 1]  # beside the last bin
-    at_b3, at_c = _law(shape, 3, B3), _law(shape, 3, c)
+    low: the lower end of the right slice.
+    """
+    _, b2, b3, _ = shape.bins
+    c = _INPUT_END
+    q = shape.columns["l", 2]
+    # The probabilities at B_3, with the right factor replaced by its lower end.
+    at_b3_lower = low * shape.left_probabilities(2, b3)[:, 1]
+    at_b3 = _replace_probabilities(shape, 3, b3)
+    at_end = _replace_probabilities(shape, 3, c)
     larger = [
-        _law(shape, 1, -c)[0],
-        _law(shape, 2, B2)[0],
+        _replace_probabilities(shape, 1, -c)[0],
+        _replace_probabilities(shape, 2, b2)[0],
         at_b3[0],
         (q[1:], np.ones(1)),
         *at_b3[1:3],
     ]
-    return larger, [_law(shape, 1, B2)[0], (q[:1], far[:1]), at_c[0], (q[1:], far[1:]), *at_c[1:3]]
+    smaller = [
+        _replace_probabilities(shape, 1, b2)[0],
+        (q[:1], at_b3_lower[:1]),
+        at_end[0],
+        (q[1:], at_b3_lower[1:]),
+        *at_end[1:3],
+    ]
+    return larger, smaller

@@ -1,4 +1,4 @@
-"""The mechanisms of the paper at its printed parameters, and ours beside them; each computed once."""
+"""The mechanisms of the paper at its printed parameters, and ours. Each is computed once."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ import numpy as np
 from workbench.data.intervals import read_bins
 from workbench.exact.numbers import read_number
 from workbench.exact.objects import Record
+from workbench.families.quantizer import limit
 from workbench.families.quantizer.certify import repair_quantizer
 from workbench.families.quantizer.laws import LawQuestion
-from workbench.families.quantizer.limit import Limit, compute_mae_limit
+from workbench.families.quantizer.limit import Limit
 from workbench.families.quantizer.search import find_largest_q_rqm
 from workbench.mechanisms.baselines.two_bin import erm, rqm
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.models.quantizer.program import default_reach
 from workbench.papers.artifact import read_printed_numbers
-from workbench.papers.optm.authors import authors_optm
+from workbench.papers.optm.authors import design_authors_optm
 from workbench.pipeline.api import design
 from workbench.questions.density import Density, uniform_density
 from workbench.questions.quantization import Quantization
@@ -29,96 +30,171 @@ from workbench.solvers.arrays import Vector
 
 EPSILONS = ("0.5", "1", "1.5")
 NAMES = ("OPTM", "MVU", "RQM", "ERM")
+
+# ε -> the table with the printed parameters.
 TABLES = {"0.5": "table3", "1": "table4", "1.5": "table5"}
+
+_MVU_STARTS = 5  # The search for MVU's outputs starts this often.
+_LIMIT_UNITS = 1e4  # Limits are rounded outward to multiples of 1/_LIMIT_UNITS.
 
 
 @lru_cache
-def parameters() -> Record:
-    """The printed numbers and parameters."""
+def get_printed_numbers() -> Record:
+    """Return the printed numbers and parameters."""
     return read_printed_numbers("optm")
 
 
-def listed(values: Iterable[float], form: str = ".4f") -> str:
-    """Numbers in a sentence."""
-    return ", ".join(f"{value:{form}}" for value in values)
+def format_values(values: Iterable[float], spec: str = ".4f") -> str:
+    """Return numbers as text.
+
+    Args:
+        values: The numbers.
+        spec: Their format.
+    """
+    return ", ".join(f"{value:{spec}}" for value in values)
 
 
-def simulated(quantizer: Quantizer, x: Vector, rng: np.random.Generator) -> Vector:
-    """Every coordinate of x, clipped to [-c, c], through the quantizer, in floats from a seeded generator: for
-    experiments, which publish nothing. Shape of x."""
+def simulate_quantizer(quantizer: Quantizer, x: Vector, rng: np.random.Generator) -> Vector:
+    """Quantize every coordinate of x, clipped to [-c, c], in floats.
+
+    It is for experiments, which publish nothing.
+
+    Args:
+        quantizer: The quantizer.
+        x: The inputs.
+        rng: The generator.
+
+    Returns:
+        The outputs. Shape of x.
+    """
     sums = np.cumsum(quantizer.probabilities(x, clip=True), axis=-1)[..., :-1]
-    return np.asarray(quantizer.outputs[(rng.random(x.shape)[..., None] >= sums).sum(axis=-1)])
+    uniforms = rng.random(x.shape)
+    return np.asarray(quantizer.outputs[(uniforms[..., None] >= sums).sum(axis=-1)])
 
 
 @lru_cache(maxsize=256)
-def designed(
+def design_quantizer(
     outputs: str | int, epsilon: str, density: Density | None = None, **options: Any
 ) -> Quantizer:
-    """The quantizer at given outputs, or at so many optimised ones within twice the least feasible reach (those of MVU
-    anywhere). options: of `workbench design quantizer`."""
-    given: Record = {"levels": outputs} if isinstance(outputs, int) else {"bins": outputs}
-    quantizer: Quantizer = design(
-        Quantization(**given, density=density or uniform_density()), epsilon=epsilon, **options
-    ).mechanism
+    """Design a quantizer.
+
+    Args:
+        outputs: The outputs; or their number, to optimise outputs within twice the smallest
+            feasible reach (those of MVU without a limit).
+        epsilon: The ε.
+        density: The density of the inputs. Default: uniform on [-1, 1].
+        options: Options of `workbench design quantizer`.
+    """
+    parameters: Record = {"levels": outputs} if isinstance(outputs, int) else {"bins": outputs}
+    question = Quantization(**parameters, density=density or uniform_density())
+    quantizer: Quantizer = design(question, epsilon=epsilon, **options).mechanism
     return quantizer
 
 
-def authors_optm_at(epsilon: str) -> Quantizer:
-    """OPTM of Tables 3-5 as the authors' public program computes it, before any repair."""
-    return authors_optm(
-        read_bins(parameters()[TABLES[epsilon]]["OPTM"]["bins"]), read_number(epsilon, "epsilon")
-    )
+def make_authors_optm(epsilon: str) -> Quantizer:
+    """Return OPTM of Tables 3-5 as the authors' public program computes it, without repair.
+
+    Args:
+        epsilon: The ε.
+    """
+    bins = read_bins(get_printed_numbers()[TABLES[epsilon]]["OPTM"]["bins"])
+    return design_authors_optm(bins, read_number(epsilon, "epsilon"))
 
 
-def mvu_at(outputs: str | int, epsilon: str) -> Quantizer:
-    """MVU's LP at a printed alphabet, or with so many searched outputs."""
-    return designed(outputs, epsilon, method="mvu", starts=5)
+def design_mvu(outputs: str | int, epsilon: str) -> Quantizer:
+    """Return the MVU mechanism at a printed alphabet, or with searched outputs.
+
+    Args:
+        outputs: The outputs or their number.
+        epsilon: The ε.
+    """
+    return design_quantizer(outputs, epsilon, method="mvu", starts=_MVU_STARTS)
 
 
 @lru_cache(maxsize=256)
-def printed_at(
+def make_printed_mechanism(
     name: str, table: str, epsilon: str, density: Density | None = None
 ) -> Quantizer | None:
-    """A mechanism at the parameters of a table: MVU with 4 searched outputs where no alphabet is printed, RQM with the
-    largest private q where none is, None when there is none."""
-    given = parameters()[table].get(name, {})
+    """Return a mechanism at the parameters of a table, or None if there is none.
+
+    MVU has 4 searched outputs if no alphabet is printed. RQM has the largest private q if no q is
+    printed.
+
+    Args:
+        name: The name of the mechanism.
+        table: The table with the parameters.
+        epsilon: The ε.
+        density: The density of the inputs of OPTM. Default: uniform on [-1, 1].
+    """
+    parameters = get_printed_numbers()[table].get(name, {})
     if name == "OPTM":
-        return designed(given["bins"], epsilon, density, method="optm")
+        return design_quantizer(parameters["bins"], epsilon, density, method="optm")
     if name == "MVU":
-        return mvu_at(given.get("bins", 4), epsilon)
+        return design_mvu(parameters.get("bins", 4), epsilon)
     if name == "ERM":
-        return erm(given["bins"], given["gamma"])
-    return (
-        rqm(given["bins"], given["q"])
-        if "q" in given
-        else find_largest_q_rqm(given["bins"], epsilon)
-    )
+        return erm(parameters["bins"], parameters["gamma"])
+    if "q" in parameters:
+        return rqm(parameters["bins"], parameters["q"])
+    return find_largest_q_rqm(parameters["bins"], epsilon)
 
 
-def published(epsilon: str, table: str | None = None) -> dict[str, Quantizer]:
-    """The mechanisms of a table at one ε, by default of that ε's; at ε = 0.5 the paper has no RQM and ERM."""
+def list_published_mechanisms(epsilon: str, table: str | None = None) -> dict[str, Quantizer]:
+    """Return the mechanisms of a table at one ε by name.
+
+    At ε = 0.5 the paper has no RQM and no ERM.
+
+    Args:
+        epsilon: The ε.
+        table: The table. Default: that of ε.
+    """
     table = table or TABLES[epsilon]
-    names = [name for name in NAMES if name == "MVU" or name in parameters()[table]]
-    return {name: quantizer for name in names if (quantizer := printed_at(name, table, epsilon))}
+    mechanisms = {}
+    for name in NAMES:
+        if name == "MVU" or name in get_printed_numbers()[table]:
+            quantizer = make_printed_mechanism(name, table, epsilon)
+            if quantizer:
+                mechanisms[name] = quantizer
+    return mechanisms
 
 
-def law_question(epsilon: str, density: Density | None = None) -> LawQuestion:
-    """On [-1, 1], inputs uniform where no density is given."""
+def make_law_question(epsilon: str, density: Density | None = None) -> LawQuestion:
+    """Return the question for laws on [-1, 1].
+
+    Args:
+        epsilon: The ε.
+        density: The density of the inputs. Default: uniform.
+    """
     return LawQuestion(read_number(epsilon, "epsilon"), density or uniform_density())
 
 
-def certified(quantizer: Quantizer, epsilon: str) -> Quantizer:
-    """The quantizer, repaired where its solver's rounding misses ε or unbiasedness (which moves errors by 1e-13)."""
-    return repair_quantizer(quantizer, read_number(epsilon, "epsilon"))[0]
+def repair(quantizer: Quantizer, epsilon: str) -> Quantizer:
+    """Return the quantizer, exactly ε-private and unbiased.
+
+    A repair moves errors by about 1e-13.
+
+    Args:
+        quantizer: The quantizer.
+        epsilon: The ε.
+    """
+    repaired, *_ = repair_quantizer(quantizer, read_number(epsilon, "epsilon"))
+    return repaired
 
 
 @lru_cache
-def limit(epsilon: str, *, capped: bool = False) -> Limit:
-    """The limit for unlimited outputs, or for outputs within twice the least feasible reach; outward to 4 decimals."""
-    eps = float(read_number(epsilon, "epsilon"))
-    bounds = compute_mae_limit(eps, reach=default_reach(eps)) if capped else compute_mae_limit(eps)
+def compute_limit(epsilon: str, *, capped: bool = False) -> Limit:
+    """Return the limit of the MAE for unlimited outputs, rounded outward to 4 decimals.
+
+    Args:
+        epsilon: The ε.
+        capped: Whether outputs are within twice the smallest feasible reach.
+    """
+    value = float(read_number(epsilon, "epsilon"))
+    if capped:
+        bounds = limit.compute_mae_limit(value, reach=default_reach(value))
+    else:
+        bounds = limit.compute_mae_limit(value)
     return replace(
         bounds,
-        lower=math.floor(1e4 * bounds.lower) / 1e4,
-        upper=math.ceil(1e4 * bounds.upper) / 1e4,
+        lower=math.floor(_LIMIT_UNITS * bounds.lower) / _LIMIT_UNITS,
+        upper=math.ceil(_LIMIT_UNITS * bounds.upper) / _LIMIT_UNITS,
     )

@@ -1,4 +1,4 @@
-"""What is printed and wrong: the numbers of each check, on which declared/optm.toml states the condition."""
+"""The checks of the errata, whose conditions are in declared/optm.toml."""
 
 from __future__ import annotations
 
@@ -16,165 +16,190 @@ from workbench.families.quantizer.optm import ProgramSolver, make_two_bin_shape
 from workbench.mechanisms.baselines.two_bin import equal_bins, rqm, two_bin
 from workbench.papers.optm.common import (
     EPSILONS,
-    authors_optm_at,
-    listed,
-    mvu_at,
-    parameters,
-    published,
+    design_mvu,
+    format_values,
+    get_printed_numbers,
+    list_published_mechanisms,
+    make_authors_optm,
 )
-from workbench.papers.optm.tables import authors_at, gaussian, no_erm, no_rqm, standard_error
-from workbench.papers.optm.vectors import metric_floor
+from workbench.papers.optm.tables import (
+    compute_standard_error,
+    find_best_rqm,
+    find_erms,
+    make_authors_gaussian_optm,
+    make_gaussian_density,
+)
+from workbench.papers.optm.vectors import compute_metric_floor
 from workbench.privacy.audit import audit_extremes
 from workbench.questions.density import uniform_density
 from workbench.solvers.search import bisect
 
 
-def ends() -> Record:
-    """ε of RQM at the ends of its inputs, and of all inputs."""
+def audit_rqm_ends() -> Record:
+    """Return the ε of RQM at the ends of its inputs, and over all inputs."""
     quantizer = rqm(equal_bins(5, "1.8"), "0.4")
-    at_c = float(np.abs(np.log(quantizer.matrix[0] / quantizer.matrix[-1])).max())
-    return {"at_c": at_c, "true": audit_extremes(quantizer, 0).pure_epsilon}
+    losses = np.abs(np.log(quantizer.matrix[0] / quantizer.matrix[-1]))
+    return {"at_c": float(losses.max()), "true": audit_extremes(quantizer, 0).pure_epsilon}
 
 
-def table1_optm() -> Record:
-    """By how much the authors' program misses its ε and the printed cells, and Theorem 5 misses these at least."""
-    cells = np.array(parameters()["table1"]["OPTM"])
-    authors = [authors_optm_at(epsilon) for epsilon in EPSILONS]
-    theirs = np.array([quantizer.mae_51 for quantizer in authors])
-    all_pairs = np.array([published(epsilon)["OPTM"].mae_51 for epsilon in EPSILONS])
+def compare_authors_optm() -> Record:
+    """Return the errors of the authors' program and of Theorem 5 compared with the printed cells.
+
+    excess: by how much the authors' program exceeds its ε. off: its largest difference from a
+    printed cell. apart: the smallest difference of Theorem 5 from a cell.
+    """
+    printed = np.array(get_printed_numbers()["table1"]["OPTM"])
+    authors = [make_authors_optm(epsilon) for epsilon in EPSILONS]
+    authors_errors = np.array([quantizer.mae_51 for quantizer in authors])
+    theorem5_errors = np.array(
+        [list_published_mechanisms(epsilon)["OPTM"].mae_51 for epsilon in EPSILONS]
+    )
+    excesses = []
+    for quantizer, epsilon in zip(authors, EPSILONS, strict=True):
+        excesses.append(audit_extremes(quantizer, 0).pure_epsilon - float(epsilon))
     return {
-        "mae_51": listed(theirs),
-        "listed": listed(all_pairs),
-        "excess": max(
-            audit_extremes(q, 0).pure_epsilon - float(e)
-            for q, e in zip(authors, EPSILONS, strict=True)
-        ),
-        "off": np.abs(theirs - cells).max(),
-        "apart": np.abs(all_pairs - cells).min(),
+        "mae_51": format_values(authors_errors),
+        "listed": format_values(theorem5_errors),
+        "excess": max(excesses),
+        "off": np.abs(authors_errors - printed).max(),
+        "apart": np.abs(theorem5_errors - printed).min(),
     }
 
 
-def table2_mvu() -> Record:
-    """Two of the printed MVU values exceed its error at the worst input. gap: of a printed value to the other reading's
-    mean, at most, in standard errors."""
-    printed = parameters()["table2"]
-    quantizer = mvu_at(parameters()["table6"]["MVU"]["bins"], "1")
-    y = (quantizer.outputs + 1) / 2  # the alphabet of inputs in [0, 1]
-    means, read, gap = [], [], 0.0
+def check_table2_units() -> Record:
+    """Return the printed MVU values, exact expectations, and those in the units of [0, 1].
+
+    Two printed values exceed the error at the worst input (top). gap: the largest difference of a
+    printed value from the mean in the other units, in standard errors.
+    """
+    printed = get_printed_numbers()["table2"]
+    quantizer = design_mvu(get_printed_numbers()["table6"]["MVU"]["bins"], "1")
+    # The alphabet for inputs in [0, 1].
+    y = (quantizer.outputs + 1) / 2
+    means = []
+    other_means = []
+    gap = 0.0
     for sigma, cell in zip(printed["sigma"], printed["MVU"], strict=True):
-        density = gaussian(sigma)
+        density = make_gaussian_density(sigma)
         means.append(quantizer.mae(density))
-        x, weights = density.quadrature(
-            np.concatenate([[float(k) for k in quantizer.knots], y[np.abs(y) < 1]])
-        )
-        gaps = 2 * np.abs(x[:, None] - y)
+        breaks = np.concatenate([[float(knot) for knot in quantizer.knots], y[np.abs(y) < 1]])
+        x, weights = density.quadrature(breaks)
+        differences = 2 * np.abs(x[:, None] - y)
         law = weights[:, None] * quantizer.probabilities(x)
-        mean = float((law * gaps).sum())
-        error = math.sqrt((float((law * gaps**2).sum()) - mean * mean) / 1000)
-        read.append(f"{mean:.3f} ± {error:.3f}")
+        mean = float((law * differences).sum())
+        variance = float((law * differences**2).sum()) - mean * mean
+        error = math.sqrt(variance / 1000)
+        other_means.append(f"{mean:.3f} ± {error:.3f}")
         gap = max(gap, abs(cell - mean) / error)
     return {
-        "MVU": listed(printed["MVU"], ".3f"),
-        "listed": listed(means, ".3f"),
+        "MVU": format_values(printed["MVU"], ".3f"),
+        "listed": format_values(means, ".3f"),
         "least": min(printed["MVU"][:2]),
         "top": float(quantizer.error_at(np.linspace(-1, 1, 4001)).max()),
-        "shown": ", ".join(read),
+        "shown": ", ".join(other_means),
         "gap": gap,
     }
 
 
-def table6_bins() -> Record:
-    """Table 6 has one line of bins for OPTM; the program chooses others at σ = 0.3.
+def compare_chosen_bins() -> Record:
+    """Return the bins that the authors' program chooses, and its error at σ = 0.3.
 
-    gap: by how much a printed error is farther from the program's than rounding and three standard errors, at most.
+    Table 6 has one line of bins for all σ. gap: by how much the difference of a printed error from
+    the program's exceeds rounding and three standard errors.
     """
-    printed, bins = parameters()["table2"], read_bins(parameters()["table6"]["OPTM"]["bins"])
-    gap, same, shown = -math.inf, [], {}
+    printed = get_printed_numbers()["table2"]
+    bins = read_bins(get_printed_numbers()["table6"]["OPTM"]["bins"])
+    gap = -math.inf
+    same_sigmas = []
+    last: Record = {}
     for sigma, cell in zip(printed["sigma"], printed["OPTM"], strict=True):
-        quantizer, density = authors_at(sigma), gaussian(sigma)
-        mae, error = quantizer.mae(density), standard_error(quantizer, density)
+        quantizer = make_authors_gaussian_optm(sigma)
+        density = make_gaussian_density(sigma)
+        mae = quantizer.mae(density)
+        error = compute_standard_error(quantizer, density)
         gap = max(gap, abs(mae - cell) - 0.0005 - 3 * error)
-        if np.array_equal(quantizer.outputs, [float(b) for b in bins]):
-            same.append(sigma)
-        shown = {
-            "listed_2": listed(quantizer.outputs, "g"),
+        if np.array_equal(quantizer.outputs, [float(value) for value in bins]):
+            same_sigmas.append(sigma)
+        last = {
+            "listed_2": format_values(quantizer.outputs, "g"),
             "value": mae,
             "error": error,
             "OPTM": cell,
         }
-    return {**shown, "listed": listed(same, "g"), "gap": gap}
+    return {**last, "listed": format_values(same_sigmas, "g"), "gap": gap}
 
 
-def not_available() -> Record:
-    """The best RQM and ERM at an ε where the paper has none."""
-    best, (count, beyond) = no_rqm("0.5"), no_erm("0.5")
-    shown = "none" if best is None else f"{best.mae():.4f} (51 points {best.mae_51:.4f})"
+def find_missing_mechanisms() -> Record:
+    """Return the best RQM and ERM at ε = 0.5, where the paper has none."""
+    quantizer = find_best_rqm("0.5")
+    count, erm_quantizer = find_erms("0.5")
+    shown = "none"
+    if quantizer:
+        shown = f"{quantizer.mae():.4f} (51 points {quantizer.mae_51:.4f})"
     return {
         "shown": shown,
-        "mae": beyond.mae(),
-        "epsilon": audit_extremes(beyond, 0).pure_epsilon,
+        "mae": erm_quantizer.mae(),
+        "epsilon": audit_extremes(erm_quantizer, 0).pure_epsilon,
         "count": count,
     }
 
 
-def _least_metric_epsilon(points: int) -> float:
-    """The least ε at which squared-distance metric privacy on a grid is feasible, by bisection to 1e-3."""
-    bins = tuple(Fraction(b) for b in (-3, -1, 1, 3))
-    law = LawQuestion(Fraction(1), loss="squared", metric="squared")
+def _find_least_metric_epsilon(point_count: int) -> float:
+    """Return the smallest ε of squared-distance metric privacy on a grid, to 1e-3."""
+    bins = tuple(Fraction(value) for value in (-3, -1, 1, 3))
+    question = LawQuestion(Fraction(1), loss="squared", metric="squared")
 
-    def feasible(epsilon: float) -> bool:
-        return (
-            solve_exact_quantizer(bins, replace(law, epsilon=Fraction(epsilon)), knots=points)
-            is not None
-        )
+    def is_feasible(epsilon: float) -> bool:
+        law = replace(question, epsilon=Fraction(epsilon))
+        return solve_exact_quantizer(bins, law, knots=point_count) is not None
 
-    return bisect(feasible, 0.0, 8.0, tolerance=1e-3)[1]
+    _, least = bisect(is_feasible, 0.0, 8.0, tolerance=1e-3)
+    return least
 
 
-def metric() -> Record:
-    """The least ε on grids, and by how much it is above its floor at least."""
-    least = {n: _least_metric_epsilon(n) for n in (2, 3, 5, 9, 17)}
-    floors = {n: metric_floor(n, 3.0) for n in least}
-    shown = ", ".join(
-        f"{n} points {value:.3f} (floor {floors[n]:.3f})" for n, value in least.items()
-    )
+def find_least_metric_epsilons() -> Record:
+    """Return the smallest ε on grids, and the smallest distance from its floor."""
+    least = {count: _find_least_metric_epsilon(count) for count in (2, 3, 5, 9, 17)}
+    floors = {count: compute_metric_floor(count, 3.0) for count in least}
+    parts = []
+    for count, value in least.items():
+        parts.append(f"{count} points {value:.3f} (floor {floors[count]:.3f})")
     return {
-        "shown": shown,
-        "above": min(least[n] - floors[n] for n in least),
+        "shown": ", ".join(parts),
+        "above": min(least[count] - floors[count] for count in least),
         "coarse": least[3],
         "fine": least[17],
     }
 
 
-def objective() -> Record:
-    """The MAE of stochastic rounding, and (8)'s constant."""
-    # stochastic rounding to the two nearest bins: every ζ is 0, what is left is (8)'s constant
+def check_objective_constant() -> Record:
+    """Return the MAE of stochastic rounding, and the constant of (8).
+
+    Stochastic rounding to the two nearest bins has ζ = 0, so only the constant is left.
+    """
     bins = read_bins("-2.7,-0.9,0.9,2.7")
-    mae, shape = (
-        two_bin(bins, [[1], [0, 1], [0, 0, 1]]).mae(),
-        make_two_bin_shape(bins, uniform_density()),
-    )
-    return {
-        "mae": mae,
-        "proxy_2": float(sum(shape.losses[columns[-1]] for columns in shape.columns.values())),
-    }
+    rounding = two_bin(bins, [[1], [0, 1], [0, 0, 1]])
+    shape = make_two_bin_shape(bins, uniform_density())
+    constant = sum(shape.losses[columns[-1]] for columns in shape.columns.values())
+    return {"mae": rounding.mae(), "proxy_2": float(constant)}
 
 
-def theorem6() -> Record:
-    """What the constraint asks of q_2(1) at the printed bins, and whether a slice has a solution."""
-    # k = 2, r = 4: q_2(1) (B_4 - B_2) >= q_1(1) (B_4 - B_3), and q_2(1) <= q_2(2) = 1 - q_2(1)
+def check_theorem6() -> Record:
+    """Return the smallest q_2(1) that Theorem 6 allows, and how many slices have a solution.
+
+    For k = 2, r = 4 it asks q_2(1) (B_4 - B_2) >= q_1(1) (B_4 - B_3). Further, q_2(1) <= q_2(2) =
+    1 - q_2(1).
+    """
     least = {}
     for number in (3, 4, 6):
-        bins = read_bins(parameters()[f"table{number}"]["OPTM"]["bins"])
+        bins = read_bins(get_printed_numbers()[f"table{number}"]["OPTM"]["bins"])
         least[number] = float((bins[3] - bins[2]) / (bins[3] - bins[1]))
-    shape, live = (
-        make_two_bin_shape(read_bins("-3,-0.5,0.5,3"), uniform_density()),
-        ProgramSolver(LawQuestion(ONE)),
-    )
-    solved = [
-        live.solve(shape.theorem6(20.0, 1.0, float(q), 0.0)) is not None
-        for q in np.arange(0.05, 1, 0.1)
-    ]
-    live.close()
-    shown = ", ".join(f"Table {number}: q_2(1) >= {value:.3f}" for number, value in least.items())
-    return {"listed": shown, "least": min(least.values()), "solved": sum(solved)}
+    shape = make_two_bin_shape(read_bins("-3,-0.5,0.5,3"), uniform_density())
+    solver = ProgramSolver(LawQuestion(ONE))
+    solved = 0
+    for q in np.arange(0.05, 1, 0.1):
+        program = shape.theorem6(20.0, 1.0, float(q), 0.0)
+        solved += solver.solve(program) is not None
+    solver.close()
+    parts = [f"Table {number}: q_2(1) >= {value:.3f}" for number, value in least.items()]
+    return {"listed": ", ".join(parts), "least": min(least.values()), "solved": solved}

@@ -1,4 +1,4 @@
-"""Fig. 2 (an output law of ERM), Fig. 3 (MAE against x), and a new one: the price of bits."""
+"""Fig. 2 (an output law of ERM), Fig. 3 (error against x), and the price of bits."""
 
 from __future__ import annotations
 
@@ -13,81 +13,109 @@ from workbench.io.result import Row
 from workbench.mechanisms.baselines.two_bin import equal_bins, erm, randomized_response
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.papers.artifact import Artifact, make_artifact
-from workbench.papers.optm.common import EPSILONS, certified, designed, law_question, limit, mvu_at
+from workbench.papers.optm.common import (
+    EPSILONS,
+    compute_limit,
+    design_mvu,
+    design_quantizer,
+    make_law_question,
+    repair,
+)
 from workbench.privacy.audit import audit_extremes
 
-_ERM = ("1.6", "1.5")  # outer bin and γ of Fig. 2, chosen by us
+# The parameters of Fig. 2, which are our choice.
+_ERM_OUTER_BIN = "1.6"
+_ERM_GAMMA = "1.5"
+
+# The numbers of outputs at which all mechanisms are computed without --full.
+_COMPARED_OUTPUTS = (2, 3, 4, 5, 6, 8, 12, 16)
+_MAX_OUTPUTS = 16
+_FINE_SEARCH_OUTPUTS = 6  # The bins of OPTM are searched on a finer grid up to so many outputs.
 
 
-def fig2(full: bool) -> Artifact:
-    """p(x, 3) and p(x, 6) of ERM with 8 bins."""
-    quantizer = erm(equal_bins(8, _ERM[0]), _ERM[1])
-    x, law = [float(at) for at in quantizer.end_inputs], quantizer.matrix
-    table = pd.DataFrame(
-        {
-            "x": x,
-            "side": ["+", "-"] * len(quantizer.pieces),
-            "p(x, 3)": law[:, 2],
-            "p(x, 6)": law[:, 5],
-        }
-    )
+def make_erm_law_figure(full: bool) -> Artifact:
+    """Make Fig. 2: p(x, 3) and p(x, 6) of ERM with 8 bins.
+
+    Args:
+        full: Not used: the figure takes no time.
+    """
+    quantizer = erm(equal_bins(8, _ERM_OUTER_BIN), _ERM_GAMMA)
+    law = quantizer.matrix
+    columns = {
+        "x": [float(x) for x in quantizer.end_inputs],
+        "side": ["+", "-"] * len(quantizer.pieces),
+        "p(x, 3)": law[:, 2],
+        "p(x, 6)": law[:, 5],
+    }
+    table = pd.DataFrame(columns)
     bins = pd.DataFrame({"bin": quantizer.outputs, "number": range(1, 9)}).query("-1 < bin < 1")
     further = {"pieces": table.assign(piece=table.index // 2), "bins": bins}
-    return make_artifact("optm", "fig2", table, further=further, ERM=_ERM[0], ERM_2=_ERM[1])
-
-
-def limits(table: pd.DataFrame) -> Record:
-    """The limits beside the errors of Fig. 3, at every ε of Table 1."""
-    limits = pd.DataFrame(
-        {"epsilon": EPSILONS, "upper": [limit(epsilon).upper for epsilon in EPSILONS]}
+    return make_artifact(
+        "optm", "fig2", table, further=further, ERM=_ERM_OUTER_BIN, ERM_2=_ERM_GAMMA
     )
-    return {"further": {"limits": limits}}
 
 
-def _optm(levels: int, epsilon: str) -> Quantizer | None:
-    if levels == 2:
+def add_limits(table: pd.DataFrame) -> Record:
+    """Return the limits that Fig. 3 draws, at every ε of Table 1.
+
+    Args:
+        table: Not used: the function has the arguments of `details`.
+    """
+    uppers = [compute_limit(epsilon).upper for epsilon in EPSILONS]
+    return {"further": {"limits": pd.DataFrame({"epsilon": EPSILONS, "upper": uppers})}}
+
+
+def _design_optm(output_count: int, epsilon: str) -> Quantizer | None:
+    """Return OPTM with bins from a coarse search, or None."""
+    if output_count == 2:
         return randomized_response(epsilon)
-    law = law_question(epsilon)
-    thinned = solve_optm_with_thinner_slices(
-        search_bins(levels, law, stride=2 if levels <= 6 else 4), law
-    )
-    return certified(thinned.quantizer, epsilon) if thinned else None
+    question = make_law_question(epsilon)
+    stride = 2 if output_count <= _FINE_SEARCH_OUTPUTS else 4
+    bins = search_bins(output_count, question, stride=stride)
+    optimum = solve_optm_with_thinner_slices(bins, question)
+    return repair(optimum.quantizer, epsilon) if optimum else None
 
 
-def bits(epsilon: str, *, full: bool = False) -> list[Row]:
-    """Best MAE against the number of outputs at one ε: every mechanism at every number, and the limits."""
+def compute_price_of_bits(epsilon: str, *, full: bool = False) -> list[Row]:
+    """Return the smallest MAE of every mechanism for numbers of outputs, and the limits.
+
+    Args:
+        epsilon: The ε.
+        full: Whether all mechanisms are computed at every number.
+    """
     rows: list[Row] = []
-    for m in range(2, 17):
-        mechanisms: dict[str, Quantizer | None] = {"exact quantizer": designed(m, epsilon)}
-        if full or m in (2, 3, 4, 5, 6, 8, 12, 16):
-            mechanisms |= {
-                "MVU": mvu_at(m, epsilon),
-                "RQM": find_best_rqm(m, epsilon),
-                "OPTM": _optm(m, epsilon),
-            }
+    # The smallest MAE of each mechanism up to the current number of outputs.
+    least: dict[str, float] = {}
+    for count in range(2, _MAX_OUTPUTS + 1):
+        mechanisms: dict[str, Quantizer | None] = {
+            "exact quantizer": design_quantizer(count, epsilon)
+        }
+        if full or count in _COMPARED_OUTPUTS:
+            mechanisms["MVU"] = design_mvu(count, epsilon)
+            mechanisms["RQM"] = find_best_rqm(count, epsilon)
+            mechanisms["OPTM"] = _design_optm(count, epsilon)
         for name, quantizer in mechanisms.items():
             if quantizer is None:
                 continue
             mae = quantizer.mae()
-            rows.append(
-                {
-                    "epsilon": epsilon,
-                    "outputs": m,
-                    "mechanism": name,
-                    "mae": mae,
-                    "mae, at most so many outputs": min(
-                        [mae, *(r["mae"] for r in rows if r["mechanism"] == name)]
-                    ),
-                    "mse": quantizer.mse(),
-                    "largest output": quantizer.outputs[-1],
-                    "exact epsilon": audit_extremes(quantizer, 0).pure_epsilon,
-                }
-            )
-    free, capped = limit(epsilon), limit(epsilon, capped=True)
-    limits = {"limit, proven": free.lower, "limit, reached": free.upper}
-    limits["limit within the reach, reached"] = capped.upper
-    ends = (
-        {"epsilon": epsilon, "outputs": math.inf, "mechanism": n, "mae": value}
-        for n, value in limits.items()
-    )
-    return [*rows, *ends]
+            least[name] = min(mae, least.get(name, math.inf))
+            row: Row = {
+                "epsilon": epsilon,
+                "outputs": count,
+                "mechanism": name,
+                "mae": mae,
+                "mae, at most so many outputs": least[name],
+                "mse": quantizer.mse(),
+                "largest output": quantizer.outputs[-1],
+                "exact epsilon": audit_extremes(quantizer, 0).pure_epsilon,
+            }
+            rows.append(row)
+    bounds = compute_limit(epsilon)
+    limits = {
+        "limit, proven": bounds.lower,
+        "limit, reached": bounds.upper,
+        "limit within the reach, reached": compute_limit(epsilon, capped=True).upper,
+    }
+    for name, value in limits.items():
+        rows.append({"epsilon": epsilon, "outputs": math.inf, "mechanism": name, "mae": value})
+    return rows

@@ -1,13 +1,13 @@
-"""Fig. 4c and 4d: softmax regression by SGD whose per-example gradients are clipped and quantized.
+"""Figs. 4c and 4d: softmax regression by SGD with clipped and quantized gradients.
 
-One pass over the data in a random order. For every example of a batch each coordinate of its gradient is clipped to
-[-clip, clip], divided by clip, quantized, multiplied by clip; the batch's mean is the step's direction. All runs of
-one mechanism are advanced together.
+One pass over the data in a random order. For every example of a batch, each coordinate of its
+gradient is clipped to [-clip, clip], divided by clip, quantized, and multiplied by clip. The mean
+over the batch is the direction of the step. All runs of one mechanism advance together.
 
-Data: scikit-learn's bundled sets, and MNIST from files of its own format. MNIST is not bundled: put its four files
-(train-images-idx3-ubyte, train-labels-idx1-ubyte, gzipped or not) into a folder and name it in the environment variable
-WORKBENCH_MNIST. Without them `mnist` says so in one sentence, and the experiment runs on scikit-learn's bundled digits
-instead.
+The data are those of scikit-learn and MNIST. MNIST is not bundled. To use it, put its files
+(train-images-idx3-ubyte and train-labels-idx1-ubyte, gzipped or not) into a folder and name the
+folder in the environment variable WORKBENCH_MNIST. Without them `load_mnist` raises an error, and
+the experiment uses scikit-learn's digits instead.
 """
 
 from __future__ import annotations
@@ -29,18 +29,34 @@ from workbench.exact.arrays import Positions
 from workbench.io.extras import require_extra
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.papers.artifact import Artifact, make_artifact
-from workbench.papers.optm.common import designed, parameters, published, simulated
+from workbench.papers.optm.common import (
+    design_quantizer,
+    get_printed_numbers,
+    list_published_mechanisms,
+    simulate_quantizer,
+)
 from workbench.solvers.arrays import Vector
 
+# Features and labels.
 Data = tuple[Vector, NDArray[np.intp]]
 
-_TEST = 4000  # training accuracy is taken on at most so many examples
+_MAX_EVALUATED = 4000  # The accuracy is measured on at most so many examples.
+_SCORE_DECIMALS = 9  # Scores are rounded, so that the machine's linear algebra breaks no ties.
+_BREAST_CANCER_RATE = 1.0
+_MNIST_RATE = 20.0
+_IDX_BYTES = 0x800  # The header of an IDX file of unsigned bytes, plus the number of dimensions.
 
 
 @dataclass(frozen=True)
 class Training:
-    """One pass of SGD. batch: examples of a step; clip: of every gradient entry; rate: the learning rate; runs: with
-    orders of their own."""
+    """One pass of SGD.
+
+    Attributes:
+        batch: The number of examples of a step.
+        clip: The bound on every coordinate of a gradient.
+        rate: The learning rate.
+        runs: The number of runs, each with its own order.
+    """
 
     batch: int
     clip: float
@@ -49,135 +65,176 @@ class Training:
 
 
 def train(x: Vector, y: Positions, quantizer: Quantizer | None, training: Training) -> Vector:
-    """Accuracy on the training set after every batch, for every run. Shape (runs, batches).
+    """Return the accuracy on the training set after every batch of every run.
 
-    x: (n, d); y: (n,) classes 0..k-1; quantizer: on [-1, 1], None for clipping only.
+    Args:
+        x: The features. Shape (n, d).
+        y: The classes 0..k-1. Shape (n,).
+        quantizer: A quantizer on [-1, 1], or None to clip only.
+        training: The training.
+
+    Returns:
+        The accuracies. Shape (runs, batches). An incomplete last batch is dropped.
     """
-    batch, clip, runs = training.batch, training.clip, training.runs
+    batch = training.batch
+    clip = training.clip
+    runs = training.runs
     n, d = x.shape
-    classes = int(y.max()) + 1
+    class_count = int(y.max()) + 1
     rng = np.random.default_rng(0)
     orders = np.stack([rng.permutation(n) for _ in range(runs)])
-    count = n // batch  # whole batches only
+    step_count = n // batch
     features = np.concatenate([x, np.ones((n, 1))], axis=1)
-    shown = features[:_TEST] if n > _TEST else features
-    answers = y[:_TEST] if n > _TEST else y
-    weights = np.zeros((runs, d + 1, classes))
-    accuracy = np.zeros((runs, count))
-    unit = np.eye(classes)
-    for step in range(count):
-        chosen = orders[:, step * batch : (step + 1) * batch]  # (runs, batch)
-        here = features[chosen]
-        gap = softmax(here @ weights, axis=2) - unit[y[chosen]]
-        gradients = np.clip(
-            here[..., :, None] * gap[..., None, :], -clip, clip
-        )  # (runs, batch, d + 1, classes)
+    evaluated = features[:_MAX_EVALUATED]
+    answers = y[:_MAX_EVALUATED]
+    weights = np.zeros((runs, d + 1, class_count))
+    accuracy = np.zeros((runs, step_count))
+    unit = np.eye(class_count)
+    for step in range(step_count):
+        # Shape (runs, batch).
+        chosen = orders[:, step * batch : (step + 1) * batch]
+        inputs = features[chosen]
+        gap = softmax(inputs @ weights, axis=2) - unit[y[chosen]]
+        # Shape (runs, batch, d + 1, classes).
+        gradients = np.clip(inputs[..., :, None] * gap[..., None, :], -clip, clip)
         if quantizer:
-            gradients = clip * simulated(quantizer, gradients / clip, rng)
+            gradients = clip * simulate_quantizer(quantizer, gradients / clip, rng)
         weights -= training.rate * gradients.mean(axis=1)
-        # quantized steps tie scores exactly: rounding, not the machine's linear algebra, must break those ties
-        accuracy[:, step] = (np.round(shown @ weights, 9).argmax(axis=2) == answers).mean(axis=1)
+        # Quantized steps give exactly equal scores.
+        scores = np.round(evaluated @ weights, _SCORE_DECIMALS)
+        accuracy[:, step] = (scores.argmax(axis=2) == answers).mean(axis=1)
     return accuracy
 
 
-def _curves(data: Data, table: str, training: Training, epsilon: str) -> pd.DataFrame:
-    """Of clipping alone, and of mechanisms; 4 bins are optimised for the squared error of uniform inputs: a step of SGD
-    feels the noise's variance."""
-    best = designed(4, epsilon, loss="squared", starts=1)
-    frames = []
-    for name, quantizer in {
+def _compute_accuracy_curves(
+    data: Data, table: str, training: Training, epsilon: str
+) -> pd.DataFrame:
+    """Return the accuracy curves without privacy and of the mechanisms.
+
+    The 4 bins of the exact quantizer are optimised for the squared error of uniform inputs, because
+    the variance of the noise matters for a step of SGD.
+    """
+    mechanisms: dict[str, Quantizer | None] = {
         "no privacy": None,
-        "exact quantizer": best,
-        **published(epsilon, table),
-    }.items():
+        "exact quantizer": design_quantizer(4, epsilon, loss="squared", starts=1),
+    }
+    mechanisms |= list_published_mechanisms(epsilon, table)
+    curves = []
+    for name, quantizer in mechanisms.items():
         accuracy = train(*data, quantizer, training)
-        curve = pd.DataFrame({"mechanism": name, "batch": np.arange(1, accuracy.shape[1] + 1)})
-        error = accuracy.std(axis=0, ddof=1) / np.sqrt(training.runs)
-        frames.append(curve.assign(accuracy=accuracy.mean(axis=0), **{"standard error": error}))
-    return pd.concat(frames, ignore_index=True)
+        columns = {
+            "mechanism": name,
+            "batch": np.arange(1, accuracy.shape[1] + 1),
+            "accuracy": accuracy.mean(axis=0),
+            "standard error": accuracy.std(axis=0, ddof=1) / np.sqrt(training.runs),
+        }
+        curves.append(pd.DataFrame(columns))
+    return pd.concat(curves, ignore_index=True)
 
 
-def _trained(name: str, data: Data, table: str, rate: float, runs: int, **words: Any) -> Artifact:
-    given = {key: parameters()[table][key] for key in ("epsilon", "batch", "clip")}
-    frame = _curves(
-        data, table, Training(given["batch"], given["clip"], rate, runs), given["epsilon"]
-    )
-    dimension = (data[0].shape[1] + 1) * np.unique(data[1]).size
+def _make_training_artifact(
+    name: str, data: Data, table: str, rate: float, runs: int, **values: Any
+) -> Artifact:
+    """Make a figure of accuracy curves with the parameters of a table."""
+    printed = get_printed_numbers()[table]
+    parameters = {key: printed[key] for key in ("epsilon", "batch", "clip")}
+    training = Training(parameters["batch"], parameters["clip"], rate, runs)
+    curves = _compute_accuracy_curves(data, table, training, parameters["epsilon"])
+    features, labels = data
+    dimension = (features.shape[1] + 1) * np.unique(labels).size
     return make_artifact(
-        "optm", name, frame, rate=rate, runs=runs, dimension=dimension, **given, **words
+        "optm",
+        name,
+        curves,
+        rate=rate,
+        runs=runs,
+        dimension=dimension,
+        **parameters,
+        **values,
     )
 
 
-def fig4c(full: bool) -> Artifact:
-    """Breast cancer: 569 records with 30 features, standardised."""
-    x, y = _sklearn("load_breast_cancer")
-    return _trained("fig4c", ((x - x.mean(axis=0)) / x.std(axis=0), y), "table8", 1.0, 30)
+def train_on_breast_cancer(full: bool) -> Artifact:
+    """Make Fig. 4c: 569 records with 30 standardised features.
+
+    Args:
+        full: Not used: the figure takes seconds.
+    """
+    x, y = _load_sklearn_data("load_breast_cancer")
+    standardised = (x - x.mean(axis=0)) / x.std(axis=0)
+    return _make_training_artifact("fig4c", (standardised, y), "table8", _BREAST_CANCER_RATE, 30)
 
 
-def fig4d(full: bool) -> Artifact:
-    """MNIST when it is on the machine, else the bundled digits."""
+def train_on_mnist(full: bool) -> Artifact:
+    """Make Fig. 4d with MNIST, or with the bundled digits if MNIST is missing.
+
+    Args:
+        full: Whether to use more runs with the digits.
+
+    Raises:
+        CorruptFile: The files are not MNIST.
+    """
     try:
-        return _trained(
-            "fig4d",
-            mnist(),
-            "table9",
-            20.0,
-            5,
-            what="MNIST (60,000 training images, accuracy on the first 4000).",
-        )
+        data = load_mnist()
     except CorruptFile:
         raise
     except WorkbenchError as error:
         what = f"Stand-in: scikit-learn's bundled digits (1797 images of 8 x 8). {error}"
-    x, y = _sklearn("load_digits")
-    return _trained("fig4d", (x / 16.0, y), "table9", 20.0, 30 if full else 10, what=what)
+    else:
+        what = "MNIST (60,000 training images, accuracy on the first 4000)."
+        return _make_training_artifact("fig4d", data, "table9", _MNIST_RATE, 5, what=what)
+    x, y = _load_sklearn_data("load_digits")
+    runs = 30 if full else 10
+    return _make_training_artifact("fig4d", (x / 16.0, y), "table9", _MNIST_RATE, runs, what=what)
 
 
-def _sklearn(name: str) -> Data:
-    """Features and labels of data that ship with scikit-learn."""
+def _load_sklearn_data(name: str) -> Data:
+    """Return the features and labels of data of scikit-learn."""
     require_extra("learning", "DP-SGD on these data")
     bunch = getattr(importlib.import_module("sklearn.datasets"), name)()
     return np.asarray(bunch.data, dtype=float), np.asarray(bunch.target, dtype=np.intp)
 
 
-def mnist() -> Data:
-    """(pixels (60000, 784) in [0, 1], labels 0..9) of MNIST's training set, in the folder that WORKBENCH_MNIST names.
+def load_mnist() -> Data:
+    """Return the pixels (60000, 784) in [0, 1] and the labels 0..9 of MNIST's training set.
 
-    Raises WorkbenchError when the data are not on this machine, CorruptFile when they are not MNIST.
+    The environment variable WORKBENCH_MNIST names the folder.
+
+    Raises:
+        WorkbenchError: The data are not on this machine.
+        CorruptFile: The files are not MNIST.
     """
-    named = os.environ.get("WORKBENCH_MNIST")
-    if not named:
+    folder = os.environ.get("WORKBENCH_MNIST")
+    if not folder:
         raise WorkbenchError(
-            "MNIST is not on this machine: put train-images-idx3-ubyte and train-labels-idx1-ubyte (or .gz) into a "
-            "folder and name it in WORKBENCH_MNIST."
+            "MNIST is not on this machine: put train-images-idx3-ubyte and "
+            "train-labels-idx1-ubyte (or .gz) into a folder and name it in WORKBENCH_MNIST."
         )
-    images, labels = (
-        _idx(Path(named), f"train-{name}-ubyte", n)
-        for name, n in (("images-idx3", 3), ("labels-idx1", 1))
-    )
-    if (
-        images.shape[1:] != (28, 28)
-        or labels.shape != images.shape[:1]
-        or labels.max(initial=0) > 9
-    ):
+    images = _read_idx(Path(folder), "train-images-idx3-ubyte", 3)
+    labels = _read_idx(Path(folder), "train-labels-idx1-ubyte", 1)
+    has_shape = images.shape[1:] == (28, 28) and labels.shape == images.shape[:1]
+    if not has_shape or labels.max(initial=0) > 9:
         raise CorruptFile(
-            f"The files in {named} are not MNIST: images {images.shape}, labels {labels.shape}."
+            f"The files in {folder} are not MNIST: images {images.shape}, labels {labels.shape}."
         )
     return images.reshape(len(images), -1) / 255.0, labels.astype(np.intp)
 
 
-def _idx(folder: Path, name: str, dimensions: int) -> NDArray[np.uint8]:
-    """An array of unsigned bytes in the IDX format."""
-    path = next((path for path in (folder / name, folder / f"{name}.gz") if path.is_file()), None)
+def _read_idx(folder: Path, name: str, dimension_count: int) -> NDArray[np.uint8]:
+    """Return an array of unsigned bytes in the IDX format. Raises WorkbenchError, CorruptFile."""
+    candidates = (folder / name, folder / f"{name}.gz")
+    path = next((candidate for candidate in candidates if candidate.is_file()), None)
     if path is None:
-        raise WorkbenchError(f"MNIST is not in the folder named: {name} (or {name}.gz) is missing.")
+        raise WorkbenchError(f"MNIST is not in the named folder: {name} (or {name}.gz) is missing.")
     try:
-        with (open if path.suffix != ".gz" else gzip.open)(path, "rb") as file:
+        open_file = gzip.open if path.suffix == ".gz" else open
+        with open_file(path, "rb") as file:
             content = bytes(file.read())
-        kind, *shape = np.frombuffer(content, ">u4", dimensions + 1).tolist()
-        if kind != 0x800 + dimensions:
+        kind, *shape = np.frombuffer(content, ">u4", dimension_count + 1).tolist()
+        if kind != _IDX_BYTES + dimension_count:
             raise ValueError("another header")
-        return np.frombuffer(content, np.uint8, offset=4 + 4 * dimensions).reshape(shape)
+        offset = 4 + 4 * dimension_count
+        return np.frombuffer(content, np.uint8, offset=offset).reshape(shape)
     except (OSError, EOFError, ValueError) as error:
         raise CorruptFile(
             f"{path.name} must be an IDX file of unsigned bytes. Got {error}."

@@ -1,4 +1,4 @@
-"""The tables, which declared/optm.toml states row by row, and how far each published mechanism is above the limit."""
+"""The rows of the tables in declared/optm.toml, and the distance of mechanisms from the limit."""
 
 from __future__ import annotations
 
@@ -19,261 +19,357 @@ from workbench.io.result import Row
 from workbench.mechanisms.baselines.two_bin import equal_bins, erm, rqm
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.papers.artifact import Comparison, read_declaration
-from workbench.papers.optm.authors import authors_optm_gaussian
+from workbench.papers.optm.authors import design_authors_gaussian_optm
 from workbench.papers.optm.common import (
     EPSILONS,
     TABLES,
-    authors_optm_at,
-    certified,
-    designed,
-    law_question,
-    limit,
-    mvu_at,
-    parameters,
-    printed_at,
-    published,
+    compute_limit,
+    design_mvu,
+    design_quantizer,
+    get_printed_numbers,
+    list_published_mechanisms,
+    make_authors_optm,
+    make_law_question,
+    make_printed_mechanism,
+    repair,
 )
 from workbench.privacy.audit import audit_extremes
 from workbench.questions.density import Density, normal_density, uniform_density
 
-MOST = 16  # outputs of the optimised quantizers beside the limit
+MAX_OUTPUTS = (
+    16  # The number of outputs of the optimised quantizer that is compared with the limit.
+)
+
+_SAMPLE_SIZE = 1000  # The printed values of Table 2 are averages over so many inputs.
+_HALF_UNIT = 0.0005  # Half a unit of the last printed digit.
+_EXACT_KNOTS = 41  # The knots of the exact quantizer at given bins.
+
+# The grids of `find_best_rqm` and `find_erms`: factors of the smallest reach, and parameters.
+_RQM_FACTORS = (1.0001, 1.001, 1.01, 1.03, 1.1, 1.3)
+_ERM_INNER_BINS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99)
+_ERM_GAMMAS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)
+_ERM_FACTORS = (0.9, 0.95, 0.98, 1.0, 1.0002, 1.01)
+_ERM_LARGE_GAMMAS = (0, 1, 5, 15, 40)
 
 
-def gaussian(sigma: float) -> Density:
-    """The inputs of Table 2: N(0.5, σ²) clipped to [-1, 1]."""
-    return normal_density(parameters()["table2"]["mu"], sigma)
+def make_gaussian_density(sigma: float) -> Density:
+    """Return the density of the inputs of Table 2: N(0.5, σ²) clipped to [-1, 1].
+
+    Args:
+        sigma: The σ.
+    """
+    return normal_density(get_printed_numbers()["table2"]["mu"], sigma)
 
 
-def authors_at(sigma: float) -> Quantizer:
-    """OPTM of Table 2 as the authors' public program computes it, before any repair."""
-    return authors_optm_gaussian(parameters()["table2"]["mu"], sigma, ONE)
+def make_authors_gaussian_optm(sigma: float) -> Quantizer:
+    """Return OPTM of Table 2 as the authors' public program computes it, without repair.
+
+    Args:
+        sigma: The σ of the inputs.
+    """
+    return design_authors_gaussian_optm(get_printed_numbers()["table2"]["mu"], sigma, ONE)
 
 
-def _made(by: str, epsilon: str, sigma: float | None) -> Quantizer:
-    """The mechanism of a row, for uniform inputs or those of Table 2."""
-    table, density = (TABLES[epsilon], None) if sigma is None else ("table6", gaussian(sigma))
-    bins = parameters()[table]["OPTM"]["bins"]
+def _construct_mechanism(construction: str, epsilon: str, sigma: float | None) -> Quantizer:
+    """Return the mechanism of a row, for uniform inputs or those of Table 2 (with σ)."""
+    table = TABLES[epsilon] if sigma is None else "table6"
+    density = None if sigma is None else make_gaussian_density(sigma)
+    bins = get_printed_numbers()[table]["OPTM"]["bins"]
     quantizer: Quantizer | None
-    match by:
+    match construction:
         case "authors":
-            quantizer = authors_optm_at(epsilon) if sigma is None else authors_at(sigma)
+            if sigma is None:
+                quantizer = make_authors_optm(epsilon)
+            else:
+                quantizer = make_authors_gaussian_optm(sigma)
         case "RQM without q":
-            quantizer = no_rqm(epsilon)
+            quantizer = find_best_rqm(epsilon)
         case "ERM beyond ±1":
-            quantizer = no_erm(epsilon)[1]
+            _, quantizer = find_erms(epsilon)
         case "product":
-            best = solve_product_optimum(
-                read_bins(bins), law_question(epsilon, density), nodes=400 if sigma is None else 200
-            )
-            assert best
-            quantizer = best.quantizer
+            nodes = 400 if sigma is None else 200
+            question = make_law_question(epsilon, density)
+            optimum = solve_product_optimum(read_bins(bins), question, nodes=nodes)
+            assert optimum
+            quantizer = optimum.quantizer
         case "exact":
-            quantizer = designed(bins, epsilon, density, knots=41)
+            quantizer = design_quantizer(bins, epsilon, density, knots=_EXACT_KNOTS)
         case "optimised":
-            quantizer = designed(4, epsilon, density)
+            quantizer = design_quantizer(4, epsilon, density)
         case _:
-            quantizer = printed_at(by, table, epsilon, density)
+            quantizer = make_printed_mechanism(construction, table, epsilon, density)
     assert quantizer
-    return certified(quantizer, epsilon)
+    return repair(quantizer, epsilon)
 
 
-def _measured(quantizer: Quantizer, density: Density | None = None) -> Record:
-    """The columns of the errors and of the exact audit."""
+def _measure(quantizer: Quantizer, density: Density | None = None) -> Record:
+    """Return the errors, the exact ε and the bias."""
     density = density or uniform_density()
-    errors = {
+    return {
         "mae (51 points)": quantizer.mae_51,
         "mae": quantizer.mae(density),
         "mse": quantizer.mse(density),
-    }
-    return errors | {
         "exact epsilon": audit_extremes(quantizer, 0).pure_epsilon,
         "bias": float(quantizer.bias),
     }
 
 
-def compared(mechanism: str, epsilon: float = 1, sigma: float | None = None) -> list[Row]:
-    """A row of Table 1, inputs uniform, or of Table 2: what is printed, the exact errors, the audit, the limit.
+def compare_mechanism(mechanism: str, epsilon: float = 1, sigma: float | None = None) -> list[Row]:
+    """Return a row of Table 1 (uniform inputs) or of Table 2 (with σ).
 
-    declared/optm.toml states how each mechanism is made and the line that prints it; outputs of a search are shown to
-    the digits it converges to.
+    The row has the printed value, the exact errors, the audit, and the limit. declared/optm.toml
+    has the construction of each mechanism and the row that prints it. Outputs of a search have the
+    digits to which it converges.
+
+    Args:
+        mechanism: The name of the mechanism.
+        epsilon: The ε.
+        sigma: The σ of the inputs of Table 2.
     """
-    stated, budget = read_declaration("optm")["mechanisms"][mechanism], f"{epsilon:g}"
-    quantizer = _made(stated["by"], budget, sigma)
-    row = _measured(quantizer, None if sigma is None else gaussian(sigma))
-    form = ".3g" if stated["by"] == "optimised" else "g"
-    row["outputs"] = " ".join(f"{b:{form}}" for b in quantizer.outputs)
+    declared = read_declaration("optm")["mechanisms"][mechanism]
+    budget = f"{epsilon:g}"
+    quantizer = _construct_mechanism(declared["construction"], budget, sigma)
+    row = _measure(quantizer, None if sigma is None else make_gaussian_density(sigma))
+    spec = ".3g" if declared["construction"] == "optimised" else "g"
+    row["outputs"] = " ".join(f"{output:{spec}}" for output in quantizer.outputs)
     row["certified"] = audit_extremes(quantizer, 0).meets("pure", budget) and not row["bias"]
     if sigma is None:
-        top, printed, at = limit(budget), parameters()["table1"], EPSILONS.index(budget)
-        row |= {"limit, proven": top.lower, "limit, reached": top.upper}
+        bounds = compute_limit(budget)
+        printed = get_printed_numbers()["table1"]
+        k = EPSILONS.index(budget)
+        row |= {"limit, proven": bounds.lower, "limit, reached": bounds.upper}
     else:
-        printed = parameters()["table2"]
-        at = printed["sigma"].index(sigma)
-        row["standard error of 1000 inputs"] = standard_error(quantizer, gaussian(sigma))
-    if "printed" in stated:
-        row["printed"] = printed[stated["printed"]][at]
+        printed = get_printed_numbers()["table2"]
+        k = printed["sigma"].index(sigma)
+        row["standard error of 1000 inputs"] = compute_standard_error(
+            quantizer, make_gaussian_density(sigma)
+        )
+    if "printed_row" in declared:
+        row["printed"] = printed[declared["printed_row"]][k]
     return [row]
 
 
-def as_printed(mechanism: str, table: str, sigma: float | None = None) -> list[Row]:
-    """A row of Tables 3-9: the parameters as printed, with the exact ε, bias and errors for uniform inputs.
+def evaluate_printed_parameters(
+    mechanism: str, table: str, sigma: float | None = None
+) -> list[Row]:
+    """Return a row of Tables 3-9: printed parameters, exact ε, bias, errors for uniform inputs.
 
-    sigma: of the inputs of Table 2 that OPTM's selections are made for, where they are not uniform.
+    Args:
+        mechanism: The name of the mechanism.
+        table: The table.
+        sigma: The σ of the inputs for which OPTM is computed. Default: uniform inputs.
     """
-    given = parameters()[table]
-    epsilon = given.get("epsilon", "1")
-    quantizer = printed_at(mechanism, table, epsilon, None if sigma is None else gaussian(sigma))
+    printed = get_printed_numbers()[table]
+    epsilon = printed.get("epsilon", "1")
+    density = None if sigma is None else make_gaussian_density(sigma)
+    quantizer = make_printed_mechanism(mechanism, table, epsilon, density)
     assert quantizer
-    return [{**given[mechanism], "asked epsilon": float(epsilon), **_measured(quantizer)}]
+    return [{**printed[mechanism], "requested epsilon": float(epsilon), **_measure(quantizer)}]
 
 
-def error_curve(mechanism: str, epsilon: str) -> pd.DataFrame:
-    """The expected error of a mechanism of Table 1 against x, with both limits where its law jumps."""
-    quantizer = _made(read_declaration("optm")["mechanisms"][mechanism]["by"], epsilon, None)
-    inside = quantizer.outputs[np.abs(quantizer.outputs) < 1]
-    x = np.unique(np.concatenate([np.linspace(-1, 1, 401), inside, np.nextafter(inside, -1)]))
+def compute_error_curve(mechanism: str, epsilon: str) -> pd.DataFrame:
+    """Return the expected error of a mechanism of Table 1 against x.
+
+    Both limits are given where the law jumps.
+
+    Args:
+        mechanism: The name of the mechanism.
+        epsilon: The ε.
+    """
+    construction = read_declaration("optm")["mechanisms"][mechanism]["construction"]
+    quantizer = _construct_mechanism(construction, epsilon, None)
+    jumps = quantizer.outputs[np.abs(quantizer.outputs) < 1]
+    x = np.unique(np.concatenate([np.linspace(-1, 1, 401), jumps, np.nextafter(jumps, -1)]))
     return pd.DataFrame({"x": x, "error": quantizer.error_at(x)})
 
 
-def _spread(name: str, epsilon: str) -> tuple[list[Quantizer], str]:
-    """The mechanism over what the printed parameters leave open, and what that is."""
-    given = parameters()[TABLES[epsilon]][name]
-    bins, signs = read_bins(given["bins"]), (-1, 1)
+def _vary_printed_parameters(name: str, epsilon: str) -> tuple[list[Quantizer], str]:
+    """Return mechanisms whose parameters round to the printed ones, and the unknown digits."""
+    printed = get_printed_numbers()[TABLES[epsilon]][name]
+    bins = read_bins(printed["bins"])
+    signs = (-1, 1)
     if name == "MVU":
-        alphabets = [
-            [-bins[3] - far, -bins[2] - near, bins[2] + near, bins[3] + far]
-            for near, far in itertools.product((Fraction(-1, 200), Fraction(1, 200)), repeat=2)
-        ]
-        return [
-            mvu_at(",".join(map(str, alphabet)), epsilon) for alphabet in alphabets
-        ], "alphabet printed to 0.01"
+        mechanisms = []
+        for inner, outer in itertools.product(signs, repeat=2):
+            inner_bin = bins[2] + Fraction(inner, 200)
+            outer_bin = bins[3] + Fraction(outer, 200)
+            alphabet = (-outer_bin, -inner_bin, inner_bin, outer_bin)
+            mechanisms.append(design_mvu(",".join(map(str, alphabet)), epsilon))
+        return mechanisms, "alphabet printed to 0.01"
     if name == "RQM":
-        q = read_number(given["q"], "q")
-        moved = [
-            rqm(equal_bins(4, bins[-1] + Fraction(a, 200)), q + Fraction(b, 2000))
-            for a, b in itertools.product(signs, repeat=2)
-        ]
-        return moved, "outer bin printed to 0.01, q to 0.001, bins equally spaced"
-    gamma = read_number(given["gamma"], "gamma")
-    return [erm(bins, gamma + Fraction(a, 2000)) for a in signs], "gamma printed to 0.001"
+        q = read_number(printed["q"], "q")
+        mechanisms = []
+        for bin_sign, q_sign in itertools.product(signs, repeat=2):
+            moved_bins = equal_bins(4, bins[-1] + Fraction(bin_sign, 200))
+            mechanisms.append(rqm(moved_bins, q + Fraction(q_sign, 2000)))
+        return mechanisms, "outer bin printed to 0.01, q to 0.001, bins equally spaced"
+    gamma = read_number(printed["gamma"], "gamma")
+    mechanisms = [erm(bins, gamma + Fraction(sign, 2000)) for sign in signs]
+    return mechanisms, "gamma printed to 0.001"
 
 
-def _compared(name: str, epsilon: str, cell: float, ours: float) -> Comparison:
-    """A cell of Table 1 beside our value, as far as the printed parameters determine it."""
-    half, what = 0.0005, f"MAE of {name}, ε = {epsilon}"
-    if abs(ours - cell) <= half or name == "OPTM":
-        return Comparison(what, "Table 1", cell, ours, half)
-    mechanisms, why = _spread(name, epsilon)
+def _compare_cell(name: str, epsilon: str, printed: float, ours: float) -> Comparison:
+    """Return the comparison of a cell of Table 1.
+
+    The tolerance covers the parameters that round to the printed ones.
+    """
+    what = f"MAE of {name}, ε = {epsilon}"
+    if abs(ours - printed) <= _HALF_UNIT or name == "OPTM":
+        return Comparison(what, "Table 1", printed, ours, _HALF_UNIT)
+    mechanisms, reason = _vary_printed_parameters(name, epsilon)
     values = [ours, *(quantizer.mae_51 for quantizer in mechanisms)]
-    low, high = min(values), max(values)
-    remark = f"{why}: that alone moves the value between {low:.4f} and {high:.4f}"
-    return Comparison(
-        what, "Table 1", cell, ours, half + max(ours - low, high - ours), remark=remark
-    )
+    low = min(values)
+    high = max(values)
+    remark = f"{reason}: the missing digits move the value between {low:.4f} and {high:.4f}"
+    tolerance = _HALF_UNIT + max(ours - low, high - ours)
+    return Comparison(what, "Table 1", printed, ours, tolerance, remark=remark)
 
 
-def table1(table: pd.DataFrame) -> Record:
-    """The 12 printed cells of Table 1 beside ours."""
-    cells = pd.to_numeric(table["printed"], errors="coerce")
+def compare_table1_cells(table: pd.DataFrame) -> Record:
+    """Return the comparisons of the 12 printed cells of Table 1.
+
+    Args:
+        table: The table of the artifact.
+    """
+    printed = pd.to_numeric(table["printed"], errors="coerce")
     comparisons = []
-    for row in table.assign(printed=cells).dropna(subset="printed").to_dict("records"):
-        name, _, remark = row["mechanism"].partition(", ")
-        named = _compared(name, f"{row['epsilon']:g}", row["printed"], row["mae (51 points)"])
-        comparisons.append(replace(named, what=f"{named.what}, {remark}" if remark else named.what))
+    for row in table.assign(printed=printed).dropna(subset="printed").to_dict("records"):
+        name, _, variant = row["mechanism"].partition(", ")
+        comparison = _compare_cell(
+            name, f"{row['epsilon']:g}", row["printed"], row["mae (51 points)"]
+        )
+        if variant:
+            comparison = replace(comparison, what=f"{comparison.what}, {variant}")
+        comparisons.append(comparison)
     return {"comparisons": comparisons}
 
 
-def table2(table: pd.DataFrame) -> Record:
-    """Table 2: inputs N(0.5, σ²) clipped to [-1, 1]."""
+def compare_table2_cells(table: pd.DataFrame) -> Record:
+    """Return the comparisons of Table 2, whose inputs are N(0.5, σ²) clipped to [-1, 1].
+
+    Args:
+        table: The table of the artifact.
+    """
     comparisons = []
     for row in table.dropna(subset="printed").to_dict("records"):
-        name, cell, mae, error = (
-            row["mechanism"],
+        name = row["mechanism"]
+        mae = row["mae"]
+        error = row["standard error of 1000 inputs"]
+        deviation = (row["printed"] - mae) / error
+        remark = f"{deviation:+.1f} standard errors of 1000 inputs, {error:.4f}"
+        if name == "MVU":
+            remark += "; see the errata"
+        elif "OPTM" in name:
+            remark += f"; bins {row['outputs']}"
+        comparison = Comparison(
+            f"MAE of {name}, σ = {row['sigma']:g}",
+            "Table 2",
             row["printed"],
-            row["mae"],
-            row["standard error of 1000 inputs"],
+            mae,
+            _HALF_UNIT + 3 * error,
+            expected=name != "MVU",
+            remark=remark,
         )
-        remark = f"{(cell - mae) / error:+.1f} standard errors of 1000 inputs, {error:.4f}"
-        remark += (
-            "; see the errata"
-            if name == "MVU"
-            else f"; bins {row['outputs']}"
-            if "OPTM" in name
-            else ""
-        )
-        named, tolerance = f"MAE of {name}, σ = {row['sigma']:g}", 0.0005 + 3 * error
-        comparisons.append(
-            Comparison(
-                named, "Table 2", cell, mae, tolerance, expected=name != "MVU", remark=remark
-            )
-        )
+        comparisons.append(comparison)
     return {"comparisons": comparisons}
 
 
-def standard_error(quantizer: Quantizer, density: Density) -> float:
-    """Of the average of E|M(x) - x| over 1000 independent inputs x: outputs are averaged exactly, not drawn."""
-    x, weights = density.quadrature([*map(float, quantizer.end_inputs), *quantizer.outputs])
+def compute_standard_error(quantizer: Quantizer, density: Density) -> float:
+    """Return the standard error of the average of E|M(x) - x| over 1000 independent inputs x.
+
+    Outputs are averaged exactly. They are not drawn.
+
+    Args:
+        quantizer: The quantizer M.
+        density: The density of the inputs.
+    """
+    breaks = [*map(float, quantizer.end_inputs), *quantizer.outputs]
+    x, weights = density.quadrature(breaks)
     errors = quantizer.error_at(x)
-    return math.sqrt(max(0.0, float(weights @ (errors - float(weights @ errors)) ** 2)) / 1000)
+    variance = float(weights @ (errors - float(weights @ errors)) ** 2)
+    return math.sqrt(max(0.0, variance) / _SAMPLE_SIZE)
 
 
-def no_rqm(epsilon: str) -> Quantizer | None:
-    """The best RQM with 4 bins at an ε where the paper has none, on a grid of outer bins; q to four digits."""
+def find_best_rqm(epsilon: str) -> Quantizer | None:
+    """Return the best RQM with 4 bins at an ε at which the paper has none, or None.
+
+    The outer bins are those of a grid, and q has four digits.
+
+    Args:
+        epsilon: The ε.
+    """
     reach = 1 / math.tanh(float(epsilon) / 2)
-    outer = (
-        Fraction(round(reach * factor * 10**6), 10**6)
-        for factor in (1.0001, 1.001, 1.01, 1.03, 1.1, 1.3)
-    )
-    largest = (find_largest_q_rqm(equal_bins(4, b), epsilon, digits=4) for b in outer)
-    return min((q for q in largest if q), key=lambda q: q.mae_51, default=None)
+    mechanisms = []
+    for factor in _RQM_FACTORS:
+        outer = Fraction(round(reach * factor * 10**6), 10**6)
+        quantizer = find_largest_q_rqm(equal_bins(4, outer), epsilon, digits=4)
+        if quantizer:
+            mechanisms.append(quantizer)
+    return min(mechanisms, key=lambda quantizer: quantizer.mae_51, default=None)
 
 
-def no_erm(epsilon: str) -> tuple[int, Quantizer]:
-    """(how many ERMs of a grid with inner bins in (0, 1) are ε-private, the best ERM with inner bins beyond ±1).
+def find_erms(epsilon: str) -> tuple[int, Quantizer]:
+    """Search a grid of ERMs at an ε at which the paper has none.
 
-    The grid: outer 4.1 .. 16, inner 0.05 .. 0.99, γ 0 .. 1. Beyond ±1 inner bins near the least reach with a large γ
-    are two-point randomized response in all but name.
+    The grid has outer bins 4.1 .. 16, inner bins 0.05 .. 0.99, and γ 0 .. 1. ERMs with inner bins
+    beyond ±1, near the smallest reach, and a large γ are almost two-point randomized response.
+
+    Args:
+        epsilon: The ε.
+
+    Returns:
+        (The number of ε-private ERMs of the grid, the best ERM with inner bins beyond ±1.)
     """
 
-    def private(quantizer: Quantizer) -> bool:
+    def is_private(quantizer: Quantizer) -> bool:
         return audit_extremes(quantizer, 0).meets("pure", epsilon)
 
-    inner = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99)
-    grid = itertools.product(np.linspace(4.1, 16, 18), inner, (0.0, 0.01, 0.03, 0.1, 0.3, 1.0))
-    count = sum(
-        private(erm([str(round(b, 3)) for b in (-far, -near, near, far)], str(g)))
-        for far, near, g in grid
-    )
+    count = 0
+    for outer, inner, gamma in itertools.product(
+        np.linspace(4.1, 16, 18), _ERM_INNER_BINS, _ERM_GAMMAS
+    ):
+        bins = [str(round(value, 3)) for value in (-outer, -inner, inner, outer)]
+        count += is_private(erm(bins, str(gamma)))
     reach = 1 / math.tanh(float(epsilon) / 2)
-    outer = [
-        Fraction(round(reach * factor * 10**4), 10**4)
-        for factor in (0.9, 0.95, 0.98, 1.0, 1.0002, 1.01)
-    ]
-    beyond = (
-        erm([-Fraction(3, 2) * b, -b, b, Fraction(3, 2) * b], gamma)
-        for b, gamma in itertools.product(outer, (0, 1, 5, 15, 40))
+    mechanisms = []
+    for factor, gamma in itertools.product(_ERM_FACTORS, _ERM_LARGE_GAMMAS):
+        inner_bin = Fraction(round(reach * factor * 10**4), 10**4)
+        outer_bin = Fraction(3, 2) * inner_bin
+        quantizer = erm([-outer_bin, -inner_bin, inner_bin, outer_bin], gamma)
+        if is_private(quantizer):
+            mechanisms.append(quantizer)
+    return count, min(mechanisms, key=lambda quantizer: quantizer.mae_51)
+
+
+def measure_distance_to_limit(epsilon: str) -> list[Row]:
+    """Return the distance of each published mechanism from the limit at one ε.
+
+    Args:
+        epsilon: The ε.
+    """
+    mechanisms = list_published_mechanisms(epsilon)
+    for count in (4, MAX_OUTPUTS):
+        name = f"exact quantizer, {count} optimised bins"
+        mechanisms[name] = design_quantizer(count, epsilon)
+    limits = (
+        ("limit, any outputs (proven, reached)", "above it, %", compute_limit(epsilon)),
+        (
+            "limit, twice the least reach (proven, reached)",
+            "above that, %",
+            compute_limit(epsilon, capped=True),
+        ),
     )
-    return count, min(filter(private, beyond), key=lambda q: q.mae_51)
-
-
-def above(epsilon: str) -> list[Row]:
-    """How far each published mechanism is above the limit at one ε."""
-    best = {f"exact quantizer, {m} optimised bins": designed(m, epsilon) for m in (4, MOST)}
     rows = []
-    for name, quantizer in (published(epsilon) | best).items():
+    for name, quantizer in mechanisms.items():
         mae = quantizer.mae()
-        row = {
+        row: Row = {
             "epsilon": epsilon,
             "mechanism": name,
             "mae": mae,
             "largest output": float(quantizer.outputs[-1]),
         }
-        for what, above_what, capped in (
-            ("any outputs", "it", False),
-            ("twice the least reach", "that", True),
-        ):
-            bounds = limit(epsilon, capped=capped)
-            row[f"limit, {what} (proven, reached)"] = f"{bounds.lower:.4f} .. {bounds.upper:.4f}"
-            row[f"above {above_what}, %"] = 100 * (mae / bounds.upper - 1)
+        for interval_column, excess_column, bounds in limits:
+            row[interval_column] = f"{bounds.lower:.4f} .. {bounds.upper:.4f}"
+            row[excess_column] = 100 * (mae / bounds.upper - 1)
         rows.append(row)
     return rows

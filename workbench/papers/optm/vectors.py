@@ -1,4 +1,4 @@
-"""Fig. 4a and 4b: coordinate-wise quantization of vectors, Euclidean error."""
+"""Figs. 4a and 4b: coordinate-wise quantization of vectors, Euclidean error."""
 
 from __future__ import annotations
 
@@ -11,94 +11,126 @@ from workbench.exact.objects import Record
 from workbench.families.quantizer.laws import add_end_points
 from workbench.families.quantizer.limit import solve_unlimited_outputs
 from workbench.models.quantizer.program import smallest_epsilon
-from workbench.papers.optm.common import designed, published, simulated
+from workbench.papers.optm.common import (
+    design_quantizer,
+    list_published_mechanisms,
+    simulate_quantizer,
+)
 from workbench.questions.density import Density, density_from_function, uniform_density
 from workbench.solvers.arrays import Vector
 
-_COUNT, _CUBE, _BALL = 10_000, 10, 100  # vectors, and their dimensions
+_VECTOR_COUNT = 10_000
+_CUBE_DIMENSION = 10
+_BALL_DIMENSION = 100
+_GROUP_COUNT = 20  # The coordinates are divided into so many groups for the lower bound.
 
 
-def ball_coordinate() -> Density:
-    """One coordinate of a vector uniform in the unit ball, d = _BALL, even: f(t) ∝ (1 - t²)^((d-1)/2), ∫ f = 1.
+def make_ball_density() -> Density:
+    """Return the density of a coordinate of a vector that is uniform in the unit ball.
 
-    Products and a root alone, which every machine rounds alike: f is what a search for outputs sees.
+    In the (even) dimension d it is f(t) ∝ (1 - t²)^((d-1)/2) with ∫ f = 1. It is computed with
+    products and one root only, which every machine rounds alike, because a search for outputs uses
+    it.
     """
-    half = _BALL // 2
-    scale = 4**half * math.factorial(half) ** 2 / math.factorial(_BALL) / math.pi
+    half = _BALL_DIMENSION // 2
+    scale = 4**half * math.factorial(half) ** 2 / math.factorial(_BALL_DIMENSION) / math.pi
 
-    def shape(t: Vector) -> Vector:
+    def evaluate(t: Vector) -> Vector:
         base = np.maximum(0.0, 1 - t * t)
         density: Vector = scale * np.sqrt(base)
         for _ in range(half - 1):
             density = density * base
         return density
 
-    return density_from_function(
-        shape, breaks=np.linspace(-1, 1, 41)[1:-1].tolist(), is_symmetric=True
-    )
+    breaks = np.linspace(-1, 1, 41)[1:-1].tolist()
+    return density_from_function(evaluate, breaks=breaks, is_symmetric=True)
 
 
-def ball(count: int, rng: np.random.Generator) -> Vector:
-    """Vectors uniform in the unit ball: a Gaussian direction, radius U^(1/_BALL). Shape (count, _BALL)."""
-    direction = rng.normal(size=(count, _BALL))
-    direction /= np.linalg.norm(direction, axis=1, keepdims=True)
-    return direction * rng.random((count, 1)) ** (1 / _BALL)
+def draw_ball_vectors(count: int, rng: np.random.Generator) -> Vector:
+    """Draw vectors uniform in the unit ball: a Gaussian direction with the radius U^(1/d).
 
+    Args:
+        count: The number of vectors.
+        rng: The generator.
 
-def _least(epsilon: str, vectors: Vector) -> float:
-    """What no unbiased ε-private quantizer's root mean squared Euclidean error on these vectors is below.
-
-    sqrt(d V): V bounds a coordinate's mean squared error. |x| is cut into 20 equal groups, mirrored; averaging a
-    mechanism over a group gives a private law that is unbiased at the group's mean, and as E M² does not change its
-    squared error there exceeds the group's mean one by the variance of x in the group.
+    Returns:
+        The vectors. Shape (count, d).
     """
-    size = np.sort(np.abs(vectors), axis=None)
-    groups = size[: size.size // 20 * 20].reshape(20, -1)
-    means = np.round(groups.mean(axis=1), 9)  # the same points on every machine
-    points, share = add_end_points(np.concatenate([-means[::-1], means]))
-    lower = (
-        solve_unlimited_outputs(points, float(epsilon), "squared", weights=share).lower
-        - groups.var(axis=1).mean()
-    )
-    return float(np.sqrt(vectors.shape[1] * max(0.0, lower)))
+    directions = rng.normal(size=(count, _BALL_DIMENSION))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    return directions * rng.random((count, 1)) ** (1 / _BALL_DIMENSION)
 
 
-def vectors(inputs: str, epsilon: float) -> pd.DataFrame:
-    """The errors of every mechanism on the vectors of a figure, and the least root mean squared error."""
-    rng, budget = np.random.default_rng(4), f"{epsilon:g}"
-    drawn, density = rng.uniform(-1, 1, (_COUNT, _CUBE)), uniform_density()
+def _bound_vector_error(epsilon: str, vectors: Vector) -> float:
+    """Return a lower bound on the root mean squared error of unbiased ε-private quantizers.
+
+    It is sqrt(d V) for the Euclidean error on these vectors, where V bounds the mean squared error
+    of a coordinate. |x| is divided into 20 equal groups, which are mirrored. Averaging a mechanism
+    over a group gives a private law that is unbiased at the group's mean. E M² does not change, so
+    its squared error there exceeds the mean one of the group by the variance of x in the group.
+    """
+    sizes = np.sort(np.abs(vectors), axis=None)
+    groups = sizes[: sizes.size // _GROUP_COUNT * _GROUP_COUNT].reshape(_GROUP_COUNT, -1)
+    # Rounded means are the same on every machine.
+    means = np.round(groups.mean(axis=1), 9)
+    points, weights = add_end_points(np.concatenate([-means[::-1], means]))
+    bounds = solve_unlimited_outputs(points, float(epsilon), "squared", weights=weights)
+    coordinate_bound = bounds.lower - groups.var(axis=1).mean()
+    return float(np.sqrt(vectors.shape[1] * max(0.0, coordinate_bound)))
+
+
+def measure_vector_errors(inputs: str, epsilon: float) -> pd.DataFrame:
+    """Return the errors of every mechanism on the vectors of a figure, and a lower bound.
+
+    Args:
+        inputs: "cube" or "ball".
+        epsilon: The ε of a coordinate.
+    """
+    rng = np.random.default_rng(4)
+    budget = f"{epsilon:g}"
+    vectors = rng.uniform(-1, 1, (_VECTOR_COUNT, _CUBE_DIMENSION))
+    density = uniform_density()
     if inputs == "ball":
-        drawn, density = ball(_COUNT, rng), ball_coordinate()
-    best = designed(4, budget, density, loss="squared", starts=1)
+        vectors = draw_ball_vectors(_VECTOR_COUNT, rng)
+        density = make_ball_density()
+    mechanisms = list_published_mechanisms(budget, "table7")
+    mechanisms["exact quantizer"] = design_quantizer(4, budget, density, loss="squared", starts=1)
     rows = []
-    for mechanism, quantizer in (published(budget, "table7") | {"exact quantizer": best}).items():
-        errors = np.linalg.norm(simulated(quantizer, drawn, rng) - drawn, axis=1)
-        deviation, mean_square = errors.std(ddof=1), float((errors**2).mean())
-        rows.append(
-            [mechanism, errors.mean(), deviation, deviation / np.sqrt(_COUNT), mean_square**0.5]
-        )
-    rows.append(["least root mean squared error", None, None, None, _least(budget, drawn)])
-    return pd.DataFrame(
-        rows,
-        columns=[
-            "mechanism",
-            "mean error",
-            "standard deviation",
-            "standard error",
-            "root mean squared error",
-        ],
-    )
+    for name, quantizer in mechanisms.items():
+        outputs = simulate_quantizer(quantizer, vectors, rng)
+        errors = np.linalg.norm(outputs - vectors, axis=1)
+        deviation = errors.std(ddof=1)
+        row = {
+            "mechanism": name,
+            "mean error": errors.mean(),
+            "standard deviation": deviation,
+            "standard error": deviation / np.sqrt(_VECTOR_COUNT),
+            "root mean squared error": float((errors**2).mean()) ** 0.5,
+        }
+        rows.append(row)
+    bound = _bound_vector_error(budget, vectors)
+    rows.append({"mechanism": "least root mean squared error", "root mean squared error": bound})
+    return pd.DataFrame(rows)
 
 
-def words(table: pd.DataFrame) -> Record:
-    """Of the captions of Fig. 4a and 4b."""
-    return {"count": _COUNT, "least": smallest_epsilon(-3.0, 3.0)}
+def describe_vectors(table: pd.DataFrame) -> Record:
+    """Return the template values of the captions of Figs. 4a and 4b.
 
-
-def metric_floor(points: int, reach: float) -> float:
-    """The least ε of squared-distance metric privacy on a grid of so many points with outputs in [-reach, reach].
-
-    Neighbouring points of [-1, 1] are h = 2/(n-1) apart, so laws at ±1 differ by e^{ε h² (n-1)} at most; unbiased laws
-    need ln((B+1)/(B-1)): ε >= (n-1) ln((B+1)/(B-1)) / 4. It grows without limit with the grid.
+    Args:
+        table: Not used: the function has the arguments of `details`.
     """
-    return (points - 1) * smallest_epsilon(-reach, reach) / 4
+    return {"count": _VECTOR_COUNT, "least": smallest_epsilon(-3.0, 3.0)}
+
+
+def compute_metric_floor(point_count: int, reach: float) -> float:
+    """Return a lower bound on the ε of squared-distance metric privacy on a grid of n points.
+
+    Neighbouring points of [-1, 1] have the distance h = 2/(n-1), so laws at ±1 differ by at most
+    e^{ε h² (n-1)}. Unbiased laws with outputs in [-B, B] need ln((B+1)/(B-1)). Therefore
+    ε >= (n-1) ln((B+1)/(B-1)) / 4, which grows without limit with n.
+
+    Args:
+        point_count: n.
+        reach: B.
+    """
+    return (point_count - 1) * smallest_epsilon(-reach, reach) / 4
