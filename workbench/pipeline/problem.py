@@ -67,7 +67,7 @@ def answer_by_program(problem: Problem, programs: Programs | None, start: str) -
     """
     assert programs is not None
     with translate_errors():
-        program, values = problem.to_program()
+        program, values = problem.program()
         with programs.backend.open(program, problem.request.how.options) as session:
             solution = session.solve(values, start=Start.COLD)
     if solution.x is None:
@@ -141,7 +141,7 @@ class Problem(ABC):
         """
         return None
 
-    def to_program(self) -> tuple[Program, Values]:
+    def program(self) -> tuple[Program, Values]:
         """Return the program and the values of its parameters. Raises InvalidRequest."""
         raise NotImplementedError
 

@@ -369,7 +369,10 @@ def test_an_audit_reads_a_table_by_its_labels(tmp_path: Path) -> None:
 def test_noise_is_no_baseline_of_answers_in_another_order(tmp_path: Path) -> None:
     noise = {0: 0.5, 1: 0.25, -1: 0.25}
     asked = {"neighbours": "all", "epsilon": 2, "only": "own"}
-    assert "its expected loss" in wb.recommend(answers="0..2", baseline=noise, **asked).rows[0]["notes"]
+    assert (
+        "its expected loss"
+        in wb.recommend(answers="0..2", baseline=noise, **asked).rows[0]["notes"]
+    )
     row = wb.recommend(answers="2,0,1", baseline=noise, **asked).rows[0]
     assert "increasing order" in row["notes"]
     labels = wb.frontier(

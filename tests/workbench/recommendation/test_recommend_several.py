@@ -91,7 +91,9 @@ def test_every_class_that_was_stopped_has_a_command_that_goes_on(
     assert {"best channel", "modulo noise"} <= {row["class"] for row in stopped}
     for row in stopped:
         assert row["command"].endswith("--time-limit 900")
-        assert f"{row['class']}, to continue: {row['command']}\n" in told  # on one line, to be copied
+        assert (
+            f"{row['class']}, to continue: {row['command']}\n" in told
+        )  # on one line, to be copied
         assert row["class"] in page.read_text()
         assert html.escape(row["command"], quote=False) in html.unescape(page.read_text())
 
