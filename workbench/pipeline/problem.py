@@ -2,7 +2,7 @@
 
 `workbench.pipeline.solve` makes a design from a `Problem` by these methods:
 
-    to_program()                  the program with the values of its parameters
+    program()                     the program with the values of its parameters
     extract_mechanism(solution)   the solver's mechanism, in floats
     repair(answer)                a mechanism that the exact audit accepts, its certificate, notes
     compute_loss(mechanism)       the expected loss, exact if it is rational
@@ -10,7 +10,7 @@
     judge_by_formula(answer)      the comparison with a closed form
 
 A family with one program needs nothing else. A family that answers in other ways (closed forms,
-cuts, several algorithms, a search) lists them as `routes`, in place of to_program,
+cuts, several algorithms, a search) lists them as `routes`, in place of program,
 extract_mechanism and prove_bound (`workbench.pipeline.routes`).
 """
 
