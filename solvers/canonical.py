@@ -176,7 +176,7 @@ def _read_sections(
         the equations only.
     """
     parameter_count = sum(p.size for p in parameters)
-    # Where each canonical parameter's column goes in the stacked vector. The constant is last.
+    # The places of the canonical parameters in the stacked vector. The constant is last.
     target_column = np.full(canonical.total_param_size + 1, parameter_count)
     position = 0
     for p in parameters:

@@ -67,7 +67,9 @@ def find_conflict(
             solution = session.solve(start=Start.COLD)
         if solution.x is not None:
             return False
-        return True if solution.termination is Termination.INFEASIBLE else None
+        if solution.termination is Termination.INFEASIBLE:
+            return True
+        return None
 
     remaining_groups = dict(groups)
     if not is_infeasible(remaining_groups):

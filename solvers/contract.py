@@ -119,7 +119,9 @@ class Backend:
         table = TABLES.get(self.name, {})
         self.variants = (*self.variants, *table.get("variants", ()))
         if variant is not None and variant not in self.variants:
-            choices = f"one of {', '.join(self.variants)}" if self.variants else "left out"
+            choices = "left out"
+            if self.variants:
+                choices = f"one of {', '.join(self.variants)}"
             raise BackendUnavailable(
                 f"the variant of {self.name} must be {choices}. Got {variant!r}."
             )
@@ -133,7 +135,9 @@ class Backend:
     @property
     def label(self) -> str:
         """Return the name as a user writes it: "highs", "ortools:glop"."""
-        return self.name if self.variant is None else f"{self.name}:{self.variant}"
+        if self.variant is None:
+            return self.name
+        return f"{self.name}:{self.variant}"
 
     def capabilities(self) -> Capabilities:
         """Return the capabilities of this backend and variant, without importing its library."""
@@ -157,7 +161,9 @@ class Backend:
                     raise UnsupportedOption(f"{option} must be 1 with {self.label}. Got {value}.")
             elif isinstance(entry, Mapping):
                 choices = {key: number for key, number in entry.items() if key != "name"}
-                choice = ("off", "on")[value] if isinstance(value, bool) else value
+                choice = value
+                if isinstance(value, bool):
+                    choice = ("off", "on")[value]
                 if choice not in choices:
                     raise UnsupportedOption(
                         f"{option} must be one of {', '.join(choices)}. Got {value!r}."
@@ -220,7 +226,9 @@ class Backend:
     def _require_capabilities(self, program: Program) -> None:
         """Raise BackendUnavailable if the program is of a kind that the backend cannot solve."""
         capabilities = self.capabilities()
-        kind = "mixed-integer" if program.is_mip else "linear"
+        kind = "linear"
+        if program.is_mip:
+            kind = "mixed-integer"
         is_able = capabilities.milp if program.is_mip else capabilities.lp
         if not is_able:
             raise BackendUnavailable(

@@ -155,7 +155,9 @@ class RestatedProgram:
     @property
     def version(self) -> str:
         """Return the version of the solver, or "" before the first solve."""
-        return "" if self._solution is None else self._solution.version
+        if self._solution is None:
+            return ""
+        return self._solution.version
 
     def to_solution(self, point: Point) -> Solution:
         """Return the last solution with the columns of a point.

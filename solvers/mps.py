@@ -134,7 +134,9 @@ def _mps_column_names(blocks: Sequence[Block], count: int) -> list[str]:
         stem = re.sub(r"\W", "_", block.name, flags=re.ASCII)
         block_names = [f"{stem}_{k}" for k in range(block.size)] if block.shape else [stem]
         names[block.start : block.start + block.size] = block_names
-    return names if len(set(names)) == count else default_names
+    if len(set(names)) == count:
+        return names
+    return default_names
 
 
 def _split_row(index: int, low: float, high: float) -> list[_WrittenRow]:
@@ -143,7 +145,9 @@ def _split_row(index: int, low: float, high: float) -> list[_WrittenRow]:
     if low == high:
         return [_WrittenRow(index, name, "E", low, None)]
     if low == -INF:
-        return [] if high == INF else [_WrittenRow(index, name, "L", high, None)]
+        if high == INF:
+            return []
+        return [_WrittenRow(index, name, "L", high, None)]
     if high == INF:
         return [_WrittenRow(index, name, "G", low, None)]
     if low + (high - low) == high:
@@ -240,7 +244,9 @@ def _parse_extended_number(text: str) -> float:
     """Parse a number that may be infinite. Raises ValueError."""
     is_infinite = text.lower().lstrip("+-") in ("inf", "infinity")
     value = float(text) if is_infinite else _parse_mps_number(text)
-    return value if abs(value) < _INFINITY else math.copysign(INF, value)
+    if abs(value) < _INFINITY:
+        return value
+    return math.copysign(INF, value)
 
 
 def _quote(fields: Sequence[str]) -> str:
@@ -249,7 +255,11 @@ def _quote(fields: Sequence[str]) -> str:
 
 
 class _Reader:
-    """One pass over the lines of a file. Rows and columns are stored by their names."""
+    """One pass over the lines of a file.
+
+    `is_integer`, `lower` and `upper` are keyed by names of columns, `sides` and `ranges` by names of
+    rows, and `entries` by (row, column).
+    """
 
     def __init__(self, split_fields: Callable[[str], list[str]]) -> None:
         self.split_fields = split_fields
@@ -257,12 +267,12 @@ class _Reader:
         self.sense = 1
         self.is_in_integer_marker = False
         self.row_kinds: dict[str, str] = {}  # N, E, L or G. The first N is the objective.
-        self.is_integer: dict[str, bool] = {}  # By column.
-        self.entries: dict[tuple[str, str], float] = {}  # By (row, column).
-        self.sides: dict[str, float] = {}  # By row.
-        self.ranges: dict[str, float] = {}  # By row.
-        self.lower: dict[str, float] = {}  # By column.
-        self.upper: dict[str, float] = {}  # By column.
+        self.is_integer: dict[str, bool] = {}
+        self.entries: dict[tuple[str, str], float] = {}
+        self.sides: dict[str, float] = {}
+        self.ranges: dict[str, float] = {}
+        self.lower: dict[str, float] = {}
+        self.upper: dict[str, float] = {}
         self.first_vectors: dict[str, str] = {}  # Section -> name of its first vector.
         self.line_number = 0
         self.negative_upper_lines: dict[str, int] = {}  # Column -> line of an upper bound < 0.
@@ -419,7 +429,9 @@ class _Reader:
 
     def _read_vector(self, section: str, fields: list[str], values: dict[str, float]) -> None:
         """Read a line of RHS or RANGES, whose vector may have no name."""
-        vector = fields.pop(0) if len(fields) % 2 else ""
+        vector = ""
+        if len(fields) % 2:
+            vector = fields.pop(0)
         if not fields:
             raise ValueError("no pairs of rows and numbers")
         objective = self._find_objective()
@@ -532,7 +544,9 @@ class _Reader:
     def _default_upper(self, column: str) -> float:
         """Return the upper bound of a column that has none: integers without bounds are binary."""
         is_binary = self.is_integer[column] and column not in self.lower
-        return 1.0 if is_binary else INF
+        if is_binary:
+            return 1.0
+        return INF
 
     def _make_matrix(self, rows: Sequence[str], columns: Sequence[str]) -> sp.csc_array:
         """Return the coefficients (rows, columns)."""
@@ -565,4 +579,6 @@ def _row_sides(kind: str, side: float, width: float | None) -> tuple[float, floa
         return -INF if kind == "L" else side, INF if kind == "G" else side
     if kind == "E":
         return side + min(width, 0.0), side + max(width, 0.0)
-    return (side - abs(width), side) if kind == "L" else (side, side + abs(width))
+    if kind == "L":
+        return (side - abs(width), side)
+    return (side, side + abs(width))

@@ -17,8 +17,8 @@ from workbench.solvers.solution import PointStatus, Solution
 
 # A multiplier or reduced cost below this share of the largest cost counts as zero.
 _ZERO_SHARE = 1e-9
-_MAX_UNIQUE_WIDTH = 1e-8  # At most this width: the value is unique.
-_MIN_SEVERAL_WIDTH = 1e-5  # At least this width: there are several values.
+_MAX_UNIQUE_WIDTH = 1e-8  # A value is unique if its width is at most this.
+_MIN_SEVERAL_WIDTH = 1e-5  # There are several values if the width is at least this.
 _SEED = 20260101  # The random direction is always the same.
 
 
@@ -71,7 +71,9 @@ def has_unique_value(solution: Solution, name: str, solver: str = "highs") -> bo
     width = ends[1] - ends[0]
     if width <= _MAX_UNIQUE_WIDTH:
         return True
-    return False if width >= _MIN_SEVERAL_WIDTH else None
+    if width >= _MIN_SEVERAL_WIDTH:
+        return False
+    return None
 
 
 def _draw_direction(program: Program, name: str) -> Vector:

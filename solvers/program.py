@@ -295,11 +295,15 @@ class Program:
                 numbers = getattr(self.template, section).copy()
                 numbers[positions] = entries
                 fields[section] = numbers
-        return replace(self.template, **fields) if fields else self.template
+        if fields:
+            return replace(self.template, **fields)
+        return self.template
 
     def __str__(self) -> str:
         row_count, column_count = self.shape
-        kind = f"MILP, {int(self.template.integrality.sum())} integer" if self.is_mip else "LP"
+        kind = "LP"
+        if self.is_mip:
+            kind = f"MILP, {int(self.template.integrality.sum())} integer"
         if self.cones is not None:
             kind += f" with {len(self.cones)} second-order cones"
         return (

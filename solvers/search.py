@@ -54,7 +54,9 @@ class Deadline:
     @property
     def remaining_seconds(self) -> float | None:
         """Return the seconds until the deadline, negative after it; None without a limit."""
-        return None if self.seconds is None else self.seconds - self.elapsed_seconds
+        if self.seconds is None:
+            return None
+        return self.seconds - self.elapsed_seconds
 
     @property
     def solver_time_limit(self) -> float | None:
@@ -212,7 +214,9 @@ class OpenNodes(Generic[Node]):
     @property
     def lower_bound(self) -> float:
         """Return the smallest bound of all open nodes, or inf without nodes."""
-        return self._heap[0][0] if self._heap else math.inf
+        if self._heap:
+            return self._heap[0][0]
+        return math.inf
 
     def __len__(self) -> int:
         return len(self._heap)

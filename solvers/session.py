@@ -173,7 +173,7 @@ class Session(ABC):
         self._loaded_data: Data | None = None
         self._is_closed = False
         # The next fields belong to the current solve.
-        self._cutoff: float | None = None  # In dispatched units.
+        self._cutoff: float | None = None  # A number in dispatched units.
         self._deadline = Deadline()
         self._row_factors: Vector | None = None
         self._scale = program.scale
@@ -423,7 +423,7 @@ class Session(ABC):
             ray = self._check_ray(program.data_at(p), termination, ray)
             if ray is None:
                 notes += ("the solver's certificate failed its check and was dropped",)
-        # Where there are dual values they prove the bound.
+        # The dual values prove the bound, where there are any.
         native_bound = None
         has_no_duals = program.is_mip or raw.dual is PointStatus.NONE
         if has_no_duals and raw.bound is not None and np.isfinite(raw.bound):
@@ -496,7 +496,9 @@ class Session(ABC):
             f"solver status {solution.raw_status!r}; "
             f"with a zero objective {zero_solution.raw_status!r}, hence {termination}"
         )
-        point_solution = solution if solution.x is not None else zero_solution
+        point_solution = zero_solution
+        if solution.x is not None:
+            point_solution = solution
         return replace(
             solution,
             termination=termination,

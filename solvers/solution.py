@@ -19,7 +19,7 @@ from workbench.solvers.arrays import Vector
 from workbench.solvers.program import Data, Program
 
 _ROUNDING_UNIT = 2.0**-53  # Relative rounding error of one operation.
-_RAY_TOLERANCE = 1e-7  # In a ray of size one, smaller numbers count as zero.
+_RAY_TOLERANCE = 1e-7  # Smaller numbers count as zero in a ray of size one.
 # Rounding error of numpy's pairwise sum of a product, in units, for up to 10^9 terms.
 _SUM_ERROR_UNITS = 64
 
@@ -207,7 +207,9 @@ class Solution:
         if self.dual is not PointStatus.FEASIBLE or not is_lp or self.row_dual is None:
             return None
         value = lagrangian_bound(self.data, self.row_dual)
-        return None if value is None else self.program.sense * (value + self.program.shift)
+        if value is None:
+            return None
+        return self.program.sense * (value + self.program.shift)
 
     @property
     def gap(self) -> float | None:
@@ -245,7 +247,9 @@ class Solution:
 
     def __str__(self) -> str:
         def format_optional(value: float | None, form: str = ".12g") -> str:
-            return "unknown" if value is None else format(value, form)
+            if value is None:
+                return "unknown"
+            return format(value, form)
 
         residuals = "-" if self.residuals is None else f"{self.residuals.max_violation:.3g}"
         gap = format_optional(self.gap, ".3g")

@@ -1011,7 +1011,9 @@ def exp_number(x, y, z):
         x, y: integers.
         z: an integer that is not 0.
     """
-    return (x, y, z) if z > 0 else (-x, -y, -z)
+    if z > 0:
+        return (x, y, z)
+    return (-x, -y, -z)
 
 
 def compare_exp_numbers(a, b, power):
@@ -1049,7 +1051,9 @@ def find_rational_between(low, high, power):
     while True:
         bits = 32 << level
         power_low, power_high, w = power.bounds(level)
-        bound = power_high if y > 0 else power_low
+        bound = power_low
+        if y > 0:
+            bound = power_high
         scaled_low = ((x << w) + y * bound << bits) // (z << w)  # This is about low 2^bits.
         for n in (scaled_low, scaled_low + 1):
             middle = (n, 0, 1 << bits)
@@ -1170,7 +1174,9 @@ class LineLaw:
         Args:
             block: `period` integers outside the weights.
         """
-        return sum(map(self.mass_at, block)) / (1 - self.ratio) if self.ratio else Fraction(0)
+        if self.ratio:
+            return sum(map(self.mass_at, block)) / (1 - self.ratio)
+        return Fraction(0)
 
     def mean_loss(self, loss, tail_coefficients):
         """Return E loss(η), normalised.
@@ -1356,7 +1362,9 @@ def count_composition_work(pair, step, runs, digits):
         digits: of the masses.
     """
     losses = [math.log(x) - math.log(y) for x, y in pair if x and y]
-    points = math.ceil(Fraction(max(losses) - min(losses)) / step) + 1 if losses else 1
+    points = 1
+    if losses:
+        points = math.ceil(Fraction(max(losses) - min(losses)) / step) + 1
     grid_size = points * min(runs, 4 * math.isqrt(runs * digits) + 4)
     return len(pair) * (500 + 10 * digits) + 7 * grid_size * (20 + 3 * digits)
 
@@ -1536,7 +1544,9 @@ class LossDistribution:
             return self
         half = self.compose(runs // 2)
         doubled = half * half
-        return doubled * self if runs % 2 else doubled
+        if runs % 2:
+            return doubled * self
+        return doubled
 
     def delta_at(self, epsilon):
         """Return δ at ε: the infinite mass + Σ mass (1 - e^(ε - loss)), in the unit of the masses.
@@ -1548,13 +1558,17 @@ class LossDistribution:
         tail = self.masses[start:]
         arithmetic = IntervalArithmetic(self.digits + 20)
         scale = 10 ** (self.digits + 10)
-        side = 0 if self.rounds_up else 1
+        side = 1
+        if self.rounds_up:
+            side = 0
 
         def power(exponent):
             """Return e^exponent for exponent <= 0, over the scale, rounded to the other side."""
             bounds = arithmetic.apply("exp", arithmetic.from_rational(exponent))
             value = Fraction(bounds[side]) * scale
-            return math.ceil(value) if side else math.floor(value)
+            if side:
+                return math.ceil(value)
+            return math.floor(value)
 
         factor = power(-self.step)
         tilted = 0
@@ -1686,10 +1700,14 @@ def make_loss(name, values):
     bend = int(h * scale)
 
     def huber(r):
-        return r * r if abs(r) <= bend else bend * (2 * abs(r) - bend)
+        if abs(r) <= bend:
+            return r * r
+        return bend * (2 * abs(r) - bend)
 
     def pinball(r):
-        return -u * r if r < 0 else (v - u) * r
+        if r < 0:
+            return -u * r
+        return (v - u) * r
 
     # Whether the name is complete, f, scale and unit.
     losses = {
@@ -1920,7 +1938,9 @@ def count_work(mechanism, notion, budgets, other_parameters, objective, bias, co
     odd_parts = {x.denominator >> two for x, two in zip_equal(other_numbers, twos)}
     w = b + max(twos, default=0) + sum(part.bit_length() for part in odd_parts)
     w += max((x.numerator.bit_length() for x in other_numbers), default=0)
-    composed_units = c * n * (300 + (b // 64) ** 2) if composed is not None else 0
+    composed_units = 0
+    if composed is not None:
+        composed_units = c * n * (300 + (b // 64) ** 2)
     is_metric_quantizer = mechanism.kind == "quantizer" and notion == "metric"
     if is_metric_quantizer or is_decided_by_columns(mechanism, notion, budgets, other_parameters):
         c = min(c, n)
@@ -2027,7 +2047,9 @@ def read_rational(data, name, max_characters=5000):
         )
         ensure(is_plain, f"{name} must be an exact number.")
         x = parse_decimal(top, name)
-        y = parse_decimal(bottom[0], name) if bottom else 1
+        y = 1
+        if bottom:
+            y = parse_decimal(bottom[0], name)
     ensure(y != 0, f"{name} divides by zero.")
     return Fraction(x) / y
 
@@ -2047,7 +2069,9 @@ def parse_decimal(text, name):
         value.is_finite() and (value == 0 or abs(value.adjusted()) <= 5000),
         f"{name} must be an exact number.",
     )
-    return Fraction(value) if value else Fraction(0)
+    if value:
+        return Fraction(value)
+    return Fraction(0)
 
 
 def read_integer_law(data, name):
@@ -2837,11 +2861,15 @@ def format_mechanism(mechanism):
     if mechanism.kind == "nearest-outputs":
         return f"Likelier outputs for {mechanism.range}, any two answers neighbours"
     if mechanism.kind == "noise":
-        relation = "directed" if mechanism.directed else "of either sign"
+        relation = "of either sign"
+        if mechanism.directed:
+            relation = "directed"
         sizes = " x ".join(map(str, mechanism.sizes))
         return f"Noise modulo {sizes}, {count} differences ({relation})"
     if mechanism.kind == "integer-noise":
-        compared = "pairs of clamped answers" if mechanism.clamp else "shifts"
+        compared = "shifts"
+        if mechanism.clamp:
+            compared = "pairs of clamped answers"
         return f"Noise on the integers, {count} {compared}"
     if mechanism.kind == "real-noise":
         return f"Noise on the reals, {count} shifts by cells, which decide all real shifts"
@@ -2884,7 +2912,9 @@ def format_number(x):
     Args:
         x: Fraction or int.
     """
-    return f"{float(x):.12g}" if abs(x) < 1 << 1000 else "beyond 1e300"
+    if abs(x) < 1 << 1000:
+        return f"{float(x):.12g}"
+    return "beyond 1e300"
 
 
 def decide_file(path):
@@ -2940,7 +2970,9 @@ def main(paths):
         print(make_printable(f"{path}: {verdict}: {reason}"), flush=True)
     if "false" in verdicts:
         return 1
-    return 0 if verdicts == {"proven"} else 2
+    if verdicts == {"proven"}:
+        return 0
+    return 2
 
 
 if __name__ == "__main__":

@@ -280,7 +280,9 @@ def odd_part(p):
     d = add(exact_quotient(derivative(p), repeated), derivative(b), -1)
     is_odd = True
     while len(b) > 1:
-        factor = polynomial_gcd(b, d) if d else b
+        factor = b
+        if d:
+            factor = polynomial_gcd(b, d)
         b = exact_quotient(b, factor)
         c = exact_quotient(d, factor) if d else []
         if is_odd:
@@ -1261,7 +1263,9 @@ def compute_vertex(program, column_sides, row_sides):
     rights = []
     for i in tight_rows:
         entries, low, high = program.rows[i]
-        side = high if row_sides[i] > 0 else low
+        side = low
+        if row_sides[i] > 0:
+            side = high
         ensure(side is not None, "A basis holds a row where it has no side.", "false")
         right = side_function(side)
         for j, p in entries.items():
@@ -1859,7 +1863,9 @@ def format_rational(value):
     digits = str(abs(value.numerator) * 10**places // value.denominator).rjust(places + 1, "0")
     if places:
         digits = f"{digits[:-places]}.{digits[-places:]}"
-    return f"-{digits}" if value < 0 else digits
+    if value < 0:
+        return f"-{digits}"
+    return digits
 
 
 def describe_question(family, options, program):
@@ -2070,7 +2076,9 @@ def prove_statement(data):
     if options.get("directed", False):
         question += " (one side of each pair only)"
     text = f"{question}: {len(pieces)} formulas in {len(regions)} intervals of epsilon"
-    return f"{text}, {len(gaps)} intervals are open." if gaps else f"{text}, without gap."
+    if gaps:
+        return f"{text}, {len(gaps)} intervals are open."
+    return f"{text}, without gap."
 
 
 def read_json_file(path):
@@ -2169,7 +2177,9 @@ def main(paths):
         print(make_printable(f"{path}: {verdict}: {reason}"), flush=True)
     if "false" in verdicts:
         return 1
-    return 0 if verdicts == {"proven"} else 2
+    if verdicts == {"proven"}:
+        return 0
+    return 2
 
 
 if __name__ == "__main__":

@@ -120,7 +120,9 @@ def install_with_pins(python: Path, requirement: list[str], pins: list[str]) -> 
             f"{last_attempt.stderr.strip()}\n"
             "The installation failed, also without pinned versions. pip's message is above."
         )
-    missing = f" ({', '.join(missing_pins)}: no longer available)" if missing_pins else ""
+    missing = ""
+    if missing_pins:
+        missing = f" ({', '.join(missing_pins)}: no longer available)"
     return [
         f"The tested versions cannot be installed together{missing}. "
         f"All packages were installed within the ranges of pyproject.toml."

@@ -100,7 +100,9 @@ class _CvxpySession(Session):
             except self._cp.error.SolverError as error:
                 native_status = native_status or str(error)
         status = problem.status or "solver_error"
-        raw_status = f"{status} ({native_status})" if native_status else status
+        raw_status = status
+        if native_status:
+            raw_status = f"{status} ({native_status})"
         raw = Raw(self._classify_status(native_status, status), raw_status)
         statistics = problem.solver_stats
         if statistics is not None and statistics.num_iters is not None:
@@ -188,4 +190,6 @@ class Cvxpy(Backend):
         return is_importable("cvxpy") and is_importable(self.module)
 
     def _resolve(self, program: Program) -> Backend:
-        return self if self.variant is not None else Cvxpy("clarabel")
+        if self.variant is not None:
+            return self
+        return Cvxpy("clarabel")

@@ -39,7 +39,7 @@ _INFINITY = 1e100  # Gurobi treats larger sides as infinite.
 _OPTIMAL = 2
 _INFEASIBLE = 3
 _INFEASIBLE_OR_UNBOUNDED = 4
-_UNBOUNDED = 5
+_UNBOUNDED_STATUS = 5
 _SUBOPTIMAL = 13
 
 
@@ -198,7 +198,7 @@ class _GurobiSession(Session):
         raw = Raw(self.owner.read_termination(status_name), status_name, start=start)
         raw.iterations = int(model.IterCount) + int(model.BarIterCount)
         # An unbounded MILP shows a point at 1e30.
-        if model.SolCount > 0 and status not in (_INFEASIBLE_OR_UNBOUNDED, _UNBOUNDED):
+        if model.SolCount > 0 and status not in (_INFEASIBLE_OR_UNBOUNDED, _UNBOUNDED_STATUS):
             raw.x = np.array(model.getAttr("X", self._columns))
             raw.point = PointStatus.FEASIBLE
         if self.program.is_mip:
@@ -207,7 +207,7 @@ class _GurobiSession(Session):
         elif status in (_OPTIMAL, _SUBOPTIMAL):
             raw.dual = PointStatus.FEASIBLE
             raw.dual_values = self._read_dual_values()
-        elif status in (_INFEASIBLE, _INFEASIBLE_OR_UNBOUNDED, _UNBOUNDED):
+        elif status in (_INFEASIBLE, _INFEASIBLE_OR_UNBOUNDED, _UNBOUNDED_STATUS):
             raw.ray = self._compute_ray()
         return raw
 
@@ -233,7 +233,7 @@ class _GurobiSession(Session):
             model.setParam("InfUnbdInfo", 0)
         if model.Status == _INFEASIBLE:
             return np.array(model.getAttr("FarkasDual", self._rows))
-        if model.Status == _UNBOUNDED:
+        if model.Status == _UNBOUNDED_STATUS:
             return np.array(model.getAttr("UnbdRay", self._columns))
         return None
 

@@ -252,7 +252,9 @@ class _HighsSession(Session):
         takes ten times as long.
         """
         status, value = self._h.getInfoValue(name)
-        return value if status == self._highspy.HighsStatus.kOk else 0
+        if status == self._highspy.HighsStatus.kOk:
+            return value
+        return 0
 
     def _close(self) -> None:
         self._h.clear()

@@ -218,7 +218,7 @@ class _MathOptSession(Session):
             if primal.feasibility_status == _FEASIBLE:
                 raw.x = _to_dense(primal.variable_values, self._column_count)
                 raw.point = PointStatus.FEASIBLE
-        if self._is_mip or self._variant == "gscip":  # For an LP, gSCIP returns a bound only.
+        if self._is_mip or self._variant == "gscip":  # gSCIP returns only a bound for an LP.
             raw.nodes = int(result.solve_stats.node_count) if self._variant == "gscip" else None
             bounds = result.termination.objective_bounds
             raw.record_bound(bounds.dual_bound, bounds.primal_bound)
@@ -261,9 +261,12 @@ class _MathOptSession(Session):
     def _read_enum_name(message: Any, field: str) -> str:
         """Return the name of an enum value without its prefix; "" for an unspecified limit."""
         number = getattr(message, field)
-        name = message.DESCRIPTOR.fields_by_name[field].enum_type.values_by_number[number].name
+        enum = message.DESCRIPTOR.fields_by_name[field].enum_type
+        name: str = enum.values_by_number[number].name
         name = name.removeprefix("TERMINATION_REASON_").removeprefix("LIMIT_")
-        return "" if name == "UNSPECIFIED" else name
+        if name == "UNSPECIFIED":
+            return ""
+        return name
 
     def _close(self) -> None:
         self._solver = None

@@ -54,7 +54,7 @@ _MAX_ROUNDS = 24  # A system of equations is refined at most this often.
 # fails at costs of 1e8.
 _FIRST_SCALE_BITS = 20
 _MAX_SCALED_BOUND = 1e14  # A larger bound of a correction is left out.
-# For at most this many equations a dense inverse takes less time than sparse factors.
+# A dense inverse takes less time than sparse factors for at most this many equations.
 _MAX_DENSE_SIZE = 150
 _GAP_DIVISOR = 1 << 50  # A basis is optimal if its relative gap is at most 1 over this.
 # Smaller coefficients are left out of corrections, because solvers drop them. Residuals have them.

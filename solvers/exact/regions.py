@@ -43,10 +43,10 @@ from workbench.solvers.search import Deadline
 
 # Each gap is sampled this often, because the conditions of a basis may be just 0 at a sample.
 _MAX_SAMPLES = 16
-_REFINED_FROM_SAMPLE = 4  # From this sample on, bases come from rational refinement.
+_REFINED_FROM_SAMPLE = 4  # Bases come from rational refinement from this sample on.
 _DYADIC_DENOMINATOR = 1 << 60  # Samples for refinement are rounded to multiples of 1 over this.
 
-Ends = tuple[Root, Root | None]  # Of an interval of x; None for infinity.
+Ends = tuple[Root, Root | None]  # The ends of an interval of x. None is infinity.
 
 
 @dataclass(frozen=True)

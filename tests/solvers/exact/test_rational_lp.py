@@ -205,7 +205,7 @@ def test_the_closed_form_steps_in(monkeypatch):
     def hopeless(*_, **__):
         raise wb.NotCertified("the basis is infeasible.")
 
-    monkeypatch.setattr(module, "_exactly", hopeless)
+    monkeypatch.setattr(module, "_solve_pattern", hopeless)
     monkeypatch.setattr(
         module, "find_violation_pattern", lambda made, budgets: dict.fromkeys(budgets)
     )
