@@ -409,7 +409,7 @@ def test_installed_solvers() -> None:
 def test_a_solver_that_is_not_installed_is_said_and_not_ranked(monkeypatch):
     whole = Backend.is_installed
     monkeypatch.setattr(
-        Backend, "installed", lambda self: self.label != "ortools:glop" and whole(self)
+        Backend, "is_installed", lambda self: self.label != "ortools:glop" and whole(self)
     )
     result = wb.compare("small", "highs,ortools:glop", instances="noise-lp-n8", time_limit=20.0)
     (highs, glop) = result

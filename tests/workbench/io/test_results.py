@@ -230,7 +230,7 @@ def test_which_solver_to_use() -> None:
     assert recommend_solver([slow, fast | {"residual": 0.1}]).startswith("Use slow")
     assert recommend_solver([slow, fast | {"oracle_agrees": False}]).startswith("Use slow")
     assert "does not prove an optimum" in recommend_solver([fast | {"status": "time_limit"}])
-    assert "to within 0.01 %, as was asked" in recommend_solver([fast | {"gap": 1e-4}])
+    assert "to within 0.01 %, as requested" in recommend_solver([fast | {"gap": 1e-4}])
     assert "private once it is repaired" in recommend_solver([fast | {"private": False}])
     assert "could not be certified" in recommend_solver(
         [fast | {"private": False, "certified": False}]
@@ -298,7 +298,7 @@ def test_verify(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     result = wb.verify("highs,ortools:glop", small=True)
     assert [row["agrees"] for row in result] == [True] * 4
-    assert result.sentences == ("4 of 4 answers with a closed form agree with it.",)
+    assert result.sentences == ("4 of 4 answers agree with a known formula.",)
     assert isinstance(result.plot(), Figure)
     group = module.summarise_verification(result)[0]
     assert (group["requests"], group["agree"], group["disagree"]) == (2, 2, 0)
@@ -354,7 +354,7 @@ def test_solvers_without_duals_answer_quantizers_and_searches_have_times():
     )
     assert real[0]["seconds"] > 0
     assert "dual values" in real[1]["failure"]
-    assert "as was asked" in real.sentences[0]
+    assert "as requested" in real.sentences[0]
 
 
 def test_a_foreign_name_is_no_formula_in_a_csv_of_ours():

@@ -236,7 +236,7 @@ def test_a_request_that_no_route_answers_says_why() -> None:
         (
             COUNT,
             {**ZCDP, "method": "block"},
-            "because block needs a notion of one bound on ratios, not zcdp",
+            "block needs a notion of one bound on ratios, not zcdp",
         ),
         (
             COUNT,

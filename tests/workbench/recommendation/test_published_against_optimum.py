@@ -95,10 +95,9 @@ def sentence(tmp_path: Path, share: float) -> list[str]:
 
 def test_a_mechanism_of_ones_own_is_measured_along_epsilon(tmp_path: Path):
     (words,) = sentence(tmp_path, 0.9)
-    assert words.startswith("mine: at most ")
-    assert "above the proven optimum on the same outputs at this budget; at most " in words
-    assert " % for every epsilon in [0.1, 4], by its mechanisms for " in words
-    assert "each up to the next (proof: monotone in epsilon)." in words
+    assert words.startswith("mine: at this budget its expected loss is at most ")
+    assert " % above the proven optimum on the same outputs. For every epsilon in [0.1, 4]" in words
+    assert "proven between them by monotonicity" in words
     assert not sentence(tmp_path, 1.1)  # not private here
 
 
@@ -127,17 +126,17 @@ def test_what_is_said_between_budgets_holds_at_each_of_them(steps: int):
 
 def test_a_function_that_is_private_nowhere_else_says_so():
     words = _describe_every_epsilon(lambda epsilon: (math.inf, 0.0), Deadline())
-    assert words == "not private, or not known, at others"
+    assert words == "At other budgets it is not private, or its distance is not known."
 
 
 def test_a_published_mechanism_that_is_named_is_measured_along_epsilon():
     question = {"answers": "0..4", "max_shift": 1, "loss": "error-rate"}
     table = wb.recommend(**question, epsilon=1, baseline="exponential", time_limit=300)
     (words,) = [
-        sentence for sentence in table.sentences if sentence.startswith("exponential: at most")
+        sentence for sentence in table.sentences if sentence.startswith("exponential: at this")
     ]
     here, along = (float(part.split(" %")[0]) for part in words.split("at most ")[1:])
-    assert "for every epsilon in [0.1, 4]" in words
+    assert "For every epsilon in [0.1, 4]" in words
     assert 10 < here <= along < 100
     assert [row["class"] for row in table].count("exponential") == 1
     for epsilon in ("0.137", "0.9", "3.21"):
@@ -155,7 +154,7 @@ def test_the_optimum_that_distances_are_told_from_is_that_on_the_same_outputs():
     (words,) = [
         sentence
         for sentence in table.sentences
-        if sentence.startswith("clamped geometric: at most")
+        if sentence.startswith("clamped geometric: at this")
     ]
     said = float(
         words.split("at most ")[1].split(" % above the proven optimum on the same outputs")[0]

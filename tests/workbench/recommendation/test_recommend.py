@@ -51,10 +51,10 @@ def test_a_count_is_served_by_the_best_channel_and_wrapping_is_said():
     assert rows["clamped geometric"]["objective"] < noise.objective
     assert all(row["certified"] for row in result if row["objective"] is not None)
     assert rows["RR-on-Bins"]["notes"].startswith(
-        "it is for numbers of which every two are neighbours"
+        "it is for numbers, all of them neighbours, under a prior"
     )
-    no_more = "It can cost no more than integer noise, clamped; clamped truncated geometric"
-    assert any(sentence.startswith(no_more) for sentence in result.sentences[1:3])
+    contained = "so its optimum is at least as good: integer noise, clamped; clamped truncated"
+    assert any(contained in sentence for sentence in result.sentences[1:3])
     assert any(
         "an output that a neighbour cannot produce" in sentence for sentence in result.sentences
     )
@@ -74,9 +74,10 @@ def test_a_tie_keeps_the_sentence_that_none_costs_less():
     )
     assert (
         result.sentences[0]
-        == "Use the randomized response: 0.381494804, and none of any class compared costs less."
+        == "Use the randomized response: expected loss 0.381494804. No compared class has a smaller "
+        "loss."
     )
-    assert result.sentences[1] == "At the same loss, and less simple: best channel."
+    assert result.sentences[1] == "Classes with the same loss that are less simple: best channel."
 
 
 def test_nothing_is_called_best_beyond_the_classes_compared():
@@ -89,7 +90,7 @@ def test_nothing_is_called_best_beyond_the_classes_compared():
     assert result[0]["class"] == "channel on a grid"
     assert 0.99 * result[0]["objective"] <= result[0]["bound"] <= result[0]["objective"] < 46885
     assert "(within 1 %)" in result[0]["notes"]
-    assert "No channel of the range costs less than" in words
+    assert "The proven lower bound for all channels of the range is" in words
 
 
 def test_what_costs_less_than_the_class_to_use_and_is_not_certified_is_named():
@@ -113,11 +114,11 @@ def test_what_costs_less_than_the_class_to_use_and_is_not_certified_is_named():
         row("channel on a grid", 5.5, True),
     )
     words = [*describe_range_query(query, [closed, channel | {"bound": 0.0}], [], {})]
-    assert (
-        words[0]
-        == "Use the channel on a grid for one answer alone (biased): 5.5. Others may cost less."
+    assert words[0] == (
+        "Use the channel on a grid for one answer alone (biased): expected loss 5.5. Other channels "
+        "may have a smaller loss."
     )
-    assert words[1] == "Not certified, and below 5.5: staircase (pure) (0.9)."
+    assert words[1] == "Not certified, with a smaller loss than 5.5: staircase (pure) (0.9)."
     assert len([*describe_range_query(query, [channel, closed | {"objective": 6.0}], [], {})]) == 1
 
 
@@ -173,7 +174,7 @@ def test_real_answers_have_noise_clamped_noise_and_quantizers(capsys, tmp_path: 
         made = json.loads(made)
         again = made["rows"][0] if "rows" in made else made
         assert again["objective"] == pytest.approx(row["objective"], rel=1e-12)
-    assert "where many answers are averaged (unbiased)" in " ".join(found["sentences"][:2])
+    assert "if many answers are averaged (unbiased)" in " ".join(found["sentences"][:2])
     assert not any(sentence.startswith("Publishing 4") for sentence in found["sentences"])
     assert (tmp_path / "r.html").stat().st_size > 1000
 
@@ -255,7 +256,8 @@ def test_the_best_class_is_a_design(tmp_path):
             )
             assert row["rmse"] ** 2 == pytest.approx(row["objective"])
     assert any(
-        sentence.startswith("If the prior is wrong it costs up to") for sentence in table.sentences
+        sentence.startswith("If the prior is wrong, its expected loss for one answer can be up to")
+        for sentence in table.sentences
     )
 
 

@@ -27,15 +27,19 @@ def test_how_the_budgets_of_several_answers_add_up():
         return wb.recommend(answers="0..2", max_shift=1, time_limit=300, **budget).sentences[-1]
 
     assert said(epsilon=1, runs=3) == (
-        "The budget is for 3 runs, or for any number of such answers of which one person changes at most 3: each has "
-        "epsilon = 1/3, which adds up to epsilon = 1. The losses are those of one."
+        "The budget is for 3 runs. It also covers any number of such answers if one person changes "
+        "at most 3 of them. Each run has epsilon = 1/3, which adds up to epsilon = 1. The losses "
+        "are those of one run."
     )
     both = said(epsilon=1, delta="0.01", runs=4, only="best channel")
-    assert (
-        "each has epsilon = 0.25, delta = 0.0025, which adds up to epsilon = 1, delta = 0.01 (best channel: "
-        in both
+    share = (
+        "Each run has epsilon = 0.25, delta = 0.0025, which adds up to epsilon = 1, delta = 0.01."
     )
-    assert both.endswith("No bound is proven over designs for 4 runs: no class is proven optimal.")
+    assert share in both
+    assert "Exceptions: best channel" in both
+    assert both.endswith(
+        "No bound is proven for designs for 4 runs, so no class is proven optimal."
+    )
     assert "runs" not in said(epsilon=1)
 
 
@@ -46,7 +50,7 @@ def test_no_class_for_several_runs_is_said_to_be_optimal():
     best = next(row for row in table if row["class"] == "best channel")
     assert best["bound"] is None
     assert "best found for 4 runs, not proven optimal" in best["notes"]
-    assert table.sentences[0] == f"Use the best channel: {best['objective']:.9g}."
+    assert table.sentences[0] == f"Use the best channel: expected loss {best['objective']:.9g}."
 
 
 @pytest.mark.parametrize(

@@ -164,15 +164,15 @@ def test_all_pairs_take_their_own_form() -> None:
         ({"epsilon": 1, "delta": "1e-3", "notion": "pdp"}, "delta = 0 for pdp"),
         (
             {"epsilon": 1, "notion": "pure", "constraints": ["symmetric"]},
-            "of one input, or of one output .method program",
+            "in one row or one column of the channel with --method block",
         ),
         (
             {"epsilon": 1, "constraints": lambda M: [M[0, 0] == M[1, 1]]},
-            "of one input, or of one output",
+            "in one row or one column of the channel",
         ),
         (
             {"epsilon": 1, "constraints": lambda M: [cp.abs(M[0, 0] - 0.2) <= 0.1]},
-            "linear in the masses",
+            "must be linear in one row or one column",
         ),
         ({"notion": "zcdp", "rho": 1}, "one bound on ratios"),
         ({"epsilon": 1, "minimise": "delta", "max_loss": 1}, "a given delta"),
@@ -376,7 +376,7 @@ def test_a_channel_whose_objective_is_infinite_is_saved(
     find_point = blocks._find_block_point
 
     def find_unfinished_point(*arguments: Any) -> Any:
-        return replace(find_point(*arguments), objective=math.inf, why="time limit")
+        return replace(find_point(*arguments), objective=math.inf, stop_reason="time limit")
 
     monkeypatch.setattr(blocks, "_find_block_point", find_unfinished_point)
     question = wb.FiniteQuery("0..4", neighbours="consecutive", prior="worst")
@@ -395,7 +395,7 @@ def test_a_stopped_method_has_no_channel_that_misses_the_constraints(unit: int):
     question = wb.FiniteQuery(answers, outputs, neighbours="consecutive")
     options = {"loss": "squared", "epsilon": 1, "constraints": ["unbiased"], "method": "block"}
     with pytest.raises(
-        wb.NotProven, match="before it had a channel that meets the constraints"
+        wb.NotProven, match="before it had a channel that satisfies the constraints"
     ) as stopped:
         wb.design(question, time_limit="0.000001", **options)
     assert stopped.value.design is None

@@ -47,7 +47,7 @@ def test_a_count_is_designed_saved_drawn_and_checked_twice(capsys):
     code, out, _ = run(capsys, "sample c.json --answer 3 --count 4")
     assert code == 0
     code, out, _ = run(capsys, COUNT)
-    assert "best of all channels on these outputs" in out
+    assert "optimal channel with these outputs" in out
 
 
 def test_files_of_pairs_losses_and_priors(capsys):

@@ -49,7 +49,7 @@ def test_a_small_optimum_is_not_taken_for_nothing(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr("workbench.pipeline.solve.answer_by_routes", answer_with_low_bound)
     with pytest.raises(
-        NotProven, match=r"no more than that the optimum lies between .* and "
+        NotProven, match=r"proves only that the optimum lies between .* and "
     ) as caught:
         wb.design(
             wb.FiniteQuery(range(2), max_shift=1),

@@ -54,7 +54,7 @@ def test_the_least_loss_is_that_of_a_plain_program(delta: str, prior: str, metho
 
 
 def test_ratios_one_way_do_not_keep_masses_positive_output_by_output():
-    with pytest.raises(wb.InvalidRequest, match="neighbours in both orders where delta = 0"):
+    with pytest.raises(wb.InvalidRequest, match="neighbours in both orders if delta = 0"):
         wb.design("channel", **GIVEN, method="block")
 
 
@@ -131,7 +131,7 @@ def test_recommended_classes_say_which_sides_they_protect():
     }
     table = wb.recommend(**given)
     rows = {row["class"]: row for row in table}
-    one, both = "protects one side of each pair only", "protects both sides of each pair"
+    one, both = "protects one order of each pair only", "protects both sides of each pair"
     assert one in rows["best channel"]["notes"]
     assert one in rows["modulo noise"]["notes"]
     assert both in rows["integer noise, clamped"]["notes"]

@@ -194,7 +194,7 @@ def test_the_certificate_holds_the_outputs_and_is_checked_again(capsys, tmp_path
     line = f"design channel --answers 0..10 --max-shift 1 --outputs free --epsilon 1 --save {file}"
     code, out, _ = run(capsys, line)
     assert code == 0
-    assert "best of all channels with real outputs" in out
+    assert "optimal channel with real outputs" in out
     assert "publishes 11 values, not only answers" in out
     code, out, _ = run(capsys, f"check {file}")
     assert code == 0
@@ -208,17 +208,17 @@ def test_the_certificate_holds_the_outputs_and_is_checked_again(capsys, tmp_path
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"answers": "red,green"}, "outputs must be a list where answers are no numbers"),
+        ({"answers": "red,green"}, "outputs must be a list if answers are not numbers"),
         (
             {"loss": "poisson-deviance", "answers": "1..4"},
-            "where the loss is no table and none of squared, huber",
+            "unless the loss is a table or one of squared, huber",
         ),
         (
             {"loss": lambda o, x: abs(x - o), "answers": "0,1"},
-            "where the loss is no table and none of squared",
+            "unless the loss is a table or one of squared",
         ),
-        ({"constraints": ["unbiased"]}, "where there are extra constraints"),
-        ({"notion": "pdp", "delta": "0.1"}, "where notion is pdp with delta > 0"),
+        ({"constraints": ["unbiased"]}, "if there are extra constraints"),
+        ({"notion": "pdp", "delta": "0.1"}, "if notion is pdp with delta > 0"),
     ],
 )
 def test_what_no_proof_covers_is_refused(given, words):
@@ -240,7 +240,7 @@ CONVEX_BUDGETS = [
 
 @pytest.mark.parametrize("budget", CONVEX_BUDGETS, ids=lambda budget: budget["notion"])
 def test_under_notions_of_several_bounds_the_outputs_must_be_listed(budget):
-    words = f"outputs must be a list where notion is {budget['notion']}. Got 'free'. List them, for example --outputs "
+    words = f"outputs must be a list if notion is {budget['notion']}. Got 'free'. List them, for example --outputs "
     with pytest.raises(wb.InvalidRequest, match=re.escape(f"{words}-1..2:0.5.")) as refused:
         wb.design(wb.FiniteQuery([-1, 0, 2, 1], "free", max_shift=1), **budget)
     listed = str(refused.value).removesuffix(".").split()[-1]
@@ -306,8 +306,8 @@ def test_free_outputs_for_several_runs_are_the_best_found(capsys):
     question = "--answers 0..5 --max-shift 1 --outputs free"
     code, out, _ = run(capsys, f"design channel {question} --epsilon 1 --delta .01 --runs 2")
     assert code == 0
-    assert "best found with real outputs for 2 runs" in out
-    assert "best of all" not in out
+    assert "best channel found with real outputs for 2 runs" in out
+    assert "optimal channel" not in out
     assert "none: not proven optimal among all designs for 2 runs" in out
 
 

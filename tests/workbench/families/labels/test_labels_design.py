@@ -393,7 +393,7 @@ def test_the_method_follows_what_is_asked():
     ours = wb.design(labels, epsilon=1, loss=lambda output, label: abs(output - label) ** 1.5)
     assert (ours.request.how.method, ours.bound) == ("lp", pytest.approx(ours.objective, rel=1e-9))
     assert wb.design(labels, epsilon=1, delta="0.05").request.how.method == "lp"
-    with pytest.raises(wb.InvalidRequest, match="a name where method is bins"):
+    with pytest.raises(wb.InvalidRequest, match="a name if method is bins"):
         wb.design(
             labels, epsilon=1, method="bins", loss=lambda output, label: abs(output - label) ** 1.5
         )
