@@ -105,7 +105,7 @@ _COUNT = "--answers 0..2 --max-shift 1 --epsilon 1"
         ),
         (
             f"design channel {_COUNT} --sensitivity 1",
-            "(max_shift: how far neighbouring answers differ). Got 1.",
+            "(max_shift: the largest difference of neighbours). Got 1.",
         ),
         (
             "design channel --answers none.csv --max-shift 1 --epsilon 1",

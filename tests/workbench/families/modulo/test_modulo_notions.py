@@ -36,7 +36,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 @pytest.mark.parametrize("notion", BUDGETS)
 def test_optimum_on_three_values_equals_bisection(notion):
-    """f = (1 - 2a, a, a) by symmetry: the least a that the exact audit accepts."""
+    """By symmetry f = (1 - 2a, a, a), with the least a that the exact audit accepts."""
     made = wb.design(SMALL, notion=notion, **BUDGETS[notion])
     low, high = Fraction(0), Fraction(1, 3)
     for _ in range(30):
@@ -86,7 +86,7 @@ def test_curve_of_one_point_equals_dp():
 
 
 def test_optima_of_implied_notions_are_ordered():
-    """ρ-zCDP implies D_2 <= 2ρ, and pure ε implies ε²/2-zCDP: the optima follow."""
+    """ρ-zCDP implies D_2 <= 2ρ, and pure ε implies ε²/2-zCDP, which orders the optima."""
     loss = {"loss": "squared"}
     concentrated = wb.design(LINE, notion="zcdp", rho="0.125", **loss).objective
     assert wb.design(

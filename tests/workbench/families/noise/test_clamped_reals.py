@@ -13,7 +13,7 @@ from workbench.privacy.expected_error import compute_expected_error
 
 
 def test_clamped_loss_equals_midpoint_sum():
-    """Against a midpoint sum over answers and noise values."""
+    """The loss equals a midpoint sum over answers and noise values."""
     plain = wb.AdditiveRealNoise.from_masses(wb.RealNoise(1), 2, -3, [1, 2, 3, 4, 3, 2, 1], 5)
     edges, values = plain.density()
     eta = np.linspace(edges[0], edges[-1], 70_001)
@@ -44,7 +44,7 @@ def test_clamped_loss_equals_midpoint_sum():
 
 
 def test_samples_of_clamped_noise_have_its_loss(tmp_path):
-    """The design, its file and its draws; the certificate is that of the noise."""
+    """The design, its file and its samples agree; the certificate is that of the noise."""
     question = wb.RealNoise(1, clamp="0..2")
     clamped, plain = (
         wb.design(q, epsilon=1, loss="absolute", steps=4) for q in (question, wb.RealNoise(1))
@@ -69,7 +69,7 @@ def test_samples_of_clamped_noise_have_its_loss(tmp_path):
 )
 @pytest.mark.parametrize("loss", ["absolute", "squared"])
 def test_prior_gives_weights_of_parts_of_the_range(prior: str, words: str, loss: str):
-    """`recommend` says the same, and its command makes the row."""
+    """`recommend` returns the same, and its command computes the same row."""
     query = {"range": "-1..2", "loss": loss, "prior": prior, "epsilon": "1", "delta": "0.01"}
     (row,) = wb.recommend(**query, only="real noise, clamped", time_limit=300)
     made = wb.design(
@@ -89,7 +89,7 @@ def test_prior_gives_weights_of_parts_of_the_range(prior: str, words: str, loss:
 
 
 def test_stopped_search_reports_the_loss_of_clamped_noise(monkeypatch):
-    """Not those of the noise before it is clamped."""
+    """The reported loss is not that of the noise before it is clamped."""
     plain = wb.design(wb.RealNoise(3), loss="absolute", epsilon=1, delta="0.01")
     known = wb.design(wb.RealNoise(3, clamp="-1..2"), loss="absolute", epsilon=1, delta="0.01")
     late = wb.NotProven(

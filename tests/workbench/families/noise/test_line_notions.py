@@ -47,7 +47,7 @@ def test_integer_noise_is_certified_and_within_its_gap(notion, tmp_path: Path):
     assert made.status == "optimal"
     assert made.bound <= made.objective <= made.bound * (1 + 1e-5)
     assert made.oracle.agrees
-    if notion == "zcdp":  # the discrete Gaussian has 10: next to nothing is gained
+    if notion == "zcdp":  # The discrete Gaussian has 10, so almost nothing is gained.
         assert 9.993 < made.bound <= made.objective < 10
     made.save(tmp_path / "made.json")
     proof = wb.check(tmp_path / "made.json")
@@ -75,7 +75,7 @@ def test_integer_noise_is_certified_and_within_its_gap(notion, tmp_path: Path):
 
 
 def test_optima_equal_known_laws():
-    """Geometric noise by its closed form; one (ε, δ) by the LP's known optimum; the rounded Gaussian by its law."""
+    """The optima are a closed form, the known optimum of an LP and the rounded Gaussian's loss."""
     b = math.exp(-0.7)
     assert canonical_loss([(0.7, 0.0)], lambda k: k * k) == pytest.approx(
         2 * b / (1 - b) ** 2, rel=1e-12
@@ -113,7 +113,7 @@ def test_relaxation_is_below_every_feasible_law(kind):
 
 
 def test_merged_outcomes_equal_those_of_the_exact_law():
-    """P and Q of the open program are those of the exact law, all beyond the reach as one outcome."""
+    """P and Q of the open program are those of the exact law, with one outcome beyond the reach."""
     law = IntegerLaw(-3, [1, 2, 3, 4, 3, 2, 1], 2, Fraction(1, 4))
     total = float(law.total)
     program = LineProgram(2, 3, [LineLoss.from_name("absolute").value_at], [], is_folded=False)
@@ -241,7 +241,8 @@ def test_channels_are_certified_and_within_their_gap(notion, tmp_path: Path):
             "mu must be left out when notion is dp",
         ),
         (
-            "channel --answers 0..3 --max-shift 1 --notion gdp --mu 1 --minimise delta --max-loss 1",
+            "channel --answers 0..3 --max-shift 1 --notion gdp --mu 1 --minimise delta "
+            "--max-loss 1",
             "minimise must be",
         ),
     ],
@@ -263,7 +264,7 @@ def test_invalid_requests_raise_one_sentence(capsys, arguments, message):
     ],
 )
 def test_minimal_epsilon_is_certified_and_bounded(question, options):
-    """A certificate at ε within the budget, and a bound above it at 1e-6 less."""
+    """The design at ε is certified within the budget; at ε - 1e-6 a bound is above it."""
     made = wb.design(question, minimise="epsilon", **options)
     assert made.private
     assert made.certificate is not None
@@ -286,7 +287,7 @@ def test_minimal_epsilon_is_certified_and_bounded(question, options):
     ],
 )
 def test_minimal_delta_is_certified_and_bounded(question, options):
-    """A certificate at δ within the budget, and a bound above it at 1e-6 less."""
+    """The design at δ is certified within the budget; at δ - 1e-6 a bound is above it."""
     made = wb.design(question, minimise="delta", **options)
     assert made.private
     assert made.status == "optimal"
@@ -299,7 +300,7 @@ def test_minimal_delta_is_certified_and_bounded(question, options):
 
 
 def test_minimal_delta_equals_a_linear_program():
-    """min δ over f on -40..40 with the loss as a row, stated by SciPy."""
+    """SciPy minimises δ over f on -40..40, with the loss as a constraint."""
     from scipy.optimize import linprog
 
     size, max_loss = 40, 2.0

@@ -54,9 +54,11 @@ def test_command_line_designs_integer_noise(capsys):
     masses = dict(enumerate(made["pmf"], made["first"]))
     assert sum(made["pmf"]) == pytest.approx(1)
     assert sum(eta**2 * mass for eta, mass in masses.items()) == pytest.approx(made["objective"])
-    alpha = (1 - 1e-3) / (np.e + 1e-3)  # the least: 1/(1 + α) - e^ε α/(1 + α) = δ
+    alpha = (1 - 1e-3) / (np.e + 1e-3)  # The least α satisfies 1/(1 + α) - e^ε α/(1 + α) = δ.
     assert made["beside"]["geometric"] == pytest.approx(2 * alpha / (1 - alpha) ** 2, rel=1e-6)
-    assert "staircase" not in made["beside"]  # between answers one step apart it is the geometric
+    assert (
+        "staircase" not in made["beside"]
+    )  # Between answers one step apart it is geometric noise.
     assert made["beside"]["discrete Gaussian"] == pytest.approx(6.4833, abs=5e-3)
 
 
@@ -114,7 +116,9 @@ def test_frontier_without_values_gives_the_reason(capsys, tmp_path: Path):
 
 def test_tiny_budgets_have_a_report():
     made = wb.design(wb.IntegerNoise(1), notion="pure", epsilon="1e-9")
-    assert made.family.list_tables(made)[1:] == []  # nothing beside it: laws of billions of values
+    assert (
+        made.family.list_tables(made)[1:] == []
+    )  # Other noise is not compared: its laws have billions of values.
 
 
 @pytest.mark.parametrize(
@@ -208,7 +212,7 @@ def test_solver_without_duals_raises():
 
 @pytest.mark.parametrize("shift", ["1/3", "0.77", "0.999", "1"])
 def test_shifts_between_grid_points_are_covered(real, shift: str):
-    """The hockey stick at a real shift, by cutting the line at every edge of either density."""
+    """The hockey stick at a real shift is a sum over the intervals between all edges."""
     m, s, e = real.mechanism, float(Fraction(shift)), np.e
     edges, values = m.density()
     cuts = np.unique(np.concatenate([edges, edges - s, edges + s]))
@@ -312,7 +316,10 @@ def test_column_of_salaries_is_published(real, capsys, tmp_path: Path):
     with (tmp_path / "in.csv").open("w", newline="") as file:
         csv.writer(file).writerows([["id", "salary"], *rows])
     target = tmp_path / "out.csv"
-    command = f"privatise noise {tmp_path}/in.csv --column salary --mechanism {tmp_path}/noise.json --out {target}"
+    command = (
+        f"privatise noise {tmp_path}/in.csv --column salary "
+        f"--mechanism {tmp_path}/noise.json --out {target}"
+    )
     code, _, err = run(capsys, f"{command} --id id --clip 0..200000")
     assert (code, err) == (0, "")
     with target.open() as file:
@@ -335,7 +342,7 @@ def test_column_of_salaries_is_published(real, capsys, tmp_path: Path):
 def test_table_compares_losses_if_a_budget_is_minimised(
     capsys: pytest.CaptureFixture[str], asked: str
 ):
-    """What is minimised is ε or δ; the table compares what the losses of the designs are."""
+    """ε or δ is minimised, and the table compares the losses of the designs."""
     _, out, _ = run(capsys, f"design noise {asked} --loss squared")
     (line,) = [line for line in out.splitlines() if line.strip().startswith("this design")]
     max_loss = float(asked.split()[-1])
@@ -345,7 +352,7 @@ def test_table_compares_losses_if_a_budget_is_minimised(
 
 @pytest.mark.timeout(600)
 def test_large_sensitivity_is_solved():
-    """32,352 excesses, of which some 2,900 are stated; the whole program takes a minute, cutting planes never end."""
+    """About 2,900 of 32,352 excesses are stated. The whole program takes a minute."""
     d = wb.design(wb.IntegerNoise(sensitivity=32), epsilon=1, delta="1e-5", time_limit=300)
     assert d.objective == pytest.approx(1962.28493, abs=1e-5)
     assert d.objective * (1 - 1e-8) <= d.bound <= d.objective
@@ -354,7 +361,7 @@ def test_large_sensitivity_is_solved():
 
 @pytest.mark.parametrize("question", [wb.IntegerNoise(2), wb.RealNoise(1)])
 def test_uncertified_loss_below_its_bound_is_not_proven(question):
-    """Programs that a time limit stops leave laws that are not private, and that cost less than any that is."""
+    """Programs stopped by a time limit return laws that are not private and cost too little."""
     d = wb.design(question, epsilon=1, delta="0.01", loss="absolute", gap="0.01", certify=False)
     problem = NoiseProblem(d.request)
     assert problem.require_proof(d).objective == d.objective
@@ -365,7 +372,7 @@ def test_uncertified_loss_below_its_bound_is_not_proven(question):
 
 
 def test_steep_staircase_has_narrow_cells():
-    """γ = .0075 at ε = 14: 64 cells of a sensitivity, of which none is narrower than 1/128, cost .2 % more."""
+    """γ = 0.0075 at ε = 14. 64 cells of at least 1/128 of the sensitivity cost 0.2 % more."""
     steep = wb.design(wb.RealNoise(1), epsilon=14, loss="squared")
     assert steep.private
     assert 0 <= steep.objective - steep.bound <= 1e-8 * steep.objective

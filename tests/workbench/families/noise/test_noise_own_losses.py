@@ -18,7 +18,7 @@ LOSSES = [0, 0, 1, 1, "2.5"]
 def _least(
     prior: np.ndarray, losses: list[float], epsilon: float, delta: float, reach: int = 40
 ) -> float:
-    """min over laws on -reach..reach, both shifts by one, the loss of every published answer from a table."""
+    """Minimise over laws on -reach..reach with shifts by one; the losses come from a table."""
     eta, n = np.arange(-reach, reach + 1), prior.size - 1
     table = np.array([losses[min(k, len(losses) - 1)] for k in range(n + 1)])
     q = np.arange(n + 1)[:, None]
@@ -85,7 +85,7 @@ def test_decreasing_losses_and_lists_on_the_reals_raise():
 
 
 def test_noise_publishes_one_end_except_with_probability_delta():
-    """Where ε is small the heavy end costs least: published whatever the answer, but for the answer itself with δ."""
+    """At small ε one end is published, except that with probability δ it is the answer itself."""
     question = wb.IntegerNoise(1, clamp=(-4, -3))
     design = wb.design(
         question, loss="huber:2", unit=5, epsilon=".01", delta=".01", prior=("1/6", "5/6")
@@ -93,7 +93,7 @@ def test_noise_publishes_one_end_except_with_probability_delta():
     assert design.objective == pytest.approx(8 / 6 * 0.99, rel=1e-9)
     assert design.bound == pytest.approx(8 / 6 * 0.99, rel=1e-9)
     assert design.certificate is not None
-    assert design.details["rounds"] < 500  # one small program of each side is enough
+    assert design.details["rounds"] < 500  # One small program of each side is enough.
 
 
 def test_loss_function_of_unclamped_noise_raises():

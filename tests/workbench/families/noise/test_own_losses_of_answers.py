@@ -31,7 +31,7 @@ def test_function_and_list_equal_the_named_loss(budget: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("budget", [{"notion": "zcdp", "rho": "0.5"}, {"notion": "gdp", "mu": 1}])
 def test_list_of_losses_of_noise_with_infinite_support(budget: dict[str, Any]) -> None:
-    """|η|, level from 40 on: what is beyond has no weight that twelve digits show."""
+    """The list of |η| is constant from 40 on, where the masses do not change twelve digits."""
     named = wb.design(wb.IntegerNoise(1), loss="absolute", **budget)
     design = wb.design(wb.IntegerNoise(1), loss=[min(k, 40) for k in range(42)], **budget)
     assert design.objective == pytest.approx(named.objective, rel=1e-7)

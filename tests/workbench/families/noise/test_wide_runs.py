@@ -1,4 +1,4 @@
-"""Test noise for many runs and a sensitivity above 1, whose composition is proven at every shift."""
+"""Test noise for many runs and a sensitivity above 1, proven at every shift."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_dp_accounting_agrees_at_every_shift(wide: wb.Design):
 
 
 def test_published_noise_has_its_least_parameter(wide: wb.Design):
-    """Each at its least parameter within the budget of all runs, by the losses at every shift."""
+    """Each noise has its least parameter within the budget of all runs."""
     rows = wide.family.extra_json(wide)["beside"]
     assert {*rows} == {"geometric", "discrete Gaussian"}
     assert wide.objective <= min(rows.values()) * (1 + 1e-4)
@@ -64,7 +64,7 @@ def test_published_noise_has_its_least_parameter(wide: wb.Design):
 
 
 def four_runs(exponents: np.ndarray, shift: int) -> float:
-    """δ at ε = 3 of noise exp(-exponents) and a shift, losses in steps of 1e-3."""
+    """Compute δ at ε = 3 of the noise exp(-exponents) and a shift, with losses in steps of 1e-3."""
     law = np.exp(-exponents) / np.exp(-exponents).sum()
     kept = law[shift:] > 1e-14
     places = np.rint((exponents[:-shift] - exponents[shift:])[kept] / 1e-3).astype(int)

@@ -11,7 +11,7 @@ from workbench.privacy.objective import is_rounded_up
 
 
 def direct(n: int, D: int, epsilon: float, delta: float, power: int, L: int) -> float:
-    """min t, t >= every answer's mean loss, over noise on -L..L."""
+    """Minimise t >= every answer's mean loss over noise on -L..L."""
     size = 2 * L + 1
     shifts = [s for s in range(-D, D + 1) if s]
     eta, count = np.arange(-L, L + 1), size * (1 + len(shifts)) + 1
@@ -54,7 +54,9 @@ def test_worst_case_loss_is_bounded_from_both_sides(
     value = direct(n, D, epsilon, delta, 2 if loss == "squared" else 1, 6 * D + 12)
     assert design.bound is not None
     assert design.bound <= design.objective <= design.bound * (1 + 2e-8)
-    assert design.objective <= value * (1 + 1e-6)  # all noise against noise up to a length
+    assert design.objective <= value * (
+        1 + 1e-6
+    )  # All noise is compared with noise of bounded length.
     assert design.objective == pytest.approx(value, rel=2e-4)
     each = [
         sum(p * abs(o - q) ** (2 if loss == "squared" else 1) for o, p in enumerate(row.floats))
@@ -73,7 +75,7 @@ def test_pure_noise_for_the_worst_answer_mixes_staircases():
         wb.IntegerNoise(2, clamp=(0, 5)), epsilon=1, notion="pure", loss="squared", prior="worst"
     )
     weights = {1: None, 2: None}
-    for r in weights:  # the inner step: masses fall by 1/e where |eta| reaches r, r + 2, ...
+    for r in weights:  # Masses are divided by e where |eta| is r, r + 2, ...
         eta = np.arange(-80, 81)
         f = np.exp(-np.ceil((np.abs(eta) - r + 1) / 2).clip(0))
         f /= f.sum()

@@ -104,7 +104,7 @@ def test_bound_of_two_optimised_outputs_is_their_optimum(
     wide = wb.design(
         wb.Quantization(levels=2, **question), epsilon=options["epsilon"], method="product"
     )
-    assert wide.oracle.kind == "lower bound"  # its outputs are of a grid
+    assert wide.oracle.kind == "lower bound"  # Its outputs are on a grid.
     assert wide.oracle.agrees
 
 
@@ -201,7 +201,7 @@ def test_densities_losses_and_metrics_scale_with_the_inputs():
     big = wb.design(
         wb.Quantization(wide_bins, c=1000, density="normal:500,200"), epsilon=1, loss="1/1001"
     )
-    # with e = 1000 u, 1/1001 of |e| and 1000/1001 of e² weigh |u| and u² as 1 : 10^6
+    # If e = 1000 u, then |e|/1001 + 1000 e²/1001 weighs |u| and u² as 1 : 10^6.
     far = wb.design(wb.Quantization(bins, density="normal:0.5,0.2"), epsilon=1, loss="1/1000001")
     assert big.objective == pytest.approx(
         far.objective * (1000 / 1001 + 1000 * 10**6 / 1001), rel=1e-9
@@ -221,7 +221,9 @@ def test_small_budgets_are_certified(epsilon: str, method: str):
     assert made.private
     assert made.certificate is not None
     reach = 1 / math.tanh(float(epsilon) / 2)
-    assert made.mechanism.mae() <= (reach**2 - 1 / 3) / reach * (1 + 1e-5)  # randomized response
+    assert made.mechanism.mae() <= (reach**2 - 1 / 3) / reach * (
+        1 + 1e-5
+    )  # This is randomized response.
 
 
 @pytest.mark.parametrize(
@@ -235,7 +237,7 @@ def test_large_budgets_have_a_bound(epsilon: float, density: str):
     if density == "uniform":
         assert made.objective == pytest.approx(
             1 / 3, rel=1e-4
-        )  # stochastic rounding between -1, 0 and 1
+        )  # This is stochastic rounding to -1, 0 and 1.
         assert made.bound == pytest.approx(1 / 3, rel=1e-6)
 
 
@@ -246,14 +248,14 @@ def test_squared_distances_add_up_over_the_coordinates_of_a_vector():
     laws = made.mechanism.probabilities(points)
     loss = np.log(laws[:, None, :] / laws[None, :, :]).max(
         axis=2
-    )  # of one coordinate, by its two points
+    )  # The law of one coordinate is given by two points.
     vectors = list(itertools.product(range(5), repeat=3))
     for x, y in itertools.product(vectors[::7], vectors[::5]):
         spent = sum(loss[a, b] for a, b in zip(x, y, strict=True))
         distance = sum((points[a] - points[b]) ** 2 for a, b in zip(x, y, strict=True))
         assert (
             spent <= 2 * distance + 1e-12
-        )  # so vectors of diameter B are 2 B²-private (Section 5)
+        )  # Thus vectors of diameter B are 2 B²-private (Section 5).
 
 
 def test_error_names_the_smallest_feasible_epsilon_by_distance():

@@ -14,7 +14,8 @@ from workbench.families.quantizer.mvu import solve_mvu
 from workbench.families.quantizer.outputs import make_start_alphabets
 from workbench.questions.density import uniform_density
 
-# at most: the best of other programs at ε = 0.5 and 1.5, of the input grid's own points at 10 and 30
+# Upper limits: the best of other programs at ε = 0.5 and 1.5, and of the grid of inputs at 10
+# and 30.
 LEAST = [("0.5", 15.98813), ("1.5", 1.619785), ("10", 2.28e-4), ("30", 6.7e-5)]
 
 
@@ -31,7 +32,7 @@ def test_search_finds_and_certifies_known_alphabets(epsilon: str, least: float):
     error = (laws * (made.mechanism.outputs[None, :] - points[:, None]) ** 2).sum() / 4
     assert error == pytest.approx(
         made.objective, rel=1e-3
-    )  # at ε = 30 the repair is a thousandth of it
+    )  # At ε = 30 the repair changes it by a thousandth.
 
 
 def test_bound_is_below_random_alphabets():
@@ -51,6 +52,6 @@ def test_bound_is_below_random_alphabets():
 def test_inputs_are_a_good_alphabet_at_large_budgets():
     made = solve_mvu(LawQuestion(Fraction(10), uniform_density(), "squared"), 4)
     assert made.bound is not None
-    # two points 2 apart cost 4 e^ε/(e^ε - 1)² in variance (Hammersley, Chapman and Robbins)
+    # The variance is at least 4 e^ε/(e^ε - 1)² (Hammersley, Chapman and Robbins).
     assert made.bound == pytest.approx((4 + 16 / 9) / 2 * np.exp(10) / np.expm1(10) ** 2, rel=1e-6)
     assert made.objective < 1.6 * made.bound

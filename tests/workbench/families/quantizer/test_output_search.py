@@ -33,7 +33,7 @@ OUTPUTS = {
 
 
 def least_masses(outputs: np.ndarray, epsilon: float, share: float) -> np.ndarray:
-    """The LP's at many knots, mixed with equal ones."""
+    """Return the masses of the LP at many knots, mixed with equal ones."""
     answer = make_exact_problem(
         np.linspace(-1, 1, 41), outputs.size, LAW, symmetric=False
     ).find_optimum(epsilon, outputs)
@@ -66,7 +66,7 @@ def test_window_slopes_equal_difference_quotients(epsilon: float, density, loss:
 
 @pytest.mark.parametrize("epsilon", OUTPUTS)
 def test_window_laws_equal_the_program_with_bends_as_knots(epsilon: float):
-    """At the program's least masses the window errs as much as it does with the bends as knots, less than without."""
+    """At the program's least masses the window has the error of the program with bends as knots."""
     question = replace(LAW, epsilon=Fraction(epsilon))
     outputs = np.array(OUTPUTS[epsilon])
     knots, errors = np.linspace(-1, 1, 41), []
@@ -82,14 +82,15 @@ def test_window_laws_equal_the_program_with_bends_as_knots(epsilon: float):
     assert errors[-1] < errors[0]
 
 
-# the best known for four outputs, uniform inputs; symmetric outputs reach .700259 at ε = 2
+# The best known errors of four outputs for uniform inputs. Symmetric outputs have 0.700259 at
+# ε = 2.
 @pytest.mark.parametrize(("epsilon", "best"), [("1", 1.657626), ("2", 0.694530), ("10", 0.222384)])
 def test_search_finds_known_outputs(epsilon: str, best: float):
     found = optimise_bins(4, LawQuestion(Fraction(epsilon)), starts=1)
     assert found is not None
     assert found.objective <= best
     assert abs(found.quantizer.outputs).max() <= default_reach(float(epsilon)) + 1e-6
-    assert sum(found.quantizer.bins) >= 0  # of two mirror images always the same one
+    assert sum(found.quantizer.bins) >= 0  # Of two mirror images the same one is always returned.
     assert audit_extremes(found.quantizer, 0).pure_epsilon == pytest.approx(
         float(epsilon), abs=1e-6
     )
@@ -137,8 +138,7 @@ def test_optimised_outputs_are_never_worse_than_published_ones(epsilon: str, m: 
     ],
 )
 def test_optimised_outputs_are_never_worse_than_mvu(epsilon: str, m: int, loss: str):
-    """At large ε MVU's law bends at its inputs, ±1/3 for four: those are knots as well. At small ε two outputs of its
-    squared error's best are near each other."""
+    """MVU's law bends at ±1/3 at large ε, and has two outputs near each other at small ε."""
     found = optimise_bins(
         m, LawQuestion(Fraction(epsilon), uniform_density(), loss=loss), starts=1, knots=11
     )
@@ -150,19 +150,21 @@ def test_optimised_outputs_are_never_worse_than_mvu(epsilon: str, m: int, loss: 
     ).quantizer
     assert found.objective <= (theirs.mae() if loss == "absolute" else theirs.mse()) * (
         1 + 1e-8
-    )  # of five decimals
+    )  # The outputs have five decimals.
     assert audit_extremes(found.quantizer, 0).pure_epsilon == pytest.approx(
         float(epsilon), abs=1e-6
     )
 
 
 def test_outputs_are_the_same_without_vector_instructions():
-    """To a unit or two of their five decimals, where the error is flat: SLSQP ends in digits of the machine."""
+    """They agree to two units of the fifth decimal, as SLSQP depends on the machine."""
     program = (
-        "from fractions import Fraction as F; from workbench.questions.density import normal_density;"
+        "from fractions import Fraction as F;"
+        " from workbench.questions.density import normal_density;"
         "from workbench.families.quantizer.laws import LawQuestion as Q;"
         "from workbench.families.quantizer.output_search import optimise_bins as o;"
-        "print(*map(float, o(4, Q(F(2), normal_density(0, .5)), starts=1, knots=11).quantizer.bins))"
+        "found = o(4, Q(F(2), normal_density(0, .5)), starts=1, knots=11);"
+        "print(*map(float, found.quantizer.bins))"
     )
     less = {
         "NPY_DISABLE_CPU_FEATURES": "AVX2 FMA3 AVX512F AVX512CD AVX512_SKX",
@@ -211,7 +213,7 @@ def test_bound_is_below_every_quantizer(loss: str):
 
 
 def test_bound_by_two_inputs_is_below_the_error():
-    # half the inputs at -1/2, half at 1/2: 2 E|X - median|/(1 + e^ε) = 1/(1 + e^ε)
+    # Half the inputs are -1/2, half 1/2, so 2 E|X - median|/(1 + e^ε) = 1/(1 + e^ε).
     bound = compute_output_bound(
         4,
         LawQuestion(
@@ -223,15 +225,15 @@ def test_bound_by_two_inputs_is_below_the_error():
 
 def test_search_out_of_time_returns_its_outputs():
     spent = LawQuestion(Fraction(1), deadline=Deadline(1.0))
-    spent.deadline._begin -= 100  # as if the time were over
+    spent.deadline._begin -= 100  # The clock says that the time is over.
     found = optimise_bins(40, spent)
     assert len(found.quantizer.bins) == 2
     assert any("ran out of time: 2 outputs of 40" in sentence for sentence in found.notes)
     whole = optimise_bins(
         3, LawQuestion(Fraction(1)), knots=11
-    )  # what was cut short is not kept for later
+    )  # Interrupted searches are not cached.
     assert (len(whole.quantizer.bins), whole.notes) == (3, ())
     again = optimise_bins(
         3, replace(spent, options=LAW.options), knots=11
-    )  # what is known needs no time
+    )  # Cached results need no time.
     assert len(again.quantizer.bins) == 3

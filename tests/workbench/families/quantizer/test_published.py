@@ -19,7 +19,7 @@ from workbench.privacy.claim import Claim
 from workbench.questions.range_query import RangeQuery
 
 ENTRIES = index_by_name(PUBLISHED)
-X = (np.arange(2000) + 0.5) / 1000 - 1  # of [-1, 1]
+X = (np.arange(2000) + 0.5) / 1000 - 1  # The inputs are in [-1, 1].
 
 
 def query(epsilon: float, loss: str, sensitivity: int = 2) -> Query:
@@ -28,14 +28,14 @@ def query(epsilon: float, loss: str, sensitivity: int = 2) -> Query:
 
 
 def steps(name: str, epsilon: float, x: float) -> tuple[np.ndarray, np.ndarray]:
-    """(ends of intervals, densities on them)."""
+    """Return the ends of intervals and the densities on them."""
     a = math.exp(epsilon / 2)
     if name == "piecewise":
         c = (a + 1) / (a - 1)
         left = (c + 1) / 2 * x - (c - 1) / 2
         ends, p = [-c, left, left + c - 1, c], (math.exp(epsilon) - a) / (2 * a + 2)
     else:
-        width = 2 * (a - 1) / (math.exp(epsilon) - 1)  # on [-1, 1]
+        width = 2 * (a - 1) / (math.exp(epsilon) - 1)  # The interval is [-1, 1].
         left = min(max(x - width / 2, -1.0), 1 - width)
         ends, p = [-1, left, left + width, 1], a / 2
     return np.array(ends), np.array([p / math.exp(epsilon), p, p / math.exp(epsilon)])

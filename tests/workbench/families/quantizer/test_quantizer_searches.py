@@ -58,7 +58,7 @@ def test_pruned_search_equals_the_full_search():
         assert (pruned is None) == math.isinf(full)
         if pruned is not None:
             assert pruned.objective == pytest.approx(full, abs=1e-9)
-            assert pruned.quantizer.mae() <= pruned.objective + 1e-12  # (8) is an upper bound
+            assert pruned.quantizer.mae() <= pruned.objective + 1e-12  # (8) is an upper bound.
     assert slow.solve_count == 9 * 99
     assert quick.solve_count < slow.solve_count / 3
 
@@ -135,11 +135,11 @@ def test_mvu_equals_printed_values_and_leaves_the_local_optimum():
     best = solve_mvu(LawQuestion(Fraction("1.5"), uniform_density(), "squared"), 4)
     assert best.objective == pytest.approx(
         1.61978, abs=1e-4
-    )  # the best symmetric outputs: 1.636118
+    )  # The best symmetric outputs have 1.636118.
     assert best.bound is not None
     assert best.bound <= best.objective
     assert best.bound == pytest.approx(1.5985, abs=1e-3)
-    assert max(best.start_values) > 1.7  # some starts do fall into local optima
+    assert max(best.start_values) > 1.7  # Some starts end in local optima.
     assert audit_extremes(best.quantizer, 0).pure_epsilon == pytest.approx(1.5, abs=1e-9)
 
 
@@ -153,7 +153,7 @@ def test_mvu_curve_equals_the_dql_paper():
         assert audit_extremes(quantizer, 0).meets("metric", epsilon)
         assert audit_extremes(quantizer, 0).metric_epsilon == pytest.approx(epsilon, rel=1e-4)
         assert quantizer.bias == 0
-    assert rows[0][1] < 2  # the Laplace mechanism at epsilon 1
+    assert rows[0][1] < 2  # This is the Laplace mechanism at ε = 1.
 
 
 @pytest.mark.parametrize("m", [12, 14, 16])
@@ -166,7 +166,9 @@ def test_product_optimum_is_never_worse_than_optm(m: int):
 
 
 def test_thin_slices_have_solutions_where_thick_ones_have_none():
-    bins = [Fraction(b) for b in ("-2.2", "-0.4", "0.4", "2.2")]  # Table 8, just feasible at 1
+    bins = [
+        Fraction(b) for b in ("-2.2", "-0.4", "0.4", "2.2")
+    ]  # From Table 8; just feasible at ε = 1.
     assert solve_optm(bins, LAW) is None
     found = solve_optm_with_thinner_slices(bins, LAW)
     assert found is not None
@@ -174,7 +176,8 @@ def test_thin_slices_have_solutions_where_thick_ones_have_none():
 
 
 def test_mvu_by_distance_is_private_for_all_real_inputs():
-    # a ratio e^{εw} between grid points w apart would give the affine law in between a slope (e^{εw} - 1)/w > ε
+    # A ratio e^{εw} between grid points at distance w would give the affine law between them the
+    # slope (e^{εw} - 1)/w > ε.
     found = solve_mvu(LawQuestion(ONE, uniform_density(), "squared", "absolute"), BINS)
     assert audit_extremes(found.quantizer, 0).metric_epsilon == pytest.approx(1, abs=1e-9)
 
@@ -213,13 +216,13 @@ def test_limits_are_bounds_and_nearly_attained(epsilon: str):
     assert free.lower < free.upper < capped.upper
     assert capped.lower < capped.upper
     assert free.upper - free.lower < 0.012
-    # what reaches it is exactly private and unbiased, and its own error is the upper end
+    # The quantizer is exactly private and unbiased, and its error is the upper end.
     for found in (free, capped):
         assert found.quantizer is not None
         assert audit_extremes(found.quantizer, 0).meets("pure", epsilon)
         assert found.quantizer.bias == 0
         assert found.quantizer.mae() == found.upper
-    # an arbitrary private unbiased quantizer with a fine grid of outputs stays above
+    # Any private unbiased quantizer on a fine grid of outputs has a larger error.
     bins = np.concatenate([-np.geomspace(60, 0.02, 12), np.geomspace(0.02, 60, 12)])
     answer = make_exact_problem(np.linspace(-1, 1, 21), 24, LAW, symmetric=True).find_optimum(
         eps, bins

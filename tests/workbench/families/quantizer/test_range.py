@@ -82,7 +82,7 @@ def test_column_is_published_in_its_units(tmp_path, capsys) -> None:
 
     assert not code("--range", "0..200000", "--levels", "2", "--epsilon", "1")
     published = {Fraction(row["income"]) for row in csv.DictReader(out.read_text().splitlines())}
-    half = 100000 * (1 + 2 / (2.718281828459045 - 1))  # two outputs are at the least reach
+    half = 100000 * (1 + 2 / (2.718281828459045 - 1))  # Two outputs are at the least reach.
     assert sorted(map(float, published)) == pytest.approx([100000 - half, 100000 + half], rel=1e-6)
     assert code("--levels", "2", "--epsilon", "1") == 2
     assert "range, levels and epsilon. Got no range" in capsys.readouterr().err

@@ -14,7 +14,7 @@ from workbench.models.quantizer.program import smallest_reach
 
 
 def unbiased_and_private(quantizer: Quantizer, epsilon: Fraction) -> bool:
-    """By the definition, in rationals: e^ε from below by its series."""
+    """Check the definition in rationals, with e^ε bounded from below by its series."""
     odds = term = Fraction(1)
     for k in range(1, 20):
         term = term * epsilon / k
@@ -34,7 +34,7 @@ def test_optm_designs_four_outputs_at_a_small_epsilon(method: str, epsilon: str)
     design = wb.design(wb.Quantization(levels=4), epsilon=epsilon, method=method)
     assert design.private
     assert unbiased_and_private(design.mechanism, Fraction(epsilon))
-    # randomized response on the least reach r errs r - 1/(3 r)
+    # Randomized response at the least reach r has the error r - 1/(3 r).
     least = smallest_reach(float(epsilon))
     assert design.mechanism.mae() < (least - 1 / (3 * least)) * (1 + 1e-9)
 
@@ -49,12 +49,12 @@ def test_outputs_within_reach_always_have_a_law(bins: str):
     reach = float(outputs[-1])
     assert answer.quantizer.mae() <= (reach - 1 / (3 * reach)) * (
         1 + 1e-9
-    )  # two-point randomized response
+    )  # This is randomized response with two outputs.
     assert unbiased_and_private(answer.quantizer, Fraction(1, 100) + Fraction(1, 10**9))
 
 
 def test_relative_slices_have_solutions_where_no_width_has():
-    bins = [Fraction(b) for b in ("-2.17", "-0.4", "0.4", "2.17")]  # the least reach is 2.16395
+    bins = [Fraction(b) for b in ("-2.17", "-0.4", "0.4", "2.17")]  # The least reach is 2.16395.
     answer = solve_optm_with_thinner_slices(bins, LawQuestion(Fraction(1)))
     assert answer is not None
     assert unbiased_and_private(answer.quantizer, 1 + Fraction(1, 10**9))
