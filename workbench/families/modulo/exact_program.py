@@ -1,9 +1,11 @@
 """Solve the linear programs of modulo noise in exact arithmetic, and judge what a solver proves.
 
-E = ⌊2^112 e^ε (1-τ)⌋/2^112 in place of e^ε and δ(1-τ), τ = 2^-64, leave room for rounding, which
-raises the loss by about 1e-19. If the notion has no violation pattern, this program is the request
-itself and bounds what any mechanism can reach: its multipliers are read in the program that gives
-nothing away, with E = ⌈2^112 e^ε⌉/2^112 and δ rounded up.
+The programs have E = ⌊2^112 e^ε (1-τ)⌋/2^112 instead of e^ε and δ(1-τ) instead of δ, τ = 2^-64. The
+difference absorbs rounding and raises the loss by about 1e-19.
+
+A notion without violation patterns is stated by one program, so its multipliers prove a lower bound
+for every mechanism. For this they are evaluated in the program with E = ⌈2^112 e^ε⌉/2^112 and δ
+rounded up, which contains every private mechanism.
 """
 
 from __future__ import annotations

@@ -2,26 +2,30 @@
 
 The linear program is that of `workbench.models.noise.program`.
 
-Integers. The open program is a relaxation for all noise, and its law, without the mass beyond, is
-nearly a mechanism: exactly so once the window holds all of it. Where every δ of the budget is
-positive the law ends. Otherwise it goes on by the ratio that its mass beyond stands for. The window
-grows until loss and bound agree.
+Integers. The program on a window is a relaxation for all noise, so its optimum is a lower bound.
+Its law is private except for the mass beyond the window. If every δ of the budget is positive, the
+law ends there. Otherwise it continues as a geometric tail with that mass. The window grows until
+the loss and the bound agree.
 
-Reals, a grid of β = Δ/k. Upper side, a mechanism: density constant on the cells [(j - ½)β, (j +
-½)β), and an atom at 0 where every δ is positive (otherwise a point mass has no mass to be compared
-with when it moves). k integer shifts prove every real one (`workbench.mechanisms.real_noise`).
-Lower side, no noise is better: round any noise stochastically to the two nearest grid points, which
-preserves its mean. That commutes with shifts by grid steps, so the result is private for them
-(post-processing), and its loss is that of the piecewise linear interpolation: E|x| itself, and at
-most E x² + β²/4. So the optimum of the integer program with D = k, in units of β (β², less β²/4),
-is a lower bound.
+Reals. The line is divided by a grid of step β = Δ/k.
 
-The grid is refined until the two sides agree, and each program starts from the law of another grid:
-first two by two, then all grids in between. How tight a side is depends on where the jumps r of the
-best density fall: the lower side is good where k r is near an integer, the upper side near an
-integer and a half, where cells end. Adding a k of the first kind preserves both, so finer grids are
-sums: multiples of the grid of the best bound, and these beside that of the least loss, as many as a
-gap ~ 1/k² needs.
+Upper bound. The density is constant on the cells [(j - ½)β, (j + ½)β). If every δ is positive,
+there is an atom at 0 as well (if a δ is 0, no atom is possible). The noise is private for all real
+shifts if it is private for k integer shifts (`workbench.mechanisms.real_noise`).
+
+Lower bound. Any noise can be rounded stochastically to the two nearest grid points, which preserves
+its mean. Rounding commutes with shifts by grid steps, so the rounded noise is private for these
+shifts. Its loss is that of the piecewise linear interpolation of the loss: E|x| itself, and at most
+E x² + β²/4. Therefore the optimum of the integer program with D = k, in units of β (for squared
+loss β², minus β²/4), is a lower bound.
+
+The grid is refined until the two bounds agree. Each program starts from the law of another grid.
+The first grids are multiples of each other, then all grids between them are tried. How close a
+bound is depends on the jumps r of the best density. The lower bound is close if k r is near an
+integer, and the upper bound if k r is near an integer plus one half, where cells end. Adding a k of
+the first kind preserves both properties. Finer grids are therefore multiples of the grid with the
+best bound, and sums of these and the grid with the least loss. Their number follows from a gap of
+about 1/k².
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ def _tabulate_loss_function(loss: Any, question: Any) -> AnswerLoss:
     if question.clamp is None or not isinstance(question, IntegerNoise):
         must(
             "loss",
-            f"{_LOSS_RULE}, whose last step goes on; a function is one of clamped integers",
+            f"{_LOSS_RULE}, whose last step continues; a function is allowed for clamped integers",
             "a function, which has no end",
         )
     span = question.clamp[1] - question.clamp[0]

@@ -27,7 +27,7 @@ class _LineCase:
         delta: δ as a decimal or a fraction.
         power: the loss is |noise|^power.
         reach: the largest noise value.
-        upper: whether the noise ends at the reach. Otherwise it goes on beyond, which is a
+        upper: whether the noise ends at the reach. Otherwise it continues beyond, which is a
             relaxation.
     """
 

@@ -1,19 +1,19 @@
 """Turn a solver's quantizer into a certified one: exactly unbiased and exactly private.
 
-A solver's laws miss their means and their budget by 1e-15 or so. Every end law first gets its exact
-mean. Then all laws are mixed with an unbiased, strictly private centre, with the least share at
-which the exact audit accepts (workbench.privacy.repair_channel). Equal laws are repaired equally,
-so a continuous law stays continuous.
+The laws of a solver miss their means and their budget by about 1e-15. Every end law first gets its
+exact mean. Then all laws are mixed with an unbiased, strictly private centre, with the least share
+at which the exact audit accepts (workbench.privacy.repair_channel). Equal laws are repaired
+equally, so a continuous law stays continuous.
 
 The audit compares laws by conditions that are linear in the end laws:
 
-pure ε           the end laws that give each output most and least (Cai et al. 2024, eq. (6))
-metric, |x-x'|   the steepest slope of ln p (`workbench.notions.metric`); none at a jump
-metric, |x-x'|²  for inputs dithered to the knots only, between neighbouring ones
-                 (`PiecewiseAffine.knot_channel` says why), which decides it for all knots, as
-                 |x-x'|² is at least the sum of the squares in between
+pure ε           the end laws with the most and the least mass at each output (Cai et al. 2024, (6))
+metric, |x-x'|   the steepest slope of ln p (`workbench.notions.metric`); jumps are not private
+metric, |x-x'|²  only for inputs dithered to the knots (see `PiecewiseAffine.knot_channel`).
+                 Neighbouring knots are compared. This decides all knots, as |x-x'|² is at least
+                 the sum of the squares between neighbouring knots
 
-For |x-x'|² the certificate is that of the channel from the knots, with every two of them.
+For |x-x'|² the certificate is that of the channel from the knots, with all pairs of knots.
 """
 
 from __future__ import annotations

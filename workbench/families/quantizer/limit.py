@@ -1,41 +1,41 @@
 """Prove lower bounds on the error of unbiased ε-private laws, for any outputs or a number of them.
 
-The limit, of any number of outputs.
-Outputs are generated until the LP's duals (α_e for Σ p = 1, β_e for the mean) price every real
-output a out:
+The limit, for any number of outputs. Outputs are added to the LP until its duals (α_e for Σ p = 1,
+β_e for the mean) prove that no other real output a reduces the error:
 
     h(a) = min { Σ_e p_e g_e(a) : p_e <= e^ε p_e', max-scaled }
          = Σ_e max(g_e, 0) - e^ε max(-g_e, 0) >= 0,    g_e(a) = loss_e(a) - α_e - β_e a
 
-h is piecewise polynomial in a, so its least value is computed, not sampled. Moving every α_e down
-by -min h / n makes the duals feasible, and Σ α_e + β_e x_e bounds every mechanism below. With loss
-|a - x| outputs may be arbitrarily far (a mass λ/B at B has the loss λ for every B). There the
-infimum is not attained, and β is shrunk until h's slope at infinity is not negative.
+h is piecewise polynomial in a, so its minimum is computed, not sampled. Lowering every α_e
+by -min h / n makes the duals feasible, and Σ α_e + β_e x_e is a lower bound for every mechanism.
+For the loss |a - x| outputs may be arbitrarily far (a mass λ/B at B has the loss λ for every B).
+There the infimum is not attained, and β is reduced until the slope of h at infinity is not
+negative.
 
-From points to the interval [-1, 1]: averaging a mechanism over a cell of width w gives a law that
-is private and unbiased at the cell's midpoint, and its loss there is at most (w/4) tanh(ε/2) more
-than in the cell (|a - x| = 2 (a - x)^+ in the mean of an unbiased law, (a - x)^+ is convex in x,
-and Pr[a > midpoint] varies by at most tanh(ε/2)). So the LP over midpoints (and ±1, at no loss),
-less that, bounds every mechanism on the interval. In the squared error the loss is w²/12 more, the
-variance of x in the cell: E (M - x)² = E M² - x² for an unbiased M. For a density that is not
-uniform the law is at the mean μ of the input in the cell, and its loss there is at most tanh(ε/2)
-E|x - μ| more than in the cell (for the uniform density E|x - μ| = w/4).
+From points to the interval [-1, 1]. The average of a mechanism over a cell of width w is a private
+law that is unbiased at the midpoint of the cell. Its loss there is at most (w/4) tanh(ε/2) more
+than the mean loss in the cell: the mean of |a - x| under an unbiased law is that of 2 (a - x)^+,
+which is convex in x, and Pr[a > midpoint] varies by at most tanh(ε/2). So the LP over midpoints
+(and ±1 with weight 0), minus that, is a lower bound for every mechanism on the interval. In the
+squared error the variance of x in the cell, w²/12, is added: E (M - x)² = E M² - x² for an unbiased
+M. If the density is not uniform, the midpoint is replaced by the mean μ of the input in the cell.
+The loss there is at most tanh(ε/2) E|x - μ| more (for the uniform density E|x - μ| = w/4).
 
-A number of outputs. The bound is the largest of these, each valid by itself, for the error
-a |e| + b e²:
+For a number of outputs, the bound is the largest of these bounds for the error a |e| + b e²:
 
-* two outputs: their loss at the least reach (`compute_two_output_error`);
-* any number of outputs within the reach, the limit: tight while privacy dominates the loss;
-* m outputs without privacy, uniform inputs: between neighbouring outputs d apart an unbiased law
-  has the least error if it draws those two alone (every other one is a mean-preserving spread),
-  ∫ 2 u (d - u)/d du = d²/3 and ∫ u (d - u) du = d³/6 over the gap. m - 1 gaps cover [-1, 1]; both
-  sums are least for equal gaps d = 2/(m - 1): MAE >= 2/(3 (m - 1)), mean squared error
-  >= 2/(3 (m - 1)²). This is tight at large ε;
-* two inputs x < y cannot be distinguished well (Le Cam): E|M(x) - x| + E|M(y) - y| >=
-  (y - x) Σ_i min(p(x, i), p(y, i)) >= 2 (y - x)/(1 + e^ε). Pairing quantiles q and q + 1/2:
-  MAE >= 2 E|X - median|/(1 + e^ε). And the variance at x is at least
-  Δ²/χ² >= Δ² e^ε/(e^ε - 1)², Δ = 1 + |x| the distance of the mean from that at the farther end
-  (Hammersley, Chapman and Robbins). This is never 0, while the limit is 0 at very large ε.
+* Two outputs: their loss at the least reach (`compute_two_output_error`).
+* Any number of outputs within the reach: the limit above. It is tight if the error is mostly due
+  to privacy.
+* m outputs without privacy, uniform inputs. Between two neighbouring outputs at distance d, the
+  unbiased law with the least error publishes only these two. Its error integrates to
+  ∫ 2 u (d - u)/d du = d²/3, or ∫ u (d - u) du = d³/6. The m - 1 gaps cover [-1, 1], and both sums
+  are least for equal gaps d = 2/(m - 1): MAE >= 2/(3 (m - 1)), mean squared error
+  >= 2/(3 (m - 1)²). This is tight at large ε.
+* Two inputs x < y cannot be distinguished well (Le Cam): E|M(x) - x| + E|M(y) - y| >=
+  (y - x) Σ_i min(p(x, i), p(y, i)) >= 2 (y - x)/(1 + e^ε). If the quantiles q and q + 1/2 are
+  paired, MAE >= 2 E|X - median|/(1 + e^ε). The variance at x is at least
+  Δ²/χ² >= Δ² e^ε/(e^ε - 1)², where Δ = 1 + |x| is the distance to the farther end (Hammersley,
+  Chapman and Robbins). This is never 0, while the limit is 0 at very large ε.
 """
 
 from __future__ import annotations

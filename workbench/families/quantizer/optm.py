@@ -1,23 +1,24 @@
 """Find OPTM's best two-bin mechanism (Algorithm 2) by a search over the bounds of q.
 
-Slices. With one vector of two entries to bound (m <= 5 with the outer bins outside, any density)
-the bounds are slices [l, l + width] of its first entry. A range of slices is discarded if even its
-optimistic LP (a relaxation of every slice in it, workbench.models.quantizer.two_bin) is worse than
-the best slice found. The result is that of the full search; a test checks this.
+Slices. If one vector of two entries is bounded (m <= 5 with the outer bins outside the inputs, any
+density), the bounds are slices [l, l + width] of its first entry. A range of slices is discarded if
+a relaxation of every slice in it (an LP of workbench.models.quantizer.two_bin) is worse than the
+best slice found. The result equals that of the full search; a test checks this.
 
 Larger m. Theorem 6's reduced LP on a grid of its three bounds gives a start. Then all bounds are
-slices around the incumbent (Theorem 5), recentred while it improves and narrowed when it does not.
-This is a local search, so no bound is claimed.
+slices around the best point (Theorem 5). They are moved to the new best point while it improves,
+and narrowed if it does not. This is a local search, so no bound is claimed.
 
-Small ε, or no solution. Both bounds of a slice enter one privacy constraint, so u/o <= e^ε is
-necessary. Slices must be thin in proportion to ε, and the mass of inner bins is itself of the order
-of ε (at two bins left of x, q_2(2) <= about ε/2). Then slices are thin relative to q and their
-centres are RQM's selections: q = 0, which is two-point randomized response on the outermost bins
-and private whenever any law on these bins is; and q in proportion to ε, the best of a geometric
-grid, then between its neighbours there. Therefore a law that exists is always found.
+Small ε, or no solution. Both bounds of a slice are in one privacy constraint, so u/o <= e^ε is
+necessary. Slices must be thin in proportion to ε, and the mass of inner bins is also of the order
+of ε (for two bins left of x, q_2(2) is at most about ε/2). Slices are then thin relative to q, and
+their centres are the selections of RQM. One is q = 0, randomized response on the two outermost
+bins, which is private if any law on these bins is private. The others are proportional to ε: the
+best of a geometric grid, then values between its neighbours. Therefore a law is found if one
+exists.
 
-Every winner is a `two_bin` mechanism in exact rationals. Its exact ε decides, and the caller
-repairs or drops a mechanism above the request.
+Every returned mechanism is a `two_bin` mechanism in exact rationals. Its exact ε is computed, and
+the caller repairs or rejects a mechanism above the budget.
 """
 
 from __future__ import annotations

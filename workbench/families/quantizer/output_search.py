@@ -1,18 +1,17 @@
 """Search for the outputs of the exact quantizer, for 2, 3, ... outputs in turn.
 
-Outputs are searched among all private unbiased laws on them (window_laws) or, by a metric, among
-laws at knots (outputs). The searches for m outputs start from
+The outputs are optimised for all private unbiased laws (window_laws) or, for metric privacy, for
+laws that are affine between knots (outputs). The searches for m outputs start from
 
-    the best m - 1 with one more, wherever it    (m are never worse than m - 1, whose outputs then
-    helps most                                   stay)
-    even alphabets and nearly the inputs, as     (at large ε)
-    MVU's searches
-    outputs spread evenly and by powers
-    for few outputs a fixed sequence of          (ε = 2, four outputs: .694529, symmetric ones
-    random numbers, asymmetric                   .700259)
+    the best m - 1 outputs and one more    where it helps most; m outputs are never worse than m - 1
+    equally spaced outputs and outputs     at large ε
+    near the inputs, as MVU's searches
+    equally spaced outputs and powers      always
+    random asymmetric outputs              for few outputs; the sequence is fixed (ε = 2, four
+                                           outputs: 0.694529; symmetric outputs have 0.700259)
 
-Outputs are published in decimals, with the laws of the LP whose knots are equally spaced points,
-the outputs and the inputs at which the best laws bend.
+Outputs are published as decimals. Their laws are those of the LP whose knots are equally spaced
+points, the outputs, and the inputs at which the best laws bend.
 """
 
 from __future__ import annotations

@@ -1,22 +1,23 @@
 """Optimise the outputs of a quantizer, or MVU's alphabet, by the duals of an LP.
 
-V(B) = the LP's optimum at outputs B is piecewise smooth and not convex. Its slope comes with every
-solve, so each start is a descent of hot re-solves by SciPy's SLSQP, repeated from where it stalls;
-the best of all starts is returned. A local optimum is a known trap (m = 4, n_in = 4, ε = 1.5: a
-gradient method stops at 1.802, 1.6198 exists), so starts vary in how far and how evenly outputs
-reach, and are not all symmetric.
+V(B), the optimum of the LP at the outputs B, is piecewise smooth and not convex. Every solution of
+the LP also gives the slope of V. From each start SciPy's SLSQP descends, and it is restarted where
+it stops. The best result of all starts is returned. There are local optima: for m = 4, n_in = 4
+and ε = 1.5 a gradient method stops at 1.802, while the optimum is at most 1.6198. The starts
+therefore differ in how far and how evenly the outputs are spread, and some are asymmetric.
 
-A law exists if and only if the outermost outputs are at least at the least reach
-r = (e^ε + 1)/(e^ε - 1) on either side (by |x - x'|: 1 + 1/ε): that of the outermost two alone,
-Pr[high] = (x - low)/(high - low), is then private. At large ε the best outermost outputs are within
-a few r - 1 of it, by a metric often at it, where a proof has no room. Descents therefore move z in
-r + (r - 1) e^z, and inner outputs as they are.
+Private laws exist if and only if the outermost outputs are at or beyond the least reach
+r = (e^ε + 1)/(e^ε - 1) on both sides (by |x - x'|: 1 + 1/ε). Then the law on the two outermost
+outputs, Pr[high] = (x - low)/(high - low), is private. At large ε the best outermost outputs are
+close to r, at a distance of a few r - 1. For metric privacy they are often at r itself, where a
+proof has no slack. Descents therefore use a variable z with the outermost output r + (r - 1) e^z,
+and the inner outputs directly.
 
-The path of a descent is sensitive to rounding: at kinks of V, to which of several duals the solver
-returns. So V is evaluated only at multiples of 2^-29 (of z: 2^-30), in numbers that are the same on
-every machine (workbench.models.quantizer.program.compute_odds, correctly rounded exponentials and
-quadrature nodes, sums in a fixed order). SLSQP's own steps may still differ in their last digits
-from machine to machine.
+A descent is sensitive to rounding: at kinks of V the solver returns one of several duals. To make
+the result the same on every machine, V is evaluated only at multiples of 2^-29 (of z: 2^-30), with
+numbers that do not depend on the machine: workbench.models.quantizer.program.compute_odds,
+correctly rounded exponentials and quadrature nodes, and sums in a fixed order. The steps of SLSQP
+may still differ in their last digits.
 """
 
 from __future__ import annotations

@@ -2,30 +2,33 @@
 
 The error is a smooth function of the outputs and of their least masses.
 
-A law p_x over outputs o_1 <= ... <= o_m is ε-private where low_i <= p_x(i) <= t low_i, t = e^ε, for
-every x. Given low,
+A law p_x on outputs o_1 <= ... <= o_m is ε-private if low_i <= p_x(i) <= t low_i for every x, with
+t = e^ε. For given low, the program
 
     minimise    Σ_i p_x(i) e(o_i - x)
     subject to  Σ_i p_x(i) = 1,   Σ_i o_i p_x(i) = x,   low_i <= p_x(i) <= t low_i
 
-is solved at each x by itself. By its dual, outputs with g_i = e(o_i - x) - α - β o_i below 0 have
-the largest mass they may have, and the others the least. e is convex, so those below 0 are
-neighbours: p_x = low + the part of the capacities (t - 1) low_i, laid side by side in the order of
-the outputs, that a window of width S = 1 - Σ low covers. The window's place u follows from the
-mean, which rises with it. At most the two outputs at its ends have a part of their capacity, and
-there g = 0 gives α and β. u is affine in x between the places where an end of the window meets an
-end of a capacity, so p_x is too: with these x as knots (`bends`) the exact quantizer LP has this
-very law.
+is solved for each x separately. By its dual, the outputs with g_i = e(o_i - x) - α - β o_i < 0 have
+their largest mass, and the outputs with g_i > 0 their least. As e is convex, the outputs with
+g_i < 0 are neighbours.
+
+So the law is a window. The capacities (t - 1) low_i are intervals that follow each other in the
+order of the outputs. A window of width S = 1 - Σ low covers a part of them, and p_x(i) is low_i
+plus the covered part of interval i. The position u of the window follows from the mean, which
+increases with u. At most two outputs, at the ends of the window, are covered in part; there g = 0
+determines α and β. u is affine in x between the inputs at which an end of the window meets an end
+of an interval, and so is p_x. With these inputs as knots (`bends`) the exact quantizer LP has the
+same law.
 
     F = ∫ Σ_i p_x(i) e(o_i - x) f(x) dx
     ∂F/∂low_i = ∫ min(g_i, t g_i) f,    ∂F/∂o_i = ∫ p_x(i) (e'(o_i - x) - β) f
 
-F has continuous slopes where f has no atoms. Laws exist where the means of the windows farthest
-right and left reach 1 and -1: two concave constraints. SciPy's SLSQP (Kraft 1988) finds their local
-optima. A start takes hundredths of a second, while the LP at a choice of outputs gives one value
-and a slope that jumps.
+The slopes of F are continuous if f has no atoms. Laws exist if the means of the windows farthest
+right and left reach 1 and -1, which are two concave constraints. SciPy's SLSQP (Kraft 1988) finds
+local optima. One start takes hundredths of a second, while the LP for given outputs returns one
+value and a slope that jumps.
 
-SLSQP's linear algebra differs in its last digits from machine to machine, so outputs are rounded to
+The linear algebra of SLSQP differs in its last digits between machines, so outputs are rounded to
 five decimals.
 """
 

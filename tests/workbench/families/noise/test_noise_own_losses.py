@@ -98,5 +98,5 @@ def test_noise_publishes_one_end_except_with_probability_delta():
 
 def test_loss_function_of_unclamped_noise_raises():
     for question in (wb.IntegerNoise(1), wb.RealNoise(1)):
-        with pytest.raises(wb.InvalidRequest, match="whose last step goes on"):
+        with pytest.raises(wb.InvalidRequest, match="whose last step continues"):
             wb.design(question, epsilon=1, delta="0.01", loss=lambda noise: abs(noise) ** 1.5)
