@@ -1,22 +1,22 @@
 """Find the smallest ℓ, hence the smallest decoder ε, whose exact mean length fits a bit budget.
 
-The mean length is not monotone in ℓ: every step size is a power of two times δ₀, so a code whose
-length jumps at powers of two sees all levels jump together, once an octave of δ₀. The search
-therefore runs over ln δ₀, ℓ = (e^(δ₀) - 1)/δ₀:
+The mean length is not monotone in ℓ. Every step size is a power of two times δ₀. If the length of a
+code jumps at powers of two, all levels jump at the same δ₀, once per octave. The search therefore
+runs over log2 δ₀, with ℓ = (e^(δ₀) - 1)/δ₀:
 
-1. once an octave, from ℓ - 1 = 2^-51 up, to find where the length comes close to the budget;
-2. from there `SCAN_POINTS_PER_OCTAVE` points an octave, polishing local minima that stay above the
-   budget by no more than a dip between two points can hide (the length falls by jumps, but rises by
-   at most 2 bits an octave);
+1. one point per octave from ℓ - 1 = 2^-51 on, to find where the length is close to the budget;
+2. from there `SCAN_POINTS_PER_OCTAVE` points per octave. Local minima just above the budget are
+   refined, because a dip between two points may reach the budget. The length falls by jumps but
+   rises by at most 2 bits per octave, which bounds the depth of such dips;
 3. in the first bracket found, bisection to the last bit of δ₀.
 
-"Smallest" is claimed at that resolution. The search ends at δ₀ = 160: there ℓ > 10^67, the laws of
-δ_T for δ₀ and 2δ₀ agree to the last digit of a double, and [80, 160] is one whole octave, so a
-budget that is missed by then is missed by every ℓ. (Towards ℓ = ∞, where the decoder has no privacy
-left, the length oscillates for ever and need not fall below the budget.)
+"Smallest" is claimed at this resolution. The search ends at δ₀ = 160, where ℓ > 10^67. The laws of
+δ_T for δ₀ and 2δ₀ there agree to the last digit of a double, and [80, 160] is one whole octave, so
+a budget that is not reached by then is not reached by any ℓ. (For ℓ → ∞, without privacy towards
+the decoder, the length oscillates for ever and need not fall below the budget.)
 
-Theorem 8 judges the search: an ℓ whose bound on the mean length (of the Elias delta code) fits the
-bits fits them itself, so the least ℓε is at most that of the smallest such ℓ.
+Theorem 8 is a check: if its bound on the mean length (of the Elias delta code) fits the bits at
+some ℓ, then this ℓ fits them, so the least ℓε is at most that of the smallest such ℓ.
 
     paper                               code
     "the expected length is set to 5"   bits = 5

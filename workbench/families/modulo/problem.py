@@ -261,7 +261,7 @@ class ModuloProblem(Problem):
                 if request.wants_certificate:
                     options = programs.tighten_tolerances(options)
                 if self.why_not_fast() is None:
-                    from workbench.models.modulo.fast import FastSession  # slow to import
+                    from workbench.models.modulo.fast import FastSession  # This import is slow.
 
                     live[key] = model, FastSession(model, programs.backend, options)
                 else:

@@ -1,13 +1,14 @@
 """Turn a solver's noise into certified noise: re-solve its pattern exactly, repair it and audit it.
 
-With the pattern V_μ = {η : f(η) > e^ε f(η+μ)} of the solver's solution held fixed, every model of
-`workbench.models.modulo.program` is a linear program, which is solved in rationals to 230 bits
+If the pattern V_μ = {η : f(η) > e^ε f(η+μ)} of the solver's solution is fixed, every model of
+`workbench.models.modulo.program` is a linear program. It is solved in rationals to 230 bits
 (`workbench.families.modulo.exact_program`).
 
-Candidates, most promising first: the exact optimum of that program, the solver's own floats, the
-closed form's PMF. Under several convex bounds: the solver's masses, and the same with tails that
-fall no faster than its larger masses do. Candidates that the audit rejects are repaired
-(`workbench.privacy.repair`). The accepted candidate of least loss is returned.
+For one bound on ratios the candidates are, in this order, the exact optimum of that program, the
+solver's floats and the PMF of the closed form. For several convex bounds they are the solver's
+masses, and the same masses with tails that fall no faster than its larger masses do. Candidates
+that the audit rejects are repaired (`workbench.privacy.repair`). The accepted candidate of least
+loss is returned.
 """
 
 from __future__ import annotations
