@@ -83,7 +83,9 @@ def audit_file(
             must("with", f"given for {', '.join(QUANTIZER_PARAMETERS)} alone", given[0])
         contents, mechanism = _open_with_neighbours(file, **options)
         certificate = contents.certificate
-    budget = None if epsilon is None else read_positive(epsilon, "epsilon", or_zero=True)
+    budget = None
+    if epsilon is not None:
+        budget = read_positive(epsilon, "epsilon", or_zero=True)
     privacy = audit(certificate or mechanism, budget, loss=loss, data=data)
     claim = certificate.claim if certificate else None
     values = {
@@ -164,7 +166,9 @@ def _write_checker(file: Path | None, target: Path, kind: str | None) -> Report:
     if file is not None:
         data = parse_json(read_text(file))
         is_formula = isinstance(data, dict) and data.get("format") == FORMULA_FORMAT
-        file_kind = "formula" if is_formula else "certificate"
+        file_kind = "certificate"
+        if is_formula:
+            file_kind = "formula"
         if kind not in (None, file_kind):
             must("kind", f"{file_kind}, as {file.name} is a file of that kind", kind)
         kind = file_kind
@@ -192,7 +196,9 @@ def _prove_file(file: Path) -> Report:
             sentences = proven.sentences
     except CorruptFile as error:
         # The exit code is 1 for a false file, and 2 for one that cannot be read or decided.
-        error.exit_code = 1 if isinstance(error.__cause__, NotCertified) else 2
+        error.exit_code = 2
+        if isinstance(error.__cause__, NotCertified):
+            error.exit_code = 1
         raise
     except OutOfTime:
         raise CorruptFile(
@@ -215,9 +221,10 @@ def _prove_file(file: Path) -> Report:
     if not isinstance(proven, Certificate):
         # This is the file of a formula.
         return Report(values | proven.to_dict(), list_parts())
-    composition = {"composed": proven.composed.to_dict()} if proven.composed else {}
-    claim = proven.claim.to_dict()
-    values = {**values, "claim": claim, **composition, "not_proven": dict(record)}
+    values["claim"] = proven.claim.to_dict()
+    if proven.composed:
+        values["composed"] = proven.composed.to_dict()
+    values["not_proven"] = dict(record)
     return Report(values, list_parts())
 
 
@@ -272,7 +279,9 @@ def _parse_answer(mechanism: Any, answer: str | None) -> Any:
     if has_labels or has_segments or has_real_inputs:
         return answer
     numbers = read_integers(answer, "answer")
-    return numbers[0] if len(numbers) == 1 else tuple(numbers)
+    if len(numbers) == 1:
+        return numbers[0]
+    return tuple(numbers)
 
 
 def compose_files(
@@ -298,8 +307,11 @@ def compose_files(
 
     mechanisms = [_open_with_neighbours(path, **relation)[1] for path in file]
     is_single = len(file) == 1
-    names = [path.name for path in file]
-    subject = mechanisms[0] if is_single else mechanisms
+    subject: Any = mechanisms
+    names: Any = [path.name for path in file]
+    if is_single:
+        subject = mechanisms[0]
+        names = names[0]
     result = compose(subject, times, delta=delta, epsilon=epsilon, interval=interval)
     limit_names = ("epsilon", "epsilon_low", "delta", "delta_low")
     limits = {name: getattr(result, name) for name in limit_names}
@@ -312,7 +324,7 @@ def compose_files(
     if result.is_one_sided:
         caption += _ONE_SIDED_CAPTION
     values = {
-        "file": names[0] if is_single else names,
+        "file": names,
         "times": to_jsonable(result.times),
         **{name: to_jsonable(value) for name, value in limits.items()},
         "one_sided": result.is_one_sided,
@@ -331,7 +343,9 @@ def _open_with_neighbours(
     """Read a mechanism file, and return its contents and the mechanism with its neighbours."""
     from workbench.privacy.loading import read_mechanism_file
 
-    orders = None if sizes is None else read_integers(sizes.lower().replace("x", ","), "sizes")
+    orders = None
+    if sizes is not None:
+        orders = read_integers(sizes.lower().replace("x", ","), "sizes")
     differences: list[Any] | None = None
     if shifts is not None and orders is not None and len(orders) > 1:
         vectors = [part for part in shifts.split(";") if part.strip()]

@@ -51,7 +51,9 @@ class _Group(FastParsing, TyperGroup):
     @property
     def _path(self) -> str:
         """Return the names of the groups before the name of a command."""
-        return "" if self.name in (None, _NAME) else f"{self.name} "
+        if self.name in (None, _NAME):
+            return ""
+        return f"{self.name} "
 
     def _build(self, name: str | None) -> None:
         """Build the command of a name, or all commands."""
@@ -133,7 +135,9 @@ def _load_lazily(*names: str) -> None:
     """Load modules of a package when one of their attributes is used."""
     for name in names:
         package, _, attribute = name.rpartition(".")
-        spec = None if name in sys.modules else importlib.util.find_spec(name)
+        if name in sys.modules:
+            continue
+        spec = importlib.util.find_spec(name)
         if spec and spec.loader:
             spec.loader = importlib.util.LazyLoader(spec.loader)
             sys.modules[name] = module = importlib.util.module_from_spec(spec)
@@ -143,8 +147,12 @@ def _load_lazily(*names: str) -> None:
 
 def _mount(group: typer.Typer, path: str, name: str, entry: Values) -> None:
     """Add a command or a group of commands.toml to its group."""
-    epilog = format_epilog(entry["examples"]) if "examples" in entry else None
-    command = make_command(path, _load_function(entry["run"])) if "run" in entry else None
+    epilog = None
+    if "examples" in entry:
+        epilog = format_epilog(entry["examples"])
+    command = None
+    if "run" in entry:
+        command = make_command(path, _load_function(entry["run"]))
     panel = entry.get("panel")
     if "help" in entry or "families" in entry:
         subgroup = typer.Typer(
@@ -257,16 +265,22 @@ def _explain_os_error(error: OSError) -> str:
 
 def _move_plugins_first(command_line: list[str]) -> list[str]:
     """Move every --plugin before the command, so that the plug-ins are loaded before it is read."""
-    end = command_line.index("--") if "--" in command_line else len(command_line)
+    end = len(command_line)
+    if "--" in command_line:
+        end = command_line.index("--")
     plugins: list[str] = []
     others: list[str] = []
     position = 0
     while position < len(command_line):
         argument = command_line[position]
-        count = 2 if argument == "--plugin" else 1
-        is_plugin = position < end and argument.partition("=")[0] == "--plugin"
-        target = plugins if is_plugin else others
-        target += command_line[position : position + count]
+        count = 1
+        if argument == "--plugin":
+            count = 2
+        arguments = command_line[position : position + count]
+        if position < end and argument.partition("=")[0] == "--plugin":
+            plugins += arguments
+        else:
+            others += arguments
         position += count
     return [*plugins, *others]
 
@@ -294,7 +308,9 @@ def _run_command(command_line: list[str]) -> tuple[int, Record | None]:
         return _handle_exit(stop, command_line)
     except TyperException as error:
         message = _suggest_option(error) or _translate_usage(error.format_message(), command_line)
-        return _make_failure("InvalidRequest", message) if message else (2, None)
+        if not message:
+            return 2, None
+        return _make_failure("InvalidRequest", message)
     except BrokenPipeError:
         return 2, None
     except OSError as error:
@@ -375,7 +391,9 @@ def _suggest_option(error: Any) -> str:
     if not any(name.startswith(option) for name in suggestions):
         commands = _list_commands_with(option, context)
         if commands:
-            verb = "have" if len(commands) > 1 else "has"
+            verb = "has"
+            if len(commands) > 1:
+                verb = "have"
             return (
                 f"No such option {option} of {_command_path(context)}; "
                 f"{', '.join(commands)} {verb} it."

@@ -94,7 +94,9 @@ def compare_suite(
     from workbench.pipeline.programs import select_instances
 
     # Wrong names are refused before a folder is made.
-    instances = [] if suite is None else select_instances(suite, options["instances"])
+    instances = []
+    if suite is not None:
+        instances = select_instances(suite, options["instances"])
     if listing:
         rows = [{"instance": instance.name, "model": instance.model} for instance in instances]
         cells = [[*row.values()] for row in rows]
@@ -121,7 +123,9 @@ def _select_suite(
         raise InvalidRequest("programs must be given without suite and list. Got both.")
     if json and programs is None and suite is None and not listing:
         raise InvalidRequest("suite must be given with --json. Got none.")
-    return "default" if listing and suite is None else suite
+    if listing and suite is None:
+        return "default"
+    return suite
 
 
 def _report_suite(result: Result, suite: str, time_limit: float, folder: Path | None) -> Report:
@@ -170,7 +174,9 @@ def _make_answer_cells(row: Values) -> list[Any]:
 
 def _format_or_none(value: float | None, spec: str) -> str | None:
     """Format a number, or return None."""
-    return None if value is None else format(value, spec)
+    if value is None:
+        return None
+    return format(value, spec)
 
 
 def _list_solver_tables(results: pd.DataFrame, suite: str) -> Iterator[Any]:
@@ -182,25 +188,34 @@ def _list_solver_tables(results: pd.DataFrame, suite: str) -> Iterator[Any]:
 
 def _make_solver_cells(row: pd.Series) -> list[Any]:
     """Return the cells of one solver. Columns without answers have a dash."""
-    has_memory = row["most_peak_mb"] == row["most_peak_mb"]
+    peak_memory = "-"
+    if row["most_peak_mb"] == row["most_peak_mb"]:
+        peak_memory = f"{row['most_peak_mb']:.0f}"
+    private = "-"
+    certified = "-"
     answers = row["answers"]
+    if answers:
+        private = f"{row['private_as_returned']} of {answers}"
+        certified = f"{row['certified']} of {answers}"
     return [
         row["solver"],
         f"{row['solved']} of {row['instances']}",
         f"{row['shifted_mean_seconds']:.3f}",
         f"{row['ratio']:.2f}",
-        f"{row['most_peak_mb']:.0f}" if has_memory else "-",
+        peak_memory,
         _format_magnitude(row["worst_gap_to_best"]),
         _format_magnitude(row["worst_residual"]),
-        f"{row['private_as_returned']} of {answers}" if answers else "-",
-        f"{row['certified']} of {answers}" if answers else "-",
+        private,
+        certified,
         row["not_solved"],
     ]
 
 
 def _format_magnitude(value: float | None) -> str:
     """Format the magnitude of a number, or a dash for None and NaN."""
-    return "-" if value is None or value != value else f"{value:.1g}"
+    if value is None or value != value:
+        return "-"
+    return f"{value:.1g}"
 
 
 def compare_command(kind: Family) -> Examples | None:
@@ -254,10 +269,12 @@ def _request_to_json(question: Any, values: Values, result: Result) -> Values:
     given = {}
     for name, value in values.items():
         given[name] = str(value) if isinstance(value, Path) else value
-    has_dict = hasattr(question, "to_dict")
+    question_entry = repr(question)
+    if hasattr(question, "to_dict"):
+        question_entry = question.to_dict()
     return {
         **given,
-        "question": question.to_dict() if has_dict else repr(question),
+        "question": question_entry,
         "rows": result.to_dict()["rows"],
         "recommendation": result.sentences[0],
         "interrupted": result.is_interrupted,

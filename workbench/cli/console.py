@@ -296,7 +296,9 @@ def _format_table_cell(value: Any) -> str:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:.9g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:.9g}"
+    return str(value)
 
 
 def run_with_progress(

@@ -59,10 +59,13 @@ def doctor(json: bool = False, stream: TextIO | None = None) -> int:
 
     report = describe_installation()
     report["solvers"], report["solvers_error"] = _list_solvers()
-    lines = [json_text.dumps(report, ensure_ascii=False)] if json else _list_lines(report)
-    print("\n".join(lines), file=stream)
-    is_bad = report["verdict"] in ("known bad", "incomplete")
-    return 1 if is_bad or missing_links() else 0
+    if json:
+        print(json_text.dumps(report, ensure_ascii=False), file=stream)
+    else:
+        print("\n".join(_list_lines(report)), file=stream)
+    if report["verdict"] in ("known bad", "incomplete") or missing_links():
+        return 1
+    return 0
 
 
 def _list_lines(report: Record) -> list[str]:

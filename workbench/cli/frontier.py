@@ -74,11 +74,9 @@ def frontier_command(kind: Family) -> Examples | None:
         inputs = list_input_files([option for option in options if option.question], values)
         _refuse_overwritten_inputs(inputs, out)
         column_names = _read_column_names(columns, out)
-        outputs = {
-            "html file": html,
-            "plot file": plot,
-            "out": out if is_page(out) else None,
-        }
+        outputs = {"html file": html, "plot file": plot}
+        if is_page(out):
+            outputs["out"] = out
         check_outputs(inputs, outputs, width)
         exact_values = read_options(options, select_given(values))
         plan = frontiers.make_frontier_plan(kind, None, exact_values | {"certify": not raw})
@@ -95,7 +93,9 @@ def frontier_command(kind: Family) -> Examples | None:
             "files": [*map(str, files)],
             "interrupted": result.is_interrupted,
         }
-        place = f"{len(result)} rows are in {files[0]}" if files else "nothing is written"
+        place = "nothing is written"
+        if files:
+            place = f"{len(result)} rows are in {files[0]}"
         return Report(
             lambda: entries | {"rows": result.to_dict()["rows"]},
             _list_frontier_parts(result, files, column_names),
@@ -151,7 +151,9 @@ def _write_files(
     present_columns = columns
     if columns is not None:
         present_columns = [name for name in columns if name in result.to_frame()]
-    files = [] if place in pages else result.save(place, columns=present_columns)
+    files: list[Path] = []
+    if place not in pages:
+        files += result.save(place, columns=present_columns)
     for page in pages:
         from workbench.explorer.page import build_result_page, write_page
 
@@ -188,7 +190,9 @@ def _list_frontier_parts(
         names = ", ".join(map(str, rows))
         yield f"No row has the column {', '.join(missing_columns)}. There are {names}."
     plot_names = sorted({path.stem for path in files if path.suffix == ".png"})
-    plots = f", and {', '.join(plot_names)} as PNG, SVG and PDF" if plot_names else ""
+    plots = ""
+    if plot_names:
+        plots = f", and {', '.join(plot_names)} as PNG, SVG and PDF"
     yield f"{len(rows)} rows in {result.seconds:.1f} s: {files[0]}{plots}"
 
 

@@ -134,7 +134,9 @@ def decode(
         "mse": header.mechanism.mse,
     }
     table = _make_laplace_table(facts)
-    return Report(facts if target else {**facts, "x_hat": values.tolist()}, [table])
+    if not target:
+        facts["x_hat"] = values.tolist()
+    return Report(facts, [table])
 
 
 def make_key_file(target: Path) -> Report:

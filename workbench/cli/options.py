@@ -142,8 +142,11 @@ class _PlainValues:
         is_list = param.multiple or param.nargs == -1
         if value is None:
             return () if is_list else None
-        element = get_args(kind)[0] if is_list else kind
-        texts = value if is_list else [value]
+        element = kind
+        texts = [value]
+        if is_list:
+            element = get_args(kind)[0]
+            texts = value
         parts = [_read_plain_value(element, text, param) for text in texts]
         if None in parts:
             return self.typer_reader().coerce(value, param=param, ctx=ctx)
@@ -159,7 +162,9 @@ def _read_plain_value(kind: Any, value: Any, param: Any) -> Any:
     number = kind(value)
     is_above_min = param.min is None or number >= param.min
     is_below_max = param.max is None or number <= param.max
-    return number if is_above_min and is_below_max else None
+    if is_above_min and is_below_max:
+        return number
+    return None
 
 
 def make_command(
@@ -186,7 +191,9 @@ def make_command(
         parameters.append(inspect.Parameter("context", keyword, annotation=typer.Context))
 
     def run_command(**values: Any) -> None:
-        json = values.get("json", False) if handles_json else values.pop("json", False)
+        json = values.get("json", False)
+        if not handles_json:
+            values.pop("json", None)
         report = function(**values)
         if report:
             report.emit(json)
@@ -235,10 +242,16 @@ def _make_parameter(name: str, about: str | Values) -> inspect.Parameter:
     # A choice is --name or --no-name, and neither is the default.
     is_choice = table.get("type") == "choice"
     is_flag = kind is bool and not is_choice
-    default = table.get("default", False if is_flag else None)
+    default = table.get("default")
+    if is_flag and "default" not in table:
+        default = False
     if table.get("required"):
         default = inspect.Parameter.empty
-    value_type = list[kind] if table.get("repeatable") else kind
+    value_type = kind
+    if table.get("repeatable"):
+        value_type = list[kind]
+    if default is None:
+        value_type = value_type | None
     help_text = escape(table.get("help", "")) or None
     if "metavar" in table:
         declaration: Any = typer.Argument(metavar=table["metavar"] or None, help=help_text)
@@ -253,7 +266,7 @@ def _make_parameter(name: str, about: str | Values) -> inspect.Parameter:
             max=table.get("max"),
             metavar=table.get("bare"),
         )
-    annotation: Any = Annotated[value_type | None if default is None else value_type, declaration]
+    annotation: Any = Annotated[value_type, declaration]
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
     )

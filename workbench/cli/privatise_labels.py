@@ -89,11 +89,18 @@ def privatise_labels(
     release = randomizer.run(values, run.random_source)
     mechanism = release.mechanism
     method_name = _METHOD_NAMES[method]
-    bins = mechanism.bins() if isinstance(mechanism, RandomizedResponse) else None
+    bins = None
+    if isinstance(mechanism, RandomizedResponse):
+        bins = mechanism.bins()
+    label_source = "given"
+    notes = []
+    if labels is None:
+        label_source = "taken from the column"
+        notes.append(_PRIVATE_SET_NOTE)
     report = {
         "column": column,
         "labels": release.label_set.k,
-        "label_set": "taken from the column" if labels is None else "given",
+        "label_set": label_source,
         "method": f"LabelRandomizer (Algorithm 3): private prior, {method_name}",
         "epsilon": float(release.epsilon),
         "epsilon1": float(release.epsilon_prior),
@@ -106,7 +113,7 @@ def privatise_labels(
         "outputs": mechanism.outputs.tolist(),
         "bins": bins,
         "expected_error": release.expected_error,
-        "words": [_PRIVATE_SET_NOTE] if labels is None else [],
+        "words": notes,
     }
     shares = f"{report['epsilon1']:.6g} (prior) + {report['epsilon2']:.6g} (response)"
     outputs = f"{report['d']}, of {method_name}, optimal for the private prior, {loss} loss"

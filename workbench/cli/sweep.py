@@ -81,7 +81,9 @@ def run_sweep(
             for status, count in counts.statuses.items():
                 if status not in _SUCCESS_STATUSES:
                     failed_count += count
-            text = f"sweep, {failed_count} not optimal" if failed_count else "sweep"
+            text = "sweep"
+            if failed_count:
+                text = f"sweep, {failed_count} not optimal"
             report(counts.solved, counts.points - counts.known, text)
 
         return sweep(grid, ledger, **workers, progress=report_counts)
@@ -214,8 +216,10 @@ def export_results(target: Path, *, ledger: Path, spec: Path | None, effort: boo
         keys = set(read_spec(spec).keys)
     with Ledger(ledger, create=False) as book:
         files, count = export_ledger(book, target, keys=keys, effort=effort)
-    missing_count = 0 if keys is None else len(keys) - count
     sentence = f"Wrote {count} rows to {' and '.join(file.name for file in files)}."
+    missing_count = 0
+    if keys is not None:
+        missing_count = len(keys) - count
     if missing_count:
         sentence += f" {missing_count} points of the specification have no row yet."
     values = {"files": [str(file) for file in files], "rows": count, "missing": missing_count}
