@@ -68,7 +68,10 @@ def budget_to_json(design: Design) -> Record:
     }
     if aim.runs > 1:
         entries["runs"] = aim.runs
-    has_several_epsilons = isinstance(request_claim.epsilon, Mapping)
-    epsilon = claim.epsilon if has_several_epsilons else request_claim.epsilon
-    delta = claim.delta if aim.runs == 1 else request_claim.delta
+    epsilon = request_claim.epsilon
+    if isinstance(epsilon, Mapping):
+        epsilon = claim.epsilon
+    delta = request_claim.delta
+    if aim.runs == 1:
+        delta = claim.delta
     return entries | {"epsilon": to_jsonable(epsilon), "delta": float(delta or 0)}

@@ -142,8 +142,9 @@ def solve_by_tangents(
 
     options = request.how.options
     solver = request.how.solver
-    seconds = DEFAULT_TANGENT_SECONDS if options.time_limit is None else options.time_limit
-    deadline = Deadline(seconds)
+    deadline = Deadline(options.time_limit)
+    if options.time_limit is None:
+        deadline = Deadline(DEFAULT_TANGENT_SECONDS)
     with translate_errors():
         if not base_program.is_mip and not get_backend(solver).capabilities().duals:
             must("solver", f"one that gives dual values under {request.claim.notion.name}", solver)

@@ -65,9 +65,11 @@ class Reports(ABC):
         """
         if design.request.aim.runs > 1:
             return "found"
-        if design.solution is None:
-            return "stopped" if design.details.get("stopped") else "optimal"
-        return str(design.solution.termination)
+        if design.solution is not None:
+            return str(design.solution.termination)
+        if design.details.get("stopped"):
+            return "stopped"
+        return "optimal"
 
     def loss_unit(self, request: Any) -> float:
         """Return the loss, in units of the answers, of a loss of 1 in the solver's program.
@@ -246,7 +248,9 @@ class OracleVerdict(OneLine):
         is_undecided = True
         if self.kind == "optimum" and bound is not None:
             is_undecided = self.scale.proves(bound, law, self.tolerance)
-        return replace(self, agrees=None) if is_undecided else self
+        if is_undecided:
+            return replace(self, agrees=None)
+        return self
 
     @classmethod
     def without_formula(cls, reason: str) -> OracleVerdict:
@@ -366,7 +370,9 @@ class Design(Shown):
     @property
     def above_bound(self) -> float | None:
         """Return objective - bound, by which no mechanism can be better. None without a bound."""
-        return None if self.bound is None else self.objective - self.bound
+        if self.bound is None:
+            return None
+        return self.objective - self.bound
 
     @property
     def gap(self) -> float | None:
@@ -383,7 +389,9 @@ class Design(Shown):
         if self.solution is not None:
             return self.solution.solver
         label: str | None = self.details.get("solver")
-        return None if label is None else label.split()[0]
+        if label is None:
+            return None
+        return label.split()[0]
 
     @property
     def solver_effort(self) -> Record:
@@ -400,7 +408,9 @@ class Design(Shown):
     @cached_property
     def private(self) -> bool | None:
         """Return whether the exact audit proves the claim, None if it was not audited."""
-        return None if self.privacy is None else bool(self.privacy.holds(self.claim))
+        if self.privacy is None:
+            return None
+        return bool(self.privacy.holds(self.claim))
 
     @cached_property
     def exact(self) -> Record:
@@ -444,7 +454,9 @@ class Design(Shown):
             if self.private:
                 return "not certified; the audit is exact"
             return "not certified: NOT private at the requested budget"
-        text = f"certified ({self.origin})" if self.origin else "certified"
+        text = "certified"
+        if self.origin:
+            text = f"certified ({self.origin})"
         if self.solution is None or self.request.aim.minimise == "epsilon":
             return text
         text = f"{text}, {self.above_claimed:+.2g} relative to the solver's claim"
@@ -457,8 +469,9 @@ class Design(Shown):
         """Return the bound as text: "unknown" for a bound of 0 on a loss above 0."""
         if self.bound is None and self.request.aim.runs > 1:
             return f"none: not proven optimal among all designs for {self.request.aim.runs} runs"
-        is_informative = self.bound is not None and (self.bound > 0 or self.objective <= 0)
-        return f"{self.bound:.9g}" if is_informative else "unknown"
+        if self.bound is not None and (self.bound > 0 or self.objective <= 0):
+            return f"{self.bound:.9g}"
+        return "unknown"
 
     def mark_stopped(self) -> Design:
         """Return the design of a search that stopped before it was proven optimal."""
@@ -525,6 +538,12 @@ class Design(Shown):
     def row(self) -> Record:
         """Return one row of a table, with the columns of `workbench.pipeline.outcome`."""
         residuals = getattr(self.solution, "residuals", None)
+        start = "cold"
+        if self.solution is not None:
+            start = str(self.solution.start)
+        is_certified = None
+        if self.family.certifies:
+            is_certified = self.certificate is not None
         return {
             "status": self.status,
             "failure": None,
@@ -532,10 +551,10 @@ class Design(Shown):
             "bound": self.bound,
             "gap": self.gap,
             "residual": getattr(residuals, "max_violation", None),
-            "start": "cold" if self.solution is None else str(self.solution.start),
+            "start": start,
             "audited": self.privacy is not None,
             "private": self.private,
-            "certified": self.certificate is not None if self.family.certifies else None,
+            "certified": is_certified,
             **self.exact,
             "oracle": self.oracle.name,
             "oracle_kind": self.oracle.kind,
@@ -613,7 +632,9 @@ def format_exact_values(design: Design) -> dict[str, str]:
     for name, value in design.exact.items():
         budgets = [delta]
         if name == "pure_epsilon":
-            budgets = [*epsilon.values()] if isinstance(epsilon, Mapping) else [epsilon]
+            budgets = [epsilon]
+            if isinstance(epsilon, Mapping):
+                budgets = [*epsilon.values()]
         else:
             number = getattr(design.privacy, name, None)
             is_within = isinstance(number, (Fraction, ExpNumber)) and number <= delta

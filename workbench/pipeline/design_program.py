@@ -57,7 +57,9 @@ class DesignProgram:
         """Return costs, rows and columns as numbers, for a minimisation."""
         data = self.solution.data
         shift = self.solution.program.shift
-        return replace(data, offset=data.offset + shift) if shift else data
+        if shift:
+            return replace(data, offset=data.offset + shift)
+        return data
 
     @property
     def mps(self) -> str:

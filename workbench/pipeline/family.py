@@ -339,8 +339,10 @@ class Family(Reports):
         """Make a request from a question and exact values, with check and options of the solver."""
         if not isinstance(question, self.question_class):
             must("question", f"a {self.question_class.__name__}", repr(question))
-        is_certified = values.pop("certify", None) is not False
-        values.setdefault("check", "certify" if is_certified else "audit")
+        check = "certify"
+        if values.pop("certify", None) is False:
+            check = "audit"
+        values.setdefault("check", check)
         solver_names = [option.name for option in self.options if option.solver]
         if solver_names:
             solver_values = {name: values.pop(name) for name in solver_names if name in values}

@@ -168,7 +168,9 @@ def make_design_row(
     """
     row, design = attempt_design(solve)
     row = columns | _without_solver_columns(row)
-    return row if design is None else row | extra_columns(design)
+    if design is not None:
+        row |= extra_columns(design)
+    return row
 
 
 def make_design_task(

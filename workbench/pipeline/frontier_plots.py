@@ -112,7 +112,9 @@ def make_value_series(
     values = thin_values((value for value in values if value == value), max_count)
     series = {}
     for k, value in enumerate(values):
-        width = 1.2 * (len(values) - k) if nested else Series.width
+        width = Series.width
+        if nested:
+            width = 1.2 * (len(values) - k)
         series[value] = Series(label.format(value), k, width=width)
     return series
 
@@ -221,15 +223,19 @@ def draw_panels(
     # This module is slow to import.
     from workbench.io.drawing import Drawing, draw_declared_figure
 
-    rows = table[table[y_quantity.column].notna()] if y_quantity.column in table else table[:0]
-    needed_columns = {x_quantity.column}
+    needed_columns = {x_quantity.column, y_quantity.column}
     if panel:
         needed_columns.add(panel.column)
-    if rows.empty or not needed_columns <= {*rows}:
+    if not needed_columns <= {*table}:
+        return None
+    rows = table[table[y_quantity.column].notna()]
+    if rows.empty:
         return None
     points = rows[rows["curve"].isin(_COMPUTED_CURVES)]
     pieces = rows[rows["curve"].eq("piece")]
-    panel_values = points[panel.column].dropna().tolist() if panel else [""]
+    panel_values: list[Any] = [""]
+    if panel:
+        panel_values = points[panel.column].dropna().tolist()
     has_text_panels = isinstance(next(iter(panel_values), 0), str)
     if has_text_panels:
         values = list(dict.fromkeys(panel_values))
@@ -250,7 +256,9 @@ def draw_panels(
         lines = _list_panel_lines(panel_rows, x_quantity.column, y_quantity.column, series, by)
         if k == 0:
             lines += _explain(points, pieces, x_quantity, y_quantity)
-        axis_rows = rows if has_text_panels else panel_rows
+        axis_rows = panel_rows
+        if has_text_panels:
+            axis_rows = rows
         is_first = k % column_count == 0
         spec = {
             "series": lines,
@@ -306,7 +314,9 @@ def _declare_axes(
             ticks[name] = thin_values(rows[quantity.column].dropna(), 10)
     if not y_quantity.log:
         low, high = rows[y_quantity.column].agg(["min", "max"]).astype(float)
-        start = 0.0 if low < 0.6 * high or low == high else low - 0.35 * (high - low)
+        start = 0.0
+        if low >= 0.6 * high and low != high:
+            start = low - 0.35 * (high - low)
         properties["ylim"] = (start, high + 0.08 * (high - start) or None)
     ends = _log_delta_ends(rows, x_quantity)
     if ends is not None:
@@ -495,7 +505,9 @@ def make_budget_plots(
     loss = Quantity("objective", loss_label)
     log_loss = Quantity("objective", loss_label, True)
     draw_by_notion = partial(draw_panels, panel=Quantity("measure", "{}"))
-    traced_epsilons = (traced_designs if len(traced_designs) else designs)["epsilon"]
+    traced_epsilons = designs["epsilon"]
+    if len(traced_designs):
+        traced_epsilons = traced_designs["epsilon"]
     is_curve = rows["mechanism"].eq(name) & rows["curve"].isin(("point", "piece"))
     return {
         "error_epsilon": partial(

@@ -232,11 +232,15 @@ def explain_sufficient_budgets(
     """
     sentences = _explain_epsilon(request, ask, max_epsilon)
     if request.claim.notion.has_delta:
-        max_loss = Fraction(largest_loss) if request.aim.max_loss is None else request.aim.max_loss
+        max_loss = request.aim.max_loss
+        if max_loss is None:
+            max_loss = Fraction(largest_loss)
         solution = ask({"minimise": "delta", "delta": None, "max_loss": max_loss})
         sentences += _describe_minimum("delta", solution)
     if request.aim.max_loss is not None:
-        delta = Fraction(1) if request.claim.delta is None else request.claim.delta
+        delta = request.claim.delta
+        if delta is None:
+            delta = Fraction(1)
         solution = ask({"minimise": "loss", "max_loss": None, "delta": delta})
         sentences += _describe_minimum("max_loss", solution)
     return sentences

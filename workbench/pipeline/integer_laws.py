@@ -132,8 +132,9 @@ def fit_laws(
             raise NotApplicable("between answers one step apart it is the geometric noise")
         return _list_staircases(reach, epsilon, 1, reach)
     if name == "geometric":
-        uses_delta = measure.has_delta and allows_post_processing
-        return [_fit_geometric(reach, epsilon, delta if uses_delta else Fraction(0))]
+        if not (measure.has_delta and allows_post_processing):
+            delta = Fraction(0)
+        return [_fit_geometric(reach, epsilon, delta)]
     if not delta or not measure.has_delta:
         raise NotApplicable("it needs delta > 0")
     if not allows_post_processing:
@@ -202,8 +203,9 @@ def _make_fitted_law(
     law: IntegerLaw, symbol: str, value: float, reach: int, notion: str, budget: dict[str, Fraction]
 ) -> FittedLaw:
     """Make a law with its claim, which uses group privacy for pure geometric noise."""
-    uses_group_privacy = not get_notion(notion).has_delta and law.period == 1
-    span = 1 if uses_group_privacy else reach
+    span = reach
+    if not get_notion(notion).has_delta and law.period == 1:
+        span = 1
     exact_values: dict[str, float] = {}
     if span != reach:
         exact_values = {"pure_epsilon": round_up(budget["epsilon"]), "dp_delta": 0.0}
@@ -235,7 +237,9 @@ def _fit_geometric(reach: int, epsilon: Fraction, delta: Fraction) -> FittedLaw:
             alphas.append(min(pure_alpha, alpha))
         alphas.append(pure_alpha)
     laws = ((IntegerLaw(0, [1], 1, alpha), float(alpha)) for alpha in alphas)
-    notion = "dp" if delta else "pure"
+    notion = "pure"
+    if delta:
+        notion = "dp"
     return _find_first_private(laws, "α", reach, notion, {"epsilon": epsilon, "delta": delta})
 
 

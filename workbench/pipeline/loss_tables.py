@@ -72,7 +72,9 @@ class LossTable:
         else:
             rows = [[value / unit for value in row] for row in self.values.tolist()]
             table = np.array(rows, dtype=float)
-        return table if self.forbidden is None else np.where(self.forbidden, np.inf, table)
+        if self.forbidden is None:
+            return table
+        return np.where(self.forbidden, np.inf, table)
 
     def subtract_from_rows(self, amounts: Integers) -> LossTable:
         """Return the table minus a number for each row.
@@ -92,7 +94,9 @@ class LossTable:
             unit: A power of two.
         """
         numerator, denominator = unit.as_integer_ratio()
-        values = self.values if denominator == 1 else self.values * denominator
+        values = self.values
+        if denominator != 1:
+            values = values * denominator
         unit_product = self.unit * numerator
         return LossTable(self.name, values, unit_product, self.named_loss, self.forbidden)
 
@@ -180,7 +184,9 @@ def make_loss_table(question: FiniteQuery, loss: LossInput) -> LossTable:
         errors = [[int(x != o) for o in question.outputs] for x in question.inputs]
         return LossTable(named_loss.name, np.array(errors, dtype=object), 1, named_loss)
     if question.numbers is None:
-        names = "error-rate, squared, euclidean, manhattan" if question.is_planar else "error-rate"
+        names = "error-rate"
+        if question.is_planar:
+            names = "error-rate, squared, euclidean, manhattan"
         rule = f"{names}, a matrix or a function for inputs that are no numbers"
         must("loss", rule, named_loss.name)
     if named_loss.kind in _RATIONAL_KINDS:

@@ -119,7 +119,9 @@ def _design_for_runs(request: Any, within_curve: WithinCurve | None) -> Design:
         best = search.best
         if best is None:
             raise NotCertified("No design of one run was proven to compose to the budget.")
-    bound = None if request.claim.delta else best.bound
+    bound = best.bound
+    if request.claim.delta:
+        bound = None
     return _compose_design(request, best, bound, search)
 
 

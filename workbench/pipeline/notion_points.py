@@ -156,7 +156,7 @@ def _list_parameter_points(name: str, values: Values) -> Iterator[tuple[Row, Rec
     grids = []
     for parameter in names:
         if parameter == "delta":
-            grids.append(values["delta"] if notion.has_delta else [ZERO])
+            grids.append(_list_deltas(name, values))
         else:
             grids.append(_require_value(values, parameter, name))
     for numbers in product(*grids):
@@ -165,12 +165,20 @@ def _list_parameter_points(name: str, values: Values) -> Iterator[tuple[Row, Rec
         yield {"notion": name, **row}, {"notion": name, **point}
 
 
+def _list_deltas(name: str, values: Values) -> Sequence[Any]:
+    """Return the grid of δ of a notion, 0 if it has none."""
+    if get_notion(name).has_delta:
+        deltas: Sequence[Any] = values["delta"]
+        return deltas
+    return [ZERO]
+
+
 def _list_least_epsilon_points(name: str, values: Values) -> Iterator[tuple[Row, Record]]:
     """List the points at which the minimal ε of a loss budget is computed."""
     notion = get_notion(name)
     if set(notion.parameters) != {"epsilon", "delta"}:
         return
-    for delta in values["delta"] if notion.has_delta else [ZERO]:
+    for delta in _list_deltas(name, values):
         for max_loss in values["max_loss"]:
             row = {"notion": name, "max_loss": float(max_loss), "delta": float(delta)}
             options = {

@@ -146,12 +146,13 @@ def read_options(
             value = read_integer_text(value)
         values[name] = option.read_value(value)
     for name, option in options_by_name.items():
-        is_missing = name not in values if exact_defaults else values.get(name) is None
-        if not is_missing:
+        if values.get(name) is not None or (exact_defaults and name in values):
             continue
         if option.required:
             raise InvalidRequest(f"{name} must be given. Got none.")
-        values[name] = option.default if exact_defaults else option.read_value(option.default)
+        values[name] = option.default
+        if not exact_defaults:
+            values[name] = option.read_value(option.default)
     return values
 
 
@@ -223,8 +224,9 @@ def integer_reader(minimum: int, maximum: int) -> Reader:
 
     def read(value: Any, name: str) -> int:
         if not is_integer(value) or not minimum <= int(value) <= maximum:
-            got = repr(value) if isinstance(value, str) else value
-            must(name, f"an integer in {minimum}..{maximum}", got)
+            if isinstance(value, str):
+                value = repr(value)
+            must(name, f"an integer in {minimum}..{maximum}", value)
         return int(value)
 
     return read
@@ -398,7 +400,9 @@ def read_nonnegative(value: Any, name: str) -> Fraction:
         name: Name of the option.
     """
     number = read_positive(value, name, or_zero=True)
-    return number if number < _MAX_NUMBER else must(name, "a finite number >= 0", value)
+    if number >= _MAX_NUMBER:
+        must(name, "a finite number >= 0", value)
+    return number
 
 
 def read_budget_parameter(value: Any, name: str) -> Fraction:

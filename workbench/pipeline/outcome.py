@@ -116,7 +116,9 @@ def failure_row(error: Exception) -> Row:
         if isinstance(error, kind):
             status = kind_status
             break
-    reason = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
+    reason = str(error)
+    if not isinstance(error, WorkbenchError):
+        reason = f"{type(error).__name__}: {error}"
     row: Row = {
         "status": status,
         "failure": reason,

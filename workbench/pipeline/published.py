@@ -90,7 +90,9 @@ class Reference:
     @property
     def parameter_text(self) -> str:
         """Return the parameter as text, or the note."""
-        return f"{self.symbol} = {self.value:.6g}" if self.symbol else self.note
+        if self.symbol:
+            return f"{self.symbol} = {self.value:.6g}"
+        return self.note
 
     def explain_shortfall(self, request: Any) -> str:
         """Return a sentence on the budget that the mechanism exceeds.
@@ -349,7 +351,9 @@ def _repair_rounding(mechanism: Mechanism, claim: Claim) -> Mechanism | None:
         return None
     record_names = ("repair_mixed_in", "repair_moved_mass")
     moved_mass = max(certificate.record.get(name, 0.0) for name in record_names)
-    return certificate.mechanism if moved_mass <= _MAX_MOVED_MASS else None
+    if moved_mass > _MAX_MOVED_MASS:
+        return None
+    return certificate.mechanism
 
 
 def _widen(name: str, value: Any) -> Any:

@@ -383,8 +383,10 @@ class Query:
         for name, value in self.budget_options.items():
             if name == "notion" or (name == "delta" and not value):
                 continue
-            is_number = isinstance(value, Fraction)
-            texts[name] = format_fraction(value) if is_number else format_parameter(value)
+            if isinstance(value, Fraction):
+                texts[name] = format_fraction(value)
+            else:
+                texts[name] = format_parameter(value)
         if None in texts.values():
             return None
         return _format_command(f"design {family}", {**texts, "notion": self.claim.notion.name})
@@ -419,8 +421,9 @@ class Query:
 def format_bits(outputs: int) -> str:
     """Return the number of bits that encode one of `outputs` outputs, as text."""
     bits = max(1, (outputs - 1).bit_length())
-    plural = "s" if bits > 1 else ""
-    return f"{bits} bit{plural}"
+    if bits == 1:
+        return "1 bit"
+    return f"{bits} bits"
 
 
 RANGE_CHANNEL = "channel on a grid"  # This is the class of all channels of a range.
@@ -460,8 +463,10 @@ def _with_equal_share(query: Query, candidate: Candidate) -> Candidate:
 
     def solve_share() -> Value:
         value = solve()
-        # With δ > 0 the bound for one share is no bound on all mechanisms for several runs.
-        return value._replace(bound=None) if query.claim.delta else value
+        if query.claim.delta:
+            # The bound for one share is no bound on all mechanisms for several runs.
+            return value._replace(bound=None)
+        return value
 
     needs = f"{candidate.needs}; each of {query.aim.runs} runs gets an equal share of the budget"
     return replace(candidate, solve=solve_share, needs=needs)
@@ -607,7 +612,9 @@ def find_least_epsilon(query: Query, name: str) -> Value:
 
 def _list_family_candidates(query: Query) -> Iterator[Candidate]:
     """List the classes that the modules of families offer for a query of one run."""
-    function = "real_candidates" if query.has_real_answers else "candidates"
+    function = "candidates"
+    if query.has_real_answers:
+        function = "real_candidates"
     for family in list_families():
         if family.recommendation is None:
             continue
@@ -624,7 +631,9 @@ def _format_command(command: str, options: Mapping[str, object]) -> str:
     parts = ["workbench", command]
     for name, value in options.items():
         flag = f"--{name.replace('_', '-')}"
-        parts.append(flag if value == "" else f"{flag} {shlex.quote(str(value))}")
+        parts.append(flag)
+        if value != "":
+            parts.append(shlex.quote(str(value)))
     return " ".join(parts)
 
 
@@ -654,5 +663,9 @@ def _format_option_text(value: Any) -> str | None:
     is_sequence = isinstance(value, (list, tuple, range))
     if is_sequence and all(isinstance(item, _TEXT_TYPES) for item in value):
         items = [str(item) for item in value]
-        return None if any("," in item for item in items) else ",".join(items)
-    return str(value) if isinstance(value, _TEXT_TYPES) else None
+        if any("," in item for item in items):
+            return None
+        return ",".join(items)
+    if isinstance(value, _TEXT_TYPES):
+        return str(value)
+    return None

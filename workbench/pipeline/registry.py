@@ -37,11 +37,12 @@ def get_family(name: str) -> Family:
     Raises:
         InvalidRequest: There is no such family.
     """
-    key = name if isinstance(name, str) else ""
-    if key in BUILTIN_FAMILIES:
-        return _load_builtin_family(key)
-    plugins: dict[str, Family] = list_extensions("families")
-    family = plugins.get(key)
+    family = None
+    if isinstance(name, str):
+        if name in BUILTIN_FAMILIES:
+            return _load_builtin_family(name)
+        plugins: dict[str, Family] = list_extensions("families")
+        family = plugins.get(name)
     return family or must("family", f"one of {', '.join(list_family_names())}", repr(name))
 
 

@@ -161,7 +161,9 @@ class Request:
             InvalidRequest: The values contradict each other.
         """
         values = {name: value for name, value in point.items() if value is not None}
-        return self.with_values(**values) if values else self
+        if not values:
+            return self
+        return self.with_values(**values)
 
     def with_options(self, options: Options) -> Self:
         """Return the request with other options of the solver, which are not checked.
@@ -197,7 +199,9 @@ class Request:
 
         Its δ is not None, and it has a budget for every comparison.
         """
-        return self.claim if self.claim.delta is not None else self.claim.with_values(delta=ZERO)
+        if self.claim.delta is None:
+            return self.claim.with_values(delta=ZERO)
+        return self.claim
 
     @property
     def is_per_distance(self) -> bool:
@@ -276,7 +280,9 @@ class Request:
     @property
     def objective_name(self) -> str:
         """Return the name of the objective."""
-        return f"{self.loss_name} loss" if self.aim.minimise == "loss" else self.aim.minimise
+        if self.aim.minimise == "loss":
+            return f"{self.loss_name} loss"
+        return self.aim.minimise
 
     @property
     def budget_text(self) -> str:
@@ -292,9 +298,12 @@ class Request:
             parts.append(f"delta = {float(self.claim.delta or 0):g}")
         if self.aim.max_loss is not None:
             parts.append(f"{self.loss_name} loss <= {float(self.aim.max_loss):.9g}")
-        start = notion.name if minimise == "loss" else f"minimal {minimise} for {notion.name}"
-        runs = f" for {self.aim.runs} runs together" if self.aim.runs > 1 else ""
-        return f"{start}, {', '.join(parts)}{runs}"
+        text = ", ".join([notion.name, *parts])
+        if minimise != "loss":
+            text = f"minimal {minimise} for {text}"
+        if self.aim.runs > 1:
+            text = f"{text} for {self.aim.runs} runs together"
+        return text
 
     @property
     def _epsilon_text(self) -> Any:
@@ -302,8 +311,9 @@ class Request:
         epsilon = self.claim.epsilon
         if isinstance(epsilon, Mapping):
             return to_jsonable(epsilon)
-        unit = " per unit of distance" if self.is_per_distance else ""
-        return f"{float(epsilon):g}{unit}"
+        if self.is_per_distance:
+            return f"{float(epsilon):g} per unit of distance"
+        return f"{float(epsilon):g}"
 
 
 def _field_names(part: type[Aim] | type[How]) -> tuple[str, ...]:
@@ -360,13 +370,17 @@ def refuse_option(name: str, notion: str, got: Any) -> NoReturn:
     supporting_notions = [
         other for other in BUILT_IN_NOTIONS if name in get_notion(other).parameters
     ]
-    hint = f" (notion {' or '.join(supporting_notions)} takes it)" if supporting_notions else ""
+    hint = ""
+    if supporting_notions:
+        hint = f" (notion {' or '.join(supporting_notions)} takes it)"
     must(name, f"left out when notion is {notion}{hint}", got)
 
 
 def _format_budget(value: Any) -> Any:
     """Format a budget for an error message."""
-    return to_json_value(value) if isinstance(value, (int, float, Fraction)) else repr(value)
+    if isinstance(value, (int, float, Fraction)):
+        return to_json_value(value)
+    return repr(value)
 
 
 def format_parameters(claim: Claim) -> str:

@@ -210,8 +210,12 @@ def _to_stick_bound(stick: HockeyStick) -> Bound:
     if stick.epsilon > MAX_STICK_EPSILON:
         rule = f"at most {MAX_STICK_EPSILON} in a program"
         must("epsilon", rule, f"{nearest_float(stick.epsilon):g}")
-    level = nextafter(exp(float(stick.epsilon)), inf) if stick.epsilon else 1.0
+    level = 1.0
     if isinstance(stick, SlopedHockeyStick):
         level = round_up(stick.slope)
-    limit = nextafter(float(stick.delta), inf) if stick.delta else 0.0
+    elif stick.epsilon:
+        level = nextafter(exp(float(stick.epsilon)), inf)
+    limit = 0.0
+    if stick.delta:
+        limit = nextafter(float(stick.delta), inf)
     return Bound(HOCKEY_STICK, level, limit)

@@ -131,8 +131,9 @@ def _explain_unproven(
         f"is {design.bound_text}. {design.words[-1]}"
     )
     if program_design is None or program_design.solution is None:
-        hint = "" if isinstance(failure, ProgramTooLarge) else LONGER_TIME_HINT
-        return f"{failure} {interval}{hint}"
+        if isinstance(failure, ProgramTooLarge):
+            return f"{failure} {interval}"
+        return f"{failure} {interval}{LONGER_TIME_HINT}"
     solution = program_design.solution
     ending = f"{solution.solver} ended with {solution.raw_status!r}, without a proof."
     return f"{ending} {interval}{LONGER_TIME_HINT}"
@@ -147,7 +148,9 @@ def _find_simple_design(
     optimum at δ = 0.
     """
     best = None
-    loss_limit = math.inf if program_design is None else program_design.objective
+    loss_limit = math.inf
+    if program_design is not None:
+        loss_limit = program_design.objective
     constant = problem.find_constant(loss_limit)
     if constant is not None:
         candidate = _make_design(problem, constant)
@@ -167,10 +170,13 @@ def _find_simple_design(
     optimum = _design_at_zero_delta(problem)
     if optimum is None or optimum.certificate is None or optimum.objective >= loss_limit:
         return best
-    bounds = [] if best is None or best.bound is None else [best.bound]
-    bound_at_delta = None if optimum.bound is None else problem.bound_at_delta(optimum.bound)
-    if bound_at_delta is not None:
-        bounds.append(round_down(bound_at_delta))
+    bounds = []
+    if best is not None and best.bound is not None:
+        bounds.append(best.bound)
+    if optimum.bound is not None:
+        bound_at_delta = problem.bound_at_delta(optimum.bound)
+        if bound_at_delta is not None:
+            bounds.append(round_down(bound_at_delta))
     return replace(
         optimum,
         request=optimum.request.with_values(delta=problem.reported_request.claim.delta),
@@ -206,7 +212,7 @@ def _solve_by_routes(problem: Problem, programs: Programs | None, start: str) ->
     try:
         design = problem.require_proof(_make_design(problem, answer))
     except OutOfTime as error:
-        error.bound = None if answer.bound is None else round_down(Fraction(answer.bound))
+        error.bound = _round_bound(answer)
         raise
     except NotProven as error:
         error.interrupted = error.interrupted or is_interrupted
@@ -256,7 +262,7 @@ def _make_design(problem: Problem, answer: Answer) -> Design:
         problem.reported_request,
         mechanism,
         float(objective),
-        None if answer.bound is None else round_down(Fraction(answer.bound)),
+        _round_bound(answer),
         claim,
         problem.judge_by_formula(answer),
         answer.solution,
@@ -269,6 +275,13 @@ def _make_design(problem: Problem, answer: Answer) -> Design:
         details={**answer.details, "loss": loss, "bound": answer.bound},
         scale=problem.loss_scale,
     )
+
+
+def _round_bound(answer: Answer) -> float | None:
+    """Return the bound of an answer as a float, rounded down."""
+    if answer.bound is None:
+        return None
+    return round_down(Fraction(answer.bound))
 
 
 def _list_solver_notes(problem: Problem, answer: Answer) -> list[str]:
@@ -334,7 +347,9 @@ class ProblemSession(Session):
         """
         if start not in Start.__members__.values():
             InvalidRequest.check_choice([*Start], "start", start)
-        request = self.request if point is None else self.request.at_point(point)
+        request = self.request
+        if point is not None:
+            request = request.at_point(point)
         minimise = request.aim.minimise
         if minimise == "epsilon":
             return self._design_least(request, "epsilon", self._least_epsilon)
@@ -412,7 +427,9 @@ class ProblemSession(Session):
             )
             if is_explanation:
                 raise Infeasible(str(error)) from None
-            names = ("epsilon", "loss") if name == "delta" else ("epsilon", "delta")
+            names = ("epsilon", "delta")
+            if name == "delta":
+                names = ("epsilon", "loss")
             explanation = self._explain_sufficient(request, names)
             raise Infeasible(f"{error}{explanation}") from None
         values = {name: optimum.request.claim.values[name]}

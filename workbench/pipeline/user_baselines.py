@@ -129,7 +129,9 @@ def _read_baseline(value: Any, name: str) -> Any:
     if isinstance(value, (str, Path)):
         path = Path(value)
         return _READERS.get(path.suffix.lower(), _read_csv)(path, name)
-    return value if callable(value) else _parse_law(value, name)
+    if callable(value):
+        return value
+    return _parse_law(value, name)
 
 
 def _read_python(path: Path, name: str) -> Any:
@@ -176,14 +178,18 @@ def _parse_law(value: Any, name: str) -> Law:
 def _build_mechanism(law: Law | Function, request: Any) -> Mechanism:
     """Build the mechanism of a law for a request. A function is called with its budget."""
     if callable(law):
-        epsilon = None if request.claim.epsilon is None else float(request.claim.epsilon)
+        epsilon = request.claim.epsilon
+        if epsilon is not None:
+            epsilon = float(epsilon)
         value = law(epsilon, float(request.claim.delta or 0))
         if isinstance(value, (str, Path)) or callable(value):
             must("baseline", "a PMF, a matrix or a mechanism from a function", repr(value)[:80])
         law = _parse_law(value, "baseline")
     if isinstance(law, LawTable):
         return _build_channel(law, request.question)
-    return _build_noise(law, request.question) if isinstance(law, dict) else law
+    if isinstance(law, dict):
+        return _build_noise(law, request.question)
+    return law
 
 
 def _build_channel(law: LawTable, question: Any) -> Mechanism:
@@ -222,7 +228,9 @@ def _build_channel(law: LawTable, question: Any) -> Mechanism:
         if len(rows) != question.k:
             rule = f"a matrix with a row for each of {question.k} labels"
             must("baseline", rule, f"{len(rows)} rows")
-        output_labels = None if outputs is None else _parse_numbers(outputs)
+        output_labels = None
+        if outputs is not None:
+            output_labels = _parse_numbers(outputs)
         return _label_channel(question, output_labels, Channel.from_rows(rows))
     if isinstance(question, FiniteQuery):
         return Channel.from_rows(law.align(question.inputs, question.outputs, "answers"))
