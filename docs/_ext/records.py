@@ -16,8 +16,8 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from workbench.pipeline.option import spell
-from workbench.pipeline.registry import family
+from workbench.pipeline.option import to_json_value
+from workbench.pipeline.registry import get_family
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 
@@ -42,19 +42,17 @@ class Options(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """The table."""
         rows = []
-        for option in family(self.arguments[0]).options:
+        for option in get_family(self.arguments[0]).options:
             flag = (
                 f"--{(option.command or option.name).replace('_', '-')}"
                 if "command" in option.places
                 else "-"
             )
-            default = (
-                "required"
-                if option.required
-                else ""
-                if option.default is None
-                else str(spell(option.default))
-            )
+            default = ""
+            if option.required:
+                default = "required"
+            elif option.default is not None:
+                default = str(to_json_value(option.default))
             cells = [nodes.literal("", flag), nodes.literal("", option.name), nodes.Text(default),
                      nodes.Text(option.python_help)]  # fmt: skip
             rows.append([nodes.paragraph("", "", cell) for cell in cells])
