@@ -235,8 +235,8 @@ class AdditiveNoise(ShownMechanism):
         if len(self.question.differences) == self.question.order - 1:
             return ()
         return (
-            "The budget holds between numbers that differ by one of the mechanism's differences, modulo n + 1; numbers "
-            "further apart are protected less, or not at all.",
+            "The budget holds between numbers that differ by one of the mechanism's differences, "
+            "modulo n + 1; numbers further apart are protected less, or not at all.",
         )
 
     def published_error(self) -> dict[str, float]:
@@ -313,7 +313,8 @@ class AdditiveNoise(ShownMechanism):
             )
         if name == "worst-squared":
             raise InvalidRequest(
-                "objective must be left out for worst-squared, which has no one loss for each noise."
+                "objective must be left out for worst-squared, "
+                "which has no one loss for each noise."
             )
         if losses is None:
             return 1 - self.masses[0]

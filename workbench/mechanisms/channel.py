@@ -426,7 +426,8 @@ class Channel(ShownMechanism):
         """
         if len(outputs) != len(self.rows[0]) or len(inputs) != len(self.rows):
             raise InvalidRequest(
-                f"A {len(self.rows)} x {len(self.rows[0])} channel needs as many inputs and outputs."
+                f"A {len(self.rows)} x {len(self.rows[0])} channel needs "
+                "as many inputs and outputs."
             )
         integers, scale = to_common_denominator(outputs)
         check_time_limit()

@@ -242,7 +242,8 @@ class LineNoise(ShownMechanism):
         """Return a caution: numbers further apart than the sensitivity are no neighbours."""
         return (
             "The budget holds between numbers that differ by at most "
-            f"{float(self.question.sensitivity):g}; those further apart are protected less, or not at all.",
+            f"{float(self.question.sensitivity):g}; "
+            "those further apart are protected less, or not at all.",
         )
 
     def published_error(self) -> dict[str, float] | None:

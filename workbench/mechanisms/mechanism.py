@@ -27,9 +27,9 @@ request that needs it is refused in one sentence, or does without it:
     audit_size                     the size of an audit, where listing the comparisons is too slow
     not_exact, not_certifiable     why it has no exact laws; why no certificate can hold it
     certified_form()               the mechanism that a certificate holds instead of it
-    repaired_by                    how it is repaired: "rows" (`rows`, `with_rows`), "line" (`noise`,
-                                   `reach`, `with_noise`), "masses" (noise on a group); without it,
-                                   it is certified as it is
+    repaired_by                    how it is repaired: "rows" (`rows`, `with_rows`), "line"
+                                   (`noise`, `reach`, `with_noise`), "masses" (noise on a group);
+                                   without it, it is certified as it is
     rows                           the laws of finitely many inputs, over which a certificate states
                                    an expected loss
     unbiased_means                 (published values, the mean that every row should have)

@@ -299,10 +299,12 @@ class NearestOutputs(RangePublisher, ShownMechanism):
     @property
     def column_cautions(self) -> tuple[str, ...]:
         """Return a caution if answers themselves are published."""
-        words = f"With probability {float(self.direct):g} each number is published itself, to 1/{self.steps} of the range."
-        if self.direct:
-            return (words,)
-        return ()
+        if not self.direct:
+            return ()
+        return (
+            f"With probability {float(self.direct):g} each number is published itself, "
+            f"to 1/{self.steps} of the range.",
+        )
 
     # Expected loss.
 

@@ -1,5 +1,6 @@
-"""A mechanism on real inputs whose law is affine between knots, held exactly: the exact LP, OPTM,
-RQM, ERM, MVU.
+"""A mechanism on real inputs whose exact law is affine between knots.
+
+Such are the mechanisms of the exact LP, OPTM, RQM, ERM and MVU.
 
 An input x in [k_0, k_K] is published as one of B_1, ..., B_m. Between neighbouring knots a < b the
 law is the mixture
@@ -14,7 +15,8 @@ off the end laws alone, in exact arithmetic.
     paper (Cai et al. 2024)  code
     B_1 .. B_m, c            bins, c (exact rationals)
     p(x, i), eq. (4)         law(x) exact, probabilities(x) in floats; end laws `ends`
-    E|M(X) - X|, eq. (5)     mae(density): exact integral; mae_51: the paper's average over 51 points
+    E|M(X) - X|, eq. (5)     mae(density): exact integral; mae_51: the paper's average over 51
+                             points
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A channel that publishes every real answer in a range, and why what it proves of its rows holds
-for all of them.
+"""A channel that publishes every real answer in a range, and the proof that its rows decide
+privacy.
 
-Ends k_0 < ... < k_n, S the most by which neighbouring answers differ. An answer x is clamped into
-[k_0, k_n], which brings no two answers further apart. With u uniform in [0, 1), drawn for each x on
-its own, the row r(x, u) is
+The ends are k_0 < ... < k_n, and neighbouring answers differ by at most S. An answer x is clamped
+into [k_0, k_n], which brings no two answers further apart. With u uniform in [0, 1), drawn for each
+x on its own, the row r(x, u) is
 
     in cells    i for x in [k_i, k_i+1), n - 1 for k_n                                    n rows
     at ends     i + 1 if u < t, else i, for x = k_i + t (k_i+1 - k_i), 0 <= t < 1         n + 1 rows
@@ -20,11 +20,11 @@ k_b. At ends, where x' >= k_b, x < k_a+1 as well; where x <= k_a, x' > k_b-1; el
 t) (k_b-1 - k_a) + t (k_b - k_a+1). ∎
 
 The rows of the lemma must be neighbours of the channel, in both orders: no mechanism without them
-is built. In cells the laws of x and x' are two such rows, or one: they meet whatever the audit
-proves of these. At ends they are ∫ row(r(x, u)) du and ∫ row(r(x', u)) du, mixtures of such pairs
+is built. In cells the laws of x and x' are two such rows, or one: the proof of the audit
+holds for them. At ends they are ∫ row(r(x, u)) du and ∫ row(r(x', u)) du, mixtures of such pairs
 in the same shares: what each pair meets, they meet under every notion that mixing preserves. Those
-are the `convex` ones (a hockey stick is convex in both laws together) and pure ε; PDP with δ > 0 is
-none, and `Certificate` refuses it, as `rounded` says.
+are the notions with `is_convex` (a hockey stick is convex in both laws together) and pure ε. PDP
+with δ > 0 is not among them, and `Certificate` refuses it where `is_rounded`.
 
 x is exact: a decimal as it is written, a double as the rational it is. No rounding moves an answer
 to another cell, and the coin u < t has probability t (`workbench.mechanisms.affine_sampler`).
@@ -178,10 +178,13 @@ class RangeMechanism(RangePublisher, Channel):
 
     def describe(self) -> str:
         """Describe the mechanism in one line."""
-        how = "rounded at random to ends of cells" if self.at_ends else "in cells"
+        rounding = "rounded at random to ends of cells" if self.at_ends else "in cells"
         answers = self.column_inputs.constraint
-        apart = float(self.sensitivity)
-        return f"{super().describe()}, for all real answers {answers}, {how}, neighbours at most {apart:g} apart"
+        sensitivity = float(self.sensitivity)
+        return (
+            f"{super().describe()}, for all real answers {answers}, {rounding}, "
+            f"neighbours at most {sensitivity:g} apart"
+        )
 
     def to_dict(self) -> Record:
         """Return a JSON-ready record, which `from_dict` reads."""

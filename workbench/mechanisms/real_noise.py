@@ -377,7 +377,8 @@ class AdditiveRealNoise(LineNoise):
         return cls(RealNoise(*question), steps, cells, atom)
 
     def __repr__(self) -> str:
-        return f"AdditiveRealNoise({self.question!r}, {self.steps} steps, {len(self.cells.weights)} cells)"
+        parameters = f"{self.steps} steps, {len(self.cells.weights)} cells"
+        return f"AdditiveRealNoise({self.question!r}, {parameters})"
 
 
 def _power(name: str) -> int:

@@ -1,19 +1,22 @@
 """The labels party: Algorithm 3 (LabelRandomizer) with its private prior, Algorithm 4.
 
-    1. h_y = number of labels equal to y;  h'_y = h_y + noise with Pr[η] ∝ e^{-|η| ε₁/2}                  (Algorithm 4)
+    1. h_y = number of labels equal to y;                                            (Algorithm 4)
+       h'_y = h_y + noise with Pr[η] ∝ e^{-|η| ε₁/2}
     2. P' = h' projected onto the probabilities
-    3. bins = the best RR-on-Bins for P' at ε₂;  publish RR-on-Bins(y_i) for every i                       (Algorithm 3)
+    3. bins = the optimal RR-on-Bins for P' at ε₂;                                   (Algorithm 3)
+       publish RR-on-Bins(y_i) for every i
 
 | paper          | code                                                                     |
 |----------------|--------------------------------------------------------------------------|
 | ε₁, ε₂         | epsilon_prior, epsilon_response; their sum is ε exactly                  |
 | ε₁ = sqrt(k/n) | split=1 (Theorem 7); split=1/2 or 1/4 measured better for large n        |
-| clip, divide   | projection="clip"; all counts clipped to 0 (not settled by the paper): the uniform prior |
+| clip, divide   | projection="clip"; all counts clipped to 0: the uniform prior (our reading) |
 | (ours)         | projection="simplex": the nearest probabilities in Euclidean distance    |
 
-Changing one label changes two counts by one, so noise of scale 2/ε₁ makes step 1 ε₁-DP. Ours is the discrete Laplace
-law with that scale, sampled exactly, where the paper adds continuous Lap(2/ε₁): integer counts need no more. 𝒴 must be
-known beforehand: the guarantee is for columns over one and the same label set.
+Changing one label changes two counts by one, so noise of scale 2/ε₁ makes step 1 ε₁-DP. Ours is the
+discrete Laplace law with that scale, sampled exactly, where the paper adds continuous Lap(2/ε₁):
+integer counts need no more. 𝒴 must be known beforehand: the guarantee is for columns over one and
+the same label set.
 """
 
 from __future__ import annotations
@@ -39,58 +42,92 @@ from workbench.questions.labels import Labels
 Optimise = Callable[[Labels, Fraction], RandomizedResponse | Channel]
 
 PROJECTIONS = ("clip", "simplex")
-_GRAIN = (
-    10**9
-)  # ε₁ is a rational with at most this denominator, so that its noise can be sampled exactly
+# The largest denominator of ε₁, so that its noise can be sampled exactly.
+_MAX_PRIOR_DENOMINATOR = 10**9
+# A shift of the mean below this share of the largest value is a rounding error.
+_RELATIVE_ROUNDING = 1e-12
 
 
 def split_budget(epsilon: Real, k: int, n: int, split: Real = 1) -> RationalPair:
-    """(ε₁, ε₂) with ε₁ = split · sqrt(k/n), rounded down to a short rational, and ε₁ + ε₂ = ε exactly.
+    """Split a budget into (ε₁, ε₂) with ε₁ = split · sqrt(k/n), rounded down, and ε₁ + ε₂ = ε
+    exactly.
 
-    Raises InvalidRequest unless ε₁ < ε, which is n > split² k/ε².
+    Args:
+        epsilon: ε > 0.
+        k: the number of labels.
+        n: the number of records.
+        split: the factor of sqrt(k/n).
+
+    Returns:
+        (ε₁, ε₂), where ε₁ is a short rational.
+
+    Raises:
+        InvalidRequest: unless ε₁ < ε, which is n > split² k/ε².
     """
     budget = read_positive(epsilon, "epsilon")
-    share = read_positive(split, "split")
+    factor = read_positive(split, "split")
     for name, count in (("k", k), ("n", n)):
         read_integer(count, name, 1)
-    wanted = float(share) * math.sqrt(k / n) * _GRAIN
-    first = Fraction(max(1, math.floor(wanted)), _GRAIN) if wanted < math.inf else budget
-    if first >= budget:
-        least = Decimal(math.floor(share**2 * k / budget**2) + 1)
+    numerator = float(factor) * math.sqrt(k / n) * _MAX_PRIOR_DENOMINATOR
+    prior_epsilon = (
+        Fraction(max(1, math.floor(numerator)), _MAX_PRIOR_DENOMINATOR)
+        if numerator < math.inf
+        else budget
+    )
+    if prior_epsilon >= budget:
+        min_count = Decimal(math.floor(factor**2 * k / budget**2) + 1)
         raise InvalidRequest(
-            f"n must be at least {least:.15g} records to learn a prior over {k} labels with epsilon = "
-            f"{float(budget):g} and split = {float(share):g} (n > split^2 k / epsilon^2). Got {n}."
+            f"n must be at least {min_count:.15g} records to learn a prior over {k} labels "
+            f"with epsilon = {float(budget):g} and split = {float(factor):g} (n > split^2 k / epsilon^2). Got {n}."
         )
-    return first, budget - first
+    return prior_epsilon, budget - prior_epsilon
 
 
 def project_counts(noisy: ArrayLike, projection: str = "clip") -> Vector:
-    """Probabilities from noisy counts (k,): "clip" negative ones to 0 and divide by the sum (uniform when all are 0),
-    or the nearest point of the "simplex" in Euclidean distance (counts divided by n). Raises InvalidRequest.
+    """Project noisy counts onto probabilities. Shape (k,).
+
+    noisy: (k,) counts divided by n; projection: "clip" negative ones to 0 and divide by the sum
+    (uniform if all are 0), or the nearest point of the "simplex" in Euclidean distance. Raises
+    InvalidRequest.
     """
     h = read_finite_floats(noisy, "noisy counts")
     InvalidRequest.check_choice(PROJECTIONS, "projection", projection)
     if projection == "clip":
-        kept = np.maximum(h, 0.0)
-        total = float(kept.sum())
+        probabilities = np.maximum(h, 0.0)
+        total = float(probabilities.sum())
         if total > 0:
-            return kept / total
+            return probabilities / total
         return np.full(h.size, 1 / h.size)
-    # the nearest x >= 0 with Σ x = 1 is max(h - θ, 0) for one θ, found from the sorted values
-    down = np.sort(h)[::-1]
-    excess = (np.cumsum(down) - 1.0) / np.arange(1, h.size + 1)
-    kept = np.maximum(h - excess[np.flatnonzero(down > excess)[-1]], 0.0)
-    return np.asarray(kept / kept.sum())
+    # The nearest x >= 0 with Σ x = 1 is max(h - θ, 0) for one θ, found from the sorted values.
+    descending = np.sort(h)[::-1]
+    excess = (np.cumsum(descending) - 1.0) / np.arange(1, h.size + 1)
+    probabilities = np.maximum(h - excess[np.flatnonzero(descending > excess)[-1]], 0.0)
+    return np.asarray(probabilities / probabilities.sum())
 
 
 def estimate_private_prior(
     counts: ArrayLike, epsilon: Fraction, *, projection: str = "clip", source: Source | None = None
 ) -> Vector:
-    """Algorithm 4: an ε-DP estimate of the distribution behind counts (k,). Raises InvalidRequest."""
-    given = read_floats(counts, "counts", "whole numbers >= 0")
-    if not ((given >= 0) & (given == np.floor(given)) & (given < 2.0**53)).all():
-        must("counts", "whole numbers >= 0", given)
-    h = given.astype(np.int64)
+    """Compute an ε-DP estimate of the distribution behind counts, by Algorithm 4. Shape (k,).
+
+    Args:
+        counts: whole numbers, shape (k,).
+        epsilon: ε > 0.
+        projection: as of `project_counts`.
+        source: the source of randomness, default: the operating system.
+
+    Returns:
+        Probabilities.
+
+    Raises:
+        InvalidRequest.
+    """
+    count_floats = read_floats(counts, "counts", "whole numbers >= 0")
+    if not (
+        (count_floats >= 0) & (count_floats == np.floor(count_floats)) & (count_floats < 2.0**53)
+    ).all():
+        must("counts", "whole numbers >= 0", count_floats)
+    h = count_floats.astype(np.int64)
     rate = read_positive(epsilon, "epsilon") / 2
     if rate.denominator >= 1 << 40:
         must("epsilon", "a rational with a denominator below 2^39", epsilon)
@@ -100,10 +137,15 @@ def estimate_private_prior(
 
 @dataclass(frozen=True)
 class Release:
-    """What a run of LabelRandomizer publishes, and what it may say about itself.
+    """The published result of a run of LabelRandomizer, and its description. All of it is a
+    function of ε-DP outputs.
 
-    labels: (n,) the randomized labels; mechanism: the one that made them; known: the label set with P';
-    epsilon_prior, epsilon_response: ε₁, ε₂. Everything here is a function of ε-DP outputs.
+    Attributes:
+        labels: the randomized labels, shape (n,).
+        mechanism: the one that made them.
+        label_set: the label set with P'.
+        epsilon_prior: ε₁.
+        epsilon_response: ε₂.
     """
 
     labels: Vector
@@ -114,12 +156,12 @@ class Release:
 
     @property
     def epsilon(self) -> Fraction:
-        """ε₁ + ε₂."""
+        """Return ε₁ + ε₂."""
         return self.epsilon_prior + self.epsilon_response
 
     @property
     def expected_error(self) -> dict[str, float]:
-        """What a published label is off by, and what the means are, under P' and for the worst label."""
+        """Return the errors of a published label and of means, under P' and for the worst label."""
         mechanism = self.mechanism
         prior = self.label_set.prior
         errors = mechanism.losses(lambda o, y: np.abs(o - y))
@@ -127,9 +169,8 @@ class Release:
         squared = float(prior @ mechanism.losses(lambda o, y: (o - y) ** 2))
         mean = float(prior @ shifts)
         largest = float(np.abs(shifts).max())
-        rounding = 1e-12 * float(
-            np.abs([*mechanism.outputs, *self.label_set.values]).max()
-        )  # of the sums above
+        max_size = float(np.abs([*mechanism.outputs, *self.label_set.values]).max())
+        rounding = _RELATIVE_ROUNDING * max_size
         return {
             "mean absolute error under the private prior": float(prior @ errors),
             "root mean squared error under the private prior": math.sqrt(squared),
@@ -142,12 +183,23 @@ class Release:
 class LabelRandomizer:
     """Algorithm 3 over a known label set.
 
-    values: (k,) the label set 𝒴; epsilon: the whole budget; optimise: (labels with P', ε₂) -> the mechanism to use
-    (`best_bins` of workbench.families.labels.problem for a loss); split, projection: see the module; epsilon_prior: ε₁
-    itself, instead of split. Raises InvalidRequest, when run also for n <= split² k/ε² records.
+    Args:
+        values: the label set 𝒴, shape (k,).
+        epsilon: the complete budget.
+        optimise: (labels with P', ε₂) -> the mechanism to use (`best_bins` of
+            workbench.families.labels.problem for a loss).
+        split: see the module's table.
+        projection: see the module's table.
+        epsilon_prior: ε₁ itself, instead of split.
+
+    Raises:
+        InvalidRequest: also when it is run on n <= split² k/ε² records.
     """
 
-    not_exact = "LabelRandomizer looks at a whole column to learn a prior: run it on one, and use the mechanism of its Release."
+    not_exact = (
+        "LabelRandomizer learns a prior from a complete column: run it on one, "
+        "and use the mechanism of its Release."
+    )
 
     def __init__(
         self,
@@ -174,30 +226,36 @@ class LabelRandomizer:
             )
 
     def budgets(self, n: int) -> RationalPair:
-        """(ε₁, ε₂) for n records. Raises InvalidRequest."""
+        """Return (ε₁, ε₂) for n records. n: their number. Raises InvalidRequest."""
         if self.first is not None:
             return self.first, self.epsilon - self.first
         return split_budget(self.epsilon, self.labels.k, n, self.split)
 
     def run(self, values: ArrayLike, source: Source | None = None) -> Release:
-        """Randomize a column of labels (n,). Raises InvalidRequest, also for a value outside the label set,
-        and NotCertified when the mechanism spends more than ε₂.
+        """Randomize a column of labels.
+
+        values: (n,) labels; source: the source of randomness, default: the operating system. Raises
+        InvalidRequest, also for a value outside the label set, and NotCertified if the mechanism
+        spends more than ε₂.
         """
-        given = read_floats(values, "labels", column=True)
-        if given.ndim != 1 or given.size == 0:
-            must("labels", "a non-empty column", f"shape {given.shape}")
+        column = read_floats(values, "labels", column=True)
+        if column.ndim != 1 or column.size == 0:
+            must("labels", "a non-empty column", f"shape {column.shape}")
         source = source or Source()
-        first, second = self.budgets(given.size)
-        counts = np.bincount(self.labels.find_positions(given), minlength=self.labels.k)
-        known = Labels(
+        first, second = self.budgets(column.size)
+        counts = np.bincount(self.labels.find_positions(column), minlength=self.labels.k)
+        label_set = Labels(
             self.labels.values,
             estimate_private_prior(counts, first, projection=self.projection, source=source),
         )
-        mechanism = self.optimise(known, second)
-        shown = mechanism.audit_rows if isinstance(mechanism, RandomizedResponse) else mechanism
-        for masses in zip(*shown.rows, strict=True):  # of one output, for every kind of label
+        mechanism = self.optimise(label_set, second)
+        audited_rows = (
+            mechanism.audit_rows if isinstance(mechanism, RandomizedResponse) else mechanism
+        )
+        # The masses of one output are compared for every kind of label.
+        for masses in zip(*audited_rows.rows, strict=True):
             if sign_exp(max(masses), min(masses), second) > 0:
                 raise NotCertified(
                     f"A ratio of masses of the mechanism exceeds e^{float(second):g}, its budget."
                 )
-        return Release(mechanism.sample(given, source), mechanism, known, first, second)
+        return Release(mechanism.sample(column, source), mechanism, label_set, first, second)
