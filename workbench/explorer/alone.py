@@ -1,4 +1,4 @@
-"""Tasks of a page that need no design: recommendations, and the rows of a family's frontier."""
+"""Tasks of a page without a design: recommendations, and the rows of a family's frontier."""
 
 from __future__ import annotations
 
@@ -14,58 +14,86 @@ from workbench.frontiers.run import get_frontier, make_frontier_plan, run_fronti
 from workbench.io.files import forbid_file_access
 from workbench.pipeline.option import read_options
 
+_MAX_QUOTED_LENGTH = 80  # A wrong value is quoted with so many characters.
 
-def compute_recommendation(request: Values, tell: ProgressFunction) -> View:
-    """Classes of mechanisms for a query, whose options are texts (`workbench.recommend`)."""
-    from workbench.recommendation.recommend import recommend as compared
+
+def compute_recommendation(request: Values, report_progress: ProgressFunction) -> View:
+    """Return the mechanism classes for a query (`workbench.recommend`).
+
+    Args:
+        request: The request. Its "query" has the options as texts.
+        report_progress: Called with (parts done, parts).
+    """
+    from workbench.recommendation import recommend
 
     query = request.get("query") or {}
     if not isinstance(query, Mapping) or not all(isinstance(text, str) for text in query.values()):
-        must("query", "options with their texts", repr(query)[:80])
+        must("query", "options with their texts", repr(query)[:_MAX_QUOTED_LENGTH])
     options = {str(name): text for name, text in query.items()}
-    if wrong := [name for name in options if name == "progress" or not name.isidentifier()]:
-        must("query", "options of recommend", repr(wrong[0])[:80])
+    for name in options:
+        if name == "progress" or not name.isidentifier():
+            must("query", "options of recommend", repr(name)[:_MAX_QUOTED_LENGTH])
+
+    def report(done: int, total: int, _: str) -> None:
+        report_progress(done, total)
+
     with forbid_file_access():
-        result = compared(**options, progress=lambda done, total, what: tell(done, total))
+        result = recommend.recommend(**options, progress=report)
     return result.to_dict()
 
 
 def compute_frontier_rows(request: PageRequest) -> list[View]:
-    """The rows of the family's frontier at one budget."""
-    kind, values = request.family, request.values
-    offered = {option.name: option for option in get_frontier(kind).options}
-    taken = {}
+    """Return the rows of the family's frontier at one budget.
+
+    Args:
+        request: The request.
+
+    Raises:
+        InvalidRequest: The frontier has no such question, or a number of the budget is missing.
+    """
+    family = request.family
+    options = {option.name: option for option in get_frontier(family).options}
+    values: dict[str, Any] = {}
     for name, text in request.texts.items():
-        if name in offered:
-            taken[name] = values[name] if offered[name].question else text
-        elif kind.get_option(name).question:
+        if name in options:
+            values[name] = request.values[name] if options[name].question else text
+        elif family.get_option(name).question:
             raise InvalidRequest(
-                f"The trade-offs of {kind.name} are not computed for a question with {name}."
+                f"The trade-offs of {family.name} are not computed for a question with {name}."
             )
     hot = {
         name: [value]
         for name, value in request.hot_values().items()
-        if value is not None and name in offered
+        if value is not None and name in options
     }
-    if missing := [
+    missing = [
         name
-        for name in kind.hot_option_names
-        if name in offered and offered[name].required and name not in hot
-    ]:
-        raise InvalidRequest(
-            f"They are compared at one {' and '.join(missing)}, which this request does not give."
-        )
-    raw = {"certify": False} if "certify" in offered else {}
+        for name in family.hot_option_names
+        if name in options and options[name].required and name not in hot
+    ]
+    if missing:
+        names = " and ".join(missing)
+        raise InvalidRequest(f"They are compared at one {names}, which this request does not give.")
+    values |= hot
+    if "certify" in options:
+        values["certify"] = False
     with forbid_file_access():
-        plan = make_frontier_plan(kind, None, read_options([*offered.values()], taken | hot | raw))
-    return list(
-        run_frontier_plan(plan, lambda done, total, what: request.report_progress(done, total)).rows
-    )
+        plan = make_frontier_plan(family, None, read_options([*options.values()], values))
+
+    def report(done: int, total: int, _: str) -> None:
+        request.report_progress(done, total)
+
+    return list(run_frontier_plan(plan, report).rows)
 
 
-def order_coarse_first(grid: list[Fraction], now: Any) -> list[Fraction]:
-    """The same values, so ordered that the first few already span the range; the present one first."""
-    order = [grid.index(now)] if now in grid else []
+def order_coarse_first(grid: list[Fraction], current: Any) -> list[Fraction]:
+    """Return the values of a grid so ordered that the first few span its range.
+
+    Args:
+        grid: The values.
+        current: The current value, which comes first if it is in the grid.
+    """
+    order = [grid.index(current)] if current in grid else []
     for halvings in range(len(grid).bit_length(), -1, -1):
         order += [*range(0, len(grid), 1 << halvings), len(grid) - 1]
     return [grid[k] for k in dict.fromkeys(order)]

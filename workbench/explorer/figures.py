@@ -1,6 +1,7 @@
-"""Data that the page draws: laws of mechanisms, privacy, rows of designs; floats are for pictures.
+"""Data that the page draws: laws of mechanisms, privacy, and rows of designs.
 
-Whoever hands a figure to the page makes it strict JSON (`workbench.exact.numbers.jsonable`). Its kinds are those of
+Floats are only for pictures. A figure becomes strict JSON with
+`workbench.exact.numbers.to_jsonable`. The kinds of figures are those of
 `workbench.io.plain_figures`, and
 
     map          regions of a plane (`workbench.explorer.formula_map`)
@@ -10,10 +11,10 @@ Whoever hands a figure to the page makes it strict JSON (`workbench.exact.number
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from itertools import islice
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
@@ -29,28 +30,55 @@ from workbench.privacy.law_table import build_law_table, read_cell_number
 if TYPE_CHECKING:
     from workbench.pipeline.design import Design
     from workbench.privacy.claim import Claim
+    from workbench.privacy.curve import Profile
 
 
-AXIS_LABELS = {  # of axes: a word and its symbol
-    "epsilon": "privacy budget ε", "delta": "δ", "rho": "privacy budget ρ", "mu": "privacy budget μ",
-    "alpha": "order α", "runs": "runs T", "max_loss": "largest loss allowed", "bits": "mean bits",
-}  # fmt: skip
-_BARS, _CELLS, _OUTPUTS = 2000, 20_000, 24  # drawn at most
-_EXACT_POINTS = 2000  # Of a larger profile, times its different pairs, the drawn points are saved.
-_ORDERS = 60  # Orders of a chart of Rényi divergences.
-_DRAWN = 500  # cells of a density
-_MASSES = 400_000  # of all comparisons of a profile: a second or two
-_TALL, _FLAT = (
-    1e4,
-    100,
-)  # times the least value, or the one in the middle, from where an axis is logarithmic
-_NEAR = 1.05  # times the loss of a design, up to which a closed form that is an upper bound is drawn beside it
-_OPEN = 1e-6  # a gap between objective and bound from here on is drawn
+# Option -> the label of its axis: a word and its symbol.
+AXIS_LABELS = {
+    "epsilon": "privacy budget ε",
+    "delta": "δ",
+    "rho": "privacy budget ρ",
+    "mu": "privacy budget μ",
+    "alpha": "order α",
+    "runs": "runs T",
+    "max_loss": "maximal loss",
+    "bits": "mean bits",
+}
+
+# Kinds of closed forms -> their colours.
+_CLOSED_FORM_COLOURS = {"optimum": 2, "upper bound": 1, "lower bound": 4}
+
+# The colours of series.
+_OWN_COLOUR = 0
+_FRONTIER_COLOUR = 1
+_REQUEST_COLOUR = 6
+_GUESSING_COLOUR = 7
+
+_MAX_BARS = 2000
+_MAX_CELLS = 20_000
+_MAX_LINES = 24
+_MAX_DENSITY_CELLS = 500  # Outlines of densities have at most about so many cells.
+_MAX_PROFILE_MASSES = 400_000  # The masses of all comparisons of a profile: a second or two.
+_MAX_TRADEOFF_POINTS = 400
+_DIVERGENCE_ORDERS = 60  # The number of orders of a chart of Rényi divergences.
+_MAX_EXPONENT = 700.0  # e^x is finite for this x.
+
+# The breakpoints of a profile are saved if their number times the number of pairs is at most this.
+_MAX_EXACT_POINTS = 2000
+
+# An axis is logarithmic if its largest value exceeds these multiples of the smallest and of the
+# median.
+_TALL_RATIO = 1e4
+_MEDIAN_RATIO = 100
+
+_NEAR_RATIO = 1.05  # An upper bound is drawn if it is at most this multiple of the objective.
+_OPEN_GAP = 1e-6  # A relative gap between objective and bound is drawn from this size on.
 
 
 def _make_table_figure(
     title: str, heads: Sequence[str], rows: Iterable[Sequence[Any]]
 ) -> FigureData:
+    """Return a table."""
     return {"kind": "table", "title": title, "heads": [*heads], "rows": [*rows], "note": ""}
 
 
@@ -58,122 +86,144 @@ def _make_table_figure(
 
 
 def make_law_figures(design: Design, *, is_whole: bool = True) -> list[FigureData]:
-    """Describe the mechanism: bars, a heat map or lines from its law, else the family's own picture, else its tables.
+    """Return figures of the mechanism.
 
-    A picture may leave out what nobody would see; whoever saves its numbers gets the whole law, in exact numbers.
+    They are bars, a heat map or lines of its law, or else the family's own picture, or else the
+    family's tables. A picture may omit invisible parts. With `is_whole`, the whole law can be
+    saved in exact numbers.
 
     Args:
-        design: with its mechanism; without one there are no figures.
-        is_whole: whether the whole law comes with the picture. Without it the numbers of the law cannot be saved.
+        design: The design. Without a mechanism there are no figures.
+        is_whole: Whether the whole law is included.
     """
     mechanism = design.mechanism
     if mechanism is None:
         return []
     figure = make_law_figure(mechanism)
-    if figure:
-        return [add_law_table(figure, mechanism) if is_whole else {**figure, "law": True}]
-    if not design.family.draws:
-        return [_make_table_figure(*parts) for parts in design.family.list_tables(design)]
-    drawn = {
-        "kind": "picture",
-        "title": "The mechanism",
-        "svg": render_picture(design.plot),
-        "law": True,
-    }
-    return [add_law_table(drawn, mechanism) if is_whole else drawn]
+    if figure is None:
+        if not design.family.draws:
+            return [_make_table_figure(*parts) for parts in design.family.list_tables(design)]
+        picture = render_picture(design.plot)
+        figure = {"kind": "picture", "title": "The mechanism", "svg": picture, "law": True}
+    return [add_law_table(figure, mechanism) if is_whole else {**figure, "law": True}]
 
 
 def make_law_figure(mechanism: Any) -> FigureData | None:
-    """A mechanism's law as bars, a heat map or lines; None where it is none of those, or too large."""
+    """Return the law of a mechanism as bars, a heat map or lines.
+
+    Args:
+        mechanism: The mechanism.
+
+    Returns:
+        The figure, or None if the law has none of these forms or is too large.
+    """
     drawing = getattr(mechanism, "drawing", None)
-    if (
-        drawing is None or np.ndim(getattr(mechanism, "outputs", ())) > 1
-    ):  # places are a map of the family's own
+    # Outputs with several coordinates are drawn as a map by the family itself.
+    if drawing is None or np.ndim(getattr(mechanism, "outputs", ())) > 1:
         return None
-    figure = drawing()
+    figure: FigureData = drawing()
     if figure["kind"] == "lines":
-        return figure if len(figure["series"]) <= _OUTPUTS else None
-    return (
-        figure
-        if np.size(figure["values"]) <= (_BARS if figure["kind"] == "bars" else _CELLS)
-        else None
-    )
+        is_small = len(figure["series"]) <= _MAX_LINES
+    else:
+        most = _MAX_BARS if figure["kind"] == "bars" else _MAX_CELLS
+        is_small = np.size(figure["values"]) <= most
+    return figure if is_small else None
 
 
 def add_law_table(figure: FigureData, mechanism: Any) -> FigureData:
-    """Add the whole law to the picture of a mechanism, as the table that `workbench audit` reads."""
+    """Return a figure of a mechanism with the whole law, as the table that `workbench audit` reads.
+
+    Args:
+        figure: The figure.
+        mechanism: The mechanism.
+    """
     law = build_law_table(mechanism)
     if law is None:
         return figure
     heads, rows = law
-    about = (
-        [float(read_cell_number(row[1])) for row in rows] if len(heads) == 2 else None
-    )  # beside the exact ones on a screen
-    return {**figure, "law": True, "table": {"heads": heads, "rows": rows, "about": about}}
+    approximations = None
+    if len(heads) == 2:
+        # The page shows floats next to the exact numbers.
+        approximations = [float(read_cell_number(row[1])) for row in rows]
+    table = {"heads": heads, "rows": rows, "about": approximations}
+    return {**figure, "law": True, "table": table}
 
 
 def make_published_outlines(design: Design) -> list[FigureData]:
-    """Laws of published noise at the same budget, as outlines over the design's own."""
-    laws = design.family.comparison_laws(design).items()
-    cuts = {name: max(1, -(-len(y) // _DRAWN)) if len(x) > len(y) else 1 for name, (x, y) in laws}
-    return [
-        {"name": name, "x": x[:: cuts[name]], "y": y[:: cuts[name]]}
-        for name, (x, y) in laws
-        if len(y) < _BARS
-    ]
+    """Return laws of published noise at the same budget, which are drawn over the design's law.
+
+    Args:
+        design: The design.
+    """
+    outlines: list[FigureData] = []
+    for name, (x, y) in design.family.comparison_laws(design).items():
+        if len(y) >= _MAX_BARS:
+            continue
+        # A density has one edge more than values. It is drawn with fewer cells.
+        is_density = len(x) > len(y)
+        stride = max(1, math.ceil(len(y) / _MAX_DENSITY_CELLS)) if is_density else 1
+        outlines.append({"name": name, "x": x[::stride], "y": y[::stride]})
+    return outlines
 
 
 # Its privacy.
 
 
 def make_profile_figures(mechanism: Any, claim: Claim | None) -> list[FigureData]:
-    """Describe δ(ε) for every notion that has one, the trade-off curve of errors, and what was asked beside them.
+    """Return δ(ε) for every notion that has one, and the trade-off curve of errors.
+
+    The request is drawn too. For Rényi DP and zCDP, which request no point of these charts, the
+    first chart is the Rényi divergence.
 
     Args:
-        mechanism: any with exact laws.
-        claim: what was asked for; None where nothing was. Under Rényi DP and zCDP, which ask for no point of these two
-            charts, a chart of the Rényi divergence is the first.
+        mechanism: A mechanism with exact laws.
+        claim: The request, or None.
 
     Raises:
-        WorkbenchError: where the mechanism has no exact laws, or too many comparisons to draw while one waits.
+        WorkbenchError: The mechanism has no exact laws, or too many comparisons to draw quickly.
     """
     from workbench.notions import get_delta_notion
     from workbench.privacy.curve import list_profiles, make_profile_figure
 
     subject = as_mechanism(mechanism)
-    most = _MASSES // max(1, len(subject.outputs))
-    if len(list(islice(subject.comparisons(), most + 1))) > most:
+    most = _MAX_PROFILE_MASSES // max(1, len(subject.outputs))
+    if len(list(itertools.islice(subject.comparisons(), most + 1))) > most:
         raise WorkbenchError(
             f"A profile is drawn for up to {most} comparisons of neighbours; there are more."
         )
-    curves = list_profiles(subject)
+    profiles = list_profiles(subject)
     points = _list_requested_points(claim)
-    profile = make_profile_figure(curves, points)
-    if sum(len(curve.breakpoints) * len(curve.curves) for curve in curves) <= _EXACT_POINTS:
-        named = [(get_delta_notion(curve.notion).title, curve) for curve in curves]
-        rows = [
-            [f"{title} δ", at, curve.delta(at)]
-            for title, curve in named
-            for at in curve.breakpoints.tolist()
-        ]
+    figure = make_profile_figure(profiles, points)
+    size = sum(len(profile.breakpoints) * len(profile.curves) for profile in profiles)
+    if size <= _MAX_EXACT_POINTS:
+        rows = []
+        for profile in profiles:
+            name = f"{get_delta_notion(profile.notion).title} δ"
+            rows += [
+                [name, epsilon, profile.delta(epsilon)] for epsilon in profile.breakpoints.tolist()
+            ]
         heads = ["series", "ε where a formula changes, rounded up", "δ there, rounded up"]
-        profile["table"] = {"heads": heads, "rows": rows}
+        figure["table"] = {"heads": heads, "rows": rows}
     mu = None if claim is None else claim.values.get("mu")
     if isinstance(mu, Fraction):
-        x = profile["series"][0]["x"]
-        profile["series"].append(
-            make_series("asked", "dashed", 6, x, [_compute_gaussian_delta(float(mu), e) for e in x])
-        )
-    shown = [profile]
-    dp = next((curve for curve in curves if curve.notion == "dp"), None)
+        x = figure["series"][0]["x"]
+        y = [_compute_gaussian_delta(float(mu), epsilon) for epsilon in x]
+        figure["series"].append(_make_request_series(x, y))
+    shown = [figure]
+    dp = next((profile for profile in profiles if profile.notion == "dp"), None)
     if dp and not subject.is_one_sided:
         shown.append(_make_tradeoff_figure(dp, points, claim))
     divergence = _make_divergence_figure(subject, claim)
     return [divergence, *shown] if divergence else shown
 
 
+def _make_request_series(x: Any, y: Any, look: str = "dashed") -> FigureData:
+    """Return the series of the request."""
+    return make_series("requested", look, _REQUEST_COLOUR, x, y)
+
+
 def _list_requested_points(claim: Claim | None) -> list[tuple[float, float]]:
-    """List the budgets (ε, δ) that a claim asks for; none of a claim that asks for other things."""
+    """Return the budgets (ε, δ) that a claim requests. Other claims have none."""
     if claim is None:
         return []
     values = claim.values
@@ -189,199 +239,243 @@ def _list_requested_points(claim: Claim | None) -> list[tuple[float, float]]:
 
 
 def _compute_gaussian_delta(mu: float, epsilon: float) -> float:
-    """Compute δ(ε) of N(0, 1) against N(μ, 1)."""
+    """Return δ(ε) of N(0, 1) against N(μ, 1)."""
     if mu == 0:
         return 0.0
-    upper, lower = epsilon / mu - mu / 2, epsilon / mu + mu / 2
-    return max(
-        0.0,
-        _compute_normal_tail(upper) - math.exp(min(epsilon, 700.0)) * _compute_normal_tail(lower),
-    )
+    upper = _compute_normal_tail(epsilon / mu - mu / 2)
+    lower = _compute_normal_tail(epsilon / mu + mu / 2)
+    return max(0.0, upper - math.exp(min(epsilon, _MAX_EXPONENT)) * lower)
 
 
 def _compute_normal_tail(z: float) -> float:
+    """Return P(Z > z) for a standard normal Z."""
     return math.erfc(z / math.sqrt(2)) / 2
 
 
 def _make_tradeoff_figure(
-    profile: Any, points: Sequence[tuple[float, float]], claim: Claim | None
+    profile: Profile, points: Sequence[tuple[float, float]], claim: Claim | None
 ) -> FigureData:
-    """Type II error against type I error of telling neighbours apart: the best that the DP profile allows.
+    """Return the type II error against the type I error of telling neighbours apart.
 
-    profile: of a symmetric relation; as δ is affine in e^ε between its ends, the maximum is at an end.
+    The profile is that of a symmetric relation. δ is affine in e^ε between its ends, so the maximum
+    is at an end.
     """
     from workbench.privacy.curve import thin_breakpoints
     from workbench.privacy.risk import compute_granted_errors
 
-    ends = thin_breakpoints(profile.breakpoints, 400)
+    ends = thin_breakpoints(profile.breakpoints, _MAX_TRADEOFF_POINTS)
     alpha = np.unique(np.concatenate([np.linspace(0, 1, 101), np.geomspace(1e-4, 1, 60)]))
-    drawn = [
-        make_series(
-            "this mechanism",
-            "line",
-            0,
-            alpha,
-            compute_granted_errors(alpha, ends, profile.float_deltas(ends)),
-        )
-    ]
+    own = compute_granted_errors(alpha, ends, profile.float_deltas(ends))
+    series = [make_series("this mechanism", "line", _OWN_COLOUR, alpha, own)]
     values = {} if claim is None else claim.values
     if "tradeoff" in values:
-        x, y = (
-            [float(error) for error in errors] for errors in zip(*values["tradeoff"], strict=True)
-        )
-        drawn.append(make_series("asked", "dashed", 6, x, y))
+        x = [float(error) for error, _ in values["tradeoff"]]
+        y = [float(error) for _, error in values["tradeoff"]]
+        series.append(_make_request_series(x, y))
     elif isinstance(values.get("mu"), Fraction):
         normal = NormalDist()
+        mu = float(values["mu"])
         inside = alpha[(alpha > 0) & (alpha < 1)].tolist()
-        limits = [normal.cdf(normal.inv_cdf(1 - at) - float(values["mu"])) for at in inside]
-        drawn.append(make_series("asked", "dashed", 6, [0, *inside, 1], [1, *limits, 0]))
+        limits = [normal.cdf(normal.inv_cdf(1 - error) - mu) for error in inside]
+        series.append(_make_request_series([0, *inside, 1], [1, *limits, 0]))
     elif points:
-        drawn.append(
-            make_series(
-                "asked",
-                "dashed",
-                6,
-                alpha,
-                compute_granted_errors(alpha, *zip(*points, strict=True)),
-            )
-        )
-    drawn.append(make_series("guessing", "dashed", 7, [0, 1], [1, 0]))
-    return make_line_figure(
-        "Trade-off curve: telling two neighbours apart", "type I error α", "type II error β", drawn
-    )
+        epsilons, deltas = zip(*points, strict=True)
+        granted = compute_granted_errors(alpha, epsilons, deltas)
+        series.append(_make_request_series(alpha, granted))
+    series.append(make_series("guessing", "dashed", _GUESSING_COLOUR, [0, 1], [1, 0]))
+    title = "Trade-off curve: telling two neighbours apart"
+    return make_line_figure(title, "type I error α", "type II error β", series)
 
 
 def _make_divergence_figure(mechanism: Any, claim: Claim | None) -> FigureData | None:
-    """Describe the largest Rényi divergence between neighbours against its order, for a claim about it."""
+    """Return the largest Rényi divergence between neighbours against its order.
+
+    The result is None if the claim is not about divergences.
+    """
     values = {} if claim is None else claim.values
-    rho, order, epsilon = (values.get(name) for name in ("rho", "alpha", "epsilon"))
+    rho = values.get("rho")
+    order = values.get("alpha")
+    epsilon = values.get("epsilon")
     if rho is None and order is None:
         return None
-    orders = np.geomspace(1.05, 64, _ORDERS)
+    orders = np.geomspace(1.05, 64, _DIVERGENCE_ORDERS)
     if order is not None:
         orders = np.unique(np.append(orders, float(order)))
     largest = np.zeros(orders.size)
     for comparison in mechanism.comparisons():
-        p, q = comparison.p.floats, comparison.q.floats
-        if np.any(q[p > 0] == 0):
-            largest[:] = np.inf
-            break
-        losses = np.log(p[p > 0]) - np.log(q[p > 0])
-        exponents = np.log(p[p > 0])[None, :] + (orders[:, None] - 1) * losses[None, :]
-        top = exponents.max(axis=1)
-        moments = top + np.log(np.exp(exponents - top[:, None]).sum(axis=1))
-        largest = np.maximum(largest, moments / (orders - 1))
-    known = [float(value) if np.isfinite(value) else None for value in largest]
-    drawn = [make_series("this mechanism", "line", 0, orders, known)]
+        largest = np.maximum(largest, _compute_divergences(comparison, orders))
+    own = [float(value) if np.isfinite(value) else None for value in largest]
+    series = [make_series("this mechanism", "line", _OWN_COLOUR, orders, own)]
     if order is not None and isinstance(epsilon, (int, Fraction)):
-        drawn.append(make_series("asked", "filled", 6, [float(order)], [float(epsilon)]))
+        series.append(_make_request_series([float(order)], [float(epsilon)], "filled"))
     elif isinstance(rho, (int, Fraction)):
-        drawn.append(make_series("asked", "dashed", 6, orders, orders * float(rho)))
+        series.append(_make_request_series(orders, orders * float(rho)))
     note = "" if np.isfinite(largest).all() else "The divergence of this mechanism is infinite."
     title = "Rényi divergence between neighbours"
-    return make_line_figure(title, "order α", "largest divergence", drawn, log=True, note=note)
+    return make_line_figure(title, "order α", "largest divergence", series, log=True, note=note)
+
+
+def _compute_divergences(comparison: Any, orders: Any) -> Any:
+    """Return the Rényi divergences of two laws at orders above 1."""
+    p = comparison.p.floats
+    q = comparison.q.floats
+    is_positive = p > 0
+    if np.any(q[is_positive] == 0):
+        return np.full(orders.size, np.inf)
+    log_p = np.log(p[is_positive])
+    losses = log_p - np.log(q[is_positive])
+    exponents = log_p[None, :] + (orders[:, None] - 1) * losses[None, :]
+    # The largest exponent is factored out, so that nothing overflows.
+    top = exponents.max(axis=1)
+    moments = top + np.log(np.exp(exponents - top[:, None]).sum(axis=1))
+    return moments / (orders - 1)
 
 
 # Rows of designs, and of a frontier at one budget (`workbench.pipeline.frontier_plan`).
 
 
 def _keep_solved(rows: Iterable[Values]) -> list[Values]:
+    """Return the rows with an objective."""
     return [row for row in rows if isinstance(row.get("objective"), (int, float))]
 
 
 def _is_informative(row: Values) -> bool:
-    """Whether a closed form says something beside the design: a bound far above it, as near δ = 1, does not."""
-    return row["oracle_kind"] != "upper bound" or bool(
-        row["oracle_value"] <= _NEAR * row["objective"]
-    )
+    """Return whether a closed form is worth drawing.
+
+    A bound far above the design, as near δ = 1, is not.
+    """
+    if row["oracle_kind"] != "upper bound":
+        return True
+    return bool(row["oracle_value"] <= _NEAR_RATIO * row["objective"])
 
 
 def make_curve_figure(
     name: str, label: str, rows: Sequence[Values], *, scale: str, steps: bool
 ) -> FigureData:
-    """The objective against a number of the budget. rows: those of designs, each with its value under its name; scale:
-    of its slider; steps: whether the objective may jump."""
+    """Return the objective against a number of the budget.
+
+    Args:
+        name: The name of the number.
+        label: The name of the objective.
+        rows: The rows of designs, each with the value of the number under its name.
+        scale: The scale of its slider.
+        steps: Whether the objective may jump.
+    """
     solved = _keep_solved(rows)
-    x, y = [row[name] for row in solved], [row["objective"] for row in solved]
-    drawn = []
-    for colour, kind in ((2, "optimum"), (1, "upper bound"), (4, "lower bound")):
-        law = [
-            row["oracle_value"] if row.get("oracle_kind") == kind and _is_informative(row) else None
-            for row in solved
-        ]
-        if any(value is not None for value in law):
-            drawn.append(make_series(f"closed form ({kind})", "halo", colour, x, law))
-    low = [row["objective"] if row.get("bound") is None else row["bound"] for row in solved]
-    if any(high - bound > _OPEN * max(1.0, abs(high)) for high, bound in zip(y, low, strict=True)):
-        drawn.append(make_series("proven interval", "band", 0, x, y, low=low, steps=steps))
-    drawn.append(make_series("designs", "hollow", 0, x, y, steps=steps))
-    failed = [str(row.get("failure") or row.get("status")) for row in rows if row not in solved]
-    between = (
-        "keep the last value, as the least error jumps" if steps else "only join them for the eye"
+    x = [row[name] for row in solved]
+    y = [row["objective"] for row in solved]
+    series = _make_closed_form_series(x, solved)
+    bounds = [row["objective"] if row.get("bound") is None else row["bound"] for row in solved]
+    has_gap = any(
+        high - bound > _OPEN_GAP * max(1.0, abs(high))
+        for high, bound in zip(y, bounds, strict=True)
     )
-    note = f"Marks are computed; the thin lines {between}." if len(solved) > 1 else ""
-    note += (
-        f" {len(failed)} of {len(rows)} values have no design there: {failed[0]}" if failed else ""
-    )
-    what = label.removeprefix("least ")
-    title = f"{what[:1].upper() if what.isascii() else what[:1]}{what[1:]} against {AXIS_LABELS.get(name, name)}"
-    more = {"along": name, "note": note, "zero": scale == "share"}
+    if has_gap:
+        interval = make_series(
+            "proven interval", "band", _OWN_COLOUR, x, y, low=bounds, steps=steps
+        )
+        series.append(interval)
+    series.append(make_series("designs", "hollow", _OWN_COLOUR, x, y, steps=steps))
+    axis_label = AXIS_LABELS.get(name, name)
     figure = make_line_figure(
-        title, AXIS_LABELS.get(name, name), label, drawn, log=scale != "count", **more
+        _make_curve_title(label, axis_label),
+        axis_label,
+        label,
+        series,
+        log=scale != "count",
+        along=name,
+        note=_make_curve_note(rows, solved, steps),
+        zero=scale == "share",
     )
+    # A logarithmic axis needs positive values.
     figure["y"]["log"] = bool(
-        y and min(y) > 0 and max(y) > min(_TALL * min(y), _FLAT * np.median(y))
+        y and min(y) > 0 and max(y) > min(_TALL_RATIO * min(y), _MEDIAN_RATIO * np.median(y))
     )
     return figure
 
 
-def _make_piece_series(
-    name: str, look: str, colour: int, rows: Sequence[Values]
-) -> list[FigureData]:
-    """Exact pieces of a frontier along δ as a series; none of no rows."""
-    x, y = (
-        [row[end] for row in rows for end in (at, f"{at}_high")] for at in ("delta", "objective")
-    )
-    return [make_series(name, look, colour, x, y)] if rows else []
+def _make_closed_form_series(x: Sequence[Any], rows: Sequence[Values]) -> list[FigureData]:
+    """Return the closed forms of rows, one series for each kind."""
+    series = []
+    for kind, colour in _CLOSED_FORM_COLOURS.items():
+        values = []
+        for row in rows:
+            is_drawn = row.get("oracle_kind") == kind and _is_informative(row)
+            values.append(row["oracle_value"] if is_drawn else None)
+        if any(value is not None for value in values):
+            series.append(make_series(f"closed form ({kind})", "halo", colour, x, values))
+    return series
+
+
+def _make_curve_note(rows: Sequence[Values], solved: Sequence[Values], steps: bool) -> str:
+    """Return the note below a curve."""
+    note = ""
+    if len(solved) > 1:
+        meaning = "only join them for the eye"
+        if steps:
+            meaning = "keep the last value, because the minimal error jumps"
+        note = f"Markers are computed; the thin lines {meaning}."
+    failures = [str(row.get("failure") or row.get("status")) for row in rows if row not in solved]
+    if failures:
+        note += f" {len(failures)} of {len(rows)} values have no design: {failures[0]}"
+    return note
+
+
+def _make_curve_title(label: str, axis_label: str) -> str:
+    """Return the title of a curve, such as "Expected loss against δ"."""
+    subject = label
+    for prefix in ("least ", "minimal "):
+        subject = subject.removeprefix(prefix)
+    if subject.isascii():
+        # A Greek letter is not changed to upper case.
+        subject = subject[:1].upper() + subject[1:]
+    return f"{subject} against {axis_label}"
+
+
+def _make_piece_series(name: str, look: str, rows: Sequence[Values]) -> list[FigureData]:
+    """Return exact pieces of a frontier along δ as a series, or nothing without pieces."""
+    if not rows:
+        return []
+    x = []
+    y = []
+    for row in rows:
+        x += [row["delta"], row["delta_high"]]
+        y += [row["objective"], row["objective_high"]]
+    return [make_series(name, look, _FRONTIER_COLOUR, x, y)]
 
 
 def make_rival_figures(rows: Sequence[Values]) -> FigureData:
-    """From rows of the family's frontier: exact pieces along δ as a series, and published mechanisms as a table."""
+    """Return exact pieces along δ as series, and published mechanisms as a table.
+
+    Args:
+        rows: The rows of the family's frontier.
+    """
     pieces = [
         row for row in rows if row.get("curve") == "piece" and row.get("objective") is not None
     ]
     proven = [row for row in pieces if row.get("status") == "optimal"]
-    drawn = _make_piece_series("exact frontier, proven", "segments", 1, proven)
-    drawn += _make_piece_series(
-        "frontier, not proven in time",
-        "dashed-segments",
-        1,
-        [row for row in pieces if row not in proven],
-    )
-    listed = [
-        [row.get("mechanism"), row.get("objective"), row.get("bound"), _describe_proof(row)]
-        for row in sorted(
-            rows, key=lambda row: (row.get("objective") is None, row.get("objective") or 0.0)
-        )
-        if row.get("curve") in ("baseline", "limit")
+    unproven = [row for row in pieces if row.get("status") != "optimal"]
+    series = [
+        *_make_piece_series("exact frontier, proven", "segments", proven),
+        *_make_piece_series("frontier, not proven in time", "dashed-segments", unproven),
     ]
-    table = _make_table_figure(
-        "Other mechanisms at the same budget",
-        ["mechanism", "error", "no less than", "proof"],
-        listed,
-    )
-    table["note"] = "" if listed else "None is published for this budget."
-    return {"overlays": {"delta": drawn} if drawn else {}, "table": table}
+    published = [row for row in rows if row.get("curve") in ("baseline", "limit")]
+    # Rows without an objective come last.
+    published.sort(key=lambda row: (row.get("objective") is None, row.get("objective") or 0.0))
+    cells = [
+        [row.get("mechanism"), row.get("objective"), row.get("bound"), _describe_proof(row)]
+        for row in published
+    ]
+    heads = ["mechanism", "error", "lower bound", "proof"]
+    table = _make_table_figure("Other mechanisms at the same budget", heads, cells)
+    table["note"] = "" if cells else "None is published for this budget."
+    return {"overlays": {"delta": series} if series else {}, "table": table}
 
 
 def _describe_proof(row: Values) -> str:
-    """Whether a published mechanism is proven at the budget, or why it has no number."""
+    """Return how a published mechanism is proven at the budget, or why it has no number."""
     if row.get("objective") is None:
         return str(row.get("failure") or row.get("status"))
-    return (
-        "certified"
-        if row.get("certified")
-        else "exact audit"
-        if row.get("private")
-        else "a closed form"
-    )
+    if row.get("certified"):
+        return "certified"
+    return "exact audit" if row.get("private") else "a closed form"

@@ -1,8 +1,9 @@
-"""The map of the formulas of a question for the page: where in the (ε, δ) plane each holds; where δ is not moved, the
-optimum over ε.
+"""The map of the formulas of a question: where in the (ε, δ) plane each holds.
 
-    {"kind": "map", "title", "x", "y", "note",
-     "regions": [{"name", "colour", "x", "low", "high",                      ends of δ at some ε
+If δ is not moved, the map shows the optimum over ε.
+
+    {"kind": "map", "title", "x", "y", "note", "moved",
+     "regions": [{"name", "colour", "x", "low", "high",                      δ of the ends at some ε
                   "numerator", "numerator_delta", "denominator", "steps"}]}  see `Formula.to_dict`
 """
 
@@ -16,76 +17,83 @@ from workbench.errors import InvalidRequest
 from workbench.exact.numbers import ONE, ZERO
 from workbench.exact.objects import Record
 from workbench.explorer.given import View
-from workbench.explorer.page_request import PageRequest, notion_parameters
+from workbench.explorer.page_request import PageRequest, list_notion_parameters
 from workbench.formulas.certificate import FormulaQuestion
 from workbench.formulas.formula import solve_formula
 from workbench.formulas.pieces import Piece
 from workbench.formulas.plot import choose_epsilon_range, number_formulas, sample_values
 from workbench.pipeline.stated import check_formula_notion
 
-_EPSILON_LIMITS = Fraction(1, 100), Fraction(4)  # of ε
+_EPSILON_LIMITS = Fraction(1, 100), Fraction(4)
 _TIME_LIMIT_SECONDS = 6.0
-_MAX_PROGRAM_SIZE = 600  # rows and columns of a program
-_POINTS_PER_REGION = 40  # of ε in a region
+_MAX_PROGRAM_SIZE = 600  # The maximal number of rows and of columns of a program.
+_POINTS_PER_REGION = 40
 
 
 def make_formula_map(request: PageRequest) -> View:
-    """The figure, as far as some seconds go. Raises WorkbenchError for a question that has no formula."""
+    """Make the map, as far as it is proven within some seconds.
+
+    Args:
+        request: The request.
+
+    Raises:
+        WorkbenchError: The question has no formula.
+    """
     own = request.make_request("audit")
     notion = own.claim.notion.name
     check_formula_notion(notion)
-    moved = "delta" in request.slider_values and "delta" in (notion_parameters(notion) or ())
+    parameters = list_notion_parameters(notion) or ()
+    moves_delta = "delta" in request.slider_values and "delta" in parameters
     question = FormulaQuestion(request.family, own.at_point, dict, notion)
-    deltas = (ZERO, ONE) if moved else None
-    size = max(question.state_program(deltas)[0].program.program.shape)
+    deltas = (ZERO, ONE) if moves_delta else None
+    stated, *_ = question.state_program(deltas)
+    size = max(stated.program.program.shape)
     if size > _MAX_PROGRAM_SIZE:
         raise InvalidRequest(
-            f"A map is drawn for programs of at most {_MAX_PROGRAM_SIZE} rows and columns. Got {size}."
+            f"A map is drawn for programs of at most {_MAX_PROGRAM_SIZE} rows and columns. Got "
+            f"{size}."
         )
     formula = solve_formula(question, _EPSILON_LIMITS, deltas, _TIME_LIMIT_SECONDS)
     low, high = choose_epsilon_range(formula.pieces)
     numbers = number_formulas(formula.pieces)
-    drawn = [
-        _make_map_region(piece, numbers[piece.to_text()], low, high)
-        for piece in formula.pieces
-        if piece.epsilon[0] < high
-    ]
-    note = (
-        ""
-        if not formula.unproven
-        else "Blank: not proven in some seconds; workbench formula goes on."
-    )
-    axes = {"x": {"label": "privacy budget ε"}, "y": {"label": "δ" if moved else "optimum"}}
+    regions = []
+    for piece in formula.pieces:
+        start, _ = piece.epsilon
+        if start < high:
+            regions.append(_make_map_region(piece, numbers[piece.to_text()], low, high))
+    note = ""
+    if formula.unproven:
+        note = "Blank: not proven within some seconds. workbench formula continues."
     return {
         "kind": "map",
         "title": "Which formula holds where",
-        **axes,
-        "regions": drawn,
+        "x": {"label": "privacy budget ε"},
+        "y": {"label": "δ" if moves_delta else "optimum"},
+        "regions": regions,
         "note": note,
-        "moved": moved,
+        "moved": moves_delta,
     }
 
 
 def _make_map_region(piece: Piece, number: int, low: float, high: float) -> Record:
-    epsilons = np.linspace(
-        max(piece.epsilon[0], low), min(piece.epsilon[1], high), _POINTS_PER_REGION
-    )
-    ends = (
-        piece.delta
-        if piece.has_delta_interval or piece.value is None
-        else (piece.value, piece.value)
-    )
-    below, above = (sample_values(end, epsilons, piece.steps) for end in ends)
-    known = {
+    """Return the region of a piece of the formula."""
+    start, end = piece.epsilon
+    epsilons = np.linspace(max(start, low), min(end, high), _POINTS_PER_REGION)
+    if piece.has_delta_interval or piece.value is None:
+        lower, upper = piece.delta
+    else:
+        lower = upper = piece.value
+    formula = {
         name: value
         for name, value in piece.to_dict().items()
         if name.startswith(("numerator", "denominator"))
     }
-    lines = {"x": epsilons, "low": below, "high": above}
     return {
         "name": f"{number}: {piece.to_text()}",
         "colour": number - 1,
         "steps": piece.steps,
-        **lines,
-        **known,
+        "x": epsilons,
+        "low": sample_values(lower, epsilons, piece.steps),
+        "high": sample_values(upper, epsilons, piece.steps),
+        **formula,
     }

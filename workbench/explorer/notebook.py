@@ -1,4 +1,4 @@
-"""`workbench.explore`: the explorer's page of one request, shown in a frame of a notebook."""
+"""`workbench.explore`: the explorer's page of one request, in a frame of a notebook."""
 
 from __future__ import annotations
 
@@ -19,17 +19,21 @@ from workbench.explorer.given import (
 from workbench.explorer.page import build_export_page, write_page
 from workbench.io.files import read_file_path
 from workbench.pipeline.design import Design
-from workbench.pipeline.registry import get_family as find_family
-from workbench.pipeline.registry import list_families
+from workbench.pipeline.registry import get_family, list_families
 
-_FRAME_HEIGHT_PIXELS = 720  # A notebook shows this much of the page; the frame scrolls.
+_FRAME_HEIGHT_PIXELS = 720  # The visible height of the page, which scrolls.
 
 
 @dataclass(frozen=True)
 class ExplorerPage:
-    """The explorer's page of one request: its design, its trade-offs and its privacy, in one file without a network.
+    """The explorer's page of one request: its design, trade-offs and privacy, in one file.
 
-    The last line of a cell shows it.
+    The page needs no network. The last line of a notebook cell shows it.
+
+    Attributes:
+        family: The name of the family.
+        given: The texts of the options.
+        html: The page.
     """
 
     family: str
@@ -38,14 +42,21 @@ class ExplorerPage:
     _files: FileTexts = field(default=(), repr=False)
 
     def _repr_html_(self) -> str:
-        """Show the page in a frame, which keeps its style and its script apart from the notebook's."""
+        """Return the page in a frame, which separates its style and script from the notebook's."""
         return (
             f'<iframe title="dp-workbench" srcdoc="{escape(self.html)}" loading="lazy" '
             f'style="width: 100%; height: {_FRAME_HEIGHT_PIXELS}px; border: 0"></iframe>'
         )
 
     def save(self, path: Path | str) -> Path:
-        """Write the page into a file, as `workbench explore --export FILE` does, and return its path."""
+        """Write the page to a file, as `workbench explore --export FILE` does, and return its path.
+
+        Args:
+            path: The path of an HTML file.
+
+        Raises:
+            InvalidRequest: The name does not end in .html or .htm.
+        """
         target = read_file_path(path, "path")
         if target.suffix.lower() not in (".html", ".htm"):
             must("path", "named .html or .htm", target)
@@ -53,10 +64,11 @@ class ExplorerPage:
         return target
 
     def design(self) -> Design:
-        """Design the request and certify it where the family certifies. Raises as `workbench.design`."""
-        kind = find_family(self.family)
-        values = read_option_values(kind, self.given, self._files)
-        return kind.design_request(kind.make_request_from_values(values | {"check": "certify"}))
+        """Design the request, certified if the family certifies. Raises as `workbench.design`."""
+        family = get_family(self.family)
+        values = read_option_values(family, self.given, self._files)
+        request = family.make_request_from_values(values | {"check": "certify"})
+        return family.design_request(request)
 
 
 def explore(family: str | None = None, **options: Any) -> ExplorerPage:
@@ -68,20 +80,23 @@ def explore(family: str | None = None, **options: Any) -> ExplorerPage:
         {'n': '8', 'max_shift': '3', 'epsilon': '1.5'}
 
     Args:
-        family: Name of a family (`workbench design --help` lists them). Default: the first one.
-        options: Its options as its command takes them; a text may name a file. Default: an example.
+        family: The name of a family (`workbench design --help` lists them). Default: the first one.
+        options: Its options, as its command takes them. A text may name a file. Default: an
+            example.
 
     Returns:
-        The page. `save(path)` writes it into a file, `design()` is its design, certified.
+        The page. `save(path)` writes it to a file, `design()` returns its certified design.
 
     Raises:
-        InvalidRequest: an unknown family or option, or a wrong value.
-        WorkbenchError: the request has no design.
+        InvalidRequest: The family or an option is unknown, or a value is wrong.
+        WorkbenchError: The request has no design.
     """
     if family is None and options:
         raise InvalidRequest("family must be given before its options. Got none.")
-    kind = list_families()[0] if family is None else find_family(family)
-    given = write_option_texts(kind, options) or dict(first_example(kind))
-    files = list_file_texts(kind, given)
-    read_option_values(kind, given, files)
-    return ExplorerPage(kind.name, given, build_export_page(kind.name, given, files), files)
+    selected = list_families()[0] if family is None else get_family(family)
+    given = write_option_texts(selected, options) or dict(first_example(selected))
+    files = list_file_texts(selected, given)
+    # A wrong option is refused before the page is computed.
+    read_option_values(selected, given, files)
+    html = build_export_page(selected.name, given, files)
+    return ExplorerPage(selected.name, given, html, files)

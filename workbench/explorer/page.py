@@ -1,8 +1,9 @@
-"""The page as one file: stylesheet, script and data inlined, nothing fetched from anywhere.
+"""The page as one file: style sheet, script and data are inlined, and nothing is fetched.
 
-It shows an exploration, or without controls a list of sections {title, parts}; a part is a figure
-(`workbench.explorer.figures`), {"kind": "facts", rows}, {"kind": "text", text}, {"kind": "cells", heads, rows},
-{"kind": "numbers", title, heads, rows} behind a click, or {"kind": "image", title, svg}, which grows on a click.
+It shows an exploration, or without controls a list of sections {title, narrow, parts}. A part is a
+figure (`workbench.explorer.figures`), {"kind": "facts", rows}, {"kind": "text", text},
+{"kind": "cells", heads, rows}, {"kind": "numbers", title, heads, rows} (shown on a click), or
+{"kind": "image", title, svg} (grows on a click).
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ import hashlib
 import html
 import json
 import zlib
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import closing
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,7 +36,9 @@ if TYPE_CHECKING:
     from workbench.privacy.claim import Claim
 
 
-_MIN_COMPRESSED_LENGTH = 1 << 20  # characters of data from where they are compressed
+_MIN_COMPRESSED_LENGTH = 1 << 20  # Data with at least so many characters are compressed.
+
+# The files of the script in order. The last one is the entry point.
 _SCRIPTS = (
     "charts.js",
     "pdf.js",
@@ -48,53 +51,85 @@ _SCRIPTS = (
     "document.js",
     "explorer.js",
     "page.js",
-)  # one module, in this order; the last one is the host
+)
+
+# Column of a recommendation -> its head, for what to use and for what is published.
+_USE_HEADS = {
+    "class": "class",
+    "objective": "expected loss",
+    "bound": "lower bound",
+    "certified": "certified",
+    "notes": "what it needs",
+}
+_PUBLISHED_HEADS = {
+    "class": "class",
+    "rmse": "root mean squared error",
+    "worst": "loss of the worst answer",
+    "bias": "largest bias",
+    "bits": "bits",
+}
 
 
 @cache
 def read_asset(name: str) -> str:
-    """A file of the page."""
+    """Return a file of the page.
+
+    Args:
+        name: The name of the file.
+    """
     return resources.files("workbench.explorer").joinpath("assets", name).read_text("utf-8")
 
 
 @cache
 def build_script() -> str:
-    """The drawing module with its host, as one module."""
+    """Return the script of the page as one module."""
     return "\n".join(map(read_asset, _SCRIPTS))
 
 
 def make_security_policy(*, live: bool) -> str:
-    """The content security policy: this script alone, pictures from the file itself, no connection but a live page's
-    to its own server."""
-    mark = base64.b64encode(hashlib.sha256(build_script().encode()).digest()).decode()
+    """Return the content security policy.
+
+    It allows this script only, pictures from the page itself, and no connection except that of a
+    live page to its own server.
+
+    Args:
+        live: Whether the page asks a server.
+    """
+    digest = hashlib.sha256(build_script().encode()).digest()
+    script_hash = base64.b64encode(digest).decode()
     connect = "'self'" if live else "'none'"
     return (
-        f"default-src 'none'; script-src 'sha256-{mark}'; style-src 'unsafe-inline'; img-src data:; "
-        f"connect-src {connect}; base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; script-src 'sha256-{script_hash}'; style-src 'unsafe-inline'; "
+        f"img-src data:; connect-src {connect}; base-uri 'none'; form-action 'none'"
     )
 
 
 def build_page(title: str, data: Values) -> str:
-    """The page. data: what it shows, JSON-ready; its mode is "live" (asks the server) or "document".
+    """Return the page.
 
-    In the JSON every "<" is escaped, so that no text in it can end the element it stands in; a long one is compressed.
+    In the JSON every "<" is escaped, so that no text can end the element that contains it. Long
+    data are compressed.
+
+    Args:
+        title: The title.
+        data: The content, ready for JSON. Its "mode" is "live" (asks the server) or "document".
     """
     content = json.dumps(
         to_jsonable({"version": __version__, **data}, nan_as_null=True),
         allow_nan=False,
         ensure_ascii=False,
     )
-    packed = len(content) > _MIN_COMPRESSED_LENGTH
-    if packed:  # base64 has no "<" either
+    is_packed = len(content) > _MIN_COMPRESSED_LENGTH
+    if is_packed:
         content = base64.b64encode(zlib.compress(content.encode(), 9)).decode()
     content = content.replace("<", "\\u003c")
-    live = data.get("mode") == "live"
+    policy = html.escape(make_security_policy(live=data.get("mode") == "live"))
     return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{html.escape(make_security_policy(live=live))}">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="referrer" content="no-referrer">
 <link rel="icon" href="data:,">
 <title>{html.escape(title)}</title>
@@ -103,7 +138,7 @@ def build_page(title: str, data: Values) -> str:
 </head>
 <body>
 <div id="app"><noscript>This page draws its figures with JavaScript.</noscript></div>
-<script type="application/json" id="data"{" data-packed" if packed else ""}>{content}</script>
+<script type="application/json" id="data"{" data-packed" if is_packed else ""}>{content}</script>
 <script type="module">{build_script()}</script>
 </body>
 </html>
@@ -111,26 +146,48 @@ def build_page(title: str, data: Values) -> str:
 
 
 def write_page(path: Path, content: str) -> None:
-    """Write a page, whole or not at all."""
+    """Write a page completely or not at all.
+
+    Args:
+        path: The path of the file.
+        content: The page.
+    """
     write_atomically(path, content.encode())
 
 
 def build_document(title: str, sections: Iterable[Values]) -> str:
-    """A page of sections."""
+    """Return a page of sections.
+
+    Args:
+        title: The title.
+        sections: The sections.
+    """
     return build_page(title, {"mode": "document", "title": title, "sections": [*sections]})
 
 
 def make_hidden_table(title: str, heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> Values:
-    """A table behind a click."""
+    """Return a table that is shown on a click.
+
+    Args:
+        title: The title.
+        heads: The heads of the columns.
+        rows: The rows.
+    """
     return {"kind": "numbers", "title": title, "heads": [*heads], "rows": [*rows]}
 
 
-def _make_section(title: str, *parts: Values, narrow: bool = True) -> Values:
-    return {"title": title, "narrow": narrow, "parts": [*parts]}
+def _make_section(title: str, *parts: Values, is_narrow: bool = True) -> Values:
+    """Return a section."""
+    return {"title": title, "narrow": is_narrow, "parts": [*parts]}
 
 
 def convert_message(task: str, message: Values) -> Values:
-    """A message of a task for its reader, who gets the result of "export" as a page."""
+    """Return a message of a task for its reader. The result of "export" becomes a page.
+
+    Args:
+        task: The name of the task.
+        message: The message.
+    """
     if task != "export" or "result" not in message:
         return message
     result = message["result"]
@@ -139,9 +196,16 @@ def convert_message(task: str, message: Values) -> Values:
 
 
 def stream_messages(lanes: Lanes, task: str, request: Values) -> Generator[Values, None, None]:
-    """The messages of a task (`Lanes.run`) for its reader: of an export a page, and why the task was stopped."""
+    """Yield the messages of a task (`Lanes.run`) for its reader.
+
+    Args:
+        lanes: The lanes.
+        task: The name of the task.
+        request: The request.
+    """
     try:
-        with closing(lanes.run(task, request)) as messages:  # ends the computation
+        # Closing the generator ends the computation.
+        with closing(lanes.run(task, request)) as messages:
             for message in messages:
                 yield convert_message(task, message)
     except TaskStopped as error:
@@ -149,15 +213,15 @@ def stream_messages(lanes: Lanes, task: str, request: Values) -> Generator[Value
 
 
 def build_export_page(family: str, given: Values, files: FileTexts = ()) -> str:
-    """Compute the export of one request as a page.
+    """Compute the export of one request and return it as a page.
 
     Args:
-        family: Name of the family.
-        given: Texts of its options.
-        files: (family, option, text) whose texts may name files.
+        family: The name of the family.
+        given: The texts of its options.
+        files: (family, option, text) of the texts that may name files.
 
     Raises:
-        WorkbenchError: the request has no design.
+        WorkbenchError: The request has no design.
     """
     from workbench.explorer.tasks import Tasks
 
@@ -169,129 +233,118 @@ def build_export_page(family: str, given: Values, files: FileTexts = ()) -> str:
 
 
 def build_design_page(design: Design) -> str:
-    """One design: its report, its mechanism, its privacy, its row."""
-    proven = design.certificate is not None
-    title = design.heading
+    """Return the page of one design: its report, its mechanism, its privacy, and its row.
+
+    Args:
+        design: The design.
+    """
+    is_proven = design.certificate is not None
     row = make_hidden_table("The row", ["column", "value"], list(design.row().items()))
-    sections = [
-        _make_section(title, {"kind": "facts", "rows": design.facts()}, row),
-        *(
-            _make_section("", figure | {"proven": proven})
-            for figure in figures.make_law_figures(design)
-        ),
-    ]
-    return build_document(
-        title,
-        sections
-        + (_make_privacy_sections(design.mechanism, design.claim) if design.mechanism else []),
-    )
+    sections = [_make_section(design.heading, {"kind": "facts", "rows": design.facts()}, row)]
+    law_figures = figures.make_law_figures(design)
+    sections += [_make_section("", {**figure, "proven": is_proven}) for figure in law_figures]
+    if design.mechanism:
+        sections += _make_privacy_sections(design.mechanism, design.claim)
+    return build_document(design.heading, sections)
 
 
 def build_audit_page(mechanism: Any, facts: Facts, claim: Claim | None) -> str:
-    """An audit: its facts, the mechanism's law and its profile. claim: what is known to be asked."""
-    drawn = figures.make_law_figure(mechanism)
-    law = drawn and figures.add_law_table(drawn, mechanism)
-    sections = [
-        _make_section("Exact audit", {"kind": "facts", "rows": facts}),
-        *([_make_section("", law)] if law else []),
-    ]
-    return build_document(mechanism.describe(), sections + _make_privacy_sections(mechanism, claim))
+    """Return the page of an audit: its facts, the mechanism's law, and its privacy.
+
+    Args:
+        mechanism: The mechanism.
+        facts: The facts of the audit.
+        claim: The request, or None.
+    """
+    sections = [_make_section("Exact audit", {"kind": "facts", "rows": facts})]
+    figure = figures.make_law_figure(mechanism)
+    if figure:
+        sections.append(_make_section("", figures.add_law_table(figure, mechanism)))
+    sections += _make_privacy_sections(mechanism, claim)
+    return build_document(mechanism.describe(), sections)
 
 
 def _make_privacy_sections(mechanism: Any, claim: Claim | None) -> list[Values]:
+    """Return the sections about privacy, or one with the reason why there are none."""
     try:
-        return [
-            _make_section("", figure) for figure in figures.make_profile_figures(mechanism, claim)
-        ]
+        profile_figures = figures.make_profile_figures(mechanism, claim)
     except WorkbenchError as error:
         return [_make_section("Privacy profile", {"kind": "text", "text": str(error)})]
+    return [_make_section("", figure) for figure in profile_figures]
 
 
 def build_result_page(result: Result) -> str:
-    """A frontier, a table of budgets or a comparison: what follows from it, its lines, its plots, its rows."""
+    """Return the page of a frontier, a comparison or a recommendation.
+
+    It has the sentences, the plots and the rows of the result.
+
+    Args:
+        result: The result.
+    """
     table = result.to_frame()
     rows = result.to_dict()["rows"]
-    texts = [{"kind": "text", "text": words} for words in result.sentences]
+    texts = [{"kind": "text", "text": sentence} for sentence in result.sentences]
     cells = make_hidden_table(
         "Show them", list(table.columns), [list(row.values()) for row in rows]
     )
-    drawn = [
-        {"kind": "image", "title": name.replace("_", " "), "svg": render_picture(lambda: figure)}
-        for name, draw in result.draw(table).items()
-        if (figure := draw())
-    ]
+    images: list[Values] = []
+    for name, draw in result.draw(table).items():
+        figure = draw()
+        if figure:
+            svg = render_picture(partial(_return_figure, figure))
+            images.append({"kind": "image", "title": name.replace("_", " "), "svg": svg})
     if result.name == "recommend":
-        return build_document(
-            result.title, _make_recommendation_sections(rows, texts, drawn, cells)
-        )
-    sections = [
-        *([_make_section("What follows", *texts, narrow=False)] if texts else []),
-        *(_make_section(part["title"], part) for part in drawn),
-        _make_section(f"{len(rows)} rows", cells, narrow=False),
-    ]
+        sections = _make_recommendation_sections(rows, texts, images, cells)
+        return build_document(result.title, sections)
+    sections = []
+    if texts:
+        sections.append(_make_section("What follows", *texts, is_narrow=False))
+    sections += [_make_section(image["title"], image) for image in images]
+    sections.append(_make_section(f"{len(rows)} rows", cells, is_narrow=False))
     return build_document(result.title, sections)
 
 
-_LOSS_HEADS = {
-    "class": "class",
-    "objective": "expected loss",
-    "bound": "no less than",
-    "certified": "certified",
-}
-_RECOMMENDATION_HEADS = {  # of a recommendation: title -> column -> its head
-    "What to use": _LOSS_HEADS | {"notes": "what it needs"},
-    "What is published": {"class": "class", "rmse": "root mean squared error", "worst": "loss of the worst answer",
-                          "bias": "largest bias", "bits": "bits"},
-}  # fmt: skip
+def _return_figure(figure: Any) -> Any:
+    """Return a figure that is already drawn."""
+    return figure
+
+
+def _make_class_table(title: str, heads: Mapping[str, str], rows: Sequence[Row]) -> Values:
+    """Return a table of classes. Columns without values are omitted."""
+    columns = [name for name in heads if any(row[name] is not None for row in rows)]
+    return {
+        "kind": "cells",
+        "title": title,
+        "heads": [heads[name] for name in columns],
+        "rows": [[row[name] for name in columns] for row in rows],
+    }
 
 
 def _make_recommendation_sections(
-    rows: Sequence[Row], texts: Sequence[Values], drawn: Sequence[Values], cells: Values
+    rows: Sequence[Row], texts: Sequence[Values], images: Sequence[Values], cells: Values
 ) -> list[Values]:
-    """Of a recommendation: the classes, the plot of what they cost, what they publish, their commands, the others."""
-    served = [row for row in rows if row["objective"] is not None]
-    first, second = (
-        {
-            "kind": "cells",
-            "title": title,
-            "heads": [*heads.values()],
-            "rows": [[*map(r.get, heads)] for r in served],
-        }
-        for title, columns in _RECOMMENDATION_HEADS.items()
-        for heads in [
-            {
-                name: head
-                for name, head in columns.items()
-                if any(r[name] is not None for r in served)
-            }
-        ]
-    )
-    commands = {
-        "kind": "facts",
-        "rows": [(row["class"], row["command"]) for row in rows if row["command"]],
+    """Return the sections of a recommendation.
+
+    They are the classes, the plot of their losses, what they publish, their commands, and the
+    classes that do not apply.
+    """
+    applicable = [row for row in rows if row["objective"] is not None]
+    classes = _make_class_table("What to use", _USE_HEADS, applicable)
+    published = _make_class_table("What is published", _PUBLISHED_HEADS, applicable)
+    commands = [(row["class"], row["command"]) for row in rows if row["command"]]
+    reasons = [(row["class"], row["notes"]) for row in rows if row["objective"] is None]
+    parts_by_title: dict[str, list[Values]] = {
+        "What to use": [*texts, {**classes, "look": "classes"}],
+        "": [*images],
     }
-    others = {
-        "kind": "facts",
-        "rows": [(row["class"], row["notes"]) for row in rows if row["objective"] is None],
-    }
-    whole = {**cells, "title": "All columns"}
-    parts: list[list[Values]] = [
-        [*texts, first | {"look": "classes"}],
-        [*drawn],
-        [second],
-        [commands],
-        [others, whole],
-    ]
-    titles = (
-        "What to use",
-        "",
-        "What is published",
-        "The command of each",
-        "What does not apply, and why",
-    )
-    sections = [
-        _make_section(title, *part, narrow=False) for title, part in zip(titles, parts, strict=True)
+    # A table with the names of the classes only is omitted.
+    if len(published["heads"]) > 1:
+        parts_by_title["What is published"] = [published]
+    parts_by_title["The command of each"] = [{"kind": "facts", "rows": commands}]
+    parts_by_title["What does not apply, and why"] = [
+        {"kind": "facts", "rows": reasons},
+        {**cells, "title": "All columns"},
     ]
     return [
-        section for section in sections if section["parts"] != [second] or len(second["heads"]) > 1
+        _make_section(title, *parts, is_narrow=False) for title, parts in parts_by_title.items()
     ]

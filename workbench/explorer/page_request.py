@@ -1,7 +1,9 @@
-"""One request of a page: a family, its options as texts and as exact values, and which options it has room for.
+"""One request of a page, and the options that a request can have.
 
-What an option may be beside the others is what the family says when it is tried: house sentences such as "rho must be
-left out when notion is dp" and "The parameters of the notion zcdp must be rho" decide what a page offers.
+A request is a family with its options as texts and as exact values. Whether an option can be given
+with the others depends on what the family says when it is tried. Messages such as "rho must be left
+out when notion is dp" and "The parameters of the notion zcdp must be rho" decide what a page
+offers.
 """
 
 from __future__ import annotations
@@ -25,15 +27,21 @@ from workbench.explorer.given import (
     read_option_values,
 )
 from workbench.io.files import forbid_file_access
-from workbench.notions import get_notion as notion_named
-from workbench.notions import notion_names as known_notions
+from workbench.notions import get_notion, notion_names
 from workbench.pipeline.family import Family
 from workbench.pipeline.option import Option
 from workbench.pipeline.request import Request
 
-ProgressFunction = Callable[..., None]  # (parts done, parts, and what has come out of the last one)
-_TEXT_DIGITS = 4  # of what is found or drawn along an option
-_GRID_VALUES = 25  # values of an option along its range
+# A function of (parts done, parts, and the result of the last part).
+ProgressFunction = Callable[..., None]
+
+_TEXT_DIGITS = 4  # The digits of values that are found or drawn along an option.
+_GRID_DIGITS = 3  # The digits of the values of a grid.
+_GRID_SIZE = 25  # The number of values of an option along its range.
+_MAX_ADAPTATIONS = 8  # A request is changed at most so often.
+_MAX_TRIED_CHOICES = 3  # At most so many choices of an option are tried.
+
+# Values of options without known choices that are tried.
 _TRIAL_VALUES = (
     True,
     "1",
@@ -41,29 +49,56 @@ _TRIAL_VALUES = (
     "2",
     "0..10",
     "1,2,1",
-)  # values of an option of which no words are known
-_UNFIT_SENTENCE = re.compile(
-    r"left out|parameters of the notion|exactly one|only there|given without|not both|must be 0 when|"
-    r"must be \w+ for other"
 )
-_OPTION_SENTENCE = re.compile(  # the option of a sentence, and what it must be
+
+# A message that says that an option cannot be given.
+_UNFIT_SENTENCE = re.compile(
+    r"left out|parameters of the notion|exactly one|only then|given without|not both|"
+    r"must be 0 when|must be \w+ for other"
+)
+
+# The option of a message, and what it must be.
+_OPTION_SENTENCE = re.compile(
     r"parameters of the notion.* Got (?P<foreign>\w+)\.$|"
     r"^(?P<own>\w+) must be (?P<must>given|left out|0 when|(?P<other>\w+) for other)"
 )
-_FIRST_BUDGET_TEXTS = {  # of a budget that a page has to begin with
-    "epsilon": "1", "delta": "1e-5", "alpha": "2", "rho": "0.1", "mu": "0.5", "curve": "0.5:0.1,1:0.01",
+
+# The start of a message about an option.
+_SUBJECT_SENTENCE = re.compile(r"(\w+) must be (?:given if|left out|0 when)")
+
+# The budget with which a page starts.
+_FIRST_BUDGET_TEXTS = {
+    "epsilon": "1",
+    "delta": "1e-5",
+    "alpha": "2",
+    "rho": "0.1",
+    "mu": "0.5",
+    "curve": "0.5:0.1,1:0.01",
     "tradeoff": "0:1,0.1:0.6,0.4:0.2,1:0",
-}  # fmt: skip
+}
 
 
 def ignore_progress(done: int, total: int, part: Any = None) -> None:
-    """Nobody is told."""
+    """Ignore the progress.
+
+    Args:
+        done: The number of finished parts.
+        total: The number of parts.
+        part: The result of the last part.
+    """
 
 
 @dataclass(frozen=True)
 class PageRequest:
-    """What a task is about: a family, its options as texts and as exact values, what the task itself takes, and whom
-    to tell how far it is."""
+    """The request of a task.
+
+    Attributes:
+        family: The family.
+        texts: Its options as texts.
+        values: Its options as exact values.
+        task_fields: Further fields of the task.
+        report_progress: Called with (parts done, parts, and the result of the last part).
+    """
 
     family: Family
     texts: Values
@@ -73,217 +108,276 @@ class PageRequest:
 
     @property
     def key(self) -> str:
-        """The same for the same request."""
+        """Return a text that is the same for the same request."""
         return json.dumps([self.family.name, self.texts], sort_keys=True)
 
     def hot_values(self, **moved: Any) -> View:
-        """The hot options that are given; those of a request that are left out are its own."""
+        """Return the given hot options, with the request's own values of the others.
+
+        Args:
+            moved: Other values of hot options.
+        """
         point = {
             name: self.values[name] for name in self.family.hot_option_names if name in self.texts
-        } | moved
-        return dict(self.family.complete_point(self.values, point))
+        }
+        return dict(self.family.complete_point(self.values, point | moved))
 
     @property
     def slider_values(self) -> View:
-        """The budget as numbers that sliders move, in the order of their charts: the most telling one first."""
-        taken = dict(self.family.complete_point(self.values, self.values))
-        numbers = [
-            (name, taken[name])
-            for name in list_slider_options(self.family, self.values)
-            if isinstance(taken.get(name), (int, Fraction)) and not isinstance(taken[name], bool)
-        ]
-        return {
-            name: value
-            for name, value in numbers
-            if find_slider_range(self.family.get_option(name)) is not None
-        }
+        """Return the numbers of the budget that sliders move, in the order of their charts."""
+        values = dict(self.family.complete_point(self.values, self.values))
+        numbers = {}
+        for name in list_slider_options(self.family, self.values):
+            value = values.get(name)
+            is_number = isinstance(value, (int, Fraction)) and not isinstance(value, bool)
+            if is_number and find_slider_range(self.family.get_option(name)) is not None:
+                numbers[name] = value
+        return numbers
 
-    def make_request(self, check: str, **more: Any) -> Request:
-        """The family's request; no file is read."""
+    def make_request(self, check: str, **further: Any) -> Request:
+        """Return the family's request. No file is read.
+
+        Args:
+            check: The value of the option "check".
+            further: Further options.
+        """
+        values = {**self.values, "check": check, **further}
         with forbid_file_access():
-            return self.family.make_request_from_values({**self.values, "check": check, **more})
+            return self.family.make_request_from_values(values)
 
     def time_limit_option(self, seconds: Fraction) -> Values:
-        """The option that gives a solver so many seconds; none where it has fewer, or where the family has no such
-        option."""
-        option, given = (
-            offered_options(self.family).get("time_limit"),
-            self.values.get("time_limit"),
-        )
-        fewer = given is not None and given <= seconds
-        return {} if option is None or not option.solver or fewer else {option.name: seconds}
+        """Return the option for a time limit.
+
+        It is empty if the request has a smaller limit, or if the family has no such option.
+
+        Args:
+            seconds: The limit.
+        """
+        option = offered_options(self.family).get("time_limit")
+        limit = self.values.get("time_limit")
+        has_less = limit is not None and limit <= seconds
+        if option is None or not option.solver or has_less:
+            return {}
+        return {option.name: seconds}
 
     def with_value(self, name: str, value: Fraction) -> PageRequest:
-        """The same with another value of an option."""
+        """Return the request with another value of an option.
+
+        Args:
+            name: The name of the option.
+            value: The value.
+        """
         exact = int(value) if self.family.get_option(name).kind is int else value
-        return replace(
-            self,
-            texts={**self.texts, name: write_number(value)},
-            values={**self.values, name: exact},
-        )
+        texts = {**self.texts, name: write_number(value)}
+        return replace(self, texts=texts, values={**self.values, name: exact})
 
     def slider_range(self, name: Any) -> View:
-        """The range of a slider. Raises InvalidRequest for an option that has none."""
-        ends = (
-            find_slider_range(self.family.get_option(name))
-            if name in list_slider_options(self.family, self.values)
-            else None
-        )
-        return ends or must("along", f"a number among {', '.join(self.slider_values)}", repr(name))
+        """Return the range of a slider.
 
-    def slider_grid(self, name: Any, steps: int = _GRID_VALUES) -> list[Fraction]:
-        """Values of an option over its slider's range, the present one among them, three digits each."""
-        reach = self.slider_range(name)
-        low, high, scale = (
-            Fraction(f"{reach['low']:.3g}"),
-            Fraction(f"{reach['high']:.3g}"),
-            reach["scale"],
-        )
-        least, most = float(low), float(high)
-        numbers = {
-            Fraction(f"{least * (most / least) ** (k / (steps - 1)):.3g}") for k in range(steps)
-        }
-        if scale == "count":
-            numbers = {Fraction(1 << k) for k in range(int(most).bit_length())}
-        now = self.slider_values.get(name)
-        zero = {Fraction(0)} if scale == "share" else set()
-        return sorted(
-            {min(max(number, low), high) for number in numbers} | zero | ({now} if now else set())
-        )
+        Args:
+            name: The name of the option.
+
+        Raises:
+            InvalidRequest: The option has no slider.
+        """
+        if name in list_slider_options(self.family, self.values):
+            limits = find_slider_range(self.family.get_option(name))
+            if limits:
+                return limits
+        return must("along", f"a number among {', '.join(self.slider_values)}", repr(name))
+
+    def slider_grid(self, name: Any, size: int = _GRID_SIZE) -> list[Fraction]:
+        """Return values of an option over the range of its slider, with the current value.
+
+        Args:
+            name: The name of the option.
+            size: The number of values.
+        """
+        limits = self.slider_range(name)
+        low = _round_number(limits["low"], _GRID_DIGITS)
+        high = _round_number(limits["high"], _GRID_DIGITS)
+        if limits["scale"] == "count":
+            numbers = {Fraction(1 << k) for k in range(int(high).bit_length())}
+        else:
+            ratio = float(high) / float(low)
+            numbers = {
+                _round_number(float(low) * ratio ** (k / (size - 1)), _GRID_DIGITS)
+                for k in range(size)
+            }
+        grid = {min(max(number, low), high) for number in numbers}
+        if limits["scale"] == "share":
+            grid.add(Fraction(0))
+        current = self.slider_values.get(name)
+        if current:
+            grid.add(current)
+        return sorted(grid)
+
+
+def _round_number(value: float, digits: int) -> Fraction:
+    """Return a number rounded to significant digits."""
+    return Fraction(f"{float(value):.{digits}g}")
 
 
 def round_to_text_digits(value: Any) -> Fraction:
-    """A number to four digits."""
-    return Fraction(f"{float(value):.{_TEXT_DIGITS}g}")
+    """Return a number rounded to four digits.
+
+    Args:
+        value: The number.
+    """
+    return _round_number(value, _TEXT_DIGITS)
 
 
 def write_number(value: Fraction) -> str:
-    """A number as a text: in four digits where it has no more."""
-    return (
-        f"{float(value):.{_TEXT_DIGITS}g}" if value == round_to_text_digits(value) else str(value)
-    )
+    """Return a number as text, as a decimal if it has at most four digits.
+
+    Args:
+        value: The number.
+    """
+    if value == round_to_text_digits(value):
+        return f"{float(value):.{_TEXT_DIGITS}g}"
+    return str(value)
 
 
-def list_slider_options(kind: Family, values: Values) -> list[str]:
-    """The options that sliders move: the parameters of the notion, the hot options, and runs."""
-    named = offered_options(kind)
-    runs = ["runs"] if "runs" in named and values.get("runs", 1) != 1 else []
-    fit = notion_parameters(values.get("notion"))
-    hot = [
+def list_slider_options(family: Family, values: Values) -> list[str]:
+    """Return the options that sliders move: hot options, parameters of the notion, and runs.
+
+    Args:
+        family: The family.
+        values: The values of the options.
+    """
+    options = offered_options(family)
+    parameters = list_notion_parameters(values.get("notion"))
+    names = [
         name
-        for name in reversed(kind.hot_option_names)
-        if fit is None or name in fit or name not in _FIRST_BUDGET_TEXTS
+        for name in reversed(family.hot_option_names)
+        if parameters is None or name in parameters or name not in _FIRST_BUDGET_TEXTS
     ]
-    least = values.get("minimise", "loss")
-    return [
-        name
-        for name in dict.fromkeys([*hot, *(fit or ()), *runs])
-        if name in named and name != least
-    ]
+    names += parameters or ()
+    if "runs" in options and values.get("runs", 1) != 1:
+        names.append("runs")
+    minimised = values.get("minimise", "loss")
+    return [name for name in dict.fromkeys(names) if name in options and name != minimised]
 
 
-def notion_parameters(notion: Any) -> tuple[str, ...] | None:
-    """The parameters of a notion by name; None of no notion."""
-    if not isinstance(notion, str) or notion not in known_notions():
+def list_notion_parameters(notion: Any) -> tuple[str, ...] | None:
+    """Return the names of the parameters of a notion.
+
+    Args:
+        notion: The name of the notion. For anything else the result is None.
+    """
+    if not isinstance(notion, str) or notion not in notion_names():
         return None
-    named = notion_named(notion)
-    return tuple(name for name in named.parameters if name != "delta" or named.has_delta)
+    known = get_notion(notion)
+    return tuple(name for name in known.parameters if name != "delta" or known.has_delta)
 
 
-def find_request_refusal(kind: Family, given: OptionTexts) -> str | None:
-    """What the family says against a request, None where it takes it."""
+def find_request_refusal(family: Family, given: OptionTexts) -> str | None:
+    """Return the message of a family that refuses a request, or None.
+
+    Args:
+        family: The family.
+        given: The options.
+    """
     try:
-        values = read_option_values(kind, given)
+        values = read_option_values(family, given)
         with forbid_file_access():
-            kind.make_request_from_values({**values, "check": "audit"})
+            family.make_request_from_values({**values, "check": "audit"})
     except (WorkbenchError, ValueError, TypeError) as error:
         return str(error)
     return None
 
 
-def classify_missing_options(kind: Family, given: OptionTexts) -> View:
-    """Options of a page that are not given: those that cannot be, and those that can be given instead of others."""
+def classify_missing_options(family: Family, given: OptionTexts) -> View:
+    """Return the options that cannot be given, and those that can be given instead of others.
+
+    Args:
+        family: The family.
+        given: The given options.
+
+    Returns:
+        "unfit": the names of the options that cannot be given. "instead": option -> the given
+        options that it can replace.
+    """
+    options = offered_options(family)
     unfit = []
     instead = {}
-    fit = notion_parameters(
-        given.get("notion") or getattr(offered_options(kind).get("notion"), "default", None)
-    )
-    for name, option in offered_options(kind).items():
+    notion = given.get("notion") or getattr(options.get("notion"), "default", None)
+    parameters = list_notion_parameters(notion)
+    for name, option in options.items():
         if given.get(name) not in (*EMPTY_TEXTS, False):
             continue
-        if fit is not None and name in _FIRST_BUDGET_TEXTS and name not in fit:
+        if parameters is not None and name in _FIRST_BUDGET_TEXTS and name not in parameters:
             unfit.append(name)
             continue
-        refused = _find_option_refusal(kind, given, option)
-        subject = re.match(r"(\w+) must be (?:given where|left out|0 when)", refused or "")
-        if (
-            refused is None
-            or not _UNFIT_SENTENCE.search(refused)
-            or (subject and subject[1] != name)
-        ):
+        refusal = _find_option_refusal(family, given, option)
+        if refusal is None or not _UNFIT_SENTENCE.search(refusal):
             continue
-        others = [other for other in given if other != name and re.search(rf"\b{other}\b", refused)]
-        if others and re.search("exactly one|not both|left out with|given without", refused):
+        subject = _SUBJECT_SENTENCE.match(refusal)
+        if subject and subject[1] != name:
+            continue
+        others = [other for other in given if other != name and re.search(rf"\b{other}\b", refusal)]
+        if others and re.search("exactly one|not both|left out with|given without", refusal):
             instead[name] = others
         else:
             unfit.append(name)
     return {"unfit": unfit, "instead": instead}
 
 
-def _find_option_refusal(kind: Family, given: OptionTexts, option: Option) -> str | None:
-    """What is refused against the most fitting of some values of an option; None where one is taken."""
-    words: Iterable[Any] = [word for word in list_choices(option) if word != option.default][:3]
-    refusals = []
-    for value in words or [
-        value for value in _TRIAL_VALUES if (value is True) == (option.kind is bool)
-    ]:
-        sentence = find_request_refusal(kind, {**given, option.name: value})
-        if sentence is None:
+def _find_option_refusal(family: Family, given: OptionTexts, option: Option) -> str | None:
+    """Return the most relevant refusal of some values of an option, or None if one is accepted."""
+    choices = [choice for choice in list_choices(option) if choice != option.default]
+    values: Iterable[Any] = choices[:_MAX_TRIED_CHOICES]
+    if not choices:
+        is_flag = option.kind is bool
+        values = [value for value in _TRIAL_VALUES if (value is True) == is_flag]
+    first_refusal = None
+    for value in values:
+        refusal = find_request_refusal(family, {**given, option.name: value})
+        if refusal is None:
             return None
-        refusals.append(sentence)
-        if _UNFIT_SENTENCE.search(sentence):
-            break
-    return next(
-        (sentence for sentence in refusals if _UNFIT_SENTENCE.search(sentence)),
-        refusals[0] if refusals else None,
-    )
+        if _UNFIT_SENTENCE.search(refusal):
+            return refusal
+        first_refusal = first_refusal or refusal
+    return first_refusal
 
 
 def adapt_request(
-    kind: Family, given: OptionTexts, changed: str, limit: str | None = None
+    family: Family, given: OptionTexts, changed: str, limit: str | None = None
 ) -> OptionTexts:
-    """A request after one option changed: what no longer fits is left out, what is then missing begins somewhere.
+    """Return a request after one option changed.
 
-    limit: the largest loss to begin with, where another thing is minimised.
+    Options that can no longer be given are removed. Missing options get a first value.
+
+    Args:
+        family: The family.
+        given: The options.
+        changed: The option that changed.
+        limit: The first maximal loss if something else is minimised.
     """
-    begin = {**_FIRST_BUDGET_TEXTS, "max_loss": limit or "1"}
-    taken = {name: value for name, value in given.items() if value not in EMPTY_TEXTS}
-    if changed == "notion" and (fit := notion_parameters(taken.get("notion"))) is not None:
-        taken = {
-            name: value
-            for name, value in taken.items()
-            if name not in _FIRST_BUDGET_TEXTS or name in fit
-        }
-    for _ in range(8):
-        refused = find_request_refusal(kind, taken)
-        if refused is None:
+    options = offered_options(family)
+    first_texts = {**_FIRST_BUDGET_TEXTS, "max_loss": limit or "1"}
+    adapted = {name: value for name, value in given.items() if value not in EMPTY_TEXTS}
+    if changed == "notion":
+        parameters = list_notion_parameters(adapted.get("notion"))
+        if parameters is not None:
+            for name in _FIRST_BUDGET_TEXTS:
+                if name not in parameters:
+                    adapted.pop(name, None)
+    for _ in range(_MAX_ADAPTATIONS):
+        refusal = find_request_refusal(family, adapted)
+        match = _OPTION_SENTENCE.search(refusal or "")
+        if match is None:
             break
-        if (match := _OPTION_SENTENCE.search(refused)) is None:
-            break
-        name: str = match["foreign"] or match["own"]
+        name = match["foreign"] or match["own"]
         if name == changed:
             break
-        if (
-            match["must"] == "given"
-            and name not in taken
-            and name in begin
-            and name in offered_options(kind)
-        ):
-            taken[name] = begin[name]
-        elif match["other"] and taken.get(name) != match["other"]:
-            taken[name] = match["other"]
-        elif name in taken:
-            del taken[name]
+        is_missing = match["must"] == "given" and name not in adapted
+        if is_missing and name in first_texts and name in options:
+            adapted[name] = first_texts[name]
+        elif match["other"] and adapted.get(name) != match["other"]:
+            adapted[name] = match["other"]
+        elif name in adapted:
+            del adapted[name]
         else:
             break
-    return taken
+    return adapted

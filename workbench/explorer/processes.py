@@ -1,7 +1,9 @@
-"""Tasks in processes of their own, which can be stopped at any moment: a solver that is at work hears nothing else.
+"""Tasks in separate processes, which can be stopped at any moment.
 
-A lane runs one task at a time. `live` answers sliders, `slow` draws curves and exports, and is ended when it has had
-nothing to do for a while. Workers are forked from a process that has imported everything, where the system can.
+A solver that is running does not react to anything else, so its process is killed. A lane runs one
+task at a time. The lane `live` answers sliders. The lane `slow` draws curves and exports; its
+worker ends after some time without a task. If the system allows it, workers are forked from a
+process that has imported everything.
 """
 
 from __future__ import annotations
@@ -22,37 +24,42 @@ from workbench.explorer.given import FileTexts
 from workbench.io.processes import begin_worker, safe_start
 from workbench.solvers.search import Deadline
 
-LANE_LIMIT_SECONDS = {"live": 20.0, "slow": 120.0}  # seconds of one task
-LANE_BY_TASK = dict.fromkeys(
-    ("suggestions", "fields", "adapt", "design", "certify"), "live"
-)  # of a task; the others are slow
+# Lane -> the time limit of a task in seconds.
+LANE_LIMIT_SECONDS = {"live": 20.0, "slow": 120.0}
+
+# Task -> its lane. All other tasks are slow.
+LANE_BY_TASK = dict.fromkeys(("suggestions", "fields", "adapt", "design", "certify"), "live")
+
 _MIN_WORKER_BYTES = 4 << 30  # A worker may always use so many bytes of address space.
+_SLOW_WORKER_IDLE_SECONDS = 15.0  # The slow worker ends after so many seconds without a task.
+_BUSY_LANE_SECONDS = 60.0  # A task waits for a busy lane for so many seconds.
+_TICK_SECONDS = 0.25
+
+# The modules that nearly every design needs.
 _PRELOADED_MODULES = [
     "workbench.explorer.tasks",
     "workbench.models.modulo.program",
     "workbench.solvers.backends.highs",
-]  # what nearly every design needs
-_SLOW_WORKER_IDLE_SECONDS = 15.0  # seconds after which the slow worker gives its memory back
-_BUSY_LANE_SECONDS = 60.0  # seconds until a busy lane is given up
-_TICK_SECONDS = 0.25
+]
 
 Message = dict[str, Any]
 
 
 class TaskStopped(WorkbenchError):
-    """A task was stopped: by its limit, by whoever asked for it, or because its process died."""
+    """A task was stopped: by its limit, by its requester, or because its process died."""
 
 
 def _run_worker(pipe: Any, files: FileTexts) -> None:
-    """A worker: tasks from a pipe, one after the other, each answered by messages and one result."""
-    gc.freeze()  # what was there before the fork stays shared: the collector does not write to it
-    begin_worker(os.getppid())  # the process it was forked from, which ends with the explorer
+    """Run tasks from a pipe one after the other, and send their messages and results."""
+    # Objects from before the fork stay shared, because the collector does not write to them.
+    gc.freeze()
+    # The parent is the process from which this one was forked. It ends with the explorer.
+    begin_worker(os.getppid())
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 
-        resource.setrlimit(
-            resource.RLIMIT_AS, (worker_memory_limit(), resource.getrlimit(resource.RLIMIT_AS)[1])
-        )
+        _, hard_limit = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (worker_memory_limit(), hard_limit))
     from workbench.explorer.tasks import Tasks
 
     tasks = Tasks(files)
@@ -65,67 +72,83 @@ def _run_worker(pipe: Any, files: FileTexts) -> None:
 
 
 def worker_memory_limit() -> int:
-    """Bytes of address space that a worker may use: half of the machine's memory, and at least 4 GB."""
+    """Return how many bytes of address space a worker may use.
+
+    They are half of the machine's memory, and at least 4 GB.
+    """
     try:
         physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (ValueError, OSError, AttributeError):  # a system that does not say
+    except (ValueError, OSError, AttributeError):
+        # The system does not tell the size of its memory.
         physical = 0
     return max(_MIN_WORKER_BYTES, physical // 2)
 
 
 def _send_progress(pipe: Any, done: int, total: int, part: Any = None) -> None:
-    """Send how far a task is, with what has come out of its last part."""
-    pipe.send({"done": done, "total": total} | ({} if part is None else {"part": part}))
+    """Send the progress of a task with the result of its last part."""
+    message = {"done": done, "total": total}
+    if part is not None:
+        message["part"] = part
+    pipe.send(message)
 
 
-def _run_task(tasks: Any, task: str, request: Values, tell: Callable[..., None]) -> Message:
+def _run_task(
+    tasks: Any, task: str, request: Values, report_progress: Callable[..., None]
+) -> Message:
+    """Run a task and return the message with its result or error."""
     try:
-        return {"result": tasks.run(task, request, tell)}
+        return {"result": tasks.run(task, request, report_progress)}
     except WorkbenchError as error:
         return {"error": type(error).__name__, "message": str(error)}
     except MemoryError:
-        words = f"The request needs more than the {worker_memory_limit() >> 30} GB that a page may use: ask for less, or use the"
-        return {
-            "error": "WorkbenchError",
-            "message": f"{words} command line, which has no such limit.",
-        }
+        message = (
+            f"The request needs more than the {worker_memory_limit() >> 30} GB that a page may "
+            "use: ask for less, or use the command line, which has no such limit."
+        )
+        return {"error": "WorkbenchError", "message": message}
     except Exception as error:
         return make_bug_message(error)
 
 
 def make_bug_message(error: Exception) -> Message:
-    """The message of an error that nobody foresaw."""
-    return {
-        "error": "Bug",
-        "message": f"{type(error).__name__}: {' '.join(str(error).split())} (this is a bug)",
-    }
+    """Return the message of an unexpected error.
+
+    Args:
+        error: The error.
+    """
+    text = " ".join(str(error).split())
+    return {"error": "Bug", "message": f"{type(error).__name__}: {text} (this is a bug)"}
 
 
 class _Lane:
-    """One worker at most, one task at a time."""
+    """A lane with at most one worker, which runs one task at a time."""
 
     def __init__(self, context: Any, limit: float, files: FileTexts) -> None:
-        self._context, self._limit, self._files = context, limit, files
+        """Make a lane without a worker. Arguments: those of `Lanes`, and the time limit."""
+        self._context = context
+        self._limit = limit
+        self._files = files
         self._turn = threading.Lock()
-        self._closed = False
+        self._is_closed = False
         self._process: Any = None
         self._pipe: Any = None
 
     def start_worker(self) -> None:
-        """Make sure that there is a worker. Raises Stopped."""
-        if self._closed:
+        """Start a worker if there is none. Raises TaskStopped if the lane is closed."""
+        if self._is_closed:
             raise TaskStopped("The server has stopped: start workbench explore again.")
         if self._process is None or not self._process.is_alive():
             self.kill_worker()
-            pipe, theirs = self._context.Pipe()
-            process = self._context.Process(
-                target=_run_worker, args=(theirs, tuple(self._files)), daemon=True
-            )
+            pipe, worker_pipe = self._context.Pipe()
+            arguments = (worker_pipe, tuple(self._files))
+            process = self._context.Process(target=_run_worker, args=arguments, daemon=True)
             with safe_start():
                 process.start()
-            theirs.close()
-            self._process, self._pipe = process, pipe
-            if self._closed:  # meanwhile
+            worker_pipe.close()
+            self._process = process
+            self._pipe = pipe
+            # The lane may have been closed in the meantime.
+            if self._is_closed:
                 self.kill_worker()
 
     def prestart_worker(self) -> None:
@@ -134,9 +157,11 @@ class _Lane:
             self.start_worker()
 
     def kill_worker(self) -> None:
-        """Kill the worker, whatever it does."""
-        process, self._process = self._process, None
-        pipe, self._pipe = self._pipe, None
+        """Kill the worker."""
+        process = self._process
+        pipe = self._pipe
+        self._process = None
+        self._pipe = None
         if process:
             process.kill()
             process.join(5)
@@ -144,12 +169,12 @@ class _Lane:
             pipe.close()
 
     def close(self) -> None:
-        """Kill the worker and start no other."""
-        self._closed = True
+        """Kill the worker and prevent a new one."""
+        self._is_closed = True
         self.kill_worker()
 
     def kill_idle_worker(self) -> None:
-        """End the worker unless it is at work."""
+        """Kill the worker unless it runs a task."""
         if self._turn.acquire(blocking=False):
             try:
                 self.kill_worker()
@@ -157,58 +182,75 @@ class _Lane:
                 self._turn.release()
 
     def run(self, task: str, request: Values) -> Generator[Message, None, None]:
-        """The messages of a task, the last one its result or error, an empty one at every tick. Closing the iterator
-        stops the task. Raises Stopped."""
+        """Yield the messages of a task. The last one is its result or error.
+
+        An empty message is yielded at every tick. Closing the generator stops the task. Raises
+        TaskStopped.
+        """
         deadline = Deadline(_BUSY_LANE_SECONDS)
         while not self._turn.acquire(timeout=_TICK_SECONDS):
             if deadline.has_passed:
                 raise TaskStopped("The explorer is busy with other requests.")
             yield {}
-        finished = False
+        is_finished = False
         try:
             self.start_worker()
             pipe = self._pipe
             pipe.send((task, dict(request)))
             deadline = Deadline(self._limit)
-            while not finished:
+            while not is_finished:
                 if deadline.has_passed:
                     raise TaskStopped(
                         f"Stopped after {self._limit:g} s. Ask for less, or use the command line."
                     )
                 message = pipe.recv() if pipe.poll(_TICK_SECONDS) else {}
-                finished = "result" in message or "error" in message
+                is_finished = "result" in message or "error" in message
                 yield message
         except (EOFError, OSError):
             raise TaskStopped(
                 "The computation ended unexpectedly; it may have needed too much memory."
             ) from None
         finally:
-            if not finished:
+            if not is_finished:
                 self.kill_worker()
             self._turn.release()
 
 
 class Lanes:
-    """The lanes of an explorer. files: (family, option, text) whose texts may name files."""
+    """The lanes of an explorer."""
 
     def __init__(
         self, files: FileTexts = (), limits: Mapping[str, float] = LANE_LIMIT_SECONDS
     ) -> None:
-        forks = "forkserver" in multiprocessing.get_all_start_methods()
-        context = multiprocessing.get_context("forkserver" if forks else "spawn")
-        if forks:
+        """Make lanes without workers.
+
+        Args:
+            files: (family, option, text) of the texts that may name files.
+            limits: Lane -> the time limit of a task in seconds.
+        """
+        can_fork = "forkserver" in multiprocessing.get_all_start_methods()
+        context = multiprocessing.get_context("forkserver" if can_fork else "spawn")
+        if can_fork:
             context.set_forkserver_preload(_PRELOADED_MODULES)
         self._lanes = {name: _Lane(context, limit, files) for name, limit in limits.items()}
-        self._idle: threading.Timer | None = None
-        self._starting: threading.Thread | None = None
+        self._idle_timer: threading.Timer | None = None
+        self._start_thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Have the worker that answers sliders started; the page need not wait for it."""
-        self._starting = threading.Thread(target=self._lanes["live"].prestart_worker, daemon=True)
-        self._starting.start()
+        """Start the worker that answers sliders. The page does not wait for it."""
+        start = self._lanes["live"].prestart_worker
+        self._start_thread = threading.Thread(target=start, daemon=True)
+        self._start_thread.start()
 
     def run(self, task: str, request: Values) -> Generator[Message, None, None]:
-        """The messages of a task (`_Lane.run`). The slow worker leaves when nobody has needed it for a while."""
+        """Yield the messages of a task (`_Lane.run`).
+
+        The slow worker ends after some time without a task.
+
+        Args:
+            task: The name of the task.
+            request: The request.
+        """
         name = LANE_BY_TASK.get(task, "slow")
         try:
             yield from self._lanes[name].run(task, request)
@@ -217,19 +259,20 @@ class Lanes:
                 self._schedule_idle_kill()
 
     def _schedule_idle_kill(self) -> None:
-        if self._idle:
-            self._idle.cancel()
-        self._idle = threading.Timer(
-            _SLOW_WORKER_IDLE_SECONDS, self._lanes["slow"].kill_idle_worker
-        )
-        self._idle.daemon = True
-        self._idle.start()
+        """Kill the slow worker after some time without a task."""
+        if self._idle_timer:
+            self._idle_timer.cancel()
+        kill = self._lanes["slow"].kill_idle_worker
+        self._idle_timer = threading.Timer(_SLOW_WORKER_IDLE_SECONDS, kill)
+        self._idle_timer.daemon = True
+        self._idle_timer.start()
 
     def kill_workers(self) -> None:
         """Kill all workers."""
-        if self._idle:
-            self._idle.cancel()
+        if self._idle_timer:
+            self._idle_timer.cancel()
         for lane in self._lanes.values():
             lane.close()
-        if self._starting:
-            self._starting.join(10)  # a worker whose start is cut short complains on stderr
+        if self._start_thread:
+            # A worker that is killed while it starts would write to stderr.
+            self._start_thread.join(10)

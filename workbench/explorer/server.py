@@ -1,13 +1,17 @@
-"""The explorer's server: one page and one kind of request, on loopback, for whoever has the token.
+"""The explorer's server: one page and one kind of request, on loopback, for the owner of the token.
 
     GET  /?token=...        the page
-    POST /api/<task>        a task (`workbench.explorer.tasks`), asked in JSON, with the token in a header
+    POST /api/<task>        a task (`workbench.explorer.tasks`), requested in JSON, with the token
+                            in a header
 
-Nothing in a request names a file: there are these two routes, and the page is in memory. Every request is refused
-unless its Host is this server and its Origin, where it has one, too: another site that the browser has open cannot
-reach it, and a name that is rebound to 127.0.0.1 is no Host of ours. Heads, bodies, the time to send them and the
-number of connections are bounded; one that has not shown the token makes room for the next. An answer is lines of JSON,
-the last one the result, blank ones while it is computed: when the reader leaves, writing fails and the task is stopped.
+No request can name a file: there are only these two routes, and the page is in memory. A request is
+refused unless its Host, and its Origin if it has one, is this server. Another site in the browser
+therefore cannot reach the server, and a name that is rebound to 127.0.0.1 is not accepted as Host.
+Heads, bodies, the time to send them and the number of connections are limited. A connection that
+has not shown the token is closed if a new one needs its place.
+
+An answer consists of lines of JSON. The last line is the result. Blank lines are sent during the
+computation: if the reader has left, writing fails and the task is stopped.
 """
 
 from __future__ import annotations
@@ -27,18 +31,22 @@ from workbench.explorer.given import FileTexts, describe_families
 from workbench.explorer.page import build_page, make_security_policy, stream_messages
 from workbench.explorer.processes import Lanes
 
-_MAX_BODY_BYTES = 1 << 17  # bytes
-_REQUEST_SECONDS = 10.0  # seconds a client has to send a request
-_IDLE_CONNECTION_SECONDS = 60.0  # seconds a connection may wait for the next one
+_MAX_BODY_BYTES = 1 << 17
+_MAX_LENGTH_DIGITS = 9  # A Content-Length has at most so many digits.
+_REQUEST_SECONDS = 10.0  # A client has so many seconds to send a request.
+_IDLE_CONNECTION_SECONDS = 60.0  # A connection may wait so many seconds for the next request.
 _MAX_CONNECTIONS = 64
 _HOST_NAMES = ("127.0.0.1", "localhost")
+_API_PREFIX = "/api/"
 
 
 class _RequestRefused(Exception):
-    """Of a status and a message."""
+    """A request was refused. Its arguments are a status and a message."""
 
 
 class _Handler(BaseHTTPRequestHandler):
+    """The handler of a connection."""
+
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     timeout = _IDLE_CONNECTION_SECONDS
@@ -46,14 +54,16 @@ class _Handler(BaseHTTPRequestHandler):
     _clock: threading.Timer | None = None
 
     def version_string(self) -> str:
+        """Return the name of the server, without versions."""
         return "workbench"
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Requests are not written anywhere: they hold the token."""
+        """Log nothing, because requests contain the token."""
 
-    # Time to send a request: from its first byte, so that one byte now and then keeps no thread.
+    # The time to send a request starts with its first byte, so that a slow client keeps no thread.
 
     def handle_one_request(self) -> None:
+        """Handle one request within its time."""
         try:
             if not self.connection.recv(1, socket.MSG_PEEK):
                 self.close_connection = True
@@ -62,30 +72,34 @@ class _Handler(BaseHTTPRequestHandler):
             self._clock.daemon = True
             self._clock.start()
             super().handle_one_request()
-        except OSError:  # the other side has left, or was too slow
+        except OSError:
+            # The client has left, or was too slow.
             self.close_connection = True
         finally:
             self._stop_clock()
 
     def _hang_up(self) -> None:
+        """Close the connection."""
         with contextlib.suppress(OSError):
             self.connection.shutdown(socket.SHUT_RDWR)
 
     def _stop_clock(self) -> None:
-        """The request is here: what follows has limits of its own."""
+        """Stop the clock of the request, which has arrived. The answer has its own limits."""
         if self._clock:
             self._clock.cancel()
 
     # Routes.
 
     def do_GET(self) -> None:
+        """Send the page."""
         try:
-            # a browser comes here from the file that `workbench explore` opens, which is another place
-            self._check_origin(anywhere=self.headers.get("Sec-Fetch-Dest") == "document")
+            # The browser comes from the file that `workbench explore` opens, which is another
+            # origin.
+            self._check_origin(allow_any_site=self.headers.get("Sec-Fetch-Dest") == "document")
             parts = urlsplit(self.path)
             if parts.path != "/":
                 raise _RequestRefused(
-                    404, "There is nothing here but the page at / and its requests."
+                    404, "There is nothing here except the page at / and its requests."
                 )
             self._check_token(parse_qs(parts.query).get("token", [""])[0])
             self._stop_clock()
@@ -94,11 +108,12 @@ class _Handler(BaseHTTPRequestHandler):
             self._send_refusal(refused)
 
     def do_POST(self) -> None:
+        """Run a task."""
         try:
             self._check_origin()
             self._check_token(self.headers.get("X-Workbench-Token", ""))
-            before, task = self.path[:5], self.path[5:]
-            if before != "/api/" or not task.isidentifier():
+            task = self.path.removeprefix(_API_PREFIX)
+            if not self.path.startswith(_API_PREFIX) or not task.isidentifier():
                 raise _RequestRefused(404, "There is no such request.")
             body = self._read_body()
             self._stop_clock()
@@ -107,21 +122,21 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self._send_task_messages(task, body)
 
-    def _check_origin(self, *, anywhere: bool = False) -> None:
+    def _check_origin(self, *, allow_any_site: bool = False) -> None:
+        """Raise _RequestRefused unless the request is for this server and from its own page."""
         hosts = [f"{name}:{self.server.port}" for name in _HOST_NAMES]
         if self.headers.get_all("Host", []) not in [[host] for host in hosts]:
             raise _RequestRefused(403, "The Host is not this server.")
         origins = self.headers.get_all("Origin", [])
         if origins and origins not in [[f"http://{host}"] for host in hosts]:
             raise _RequestRefused(403, "The Origin is not this server.")
-        if not anywhere and self.headers.get("Sec-Fetch-Site", "none") not in (
-            "none",
-            "same-origin",
-        ):
+        site = self.headers.get("Sec-Fetch-Site", "none")
+        if not allow_any_site and site not in ("none", "same-origin"):
             raise _RequestRefused(403, "Other sites have no access.")
 
-    def _check_token(self, given: str) -> None:
-        if not hmac.compare_digest(given.encode(), self.server.token.encode()):
+    def _check_token(self, token: str) -> None:
+        """Raise _RequestRefused if the token is wrong."""
+        if not hmac.compare_digest(token.encode(), self.server.token.encode()):
             raise _RequestRefused(
                 403,
                 "The token is missing or wrong: open the address that workbench explore printed.",
@@ -129,10 +144,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.keep_connection(self.connection)
 
     def _read_body(self) -> Values:
+        """Return the JSON object of the body. Raises _RequestRefused."""
         length = self.headers.get("Content-Length", "")
-        if not (length.isascii() and length.isdigit()) or self.headers.get("Transfer-Encoding"):
+        is_number = length.isascii() and length.isdigit()
+        if not is_number or self.headers.get("Transfer-Encoding"):
             raise _RequestRefused(411, "The length of the body must be given.")
-        if len(length) > 9 or int(length) > _MAX_BODY_BYTES:
+        if len(length) > _MAX_LENGTH_DIGITS or int(length) > _MAX_BODY_BYTES:
             raise _RequestRefused(413, f"The body must have at most {_MAX_BODY_BYTES} bytes.")
         try:
             content = json.loads(self.rfile.read(int(length)))
@@ -144,30 +161,35 @@ class _Handler(BaseHTTPRequestHandler):
 
     # Answers.
 
-    def _send_head(self, status: int, kind: str, *more: tuple[str, str]) -> None:
+    def _send_head(self, status: int, content_type: str, *further: tuple[str, str]) -> None:
+        """Send the status and the headers."""
+        policy = f"{make_security_policy(live=True)}; frame-ancestors 'none'"
         self.send_response(status)
         for name, value in (
-            ("Content-Type", kind),
+            ("Content-Type", content_type),
             ("Cache-Control", "no-store"),
             ("X-Content-Type-Options", "nosniff"),
-            (
-                "Content-Security-Policy",
-                f"{make_security_policy(live=True)}; frame-ancestors 'none'",
-            ),
+            ("Content-Security-Policy", policy),
             ("Referrer-Policy", "no-referrer"),
             ("Cross-Origin-Resource-Policy", "same-origin"),
             ("Cross-Origin-Opener-Policy", "same-origin"),
-            *more,
+            *further,
         ):
             self.send_header(name, value)
         self.end_headers()
 
-    def _send_content(self, status: int, kind: str, content: bytes, *more: tuple[str, str]) -> None:
-        self._send_head(status, kind, ("Content-Length", str(len(content))), *more)
+    def _send_content(
+        self, status: int, content_type: str, content: bytes, *further: tuple[str, str]
+    ) -> None:
+        """Send an answer of known length."""
+        self._send_head(status, content_type, ("Content-Length", str(len(content))), *further)
         self.wfile.write(content)
 
     def _send_refusal(self, refused: _RequestRefused) -> None:
-        """What was not read of a refused request is not taken for the next one."""
+        """Send the refusal and close the connection.
+
+        The unread rest of the request must not be taken for the next request.
+        """
         self._stop_clock()
         self.close_connection = True
         status, message = refused.args
@@ -175,6 +197,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send_content(status, "application/json", content, ("Connection", "close"))
 
     def _send_task_messages(self, task: str, body: Values) -> None:
+        """Run a task and send its messages."""
         self._send_head(200, "application/x-ndjson", ("Transfer-Encoding", "chunked"))
         with contextlib.closing(stream_messages(self.server.lanes, task, body)) as messages:
             for message in messages:
@@ -182,54 +205,71 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(b"0\r\n\r\n")
 
     def _send_line(self, message: Values) -> None:
+        """Send a message as a line of JSON, or an empty one as a blank line."""
         text = json.dumps(message, allow_nan=False, ensure_ascii=False) if message else ""
-        line = (
-            text.encode(errors="backslashreplace") + b"\n"
-        )  # half a character is \\ud... in JSON, too
+        # A lone surrogate becomes \ud..., which is JSON too.
+        line = text.encode(errors="backslashreplace") + b"\n"
         self.wfile.write(b"%x\r\n%b\r\n" % (len(line), line))
 
 
 class Server(ThreadingHTTPServer):
-    """The explorer at 127.0.0.1. port: 0 takes a free one. files: texts of options that may name files.
-
-    Raises OSError where the port is taken.
-    """
+    """The explorer at 127.0.0.1."""
 
     daemon_threads = True
     block_on_close = False
     request_queue_size = 16
 
     def __init__(self, port: int = 0, files: FileTexts = ()) -> None:
-        self._open: dict[
-            Any, bool
-        ] = {}  # connection -> whether it has shown the token, oldest first
-        self._changing = threading.Lock()
+        """Start the server.
+
+        Args:
+            port: The port, or 0 for a free one.
+            files: (family, option, text) of the texts that may name files.
+
+        Raises:
+            OSError: The port is taken.
+        """
+        # Connection -> whether it has shown the token, oldest first.
+        self._has_token: dict[Any, bool] = {}
+        self._connections_lock = threading.Lock()
         super().__init__(("127.0.0.1", port), _Handler)
         self.port: int = self.server_address[1]
         self.token = secrets.token_urlsafe(24)
         self.lanes = Lanes(files)
-        self.page = build_page(
-            "dp-workbench explorer", {"mode": "live", "families": describe_families()}
-        )
+        data = {"mode": "live", "families": describe_families()}
+        self.page = build_page("dp-workbench explorer", data)
         self.lanes.start()
 
     def make_address(self, state: str = "") -> str:
-        """The address of the page. state: its fragment."""
+        """Return the address of the page.
+
+        Args:
+            state: Its fragment.
+        """
         fragment = f"#{state}" if state else ""
         return f"http://127.0.0.1:{self.port}/?token={self.token}{fragment}"
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """A thread for a connection; where there is no room, instead of the oldest that has not shown the token."""
-        with self._changing:
-            if len(self._open) >= _MAX_CONNECTIONS:
-                oldest = next((link for link, proven in self._open.items() if not proven), None)
+        """Start a thread for a connection.
+
+        If there are too many, it replaces the oldest connection that has not shown the token.
+
+        Args:
+            request: The connection.
+            client_address: The address of the client.
+        """
+        with self._connections_lock:
+            if len(self._has_token) >= _MAX_CONNECTIONS:
+                unproven = (link for link, has_token in self._has_token.items() if not has_token)
+                oldest = next(unproven, None)
                 if oldest is None:
                     self.shutdown_request(request)
                     return
-                del self._open[oldest]
+                del self._has_token[oldest]
+                # The thread of the closed connection ends.
                 with contextlib.suppress(OSError):
-                    oldest.shutdown(socket.SHUT_RDWR)  # its thread then ends
-            self._open[request] = False
+                    oldest.shutdown(socket.SHUT_RDWR)
+            self._has_token[request] = False
         try:
             super().process_request(request, client_address)
         except BaseException:
@@ -237,25 +277,40 @@ class Server(ThreadingHTTPServer):
             raise
 
     def _forget_connection(self, request: Any) -> None:
-        with self._changing:
-            self._open.pop(request, None)
+        """Free the place of a connection."""
+        with self._connections_lock:
+            self._has_token.pop(request, None)
 
     def keep_connection(self, request: Any) -> None:
-        """A connection has shown the token, and keeps its place."""
-        with self._changing:
-            self._open[request] = True
+        """Keep the place of a connection that has shown the token.
+
+        Args:
+            request: The connection.
+        """
+        with self._connections_lock:
+            self._has_token[request] = True
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """The connection, whose place is free again when it ends."""
+        """Handle a connection, and free its place when it ends.
+
+        Args:
+            request: The connection.
+            client_address: The address of the client.
+        """
         try:
             super().process_request_thread(request, client_address)
         finally:
             self._forget_connection(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A connection that breaks off is nothing to report."""
+        """Report nothing: connections may break off.
+
+        Args:
+            request: The connection.
+            client_address: The address of the client.
+        """
 
     def server_close(self) -> None:
-        """Close the socket and end all workers."""
+        """Close the socket and kill all workers."""
         super().server_close()
         self.lanes.kill_workers()

@@ -1,19 +1,20 @@
-"""What a page can ask for, computed in a worker: one function for each task, from texts to plain data.
+"""What a page can request. Each task turns texts into plain data, in a worker.
 
-suggestions words that the options of a family take, and examples
-fields      which options a request has room for, and which sliders
-adapt       a request after one option changed: without what no longer fits, with what is then missing
-design      the mechanism at once: certified where that takes no longer than a slider may, else audited, and to be
-            certified next; where a solve takes long what there is after a moment, preliminary
-complete    the same, solved to its end, not certified
-certify     the same proven: what `workbench design` writes, with the certificate's file
-prove       certify, where it takes long: beside the sliders
-profile     privacy profile and trade-off curve of what was designed last, and what an attacker gains
-along       the objective against one number of the budget, over the range of its slider, with designs on the way; no
-            figure where no other value is taken
-rivals      the family's own frontier at this budget: exact pieces, published mechanisms and their laws
+suggestions the choices of the options of a family, and examples
+fields      which options a request can have, and which sliders
+adapt       a request after one option changed: without options that can no longer be given, with
+            first values of missing ones
+design      the mechanism at once: certified if that is quick enough for a slider, else audited and
+            to be certified next; a preliminary one if solving takes long
+complete    the mechanism, solved to the end, not certified
+certify     the certified mechanism: what `workbench design` writes, with the certificate's file
+prove       the same as certify, in the slow lane
+profile     the privacy profile and trade-off curve of the last design, and the gain of an attacker
+along       the objective against one number of the budget, over the range of its slider; no figure
+            if no other value is accepted
+rivals      the family's frontier at this budget: exact pieces, published mechanisms and their laws
 formulas    where in the (ε, δ) plane which formula of the optimum holds
-recommend   classes of mechanisms for a query at a budget
+recommend   mechanism classes for a query at a budget
 export      everything above about one request, for a page without a server
 """
 
@@ -36,6 +37,7 @@ from workbench.explorer.formula_map import make_formula_map
 from workbench.explorer.given import (
     EMPTY_TEXTS,
     FileTexts,
+    OptionTexts,
     View,
     check_option_texts,
     describe_families,
@@ -51,34 +53,47 @@ from workbench.explorer.page_request import (
     ignore_progress,
 )
 from workbench.pipeline.design import Design
+from workbench.pipeline.family import Family
 from workbench.pipeline.frontier_plots import may_jump
 from workbench.pipeline.outcome import attempt_design
 from workbench.pipeline.registry import get_family
 from workbench.solvers.search import Deadline
 
-_PRELIMINARY_SECONDS = Fraction(1, 20)  # seconds of a preliminary solve
-_SLIDER_DESIGN_SECONDS, _FULL_DESIGN_SECONDS = (
-    Fraction(6),
-    Fraction(60),
-)  # of one beside a slider, and of others: lanes have limits, too
-_BOUND_TOLERANCE = 1e-6  # relative, of a solver's answer
-_SLOW_DESIGN_SECONDS = 0.1  # seconds of a design from which the next ones are preliminary
-_QUICK_PROOF_SECONDS = 0.12  # seconds within which a design is certified while a slider moves
-_MIN_CURVE_DESIGNS, _CURVE_PASS_SECONDS, _MAX_CURVE_PASS_SECONDS = (
-    5,
-    8.0,
-    20.0,
-)  # so many designs of a curve unless it takes longest; seconds of a pass
-_MAX_STORED_CURVES = 12  # whose rows are kept
-_EXPORT_DESIGNS = 13  # designs in an export
-_MAX_STEP_CHARACTERS = 250_000  # characters of the figures of a design that comes with a curve
+# Time limits of solves in seconds. The lanes have limits too.
+_PRELIMINARY_SECONDS = Fraction(1, 20)
+_SLIDER_DESIGN_SECONDS = Fraction(6)
+_FULL_DESIGN_SECONDS = Fraction(60)
+
+_BOUND_TOLERANCE = 1e-6  # An objective below its bound by less than this share is rounding.
+_SLOW_DESIGN_SECONDS = 0.1  # After a slower design, the next ones are preliminary.
+_QUICK_PROOF_SECONDS = 0.12  # A design is certified at once if that takes at most so long.
+
+# A pass over a curve takes at most _CURVE_PASS_SECONDS if it has _MIN_CURVE_DESIGNS designs, else
+# at most _MAX_CURVE_PASS_SECONDS.
+_MIN_CURVE_DESIGNS = 5
+_CURVE_PASS_SECONDS = 8.0
+_MAX_CURVE_PASS_SECONDS = 20.0
+
+_MAX_STORED_CURVES = 12  # The rows of so many curves are stored.
+_EXPORT_DESIGNS = 13  # The number of designs in an export.
+_EXPORT_SECONDS = 8 * _CURVE_PASS_SECONDS  # Designs of an export are computed for so long.
+_MAX_STEP_CHARACTERS = 250_000  # Larger figures of a design along a curve are omitted.
+
+# The rows of a curve by value, with the name of the objective.
+_CurveRows = dict[Fraction, tuple[View, str]]
 
 
 @dataclass
 class _QuestionTiming:
-    """How long designs of a question take. solved: so far, the first of which states the model; slow: whether they take
-    long; seconds: what certifying took last; fruitless: whether a moment has ended with nothing in hand, as it does for
-    linear programs."""
+    """How long designs of a question take.
+
+    Attributes:
+        solved_count: The number of designs. The first one also builds the model.
+        is_slow: Whether designs take long.
+        certify_seconds: The seconds of the last certification.
+        is_preliminary_useless: Whether a preliminary solve has found nothing, as for linear
+            programs.
+    """
 
     solved_count: int = 0
     is_slow: bool = False
@@ -87,105 +102,118 @@ class _QuestionTiming:
 
 
 class Tasks:
-    """The tasks, with what is known from earlier ones. files: (family, option, text) whose texts may name files."""
+    """The tasks, which use the results of earlier ones.
+
+    Attributes:
+        files: (family, option, text) of the texts that may name files.
+    """
 
     def __init__(self, files: FileTexts = ()) -> None:
+        """Start without results.
+
+        Args:
+            files: (family, option, text) of the texts that may name files.
+        """
         self.files = frozenset(files)
-        self._timings: defaultdict[str, _QuestionTiming] = defaultdict(
-            _QuestionTiming
-        )  # of questions
+        self._timings: defaultdict[str, _QuestionTiming] = defaultdict(_QuestionTiming)
         self._last: tuple[str, Design] | None = None
         self._limit = _FULL_DESIGN_SECONDS
-        self._rows: OrderedDict[str, dict[Fraction, tuple[View, str]]] = (
-            OrderedDict()
-        )  # of curves that go on
+        self._curves: OrderedDict[str, _CurveRows] = OrderedDict()
 
-    def run(self, task: str, request: Values, tell: ProgressFunction = ignore_progress) -> View:
-        """One task. request: family, given (option -> text), and what the task takes. Raises WorkbenchError."""
+    def run(
+        self, task: str, request: Values, report_progress: ProgressFunction = ignore_progress
+    ) -> View:
+        """Run one task.
+
+        Args:
+            task: The name of the task.
+            request: The family, the options as texts ("given"), and the fields of the task.
+            report_progress: Called with (parts done, parts, and the result of the last part).
+
+        Raises:
+            WorkbenchError: The task has no result.
+        """
         InvalidRequest.check_choice(TASK_NAMES, "task", task)
         self._limit = _SLIDER_DESIGN_SECONDS if task == "design" else _FULL_DESIGN_SECONDS
         if task == "recommend":
-            return alone.compute_recommendation(request, tell)
-        named = request.get("family", "")
-        kind = get_family(
-            named if isinstance(named, str) else must("family", "a text", type(named).__name__)
-        )
-        given = check_option_texts(kind, request.get("given"))
+            return alone.compute_recommendation(request, report_progress)
+        name = request.get("family", "")
+        if not isinstance(name, str):
+            must("family", "a text", type(name).__name__)
+        family = get_family(name)
+        given = check_option_texts(family, request.get("given"))
         if task == "suggestions":
-            return make_suggestions(kind)
+            return make_suggestions(family)
         if task in ("fields", "adapt"):
-            texts = {name: value for name, value in given.items() if name in offered_options(kind)}
-            if task == "fields":
-                return classify_missing_options(kind, texts)
-            limit = request.get("limit")
-            fit = adapt_request(
-                kind, texts, str(request.get("changed")), limit if isinstance(limit, str) else None
-            )
-            return {"given": fit, "room": classify_missing_options(kind, fit)}
-        values = read_option_values(kind, given, self.files)
+            return _describe_fields(task, family, given, request)
+        values = read_option_values(family, given, self.files)
         texts = {name: value for name, value in given.items() if value not in EMPTY_TEXTS}
-        view: View = to_jsonable(
-            getattr(self, task)(PageRequest(kind, texts, values, request, tell)), nan_as_null=True
-        )
+        page_request = PageRequest(family, texts, values, request, report_progress)
+        view: View = to_jsonable(getattr(self, task)(page_request), nan_as_null=True)
         return view
 
     # Designs.
 
-    def _timing(self, request: PageRequest) -> _QuestionTiming:
-        """That of all requests that differ in what is hot alone."""
-        kind = request.family
+    def _get_timing(self, request: PageRequest) -> _QuestionTiming:
+        """Return the timing of the question. Requests that differ in hot options share it."""
+        family = request.family
         fixed = {
             name: value
             for name, value in request.texts.items()
-            if name not in kind.hot_option_names
+            if name not in family.hot_option_names
         }
-        return self._timings[json.dumps([kind.name, fixed], sort_keys=True)]
+        return self._timings[json.dumps([family.name, fixed], sort_keys=True)]
 
-    def _audited_design(self, request: PageRequest) -> Design:
-        if self._last is None or self._last[0] != request.key:
-            timing, clock = self._timing(request), Deadline()
+    def _get_last_design(self, request: PageRequest) -> Design | None:
+        """Return the last design if it answers this request."""
+        if self._last is None:
+            return None
+        key, design = self._last
+        return design if key == request.key else None
+
+    def _get_audited_design(self, request: PageRequest) -> Design:
+        """Return the last design, or a new one that is not certified."""
+        design = self._get_last_design(request)
+        if design is None:
+            timing = self._get_timing(request)
+            clock = Deadline()
             design = _solve_or_best_found(_make_audited_solve(request, self._limit))
-            timing.is_slow |= (
-                timing.solved_count > 0 and clock.elapsed_seconds > _SLOW_DESIGN_SECONDS
-            )  # the first design also states its model
+            # The first design also builds the model, so its time does not count.
+            if timing.solved_count > 0 and clock.elapsed_seconds > _SLOW_DESIGN_SECONDS:
+                timing.is_slow = True
             timing.solved_count += 1
-            self._last = request.key, design
-        return self._last[1]
+            self._last = (request.key, design)
+        return design
 
-    def _preliminary_design(self, request: PageRequest) -> Design | None:
-        """What a moment of solving gives where designs take long: a design that lacks the proof. None elsewhere."""
-        timing = self._timing(request)
-        if (
-            not timing.is_slow
-            or timing.is_preliminary_useless
-            or not request.time_limit_option(_PRELIMINARY_SECONDS)
-        ):
+    def _make_preliminary_design(self, request: PageRequest) -> Design | None:
+        """Return an unproven design after a moment of solving, if designs take long."""
+        timing = self._get_timing(request)
+        is_useful = timing.is_slow and not timing.is_preliminary_useless
+        if not is_useful or not request.time_limit_option(_PRELIMINARY_SECONDS):
             return None
         try:
-            self._last = request.key, _make_audited_solve(request, _PRELIMINARY_SECONDS)()
+            self._last = (request.key, _make_audited_solve(request, _PRELIMINARY_SECONDS)())
         except NotProven as error:
             early: Design | None = error.design
             timing.is_preliminary_useless = early is None
             return early
         except WorkbenchError:
-            pass  # the whole solve says why
+            # The whole solve raises it again.
+            pass
         return None
 
-    def _quick_certified_design(self, request: PageRequest) -> Design | None:
-        """The certified design, where it takes no longer than a slider may; None elsewhere."""
-        timing = self._timing(request)
-        if (
-            not request.family.certifies
-            or timing.solved_count <= 1
-            or timing.is_slow
-            or timing.certify_seconds > _QUICK_PROOF_SECONDS
-        ):
+    def _make_quick_certified_design(self, request: PageRequest) -> Design | None:
+        """Return the certified design if it is quick enough for a slider."""
+        timing = self._get_timing(request)
+        is_quick = not timing.is_slow and timing.certify_seconds <= _QUICK_PROOF_SECONDS
+        if not request.family.certifies or timing.solved_count <= 1 or not is_quick:
             return None
         clock = Deadline()
         try:
             return request.family.design_request(request.make_request("certify"))
         except WorkbenchError:
-            return None  # the audited one comes first, and then why it cannot be certified
+            # The audited design is shown first, and then why it cannot be certified.
+            return None
         finally:
             timing.certify_seconds = clock.elapsed_seconds
 
@@ -194,112 +222,136 @@ class Tasks:
     formulas = staticmethod(make_formula_map)
 
     def design(self, request: PageRequest) -> View:
-        """The mechanism: certified where that is quick; preliminary where solving takes long."""
-        if proven := self._quick_certified_design(request):
-            return views.make_design_view(proven, request)
-        solved = self._last is not None and self._last[0] == request.key
-        design = None if solved else self._preliminary_design(request)
+        """Return the mechanism: certified if that is quick, preliminary if solving takes long.
+
+        Args:
+            request: The request.
+        """
+        certified = self._make_quick_certified_design(request)
+        if certified:
+            return views.make_design_view(certified, request)
+        if self._get_last_design(request):
+            return self.complete(request)
+        design = self._make_preliminary_design(request)
         if design is None:
             return self.complete(request)
-        low, high = design.bound_text, f"{design.objective:.9g}"
-        interval = "" if design.bound is None else f": the optimum lies between {low} and {high}"
-        design = replace(design, words=(f"Preliminary{interval}. The solver has not finished.",))
-        view = views.make_design_view(design, request, proving=True)
-        return view | {"preliminary": True, "facts": [*view["facts"], ("note", design.words[-1])]}
+        interval = ""
+        if design.bound is not None:
+            interval = f": the optimum lies between {design.bound_text} and {design.objective:.9g}"
+        note = f"Preliminary{interval}. The solver has not finished."
+        view = views.make_design_view(replace(design, words=(note,)), request, proving=True)
+        return view | {"preliminary": True, "facts": [*view["facts"], ("note", note)]}
 
     def complete(self, request: PageRequest) -> View:
-        """The mechanism as the solver gives it, solved to its end."""
-        view = views.make_design_view(
-            self._audited_design(request), request, proving=True, is_final=True
-        )
-        return view | {"quick": not self._timing(request).is_slow}
+        """Return the mechanism, solved to the end, not certified.
+
+        Args:
+            request: The request.
+        """
+        design = self._get_audited_design(request)
+        view = views.make_design_view(design, request, proving=True, is_final=True)
+        return view | {"quick": not self._get_timing(request).is_slow}
 
     def certify(self, request: PageRequest) -> View:
-        """The certified mechanism, with its certificate's file."""
-        design = _solve_or_best_found(
-            partial(
-                request.family.design_request,
-                request.make_request("certify", **request.time_limit_option(_FULL_DESIGN_SECONDS)),
-            )
-        )
-        self._last, proof = (request.key, design), design.certificate
+        """Return the certified mechanism, with the certificate's file.
+
+        Args:
+            request: The request.
+        """
+        limit = request.time_limit_option(_FULL_DESIGN_SECONDS)
+        own = request.make_request("certify", **limit)
+        design = _solve_or_best_found(partial(request.family.design_request, own))
+        self._last = (request.key, design)
         view = views.make_design_view(design, request, is_final=True)
-        return view | ({"certificate": proof.content().decode()} if proof else {})
+        certificate = design.certificate
+        return view | ({"certificate": certificate.content().decode()} if certificate else {})
 
     prove = certify
 
     def profile(self, request: PageRequest) -> View:
-        """The figures of its privacy, and what an attacker gains in words."""
-        design = self._audited_design(request)
+        """Return the figures of the mechanism's privacy, and the gain of an attacker.
+
+        Args:
+            request: The request.
+        """
+        design = self._get_audited_design(request)
         if design.mechanism is None:
             raise InvalidRequest("There is no mechanism, and so no privacy profile.")
-        drawn = figures.make_profile_figures(design.mechanism, design.claim)
-        return {"figures": drawn, "risk": views.compute_attacker_gains(design.mechanism)}
+        profile_figures = figures.make_profile_figures(design.mechanism, design.claim)
+        gains = views.compute_attacker_gains(design.mechanism)
+        return {"figures": profile_figures, "risk": gains}
 
     def along(self, request: PageRequest) -> View:
-        """The objective at values of one number of the budget (`along`); each design with its figures is told. A curve
-        that stopped goes on when it is wanted again; left: how many values it lacks."""
+        """Return the objective at values of one number of the budget.
+
+        Each design is reported with its figures. A curve that stopped continues when it is
+        requested again. "left" is the number of missing values.
+
+        Args:
+            request: The request. Its field "along" names the number.
+        """
         name: Any = request.task_fields.get("along")
         grid = request.slider_grid(name)
-        others = {option: text for option, text in request.texts.items() if option != name}
-        known = self._rows.setdefault(
-            json.dumps([request.family.name, name, others], sort_keys=True), {}
-        )
-        self._rows.move_to_end(next(key for key, rows in self._rows.items() if rows is known))
-        while len(self._rows) > _MAX_STORED_CURVES:
-            self._rows.popitem(last=False)
+        known = self._get_curve_rows(request, name)
         clock = Deadline()
         for value in alone.order_coarse_first(grid, request.values[name]):
             if value in known:
                 continue
-            if clock.elapsed_seconds > (
-                _CURVE_PASS_SECONDS if len(known) >= _MIN_CURVE_DESIGNS else _MAX_CURVE_PASS_SECONDS
-            ):
+            has_enough = len(known) >= _MIN_CURVE_DESIGNS
+            limit = _CURVE_PASS_SECONDS if has_enough else _MAX_CURVE_PASS_SECONDS
+            if clock.elapsed_seconds > limit:
                 break
-            there = request.with_value(name, value)
-            solve = (
-                _make_audited_solve(request, _FULL_DESIGN_SECONDS, **{name: value})
-                if name in request.family.hot_option_names
-                else _make_audited_solve(there, _FULL_DESIGN_SECONDS)
-            )
+            moved = request.with_value(name, value)
+            if name in request.family.hot_option_names:
+                solve = _make_audited_solve(request, _FULL_DESIGN_SECONDS, **{name: value})
+            else:
+                solve = _make_audited_solve(moved, _FULL_DESIGN_SECONDS)
             row, design = attempt_design(partial(_solve_or_best_found, solve))
-            known[value] = (
-                {**row, name: float(value)},
-                views.find_objective_label(design) if design else "",
-            )
-            request.report_progress(
-                len(known), len(grid), _make_step_view(design, there, name, value)
-            )
-        return self._make_curve(request, name, known) | {
-            "left": sum(value not in known for value in grid)
-        }
+            label = views.find_objective_label(design) if design else ""
+            known[value] = ({**row, name: float(value)}, label)
+            step = _make_step_view(design, moved, name, value)
+            request.report_progress(len(known), len(grid), step)
+        left = sum(value not in known for value in grid)
+        return self._make_curve(request, name, known) | {"left": left}
 
-    def _make_curve(
-        self, request: PageRequest, name: str, known: dict[Fraction, tuple[View, str]]
-    ) -> View:
-        """The figure of a curve, None where no other value than the present one is taken."""
+    def _get_curve_rows(self, request: PageRequest, name: str) -> _CurveRows:
+        """Return the known rows of a curve. Only the rows of the latest curves are stored."""
+        others = {option: text for option, text in request.texts.items() if option != name}
+        key = json.dumps([request.family.name, name, others], sort_keys=True)
+        rows = self._curves.setdefault(key, {})
+        self._curves.move_to_end(key)
+        while len(self._curves) > _MAX_STORED_CURVES:
+            self._curves.popitem(last=False)
+        return rows
+
+    def _make_curve(self, request: PageRequest, name: str, known: _CurveRows) -> View:
+        """Return the figure of a curve and its rows.
+
+        The figure is None if no value other than the current one is accepted, as for δ under pure
+        DP.
+        """
         rows = [known[value][0] for value in sorted(known)]
-        label = next((label for _, label in known.values() if label), "objective")
-        if all(
-            row["status"] == "refused" for row in rows if row[name] != request.values[name]
-        ):  # as a δ of pure
+        other_rows = [row for row in rows if row[name] != request.values[name]]
+        if all(row["status"] == "refused" for row in other_rows):
             return {"figure": None, "rows": rows}
-        scale, notion = request.slider_range(name)["scale"], request.values.get("notion")
-        steps = scale == "count" or may_jump(
-            {"notion": notion, **request.hot_values(), name: row[name]} for row in rows
-        )
-        return {
-            "figure": figures.make_curve_figure(name, label, rows, scale=scale, steps=steps),
-            "rows": rows,
-        }
+        label = next((label for _, label in known.values() if label), "objective")
+        scale = request.slider_range(name)["scale"]
+        budget = {"notion": request.values.get("notion"), **request.hot_values()}
+        has_jumps = scale == "count" or may_jump({**budget, name: row[name]} for row in rows)
+        figure = figures.make_curve_figure(name, label, rows, scale=scale, steps=has_jumps)
+        return {"figure": figure, "rows": rows}
 
     def rivals(self, request: PageRequest) -> View:
-        """Exact pieces and other mechanisms, from the family's frontier, and laws of published ones."""
+        """Return exact pieces and other mechanisms of the frontier, and laws of published ones.
+
+        Args:
+            request: The request.
+        """
         if request.family.frontier is None:
             raise InvalidRequest(
                 f"No published mechanisms are listed for the family {request.family.name}."
             )
-        design = self._audited_design(request)
+        design = self._get_audited_design(request)
         laws = figures.make_published_outlines(design) if design.mechanism else []
         try:
             rows = alone.compute_frontier_rows(request)
@@ -312,33 +364,26 @@ class Tasks:
         return figures.make_rival_figures(rows) | {"rows": rows, "laws": laws}
 
     def export(self, request: PageRequest) -> View:
-        """The certified design where the family certifies, its curves, and designs along the first slider."""
-        kind, quiet = request.family, replace(request, report_progress=ignore_progress)
-        view = (self.certify if kind.certifies else self.complete)(request)
-        slid = list(request.slider_values)
-        moved = (
-            [
-                quiet.with_value(slid[0], value)
-                for value in request.slider_grid(slid[0], _EXPORT_DESIGNS)
-            ]
-            if slid
-            else []
-        )
-        steps = {
-            f"{slid[0]} {at.texts[slid[0]]}": partial(self._make_export_view, at) for at in moved
-        }
-        curves = {
-            f"along {name}": partial(self.along, replace(quiet, task_fields={"along": name}))
-            for name in slid
-        }
-        parts = {
-            "profile": partial(self.profile, quiet),
-            **curves,
-            "rivals": partial(self.rivals, quiet),
-        }
-        parts |= {"formulas": partial(self.formulas, quiet), **steps}
+        """Return the design (certified if the family certifies), its curves, and designs along one.
+
+        Args:
+            request: The request.
+        """
+        family = request.family
+        view = (self.certify if family.certifies else self.complete)(request)
+        quiet = replace(request, report_progress=ignore_progress)
+        slider_names = list(request.slider_values)
+        parts: dict[str, Callable[[], View]] = {"profile": partial(self.profile, quiet)}
+        for name in slider_names:
+            curve_request = replace(quiet, task_fields={"along": name})
+            parts[f"along {name}"] = partial(self.along, curve_request)
+        parts["rivals"] = partial(self.rivals, quiet)
+        parts["formulas"] = partial(self.formulas, quiet)
+        steps = self._list_export_steps(quiet)
+        parts |= steps
         answers = {}
-        errors, deadline = {}, Deadline(8 * _CURVE_PASS_SECONDS)
+        errors = {}
+        deadline = Deadline(_EXPORT_SECONDS)
         for done, (name, compute) in enumerate(parts.items()):
             request.report_progress(done, len(parts))
             if name in steps and deadline.has_passed:
@@ -346,78 +391,127 @@ class Tasks:
             try:
                 answers[name] = compute()
             except WorkbenchError as error:
-                if name != "formulas":  # which most questions have none of
+                # Most questions have no formulas, so that is no error.
+                if name != "formulas":
                     errors[name] = str(error)
-        drawn = {
-            name: answers[f"along {name}"]["figure"] for name in slid if f"along {name}" in answers
-        }
+        curves = {}
+        for name in slider_names:
+            figure = answers.get(f"along {name}", {}).get("figure")
+            if figure:
+                curves[name] = figure
         page: View = {
-            "family": kind.name,
+            "family": family.name,
             "given": dict(request.texts),
             "errors": errors,
-            "along": {name: figure for name, figure in drawn.items() if figure},
+            "along": curves,
             "steps": [answers[name] for name in steps if name in answers],
             "view": view,
-            **{name: answers[name] for name in ("profile", "formulas") if name in answers},
         }
+        for name in ("profile", "formulas"):
+            if name in answers:
+                page[name] = answers[name]
         if "rivals" in answers:
             page["rivals"] = {key: answers["rivals"][key] for key in ("overlays", "table", "laws")}
-        page["listing"] = [entry for entry in describe_families() if entry["name"] == kind.name]
+        page["listing"] = [entry for entry in describe_families() if entry["name"] == family.name]
         return page
 
+    def _list_export_steps(self, request: PageRequest) -> dict[str, Callable[[], View]]:
+        """Return the designs along the first slider, as functions by name."""
+        slider_names = list(request.slider_values)
+        if not slider_names:
+            return {}
+        first = slider_names[0]
+        steps: dict[str, Callable[[], View]] = {}
+        for value in request.slider_grid(first, _EXPORT_DESIGNS):
+            moved = request.with_value(first, value)
+            steps[f"{first} {moved.texts[first]}"] = partial(self._make_export_view, moved)
+        return steps
+
     def _make_export_view(self, request: PageRequest) -> View:
-        """A design of an export, certified where that is quick."""
-        proven = self._quick_certified_design(request)
-        return (
-            views.make_design_view(proven, request, is_final=True)
-            if proven
-            else self.complete(request)
-        )
+        """Return a design of an export, certified if that is quick."""
+        certified = self._make_quick_certified_design(request)
+        if certified:
+            return views.make_design_view(certified, request, is_final=True)
+        return self.complete(request)
+
+
+def _describe_fields(task: str, family: Family, given: OptionTexts, request: Values) -> View:
+    """Return which options a request can have ("fields"), or an adapted request ("adapt")."""
+    texts = {name: value for name, value in given.items() if name in offered_options(family)}
+    if task == "fields":
+        return classify_missing_options(family, texts)
+    limit = request.get("limit")
+    limit_text = limit if isinstance(limit, str) else None
+    adapted = adapt_request(family, texts, str(request.get("changed")), limit_text)
+    return {"given": adapted, "room": classify_missing_options(family, adapted)}
 
 
 def _make_audited_solve(
     request: PageRequest, seconds: Fraction, **moved: Any
 ) -> Callable[[], Design]:
-    """The design of a request, not certified, in so many seconds. moved: other values of hot options."""
+    """Return a function that designs a request within seconds, without a certificate.
+
+    moved: other values of hot options.
+    """
     own = request.make_request("audit", **request.time_limit_option(seconds))
-    return lambda: request.family.design_request(own.at_point(moved) if moved else own)
+
+    def solve() -> Design:
+        return request.family.design_request(own.at_point(moved) if moved else own)
+
+    return solve
 
 
 def _solve_or_best_found(solve: Callable[[], Design]) -> Design:
-    """A design, or what there was when time was up, which says so. Raises WorkbenchError; NotProven for an answer that
-    is below its bound by more than rounding, which no private one is."""
+    """Return a design, or the best one found within the time limit with a note.
+
+    Raises WorkbenchError. Raises NotProven for an answer that is below its bound by more than
+    rounding, because it is not private.
+    """
     try:
         design = solve()
     except NotProven as error:
         if error.design is None:
             raise
-        between, bound = str(error), error.design.bound
-        if bound is not None:
-            between = f"the optimum lies between {bound:.9g} and {error.design.objective:.9g}."
-        design = replace(
-            error.design, words=(*error.design.words, f"Not proven to be the best: {between}")
-        )
-    low = -math.inf if design.bound is None or design.certificate is not None else design.bound
-    if low - design.objective > _BOUND_TOLERANCE * abs(low):
-        raise NotProven("The solver was stopped before its law was private.", bound=low)
+        found = error.design
+        reason = str(error)
+        if found.bound is not None:
+            reason = f"the optimum lies between {found.bound:.9g} and {found.objective:.9g}."
+        design = replace(found, words=(*found.words, f"Not proven optimal: {reason}"))
+    bound = -math.inf
+    if design.bound is not None and design.certificate is None:
+        bound = design.bound
+    if bound - design.objective > _BOUND_TOLERANCE * abs(bound):
+        raise NotProven("The solver was stopped before its law was private.", bound=bound)
     return design
 
 
 def _make_step_view(
     design: Design | None, request: PageRequest, name: str, value: Fraction
 ) -> View | None:
-    """A design on the way along an option, for a page to show while the solver is at work; None of a large one."""
+    """Return a design along an option, which a page shows during the computation.
+
+    A large design is omitted.
+    """
     if design is None or design.mechanism is None:
         return None
-    answers = to_jsonable(views.make_design_view(design, request, proving=True), nan_as_null=True)
-    return (
-        {"along": name, "at": float(value), "view": answers}
-        if len(json.dumps(answers["figures"])) <= _MAX_STEP_CHARACTERS
-        else None
-    )
+    view = to_jsonable(views.make_design_view(design, request, proving=True), nan_as_null=True)
+    if len(json.dumps(view["figures"])) > _MAX_STEP_CHARACTERS:
+        return None
+    return {"along": name, "at": float(value), "view": view}
 
 
 TASK_NAMES = (
-    "suggestions", "fields", "adapt", "design", "complete", "certify", "prove", "profile", "along", "rivals",
-    "formulas", "export", "recommend",
-)  # fmt: skip
+    "suggestions",
+    "fields",
+    "adapt",
+    "design",
+    "complete",
+    "certify",
+    "prove",
+    "profile",
+    "along",
+    "rivals",
+    "formulas",
+    "export",
+    "recommend",
+)

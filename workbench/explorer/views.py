@@ -1,4 +1,4 @@
-"""A design as plain data for the page: its price, its class, its law, what leaks."""
+"""A design as plain data for a page: its loss, its class, its law, and the gain of an attacker."""
 
 from __future__ import annotations
 
@@ -13,94 +13,125 @@ from workbench.mechanisms.mechanism import as_mechanism
 if TYPE_CHECKING:
     from workbench.pipeline.design import Design
 
-_OBJECTIVE_LABELS = {"mae": "mean absolute error", "mse": "mean squared error", "ell": "least noise parameter ℓ",
-           "decoder_epsilon": "ε towards the decoder"}  # fmt: skip
-_MAX_RISK_MASSES = 150_000  # masses of comparisons of which the risk is told while one waits
+# Column of a row -> the name of the objective.
+_OBJECTIVE_LABELS = {
+    "mae": "mean absolute error",
+    "mse": "mean squared error",
+    "ell": "minimal noise parameter ℓ",
+    "decoder_epsilon": "ε towards the decoder",
+}
+
+# Facts whose numbers are no objective.
+_BOUND_LABELS = ("bound", "lower bound")
+
+_MAX_RISK_MASSES = 150_000  # The risk of larger comparisons takes too long.
 
 
 def make_design_view(
     design: Design, request: PageRequest, *, proving: bool = False, is_final: bool = False
 ) -> View:
-    """A design as plain data; nothing that is not in its row, its facts or its tables. proving: its proof is still to
-    come, and what its raw answer misses by rounding is not told; is_final: nothing better of it follows, so that its
-    whole law comes along, which the page then saves."""
-    kind, given = request.family, request.texts
-    row, certified, facts = design.row(), design.certificate is not None, design.facts()
-    raw = kind.certifies and not certified
+    """Return a design as plain data.
+
+    It contains nothing that is not in the design's row, facts or tables.
+
+    Args:
+        design: The design.
+        request: Its request.
+        proving: Whether its proof follows. Facts about the solver's rounding are then omitted.
+        is_final: Whether no better design follows. The whole law is then included, which the page
+            can save.
+    """
+    family = request.family
+    row = design.row()
+    facts = design.facts()
+    is_certified = design.certificate is not None
+    is_unproven = family.certifies and not is_certified
+    notes = [text for label, text in facts if label == "note" and text.startswith("Not proven")]
+    if is_unproven and proving:
+        facts = [fact for fact in facts if not _is_about_rounding(fact)]
+    has_whole_law = is_final and (is_certified or not family.certifies)
     return {
         "heading": design.heading,
-        "title": kind.title,
-        "facts": [fact for fact in facts if not (raw and proving and _is_about_rounding(fact))],
-        "note": next(
-            (words for name, words in facts if name == "note" and words.startswith("Not proven")),
-            "",
-        ),
+        "title": family.title,
+        "facts": facts,
+        "note": next(iter(notes), ""),
         "row": row,
         "objective": row["objective"],
         "label": find_objective_label(design),
-        "reason": None if row["objective"] is not None else _find_failure_reason(design),
-        "certified": certified,
-        "proving": raw and proving,
+        "reason": _find_failure_reason(design) if row["objective"] is None else None,
+        "certified": is_certified,
+        "proving": is_unproven and proving,
         "private": design.private,
-        "certifies": kind.certifies,
+        "certifies": family.certifies,
         "status": design.status,
-        "unfinished": raw and _is_unfinished(design),
+        "unfinished": is_unproven and _is_unfinished(design),
         "bound": design.bound,
-        "figures": figures.make_law_figures(
-            design, is_whole=is_final and (certified or not kind.certifies)
-        ),
-        "given": dict(given),
+        "figures": figures.make_law_figures(design, is_whole=has_whole_law),
+        "given": dict(request.texts),
         "hot": request.slider_values,
-        "command": write_command_line(kind, given),
-        "python": write_python_call(kind, given),
+        "command": write_command_line(family, request.texts),
+        "python": write_python_call(family, request.texts),
     }
 
 
 def _is_unfinished(design: Design) -> bool:
-    """Whether the search was stopped before its end, so that its loss may be above the least of the class."""
-    has_interval = any(words.startswith(("Not proven", "Preliminary")) for words in design.words)
+    """Return whether the search was stopped, so that the loss may not be minimal."""
+    has_interval = any(text.startswith(("Not proven", "Preliminary")) for text in design.words)
     return has_interval or design.status not in ("optimal", "found", "infeasible")
 
 
 def _is_about_rounding(fact: tuple[str, str]) -> bool:
-    """Whether a fact of an answer that is not certified yet is about the solver's rounding, which concerns nobody."""
-    return fact[0] == "proof" or (fact[0] == "note" and not fact[1].startswith("Not proven"))
+    """Return whether a fact of an uncertified design is about the rounding of the solver."""
+    label, text = fact
+    return label == "proof" or (label == "note" and not text.startswith("Not proven"))
 
 
 def find_objective_label(design: Design) -> str:
-    """What the objective is called: the label of the fact that states it."""
-    facts, number = (
-        [fact for fact in design.facts() if fact[0] != "bound"],
-        f"{design.objective:.9g}",
-    )
-    in_full = [label for label, words in facts if words == repr(design.objective)]
-    columns = [
-        name
-        for name, value in design.family.extra_columns(design).items()
-        if value == design.objective
-    ]
-    begun = [label for label, words in facts if words.startswith(number) and label != "objective"]
-    words = next(iter([*in_full, *begun, *columns]), "objective")
-    unsaid = words == f"least {design.request.loss_name}" and "rate" not in words
-    return f"{words} loss" if unsaid else _OBJECTIVE_LABELS.get(words, words)
+    """Return the name of the objective: the label of the fact that states it.
+
+    Args:
+        design: The design.
+    """
+    facts = [fact for fact in design.facts() if fact[0] not in _BOUND_LABELS]
+    rounded = f"{design.objective:.9g}"
+    labels = [label for label, text in facts if text == repr(design.objective)]
+    for label, text in facts:
+        if text.startswith(rounded) and label != "objective":
+            labels.append(label)
+    for column, value in design.family.extra_columns(design).items():
+        if value == design.objective:
+            labels.append(column)
+    label = next(iter(labels), "objective")
+    return _OBJECTIVE_LABELS.get(label, label)
 
 
 def _find_failure_reason(design: Design) -> str:
-    """Why there is no mechanism, as the command line says it."""
-    sentences = [words for name, words in design.facts() if name == "not reachable"]
-    return next(iter(sentences), str(design.row()["failure"] or design.status))
+    """Return why there is no mechanism, as the command line says it."""
+    reasons = [text for label, text in design.facts() if label == "not reachable"]
+    return next(iter(reasons), str(design.row()["failure"] or design.status))
 
 
 def compute_attacker_gains(mechanism: Any) -> View | None:
-    """What an attacker gains who tells two neighbours apart, rounded up; None where that takes too long."""
+    """Return the gain of an attacker who distinguishes neighbours, rounded up.
+
+    Args:
+        mechanism: The mechanism.
+
+    Returns:
+        The numbers, or None if they take too long.
+    """
     from workbench.privacy.risk import risk
 
-    subject, masses = as_mechanism(mechanism), 0
+    subject = as_mechanism(mechanism)
+    mass_count = 0
     for comparison in subject.comparisons():
-        masses += len(comparison.p)
-        if masses > _MAX_RISK_MASSES:
+        mass_count += len(comparison.p)
+        if mass_count > _MAX_RISK_MASSES:
             return None
     risks = risk(subject)
-    factor = None if risks.bayes_factor is None else round_up(risks.bayes_factor)
-    numbers = {"guess": round_up(risks.guess), "advantage": round_up(risks.advantage)}
-    return {**numbers, "factor": factor, "posterior": risks.posterior}
+    return {
+        "guess": round_up(risks.guess),
+        "advantage": round_up(risks.advantage),
+        "factor": None if risks.bayes_factor is None else round_up(risks.bayes_factor),
+        "posterior": risks.posterior,
+    }

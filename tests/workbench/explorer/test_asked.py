@@ -37,7 +37,7 @@ def named(figure: dict[str, Any], name: str) -> tuple[np.ndarray, np.ndarray]:
 def test_the_mechanism_keeps_to_what_is_drawn_as_asked(notion: str) -> None:
     given, drawn = figures_under(notion)
     profile, trade = drawn[PROFILE], drawn[TRADE]
-    x, y = named(profile, "asked")
+    x, y = named(profile, "requested")
     if notion == "curve":
         assert list(zip(x, y, strict=True)) == [(0.5, 0.1), (1, 0.01)]
     if notion in ("pure", "dp"):
@@ -47,7 +47,7 @@ def test_the_mechanism_keeps_to_what_is_drawn_as_asked(notion: str) -> None:
         heights <= y + 1e-3
     )  # between the values drawn, δ lies below the line that joins them
     assert np.any(heights >= 0.9 * y - 1e-9)  # and the request binds somewhere
-    alpha, beta = named(trade, "asked")
+    alpha, beta = named(trade, "requested")
     if notion == "tradeoff":
         assert (
             ",".join(f"{a:g}:{b:g}" for a, b in zip(alpha, beta, strict=True)) == given["tradeoff"]
@@ -59,7 +59,7 @@ def test_the_mechanism_keeps_to_what_is_drawn_as_asked(notion: str) -> None:
 @pytest.mark.parametrize("notion", ["renyi", "zcdp"])
 def test_divergences_are_drawn_where_these_are_asked(notion: str) -> None:
     _, drawn = figures_under(notion)
-    orders, limits = named(drawn[RENYI], "asked")
+    orders, limits = named(drawn[RENYI], "requested")
     known, divergences = named(drawn[RENYI], "this mechanism")
     own = np.interp(orders, known, divergences)
     assert np.all(own <= limits * (1 + 1e-9))
@@ -70,12 +70,12 @@ def test_divergences_are_drawn_where_these_are_asked(notion: str) -> None:
     )
     assert (orders.tolist(), limits.tolist()) == ([2.0], [1.0]) or notion == "zcdp"
     for title in (PROFILE, TRADE):  # which no point of these charts says
-        assert all(one["name"] != "asked" for one in drawn[title]["series"])
+        assert all(one["name"] != "requested" for one in drawn[title]["series"])
 
 
 def test_a_distance_is_asked_for_by_no_point() -> None:
     _, drawn = figures_under("metric")
-    assert all(one["name"] != "asked" for one in drawn[PROFILE]["series"])
+    assert all(one["name"] != "requested" for one in drawn[PROFILE]["series"])
 
 
 def test_an_infinite_divergence_is_said() -> None:

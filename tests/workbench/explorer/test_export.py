@@ -86,7 +86,9 @@ def test_an_audit_marks_no_budget_that_is_unknown() -> None:
         if part["kind"] == "lines"
     ]
     assert asked
-    assert not [one for part in asked for one in part["series"] if one["name"].startswith("asked")]
+    assert not [
+        one for part in asked for one in part["series"] if one["name"].startswith("requested")
+    ]
 
 
 def test_a_frontier_page_has_its_plots_and_rows() -> None:
@@ -209,5 +211,5 @@ def test_what_is_not_proven_says_so() -> None:
         "time_limit": "0.3",
     }
     view = Tasks().run("design", {"family": "modulo", "given": asked})
-    assert view["note"].startswith("Not proven to be the best: ")
+    assert view["note"].startswith("Not proven optimal: ")
     assert ["note", view["note"]] in view["facts"]

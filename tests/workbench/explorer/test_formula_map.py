@@ -27,7 +27,7 @@ def test_its_regions_are_those_of_the_formula() -> None:
         wb.FiniteQuery("0..3", max_shift=1), loss="absolute", epsilon="0.01..4", delta="0..1"
     )
     assert [one["name"].split(": ")[1] for one in regions] == [
-        piece.text() for piece in solved.pieces
+        piece.to_text() for piece in solved.pieces
     ]
     for one in regions:
         epsilon, low, high = (one[name][20] for name in ("x", "low", "high"))

@@ -314,7 +314,7 @@ def test_connections_are_counted(alone: Server) -> None:
         with socket.create_connection(address, timeout=300) as more:
             assert more.recv(1) == b""
     end = time.monotonic() + 300
-    while len(server._open) >= served._MAX_CONNECTIONS and time.monotonic() < end:
+    while len(server._has_token) >= served._MAX_CONNECTIONS and time.monotonic() < end:
         time.sleep(0.02)  # until the server has heard that one has left
     assert (
         send(server, f"GET /?token={server.token} HTTP/1.1", f"Host: 127.0.0.1:{server.port}")[0]
@@ -340,7 +340,7 @@ def test_connections_without_the_token_do_not_lock_its_owner_out(server: Server)
             )
             assert "result" in messages(post(server, "design", NOISE)[1])[-1], turn
         assert first.recv(1) == b""
-        assert len(server._open) <= served._MAX_CONNECTIONS
+        assert len(server._has_token) <= served._MAX_CONNECTIONS
 
 
 def test_a_reader_who_leaves_stops_the_task(server: Server) -> None:

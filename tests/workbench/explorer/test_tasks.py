@@ -11,7 +11,7 @@ import pytest
 import workbench as wb
 from workbench.errors import InvalidRequest, NotProven
 from workbench.explorer import figures, tasks
-from workbench.explorer.given import list_families
+from workbench.explorer.given import describe_families
 from workbench.explorer.tasks import Tasks
 from workbench.families.modulo.problem import ModuloSession
 from workbench.pipeline.family import Session
@@ -118,7 +118,7 @@ def test_a_limit_of_the_reader_is_kept(live: Tasks, slow: None) -> None:
     for epsilon in ("1", "1.1", "1.2"):
         view = live.run("design", asked(epsilon, time_limit="0.0000001"))
         assert "preliminary" not in view
-        assert any(words.startswith("Not proven to be the best: ") for _, words in view["facts"])
+        assert any(words.startswith("Not proven optimal: ") for _, words in view["facts"])
 
 
 def test_the_objective_is_never_called_the_bound(live: Tasks) -> None:
@@ -175,7 +175,7 @@ def test_a_family_without_trade_offs_says_so(live: Tasks, monkeypatch: pytest.Mo
 
 
 def test_a_page_begins_with_what_its_sliders_move() -> None:
-    for entry in list_families():
+    for entry in describe_families():
         hot = [option["name"] for option in entry["options"] if option["hot"]]
         assert "epsilon" not in hot or "epsilon" in entry["first"]
 
@@ -204,7 +204,7 @@ def test_what_is_stopped_before_it_is_private_is_no_answer(live: Tasks) -> None:
     }
     stopped = live.run("certify", {"family": "modulo", "given": given | {"time_limit": "0.3"}})
     assert stopped["certified"]
-    assert stopped["note"].startswith("Not proven to be the best: ")
+    assert stopped["note"].startswith("Not proven optimal: ")
     good = wb.design("modulo", n=8, max_shift=3, epsilon=1, certify=False)
     below = replace(good, objective=0.9 * good.objective, bound=good.objective)
     with pytest.raises(NotProven, match="before its law was private"):
