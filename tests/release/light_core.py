@@ -1,6 +1,10 @@
-"""What numpy and python-flint alone must be enough for; run in an environment without any solver, from an empty folder.
+"""A program that must run with numpy and python-flint as its only packages.
 
-python light_core.py [--blocked]: --blocked refuses every other package first, for environments that have them.
+Run it from an empty folder:
+
+    python light_core.py [--blocked]
+
+--blocked refuses the import of every other package, for environments that have them.
 """
 
 from __future__ import annotations
@@ -14,8 +18,8 @@ from typing import Any
 ALLOWED = {"numpy", "flint", "workbench"}
 
 
-class _Blocked(importlib.abc.MetaPathFinder):
-    """Every import that is neither ours, numpy, python-flint nor the standard library fails."""
+class _ImportBlocker(importlib.abc.MetaPathFinder):
+    """Refuses imports other than ours, numpy, python-flint and the standard library."""
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> None:
         root = name.partition(".")[0]
@@ -27,23 +31,24 @@ class _Blocked(importlib.abc.MetaPathFinder):
             raise ModuleNotFoundError(f"No module named {name!r} (blocked)", name=name)
 
 
-def run() -> None:
-    """Load, audit, certify, sample and verify; raises where one of them fails."""
+def use_core() -> None:
+    """Load, audit, certify, sample and verify mechanisms. Raises an error where one step fails."""
     import workbench as wb
 
     third = Fraction(1, 3)
-    answers = wb.AdditiveNoise(wb.ModuloNoise(n=4, shifts=[1], directed=True), [54, 24, 10, 0, 12])
-    vector = wb.AdditiveNoise(
+    directed = wb.ModuloNoise(n=4, shifts=[1], directed=True)
+    directed_noise = wb.AdditiveNoise(directed, [54, 24, 10, 0, 12])
+    vector_noise = wb.AdditiveNoise(
         wb.ModuloNoise(sizes=(2, 3), shifts=[(0, 1), (1, 0)]), [6, 4, 4, 5, 4, 4]
     )
-    affine = wb.PiecewiseAffine.from_laws(
+    quantizer = wb.PiecewiseAffine.from_laws(
         [-1, 1], [-3, 3], [[2 * third, third], [third, 2 * third]]
     )
-    wb.save(wb.certify(answers, "pdp", "0.5", "0.05"), "noise.json")  # repaired
-    wb.save(
-        wb.certify(vector, "dp", {(0, 1): Fraction(1, 2), (1, 0): "0.2"}, "0.01"), "vector.json"
-    )
-    wb.save(wb.certify(affine, epsilon="0.7", unbiased=True), "quantizer.json")
+    # The certificate repairs this noise.
+    wb.save(wb.certify(directed_noise, "pdp", "0.5", "0.05"), "noise.json")
+    budgets = {(0, 1): Fraction(1, 2), (1, 0): "0.2"}
+    wb.save(wb.certify(vector_noise, "dp", budgets, "0.01"), "vector.json")
+    wb.save(wb.certify(quantizer, epsilon="0.7", unbiased=True), "quantizer.json")
     for name in ("noise", "vector", "quantizer"):
         wb.check(f"{name}.json")
         assert wb.audit(wb.load(f"{name}.json"), 1).pure_epsilon > 0
@@ -51,8 +56,8 @@ def run() -> None:
     assert len(wb.sample(wb.load("quantizer.json"), 2, answer=Fraction(1, 2))) == 2
 
     noise = wb.AdditiveNoise.from_pmf(wb.ModuloNoise(n=3, max_shift=1), [0.5, 0.25, 0.125, 0.125])
-    certified = wb.certify(noise, "dp", 1, Fraction(3, 10))
-    assert certified.privacy.meets("dp", 1, Fraction(3, 10))
+    certificate = wb.certify(noise, "dp", 1, Fraction(3, 10))
+    assert certificate.privacy.meets("dp", 1, Fraction(3, 10))
     Path("rows.csv").write_text("3,1,1\n1,3,1\n1,1,3\n")
     channel = wb.load("rows.csv")
     assert float(wb.audit(channel, 1).pure_ratio) == 3
@@ -64,17 +69,17 @@ def run() -> None:
 
     try:
         wb.design(wb.ModuloNoise(n=3, max_shift=1), epsilon=1)
-    except wb.WorkbenchError as error:  # a package is missing, or the solver
-        said = str(error)
+    except wb.WorkbenchError as error:  # A package is missing, or the solver.
+        message = str(error)
     else:
-        said = "a design without a solver"
-    assert "pip install" in said, said
+        message = "wb.design returned a design without a solver."
+    assert "pip install" in message, message
 
 
 if __name__ == "__main__":
     if "--blocked" in sys.argv:
-        sys.meta_path.insert(0, _Blocked())
-    run()
+        sys.meta_path.insert(0, _ImportBlocker())
+    use_core()
     from workbench.cli.doctor import doctor
 
     assert doctor(json=True) == 0

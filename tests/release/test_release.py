@@ -1,4 +1,4 @@
-"""The quick part of `make check-release`: what a wheel holds, and the core without a solver."""
+"""The quick part of `make check-release`: the files of a wheel, and the core without a solver."""
 
 from __future__ import annotations
 
@@ -33,10 +33,8 @@ def list_package_files() -> set[str]:
 
 def test_the_wheel_holds_every_file_of_the_packages_and_nothing_else(tmp_path: Path) -> None:
     source = tmp_path / "source"
-    for name in FOLDERS:
-        shutil.copytree(
-            ROOT / name, source / name, symlinks=True
-        )  # A build leaves files in its folder.
+    for name in FOLDERS:  # They are copied because a build leaves files in its folder.
+        shutil.copytree(ROOT / name, source / name, symlinks=True)
     for name in ("pyproject.toml", "README.md", "LICENSE", "MANIFEST.in"):
         shutil.copy(ROOT / name, source)
     command = [
@@ -50,18 +48,18 @@ def test_the_wheel_holds_every_file_of_the_packages_and_nothing_else(tmp_path: P
         str(tmp_path),
         str(source),
     ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
+    process = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert process.returncode == 0, process.stderr
     (wheel,) = tmp_path.glob("*.whl")
-    inside = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    assert inside == list_package_files()
-    assert "workbench/models/modulo/program.py" in inside
+    names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    assert names == list_package_files()
+    assert "workbench/models/modulo/program.py" in names
     assert f"-{workbench.__version__}-" in wheel.name
 
 
 def test_numpy_and_flint_are_enough_for_mechanisms_given_by_hand(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "tests" / "release" / "light_core.py"), "--blocked"]
-    done = subprocess.run(
+    process = subprocess.run(
         command,
         capture_output=True,
         text=True,
@@ -69,51 +67,50 @@ def test_numpy_and_flint_are_enough_for_mechanisms_given_by_hand(tmp_path: Path)
         cwd=tmp_path,
         env={"PYTHONPATH": str(ROOT)},
     )
-    assert done.returncode == 0, done.stderr
-    assert "needs" in json.loads(done.stdout)["solvers_error"]
+    assert process.returncode == 0, process.stderr
+    assert "needs" in json.loads(process.stdout)["solvers_error"]
 
 
 def test_the_command_line_says_what_it_lacks(tmp_path: Path) -> None:
-    blocked = "import sys; sys.modules['typer'] = None; from workbench.cli import main; main({})"
+    program = "import sys; sys.modules['typer'] = None; from workbench.cli import main; main({})"
     for arguments, code in ((["audit", "x.csv"], 2), (["doctor"], 0)):
-        done = subprocess.run(
-            [sys.executable, "-c", blocked.format(arguments)],
+        process = subprocess.run(
+            [sys.executable, "-c", program.format(arguments)],
             capture_output=True,
             text=True,
             timeout=600,
             cwd=tmp_path,
             env={"PYTHONPATH": str(ROOT)},
         )
-        assert done.returncode == code
-        assert done.stderr.startswith("NotInstalled: The command line needs typer") == (code == 2)
+        assert process.returncode == code
+        names_typer = process.stderr.startswith("NotInstalled: The command line needs typer")
+        assert names_typer == (code == 2)
 
 
 def test_one_version_is_named_everywhere() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.MULTILINE)
-    assert cited is not None
-    assert project["version"] == cited.group(1) == workbench.__version__
-    released = re.search(
-        r'^date-released: "(.+)"$', (ROOT / "CITATION.cff").read_text("utf-8"), re.MULTILINE
-    )
-    assert released is not None
-    assert f"## {workbench.__version__} ({released.group(1)})\n" in (
-        ROOT / "CHANGELOG.md"
-    ).read_text("utf-8")
+    citation = (ROOT / "CITATION.cff").read_text("utf-8")
+    version = re.search(r"^version: (.+)$", citation, re.MULTILINE)
+    assert version is not None
+    assert project["version"] == version.group(1) == workbench.__version__
+    date = re.search(r'^date-released: "(.+)"$', citation, re.MULTILINE)
+    assert date is not None
+    changes = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    assert f"## {workbench.__version__} ({date.group(1)})\n" in changes
 
 
 @pytest.mark.parametrize("file", ["Dockerfile", "docs/ARTIFACT.md"])
 def test_containers_and_the_appendix_call_targets_that_exist(file: str) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
     text = (ROOT / file).read_text("utf-8")
-    called = set(re.findall(r"(?:`make |RUN make |dp-workbench make )([a-z-]+)", text))
-    called |= set(re.findall(r'\["make", "([a-z-]+)"\]', text))
-    assert called
-    assert called <= targets
+    called_targets = set(re.findall(r"(?:`make |RUN make |dp-workbench make )([a-z-]+)", text))
+    called_targets |= set(re.findall(r'\["make", "([a-z-]+)"\]', text))
+    assert called_targets
+    assert called_targets <= targets
 
 
 @pytest.mark.parametrize(
-    ("versions", "bad"),
+    ("versions", "clash_count"),
     [
         ({"highspy": "1.13.1", "ortools": "9.15.6755", "cvxpy": "1.9.1"}, 0),
         ({"highspy": "1.16.0", "ortools": "9.15.6755", "cvxpy": "1.9.3"}, 0),
@@ -124,25 +121,27 @@ def test_containers_and_the_appendix_call_targets_that_exist(file: str) -> None:
         ({"highspy": "1.15.1", "ortools": None, "cvxpy": "1.9.3"}, 0),
     ],
 )
-def test_known_clashes(versions: dict[str, str | None], bad: int) -> None:
-    assert len(installation.find_clashes(versions)) == bad
+def test_known_clashes(versions: dict[str, str | None], clash_count: int) -> None:
+    assert len(installation.find_clashes(versions)) == clash_count
 
 
 @pytest.fixture
 def tested_set(monkeypatch: pytest.MonkeyPatch) -> dict[str, str | None]:
     """Pretend that the tested versions are installed; a test changes some of them."""
     versions: dict[str, str | None] = {**installation.read_tested_versions()}
-    real = installation._find_version
-    monkeypatch.setattr(
-        installation, "_version", lambda name: versions.get(name.lower(), real(name))
-    )
+    find_version = installation._find_version
+
+    def find_pretended_version(name: str) -> str | None:
+        return versions.get(name.lower(), find_version(name))
+
+    monkeypatch.setattr(installation, "_find_version", find_pretended_version)
     return versions
 
 
 def test_the_tested_set_is_known_good(tested_set: dict[str, str | None]) -> None:
-    found = installation.describe_installation()
-    assert (found["verdict"], found["clashes"]) == ("known good", [])
-    assert all(row["writable"] for row in found["folders"])
+    description = installation.describe_installation()
+    assert (description["verdict"], description["clashes"]) == ("known good", [])
+    assert all(row["writable"] for row in description["folders"])
 
 
 @pytest.mark.parametrize(
@@ -165,15 +164,13 @@ def test_another_set_has_another_verdict(
 def test_the_doctor_names_each_version_that_differs(tested_set: dict[str, str | None]) -> None:
     tested = tested_set["numpy"]
     tested_set |= {"numpy": "2.4.5", "rich": "9.9"}
-    found = installation.describe_installation()
-    rows = {row["package"]: row for row in found["packages"]}
-    assert (rows["numpy"]["status"], rows["rich"]["status"]) == (
-        "other version",
-        "outside the range",
-    )
-    assert f"numpy 2.4.5 (tested: {tested})" in found["why"]
-    assert "rich 9.9" in found["why"]
-    assert "scipy" not in found["why"]
+    description = installation.describe_installation()
+    status = {row["package"]: row["status"] for row in description["packages"]}
+    assert status["numpy"] == "other version"
+    assert status["rich"] == "outside the range"
+    assert f"numpy 2.4.5 (tested: {tested})" in description["why"]
+    assert "rich 9.9" in description["why"]
+    assert "scipy" not in description["why"]
 
 
 def test_every_tested_version_is_within_the_range_of_its_requirement() -> None:
@@ -211,9 +208,9 @@ def test_no_text_says_that_the_package_is_in_a_registry() -> None:
         if path.suffix in (".py", ".md", ".toml", ".html", ".js")
     }
     texts[ROOT / "README.md"] = (ROOT / "README.md").read_text("utf-8")
-    named = [
+    misleading_files = [
         path.name
         for path, text in texts.items()
         if re.search(r"pip install\W+(--\S+ )*'?dp-workbench", text)
     ]
-    assert named == []
+    assert misleading_files == []

@@ -437,7 +437,7 @@ def test_an_interval_that_is_open_is_said(tmp_path: Path) -> None:
     assert "1 intervals are open" in CHECKER.prove_statement(data)
     path = tmp_path / "f.json"
     path.write_text(json.dumps(data))
-    assert wb.check(path).open == (tuple(last["epsilon"]),)
+    assert wb.check(path).unproven == (tuple(last["epsilon"]),)
     for wrong in ([], [[0.5, 3.0]], [last["epsilon"]] * 2, [[last["epsilon"][0], None]]):
         data["open"] = wrong
         with pytest.raises(CHECKER.Refused):
