@@ -289,9 +289,11 @@ def read_list(
         entries = list(islice(contents, _MAX_ENTRIES + 1))
         if len(entries) > _MAX_ENTRIES:
             must(name, f"at most {_MAX_ENTRIES} entries long", type(values).__name__)
-        return [to_python_scalar(entry) for entry in entries]
     except TypeError:
         return must(name, constraint, repr(values))
+    if any(hasattr(entry, "as_py") for entry in entries):
+        return [to_python_scalar(entry) for entry in entries]
+    return entries
 
 
 def _open_container(values: Any, name: str, constraint: str) -> Any:

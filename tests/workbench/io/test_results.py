@@ -365,7 +365,7 @@ def test_a_foreign_name_is_no_formula_in_a_csv_of_ours():
     assert table == [["mechanism", "epsilon", "proven"], *([name, "-1.5", "True"] for name in kept)]
 
     class Lines(list[dict[str, Any]]):
-        known = (list(rows[0]), set[str]())
+        columns_and_versions = (list(rows[0]), set[str]())
 
     exported = b"".join(_write_csv(Lines(rows), lambda part: None)).decode()  # type: ignore[arg-type]
     assert list(csv.reader(exported.splitlines()))[1:] == [[name, "-1.5", "true"] for name in kept]

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import workbench as wb
-from workbench.families.quantizer.frontier import _draw
+from workbench.families.quantizer.frontier import _draw_quantizer_frontier
 from workbench.questions.range_query import RangeQuery
 
 
@@ -63,8 +63,8 @@ def test_numbers_of_outputs_are_whole_on_their_axis():
         for e in (1.0, 2.0)
         for m in (2, 3, 4)
     ]
-    figure = _draw(pd.DataFrame(rows).assign(bound=None), "quantizers", "absolute")[
-        "error_levels"
-    ]()
+    figure = _draw_quantizer_frontier(
+        pd.DataFrame(rows).assign(bound=None), "quantizers", "absolute"
+    )["error_levels"]()
     for axis in figure.axes:
         assert [tick.get_text() for tick in axis.get_xticklabels()] == ["2", "3", "4"]

@@ -121,7 +121,7 @@ def test_a_design_claims_no_bound_above_its_objective():
     assert Design(objective=0.8, bound=0.8 + 1e-12, **known).bound == 0.8 + 1e-12
     wrong = Design(objective=0.8, bound=6.0, **known)
     assert wrong.bound is None
-    assert "is no bound" in wrong.words[-1]
+    assert "is therefore no bound" in wrong.words[-1]
 
 
 ROWS = {

@@ -264,7 +264,7 @@ def test_privatise_says_when_the_label_set_is_data(capsys, tmp_path: Path):
     )
     assert code == 0
     words = " ".join(json.loads(target.with_name("out.csv.json").read_text())["words"])
-    assert "read from the column, and that is not private" in words
+    assert "read from the column. This is not private" in words
     assert "other columns" not in words
     assert "seed" in words
 
