@@ -81,4 +81,4 @@ def _list_overload_lines(family: Family) -> Iterator[str]:
 
 if __name__ == "__main__":
     package = vars(workbench)
-    STUB.write_text(make_stub(package["_HOMES"], package["__doc__"]), "utf-8")
+    STUB.write_text(make_stub(package["_MODULE_BY_NAME"], package["__doc__"]), "utf-8")

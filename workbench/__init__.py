@@ -1,12 +1,12 @@
-"""Design differential-privacy mechanisms by optimization, judge them by closed forms, audit them exactly.
+"""Design differential-privacy mechanisms by optimization, and audit them exactly.
 
     >>> import workbench as wb
     >>> d = wb.design(wb.ModuloNoise(n=8, max_shift=3, directed=True), epsilon=1.5)
     >>> round(d.objective, 6)
     0.456808
 
-Importing the workbench is cheap and needs neither a solver nor the model layer: every public name is loaded when it
-is first used, so a saved mechanism can be audited and sampled inside somebody else's training code.
+The import is fast and needs neither a solver nor a model, because every public name is loaded when
+it is first used. A saved mechanism can therefore be audited and sampled inside other programs.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from workbench.io import providers as _providers
 
 __version__ = "0.1.0"
 
-# public name -> module that defines it; one line per name
-_HOMES = {
+# The module that defines each public name.
+_MODULE_BY_NAME = {
     "AdditiveIntegerNoise": "workbench.mechanisms.integer_noise",
     "AdditiveNoise": "workbench.mechanisms.additive",
     "AdditiveRealNoise": "workbench.mechanisms.real_noise",
@@ -70,11 +70,11 @@ _HOMES = {
     "save": "workbench.privacy.certificate_file",
 }
 
-__all__ = sorted([*_HOMES, "__version__"])
+__all__ = sorted([*_MODULE_BY_NAME, "__version__"])
 
-# kind -> name -> where it is: what lower layers use of higher ones (`workbench.io.providers`). Only the face, the
-# command line and the papers may name a module that builds on their own.
-_PROVIDED = {
+# Objects of higher layers that lower layers use (`workbench.io.providers`): their place by kind and
+# name. Only this file, the command line and the papers may name a module of a higher layer.
+_PLACES_BY_KIND = {
     "families": {
         "modulo": "workbench.families.modulo.family:FAMILY",
         "noise": "workbench.families.noise.family:FAMILY",
@@ -83,7 +83,7 @@ _PROVIDED = {
         "labels": "workbench.families.labels.family:FAMILY",
         "laplace": "workbench.families.laplace.family:FAMILY",
     },
-    # family -> module with its `FRONTIER`, its `instances()`, its `candidates(query)`
+    # The modules of each family with `FRONTIER`, `instances()` and `candidates(query)`.
     "frontiers": {
         "modulo": "workbench.families.modulo.frontier_options",
         "noise": "workbench.families.noise.frontier_options",
@@ -112,13 +112,13 @@ _PROVIDED = {
         "quantizer": "workbench.families.quantizer.published:PUBLISHED",
         "labels": "workbench.families.labels.published:PUBLISHED",
     },
-    # parts of a certificate file and of a design that formulas provide
+    # Parts of certificate files and of designs that need the formulas.
     "proof readers": {"dp-workbench formula": "workbench.formulas.certificate:read_formula"},
     "design": {
         "shadow_prices": "workbench.formulas.shadow_prices:compute_shadow_prices",
         "only_optimum": "workbench.formulas.shadow_prices:is_only_optimum",
     },
-    # group of plug-ins -> the base class of its things, and the names that are ours
+    # For each group of plug-ins, the base class of its objects and the names of this package.
     "plugin bases": {
         "families": "workbench.pipeline.family:Family",
         "notions": "workbench.notions.notion:Notion",
@@ -133,20 +133,20 @@ _PROVIDED = {
     },
 }
 
-for _kind, _places in _PROVIDED.items():
+for _kind, _places in _PLACES_BY_KIND.items():
     _providers.register_places(_kind, _places)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULE_BY_NAME:
         raise AttributeError(f"module 'workbench' has no attribute {name!r}")
-    if _HOMES[name].startswith("workbench.errors"):
-        value = getattr(importlib.import_module(_HOMES[name]), name)
+    if _MODULE_BY_NAME[name].startswith("workbench.errors"):
+        value = getattr(importlib.import_module(_MODULE_BY_NAME[name]), name)
     else:
         from workbench.io.extras import explaining_missing_modules
 
         with explaining_missing_modules(f"workbench.{name}"):
-            value = getattr(importlib.import_module(_HOMES[name]), name)
+            value = getattr(importlib.import_module(_MODULE_BY_NAME[name]), name)
     globals()[name] = value
     return value
 

@@ -1,5 +1,5 @@
 # Made by `python tools/stub.py` from the tables of options; not edited by hand.
-"""Design differential-privacy mechanisms by optimization, judge them by closed forms, audit them exactly."""
+"""Design differential-privacy mechanisms by optimization, and audit them exactly."""
 
 from typing import Any, overload
 

@@ -1,17 +1,17 @@
-"""Every error a user of the workbench can meet.
+"""The errors of the workbench.
 
-    WorkbenchError              base of them all; the CLI prints its one line and exits 2 (`exit_code`)
-    ├── InvalidRequest          a value in the request is wrong; the message names it and what it got
+    WorkbenchError              base class; the command line prints one line and exits with 2
+    ├── InvalidRequest          a value of the request is wrong; the message names it
     │   └── NotApplicable       a published mechanism cannot serve a request; the message says why
-    ├── Infeasible              no mechanism meets the request; says the smallest conflicting part when it is known
-    ├── SolverUnavailable       the solver is unknown, not installed or cannot solve this kind of program
+    ├── Infeasible              no mechanism satisfies the request; names the conflict if known
+    ├── SolverUnavailable       the solver is unknown, not installed or cannot solve such programs
     │   └── LicenceLimit        the solver's licence does not cover this request
-    ├── NotInstalled            an optional package is needed; says which extra brings it
-    ├── NotProven               a limit was reached first; carries the incumbent and the bound
-    ├── NotCertified            no certificate could be produced; nothing private is claimed
-    └── CorruptFile             a file is malformed, truncated or does not prove what it says
+    ├── NotInstalled            an optional package is needed; names the extra that installs it
+    ├── NotProven               a limit was reached first; has the incumbent and the bound
+    ├── NotCertified            no certificate could be made; no privacy is claimed
+    └── CorruptFile             a file is malformed, truncated or does not prove its claim
 
-Messages have one form: "epsilon must be a finite number > 0. Got -1."
+All messages have the form "epsilon must be a finite number > 0. Got -1."
 """
 
 from __future__ import annotations
@@ -35,47 +35,82 @@ __all__ = [
 ]
 
 
-_LONG = 10**30  # a number beyond which is shown rounded
-_LONGEST = 160  # characters of a wrong value that a message shows
+# A larger number is shown rounded.
+_MAX_EXACT_NUMBER = 10**30
+# At most this many characters of a wrong value are shown.
+_MAX_SHOWN_CHARACTERS = 160
+
+
+def _round_large_number(number: int | Fraction) -> int | Fraction | str:
+    """Return a number, or its rounded text if it has many digits."""
+    if max(abs(number.numerator), number.denominator) <= _MAX_EXACT_NUMBER:
+        return number
+    return f"{Decimal(number.numerator) / number.denominator:.6g}"
 
 
 class WorkbenchError(Exception):
-    """Base of every error raised on purpose by the workbench. exit_code: of a command that ends with it."""
+    """Base of every error that the workbench raises on purpose.
+
+    Attributes:
+        exit_code: Exit code of a command that ends with the error.
+    """
 
     exit_code = 2
 
 
 class InvalidRequest(WorkbenchError, ValueError):
-    """A value in the request is wrong."""
+    """A value of the request is wrong."""
 
     @classmethod
     def must(cls, name: str, constraint: str, got: object) -> NoReturn:
-        """Raise the one form of a validation message: "{name} must be {constraint}. Got {got}.".
+        """Raise the error "{name} must be {constraint}. Got {got}.".
 
-        A cell of a file is called by its place there.
+        Args:
+            name: Name of the option. A cell of a file has its place as its name.
+            constraint: What the value must be.
+            got: The value.
         """
         name = getattr(got, "place", name)
-        if isinstance(got, (int, Fraction)) and max(abs(got.numerator), got.denominator) > _LONG:
-            got = f"{Decimal(got.numerator) / got.denominator:.6g}"
+        if isinstance(got, (int, Fraction)):
+            got = _round_large_number(got)
         try:
-            text = " ".join(str(got).split())  # an array is shown on several lines
-        except ValueError:  # Python does not print integers of more than 4300 digits.
+            # An array is shown on several lines.
+            text = " ".join(str(got).split())
+        except ValueError:
+            # Python does not print integers of more than 4300 digits.
             text = "numbers of more than 4300 digits"
-        short = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
-        raise cls(f"{name} must be {constraint}. Got {short}.")
+        if len(text) > _MAX_SHOWN_CHARACTERS:
+            text = f"{text[: _MAX_SHOWN_CHARACTERS - 3]}..."
+        raise cls(f"{name} must be {constraint}. Got {text}.")
 
     @classmethod
     def check_choice(cls, choices: Collection[str], name: str, value: object) -> None:
-        """Raise for a value that is none of the words that are known."""
+        """Raise the error if a value is none of some texts.
+
+        Args:
+            choices: Texts that are accepted.
+            name: Name of the option.
+            value: The value.
+        """
         if not isinstance(value, str) or value not in choices:
             cls.must(name, f"one of {', '.join(choices)}", repr(value))
 
 
-must = InvalidRequest.must  # what callers say: must("epsilon", "a finite number > 0", -1)
+# A short name for callers: must("epsilon", "a finite number > 0", -1).
+must = InvalidRequest.must
 
 
 class NotApplicable(InvalidRequest):
-    """A published mechanism cannot serve a request; `columns` are those of its row in a frontier."""
+    """A published mechanism cannot serve a request.
+
+    Args:
+        message: The reason.
+        status: Status of its row in a frontier.
+        more: Further columns of that row.
+
+    Attributes:
+        columns: Columns of that row.
+    """
 
     def __init__(
         self, message: str, status: str = "not applicable", more: Mapping[str, Any] | None = None
@@ -85,7 +120,7 @@ class NotApplicable(InvalidRequest):
 
 
 class Infeasible(WorkbenchError):
-    """No mechanism meets the request."""
+    """No mechanism satisfies the request."""
 
 
 class SolverUnavailable(WorkbenchError):
@@ -101,10 +136,14 @@ class NotInstalled(WorkbenchError):
 
 
 class NotProven(WorkbenchError):
-    """A limit was reached before optimality was proven; `incumbent` and `bound` say how far the solver got.
+    """A limit was reached before optimality was proven.
 
-    incumbent: the best objective found, or None; bound: the proven bound, or None; design: the unproven Design, whose
-    they are; interrupted: whether the limit was Ctrl-C.
+    Args:
+        message: The reason.
+        incumbent: The best objective found, or None.
+        bound: The proven bound, or None.
+        design: The unproven Design, which has its incumbent and bound.
+        interrupted: Whether the limit was Ctrl-C.
     """
 
     def __init__(
@@ -117,8 +156,11 @@ class NotProven(WorkbenchError):
         interrupted: bool = False,
     ) -> None:
         super().__init__(message)
-        self.incumbent = incumbent if design is None else design.objective
-        self.bound = bound if design is None else design.bound
+        if design is not None:
+            incumbent = design.objective
+            bound = design.bound
+        self.incumbent = incumbent
+        self.bound = bound
         self.design = design
         self.interrupted = interrupted
 
@@ -128,4 +170,4 @@ class NotCertified(WorkbenchError):
 
 
 class CorruptFile(WorkbenchError):
-    """A file is malformed, truncated, hostile, or does not prove what it claims."""
+    """A file is malformed, truncated, hostile, or does not prove its claim."""

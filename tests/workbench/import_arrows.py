@@ -3,14 +3,14 @@
 A module has an arrow to each module of ours that it
 
     imports                     anywhere: at its head, in a function, under TYPE_CHECKING
-    uses through the face       `from workbench import design`, `workbench.design`, `wb.design`: where `_HOMES` says
+    uses through the face       `from workbench import design`, `workbench.design`, `wb.design`: where `_MODULE_BY_NAME` says
     names in a string           "workbench.io.files", "workbench.io.files:read_text", "workbench.io.files.read_text"
     names in a TOML file        of its folder, whose name it says: the strings in it, as above
     names in an f-string        that is given to import_module: every module of the folder it begins with
 
 A string that names a package around the module is no arrow: Python imports those packages first anyway, and they name
 files that lie in them. A name without a dot is one only where it is given to import_module or find_spec. What the face
-itself provides lazily (`_HOMES`, `_PROVIDED`) are its own arrows, and it lies in no layer.
+itself provides lazily (`_MODULE_BY_NAME`, `_PLACES_BY_KIND`) are its own arrows, and it lies in no layer.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Arrows:
         if FACE not in self.modules:
             return {}
         for node in parse(self.modules[FACE]).body:
-            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_HOMES":
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_MODULE_BY_NAME":
                 homes: dict[str, str] = ast.literal_eval(node.value)
                 return homes
         return {}

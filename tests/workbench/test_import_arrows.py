@@ -23,7 +23,7 @@ SOURCES = {
     "solvers/backends/first.py": "from {solvers}.lowest import anything\n",
     "models/__init__.py": "",
     "models/program.py": "from {solvers}.backends import first\n",
-    "workbench/__init__.py": '_HOMES = {{"design": "workbench.families.api", "audit": "workbench.privacy.audit"}}\n',
+    "workbench/__init__.py": '_MODULE_BY_NAME = {{"design": "workbench.families.api", "audit": "workbench.privacy.audit"}}\n',
     "workbench/privacy/__init__.py": "",
     "workbench/privacy/audit.py": '__doc__ = "workbench.privacy"\n',
     "workbench/families/__init__.py": "",

@@ -12,7 +12,7 @@ import workbench
 from workbench.io.providers import get_places, load_provided, register_places
 
 CERTIFICATES = Path(__file__).parents[2] / "golden" / "certificates"
-PLACES = [(kind, name) for kind, places in workbench._PROVIDED.items() for name in places]
+PLACES = [(kind, name) for kind, places in workbench._PLACES_BY_KIND.items() for name in places]
 PRICES = """
 import sys
 import workbench as wb

@@ -61,7 +61,7 @@ def test_help_and_completion_show_every_option():
 
 def test_the_stub_that_editors_read_is_up_to_date():
     made = runpy.run_path(str(Path(__file__).parents[3] / "tools" / "stub.py"))
-    assert made["STUB"].read_text("utf-8") == made["make_stub"](wb._HOMES, wb.__doc__), (
+    assert made["STUB"].read_text("utf-8") == made["make_stub"](wb._MODULE_BY_NAME, wb.__doc__), (
         "write it again: tools/stub.py"
     )
 
