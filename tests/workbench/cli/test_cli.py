@@ -45,7 +45,7 @@ def test_design_json_is_one_object(capsys):
 def test_design_says_what_a_reader_must_know(capsys):
     code, out, _ = run(capsys, *NOISE, "--delta", "0.1212")
     assert code == 0
-    for words in ("0.450172331", "bound", "PDP delta", "oracle", "directed"):
+    for words in ("0.450172331", "bound", "PDP delta", "known formula", "directed"):
         assert words in out
 
 
