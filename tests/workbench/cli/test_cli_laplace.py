@@ -254,7 +254,7 @@ def test_wrong_key_parameters_and_damage_are_refused(
     if Path("/dev/zero").exists():  # a file without end
         with pytest.raises(InvalidRequest, match="stream must be a regular file"):
             run(*DECODE, "/dev/zero", "noisy.csv")
-    monkeypatch.setattr("workbench.mechanisms.dyadic_laplace.stream._LIMIT", 100)
+    monkeypatch.setattr("workbench.mechanisms.dyadic_laplace.stream._MAX_FILE_BYTES", 100)
     (folder / "OUT.bits").write_bytes(data)
     with pytest.raises(CorruptFile, match="larger than 100 bytes"):
         run(*DECODE, "OUT.bits", "noisy.csv")

@@ -184,13 +184,13 @@ def test_the_compiled_loop_decodes_what_the_plain_one_does(
             (rng.bytes(30), int(rng.integers(0, 50))),
         ]
     plain = [_answer(*stream, code) for stream in streams]
-    monkeypatch.setattr(elias, "_WORTHWHILE", 0)
+    monkeypatch.setattr(elias, "_MIN_COMPILED_COUNT", 0)
     assert plain == [_answer(*stream, code) for stream in streams]
     assert sum(isinstance(answer, str) for answer in plain) > len(streams) // 3
 
 
 def test_decoding_needs_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(elias, "_WORTHWHILE", 0)
+    monkeypatch.setattr(elias, "_MIN_COMPILED_COUNT", 0)
     monkeypatch.setitem(sys.modules, "numba", None)
     elias._loop.cache_clear()
     assert elias.decode(elias.encode([3, -1], "gamma"), 2, "gamma").tolist() == [3, -1]

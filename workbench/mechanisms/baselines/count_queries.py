@@ -1,4 +1,5 @@
-"""What optimal noise is compared with: the baselines of Figs 5-8 of Kadam et al. 2024, as exact finite mechanisms.
+"""What optimal noise is compared with: the baselines of Figs 5-8 of Kadam et al. 2024, as exact
+finite mechanisms.
 
     paper                               code
     two-sided geometric, α [8]          clamped_geometric(n, alpha):  f(η) = (1-α)/(1+α) α^|η|
@@ -9,17 +10,18 @@
     discrete count mechanism [10]       not specified in the paper: any law can be put in its place (`clamped`,
                                         Channel.from_rows, AdditiveNoise.from_pmf)
 
-Erratum. (58) gives the last output k = n the mass 1 - F(n - q); the rows then sum to 1 - f(n - q). What (57) means
-is Pr[η >= n - q] = 1 - F(n - q - 1), which is what `clamped` uses.
+Erratum. (58) gives the last output k = n the mass 1 - F(n - q); the rows then sum to 1 - f(n - q).
+What (57) means is Pr[η >= n - q] = 1 - F(n - q - 1), which is what `clamped` uses.
 
-Two readings are ours. The Gumbel mechanism: the paper adds "Gumbel(ε, β')" and cites the Gumbel-max trick [28], by
-which the argmax over outputs of score + Gumbel(0, β') noise draws from the softmax of score/β'; with the score
--|k - q| this is the exponential mechanism [26], pure (2μ̄/β')-DP for neighbours within μ̄. The error measures: MSE
-and ER are averaged over uniform answers, as clamping makes them depend on q.
+Two readings are ours. The Gumbel mechanism: the paper adds "Gumbel(ε, β')" and cites the Gumbel-max
+trick [28], by which the argmax over outputs of score + Gumbel(0, β') noise draws from the softmax
+of score/β'; with the score
+-|k - q| this is the exponential mechanism [26], pure (2μ̄/β')-DP for neighbours within μ̄. The
+error measures: MSE and ER are averaged over uniform answers, as clamping makes them depend on q.
 
-Figs 5-8 put mechanisms on equal footing: `fit` finds the parameter x at which a family's error rate or MSE is a target
-(Brent's method). Each error grows with the parameter, from none at all to a limit no parameter reaches; a target beyond
-is refused.
+Figs 5-8 put mechanisms on equal footing: `fit` finds the parameter x at which a family's error rate
+or MSE is a target (Brent's method). Each error grows with the parameter, from none at all to a
+limit no parameter reaches; a target beyond is refused.
 """
 
 from __future__ import annotations
@@ -48,39 +50,49 @@ from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel
 from workbench.questions.modulo_noise import ModuloNoise
 
-_MOST = 10_000  # answers
-_BITS = 160  # a discrete Gaussian is held to 2^-160: its tail beyond that is below any δ a float can show
+_MAX_ANSWERS = 10_000  # More answers are refused.
+# The masses of a discrete Gaussian are multiples of 2^-160: the tail below is smaller than any δ
+# that a float can show.
+_MASS_BITS = 160
 
 
 def clamped_channel(n: int, law: IntegerLaw) -> Channel:
-    """Integer noise clamped into 0..n: the law of min(max(0, q + η), n), (57) and the corrected (58).
+    """Clamp integer noise into 0..n: the law of min(max(0, q + η), n), (57) and the corrected (58).
 
-    Pr[0|q] = F(-q), Pr[k|q] = f(k - q) for 0 < k < n, Pr[n|q] = 1 - F(n - q - 1). Raises InvalidRequest.
+    Pr[0|q] = F(-q), Pr[k|q] = f(k - q) for 0 < k < n, Pr[n|q] = 1 - F(n - q - 1).
+
+    n: the largest answer; law: of η. Raises InvalidRequest.
     """
-    read_integer(n, "n", 1, _MOST)
+    read_integer(n, "n", 1, _MAX_ANSWERS)
     return Channel(tuple(law.clamp(-q, n - q) for q in range(n + 1)))
 
 
 def geometric_alpha(variance: Real) -> float:
-    """The α whose two-sided geometric law has this variance: α = (1 + v - sqrt(1 + 2v))/v. Raises InvalidRequest.
+    """Compute the α whose two-sided geometric law has a variance: α = (1 + v - sqrt(1 + 2v))/v.
 
     Figs 6 and 8 print α = 0.7 with variance 3.38; it has variance 15.56, and 3.38 needs α = 0.4717.
+
+    variance: v > 0. Raises InvalidRequest.
     """
     v = float(read_positive(variance, "variance"))
     return v / (1 + v + math.sqrt(1 + 2 * v))  # the same root, without cancellation
 
 
 def clamped_geometric(n: int, alpha: Real) -> Channel:
-    """The clamped two-sided geometric mechanism of [8], exact. alpha: in [0, 1). Raises InvalidRequest."""
+    """Build the exact clamped two-sided geometric mechanism of [8].
+
+    n: the largest answer; alpha: in [0, 1). Raises InvalidRequest.
+    """
     ratio = read_number_where(alpha, "alpha", "a number in [0, 1)", lambda number: 0 <= number < 1)
     return clamped_channel(n, IntegerLaw(0, [1], ratio=ratio))
 
 
 def clamped_gaussian(n: int, variance: Real) -> Channel:
-    """The clamped discrete Gaussian mechanism of [11], its masses rounded to multiples of about 2^-160.
+    """Build the clamped discrete Gaussian mechanism of [11], its masses rounded to multiples of
+    about 2^-160.
 
-    variance: the parameter σ² of exp(-η²/2σ²), finite and > 0 (the variance itself is a little below it when σ² < 1).
-    Raises InvalidRequest.
+    n: the largest answer; variance: the parameter σ² of exp(-η²/2σ²), finite and > 0 (the variance
+    itself is a little below it when σ² < 1). Raises InvalidRequest.
     """
     radius, law = discrete_gaussian(read_positive(variance, "variance"))
     return clamped_channel(n, IntegerLaw(-radius, law))
@@ -88,20 +100,26 @@ def clamped_gaussian(n: int, variance: Real) -> Channel:
 
 @lru_cache(maxsize=64)
 def discrete_gaussian(variance: Fraction) -> tuple[int, Distribution]:
-    """(R, the law on -R..R proportional to ⌊2^160 exp(-η²/2σ²)⌋), R the last η where that is not 0."""
-    half = [1 << _BITS]
+    """Compute (R, the law on -R..R proportional to ⌊2^160 exp(-η²/2σ²)⌋), R the last η where that
+    is not 0.
+
+    variance: σ² > 0.
+    """
+    half = [1 << _MASS_BITS]
     while half[-1]:
-        half.append(exp_bounds(-Fraction(len(half) ** 2) / (2 * variance), _BITS)[0])
+        half.append(exp_bounds(-Fraction(len(half) ** 2) / (2 * variance), _MASS_BITS)[0])
     half.pop()
     return len(half) - 1, Distribution.from_integers([*half[:0:-1], *half])
 
 
 def exponential_mechanism(n: int, scale: Real) -> Channel:
-    """The exponential mechanism on 0..n with score -|k - q|: Pr[k|q] ∝ e^{-|k-q|/β'} (see the reading above).
+    """Build the exponential mechanism on 0..n with score -|k - q|: Pr[k|q] ∝ e^{-|k-q|/β'} (see the
+    reading above).
 
-    scale: β', finite and > 0; e^{-1/β'} is the rational that its float is. Raises InvalidRequest.
+    n: the largest answer; scale: β', finite and > 0; e^{-1/β'} is the rational that its float is.
+    Raises InvalidRequest.
     """
-    read_integer(n, "n", 1, _MOST)
+    read_integer(n, "n", 1, _MAX_ANSWERS)
     step = Fraction(math.exp(-1 / float(read_positive(scale, "scale"))))
     powers, _ = to_common_denominator([step**d for d in range(n + 1)])
     rows = ([powers[abs(k - q)] for k in range(n + 1)] for q in range(n + 1))
@@ -109,25 +127,28 @@ def exponential_mechanism(n: int, scale: Real) -> Channel:
 
 
 def data_independent(question: ModuloNoise, error_rate: Real) -> AdditiveNoise:
-    """The data-independent mechanism of [13]: f(0) = 1 - ρ, every other mass ρ/(N-1), exact.
+    """Build the exact data-independent mechanism of [13]: f(0) = 1 - ρ, every other mass ρ/(N-1).
 
-    error_rate: ρ in [0, 1]. Raises InvalidRequest.
+    question: a ModuloNoise; error_rate: ρ in [0, 1]. Raises InvalidRequest.
     """
     rho = read_probability(error_rate, "error_rate")
     others = question.order - 1
     return AdditiveNoise(question, [1 - rho, *[rho / others] * others])
 
 
-def _gaps(n: int) -> Any:
-    """k - q. Shape (n+1, n+1)."""
+def _output_errors(n: int) -> Any:
+    """Return k - q. Shape (n+1, n+1)."""
     return np.arange(n + 1)[None, :] - np.arange(n + 1)[:, None]
 
 
-def _clamped(n: int, tails: Vector) -> Vector:
-    """Pr[k|q] of clamped symmetric noise from Pr[η >= m], m = 1..n+1, no small one as a difference from 1. Shape
-    (n+1, n+1)."""
+def _clamp_table(n: int, tails: Vector) -> Vector:
+    """Compute Pr[k|q] of clamped symmetric noise, no small one as a difference from 1. Shape (n+1,
+    n+1).
+
+    tails: Pr[η >= m], m = 1..n+1.
+    """
     law = np.concatenate([[1 - 2 * tails[0]], tails[:-1] - tails[1:]])  # of |η| = 0..n, one sign
-    table = law[np.abs(_gaps(n))]
+    table = law[np.abs(_output_errors(n))]
     table[0, 0] = table[n, n] = 1 - tails[0]
     table[1:, 0] = tails[:-1]
     table[:-1, n] = tails[n - 1 :: -1]
@@ -135,24 +156,29 @@ def _clamped(n: int, tails: Vector) -> Vector:
 
 
 def _geometric_table(n: int, alpha: float) -> Vector:
-    return _clamped(n, np.power(alpha, np.arange(1.0, n + 2)) / (1 + alpha))
+    return _clamp_table(n, np.power(alpha, np.arange(1.0, n + 2)) / (1 + alpha))
 
 
 def _gaussian(n: int, log_variance: float) -> Vector:
     variance = math.exp(log_variance)
     terms = np.exp(-(np.arange(n + 2 + int(40 * math.sqrt(variance))) ** 2.0) / (2 * variance))
     tails = np.cumsum(terms[::-1])[::-1]
-    return _clamped(n, tails[1 : n + 2] / (2 * tails[1] + 1))
+    return _clamp_table(n, tails[1 : n + 2] / (2 * tails[1] + 1))
 
 
 def _exponential(n: int, scale: float) -> Vector:
-    weights = np.exp(-np.abs(_gaps(n)) / scale)
+    weights = np.exp(-np.abs(_output_errors(n)) / scale)
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
 class BaselineFamily(NamedTuple):
-    """A one-parameter baseline. table: Pr[k|q] in floats at a coordinate in span; parameter: that coordinate's
-    parameter; build: (n, parameter) -> the exact channel.
+    """A baseline with one parameter.
+
+    Attributes:
+        table: (n, coordinate) -> Pr[k|q] in floats.
+        span: the smallest and the largest coordinate.
+        parameter: coordinate -> parameter.
+        build: (n, parameter) -> the exact channel.
     """
 
     table: Callable[[int, float], Vector]
@@ -173,29 +199,45 @@ BASELINE_FAMILIES = {
 def fit_baseline(
     family: str, n: int, *, mse: Real | None = None, error_rate: Real | None = None
 ) -> float:
-    """The parameter at which a baseline on answers 0..n has this MSE or this error rate, to about 1e-14.
+    """Find the parameter at which a baseline on answers 0..n has a given MSE or error rate, to
+    about 1e-14.
 
-    family: "geometric" (the parameter is α), "gaussian" (σ²) or "exponential" (β'); give one of mse and error_rate.
-    Raises InvalidRequest, also for an error the family cannot have.
+    Args:
+        family: "geometric" (the parameter is α), "gaussian" (σ²) or "exponential" (β').
+        n: the largest answer.
+        mse: the mean squared error, > 0; give this or error_rate.
+        error_rate: the error rate, > 0.
+
+    Returns:
+        The parameter.
+
+    Raises:
+        InvalidRequest: also for an error that the family cannot have.
     """
     if family not in BASELINE_FAMILIES:
         must("family", f"one of {', '.join(BASELINE_FAMILIES)}", family)
     if (mse is None) == (error_rate is None):
         raise InvalidRequest("A target must be given by exactly one of mse and error_rate.")
-    read_integer(n, "n", 1, _MOST)
+    read_integer(n, "n", 1, _MAX_ANSWERS)
     from scipy.optimize import brentq
 
     table, (low, high), parameter, _ = BASELINE_FAMILIES[family]
-    name, wanted, loss = (
-        ("error_rate", error_rate, _gaps(n) != 0) if mse is None else ("mse", mse, _gaps(n) ** 2)
+    name, requested_error, loss = (
+        ("error_rate", error_rate, _output_errors(n) != 0)
+        if mse is None
+        else ("mse", mse, _output_errors(n) ** 2)
     )
-    target = float(read_positive(wanted, name))
+    target = float(read_positive(requested_error, name))
 
-    def miss(x: float) -> float:
+    def error_excess(x: float) -> float:
         return float((table(n, x) * loss).sum() / (n + 1)) - target
 
-    if miss(low) > 0 or miss(high) < 0:
-        least = miss(low) + target
-        most = miss(high) + target
-        must(name, f"in {least:.3g}..{most:.6g} for the {family} baseline with n={n}", wanted)
-    return parameter(float(brentq(miss, low, high, xtol=1e-15, rtol=1e-14, maxiter=500)))
+    if error_excess(low) > 0 or error_excess(high) < 0:
+        min_error = error_excess(low) + target
+        max_error = error_excess(high) + target
+        must(
+            name,
+            f"in {min_error:.3g}..{max_error:.6g} for the {family} baseline with n={n}",
+            requested_error,
+        )
+    return parameter(float(brentq(error_excess, low, high, xtol=1e-15, rtol=1e-14, maxiter=500)))

@@ -1,4 +1,6 @@
-"""Published quantizers given by name and parameters, and the bounds that were published for them."""
+"""Build published quantizers from their names and parameters, and compute the bounds published
+for them.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ from workbench.mechanisms.baselines.two_bin import (
 )
 from workbench.mechanisms.piecewise_affine import Quantizer
 
-# mechanism -> the parameters it takes besides c
+# The parameters of every mechanism, besides c.
 QUANTIZER_PARAMETERS = {
     "rqm": ("bins", "q"),
     "erm": ("bins", "gamma"),
@@ -47,36 +49,64 @@ _BUILD: dict[str, Callable[..., Quantizer | NonAffine]] = {
 }
 
 
-def build_named_quantizer(mechanism: str, *, c: Real = 1, **given: Any) -> Quantizer | NonAffine:
-    """The mechanism of a name and its parameters (`MECHANISMS`); all it needs and nothing else. Raises InvalidRequest.
+def build_named_quantizer(
+    mechanism: str, *, c: Real = 1, **parameters: Any
+) -> Quantizer | NonAffine:
+    """Build the mechanism of a name from all its parameters (`QUANTIZER_PARAMETERS`).
 
-    bins: increasing; q: in [0, 1); gamma, beta: >= 0; theta: in (0, 1/2); levels: >= 2; epsilon: > 0.
+    Args:
+        mechanism: its name.
+        c: half the width of the inputs.
+        parameters: bins, increasing; q in [0, 1); gamma, beta >= 0; theta in (0, 1/2); levels >= 2;
+            epsilon > 0.
+
+    Returns:
+        The mechanism.
+
+    Raises:
+        InvalidRequest: for missing and superfluous parameters.
     """
     InvalidRequest.check_choice(QUANTIZER_PARAMETERS, "mechanism", mechanism)
     needs = {words: {*words.split(" or ")} for words in QUANTIZER_PARAMETERS[mechanism]}
-    given = {name: value for name, value in given.items() if value is not None}
-    for name, value in given.items():
+    parameters = {name: value for name, value in parameters.items() if value is not None}
+    for name, value in parameters.items():
         if name not in set().union(*needs.values()):
             raise InvalidRequest(f"{name} must be left out for {mechanism}. Got {value}.")
     for words, names in needs.items():
-        if not given.keys() & names:
+        if not parameters.keys() & names:
             raise InvalidRequest(f"{words} must be given for {mechanism}. Got none.")
-    return _BUILD[mechanism](**given, c=c)
+    return _BUILD[mechanism](**parameters, c=c)
 
 
 def published_bounds(
     mechanism: str, quantizer: Quantizer | NonAffine, parameters: Record
 ) -> dict[str, float]:
-    """Theorems 1 and 2 of Cai et al. 2024 and the bound of Youn et al. 2023: for equally spaced bins only."""
+    """Compute Theorems 1 and 2 of Cai et al. 2024 and the bound of Youn et al. 2023.
+
+    They hold for equally spaced bins only; for others the result is empty.
+
+    Args:
+        mechanism: its name.
+        quantizer: the mechanism.
+        parameters: by name.
+
+    Returns:
+        name -> bound.
+    """
     gaps = [b - a for a, b in pairwise(quantizer.bins)]
-    extra = quantizer.bins[-1] - quantizer.c
+    margin = quantizer.bins[-1] - quantizer.c
     if mechanism not in ("erm", "rqm") or max(gaps) - min(gaps) > max(gaps) / 100:
         return {}
     if mechanism == "rqm":
-        if extra:
-            return {"epsilon": rqm_epsilon_bound(quantizer.m, parameters["q"], extra, quantizer.c)}
+        if margin:
+            return {"epsilon": rqm_epsilon_bound(quantizer.m, parameters["q"], margin, quantizer.c)}
         return {}
-    given = quantizer.m, (gamma := read_number(parameters["gamma"], "gamma")), extra, quantizer.c
-    return {"epsilon": erm_epsilon_bound(*given)} | (
-        {"error": erm_error_bound(*given)} if gamma > 0 else {}
+    arguments = (
+        quantizer.m,
+        (gamma := read_number(parameters["gamma"], "gamma")),
+        margin,
+        quantizer.c,
+    )
+    return {"epsilon": erm_epsilon_bound(*arguments)} | (
+        {"error": erm_error_bound(*arguments)} if gamma > 0 else {}
     )

@@ -1,10 +1,13 @@
-"""Baselines whose law is not affine between bins: what they share, and the Poisson binomial mechanism.
+"""Baselines whose law is not affine between bins: their common part, and the Poisson binomial
+mechanism.
 
     Poisson binomial (Chen et al. 2022), one client, pure ε:
-        Z ~ Binomial(n, 1/2 + θ x/c),  published as B_Z = c (2 Z/n - 1)/(2 θ),  m = n + 1 outputs, unbiased;
+        Z ~ Binomial(n, 1/2 + θ x/c),  published as B_Z = c (2 Z/n - 1)/(2 θ),
+        m = n + 1 outputs, unbiased;
         ε = n ln((1 + 2θ)/(1 - 2θ)), reached by the two outermost outputs at x = ±c
 
-Errors are integrated by 24-point Gauss-Legendre rules on short intervals (12 digits and more), ε is exact.
+Errors are integrated by 24-point Gauss-Legendre rules on short intervals (12 digits and more), ε is
+exact.
 """
 
 from __future__ import annotations
@@ -42,7 +45,7 @@ from workbench.mechanisms.shown_mechanism import ShownMechanism, affine_figure
 from workbench.questions.density import Density
 from workbench.questions.density import parse_density as density_of
 
-_MOST = 10_000  # outputs of a mechanism in a file
+_MAX_FILE_OUTPUTS = 10_000  # A file with a mechanism of more outputs is refused.
 _FORM = RecordForm(
     "The mechanism", {"kind": "poisson-binomial"}, outputs=INTEGER, theta=RATIO, c=RATIO
 )
@@ -50,7 +53,13 @@ _FORM = RecordForm(
 
 @dataclass(frozen=True, eq=False)
 class NonAffine(RealErrors):
-    """bins (exact, increasing), c, and a law to write: `PoissonBinomial`, or `two_bin.Biased`."""
+    """A mechanism with outputs in [-c, c] whose law is not affine: `PoissonBinomial`, or
+    `two_bin.BiasedQuantizer`.
+
+    Attributes:
+        bins: the outputs, exact, increasing.
+        c: half the width of the inputs.
+    """
 
     bins: Rationals
     c: Fraction
@@ -63,33 +72,39 @@ class NonAffine(RealErrors):
     @property
     @abstractmethod
     def epsilon(self) -> float:
-        """The exact ε of pure privacy, rounded up."""
+        """Return the exact ε of pure privacy, rounded up."""
 
     def probabilities(self, x: ArrayLike, *, clip: bool = False) -> Vector:
-        """p(x, i). Shape x.shape + (m,). Raises InvalidRequest for x outside [-c, c] unless clip."""
+        """Compute p(x, i). Shape x.shape + (m,).
+
+        x: inputs; clip: move inputs outside [-c, c] to its ends. Raises InvalidRequest for x
+        outside unless clip.
+        """
         values = read_inputs(x, -float(self.c), float(self.c), clip=clip)
         return self._probabilities(values.ravel()).reshape((*values.shape, self.m))
 
     def expected_loss(self, loss: Any = "absolute", density: Density | None = None) -> float:
-        """E error under a density (uniform by default)."""
+        """Compute the expected error under a density.
+
+        loss: as of `error_coefficients`; density: of the inputs, default: uniform.
+        """
         half = float(self.c)
         law = density_of("uniform" if density is None else density, half)
-        law = replace(
-            law, shape=law.shape or (lambda x: np.full(x.shape, 0.5))
-        )  # the mechanism's is curved: three nodes would not do
+        # The law of the mechanism is curved, so three nodes would not be enough.
+        law = replace(law, shape=law.shape or (lambda x: np.full(x.shape, 0.5)))
         x, w = law.quadrature(np.concatenate([self.outputs, np.linspace(-half, half, 17)]))
         return math.fsum(w * self.error_at(np.clip(x, -half, half), loss))
 
     @property
     def bias(self) -> float:
-        """max_x |E M(x) - x|, over 4001 points and both sides of every bin."""
+        """Return max_x |E M(x) - x|, over 4001 points and both sides of every bin."""
         half = float(self.c)
         near = np.clip(np.concatenate([self.outputs - 1e-12, self.outputs]), -half, half)
         x = np.concatenate([np.linspace(-half, half, 4001), near])
         return float(np.abs(self.probabilities(x) @ self.outputs - x).max())
 
     def drawing(self) -> FigureData:
-        """p(x, i) against x, at 201 inputs."""
+        """Return p(x, i) against x at 201 inputs, as plain data."""
         half = float(self.c)
         x = np.linspace(-half, half, 201)
         return affine_figure(self.outputs, x, np.repeat(self.probabilities(x), 2, axis=0)[1:-1])
@@ -97,7 +112,11 @@ class NonAffine(RealErrors):
 
 @dataclass(frozen=True, eq=False)
 class PoissonBinomial(NonAffine, ShownMechanism):
-    """theta: in (0, 1/2); bins as above. Build it with `poisson_binomial`."""
+    """The Poisson binomial mechanism. Build it with `poisson_binomial`.
+
+    Attributes:
+        theta: θ in (0, 1/2).
+    """
 
     theta: Fraction
 
@@ -106,32 +125,50 @@ class PoissonBinomial(NonAffine, ShownMechanism):
         "The Poisson binomial law is a polynomial in the input, and a certificate holds laws that are affine between "
         "knots; its audit is exact all the same."
     )
-    segments = None  # a polynomial in the input
+    segments = None  # The law is a polynomial in the input.
 
-    # What a mechanism is.
+    # Members of `Mechanism`.
 
     def law(self, x: Any) -> Distribution:
-        """The exact law at a rational x in [-c, c]; a float is the rational it is. Raises InvalidRequest."""
+        """Return the exact law at a rational x in [-c, c].
+
+        x: a number; a float is the rational that it is. Raises InvalidRequest.
+        """
         n = self.m - 1
         p = Fraction(1, 2) + self.theta * read_real_input(x, -self.c, self.c) / self.c
         return Distribution([math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(n + 1)])
 
     def budgets(self, epsilon: Budget) -> Budgets:
-        """One budget for both orders of the two outermost inputs."""
+        """Return one budget for both orders of the two outermost inputs.
+
+        epsilon: one number, or a mapping. Raises InvalidRequest.
+        """
         return assign_budgets(((0, 1), (1, 0)), epsilon)
 
     def comparisons(self) -> Iterator[Comparison]:
-        """The laws at -c and c, both ways. They decide every ratio and hockey stick: binomial laws have a monotone
-        likelihood ratio in p, so their worst set is {Z >= k} or {Z <= k}, whose mass is monotone in p."""
+        """Yield the comparisons of the laws at -c and c, both ways.
+
+        They decide every ratio and hockey stick: binomial laws have a monotone likelihood ratio in
+        p, so their worst set is {Z >= k} or {Z <= k}, whose mass is monotone in p.
+        """
         return compare_pairs(
             (self.law(-self.c), self.law(self.c)), ((0, 1), (1, 0)), lambda end: f"x={'-+'[end]}c"
         )
 
     def sample(self, x: ArrayLike, *, clip: bool = False, insecure_seed: int | None = None) -> Any:
-        """Publish every number of x independently and exactly, as the sum of m - 1 Bernoulli draws, each affine in x.
+        """Publish every number of x independently and exactly, as the sum of m - 1 Bernoulli draws,
+        each affine in x.
 
-        insecure_seed: a repeatable draw, for experiments only. A float for a scalar, else an array of x's shape.
-        Raises InvalidRequest.
+        Args:
+            x: inputs.
+            clip: move inputs outside [-c, c] to its ends.
+            insecure_seed: a repeatable draw, for experiments only.
+
+        Returns:
+            A float for a scalar, else an array of x's shape.
+
+        Raises:
+            InvalidRequest.
         """
         values = read_inputs(x, -float(self.c), float(self.c), clip=clip)
         half = Fraction(1, 2)
@@ -146,19 +183,22 @@ class PoissonBinomial(NonAffine, ShownMechanism):
     publish = sample
 
     def describe(self) -> str:
-        """One line."""
+        """Describe the mechanism in one line."""
         return f"The Poisson binomial mechanism on [-{float(self.c):g}, {float(self.c):g}] with {self.m} outputs"
 
     def to_dict(self) -> Record:
-        """JSON-ready, read back by `from_dict`."""
+        """Return a JSON-ready record, which `from_dict` reads."""
         return _FORM.write(self, outputs=self.m)
 
     @classmethod
     def from_dict(cls, data: Any) -> PoissonBinomial:
-        """The mechanism written by `to_dict`, which claims no privacy: audit it. Raises CorruptFile, InvalidRequest."""
+        """Return the mechanism written by `to_dict`, which claims no privacy: audit it.
+
+        data: the record. Raises CorruptFile, InvalidRequest.
+        """
         fields = _FORM.read(data)
-        if fields["outputs"] > _MOST:
-            raise_corrupt_entry("outputs", f"at most {_MOST}")
+        if fields["outputs"] > _MAX_FILE_OUTPUTS:
+            raise_corrupt_entry("outputs", f"at most {_MAX_FILE_OUTPUTS}")
         return poisson_binomial(fields.pop("outputs"), **fields)
 
     # Numbers.
@@ -175,21 +215,31 @@ class PoissonBinomial(NonAffine, ShownMechanism):
 
     @property
     def ratio(self) -> Fraction:
-        """e^ε = ((1 + 2θ)/(1 - 2θ))^n, exact."""
+        """Return e^ε = ((1 + 2θ)/(1 - 2θ))^n, exact."""
         return Fraction((1 + 2 * self.theta) / (1 - 2 * self.theta)) ** (self.m - 1)
 
     @property
     def epsilon(self) -> float:
-        """n ln((1 + 2θ)/(1 - 2θ)), rounded up."""
+        """Return n ln((1 + 2θ)/(1 - 2θ)), rounded up."""
         return log_upper_bound(self.ratio)
 
 
 def poisson_binomial(
     m: int, *, theta: Real | None = None, epsilon: Real | None = None, c: Real = 1
 ) -> PoissonBinomial:
-    """PBM with m outputs and a given θ in (0, 1/2), or the largest ε-private one, ½ tanh(ε/(2(m-1))), rounded down.
+    """Build PBM with m outputs.
 
-    Raises InvalidRequest.
+    Args:
+        m: the number of outputs, >= 2.
+        theta: θ in (0, 1/2); give this or epsilon.
+        epsilon: use the largest ε-private θ, ½ tanh(ε/(2(m-1))), rounded down.
+        c: half the width of the inputs.
+
+    Returns:
+        The mechanism.
+
+    Raises:
+        InvalidRequest.
     """
     read_integer(m, "m", 2)
     if (theta is None) == (epsilon is None):

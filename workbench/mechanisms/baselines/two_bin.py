@@ -1,18 +1,21 @@
-"""The two-bin family of Cai et al. 2024 and its special cases: draw a bin left and one right of x, keep one unbiasedly.
+"""The two-bin family of Cai et al. 2024 and its special cases: draw a bin left and one right of x,
+keep one unbiasedly.
 
-For x in [B_j, B_{j+1}) a left bin l <= j is drawn with probability left[j](l) and a right bin r > j with right[m-j]
-(m+1-r); B_l is published with probability (B_r - x)/(B_r - B_l), else B_r. The output law, eq. (4), is
+For x in [B_j, B_{j+1}) a left bin l <= j is drawn with probability left[j](l) and a right bin r > j
+with right[m-j] (m+1-r); B_l is published with probability (B_r - x)/(B_r - B_l), else B_r. The
+output law, eq. (4), is
 
     p(x, i) = left_j(i) Σ_{r>j} right_{m-j}(m+1-r) (B_r - x)/(B_r - B_i)           for B_i <= x
     p(x, i) = right_{m-j}(m+1-i) Σ_{l<=j} left_j(l) (x - B_l)/(B_i - B_l)          for B_i > x
 
-affine in x between bins and discontinuous at them. Everything is computed in rationals; selection probabilities given
-as floats are the rationals proportional to them, so the result is unbiased without any rounding error.
+affine in x between bins and discontinuous at them. Everything is computed in rationals; selection
+probabilities given as floats are the rationals proportional to them, so the result is unbiased
+without any rounding error.
 
-Biased quantization (Section 5) keeps one of the two with Pr[B_l] : Pr[B_r] = exp(-β (x - B_l)) : exp(-β (B_r - x)), the
-exponential mechanism with score minus the distance. Between bins every p(x, i) is a sum of logistic functions falling
-(i <= j) or rising (i > j) in x, so its extremes are one-sided limits at bins and ±c; ε is enclosed there by ball
-arithmetic and rounded up.
+Biased quantization (Section 5) keeps one of the two with Pr[B_l] : Pr[B_r] = exp(-β (x - B_l)) :
+exp(-β (B_r - x)), the exponential mechanism with score minus the distance. Between bins every p(x,
+i) is a sum of logistic functions falling (i <= j) or rising (i > j) in x, so its extremes are
+one-sided limits at bins and ±c; ε is enclosed there by ball arithmetic and rounded up.
 
 | paper                      | here                                                             |
 |----------------------------|------------------------------------------------------------------|
@@ -59,11 +62,14 @@ from workbench.mechanisms.baselines.poisson_binomial import NonAffine
 from workbench.mechanisms.piecewise_affine import Quantizer
 
 Selection = list[Distribution]
-Numbers = NDArray[Any]  # floats, or objects that add and multiply: rationals, balls
+Numbers = NDArray[Any]  # Floats, or objects that add and multiply: rationals, balls.
 
 
 def equal_bins(m: int, reach: Real) -> Rationals:
-    """m bins equally spaced from -reach to reach. Raises InvalidRequest."""
+    """Return m bins equally spaced from -reach to reach.
+
+    m: >= 2; reach: > 0. Raises InvalidRequest.
+    """
     read_integer(m, "m", 2)
     top = read_positive(reach, "reach")
     return tuple(-top + 2 * top * i / (m - 1) for i in range(m))
@@ -77,26 +83,30 @@ def two_bin(
     c: Real = 1,
     name: str = "two-bin",
 ) -> Quantizer:
-    """The two-bin mechanism with given selection distributions, as an exact quantizer.
+    """Build the two-bin mechanism with given selection distributions, as an exact quantizer.
 
     Args:
         bins: B_1 <= -c < c <= B_m.
-        selection: m - 1 distributions, the j-th (from 1) over bins 1..j: probabilities or weights, floats or exact.
-            Those that no input in [-c, c] uses may be None.
-        right: the same for right bins, counted from the right; `selection` when left out (symmetric use).
+        selection: m - 1 distributions, the j-th (from 1) over bins 1..j: probabilities or weights,
+            floats or exact. Those that no input in [-c, c] uses may be None.
+        right: the same for right bins, counted from the right. Default: `selection` (symmetric
+            use).
         c: half the width of the input domain.
         name: for tables.
 
+    Returns:
+        The quantizer.
+
     Raises:
-        InvalidRequest: for bins or distributions that are none.
+        InvalidRequest: for invalid bins or distributions.
     """
     half = read_half_width(c)
     outputs = read_bins(bins, half)
     (*scaled, end), _ = to_common_denominator([*outputs, half])
     places = np.array(scaled, dtype=object)
     laws = []
-    q = _selection(selection, len(outputs))
-    r = _selection(selection if right is None else right, len(outputs))
+    q = _read_selection(selection, len(outputs))
+    r = _read_selection(selection if right is None else right, len(outputs))
     for j, a, b in _bin_pieces(scaled, end):
         left_law = q[j - 1]
         right_law = r[len(outputs) - j - 1]
@@ -105,7 +115,8 @@ def two_bin(
             must("selection", used, "None")
         apart = places[j:] - places[:j, None]
         both = np.outer(left_law.array, right_law.array[::-1]) * (math.lcm(*apart.flat) // apart)
-        for x in (a, b):  # all masses times one integer
+        # All masses are multiplied by one integer.
+        for x in (a, b):
             law = _combine_shares(both, places[j:] - x, x - places[:j, None])
             laws.append(Distribution.from_integers(law.tolist(), "an end law"))
     knots = (-half, *(b for b in outputs if -half < b < half), half)
@@ -113,18 +124,18 @@ def two_bin(
 
 
 def _bin_pieces(bins: Sequence[Any], c: Any) -> list[tuple[int, Any, Any]]:
-    """(j, a, b): for x in [a, b) there are j bins at or left of x."""
+    """Return (j, a, b) of the pieces: for x in [a, b) there are j bins at or left of x."""
     return [
         (bisect_right(bins, a), a, b)
         for a, b in pairwise([-c, *(b for b in bins if -c < b < c), c])
     ]
 
 
-def _selection(given: Sequence[Any], m: int) -> list[Distribution | None]:
-    if len(given) != m - 1:
-        must("selection", f"{m - 1} distributions", len(given))
+def _read_selection(rows: Sequence[Any], m: int) -> list[Distribution | None]:
+    if len(rows) != m - 1:
+        must("selection", f"{m - 1} distributions", len(rows))
     laws = []
-    for j, row in enumerate(given, 1):
+    for j, row in enumerate(rows, 1):
         law = None if row is None else Distribution.read_rounded(row, f"selection of {j}")
         if law is not None and len(law) != j:
             must(f"selection of {j}", f"{j} probabilities", len(law))
@@ -133,12 +144,17 @@ def _selection(given: Sequence[Any], m: int) -> list[Distribution | None]:
 
 
 def _combine_shares(both: Numbers, left: Numbers, right: Numbers) -> Numbers:
-    """p(x, .) from the joint law of the two bins and the shares in which either is kept. Shape (..., m)."""
+    """Compute p(x, .) from the joint law of the two bins and the shares in which either is
+    published. Shape (..., m).
+    """
     return np.concatenate([(both * left).sum(axis=-1), (both * right).sum(axis=-2)], axis=-1)
 
 
 def rqm_selection(m: int, q: Real) -> Selection:
-    """The geometric selection of RQM, exact. q in [0, 1). Raises InvalidRequest."""
+    """Return the exact geometric selection of RQM.
+
+    m: the number of bins; q: in [0, 1). Raises InvalidRequest.
+    """
     value = read_number_where(q, "q", "a number in [0, 1)", lambda number: 0 <= number < 1)
     keep = 1 - value
     return [
@@ -148,13 +164,20 @@ def rqm_selection(m: int, q: Real) -> Selection:
 
 
 def rqm(bins: Any, q: Real, *, c: Real = 1) -> Quantizer:
-    """The randomized quantization mechanism of Youn et al. 2023. bins: as `two_bin` (equally spaced in the papers)."""
+    """Build the randomized quantization mechanism of Youn et al. 2023.
+
+    bins: as of `two_bin` (equally spaced in the papers); q: in [0, 1); c: half the width of the
+    inputs. Raises InvalidRequest.
+    """
     outputs = read_bins(bins, read_half_width(c))
     return two_bin(outputs, rqm_selection(len(outputs), q), c=c, name="RQM")
 
 
 def erm_selection(bins: Sequence[Fraction], gamma: Real) -> Selection:
-    """The selection (2) of ERM, in floats read exactly. gamma >= 0. Raises InvalidRequest."""
+    """Return the selection (2) of ERM, in floats that are read exactly.
+
+    bins: increasing; gamma: γ >= 0. Raises InvalidRequest.
+    """
     value = read_positive(gamma, "gamma", or_zero=True)
     laws = [Distribution([1])]
     for j, last in enumerate(bins[1:-1], 2):
@@ -164,7 +187,10 @@ def erm_selection(bins: Sequence[Fraction], gamma: Real) -> Selection:
 
 
 def erm(bins: Any, gamma: Real, *, c: Real = 1) -> Quantizer:
-    """The exponential randomized mechanism, eq. (2). bins must be symmetric. Raises InvalidRequest."""
+    """Build the exponential randomized mechanism, eq. (2).
+
+    bins: symmetric around 0; gamma: γ >= 0; c: half the width of the inputs. Raises InvalidRequest.
+    """
     outputs = read_bins(bins, read_half_width(c))
     if any(a != -b for a, b in zip(outputs, reversed(outputs), strict=True)):
         must("bins", "symmetric around 0 for ERM", ", ".join(f"{float(b):g}" for b in outputs))
@@ -172,7 +198,11 @@ def erm(bins: Any, gamma: Real, *, c: Real = 1) -> Quantizer:
 
 
 def randomized_response(epsilon: Real, *, c: Real = 1) -> Quantizer:
-    """Two-point randomized response: outputs ±c (e^ε + 1)/(e^ε - 1), rounded up so that ε holds exactly."""
+    """Build two-point randomized response: outputs ±c (e^ε + 1)/(e^ε - 1), rounded up so that ε
+    holds exactly.
+
+    epsilon: 0 < ε <= 700; c: half the width of the inputs. Raises InvalidRequest, Infeasible.
+    """
     budget = read_positive(epsilon, "epsilon")
     half = read_half_width(c)
     if budget > 700:
@@ -185,26 +215,50 @@ def randomized_response(epsilon: Real, *, c: Real = 1) -> Quantizer:
 
 @dataclass(frozen=True, eq=False)
 class BiasedQuantizer(NonAffine):
-    """selection: as `two_bin`, j-th over bins 1..j (right ones counted from the right); beta: >= 0, exact."""
+    """Biased quantization with a symmetric selection.
+
+    Attributes:
+        selection: as of `two_bin`, the j-th over bins 1..j (right ones counted from the right).
+        beta: β >= 0, exact.
+    """
 
     selection: tuple[Distribution, ...]
     beta: Fraction
 
     name = "biased"
-    not_exact = "Biased quantization has logistic probabilities, which are no rationals: it is a baseline to compare with."
+    not_exact = (
+        "Biased quantization has logistic probabilities, which are no rationals: "
+        "it is a baseline to compare with."
+    )
 
     @classmethod
     def from_selection(
         cls, bins: Any, selection: Sequence[Any], beta: Real, *, c: Real = 1
     ) -> BiasedQuantizer:
-        """The biased variant of a symmetric two-bin mechanism. Raises InvalidRequest."""
+        """Build the biased variant of a symmetric two-bin mechanism.
+
+        Args:
+            bins: as of `two_bin`.
+            selection: as of `two_bin`.
+            beta: β >= 0.
+            c: half the width of the inputs.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            InvalidRequest.
+        """
         half = read_half_width(c)
         outputs = read_bins(bins, half)
-        laws = tuple(law for law in _selection(selection, len(outputs)) if law is not None)
+        laws = tuple(law for law in _read_selection(selection, len(outputs)) if law is not None)
         return cls(outputs, half, laws, read_positive(beta, "beta", or_zero=True))
 
-    def _both(self, j: int) -> Numbers:
-        """The joint law of a left and a right bin, both from left to right. Shape (j, m - j)."""
+    def _joint_law(self, j: int) -> Numbers:
+        """Return the joint law of a left and a right bin, both from left to right.
+
+        Shape (j, m - j).
+        """
         left, right = (np.array([*self.selection[i - 1]], dtype=object) for i in (j, self.m - j))
         return np.outer(left, right[::-1])
 
@@ -215,12 +269,14 @@ class BiasedQuantizer(NonAffine):
             here = x[place == j, None, None]
             score = float(self.beta) * (2 * here - self.outputs[:j, None] - self.outputs[j:])
             share = 1 / (1 + np.exp(np.clip(score, -700, 700)))
-            p[place == j] = _combine_shares(self._both(j).astype(float), share, 1 - share)
+            p[place == j] = _combine_shares(self._joint_law(j).astype(float), share, 1 - share)
         return p
 
     @cached_property
     def epsilon(self) -> float:
-        """The exact ε, from enclosures of all end laws, rounded up; inf when a bin is never drawn somewhere."""
+        """Return the exact ε, from enclosures of all end laws, rounded up; inf if a bin is never
+        drawn somewhere.
+        """
         from flint import ctx
 
         bins, balls, exp = (
@@ -236,7 +292,9 @@ class BiasedQuantizer(NonAffine):
                     laws.append(
                         [
                             ball_ends(value)
-                            for value in _combine_shares(balls(self._both(j)), share, 1 - share)
+                            for value in _combine_shares(
+                                balls(self._joint_law(j)), share, 1 - share
+                            )
                         ]
                     )
         ends = [
@@ -254,20 +312,51 @@ def _span(c: Real, delta: Real) -> tuple[float, float]:
 
 
 def erm_epsilon_bound(m: int, gamma: Real, delta: Real, c: Real = 1) -> float:
-    """Theorem 1: ERM with m equal bins on [-c-Δ, c+Δ] has ε < γ + ln(2m(c+Δ)/c) (its proof takes m >= 4)."""
+    """Compute Theorem 1: ERM with m equal bins on [-c-Δ, c+Δ] has ε < γ + ln(2m(c+Δ)/c) (its proof
+    takes m >= 4).
+
+    Args:
+        m: the number of bins.
+        gamma: γ.
+        delta: Δ >= 0.
+        c: half the width of the inputs.
+
+    Returns:
+        The bound on ε.
+    """
     half, extra = _span(c, delta)
     return float(read_number(gamma, "gamma")) + math.log(2 * m * (half + extra) / half)
 
 
 def erm_error_bound(m: int, gamma: Real, delta: Real, c: Real = 1) -> float:
-    """Theorem 2: E|M(x) - x| <= 4/γ ln(m) (c+Δ) + (2c+2Δ)/(m-1) for ERM with m equal bins."""
+    """Compute Theorem 2: E|M(x) - x| <= 4/γ ln(m) (c+Δ) + (2c+2Δ)/(m-1) for ERM with m equal bins.
+
+    Args:
+        m: the number of bins.
+        gamma: γ > 0.
+        delta: Δ >= 0.
+        c: half the width of the inputs.
+
+    Returns:
+        The bound on the error.
+    """
     half, extra = _span(c, delta)
     rate = float(read_positive(gamma, "gamma"))
     return 4 / rate * math.log(m) * (half + extra) + 2 * (half + extra) / (m - 1)
 
 
 def rqm_epsilon_bound(m: int, q: Real, delta: Real, c: Real = 1) -> float:
-    """Youn et al. 2023, as quoted: ε <= ln(2(1-q)²(c+Δ)/Δ) + m ln 1/(1-q)."""
+    """Compute the bound of Youn et al. 2023, as quoted: ε <= ln(2(1-q)²(c+Δ)/Δ) + m ln 1/(1-q).
+
+    Args:
+        m: the number of bins.
+        q: in [0, 1).
+        delta: Δ > 0.
+        c: half the width of the inputs.
+
+    Returns:
+        The bound on ε.
+    """
     half, extra = _span(c, delta)
     keep = 1 - float(read_number(q, "q"))
     return math.log(2 * keep**2 * (half + extra) / extra) + m * math.log(1 / keep)

@@ -1,8 +1,10 @@
-"""Dyadic quantized Laplace mechanism (DQL): exact Laplace noise in few bits (Sec. 5 and 6, Theorem 7).
+"""Dyadic quantized Laplace mechanism (DQL): exact Laplace noise in few bits (Sec. 5 and 6, Theorem
+7).
 
 Encoder and decoder share (T, U); the encoder adds local randomness and sends one integer a scalar,
-M = round(εx/δ_T + M̃ + W - U) (Algorithm 1); the decoder returns X̂ = δ_T (M + U)/ε (6). Then X̂ - x ~ Laplace(0, 1/ε)
-for every x (Proposition 6). Who sees (T, U, M) has ℓε·d-privacy, who sees X̂ has ε·d-privacy, d(x, x') = ‖x - x'‖₁.
+M = round(εx/δ_T + M̃ + W - U) (Algorithm 1); the decoder returns X̂ = δ_T (M + U)/ε (6). Then X̂ -
+x ~ Laplace(0, 1/ε) for every x (Proposition 6). Who sees (T, U, M) has ℓε·d-privacy, who sees X̂
+has ε·d-privacy, d(x, x') = ‖x - x'‖₁.
 
     paper               code                        paper               code
     ε                   epsilon, database_epsilon   ℓ                   ell
@@ -10,17 +12,20 @@ for every x (Proposition 6). Who sees (T, U, M) has ℓε·d-privacy, who sees X
     PRNG 𝒫              SharedStream                "local seed"        LocalStream
     M, X̂                encode(x), decode(m)        f_t                 dyadic_law.component
 
-T is capped. A 64-bit integer holds εx/δ_T only up to some level t_max, chosen from the public bound `reach` on |εx|
-(2^24 by default: t_max = 37 for ℓ = 2). T is drawn given T <= t_max, which is an exact operation of the same family:
-Σ_(t<=s) P(T=t) f_t = F_T(s) g_(δ_s), so the noise then has the density g_δ of (3) with δ = δ_(t_max), about 2^-37.
+T is capped. A 64-bit integer holds εx/δ_T only up to some level t_max, chosen from the public bound
+`reach` on |εx| (2^24 by default: t_max = 37 for ℓ = 2). T is drawn given T <= t_max, which is an
+exact operation of the same family: Σ_(t<=s) P(T=t) f_t = F_T(s) g_(δ_s), so the noise then has the
+density g_δ of (3) with δ = δ_(t_max), about 2^-37.
 * decoder: still exactly ℓε, because every f_t has it;
-* database: exactly ε (e^δ - 1)/δ < ε (1 + δ), `database_epsilon_as_run`; and ln of the density is within δ²/6 of
+* database: exactly ε (e^δ - 1)/δ < ε (1 + δ), `database_epsilon_as_run`; and ln of the density is
+within δ²/6 of
   Laplace's, so the privacy loss is also at most ε d + δ²/3, less than 10^-22 beyond ε d.
 
-The guarantees are those of real arithmetic with ideal random numbers; floating-point attacks on the Laplace mechanism
-(Mironov 2012) are outside the paper and no guarantee is claimed against them. X̂ is computed from (T, U, M) alone, so
-its last bits say no more than those three. But M's own law is only approximated: V, W and the geometric variable have
-53 to 64 random bits, so that an M of probability below about 2^-53 may not occur at all, and sums are rounded.
+The guarantees are those of real arithmetic with ideal random numbers; floating-point attacks on the
+Laplace mechanism (Mironov 2012) are outside the paper and no guarantee is claimed against them. X̂
+is computed from (T, U, M) alone, so its last bits say no more than those three. But M's own law is
+only approximated: V, W and the geometric variable have 53 to 64 random bits, so that an M of
+probability below about 2^-53 may not occur at all, and sums are rounded.
 """
 
 from __future__ import annotations
@@ -65,26 +70,29 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-DEFAULT_REACH = 2.0**24
-_FINEST = (
-    2.0**-45
-)  # smallest step in use: the 53 bits of the geometric variable still resolve its period 2δ
-_STARTS, _STRIDES = (
-    np.array([0.0, -2.0, 1.0, -1.0]),
-    np.array([2.0, -2.0, 2.0, -2.0]),
-)  # M₀ and Z of step 9
+DEFAULT_REACH = 2.0**24  # The default public bound on |εx|.
+# With a smaller step the 53 bits of the geometric variable would not resolve its period 2δ.
+_MIN_STEP = 2.0**-45
+_STARTS = np.array([0.0, -2.0, 1.0, -1.0])  # The values of M₀ in step 9.
+_STRIDES = np.array([2.0, -2.0, 2.0, -2.0])  # The values of Z in step 9.
 
 
 @dataclass(frozen=True)
 class DyadicLaplace(Shown):
-    """The DQL mechanism. epsilon: ε > 0; ell: ℓ > 1; reach: public bound on |εx|, to 2^60.
+    """The DQL mechanism.
 
-    Raises InvalidRequest for other values, and when ℓ - 1 is too small for any level within the reach.
+    Args:
+        epsilon: ε > 0, the scale is 1/ε.
+        ell: ℓ > 1.
+        reach: public bound on |εx|, at most 2^60.
+
+    Raises:
+        InvalidRequest: for other values, and if ℓ - 1 is too small for any level within the reach.
     """
 
     not_exact = (
-        "Dyadic Laplace noise is continuous: its epsilon is proven by its construction (decoder_epsilon, "
-        "database_epsilon), and `encode` publishes with it."
+        "Dyadic Laplace noise is continuous: its epsilon is proven by its construction "
+        "(decoder_epsilon, database_epsilon), and `encode` publishes with it."
     )
 
     epsilon: float
@@ -95,40 +103,53 @@ class DyadicLaplace(Shown):
         for name in ("epsilon", "ell", "reach"):
             self.__dict__[name] = read_positive_float(getattr(self, name), name)
         if self.max_level < 0:
-            finest = max(_FINEST, self.reach / MAX_QUOTIENT)
+            min_step = max(_MIN_STEP, self.reach / MAX_QUOTIENT)
             must(
-                "ell", f"larger, so that delta0 >= {finest:.3g} for reach {self.reach:g}", self.ell
+                "ell",
+                f"larger, so that delta0 >= {min_step:.3g} for reach {self.reach:g}",
+                self.ell,
             )
 
     @cached_property
     def delta0(self) -> float:
-        """δ₀, the largest step (times 1/ε): e^(δ₀) = δ₀ℓ + 1."""
+        """Return δ₀, the largest step (times 1/ε): e^(δ₀) = δ₀ℓ + 1."""
         return delta_zero(self.ell)
 
     @cached_property
     def max_level(self) -> int:
-        """t_max: the last t with reach/δ_t <= 2^61 and δ_t >= 2^-45; -1 if there is none."""
-        return max(-1, math.floor(math.log2(self.delta0 / max(_FINEST, self.reach / MAX_QUOTIENT))))
+        """Return t_max: the last t with reach/δ_t <= 2^61 and δ_t >= 2^-45; -1 if there is none."""
+        return max(
+            -1, math.floor(math.log2(self.delta0 / max(_MIN_STEP, self.reach / MAX_QUOTIENT)))
+        )
 
     @cached_property
     def law(self) -> Levels:
-        """The law of T as run, given T <= max_level."""
+        """Return the law of T as it runs, given T <= max_level."""
         return compute_levels(self.ell, self.max_level)
 
     @property
     def decoder_epsilon(self) -> float:
-        """ℓε, per unit of ‖x - x'‖₁, against whoever sees (T, U, M); rounded up. Theorem 7."""
+        """Return ℓε, per unit of ‖x - x'‖₁, against whoever sees (T, U, M); rounded up.
+
+        Theorem 7.
+        """
         return round_up(Fraction(self.ell) * Fraction(self.epsilon))
 
     @property
     def database_epsilon(self) -> float:
-        """ε, per unit of ‖x - x'‖₁, against whoever sees X̂ alone; of the uncapped mechanism. Theorem 7."""
+        """Return ε, per unit of ‖x - x'‖₁, against whoever sees only X̂; of the uncapped mechanism.
+
+        Theorem 7.
+        """
         return self.epsilon
 
     @property
     def database_epsilon_as_run(self) -> float:
-        """ε (e^δ - 1)/δ, δ = δ_(t_max): the slope with T capped (Lemma 5 on g_δ); 1 part in 2^38 above ε for ℓ = 2.
-        Rounded up."""
+        """ε (e^δ - 1)/δ, δ = δ_(t_max): the slope with T capped (Lemma 5 on g_δ); 1 part in 2^38
+        above ε for ℓ = 2.
+
+        Rounded up.
+        """
         step = float(self.law.deltas[-1])
         return self.epsilon * math.expm1(step) / step * (1 + 2.0**-50)  # four roundings of 2^-53
 
@@ -149,7 +170,7 @@ class DyadicLaplace(Shown):
         ]
 
     def drawing(self) -> Drawing:
-        """Pr[T = t] against the step δ_t/ε that outputs then are apart, as plain data."""
+        """Return Pr[T = t] against the step δ_t/ε between outputs, as plain data."""
         steps = [f"{step:.2g}" for step in (self.law.deltas / self.epsilon)[::-1]]
         return make_bar_figure(
             "Probability of every step between outputs",
@@ -159,22 +180,33 @@ class DyadicLaplace(Shown):
         )
 
     def figure(self) -> Figure:
-        """The same."""
+        """Draw the law of the step between outputs."""
         return draw_chart(
             self.drawing(), f"dyadic quantized Laplace, ε = {self.epsilon:g}, ℓ = {self.ell:g}"
         )
 
     def mean_bits(self, code: Code = "gamma", data: DataLaw = UNIFORM_DATA) -> float:
-        """The exact mean length of the description of one scalar x ~ data, T capped. Raises InvalidRequest."""
+        """Compute the exact mean length of the description of one scalar x ~ data, T capped.
+
+        code: "gamma" or "delta"; data: the law of x. Raises InvalidRequest.
+        """
         return mean_bits(self.epsilon, self.law, code, data)
 
     def encode(
         self, x: npt.ArrayLike, shared: SharedStream, local: LocalStream | None = None
     ) -> Any:
-        """M, one 64-bit integer a scalar, in the shape of x (an int for a scalar).
+        """Encode x as M, one 64-bit integer a scalar, in the shape of x (an int for a scalar).
 
-        x: real, |εx| <= reach. shared: advances by x.size scalars; local: a fresh LocalStream when None.
-        Raises InvalidRequest for NaN, infinities, |εx| > reach, and generators in each other's place.
+        Args:
+            x: real numbers with |εx| <= reach.
+            shared: the stream that the decoder knows; it advances by x.size scalars.
+            local: a fresh LocalStream if None.
+
+        Returns:
+            The integers M.
+
+        Raises:
+            InvalidRequest: for NaN, infinities, |εx| > reach, and generators in each other's place.
         """
         tables = self._tables
 
@@ -190,10 +222,10 @@ class DyadicLaplace(Shown):
         )
 
     def decode(self, m: npt.ArrayLike, shared: SharedStream) -> Any:
-        """X̂ = δ_T (M + U)/ε (6), in the shape of m (a float for a scalar).
+        """Decode X̂ = δ_T (M + U)/ε (6), in the shape of m (a float for a scalar).
 
-        m: integers, from `encode`; shared: a stream of the encoder's key, nonce and position; advances by m.size.
-        Raises InvalidRequest.
+        m: integers, from `encode`; shared: a stream of the encoder's key, nonce and position; it
+        advances by m.size. Raises InvalidRequest.
         """
 
         def chunk(part: Integers, both: Words) -> Vector:
@@ -211,7 +243,7 @@ class DyadicLaplace(Shown):
 
 
 class _Tables:
-    """What encoding and decoding look up by level."""
+    """Tables by level for encoding and decoding."""
 
     def __init__(self, mechanism: DyadicLaplace) -> None:
         law = mechanism.law
@@ -221,7 +253,7 @@ class _Tables:
         self._thresholds = np.array(
             level_thresholds(mechanism.ell, mechanism.max_level), dtype=np.uint64
         )
-        # step 9: the four (M₀, Z) have weights s, s q, 1, 1
+        # In step 9 the four pairs (M₀, Z) have the weights s, s q, 1, 1.
         s = 1 + law.deltas * mechanism.ell
         q = np.exp(-2 * law.deltas)
         total = s * (1 + q) + 2
@@ -232,11 +264,14 @@ class _Tables:
         self._periods = -1 / (2 * law.deltas)
 
     def level(self, words: Words) -> Positions:
-        """T = #{t : word >= thresholds[t]} from one word a scalar."""
+        """Return T = #{t : word >= thresholds[t]} from one word a scalar. Shape of words."""
         return np.searchsorted(self._thresholds, words, side="right")
 
     def noise(self, level: Positions, choice: Words, repeat: Words) -> Vector:
-        """M̃ = M₀ + Z G, G geometric on 0, 1, ... with ratio e^(-2δ): steps 9 and 10 of Algorithm 1."""
-        which = np.sum([choice >= bounds[level] for bounds in self._bounds], axis=0)
-        times = np.floor(np.log(symmetric_uniform(repeat) + 0.5) * self._periods[level])
-        return np.asarray(_STARTS[which] + _STRIDES[which] * times)
+        """Draw M̃ = M₀ + Z G, G geometric on 0, 1, ...
+
+        with ratio e^(-2δ): steps 9 and 10 of Algorithm 1.
+        """
+        case = np.sum([choice >= bounds[level] for bounds in self._bounds], axis=0)
+        repeats = np.floor(np.log(symmetric_uniform(repeat) + 0.5) * self._periods[level])
+        return np.asarray(_STARTS[case] + _STRIDES[case] * repeats)

@@ -1,27 +1,31 @@
-"""The laws of DQL's T and of its noise components f_t, in forms that lose no digits as δ -> 0 or ℓ -> 1.
+"""The laws of DQL's T and of its noise components f_t, in forms that lose no digits as δ -> 0 or ℓ
+-> 1.
 
 All for the scale ε = 1; with τ = tanh(δ/2), q = e^(-2δ), s = 1 + δℓ
 
     1 - ρ(δ) = τ² (2 + δℓ + tanh δ) / (δℓ - tanh δ)               ρ: the factor of (4)
     ρ(δ)     = 4 e^-δ (δ(ℓ-1) - (e^δ - 1 - δ)) / ((1 + e^-δ)² (δℓ - tanh δ))
     ln F_T(t) = Σ_(i>t) ln ρ(δ_i),   P(T = t) = F_T(t) (1 - ρ(δ_t)),   ρ(δ₀) = 0
-    f_t(x) = (1/δ_t) Σ_k a_k tri(x/δ_t - k),   a_k = A q^(|k|/2) for even k,  B q^((|k|-1)/2) for odd k
+    f_t(x) = (1/δ_t) Σ_k a_k tri(x/δ_t - k),   a_k = A q^(|k|/2) for even k,
+                                               a_k = B q^((|k|-1)/2) for odd k
     A = s B,   B = (1 - q) / (s (1 + q) + 2)
 
-The last line is step 9 of Algorithm 1: there A/B = (1/c₀ - r/c₁) / (e^-δ/c₀ - r(1 + e^-2δ)/(2c₁)) = 1 + δℓ, so r is not
-needed. δℓ - tanh δ = δ(ℓ-1) + (δ - tanh δ), where δ - tanh δ and e^δ - 1 - δ are special functions of SciPy.
+The last line is step 9 of Algorithm 1: there A/B = (1/c₀ - r/c₁) / (e^-δ/c₀ - r(1 + e^-2δ)/(2c₁)) =
+1 + δℓ, so r is not needed. δℓ - tanh δ = δ(ℓ-1) + (δ - tanh δ), where δ - tanh δ and e^δ - 1 - δ
+are special functions of SciPy.
 
     paper           code                        paper           code
     ℓ               ell                         T, t            level, row of Levels
     δ_t             Levels.deltas               F_T, p_T        Levels.cdf, Levels.pmf
     f_t             component                   Pr[N > y δ_t]   tail (tail_mean over an interval)
 
-What both parties must compute alike, δ₀ and the thresholds of T, is enclosed in balls of 400 bits: a difference of one
-bit between two machines' mathematical libraries would otherwise, once in some 2^50 scalars, let encoder and decoder
-disagree on T.
+What both parties must compute alike, δ₀ and the thresholds of T, is enclosed in balls of 400 bits:
+a difference of one bit between two machines' mathematical libraries would otherwise, once in some
+2^50 scalars, let encoder and decoder disagree on T.
 
     e^(δ₀) = δ₀ℓ + 1        delta_zero          Sec. 5
-    F_T(t) / F_T(t_max)     level_thresholds    (4), evaluated as printed; so many bits outlast its cancellation
+    F_T(t) / F_T(t_max)     level_thresholds    (4), evaluated as printed; 400 bits outlast its
+                                                cancellation
 """
 
 from __future__ import annotations
@@ -39,39 +43,44 @@ from workbench.errors import must
 from workbench.exact.arrays import Vector
 from workbench.mechanisms.dyadic_laplace.piecewise_linear import QuantizedPiecewiseLinear
 
-_DEPTH = 72  # levels below δ = 1 and below δ₀: the mass beyond is under 2^-70
-_NODE = 1 / math.sqrt(3)
-_BITS = 400  # of balls
-_LARGEST = 2.0**500  # so that 1 + δ₀ℓ is a double
+_LEVELS_BELOW_ONE = 72  # The mass of the levels further below δ = 1 and δ₀ is under 2^-70.
+_NODE = 1 / math.sqrt(3)  # The Gauss-Legendre nodes of order 2 on [-1, 1] are ±_NODE.
+_BALL_BITS = 400  # Precision of the balls around δ₀ and the thresholds.
+_MAX_ELL = 2.0**500  # With a larger ℓ, 1 + δ₀ℓ would be no double.
 
 
 def _delta_zero(ell: float) -> Any:
-    """A ball around the root δ₀ > 0 of e^δ = δℓ + 1: -1/ℓ - W₋₁(-e^(-1/ℓ)/ℓ)."""
+    """Compute a ball around the root δ₀ > 0 of e^δ = δℓ + 1: -1/ℓ - W₋₁(-e^(-1/ℓ)/ℓ)."""
     from flint import arb
 
     return -1 / arb(ell) - (-(-1 / arb(ell)).exp() / ell).lambertw(-1)
 
 
 def delta_zero(ell: float) -> float:
-    """The largest step δ₀ of DQL as the nearest double. ell: > 1, at most 2^500; raises InvalidRequest."""
+    """Compute the largest step δ₀ of DQL as the nearest double.
+
+    ell: ℓ > 1, at most 2^500. Raises InvalidRequest.
+    """
     from flint import ctx
 
-    if not (isinstance(ell, int | float) and 1 < ell <= _LARGEST):
+    if not (isinstance(ell, int | float) and 1 < ell <= _MAX_ELL):
         must("ell", "a finite number > 1, at most 2^500", ell)
-    with ctx.workprec(_BITS):
+    with ctx.workprec(_BALL_BITS):
         return float(_delta_zero(ell).mid())
 
 
 @lru_cache(maxsize=256)
 def level_thresholds(ell: float, max_level: int) -> tuple[int, ...]:
-    """Integers c_0 <= c_1 <= ... <= c_(max_level - 1) with c_t = ⌊2^64 F_T(t) / F_T(max_level)⌋.
+    """Compute integers c_0 <= ... <= c_(max_level - 1) with c_t = ⌊2^64 F_T(t) / F_T(max_level)⌋.
 
-    For a uniform 64-bit word, #{t : word >= c_t} has the law of T given T <= max_level, to 2^-64. A ratio of F_T is
-    the finite product of (4) over i = t+1, ..., max_level.
+    For a uniform 64-bit word, #{t : word >= c_t} has the law of T given T <= max_level, to 2^-64. A
+    ratio of F_T is the finite product of (4) over i = t+1, ..., max_level.
+
+    ell: ℓ > 1; max_level: >= 0.
     """
     from flint import arb, ctx
 
-    with ctx.workprec(_BITS):
+    with ctx.workprec(_BALL_BITS):
         delta = _delta_zero(ell) / 2**max_level
         ratio = arb(2) ** 64
         thresholds = []
@@ -86,9 +95,15 @@ def level_thresholds(ell: float, max_level: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Levels:
-    """The law of T for one ℓ, ideal, or given T <= the last row. Rows t = 0, 1, ...; deltas, cdf, pmf: shape (rows,).
+    """The law of T for one ℓ, ideal, or given T <= the last row. Rows t = 0, 1, ...
 
-    Those of the ideal T end where the remaining mass is below 2^-70.
+    The rows of the ideal T end where the remaining mass is below 2^-70.
+
+    Attributes:
+        ell: ℓ.
+        deltas: δ_t, shape (rows,).
+        cdf: F_T(t), shape (rows,).
+        pmf: P(T = t), shape (rows,).
     """
 
     ell: float
@@ -98,77 +113,102 @@ class Levels:
 
     @property
     def mean_neg_log_delta(self) -> float:
-        """E[-ln δ_T] = E[T] ln 2 - ln δ₀, the term of Theorem 8."""
+        """Return E[-ln δ_T] = E[T] ln 2 - ln δ₀, the term of Theorem 8."""
         return math.fsum(self.pmf * -np.log(self.deltas))
 
 
 def _excess_exp(delta: Vector) -> Vector:
-    """e^δ - 1 - δ = δ²/2 ₁F₁(1; 3; δ)."""
+    """Compute e^δ - 1 - δ = δ²/2 ₁F₁(1; 3; δ). Shape of delta."""
     from scipy.special import hyp1f1  # slow to import
 
     return np.asarray(delta**2 / 2 * hyp1f1(1, 3, delta))
 
 
 def _law(deltas: Vector, ell: Vector, excess: Vector) -> tuple[Vector, Vector]:
-    """(cdf, pmf) of the ideal T; deltas: (..., rows), ell and excess = ℓ - 1: (..., 1). Returns arrays like deltas."""
+    """Compute (cdf, pmf) of the ideal T. Shapes of deltas.
+
+    deltas: (..., rows); ell and excess = ℓ - 1: (..., 1).
+    """
     from scipy.special import spherical_in
 
     tanh = np.tanh(deltas)
     half = np.tanh(deltas / 2)
-    above = (
+    tanh_gap = (
         deltas**2 * spherical_in(1, deltas) / np.cosh(deltas)
     )  # δ - tanh δ = (δ cosh δ - sinh δ)/cosh δ
-    gap = deltas * excess + above  # δℓ - tanh δ
+    gap = deltas * excess + tanh_gap  # δℓ - tanh δ
     fall = half * half * (2 + deltas * ell + tanh) / gap
     fall[..., 0] = 1.0
-    inner = deltas[..., 1:]
-    power = np.exp(-inner)
-    keep = 4 * power * (inner * excess - _excess_exp(inner)) / ((1 + power) ** 2 * gap[..., 1:])
-    logs = np.where(fall[..., 1:] < 0.5, np.log1p(-np.minimum(fall[..., 1:], 0.5)), np.log(keep))
-    beyond = -deltas[..., -1:] / (2 * excess)  # Σ of ln ρ after the last row
-    cdf = np.exp(np.cumsum(np.concatenate([logs, beyond], axis=-1)[..., ::-1], axis=-1)[..., ::-1])
+    later_deltas = deltas[..., 1:]
+    exponential = np.exp(-later_deltas)
+    ratio = (
+        4
+        * exponential
+        * (later_deltas * excess - _excess_exp(later_deltas))
+        / ((1 + exponential) ** 2 * gap[..., 1:])
+    )
+    logs = np.where(fall[..., 1:] < 0.5, np.log1p(-np.minimum(fall[..., 1:], 0.5)), np.log(ratio))
+    later_rows = -deltas[..., -1:] / (2 * excess)  # Σ of ln ρ after the last row
+    cdf = np.exp(
+        np.cumsum(np.concatenate([logs, later_rows], axis=-1)[..., ::-1], axis=-1)[..., ::-1]
+    )
     return cdf, cdf * fall
 
 
 def ell_from_delta(delta0: npt.ArrayLike) -> tuple[Vector, Vector]:
-    """(ℓ, ℓ - 1) of a largest step: ℓ = (e^(δ₀) - 1)/δ₀, which increases from 1. Any shape."""
-    first = np.asarray(delta0, dtype=np.float64)
-    return np.expm1(first) / first, _excess_exp(first) / first
+    """Compute (ℓ, ℓ - 1) of a largest step: ℓ = (e^(δ₀) - 1)/δ₀, which increases from 1. Any shape.
+
+    delta0: δ₀ > 0.
+    """
+    step = np.asarray(delta0, dtype=np.float64)
+    return np.expm1(step) / step, _excess_exp(step) / step
 
 
 def compute_levels_at(delta0: npt.ArrayLike) -> tuple[Vector, Vector, Vector]:
-    """(ℓ, δ_t, P(T = t)) of the ideal law for many δ₀ at once. delta0: (n,); returns (n,), (n, rows), (n, rows)."""
-    first = np.asarray(delta0, dtype=np.float64)
-    ell, excess = ell_from_delta(first)
+    """Compute (ℓ, δ_t, P(T = t)) of the ideal law for many δ₀ at once.
+
+    delta0: (n,). Shapes (n,), (n, rows), (n, rows).
+    """
+    step = np.asarray(delta0, dtype=np.float64)
+    ell, excess = ell_from_delta(step)
     deltas = np.ldexp(
-        first[:, None], -np.arange(_DEPTH + max(0, math.ceil(math.log2(first.max()))))
+        step[:, None], -np.arange(_LEVELS_BELOW_ONE + max(0, math.ceil(math.log2(step.max()))))
     )
     return ell, deltas, _law(deltas, ell[:, None], excess[:, None])[1]
 
 
 @lru_cache(maxsize=512)
 def compute_levels(ell: float, max_level: int | None = None) -> Levels:
-    """The law of T for ℓ, ideal or given T <= max_level.
+    """Compute the law of T for ℓ, ideal or given T <= max_level.
 
     ell: finite, > 1; max_level: an integer >= 0 or None. Raises InvalidRequest.
     """
-    first = delta_zero(ell)
+    largest_step = delta_zero(ell)
     if max_level is not None:
         read_integer(max_level, "max_level", 0, constraint="an integer >= 0, or None")
     deltas = np.ldexp(
-        first, -np.arange(max(_DEPTH + max(0, math.ceil(math.log2(first))), (max_level or 0) + 1))
+        largest_step,
+        -np.arange(
+            max(
+                _LEVELS_BELOW_ONE + max(0, math.ceil(math.log2(largest_step))), (max_level or 0) + 1
+            )
+        ),
     )
     cdf, pmf = _law(deltas, np.array([float(ell)]), np.array([ell - 1.0]))
     if max_level is not None:
-        kept = slice(0, max_level + 1)
-        deltas, cdf, pmf = deltas[kept], cdf[kept] / cdf[max_level], pmf[kept] / cdf[max_level]
+        rows = slice(0, max_level + 1)
+        deltas, cdf, pmf = deltas[rows], cdf[rows] / cdf[max_level], pmf[rows] / cdf[max_level]
     for array in (deltas, cdf, pmf):
         array.flags.writeable = False
     return Levels(float(ell), deltas, cdf, pmf)
 
 
 def step_weights(delta: Vector, ell: Vector | float) -> tuple[Vector, Vector, Vector]:
-    """(A, B, q) of f_t: its weights at k = 0 and |k| = 1, and the ratio of its period of two. Shapes broadcast."""
+    """Compute (A, B, q) of f_t: its weights at k = 0 and |k| = 1, and the ratio of its period of
+    two.
+
+    delta: δ_t; ell: ℓ. Shapes broadcast.
+    """
     q = np.exp(-2 * delta)
     s = 1 + delta * ell
     b = -np.expm1(-2 * delta) / (s * (1 + q) + 2)
@@ -176,9 +216,11 @@ def step_weights(delta: Vector, ell: Vector | float) -> tuple[Vector, Vector, Ve
 
 
 def component(ell: float, t: int) -> QuantizedPiecewiseLinear:
-    """f_t of (5) at scale 1, as the quantized piecewise-linear mechanism that DQL runs when T = t.
+    """Return f_t of (5) at scale 1, as the quantized piecewise-linear mechanism that DQL runs when
+    T = t.
 
-    Its Lemma 5 ε is ℓ for every t. Raises InvalidRequest for ell <= 1, t < 0 and δ_t < 2^-51.
+    Its Lemma 5 ε is ℓ for every t. ell: ℓ; t: the level. Raises InvalidRequest for ell <= 1, t < 0
+    and δ_t < 2^-51.
     """
     first = delta_zero(ell)
     deepest = (
@@ -193,28 +235,52 @@ def component(ell: float, t: int) -> QuantizedPiecewiseLinear:
 
 
 def tail(y: Vector, delta: Vector, ell: Vector | float) -> Vector:
-    """Pr[N / δ_t > y] for N ~ f_t and every real y, without cancellation. Shapes broadcast.
+    """Compute Pr[N / δ_t > y] for N ~ f_t and every real y, without cancellation. Shapes broadcast.
 
     f_t(x + 2δ) = q f_t(x) for x >= 0, so only the quadratics on [0, 2) are needed.
+
+    Args:
+        y: real numbers.
+        delta: δ_t.
+        ell: ℓ.
+
+    Returns:
+        Probabilities.
     """
-    far = np.abs(y)
-    periods = np.floor(far / 2)
+    distance = np.abs(y)
+    periods = np.floor(distance / 2)
     mass = np.exp(-2 * delta * periods) * _first_period(
-        far - 2 * periods, *step_weights(delta, ell)
+        distance - 2 * periods, *step_weights(delta, ell)
     )
     return np.where(y >= 0, mass, 1 - mass)
 
 
 def _first_period(v: Vector, a: Vector, b: Vector, q: Vector) -> Vector:
-    """`tail` at 0 <= v <= 2, from the weights of f_t: a quadratic on [0, 1], and one on [1, 2]."""
-    first = np.maximum(1 - v, 0)
-    second = 2 - v
-    near = b * first + (a - b) * first**2 / 2 + (b + q * a) / 2
-    return np.where(v <= 1, near, q * a * (second - second**2 / 2) + b * second**2 / 2) + q / 2
+    """Compute `tail` at 0 <= v <= 2 from the weights of f_t: a quadratic on [0, 1], and one on
+    [1, 2].
+    """
+    inner_gap = np.maximum(1 - v, 0)
+    outer_gap = 2 - v
+    inner_tail = b * inner_gap + (a - b) * inner_gap**2 / 2 + (b + q * a) / 2
+    return (
+        np.where(v <= 1, inner_tail, q * a * (outer_gap - outer_gap**2 / 2) + b * outer_gap**2 / 2)
+        + q / 2
+    )
 
 
 def tail_mean(low: Vector, high: Vector, delta: Vector, ell: Vector | float) -> Vector:
-    """The mean of `tail` over [low, high], low <= high, without cancellation however narrow. Shapes broadcast."""
+    """Compute the mean of `tail` over [low, high], without cancellation however narrow. Shapes
+    broadcast.
+
+    Args:
+        low: the lower ends.
+        high: the upper ends, >= low.
+        delta: δ_t.
+        ell: ℓ.
+
+    Returns:
+        The means.
+    """
     if np.array_equal(low, high):
         return tail(low, delta, ell)
     width = high - low
@@ -228,10 +294,12 @@ def tail_mean(low: Vector, high: Vector, delta: Vector, ell: Vector | float) -> 
 
 
 def _tail_integral(low: Vector, high: Vector, delta: Vector, ell: Vector | float) -> Vector:
-    """∫ of `tail` over [low, high], 0 <= low <= high: part of a period, whole periods, part of a period."""
+    """Integrate `tail` over [low, high], 0 <= low <= high: part of a period, complete periods,
+    part of a period.
+    """
     a, b, q = step_weights(delta, ell)
 
-    def within(
+    def integrate_period(
         start: Any, stop: Any
     ) -> Vector:  # 0 <= start <= stop <= 2, in the period that begins at 0
         integral = np.asarray(0.0)
@@ -247,9 +315,16 @@ def _tail_integral(low: Vector, high: Vector, delta: Vector, ell: Vector | float
     last = np.floor(high / 2)
     start = low - 2 * first
     stop = high - 2 * last
-    same = first == last
-    between = np.maximum(last - first - 1, 0)
-    middle = q * within(0.0, 2.0) * np.expm1(-2 * delta * between) / np.expm1(-2 * delta)
-    end = within(np.where(same, start, 0.0), stop)
-    begin = np.where(same, 0.0, within(np.where(same, 0.0, start), 2.0) + middle)
+    is_same_period = first == last
+    complete_periods = np.maximum(last - first - 1, 0)
+    middle = (
+        q
+        * integrate_period(0.0, 2.0)
+        * np.expm1(-2 * delta * complete_periods)
+        / np.expm1(-2 * delta)
+    )
+    end = integrate_period(np.where(is_same_period, start, 0.0), stop)
+    begin = np.where(
+        is_same_period, 0.0, integrate_period(np.where(is_same_period, 0.0, start), 2.0) + middle
+    )
     return np.exp(-2 * delta * first) * begin + np.exp(-2 * delta * last) * end

@@ -1,7 +1,8 @@
-"""Signed Elias gamma and delta codes as real bit streams (Elias 1975), vectorised, each stream checked bit by bit.
+"""Signed Elias gamma and delta codes as real bit streams (Elias 1975), vectorised, each stream
+checked bit by bit.
 
-A signed integer m is sent as k = 2|m - 1/4| + 1/2 >= 1 (proof of Theorem 8): 0, 1, -1, 2, -2 become 1, 2, 3, 4, 5.
-With n = ⌊log2 k⌋
+A signed integer m is sent as k = 2|m - 1/4| + 1/2 >= 1 (proof of Theorem 8): 0, 1, -1, 2, -2 become
+1, 2, 3, 4, 5. With n = ⌊log2 k⌋
     gamma   n zeros, then the n + 1 bits of k                           2n + 1 bits
     delta   gamma code of n + 1, then the n low bits of k               n + 2⌊log2(n + 1)⌋ + 1 bits
 Bits are packed from the most significant of each byte; the last byte is filled up with zeros.
@@ -32,14 +33,15 @@ Code = Literal["gamma", "delta"]
 CODES: Final[tuple[Code, ...]] = ("gamma", "delta")
 
 
-_WORTHWHILE = 20_000  # integers that are decoded one by one in the time that Numba takes to load
-_TOO_LONG = -2
-_CUT = -1
+# As many integers are decoded without Numba in the time that Numba takes to load.
+_MIN_COMPILED_COUNT = 20_000
+_TOO_LONG = -2  # The error code of a codeword that is too long.
+_CUT = -1  # The error code of a stream that ends within a codeword.
 _CORRUPT = "The bit stream is corrupt:"
 
 
 def check_code(code: str) -> Code:
-    """The code of a name; raises InvalidRequest."""
+    """Return the code of a name. code: "gamma" or "delta". Raises InvalidRequest for any other."""
     if not isinstance(code, str) or code not in CODES:
         must("code", " or ".join(CODES), repr(code))
     if code == "gamma":
@@ -48,15 +50,19 @@ def check_code(code: str) -> Code:
 
 
 def class_length(n: npt.ArrayLike, code: Code) -> Integers:
-    """Bits of the codeword of every k with ⌊log2 k⌋ = n >= 0. Any shape."""
+    """Compute the bits of the codeword of every k with ⌊log2 k⌋ = n. Any shape.
+
+    n: >= 0; code: "gamma" or "delta".
+    """
     size = np.asarray(n, dtype=np.int64)
     return size + 1 + (size if code == "gamma" else 2 * _log2((size + 1).astype(np.uint64)))
 
 
 def encode(m: npt.ArrayLike, code: Code) -> bytes:
-    """The codewords of all m in row-major order, one after the other, filled up to whole bytes with zeros.
+    """Encode integers: the codewords of all m in row-major order, filled up to whole bytes with
+    zeros.
 
-    m: integers, |m| < 2^63. Raises InvalidRequest.
+    m: integers, |m| < 2^63; code: "gamma" or "delta". Raises InvalidRequest.
     """
     check_code(code)
     k = _fold(m).reshape(-1)
@@ -73,11 +79,23 @@ def encode(m: npt.ArrayLike, code: Code) -> bytes:
 
 
 def decode(data: bytes, count: int, code: Code) -> Integers:
-    """The `count` integers whose codewords `data` holds; shape (count,).
+    """Decode the integers of a stream. Shape (count,).
 
-    Raises CorruptFile when a codeword is longer than any 64-bit integer needs, when the data end before `count`
-    codewords or more than seven bits after them, and when the filling bits are not zero. A stream whose bits were
-    changed within the code is a valid stream of other numbers: that takes a checksum to detect.
+    A stream whose bits were changed within the code is a valid stream of other numbers: that takes
+    a checksum to detect.
+
+    Args:
+        data: the bytes.
+        count: the number of integers.
+        code: "gamma" or "delta".
+
+    Returns:
+        The integers.
+
+    Raises:
+        CorruptFile: if a codeword is longer than any 64-bit integer needs, if the data end before
+            `count` codewords or more than seven bits after them, or if the filling bits are not
+            zero.
     """
     check_code(code)
     read_integer(count, "count", 0)
@@ -85,14 +103,15 @@ def decode(data: bytes, count: int, code: Code) -> Integers:
         raise CorruptFile(f"{_CORRUPT} {len(data)} bytes cannot hold {count} integers.")
     words = np.frombuffer(data + bytes(-len(data) % 8 + 16), dtype=">u8").astype(np.uint64)
     m = np.empty(count, dtype=np.int64)
-    end, at = _loop(count >= _WORTHWHILE)(words, 8 * len(data), m, code == "delta")
+    end, index = _loop(count >= _MIN_COMPILED_COUNT)(words, 8 * len(data), m, code == "delta")
     if end == _TOO_LONG:
-        raise CorruptFile(f"{_CORRUPT} integer {at} of {count} is too long for 64 bits.")
+        raise CorruptFile(f"{_CORRUPT} integer {index} of {count} is too long for 64 bits.")
     if end == _CUT:
-        raise CorruptFile(f"{_CORRUPT} it ends within integer {at} of {count}.")
+        raise CorruptFile(f"{_CORRUPT} it ends within integer {index} of {count}.")
     if len(data) != (end + 7) // 8:
         raise CorruptFile(
-            f"{_CORRUPT} {count} integers end in byte {(end + 7) // 8}, the data in byte {len(data)}."
+            f"{_CORRUPT} {count} integers end in byte {(end + 7) // 8}, "
+            f"the data in byte {len(data)}."
         )
     if end % 8 and data[-1] & ((1 << (8 - end % 8)) - 1):
         raise CorruptFile(f"{_CORRUPT} the filling bits after the last integer are not zero.")
@@ -101,7 +120,9 @@ def decode(data: bytes, count: int, code: Code) -> Integers:
 
 @cache
 def _loop(worthwhile: bool) -> Callable[[Words, int, Integers, bool], Pair]:
-    """`_decode`, compiled where that pays for loading Numba, and where there is one."""
+    """Return `_decode`, compiled if that is worth the time of loading Numba, and if Numba is
+    installed.
+    """
     loop = _decode
     if worthwhile:
         with suppress(ImportError):
@@ -112,42 +133,49 @@ def _loop(worthwhile: bool) -> Callable[[Words, int, Integers, bool], Pair]:
 
 
 def _decode(words: Words, total: int, m: Integers, delta: bool) -> Pair:
-    """Fill m with the integers of a stream of `total` bits, codeword after codeword: the bit after the last, and their
-    count; or why there is none, and which integer it is. words: the stream, and a word of zeros more."""
+    """Fill m with the integers of a stream of `total` bits, codeword after codeword.
 
-    def window(at: int) -> Any:  # the 64 bits from there on
-        shift = np.uint64(at & 63)
-        return words[at >> 6] << shift | words[(at >> 6) + 1] >> np.uint64(1) >> (
+    words: the stream, and another word of zeros. Returns (the bit after the last codeword, the
+    number of integers), or (an error code, the number of the wrong integer).
+    """
+
+    def window(position: int) -> Any:
+        # The window is the 64 bits from the position on.
+        shift = np.uint64(position & 63)
+        return words[position >> 6] << shift | words[(position >> 6) + 1] >> np.uint64(1) >> (
             np.uint64(63) - shift
         )
 
     unit = np.uint64(1)
-    at = 0
+    position = 0
     for j in range(m.size):
-        bits = window(at)
+        bits = window(position)
         zeros = 0
-        while zeros < min(64, total - at) and not bits >> np.uint64(63 - zeros) & unit:
+        while zeros < min(64, total - position) and not bits >> np.uint64(63 - zeros) & unit:
             zeros += 1
         if zeros > (6 if delta else 63):
             return _TOO_LONG, j + 1
         n: Any = zeros
-        at += zeros + 1
-        if delta and at <= total:
+        position += zeros + 1
+        if delta and position <= total:
             n = np.int64(bits >> np.uint64(63 - 2 * zeros)) - 1
-            at += zeros
+            position += zeros
             if n > 63:
                 return _TOO_LONG, j + 1
-        if at + n > total:
+        if position + n > total:
             return _CUT, j + 1
-        k = unit << np.uint64(n) | window(at) >> unit >> np.uint64(63 - n)
-        at += n
+        k = unit << np.uint64(n) | window(position) >> unit >> np.uint64(63 - n)
+        position += n
         half = np.int64(k >> unit)
         m[j] = -half if k & unit else half
-    return at, m.size
+    return position, m.size
 
 
 def _fold(m: npt.ArrayLike) -> Words:
-    """k = 2|m - 1/4| + 1/2 in whole numbers: 2m for m > 0, 2|m| + 1 otherwise."""
+    """Compute k = 2|m - 1/4| + 1/2 in whole numbers: 2m for m > 0, 2|m| + 1 otherwise.
+
+    Shape of m.
+    """
     signed = read_integer_array(m)
     if signed.size and int(signed.min()) == -(2**63):
         must("m", "integers below 2^63 in size", -(2**63))
@@ -155,20 +183,23 @@ def _fold(m: npt.ArrayLike) -> Words:
 
 
 def _log2(k: Words) -> Integers:
-    """⌊log2 k⌋ of k >= 1, exactly."""
-    # one too large if rounding reached a power of 2
+    """Compute ⌊log2 k⌋ of k >= 1 exactly. Shape of k."""
+    # The guess is one too large if rounding reached a power of 2.
     guess = np.minimum(np.frexp(k.astype(np.float64))[1].astype(np.int64) - 1, 63)
     return guess - (np.left_shift(np.uint64(1), guess.astype(np.uint64)) > k)
 
 
 def _put_values(words: Words, values: Words, ends: Integers) -> None:
-    """Add each value to the zero bits that end before bit `ends`; values with disjoint places, so adding is or-ing."""
+    """Add each value to the zero bits that end before bit `ends`.
+
+    The places are disjoint, so adding is the same as or-ing.
+    """
     last = ends - 1
-    at = last >> 6
+    word_index = last >> 6
     shift = (63 - (last & 63)).astype(np.uint64)
-    np.add.at(words, at, np.left_shift(values, shift))
+    np.add.at(words, word_index, np.left_shift(values, shift))
     spill = np.where(
         shift == 0, np.uint64(0), np.right_shift(values, (np.uint64(64) - shift) & np.uint64(63))
     )
-    over = np.flatnonzero(spill)
-    np.add.at(words, at[over] - 1, spill[over])
+    spilled = np.flatnonzero(spill)
+    np.add.at(words, word_index[spilled] - 1, spill[spilled])

@@ -1,13 +1,15 @@
 """Mean description lengths of DQL, by summation (not by sampling), and Theorem 8's two bounds.
 
-Given T = t, M is the integer nearest to (εx + N)/δ_t with N ~ f_t, because U is uniform. A code's length depends on
-k = 2|M - 1/4| + 1/2 through n = ⌊log2 k⌋ alone, and k >= 2^j for j >= 1 exactly when |M| >= 2^(j-1); so
+Given T = t, M is the integer nearest to (εx + N)/δ_t with N ~ f_t, because U is uniform. A code's
+length depends on k = 2|M - 1/4| + 1/2 through n = ⌊log2 k⌋ alone, and k >= 2^j for j >= 1 exactly
+when |M| >= 2^(j-1); so
 
-    E[length] = length(0) + Σ_t P(T = t) Σ_(j>=1) (length(n = j) - length(n = j-1)) P(|M| >= 2^(j-1) | T = t)
+    E[length] = length(0) + Σ_t P(T = t) Σ_(j>=1) (length(n = j) - length(n = j-1)) P(|M| >= 2^(j-1)
+    | T = t)
     P(|M| >= h | x, t) = Pr[N/δ_t > h - 1/2 - μ] + Pr[N/δ_t > h - 1/2 + μ],   μ = εx/δ_t.
 
-The tails are closed forms, so the sum is exact up to rounding (some 1e-13 bits for |εx| < 1e6). For x uniform on an
-interval the tails' mean is a closed form too.
+The tails are closed forms, so the sum is exact up to rounding (some 1e-13 bits for |εx| < 1e6). For
+x uniform on an interval the tails' mean is a closed form too.
 
     paper                               code
     x, its density                      DataLaw
@@ -32,16 +34,21 @@ from workbench.mechanisms.dyadic_laplace.dyadic_law import Levels, tail_mean
 from workbench.mechanisms.dyadic_laplace.elias import Code, check_code, class_length
 from workbench.questions.density import Density
 
-_NEGLIGIBLE = 2.0**-66  # levels lighter than this carry less than 1e-17 bits
-_BATCH = 400_000  # elements of a temporary array
+_MIN_LEVEL_MASS = 2.0**-66  # Levels of less mass carry less than 1e-17 bits and are left out.
+_MAX_BATCH_ELEMENTS = 400_000  # A temporary array has at most this many elements.
 
 
 @dataclass(frozen=True)
 class DataLaw:
-    """The law of one scalar x: masses spread evenly over intervals, of which a point is one of width 0.
+    """The law of one scalar x: masses spread evenly over intervals, of which a point has width 0.
 
-    lows, highs, masses: (I,); text: how it is called in tables.
     Build it with `point`, `uniform` or `density`.
+
+    Attributes:
+        lows: the lower ends of the intervals, length I.
+        highs: the upper ends, length I.
+        masses: of the intervals, length I.
+        text: how tables write it.
     """
 
     lows: tuple[float, ...]
@@ -51,7 +58,7 @@ class DataLaw:
 
     @classmethod
     def point(cls, x: float) -> DataLaw:
-        """x itself. Raises InvalidRequest unless finite."""
+        """Return the law of a constant. x: a finite number. Raises InvalidRequest."""
         number = read_finite_floats(x, "x", "a finite number")
         if number.ndim:
             must("x", "a finite number", x)
@@ -60,7 +67,10 @@ class DataLaw:
 
     @classmethod
     def uniform(cls, low: float, high: float) -> DataLaw:
-        """x ~ Unif(low, high). Raises InvalidRequest unless low < high are finite."""
+        """Return the law x ~ Unif(low, high).
+
+        low: finite; high: finite, > low. Raises InvalidRequest.
+        """
         wanted = "low and high", "finite numbers with low < high"
         ends = read_floats([low, high], *wanted)
         if ends.shape != (2,) or not -math.inf < ends[0] < ends[1] < math.inf:
@@ -73,10 +83,22 @@ class DataLaw:
     def density(
         cls, density: Callable[[Vector], Vector], low: float, high: float, panels: int = 64
     ) -> DataLaw:
-        """Any density on [low, high], as the weighted points of a composite Gauss-Legendre rule (`Density.grid`).
+        """Return a density on [low, high] as the weighted points of a composite Gauss-Legendre rule
+        (`Density.quadrature`).
 
-        density: vectorised, >= 0; its integral must be 1 within 1e-6 (then divided out).
-        Accuracy is the rule's: double `panels` to see it. Raises InvalidRequest.
+        Args:
+            density: x -> density, vectorised, >= 0; its integral must be 1 within 1e-6 (it is
+                divided out).
+            low: finite.
+            high: finite, > low.
+            panels: the number of intervals of the rule. The accuracy is that of the rule: double
+                `panels` to see it.
+
+        Returns:
+            The law.
+
+        Raises:
+            InvalidRequest.
         """
         if not callable(density):
             must("density", "a function of an array", repr(density))
@@ -103,7 +125,7 @@ class DataLaw:
 
     @property
     def mean_size(self) -> float:
-        """E|x|, what ‖x‖₁/n of Theorem 8 becomes."""
+        """Return E|x|, which replaces ‖x‖₁/n of Theorem 8."""
         return math.fsum(
             mass
             * (
@@ -116,15 +138,28 @@ class DataLaw:
 
     @property
     def max_size(self) -> float:
-        """The largest |x|."""
+        """Return the largest |x|."""
         return max(abs(x) for x in (*self.lows, *self.highs))
 
 
-UNIFORM_DATA = DataLaw.uniform(-1.0, 1.0)  # the data of the paper's Fig. 3
+UNIFORM_DATA = DataLaw.uniform(-1.0, 1.0)  # The data of the paper's Fig. 3.
 
 
 def mean_bits(epsilon: float, law: Levels, code: Code, data: DataLaw = UNIFORM_DATA) -> float:
-    """E[bits of M] for one scalar x ~ data at scale ε, T ~ law. Raises InvalidRequest for an unknown code."""
+    """Compute E[bits of M] for one scalar x ~ data at scale ε, T ~ law.
+
+    Args:
+        epsilon: ε > 0.
+        law: of T.
+        code: "gamma" or "delta".
+        data: the law of x.
+
+    Returns:
+        The mean length.
+
+    Raises:
+        InvalidRequest: for an unknown code.
+    """
     return float(
         mean_bits_at(
             epsilon, np.array([law.ell]), law.deltas[None, :], law.pmf[None, :], code, data
@@ -135,19 +170,34 @@ def mean_bits(epsilon: float, law: Levels, code: Code, data: DataLaw = UNIFORM_D
 def mean_bits_at(
     epsilon: float, ell: Vector, deltas: Vector, pmf: Vector, code: Code, data: DataLaw
 ) -> Vector:
-    """`mean_bits` of many ℓ at once. ell: (n,); deltas, pmf: (n, rows); returns (n,)."""
+    """Compute `mean_bits` for many ℓ at once. Shape (n,).
+
+    Args:
+        epsilon: ε > 0.
+        ell: ℓ, shape (n,).
+        deltas: δ_t, shape (n, rows).
+        pmf: P(T = t), shape (n, rows).
+        code: "gamma" or "delta".
+        data: the law of x.
+
+    Returns:
+        The mean lengths.
+
+    Raises:
+        InvalidRequest: for an unknown code.
+    """
     check_code(code)
     classes = np.arange(
         math.ceil(math.log2(epsilon * data.max_size / deltas.min() + 800 / deltas.min())) + 3
     )
     sizes = class_length(classes, code).astype(np.float64)
     gains, halves = np.diff(sizes), np.ldexp(1.0, classes[1:] - 1) - 0.5  # h - 1/2
-    used = pmf.max(axis=0) > _NEGLIGIBLE
+    used = pmf.max(axis=0) > _MIN_LEVEL_MASS
     deltas = deltas[:, used]
     pmf = pmf[:, used]
     delta = deltas[..., None, None]  # (n, rows, parts of the data, classes)
     slope = np.broadcast_to(ell[:, None, None, None], delta.shape)
-    step = max(1, _BATCH // (deltas.size * gains.size))
+    step = max(1, _MAX_BATCH_ELEMENTS // (deltas.size * gains.size))
     bits = np.full(ell.shape, sizes[0])
     for start in range(0, len(data.masses), step):
         here = slice(start, start + step)
@@ -165,16 +215,28 @@ def mean_bits_at(
 
 
 def elias_delta_bound(z: float) -> float:
-    """L(z) = z log2 e + 2 log2(z log2 e + 1) + 1 of Theorem 8, a bound on the bits of k for z = ln k >= 0."""
+    """Compute L(z) = z log2 e + 2 log2(z log2 e + 1) + 1 of Theorem 8, a bound on the bits of k.
+
+    z: ln k >= 0.
+    """
     bits = z * math.log2(math.e)
     return bits + 2 * math.log2(bits + 1) + 1
 
 
 def theorem8_bounds(epsilon: float, law: Levels, mean_size: float) -> tuple[float, float]:
-    """Theorem 8's two bounds on the mean signed Elias delta length of one scalar.
+    """Compute Theorem 8's two bounds on the mean signed Elias delta length of one scalar.
 
-    mean_size: ‖x‖₁/n (or E|x|). Returns (sharper, printed): the first holds by proof; the second replaces E[-ln δ_T]
-    by ln(e/(ℓ-1) + 1) - 1/2, which the paper reads off a plot. Raises InvalidRequest for mean_size < 0.
+    Args:
+        epsilon: ε > 0.
+        law: of T.
+        mean_size: ‖x‖₁/n (or E|x|), >= 0.
+
+    Returns:
+        (sharper, printed): the first holds by proof; the second replaces E[-ln δ_T] by ln(e/(ℓ-1) +
+        1) - 1/2, which the paper reads off a plot.
+
+    Raises:
+        InvalidRequest: for mean_size < 0.
     """
     if not (math.isfinite(mean_size) and mean_size >= 0):
         must("mean_size", "a finite number >= 0", mean_size)

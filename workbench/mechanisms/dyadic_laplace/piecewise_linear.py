@@ -1,21 +1,23 @@
-"""Quantized piecewise-linear mechanism: noise with a piecewise-linear density, sent as one integer (Sec. 4, Lemma 5).
+"""Quantized piecewise-linear mechanism: noise with a piecewise-linear density, sent as one integer
+(Sec. 4, Lemma 5).
 
 For a step δ > 0 and weights a_k >= 0 with Σ a_k = 1, the noise X̂ - x has the density (1),
-f(x) = (1/δ) Σ_k a_k tri(x/δ - k), tri(y) = max(1 - |y|, 0), whatever x is. With U ~ Unif(-1/2, 1/2) shared and K ~ a,
-W ~ Unif(-1/2, 1/2) local, the encoder sends M = round(x/δ + K + W - U) (2) and the decoder returns X̂ = δ (M + U).
+f(x) = (1/δ) Σ_k a_k tri(x/δ - k), tri(y) = max(1 - |y|, 0), whatever x is. With U ~ Unif(-1/2, 1/2)
+shared and K ~ a, W ~ Unif(-1/2, 1/2) local, the encoder sends M = round(x/δ + K + W - U) (2) and
+the decoder returns X̂ = δ (M + U).
 
-The decoder sees (U, M), whose density is δ f(δ(m + u) - x): it is ε |x - x'|-private with Lemma 5's exact
-ε = max over |i - j| = 1 of (a_j / a_i - 1) / δ, the Lipschitz constant of ln f. The database, which sees X̂, has the
-same ε. A finite support has ε = ∞ (at its end a positive weight meets a zero), so sequences here may end in
-geometric tails.
+The decoder sees (U, M), whose density is δ f(δ(m + u) - x): it is ε |x - x'|-private with Lemma 5's
+exact ε = max over |i - j| = 1 of (a_j / a_i - 1) / δ, the Lipschitz constant of ln f. The database,
+which sees X̂, has the same ε. A finite support has ε = ∞ (at its end a positive weight meets a
+zero), so sequences here may end in geometric tails.
 
     paper       code                                paper       code
     δ           step                                a_k         weight(k)
-    f           density                             U, u        SharedStream (its second word), dither
+    f           density                             U, u        SharedStream (its second word)
     ε           epsilon                             V, W        LocalStream (three words a scalar)
 
-The guarantees are those of real arithmetic with ideal random numbers. Floating-point attacks on noisy numbers (Mironov
-2012) are outside the paper, and no guarantee is claimed against them here.
+The guarantees are those of real arithmetic with ideal random numbers. Floating-point attacks on
+noisy numbers (Mironov 2012) are outside the paper, and no guarantee is claimed against them here.
 """
 
 from __future__ import annotations
@@ -40,39 +42,63 @@ from workbench.mechanisms.dyadic_laplace.randomness import (
     symmetric_uniform,
 )
 
-MAX_QUOTIENT = 2.0**61  # |x/δ| up to here leaves room for the noise in a 64-bit integer
-_SIZE = 500
-_CHUNK = 16384  # scalars at a time: the temporaries stay in the processor's cache
+MAX_QUOTIENT = 2.0**61  # A larger |x/δ| plus noise would not fit into a 64-bit integer.
+_MAX_EXPONENT = 500  # Squares and reciprocals of 2^±500 are still doubles.
+_SCALARS_PER_CHUNK = 16384  # The temporary arrays of a chunk stay in the processor's cache.
 
 
 def dithered_round(quotient: Vector, noise: Vector, w: Vector, u: Vector) -> Integers:
-    """M = round(quotient + noise + w - u), (2), without losing w - u when the quotient is beyond 2^53.
+    """Compute M = round(quotient + noise + w - u), (2), without losing w - u when the quotient is
+    beyond 2^53.
 
-    The integer part of the quotient is split off exactly and added as a 64-bit integer. quotient: x/δ, |x/δ| <= 2^61;
-    noise: whole numbers, |noise| <= 2^53; w, u: in (-1/2, 1/2). All of one shape.
+    The integer part of the quotient is split off exactly and added as a 64-bit integer.
+
+    Args:
+        quotient: x/δ, |x/δ| <= 2^61.
+        noise: integers, |noise| <= 2^53.
+        w: in (-1/2, 1/2).
+        u: in (-1/2, 1/2).
+
+    Returns:
+        M; all arrays have one shape.
     """
-    whole = np.floor(quotient)
-    rest = np.rint(quotient - whole + w - u) + noise
-    return np.asarray(whole.astype(np.int64) + rest.astype(np.int64))
+    integer_part = np.floor(quotient)
+    small_part = np.rint(quotient - integer_part + w - u) + noise
+    return np.asarray(integer_part.astype(np.int64) + small_part.astype(np.int64))
 
 
-def read_real_array(x: npt.ArrayLike, largest: float, bound: str) -> Vector:
-    """x as doubles, each finite and at most `largest` in size (both public); raises InvalidRequest naming the first."""
+def read_real_array(x: npt.ArrayLike, max_size: float, bound_text: str) -> Vector:
+    """Read x as doubles. Shape of x.
+
+    Args:
+        x: real numbers.
+        max_size: the largest size, which is public.
+        bound_text: what the error message calls it.
+
+    Returns:
+        The doubles.
+
+    Raises:
+        InvalidRequest: naming the first number that is not finite or is larger.
+    """
     values = read_plain_array(x, "x", "finite numbers", column=True)
     if values.dtype.kind not in "fiu":
         must("x", "a real number or an array of real numbers", f"dtype {values.dtype}")
     reals = values.astype(np.float64)
-    largest = min(largest, sys.float_info.max)
-    bad = ~(np.abs(reals) <= largest)
-    if bad.any():
-        at = tuple(int(i) for i in np.argwhere(bad)[0])
-        name = f"x[{', '.join(map(str, at))}]" if at else "x"
-        must(name, f"a finite number, at most {largest:g} in size ({bound})", reals[at])
+    max_size = min(max_size, sys.float_info.max)
+    is_invalid = ~(np.abs(reals) <= max_size)
+    if is_invalid.any():
+        index = tuple(int(i) for i in np.argwhere(is_invalid)[0])
+        name = f"x[{', '.join(map(str, index))}]" if index else "x"
+        must(name, f"a finite number, at most {max_size:g} in size ({bound_text})", reals[index])
     return reals
 
 
 def read_integer_array(m: npt.ArrayLike) -> Integers:
-    """m as 64-bit integers; raises InvalidRequest for anything else."""
+    """Read m as 64-bit integers.
+
+    Shape of m. m: integers. Raises InvalidRequest for anything else.
+    """
     values = read_plain_array(m, "m", "integers", column=True)
     if values.size and (values.dtype.kind not in "iu" or values.max() >= 2**63):
         must("m", "an integer or an array of integers below 2^63 in size", f"dtype {values.dtype}")
@@ -80,65 +106,105 @@ def read_integer_array(m: npt.ArrayLike) -> Integers:
 
 
 def read_positive_float(value: Any, name: str) -> float:
-    """A request's number > 0 as a double, of a size whose square and reciprocal are doubles; raises InvalidRequest."""
+    """Read a number > 0 as a double whose square and reciprocal are doubles.
+
+    value: as of `read_number`; name: what the error message calls it. Raises InvalidRequest.
+    """
     number = read_positive(value, name)
     value_as_float = float(number) if number < 2**1000 else math.inf
-    if not 2.0**-_SIZE <= value_as_float <= 2.0**_SIZE:
-        must(name, f"a number from 2^-{_SIZE} to 2^{_SIZE}", value)
+    if not 2.0**-_MAX_EXPONENT <= value_as_float <= 2.0**_MAX_EXPONENT:
+        must(name, f"a number from 2^-{_MAX_EXPONENT} to 2^{_MAX_EXPONENT}", value)
     return value_as_float
 
 
 def encode_in_chunks(
     x: npt.ArrayLike,
-    largest: float,
-    bound: str,
-    shared: SharedStream,
-    given: LocalStream | None,
-    chunk: Callable[[Vector, Words, Words], Integers],
+    max_size: float,
+    bound_text: str,
+    shared_stream: SharedStream,
+    local_stream: LocalStream | None,
+    encode_chunk: Callable[[Vector, Words, Words], Integers],
 ) -> Any:
-    """M, one integer a scalar, in the shape of x (an int for a scalar), so many scalars at a time.
+    """Encode x in chunks as M: one integer per scalar, with the shape of x (an int for a scalar).
 
-    largest, bound: as of `finite_reals`; given: a fresh local stream when None; chunk: numbers, their shared (n, 2)
-    and local words (n, 3) -> M.
-    Raises InvalidRequest, also for generators in each other's place.
+    Args:
+        x: real numbers.
+        max_size: the largest size of x.
+        bound_text: what the error message calls it.
+        shared_stream: advances by x.size scalars.
+        local_stream: a fresh local stream if None.
+        encode_chunk: numbers, their shared words (n, 2) and local words (n, 3) -> M.
+
+    Returns:
+        The integers M.
+
+    Raises:
+        InvalidRequest: also for generators in each other's place.
     """
-    check_streams(shared, given)
-    local = LocalStream() if given is None else given
-    values = read_real_array(x, largest, bound)
+    check_streams(shared_stream, local_stream)
+    own_stream = LocalStream() if local_stream is None else local_stream
+    values = read_real_array(x, max_size, bound_text)
     return _in_chunks(
-        values, np.int64, lambda part: chunk(part, shared.take(part.size), local.take(part.size, 3))
+        values,
+        np.int64,
+        lambda part: encode_chunk(
+            part, shared_stream.take(part.size), own_stream.take(part.size, 3)
+        ),
     )
 
 
 def decode_in_chunks(
-    m: npt.ArrayLike, shared: SharedStream, chunk: Callable[[Integers, Words], Vector]
+    m: npt.ArrayLike, shared_stream: SharedStream, decode_chunk: Callable[[Integers, Words], Vector]
 ) -> Any:
-    """X̂ in the shape of m (a float for a scalar). chunk: integers and their shared words (n, 2) -> numbers."""
-    check_streams(shared)
+    """Decode X̂ in chunks, with the shape of m (a float for a scalar).
+
+    Args:
+        m: integers.
+        shared_stream: advances by m.size scalars.
+        decode_chunk: integers and their shared words (n, 2) -> numbers.
+
+    Returns:
+        The numbers X̂.
+
+    Raises:
+        InvalidRequest.
+    """
+    check_streams(shared_stream)
     return _in_chunks(
-        read_integer_array(m), np.float64, lambda part: chunk(part, shared.take(part.size))
+        read_integer_array(m),
+        np.float64,
+        lambda part: decode_chunk(part, shared_stream.take(part.size)),
     )
 
 
-def _in_chunks(values: Any, dtype: npt.DTypeLike, chunk: Callable[[Any], Any]) -> Any:
-    """The results of `chunk`, so many scalars at a time, in the shape of values (a Python number for a scalar)."""
-    flat = values.reshape(-1)
-    out = np.empty(values.size, dtype)
-    for start in range(0, flat.size, _CHUNK):
-        out[start : start + _CHUNK] = chunk(flat[start : start + _CHUNK])
+def _in_chunks(values: Any, dtype: npt.DTypeLike, convert: Callable[[Any], Any]) -> Any:
+    """Apply a function to chunks of scalars. Shape of values (a Python number for a scalar)."""
+    scalars = values.reshape(-1)
+    results = np.empty(values.size, dtype)
+    for start in range(0, scalars.size, _SCALARS_PER_CHUNK):
+        results[start : start + _SCALARS_PER_CHUNK] = convert(
+            scalars[start : start + _SCALARS_PER_CHUNK]
+        )
     if values.ndim:
-        return out.reshape(values.shape)
-    return out[0].item()
+        return results.reshape(values.shape)
+    return results[0].item()
 
 
 @dataclass(frozen=True)
 class QuantizedPiecewiseLinear:
     """The mechanism of Section 4 for one step δ and one step sequence a.
 
-    step: δ > 0. core: positive or zero weights a_first, a_(first+1), ..., proportional (they are divided by the sum).
-    left, right: the tails, a_k = right a_(k-period) after the core and a_k = left a_(k+period) before it, in [0, 1);
-    0 means no tail. period: 1 for geometric tails, 2 when even and odd k differ; at most len(core).
-    Raises InvalidRequest.
+    Args:
+        step: δ > 0.
+        core: weights a_first, a_(first+1), ... >= 0, which are divided by their sum.
+        first: the index of the first weight.
+        left: the ratio of the tail before the core, a_k = left a_(k+period), in [0, 1); 0 means no
+            tail.
+        right: the ratio of the tail after the core, a_k = right a_(k-period), in [0, 1).
+        period: 1 for geometric tails, 2 if even and odd k differ; at most len(core).
+
+    Raises:
+        InvalidRequest.
     """
 
     step: float
@@ -164,7 +230,8 @@ class QuantizedPiecewiseLinear:
             if not (isinstance(ratio, int | float) and 0 <= ratio < 1):
                 must(name, "a ratio in [0, 1)", ratio)
         read_integer(self.period, "period", 1, weights.size)
-        # blocks: one entry for each residue of the left tail, then the core, then each residue of the right tail
+        # blocks: one entry for each residue of the left tail, then the core, then each residue of
+        # the right tail
         blocks = np.concatenate(
             [
                 weights[: self.period] * (self.left / (1 - self.left)),
@@ -179,18 +246,22 @@ class QuantizedPiecewiseLinear:
         self.__dict__.update(step=step, core=tuple((weights / total).tolist()), _cdf=cdf / cdf[-1])
 
     def weight(self, k: npt.ArrayLike) -> Vector:
-        """a_k for whole numbers k, any shape."""
-        at = np.asarray(k, dtype=np.int64) - self.first
+        """Compute a_k. k: integers, any shape."""
+        offset = np.asarray(k, dtype=np.int64) - self.first
         size = len(self.core)
         period = self.period
         core = np.asarray(self.core)
-        after = np.maximum(0, (at - size) // period + 1)
-        before = np.maximum(0, (-at - 1) // period + 1)
-        inside = np.clip(at - period * after + period * before, 0, size - 1)
-        return np.asarray(core[inside] * np.power(self.right, after) * np.power(self.left, before))
+        periods_after = np.maximum(0, (offset - size) // period + 1)
+        periods_before = np.maximum(0, (-offset - 1) // period + 1)
+        core_index = np.clip(offset - period * periods_after + period * periods_before, 0, size - 1)
+        return np.asarray(
+            core[core_index]
+            * np.power(self.right, periods_after)
+            * np.power(self.left, periods_before)
+        )
 
     def density(self, x: npt.ArrayLike) -> Vector:
-        """f(x) of (1): the linear interpolation of the points (kδ, a_k/δ). Any shape."""
+        """Compute f(x) of (1): the linear interpolation of the points (kδ, a_k/δ). x: any shape."""
         y = np.asarray(x, dtype=np.float64) / self.step
         k = np.floor(y)
         part = y - k
@@ -198,27 +269,43 @@ class QuantizedPiecewiseLinear:
 
     @property
     def epsilon(self) -> float:
-        """Lemma 5's exact ε of the decoder and of the database, per unit of |x - x'|; inf for a finite support.
+        """Return Lemma 5's exact ε of the decoder and of the database, per unit of |x - x'|.
 
-        The maximum runs over the core and one period of each tail; beyond, the same ratios repeat. In floating point
-        its relative error is about 2^-52 / (δ ε).
+        It is inf for a finite support. The maximum runs over the core and one period of each tail;
+        beyond, the same ratios repeat. In floating point its relative error is about 2^-52 / (δ ε).
         """
         margin = self.period + 1
         a = self.weight(np.arange(self.first - margin, self.first + len(self.core) + margin))
-        low = np.minimum(a[1:], a[:-1])
-        high = np.maximum(a[1:], a[:-1])
-        if (high[low == 0] > 0).any():
+        smaller_weight = np.minimum(a[1:], a[:-1])
+        larger_weight = np.maximum(a[1:], a[:-1])
+        if (larger_weight[smaller_weight == 0] > 0).any():
             return math.inf
-        used = low > 0
-        return float(((high[used] - low[used]) / low[used]).max(initial=0.0)) / self.step
+        is_used = smaller_weight > 0
+        return (
+            float(
+                ((larger_weight[is_used] - smaller_weight[is_used]) / smaller_weight[is_used]).max(
+                    initial=0.0
+                )
+            )
+            / self.step
+        )
 
     def encode(
         self, x: npt.ArrayLike, shared: SharedStream, local: LocalStream | None = None
     ) -> Any:
-        """M of (2), one integer a scalar, in the shape of x (a Python int for a scalar).
+        """Encode x as M of (2), one integer a scalar, in the shape of x (a Python int for a
+        scalar).
 
-        shared: advances by x.size scalars; local: a fresh LocalStream when None.
-        Raises InvalidRequest for NaN, infinities, |x/δ| > 2^61, and generators in each other's place.
+        Args:
+            x: real numbers with |x/δ| <= 2^61.
+            shared: the stream that the decoder knows; it advances by x.size scalars.
+            local: a fresh LocalStream if None.
+
+        Returns:
+            The integers M.
+
+        Raises:
+            InvalidRequest: for NaN, infinities, |x/δ| > 2^61, and generators in each other's place.
         """
 
         def chunk(part: Vector, both: Words, own: Words) -> Integers:
@@ -229,23 +316,29 @@ class QuantizedPiecewiseLinear:
         return encode_in_chunks(x, MAX_QUOTIENT * self.step, "2^61 steps", shared, local, chunk)
 
     def decode(self, m: npt.ArrayLike, shared: SharedStream) -> Any:
-        """X̂ = δ (M + U) in the shape of m (a float for a scalar); shared advances by m.size. Raises InvalidRequest."""
+        """Decode X̂ = δ (M + U) in the shape of m (a float for a scalar).
+
+        m: integers; shared: the encoder's stream; it advances by m.size. Raises InvalidRequest.
+        """
         return decode_in_chunks(
             m, shared, lambda part, both: (part + symmetric_uniform(both[:, 1])) * self.step
         )
 
     def _sample(self, choice: Words, repeat: Words) -> Vector:
-        """K ~ a: a block by the inverse CDF, then within a tail a geometric number of periods >= 1."""
+        """Draw K ~ a: a block by the inverse CDF, then within a tail a geometric number of
+        periods >= 1.
+        """
         block = np.searchsorted(self._cdf, symmetric_uniform(choice) + 0.5, side="left").astype(
             np.int64
         )
         period = self.period
         size = len(self.core)
-        at = block - period
+        offset = block - period
         exponential = -np.log(symmetric_uniform(repeat) + 0.5)
-        for ratio, mask, sign in ((self.left, at < 0, -1), (self.right, at >= size, 1)):
-            if ratio > 0 and mask.any():  # so many periods more
-                at[mask] += (
+        for ratio, mask, sign in ((self.left, offset < 0, -1), (self.right, offset >= size, 1)):
+            # The exponential gives the number of further periods.
+            if ratio > 0 and mask.any():
+                offset[mask] += (
                     sign * period * np.floor(exponential[mask] / -math.log(ratio)).astype(np.int64)
                 )
-        return (at + self.first).astype(np.float64)
+        return (offset + self.first).astype(np.float64)

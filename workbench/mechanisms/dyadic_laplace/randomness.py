@@ -1,27 +1,33 @@
-"""Random streams of a two-party mechanism: what both parties know, and what only the encoder knows.
+"""Random streams of a two-party mechanism: one that both parties know, and one of the encoder
+alone.
 
-    stream                  known to            carries                       equation
-    ------                  --------            -------                       --------
-    SharedStream            encoder, decoder    T and U of Algorithm 1        steps 2-3, and 2-3 of Algorithm 2
-    LocalStream             encoder only        V, W and the geometric        steps 4-11
-    InsecureLocalStream     whoever has a seed  the same, repeatable          for experiments and tests only
+    stream                known to            carries                       equation
+    ------                --------            -------                       --------
+    SharedStream          encoder, decoder    T and U of Algorithm 1        steps 2-3, and 2-3 of
+                                                                            Algorithm 2
+    LocalStream           encoder only        V, W and the geometric        steps 4-11
+    InsecureLocalStream   whoever has a seed  the same, repeatable          for experiments and
+                                                                            tests only
 
-The types are what keeps the two apart: a mechanism takes a `SharedStream` and a `LocalStream` and refuses anything
-else, so that they cannot be swapped by accident. Swapping them would publish the only randomness that hides the data
-from the decoder.
+The types keep the two apart: a mechanism takes a `SharedStream` and a `LocalStream` and
+refuses anything else, so that they cannot be swapped by accident. Swapping them would publish the
+only randomness that hides the data from the decoder.
 
-Both are AES-256 in counter mode, so each is a pseudorandom generator under the standard assumption on AES (the paper
-assumes ideal random numbers). Block i of a shared stream (16 bytes) belongs to scalar i and to no other, whatever the
-batch sizes were: two words of 64 bits, little endian, the first for T and the second for U. The AES key is
-HMAC-SHA256(key, label + nonce). Nothing else enters, so the stream is the same on every machine and for every version
-of every library. One stream serves one thread.
+Both are AES-256 in counter mode, so each is a pseudorandom generator under the standard assumption
+on AES (the paper assumes ideal random numbers). Block i of a shared stream (16 bytes) belongs to
+scalar i and to no other, whatever the batch sizes were: two words of 64 bits, little endian, the
+first for T and the second for U. The AES key is HMAC-SHA256(key, label + nonce). Nothing else
+enters, so the stream is the same on every machine and for every version of every library. One
+stream serves one thread.
 
 What rests on which stream (Theorem 7 and its proof, Appendix 9):
 * the decoder's guarantee rests on the local stream alone: it holds for every fixed value of (T, U);
-* the exact noise law, and with it the database's stronger guarantee, needs (T, U) uniform, unknown to the database, and
-  used once. **Never use one (key, nonce) pair for two data sets**: each one alone keeps its guarantees, and the
-  decoder's guarantees compose as usual, but the two noises become dependent, and a reader of both outputs is only
-  protected by the decoder's (weaker) guarantees. `SharedStream.fresh` draws a new nonce, as every written file does.
+* the exact noise law, and with it the database's stronger guarantee, needs (T, U) uniform, unknown
+to the database, and
+  used once. **Never use one (key, nonce) pair for two data sets**: each one alone keeps its
+  guarantees, and the decoder's guarantees compose as usual, but the two noises become dependent,
+  and a reader of both outputs is only protected by the decoder's (weaker) guarantees.
+  `SharedStream.fresh` draws a new nonce, as every written file does.
 """
 
 from __future__ import annotations
@@ -51,32 +57,43 @@ _INSECURE_LABEL = b"workbench dql: insecure local stream, version 1\0"
 
 
 def symmetric_uniform(words: Words) -> Vector:
-    """Uniform on (-1/2, 1/2) from 64-bit words: (s + 1/2) 2^-53 with s the top 53 bits as a signed integer.
+    """Convert 64-bit words to uniform numbers on (-1/2, 1/2): (s + 1/2) 2^-53 with s the top 53
+    bits as a signed integer.
 
-    Every value is exact in double precision, the law is symmetric, and neither 0 nor an end point occurs.
+    Every value is exact in double precision, the law is symmetric, and neither 0 nor an end point
+    occurs. Shape of words.
+
+    words: uniform 64-bit words.
     """
     return np.asarray(((words.view(np.int64) >> np.int64(11)) + 0.5) * 2.0**-53)
 
 
 def _counter_stream(key: bytes, first_block: int = 0) -> CipherContext:
-    """AES-256-CTR under one 32-byte key, starting at a 16-byte block."""
+    """Start AES-256-CTR under one 32-byte key at a 16-byte block."""
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
     return Cipher(algorithms.AES(key), modes.CTR(first_block.to_bytes(_BLOCK, "big"))).encryptor()
 
 
 def _words(stream: CipherContext, rows: int, columns: int) -> Words:
-    """The next rows x columns words of 64 bits, row by row."""
+    """Read the next rows x columns words of 64 bits, row by row."""
     flat = np.frombuffer(stream.update(bytes(8 * rows * columns)), dtype="<u8")
     return flat.astype(np.uint64, copy=False).reshape(rows, columns)
 
 
 class SharedStream:
-    """The randomness (T, U) that encoder and decoder share; one block a scalar, in the order of the scalars.
+    """The randomness (T, U) that encoder and decoder share; one block a scalar, in the order of the
+    scalars.
 
-    key: the shared secret, at least 16 bytes that were drawn at random; nonce: 16 bytes, public, new for every data
-    set; position: the index of the next scalar. Two streams with equal (key, nonce, position) yield equal numbers.
-    Raises InvalidRequest for a short key, a nonce of another size, or a position < 0.
+    Two streams with equal (key, nonce, position) yield equal numbers.
+
+    Args:
+        key: the shared secret, at least 16 bytes that were drawn at random.
+        nonce: 16 bytes, public, new for every data set.
+        position: the index of the next scalar, >= 0.
+
+    Raises:
+        InvalidRequest: for a short key, a nonce of another size, or a position < 0.
     """
 
     def __init__(self, key: bytes, nonce: bytes, position: int = 0) -> None:
@@ -95,11 +112,14 @@ class SharedStream:
 
     @classmethod
     def fresh(cls, key: bytes) -> SharedStream:
-        """A stream with a new random nonce from the operating system; send `nonce` along with the description."""
+        """Return a stream with a new random nonce from the operating system.
+
+        key: the shared secret. Send `nonce` along with the description.
+        """
         return cls(key, os.urandom(NONCE_BYTES))
 
     def take(self, count: int) -> Words:
-        """The next `count` rows (word for T, word for U); shape (count, 2)."""
+        """Return the next `count` rows (word for T, word for U). Shape (count, 2)."""
         self.position += count
         return _words(self._stream, count, SHARED_WORDS)
 
@@ -108,10 +128,11 @@ class SharedStream:
 
 
 class LocalStream:
-    """The encoder's own randomness, keyed by the operating system; never shared, repeated, copied or pickled.
+    """The encoder's own randomness, keyed by the operating system; never shared, repeated, copied
+    or pickled.
 
-    A child process made by fork gets a new key, because a copied stream would repeat its parent's numbers, and
-    one stream used for two data sets would no longer hide their difference.
+    A child process made by fork gets a new key, because a copied stream would repeat its parent's
+    numbers, and one stream used for two data sets would no longer hide their difference.
     """
 
     def __init__(self) -> None:
@@ -122,7 +143,10 @@ class LocalStream:
         self._stream = _counter_stream(os.urandom(32))
 
     def take(self, count: int, columns: int) -> Words:
-        """The next `count` rows of `columns` words; shape (count, columns)."""
+        """Return the next `count` rows of `columns` words. Shape (count, columns).
+
+        count: of rows; columns: words of a row.
+        """
         if self._process != os.getpid():
             self._rekey()
         return _words(self._stream, count, columns)
@@ -137,7 +161,9 @@ class LocalStream:
 
 
 class InsecureLocalStream(LocalStream):
-    """A repeatable local stream for experiments and tests: whoever knows the seed reads the data. No privacy.
+    """A repeatable local stream for experiments and tests: whoever knows the seed reads the data.
+
+    No privacy.
 
     seed: an integer >= 0. Raises InvalidRequest for any other.
     """
@@ -157,7 +183,10 @@ class InsecureLocalStream(LocalStream):
 
 
 def check_streams(shared: Any, local: Any = None) -> None:
-    """Refuse anything but a SharedStream, and a LocalStream or none; raises InvalidRequest."""
+    """Refuse anything but a SharedStream, and a LocalStream or None. Raises InvalidRequest.
+
+    shared: the stream that both parties know; local: the encoder's stream.
+    """
     if not isinstance(shared, SharedStream):
         must("shared", "a SharedStream", type(shared).__name__)
     if local is not None and not isinstance(local, LocalStream):

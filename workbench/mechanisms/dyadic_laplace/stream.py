@@ -1,4 +1,5 @@
-"""The DQL file: a description M₁, M₂, ... as bits, with a header that proves key and parameters before any is decoded.
+"""The DQL file: a description M₁, M₂, ... as bits, with a header that proves key and parameters
+before any is decoded.
 
     offset  bytes  field         meaning (numbers little endian)
     0       8      magic         89 "DQL" 0D 0A 1A 0A, which text-mode transfers damage visibly
@@ -12,15 +13,17 @@
     40      8      count         scalars
     48      8      size          bytes of the payload
     56      16     nonce         of the shared stream, new for every file
-    72      16     key check     HMAC-SHA256(check key, nonce), cut: tells another key from a damaged file
+    72      16     key check     HMAC-SHA256(check key, nonce), cut: tells another key from a
+                                 damaged file
     88      size   payload       the code's bit stream
     ...     32     seal          HMAC-SHA256(seal key, all bytes before)
     ...     4      checksum      CRC-32 of all bytes before, so that damage shows without the key
 
-The check key and the seal key are HMAC-SHA256(key, label + nonce) with labels of their own; they say nothing of the
-key or of the shared stream, as long as the key is random (whoever holds a file can try guessed keys on it).
-Everything in the file is public to the decoder, count and length included. Order of the checks on reading: shape and
-checksum, key, seal, parameters, bit stream: a wrong number is never returned.
+The check key and the seal key are HMAC-SHA256(key, label + nonce) with labels of their own; they
+say nothing of the key or of the shared stream, as long as the key is random (whoever holds a file
+can try guessed keys on it). Everything in the file is public to the decoder, count and length
+included. Order of the checks on reading: shape and checksum, key, seal, parameters, bit stream: a
+wrong number is never returned.
 """
 
 from __future__ import annotations
@@ -47,16 +50,19 @@ from workbench.mechanisms.dyadic_laplace.randomness import NONCE_BYTES, LocalStr
 _MAGIC = b"\x89DQL\r\n\x1a\n"
 _VERSION = 1
 _LAYOUT = struct.Struct(f"<8sBBHIdddQQ{NONCE_BYTES}s16s")
-_SEAL = 32
-_CHECKSUM = 4
-_LIMIT = 1 << 30  # bytes of a file: some 10^9 scalars
+_SEAL_BYTES = 32
+_CHECKSUM_BYTES = 4
+_MAX_FILE_BYTES = 1 << 30  # Larger files are refused; these hold about 10^9 scalars.
 _CHECK_LABEL = b"workbench dql: key check, version 1\0"
 _SEAL_LABEL = b"workbench dql: seal, version 1\0"
 
 
 @dataclass(frozen=True)
 class Header:
-    """What a DQL file says of itself; proven only after `read_stream` has checked it with the key."""
+    """The header of a DQL file.
+
+    It is proven only after `read_stream` has checked it with the key.
+    """
 
     mechanism: DyadicLaplace
     code: Code
@@ -84,14 +90,26 @@ def write_stream(
     *,
     local: LocalStream | None = None,
 ) -> bytes:
-    """Encode x (any shape, taken in row-major order) into the bytes of a DQL file, under a new nonce.
+    """Encode x (any shape, taken in row-major order) into the bytes of a DQL file, under a new
+    nonce.
 
-    key: the shared secret, at least 16 random bytes; local: a fresh LocalStream when None. Raises InvalidRequest.
+    Args:
+        x: real numbers.
+        mechanism: the DQL mechanism.
+        key: the shared secret, at least 16 random bytes.
+        code: "gamma" or "delta".
+        local: a fresh LocalStream if None.
+
+    Returns:
+        The bytes.
+
+    Raises:
+        InvalidRequest.
     """
     elias.check_code(code)
-    shared = SharedStream.fresh(key)
+    shared_stream = SharedStream.fresh(key)
     m = np.asarray(
-        mechanism.encode(read_floats(x, "x", column=True).reshape(-1), shared, local),
+        mechanism.encode(read_floats(x, "x", column=True).reshape(-1), shared_stream, local),
         dtype=np.int64,
     )
     payload = elias.encode(m, code)
@@ -106,37 +124,47 @@ def write_stream(
         mechanism.reach,
         m.size,
         len(payload),
-        shared.nonce,
-        _check_of(key, shared.nonce),
+        shared_stream.nonce,
+        _check_of(key, shared_stream.nonce),
     )
     body = header + payload
-    body += _digest(key, _SEAL_LABEL, shared.nonce, body)
-    return body + zlib.crc32(body).to_bytes(_CHECKSUM, "little")
+    body += _digest(key, _SEAL_LABEL, shared_stream.nonce, body)
+    return body + zlib.crc32(body).to_bytes(_CHECKSUM_BYTES, "little")
 
 
 def load_bytes(path: Path) -> bytes:
-    """The bytes of a DQL file, at most 2^30. Raises CorruptFile, InvalidRequest."""
-    return read_bytes(path, _LIMIT, "stream")
+    """Read the bytes of a DQL file, at most 2^30.
+
+    path: of the file. Raises CorruptFile, InvalidRequest.
+    """
+    return read_bytes(path, _MAX_FILE_BYTES, "stream")
 
 
 def read_header(data: bytes) -> Header:
-    """The header of a DQL file whose shape and checksum are right; needs no key. Raises CorruptFile."""
+    """Read the header of a DQL file whose shape and checksum are right; no key is needed.
+
+    data: the bytes. Raises CorruptFile.
+    """
     if not isinstance(data, (bytes, bytearray)):
         must("data", "the bytes of a DQL stream", type(data).__name__)
     if data[: len(_MAGIC)] != _MAGIC:
         raise CorruptFile("The file is not a DQL stream: it does not begin with the DQL mark.")
-    if len(data) < _LAYOUT.size + _SEAL + _CHECKSUM:
+    if len(data) < _LAYOUT.size + _SEAL_BYTES + _CHECKSUM_BYTES:
         raise CorruptFile(f"The DQL stream is cut short: {len(data)} bytes do not hold its header.")
-    if zlib.crc32(data[:-_CHECKSUM]) != int.from_bytes(data[-_CHECKSUM:], "little"):
+    if zlib.crc32(data[:-_CHECKSUM_BYTES]) != int.from_bytes(data[-_CHECKSUM_BYTES:], "little"):
         raise CorruptFile("The DQL stream is damaged or cut short: its checksum does not match.")
-    _, version, number, level, reserved, epsilon, ell, reach, count, size, nonce, check = (
+    _, version, number, level, reserved_field, epsilon, ell, reach, count, size, nonce, check = (
         _LAYOUT.unpack_from(data)
     )
     if version != _VERSION:
         raise CorruptFile(
             f"The DQL stream has format version {version}; this program reads version {_VERSION}."
         )
-    if number >= len(CODES) or reserved or len(data) != _LAYOUT.size + size + _SEAL + _CHECKSUM:
+    if (
+        number >= len(CODES)
+        or reserved_field
+        or len(data) != _LAYOUT.size + size + _SEAL_BYTES + _CHECKSUM_BYTES
+    ):
         raise CorruptFile(
             "The DQL stream's header is not valid: unknown code, or sizes that do not add up."
         )
@@ -154,14 +182,24 @@ def read_header(data: bytes) -> Header:
 def read_stream(
     data: bytes, key: bytes, *, epsilon: float | None = None, ell: float | None = None
 ) -> tuple[Vector, Header]:
-    """X̂ of a DQL file, shape (count,), and its header.
+    """Decode a DQL file.
 
-    key: the encoder's; epsilon, ell: what the reader expects, refused when the stream was made with others; None to
-    accept what the (sealed) header says. Raises CorruptFile for a damaged or altered file, InvalidRequest for another
-    key and for other parameters.
+    Args:
+        data: the bytes.
+        key: the encoder's.
+        epsilon: the expected ε; a stream of another ε is refused. None to accept the (sealed)
+            header.
+        ell: the expected ℓ, likewise.
+
+    Returns:
+        (X̂, the header); X̂ has shape (count,).
+
+    Raises:
+        CorruptFile: for a damaged or altered file.
+        InvalidRequest: for another key and for other parameters.
     """
     header = read_header(data)
-    shared = SharedStream(key, header.nonce)
+    shared_stream = SharedStream(key, header.nonce)
     check = _check_of(key, header.nonce)
     if not hmac.compare_digest(check, header.key_check):
         must(
@@ -169,15 +207,15 @@ def read_stream(
             f"the one the stream was encoded with (key check {header.key_check.hex()[:8]})",
             check.hex()[:8],
         )
-    sealed = data[: -_SEAL - _CHECKSUM]
-    seal = data[-_SEAL - _CHECKSUM : -_CHECKSUM]
-    if not hmac.compare_digest(_digest(key, _SEAL_LABEL, header.nonce, sealed), seal):
+    sealed_bytes = data[: -_SEAL_BYTES - _CHECKSUM_BYTES]
+    seal = data[-_SEAL_BYTES - _CHECKSUM_BYTES : -_CHECKSUM_BYTES]
+    if not hmac.compare_digest(_digest(key, _SEAL_LABEL, header.nonce, sealed_bytes), seal):
         raise CorruptFile(
             "The DQL stream was altered after it was encoded: its seal does not match."
         )
-    for name, wanted in (("epsilon", epsilon), ("ell", ell)):
-        actual = getattr(header.mechanism, name)
-        if wanted is not None and float(wanted) != actual:
-            must(name, f"the {actual!r} the stream was encoded with", wanted)
+    for name, expected_value in (("epsilon", epsilon), ("ell", ell)):
+        actual_value = getattr(header.mechanism, name)
+        if expected_value is not None and float(expected_value) != actual_value:
+            must(name, f"the {actual_value!r} the stream was encoded with", expected_value)
     m = elias.decode(data[_LAYOUT.size : _LAYOUT.size + header.size], header.count, header.code)
-    return np.asarray(header.mechanism.decode(m, shared)), header
+    return np.asarray(header.mechanism.decode(m, shared_stream)), header
