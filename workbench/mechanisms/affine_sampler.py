@@ -97,7 +97,7 @@ class AffineSampler:
         is_open = (new_lead > -new_slack) & (new_lead < 1 + new_slack)
         for i in np.flatnonzero(is_open).tolist():
             position = int(open_draws[i])
-            word = int(first_bytes[position]) * _WORD_COUNT + int(second_words[i])
+            first_word = int(first_bytes[position]) * _WORD_COUNT + int(second_words[i])
             piece_number = int(piece[position])
             if exact_inputs is not None:
                 exact_x = read_exact_number(exact_inputs[position])
@@ -105,14 +105,14 @@ class AffineSampler:
                 exact_x = self.knots[piece_number]
             else:
                 exact_x = Fraction(x[position])
-            is_right[position] = self._is_in_right_law(exact_x, piece_number, word)
+            is_right[position] = self._is_in_right_law(exact_x, piece_number, first_word)
         return self.sampler.draw_from(self.law_numbers[2 * piece + is_right])
 
-    def _is_in_right_law(self, x: Fraction, piece: int, word: int) -> bool:
+    def _is_in_right_law(self, x: Fraction, piece: int, first_word: int) -> bool:
         """Decide whether U < t, from the first 24 bits of U, and more where these do not decide
         it.
         """
         a = self.knots[piece]
         b = self.knots[piece + 1]
         t = min(max((x - a) / (b - a), Fraction(0)), Fraction(1))
-        return self.source.is_uniform_below(word, 24, *t.as_integer_ratio())
+        return self.source.is_uniform_below(first_word, 24, *t.as_integer_ratio())

@@ -233,10 +233,10 @@ class Channel(ShownMechanism):
         """
         if self.axis_labels is None:
             return np.arange(len(self.rows[0]))
-        return self._published
+        return self._output_labels
 
     @cached_property
-    def _published(self) -> NDArray[Any]:
+    def _output_labels(self) -> NDArray[Any]:
         assert self.axis_labels is not None
         numbers = rationals_or_none(self.axis_labels[1])
         if numbers is not None:

@@ -248,10 +248,10 @@ class LineNoise(ShownMechanism):
 
     def published_error(self) -> dict[str, float] | None:
         """Return the errors of a number plus noise; None if the error depends on the answer."""
-        squared = float(self.loss("squared"))
+        mean_square = float(self.loss("squared"))
         return {
             "mean absolute error": float(self.loss("absolute")),
-            "root mean squared error": squared**0.5,
+            "root mean squared error": mean_square**0.5,
         }
 
     def to_dict(self) -> Record:
@@ -275,8 +275,8 @@ class LineNoise(ShownMechanism):
             "The noise", kind=UNCHANGED, first=INTEGER, period=INTEGER, ratio=RATIO, **entries
         )
         fields, law = form.read_beside_law(data)
-        _, first, period, ratio, *rest = fields.values()
-        return rest, IntegerLaw(first, law, period, ratio)
+        _, first, period, ratio, *class_entries = fields.values()
+        return class_entries, IntegerLaw(first, law, period, ratio)
 
 
 @dataclass(frozen=True, repr=False)

@@ -129,19 +129,19 @@ class NearestOutputs(RangePublisher, ShownMechanism):
         Between cuts the mean does not change.
         """
         m = len(self.bins)
-        own = self.own
-        cuts = [(self.bins[i] + self.bins[i + own]) / 2 for i in range(m - own)]
+        own_count = self.own
+        cuts = [(self.bins[i] + self.bins[i + own_count]) / 2 for i in range(m - own_count)]
         edges = [self.ends[0], *cuts, self.ends[1]]
-        total = m - own + own * self.odds
+        total = m - own_count + own_count * self.odds
         total_sum = sum(self.bins, ZERO)
-        own_sum = sum(self.bins[:own], ZERO)
+        own_sum = sum(self.bins[:own_count], ZERO)
         max_bias = ZERO
         for i, (low, high) in enumerate(pairwise(edges)):
             mean = (total_sum + (self.odds - 1) * own_sum) / total
             if low <= high:
                 max_bias = max(max_bias, abs(mean - low), abs(mean - high))
-            if i < m - own:
-                own_sum += self.bins[i + own] - self.bins[i]
+            if i < m - own_count:
+                own_sum += self.bins[i + own_count] - self.bins[i]
         step = (self.ends[1] - self.ends[0]) / self.steps / 2
         return (1 - self.direct) * max_bias + self.direct * step
 
@@ -266,12 +266,12 @@ class NearestOutputs(RangePublisher, ShownMechanism):
 
         epsilon: one number, or a mapping by order. Raises InvalidRequest.
         """
-        return assign_budgets([each.label for each in self.comparisons()], epsilon)
+        return assign_budgets([comparison.label for comparison in self.comparisons()], epsilon)
 
     @property
     def audit_size(self) -> AuditSize:
         """Return the size of an audit: two laws on three outcomes, or five."""
-        return AuditSize.from_laws([each.p for each in self.comparisons()], 2)
+        return AuditSize.from_laws([comparison.p for comparison in self.comparisons()], 2)
 
     # Publishing.
 
@@ -280,11 +280,15 @@ class NearestOutputs(RangePublisher, ShownMechanism):
         a = self.odds.numerator
         b = self.odds.denominator
         m = len(self.bins)
-        own = self.own
+        own_count = self.own
         first_own = _count_cuts_below(self.cuts, x, exact_answers)
-        is_own = source.draw_bernoulli(own * (a - b), own * a + (m - own) * b, x.size)
+        is_own = source.draw_bernoulli(
+            own_count * (a - b), own_count * a + (m - own_count) * b, x.size
+        )
         positions = np.where(
-            is_own, first_own + source.draw_integers(own, x.size), source.draw_integers(m, x.size)
+            is_own,
+            first_own + source.draw_integers(own_count, x.size),
+            source.draw_integers(m, x.size),
         )
         if self.direct:
             direct_draws = np.flatnonzero(

@@ -164,8 +164,10 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
             must("knots", "strictly increasing from -c to c", [round_up(k) for k in cuts[:8]])
         rows: Any = ends
         if isinstance(ends, np.ndarray):
-            flat = _flatten_laws(ends)
-            rows = (np.repeat(flat, 2, axis=0)[1:-1] if len(flat) == len(cuts) else flat)[:, None]
+            rows_2d = _flatten_laws(ends)
+            rows = (np.repeat(rows_2d, 2, axis=0)[1:-1] if len(rows_2d) == len(cuts) else rows_2d)[
+                :, None
+            ]
         laws = tuple(
             Distribution.read_rounded(end, "an end law") for piece in rows for end in piece
         )
@@ -180,11 +182,11 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         x: a number in the range; a float is the rational that it is, or the knot to which it is
         nearest; a string is the decimal that it spells. Raises InvalidRequest.
         """
-        at = read_real_input(x, self.knots[0], self.knots[-1], self.knots)
-        k = min(bisect_right(self.knots, at), len(self.knots) - 1) - 1
+        number = read_real_input(x, self.knots[0], self.knots[-1], self.knots)
+        k = min(bisect_right(self.knots, number), len(self.knots) - 1) - 1
         a = self.knots[k]
         b = self.knots[k + 1]
-        share = (at - a) / (b - a)
+        share = (number - a) / (b - a)
         left = self.ends[2 * k]
         right = self.ends[2 * k + 1]
         return Distribution([(1 - share) * left[i] + share * right[i] for i in range(self.m)])
@@ -218,14 +220,14 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
 
     def comparisons(self) -> Iterator[Comparison]:
         """Yield every ordered pair of different end laws."""
-        return compare_pairs(self.ends, permutations(self._distinct_laws, 2), self._where)
+        return compare_pairs(self.ends, permutations(self._distinct_laws, 2), self._describe_end)
 
     def extremes(self) -> Iterator[Comparison]:
         """Yield the end laws that give each output most and least.
 
         Their number is linear in the law.
         """
-        return compare_pairs(self.ends, find_extreme_pairs(self.ends), self._where)
+        return compare_pairs(self.ends, find_extreme_pairs(self.ends), self._describe_end)
 
     @property
     def segments(self) -> tuple[Segment, ...]:
@@ -235,7 +237,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
             for (a, b), (left, right) in zip(pairwise(self.knots), self.pieces, strict=True)
         )
 
-    def _where(self, end: int) -> str:
+    def _describe_end(self, end: int) -> str:
         return f"x={round_down(self.end_inputs[end]):g}{'-' if end % 2 else '+'}"
 
     @property
@@ -263,16 +265,16 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         """
         values = read_inputs(x, self._cuts[0], self._cuts[-1], clip=clip)
         sampler = AffineSampler(self.knots, self.ends, Source(insecure_seed))
-        kept = read_floats_and_entries(x, "x")[1]
-        if kept.dtype.kind == "f":
-            drawn = sampler.draw(values, self.outputs)
+        entries = read_floats_and_entries(x, "x")[1]
+        if entries.dtype.kind == "f":
+            published_values = sampler.draw(values, self.outputs)
         else:
-            drawn = self.outputs[sampler.positions(values.reshape(-1), kept.reshape(-1))].reshape(
-                values.shape
-            )
-        if drawn.ndim == 0:
-            return float(drawn)
-        return drawn
+            published_values = self.outputs[
+                sampler.positions(values.reshape(-1), entries.reshape(-1))
+            ].reshape(values.shape)
+        if published_values.ndim == 0:
+            return float(published_values)
+        return published_values
 
     publish = sample
     column_cautions = ()  # Every two inputs are neighbours.
@@ -351,8 +353,8 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         outside unless clip.
         """
         values = read_inputs(x, self._cuts[0], self._cuts[-1], clip=clip)
-        piece, along = locate_inputs(self._cuts, values)
-        t = along[..., None]
+        piece, share = locate_inputs(self._cuts, values)
+        t = share[..., None]
         return (1 - t) * self.matrix[2 * piece] + t * self.matrix[2 * piece + 1]
 
     # Expected loss.
@@ -362,12 +364,12 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
 
         loss: as of `error_coefficients`; density: of x - middle, default: uniform.
         """
-        under = density_of("uniform" if density is None else density, float(self.c))
+        law = density_of("uniform" if density is None else density, float(self.c))
         knots, outputs = (
             np.array([nearest_float(v - self.middle) for v in side])
             for side in (self.knots, self.bins)
         )
-        weights = ErrorIntegrals(knots, outputs, under).weights(loss)
+        weights = ErrorIntegrals(knots, outputs, law).weights(loss)
         return float(np.sum(weights * self.matrix.reshape(weights.shape)))
 
     @cached_property

@@ -37,8 +37,8 @@ def error_coefficients(loss: Any) -> tuple[float, float]:
         if loss == "absolute":
             return (1.0, 0.0)
         return (0.0, 1.0)
-    wanted = "one of absolute, squared, λ; λ in [0, 1] is the share of absolute"
-    share = read_number_where(loss, "loss", wanted, lambda number: 0 <= number <= 1)
+    constraint = "one of absolute, squared, λ; λ in [0, 1] is the share of absolute"
+    share = read_number_where(loss, "loss", constraint, lambda number: 0 <= number <= 1)
     return float(share), float(1 - share)
 
 
@@ -84,7 +84,7 @@ class RealErrors(ABC):
     c: Any
     middle: Any = 0
     inputs = None
-    is_one_sided = False  # every two inputs are compared in both orders
+    is_one_sided = False  # Every two inputs are compared in both orders.
 
     @property
     def m(self) -> int:
@@ -182,6 +182,8 @@ class ErrorIntegrals:
         """Compute ∫ t(x) error(x) f(x) dx over every piece, t the share of either end's law at
         x.
         """
-        each = self._share[:, :, None] * (error * self._weights[:, None])[:, None, :]
-        flat = np.bincount(self._cell, weights=each.ravel(), minlength=math.prod(self._shape))
-        return np.asarray(flat, dtype=np.float64).reshape(self._shape)
+        weighted_errors = self._share[:, :, None] * (error * self._weights[:, None])[:, None, :]
+        sums = np.bincount(
+            self._cell, weights=weighted_errors.ravel(), minlength=math.prod(self._shape)
+        )
+        return np.asarray(sums, dtype=np.float64).reshape(self._shape)

@@ -101,7 +101,7 @@ class RangeMechanism(RangePublisher, Channel):
             missing_pair = next(
                 (
                     p
-                    for i, j in self._related()
+                    for i, j in self._related_rows()
                     for p in ((i, j), (j, i))
                     if p not in compared_pairs
                 ),
@@ -112,7 +112,7 @@ class RangeMechanism(RangePublisher, Channel):
                     "pairs", "all rows of answers within the sensitivity", f"no pair {missing_pair}"
                 )
 
-    def _related(self) -> Iterator[tuple[int, int]]:
+    def _related_rows(self) -> Iterator[tuple[int, int]]:
         """Yield the rows a < b of the lemma."""
         ends = self.ends
         last_row = len(self.rows) - 1
@@ -192,10 +192,10 @@ class RangeMechanism(RangePublisher, Channel):
 
     def short_record(self) -> Record | None:
         """Return a short record, as `Channel.short_record` does; None if there is none."""
-        short = super().short_record()
-        if short is None:
+        record = super().short_record()
+        if record is None:
             return None
-        return self._record(short)
+        return self._record(record)
 
     def _record(self, channel: Record) -> Record:
         return _FORM.write(self, outputs=self._values, channel=channel)

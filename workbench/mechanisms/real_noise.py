@@ -99,7 +99,7 @@ class AdditiveRealNoise(LineNoise):
 
     kind = "real-noise"
     proof_notes = (ALL_SHIFTS_NOTE,)
-    is_rounded = True  # what is published, which PDP does not survive
+    is_rounded = True  # Outputs are rounded, and PDP is not preserved by rounding.
 
     def __post_init__(self) -> None:
         if not isinstance(self.question, RealNoise) or not isinstance(self.cells, IntegerLaw):

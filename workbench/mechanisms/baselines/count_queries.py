@@ -5,13 +5,15 @@ finite mechanisms.
     two-sided geometric, α [8]          clamped_geometric(n, alpha):  f(η) = (1-α)/(1+α) α^|η|
     discrete Gaussian, σ² [11]          clamped_gaussian(n, variance):  f(η) ∝ exp(-η²/2σ²)
     exponential, Gumbel(ε, β') [26,28]  exponential_mechanism(n, scale):  Pr[k|q] ∝ exp(-|k-q|/β')
-    data-independent, ρ [13]            data_independent(question, error_rate):  f(0) = 1-ρ, the rest ρ/(N-1) each
-    clamping, (57)-(58)                 clamped(n, law)
-    discrete count mechanism [10]       not specified in the paper: any law can be put in its place (`clamped`,
-                                        Channel.from_rows, AdditiveNoise.from_pmf)
+    data-independent, ρ [13]            data_independent(question, error_rate):  f(0) = 1-ρ, the
+                                        rest ρ/(N-1) each
+    clamping, (57)-(58)                 clamped_channel(n, law)
+    discrete count mechanism [10]       not specified in the paper: any law can replace it
+                                        (`clamped_channel`, Channel.from_rows,
+                                        AdditiveNoise.from_pmf)
 
 Erratum. (58) gives the last output k = n the mass 1 - F(n - q); the rows then sum to 1 - f(n - q).
-What (57) means is Pr[η >= n - q] = 1 - F(n - q - 1), which is what `clamped` uses.
+What (57) means is Pr[η >= n - q] = 1 - F(n - q - 1), which `clamped_channel` uses.
 
 Two readings are ours. The Gumbel mechanism: the paper adds "Gumbel(ε, β')" and cites the Gumbel-max
 trick [28], by which the argmax over outputs of score + Gumbel(0, β') noise draws from the softmax
@@ -19,9 +21,9 @@ of score/β'; with the score
 -|k - q| this is the exponential mechanism [26], pure (2μ̄/β')-DP for neighbours within μ̄. The
 error measures: MSE and ER are averaged over uniform answers, as clamping makes them depend on q.
 
-Figs 5-8 put mechanisms on equal footing: `fit` finds the parameter x at which a family's error rate
-or MSE is a target (Brent's method). Each error grows with the parameter, from none at all to a
-limit no parameter reaches; a target beyond is refused.
+Figs 5-8 put mechanisms on equal footing: `fit_baseline` finds the parameter x at which a family's
+error rate or MSE is a target (Brent's method). Each error grows with the parameter, from none at
+all to a limit no parameter reaches; a target beyond is refused.
 """
 
 from __future__ import annotations
@@ -75,7 +77,8 @@ def geometric_alpha(variance: Real) -> float:
     variance: v > 0. Raises InvalidRequest.
     """
     v = float(read_positive(variance, "variance"))
-    return v / (1 + v + math.sqrt(1 + 2 * v))  # the same root, without cancellation
+    # This is the same root, without cancellation.
+    return v / (1 + v + math.sqrt(1 + 2 * v))
 
 
 def clamped_geometric(n: int, alpha: Real) -> Channel:
@@ -105,11 +108,15 @@ def discrete_gaussian(variance: Fraction) -> tuple[int, Distribution]:
 
     variance: σ² > 0.
     """
-    half = [1 << _MASS_BITS]
-    while half[-1]:
-        half.append(exp_bounds(-Fraction(len(half) ** 2) / (2 * variance), _MASS_BITS)[0])
-    half.pop()
-    return len(half) - 1, Distribution.from_integers([*half[:0:-1], *half])
+    right_weights = [1 << _MASS_BITS]
+    while right_weights[-1]:
+        right_weights.append(
+            exp_bounds(-Fraction(len(right_weights) ** 2) / (2 * variance), _MASS_BITS)[0]
+        )
+    right_weights.pop()
+    return len(right_weights) - 1, Distribution.from_integers(
+        [*right_weights[:0:-1], *right_weights]
+    )
 
 
 def exponential_mechanism(n: int, scale: Real) -> Channel:
@@ -132,8 +139,8 @@ def data_independent(question: ModuloNoise, error_rate: Real) -> AdditiveNoise:
     question: a ModuloNoise; error_rate: ρ in [0, 1]. Raises InvalidRequest.
     """
     rho = read_probability(error_rate, "error_rate")
-    others = question.order - 1
-    return AdditiveNoise(question, [1 - rho, *[rho / others] * others])
+    other_count = question.order - 1
+    return AdditiveNoise(question, [1 - rho, *[rho / other_count] * other_count])
 
 
 def _output_errors(n: int) -> Any:
@@ -147,7 +154,8 @@ def _clamp_table(n: int, tails: Vector) -> Vector:
 
     tails: Pr[η >= m], m = 1..n+1.
     """
-    law = np.concatenate([[1 - 2 * tails[0]], tails[:-1] - tails[1:]])  # of |η| = 0..n, one sign
+    # These are the masses of |η| = 0..n, of one sign.
+    law = np.concatenate([[1 - 2 * tails[0]], tails[:-1] - tails[1:]])
     table = law[np.abs(_output_errors(n))]
     table[0, 0] = table[n, n] = 1 - tails[0]
     table[1:, 0] = tails[:-1]
@@ -222,11 +230,14 @@ def fit_baseline(
     from scipy.optimize import brentq
 
     table, (low, high), parameter, _ = BASELINE_FAMILIES[family]
-    name, requested_error, loss = (
-        ("error_rate", error_rate, _output_errors(n) != 0)
-        if mse is None
-        else ("mse", mse, _output_errors(n) ** 2)
-    )
+    if mse is None:
+        name = "error_rate"
+        requested_error = error_rate
+        loss = _output_errors(n) != 0
+    else:
+        name = "mse"
+        requested_error = mse
+        loss = _output_errors(n) ** 2
     target = float(read_positive(requested_error, name))
 
     def error_excess(x: float) -> float:

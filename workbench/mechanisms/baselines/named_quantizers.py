@@ -35,7 +35,7 @@ QUANTIZER_PARAMETERS = {
 }
 
 
-def _biased(bins: Any, q: Real, beta: Real, *, c: Real) -> BiasedQuantizer:
+def _build_biased(bins: Any, q: Real, beta: Real, *, c: Real) -> BiasedQuantizer:
     outputs = read_bins(bins, read_half_width(c))
     return BiasedQuantizer.from_selection(outputs, rqm_selection(len(outputs), q), beta, c=c)
 
@@ -45,7 +45,7 @@ _BUILD: dict[str, Callable[..., Quantizer | NonAffine]] = {
     "erm": erm,
     "pbm": lambda levels, **given: poisson_binomial(levels, **given),
     "randomized-response": randomized_response,
-    "biased": _biased,
+    "biased": _build_biased,
 }
 
 
@@ -67,14 +67,16 @@ def build_named_quantizer(
         InvalidRequest: for missing and superfluous parameters.
     """
     InvalidRequest.check_choice(QUANTIZER_PARAMETERS, "mechanism", mechanism)
-    needs = {words: {*words.split(" or ")} for words in QUANTIZER_PARAMETERS[mechanism]}
+    needs = {
+        names_text: {*names_text.split(" or ")} for names_text in QUANTIZER_PARAMETERS[mechanism]
+    }
     parameters = {name: value for name, value in parameters.items() if value is not None}
     for name, value in parameters.items():
         if name not in set().union(*needs.values()):
             raise InvalidRequest(f"{name} must be left out for {mechanism}. Got {value}.")
-    for words, names in needs.items():
+    for names_text, names in needs.items():
         if not parameters.keys() & names:
-            raise InvalidRequest(f"{words} must be given for {mechanism}. Got none.")
+            raise InvalidRequest(f"{names_text} must be given for {mechanism}. Got none.")
     return _BUILD[mechanism](**parameters, c=c)
 
 

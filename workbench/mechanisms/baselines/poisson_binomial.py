@@ -88,25 +88,29 @@ class NonAffine(RealErrors):
 
         loss: as of `error_coefficients`; density: of the inputs, default: uniform.
         """
-        half = float(self.c)
-        law = density_of("uniform" if density is None else density, half)
+        half_width = float(self.c)
+        law = density_of("uniform" if density is None else density, half_width)
         # The law of the mechanism is curved, so three nodes would not be enough.
         law = replace(law, shape=law.shape or (lambda x: np.full(x.shape, 0.5)))
-        x, w = law.quadrature(np.concatenate([self.outputs, np.linspace(-half, half, 17)]))
-        return math.fsum(w * self.error_at(np.clip(x, -half, half), loss))
+        x, w = law.quadrature(
+            np.concatenate([self.outputs, np.linspace(-half_width, half_width, 17)])
+        )
+        return math.fsum(w * self.error_at(np.clip(x, -half_width, half_width), loss))
 
     @property
     def bias(self) -> float:
         """Return max_x |E M(x) - x|, over 4001 points and both sides of every bin."""
-        half = float(self.c)
-        near = np.clip(np.concatenate([self.outputs - 1e-12, self.outputs]), -half, half)
-        x = np.concatenate([np.linspace(-half, half, 4001), near])
+        half_width = float(self.c)
+        bin_sides = np.clip(
+            np.concatenate([self.outputs - 1e-12, self.outputs]), -half_width, half_width
+        )
+        x = np.concatenate([np.linspace(-half_width, half_width, 4001), bin_sides])
         return float(np.abs(self.probabilities(x) @ self.outputs - x).max())
 
     def drawing(self) -> FigureData:
         """Return p(x, i) against x at 201 inputs, as plain data."""
-        half = float(self.c)
-        x = np.linspace(-half, half, 201)
+        half_width = float(self.c)
+        x = np.linspace(-half_width, half_width, 201)
         return affine_figure(self.outputs, x, np.repeat(self.probabilities(x), 2, axis=0)[1:-1])
 
 
@@ -122,8 +126,8 @@ class PoissonBinomial(NonAffine, ShownMechanism):
 
     name = "PBM"
     not_certifiable = (
-        "The Poisson binomial law is a polynomial in the input, and a certificate holds laws that are affine between "
-        "knots; its audit is exact all the same."
+        "The Poisson binomial law is a polynomial in the input, and a certificate holds laws that "
+        "are affine between knots; its audit is exact all the same."
     )
     segments = None  # The law is a polynomial in the input.
 
@@ -171,20 +175,23 @@ class PoissonBinomial(NonAffine, ShownMechanism):
             InvalidRequest.
         """
         values = read_inputs(x, -float(self.c), float(self.c), clip=clip)
-        half = Fraction(1, 2)
-        ends = tuple(Distribution([half - p, half + p]) for p in (-self.theta, self.theta))
+        half_width = Fraction(1, 2)
+        ends = tuple(
+            Distribution([half_width - p, half_width + p]) for p in (-self.theta, self.theta)
+        )
         coin = AffineSampler((-self.c, self.c), ends, Source(insecure_seed))
         heads = np.sum([coin.positions(values.reshape(-1)) for _ in range(self.m - 1)], axis=0)
-        published = self.outputs[heads].reshape(values.shape)
-        if published.ndim == 0:
-            return float(published)
-        return published
+        published_values = self.outputs[heads].reshape(values.shape)
+        if published_values.ndim == 0:
+            return float(published_values)
+        return published_values
 
     publish = sample
 
     def describe(self) -> str:
         """Describe the mechanism in one line."""
-        return f"The Poisson binomial mechanism on [-{float(self.c):g}, {float(self.c):g}] with {self.m} outputs"
+        domain = f"[-{float(self.c):g}, {float(self.c):g}]"
+        return f"The Poisson binomial mechanism on {domain} with {self.m} outputs"
 
     def to_dict(self) -> Record:
         """Return a JSON-ready record, which `from_dict` reads."""
@@ -244,7 +251,7 @@ def poisson_binomial(
     read_integer(m, "m", 2)
     if (theta is None) == (epsilon is None):
         raise InvalidRequest("theta or epsilon must be given, and not both.")
-    half = read_half_width(c)
+    half_width = read_half_width(c)
     if theta is not None:
         value = read_number(theta, "theta", "a number in (0, 1/2)")
     else:
@@ -254,5 +261,7 @@ def poisson_binomial(
     if not 0 < value < Fraction(1, 2):
         must("theta", "a number in (0, 1/2)", theta)
     return PoissonBinomial(
-        tuple(half * (Fraction(2 * i, m - 1) - 1) / (2 * value) for i in range(m)), half, value
+        tuple(half_width * (Fraction(2 * i, m - 1) - 1) / (2 * value) for i in range(m)),
+        half_width,
+        value,
     )

@@ -100,26 +100,28 @@ def two_bin(
     Raises:
         InvalidRequest: for invalid bins or distributions.
     """
-    half = read_half_width(c)
-    outputs = read_bins(bins, half)
-    (*scaled, end), _ = to_common_denominator([*outputs, half])
-    places = np.array(scaled, dtype=object)
+    half_width = read_half_width(c)
+    outputs = read_bins(bins, half_width)
+    (*scaled_bins, scaled_width), _ = to_common_denominator([*outputs, half_width])
+    bin_array = np.array(scaled_bins, dtype=object)
     laws = []
     q = _read_selection(selection, len(outputs))
     r = _read_selection(selection if right is None else right, len(outputs))
-    for j, a, b in _bin_pieces(scaled, end):
+    for j, a, b in _bin_pieces(scaled_bins, scaled_width):
         left_law = q[j - 1]
         right_law = r[len(outputs) - j - 1]
         if left_law is None or right_law is None:
             used = f"given for {j} and {len(outputs) - j} bins, which inputs use"
             must("selection", used, "None")
-        apart = places[j:] - places[:j, None]
-        both = np.outer(left_law.array, right_law.array[::-1]) * (math.lcm(*apart.flat) // apart)
+        bin_distances = bin_array[j:] - bin_array[:j, None]
+        joint_law = np.outer(left_law.array, right_law.array[::-1]) * (
+            math.lcm(*bin_distances.flat) // bin_distances
+        )
         # All masses are multiplied by one integer.
         for x in (a, b):
-            law = _combine_shares(both, places[j:] - x, x - places[:j, None])
+            law = _combine_shares(joint_law, bin_array[j:] - x, x - bin_array[:j, None])
             laws.append(Distribution.from_integers(law.tolist(), "an end law"))
-    knots = (-half, *(b for b in outputs if -half < b < half), half)
+    knots = (-half_width, *(b for b in outputs if -half_width < b < half_width), half_width)
     return Quantizer(knots, outputs, tuple(laws), name)
 
 
@@ -143,11 +145,13 @@ def _read_selection(rows: Sequence[Any], m: int) -> list[Distribution | None]:
     return laws
 
 
-def _combine_shares(both: Numbers, left: Numbers, right: Numbers) -> Numbers:
+def _combine_shares(joint_law: Numbers, left: Numbers, right: Numbers) -> Numbers:
     """Compute p(x, .) from the joint law of the two bins and the shares in which either is
     published. Shape (..., m).
     """
-    return np.concatenate([(both * left).sum(axis=-1), (both * right).sum(axis=-2)], axis=-1)
+    return np.concatenate(
+        [(joint_law * left).sum(axis=-1), (joint_law * right).sum(axis=-2)], axis=-1
+    )
 
 
 def rqm_selection(m: int, q: Real) -> Selection:
@@ -204,13 +208,13 @@ def randomized_response(epsilon: Real, *, c: Real = 1) -> Quantizer:
     epsilon: 0 < ε <= 700; c: half the width of the inputs. Raises InvalidRequest, Infeasible.
     """
     budget = read_positive(epsilon, "epsilon")
-    half = read_half_width(c)
+    half_width = read_half_width(c)
     if budget > 700:
         raise Infeasible(f"epsilon must be at most 700 here. Got {float(budget):g}.")
-    reach = half * Fraction(
+    reach = half_width * Fraction(
         math.nextafter(1 / math.tanh(float(budget) / 2) * (1 + 2**-50), math.inf)
     )
-    return two_bin([-reach, reach], [[1]], c=half, name="randomized response")
+    return two_bin([-reach, reach], [[1]], c=half_width, name="randomized response")
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,10 +253,10 @@ class BiasedQuantizer(NonAffine):
         Raises:
             InvalidRequest.
         """
-        half = read_half_width(c)
-        outputs = read_bins(bins, half)
+        half_width = read_half_width(c)
+        outputs = read_bins(bins, half_width)
         laws = tuple(law for law in _read_selection(selection, len(outputs)) if law is not None)
-        return cls(outputs, half, laws, read_positive(beta, "beta", or_zero=True))
+        return cls(outputs, half_width, laws, read_positive(beta, "beta", or_zero=True))
 
     def _joint_law(self, j: int) -> Numbers:
         """Return the joint law of a left and a right bin, both from left to right.
@@ -266,8 +270,8 @@ class BiasedQuantizer(NonAffine):
         p = np.zeros((x.size, self.m))
         place = np.clip(np.searchsorted(self.outputs, x, side="right"), 1, self.m - 1)
         for j in np.unique(place):
-            here = x[place == j, None, None]
-            score = float(self.beta) * (2 * here - self.outputs[:j, None] - self.outputs[j:])
+            inputs = x[place == j, None, None]
+            score = float(self.beta) * (2 * inputs - self.outputs[:j, None] - self.outputs[j:])
             share = 1 / (1 + np.exp(np.clip(score, -700, 700)))
             p[place == j] = _combine_shares(self._joint_law(j).astype(float), share, 1 - share)
         return p
@@ -297,14 +301,14 @@ class BiasedQuantizer(NonAffine):
                             )
                         ]
                     )
-        ends = [
+        output_ranges = [
             (min(low for low, _ in law), max(high for _, high in law))
             for law in zip(*laws, strict=True)
         ]
-        drawn = [(low, high) for low, high in ends if high > 0]
-        if any(low <= 0 for low, _ in drawn):
+        drawn_ranges = [(low, high) for low, high in output_ranges if high > 0]
+        if any(low <= 0 for low, _ in drawn_ranges):
             return math.inf
-        return max(log_upper_bound(Fraction(round_up(high / low))) for low, high in drawn)
+        return max(log_upper_bound(Fraction(round_up(high / low))) for low, high in drawn_ranges)
 
 
 def _span(c: Real, delta: Real) -> tuple[float, float]:
@@ -324,8 +328,8 @@ def erm_epsilon_bound(m: int, gamma: Real, delta: Real, c: Real = 1) -> float:
     Returns:
         The bound on ε.
     """
-    half, extra = _span(c, delta)
-    return float(read_number(gamma, "gamma")) + math.log(2 * m * (half + extra) / half)
+    half_width, extra = _span(c, delta)
+    return float(read_number(gamma, "gamma")) + math.log(2 * m * (half_width + extra) / half_width)
 
 
 def erm_error_bound(m: int, gamma: Real, delta: Real, c: Real = 1) -> float:
@@ -340,9 +344,9 @@ def erm_error_bound(m: int, gamma: Real, delta: Real, c: Real = 1) -> float:
     Returns:
         The bound on the error.
     """
-    half, extra = _span(c, delta)
+    half_width, extra = _span(c, delta)
     rate = float(read_positive(gamma, "gamma"))
-    return 4 / rate * math.log(m) * (half + extra) + 2 * (half + extra) / (m - 1)
+    return 4 / rate * math.log(m) * (half_width + extra) + 2 * (half_width + extra) / (m - 1)
 
 
 def rqm_epsilon_bound(m: int, q: Real, delta: Real, c: Real = 1) -> float:
@@ -357,6 +361,6 @@ def rqm_epsilon_bound(m: int, q: Real, delta: Real, c: Real = 1) -> float:
     Returns:
         The bound on ε.
     """
-    half, extra = _span(c, delta)
+    half_width, extra = _span(c, delta)
     keep = 1 - float(read_number(q, "q"))
-    return math.log(2 * keep**2 * (half + extra) / extra) + m * math.log(1 / keep)
+    return math.log(2 * keep**2 * (half_width + extra) / extra) + m * math.log(1 / keep)

@@ -151,7 +151,8 @@ class DyadicLaplace(Shown):
         Rounded up.
         """
         step = float(self.law.deltas[-1])
-        return self.epsilon * math.expm1(step) / step * (1 + 2.0**-50)  # four roundings of 2^-53
+        # The factor covers four roundings of 2^-53.
+        return self.epsilon * math.expm1(step) / step * (1 + 2.0**-50)
 
     @property
     def mse(self) -> float:
@@ -210,11 +211,11 @@ class DyadicLaplace(Shown):
         """
         tables = self._tables
 
-        def chunk(part: Vector, both: Words, own: Words) -> Integers:
-            level, u = self._level_and_dither(both)
-            noise = tables.noise(level, own[:, 0], own[:, 1])
+        def chunk(part: Vector, shared_words: Words, local_words: Words) -> Integers:
+            level, u = self._level_and_dither(shared_words)
+            noise = tables.noise(level, local_words[:, 0], local_words[:, 1])
             return dithered_round(
-                part * tables.per_step[level], noise, symmetric_uniform(own[:, 2]), u
+                part * tables.per_step[level], noise, symmetric_uniform(local_words[:, 2]), u
             )
 
         return encode_in_chunks(
@@ -228,8 +229,8 @@ class DyadicLaplace(Shown):
         advances by m.size. Raises InvalidRequest.
         """
 
-        def chunk(part: Integers, both: Words) -> Vector:
-            level, u = self._level_and_dither(both)
+        def chunk(part: Integers, shared_words: Words) -> Vector:
+            level, u = self._level_and_dither(shared_words)
             return (part + u) * self._tables.steps[level]
 
         return decode_in_chunks(m, shared, chunk)

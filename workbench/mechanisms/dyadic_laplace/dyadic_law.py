@@ -119,7 +119,8 @@ class Levels:
 
 def _excess_exp(delta: Vector) -> Vector:
     """Compute e^δ - 1 - δ = δ²/2 ₁F₁(1; 3; δ). Shape of delta."""
-    from scipy.special import hyp1f1  # slow to import
+    # SciPy is slow to import.
+    from scipy.special import hyp1f1
 
     return np.asarray(delta**2 / 2 * hyp1f1(1, 3, delta))
 
@@ -133,10 +134,9 @@ def _law(deltas: Vector, ell: Vector, excess: Vector) -> tuple[Vector, Vector]:
 
     tanh = np.tanh(deltas)
     half = np.tanh(deltas / 2)
-    tanh_gap = (
-        deltas**2 * spherical_in(1, deltas) / np.cosh(deltas)
-    )  # δ - tanh δ = (δ cosh δ - sinh δ)/cosh δ
-    gap = deltas * excess + tanh_gap  # δℓ - tanh δ
+    # These are δ - tanh δ = (δ cosh δ - sinh δ)/cosh δ, and δℓ - tanh δ.
+    tanh_gap = deltas**2 * spherical_in(1, deltas) / np.cosh(deltas)
+    gap = deltas * excess + tanh_gap
     fall = half * half * (2 + deltas * ell + tanh) / gap
     fall[..., 0] = 1.0
     later_deltas = deltas[..., 1:]
@@ -148,7 +148,8 @@ def _law(deltas: Vector, ell: Vector, excess: Vector) -> tuple[Vector, Vector]:
         / ((1 + exponential) ** 2 * gap[..., 1:])
     )
     logs = np.where(fall[..., 1:] < 0.5, np.log1p(-np.minimum(fall[..., 1:], 0.5)), np.log(ratio))
-    later_rows = -deltas[..., -1:] / (2 * excess)  # Σ of ln ρ after the last row
+    # The sum of ln ρ after the last row is known.
+    later_rows = -deltas[..., -1:] / (2 * excess)
     cdf = np.exp(
         np.cumsum(np.concatenate([logs, later_rows], axis=-1)[..., ::-1], axis=-1)[..., ::-1]
     )
@@ -223,10 +224,9 @@ def component(ell: float, t: int) -> QuantizedPiecewiseLinear:
     and δ_t < 2^-51.
     """
     first = delta_zero(ell)
-    deepest = (
-        50 + math.frexp(first)[1]
-    )  # below δ_t = 2^-50 the ratio e^(-2δ) leaves too few digits of 1 - q
-    read_integer(t, "t", 0, deepest, f"an integer from 0 to {deepest} for ell = {ell:g}")
+    # Below δ_t = 2^-50 the ratio e^(-2δ) leaves too few digits of 1 - q.
+    max_level = 50 + math.frexp(first)[1]
+    read_integer(t, "t", 0, max_level, f"an integer from 0 to {max_level} for ell = {ell:g}")
     delta = math.ldexp(first, -t)
     a, b, q = (float(v) for v in step_weights(np.asarray(delta), ell))
     return QuantizedPiecewiseLinear(
@@ -299,11 +299,11 @@ def _tail_integral(low: Vector, high: Vector, delta: Vector, ell: Vector | float
     """
     a, b, q = step_weights(delta, ell)
 
-    def integrate_period(
-        start: Any, stop: Any
-    ) -> Vector:  # 0 <= start <= stop <= 2, in the period that begins at 0
+    def integrate_period(start: Any, stop: Any) -> Vector:
+        """Integrate from start to stop, 0 <= start <= stop <= 2, in the period that begins at 0."""
         integral = np.asarray(0.0)
-        for cell in (0, 1):  # on each a quadratic, of which two Gauss-Legendre nodes are exact
+        # On each cell the tail is a quadratic, for which two Gauss-Legendre nodes are exact.
+        for cell in (0, 1):
             begin, end = (np.clip(place, cell, cell + 1) for place in (start, stop))
             middle = (begin + end) / 2
             half = (end - begin) / 2

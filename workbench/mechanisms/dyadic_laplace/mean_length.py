@@ -71,10 +71,10 @@ class DataLaw:
 
         low: finite; high: finite, > low. Raises InvalidRequest.
         """
-        wanted = "low and high", "finite numbers with low < high"
-        ends = read_floats([low, high], *wanted)
+        constraint = "low and high", "finite numbers with low < high"
+        ends = read_floats([low, high], *constraint)
         if ends.shape != (2,) or not -math.inf < ends[0] < ends[1] < math.inf:
-            must(*wanted, f"{low} and {high}")
+            must(*constraint, f"{low} and {high}")
         return cls(
             (float(low),), (float(high),), (1.0,), f"x ~ Unif({float(low):g}, {float(high):g})"
         )
@@ -108,18 +108,21 @@ class DataLaw:
         )
         if not low < high:
             must("low, high", "finite with low < high", (low, high))
-        half = (high - low) / 2
+        half_width = (high - low) / 2
         middle = (high + low) / 2
 
-        def scaled(x: Vector) -> Vector:
+        def scale_density(x: Vector) -> Vector:
             try:
-                return np.asarray(half * np.asarray(density(half * x + middle), dtype=float))
-            except Exception as error:  # whatever the user's function raises
+                return np.asarray(
+                    half_width * np.asarray(density(half_width * x + middle), dtype=float)
+                )
+            # A user-defined function may raise anything.
+            except Exception as error:
                 return must("density", "a function of an array", f"{type(error).__name__}: {error}")
 
-        law = Density(f"a density on [{low:g}, {high:g}]", half, scaled)
+        law = Density(f"a density on [{low:g}, {high:g}]", half_width, scale_density)
         law.validate()
-        x, masses = law.quadrature(np.linspace(-half, half, count + 1))
+        x, masses = law.quadrature(np.linspace(-half_width, half_width, count + 1))
         points = tuple((x + middle).tolist())
         return cls(points, points, tuple((masses / masses.sum()).tolist()), law.name)
 
@@ -191,26 +194,28 @@ def mean_bits_at(
         math.ceil(math.log2(epsilon * data.max_size / deltas.min() + 800 / deltas.min())) + 3
     )
     sizes = class_length(classes, code).astype(np.float64)
-    gains, halves = np.diff(sizes), np.ldexp(1.0, classes[1:] - 1) - 0.5  # h - 1/2
+    gains = np.diff(sizes)
+    half_integers = np.ldexp(1.0, classes[1:] - 1) - 0.5
     used = pmf.max(axis=0) > _MIN_LEVEL_MASS
     deltas = deltas[:, used]
     pmf = pmf[:, used]
-    delta = deltas[..., None, None]  # (n, rows, parts of the data, classes)
+    # The axes are (n, rows, parts of the data, classes).
+    delta = deltas[..., None, None]
     slope = np.broadcast_to(ell[:, None, None, None], delta.shape)
     step = max(1, _MAX_BATCH_ELEMENTS // (deltas.size * gains.size))
     bits = np.full(ell.shape, sizes[0])
     for start in range(0, len(data.masses), step):
-        here = slice(start, start + step)
+        batch = slice(start, start + step)
         low, high = (
-            epsilon * np.array(ends[here])[:, None] / delta for ends in (data.lows, data.highs)
+            epsilon * np.array(ends[batch])[:, None] / delta for ends in (data.lows, data.highs)
         )
-        chance = tail_mean(halves - high, halves - low, delta, slope)
+        chance = tail_mean(half_integers - high, half_integers - low, delta, slope)
         chance += (
             chance
             if np.array_equal(low, -high)
-            else tail_mean(halves + low, halves + high, delta, slope)
+            else tail_mean(half_integers + low, half_integers + high, delta, slope)
         )
-        bits += np.einsum("nt,ntpj,p,j->n", pmf, chance, data.masses[here], gains)
+        bits += np.einsum("nt,ntpj,p,j->n", pmf, chance, data.masses[batch], gains)
     return bits
 
 
@@ -241,7 +246,8 @@ def theorem8_bounds(epsilon: float, law: Levels, mean_size: float) -> tuple[floa
     if not (math.isfinite(mean_size) and mean_size >= 0):
         must("mean_size", "a finite number >= 0", mean_size)
     excess = law.ell - 1
-    spread = math.log1p(2 * law.ell * math.log1p(excess))  # ln(2ℓ ln ℓ + 1) >= δ₀
-    size = math.log(2 * epsilon * mean_size + 9 / 8 * spread + 2)
-    printed = math.log1p(math.e / excess) - 0.5
-    return elias_delta_bound(size + law.mean_neg_log_delta), elias_delta_bound(size + printed)
+    # This is ln(2ℓ ln ℓ + 1) >= δ₀.
+    log_step_bound = math.log1p(2 * law.ell * math.log1p(excess))
+    size = math.log(2 * epsilon * mean_size + 9 / 8 * log_step_bound + 2)
+    printed_log = math.log1p(math.e / excess) - 0.5
+    return elias_delta_bound(size + law.mean_neg_log_delta), elias_delta_bound(size + printed_log)

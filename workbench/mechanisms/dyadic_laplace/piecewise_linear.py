@@ -230,8 +230,8 @@ class QuantizedPiecewiseLinear:
             if not (isinstance(ratio, int | float) and 0 <= ratio < 1):
                 must(name, "a ratio in [0, 1)", ratio)
         read_integer(self.period, "period", 1, weights.size)
-        # blocks: one entry for each residue of the left tail, then the core, then each residue of
-        # the right tail
+        # There is one block for each residue of the left tail, then the core, then one block for
+        # each residue of the right tail.
         blocks = np.concatenate(
             [
                 weights[: self.period] * (self.left / (1 - self.left)),
@@ -308,10 +308,10 @@ class QuantizedPiecewiseLinear:
             InvalidRequest: for NaN, infinities, |x/δ| > 2^61, and generators in each other's place.
         """
 
-        def chunk(part: Vector, both: Words, own: Words) -> Integers:
-            noise = self._sample(own[:, 0], own[:, 1])
-            u = symmetric_uniform(both[:, 1])
-            return dithered_round(part / self.step, noise, symmetric_uniform(own[:, 2]), u)
+        def chunk(part: Vector, shared_words: Words, local_words: Words) -> Integers:
+            noise = self._sample(local_words[:, 0], local_words[:, 1])
+            u = symmetric_uniform(shared_words[:, 1])
+            return dithered_round(part / self.step, noise, symmetric_uniform(local_words[:, 2]), u)
 
         return encode_in_chunks(x, MAX_QUOTIENT * self.step, "2^61 steps", shared, local, chunk)
 
@@ -321,7 +321,9 @@ class QuantizedPiecewiseLinear:
         m: integers; shared: the encoder's stream; it advances by m.size. Raises InvalidRequest.
         """
         return decode_in_chunks(
-            m, shared, lambda part, both: (part + symmetric_uniform(both[:, 1])) * self.step
+            m,
+            shared,
+            lambda part, shared_words: (part + symmetric_uniform(shared_words[:, 1])) * self.step,
         )
 
     def _sample(self, choice: Words, repeat: Words) -> Vector:

@@ -75,10 +75,18 @@ def _counter_stream(key: bytes, first_block: int = 0) -> CipherContext:
     return Cipher(algorithms.AES(key), modes.CTR(first_block.to_bytes(_BLOCK, "big"))).encryptor()
 
 
-def _words(stream: CipherContext, rows: int, columns: int) -> Words:
+def _read_words(stream: CipherContext, rows: int, columns: int) -> Words:
     """Read the next rows x columns words of 64 bits, row by row."""
-    flat = np.frombuffer(stream.update(bytes(8 * rows * columns)), dtype="<u8")
-    return flat.astype(np.uint64, copy=False).reshape(rows, columns)
+    all_words = np.frombuffer(stream.update(bytes(8 * rows * columns)), dtype="<u8")
+    return all_words.astype(np.uint64, copy=False).reshape(rows, columns)
+
+
+def _check_bytes(name: str, value: Any, max_length: float, constraint: str) -> None:
+    """Raise InvalidRequest unless a value is bytes of an allowed length."""
+    if not isinstance(value, bytes | bytearray):
+        must(name, constraint, type(value).__name__)
+    if not MIN_KEY_BYTES <= len(value) <= max_length:
+        must(name, constraint, f"{len(value)} bytes")
 
 
 class SharedStream:
@@ -97,18 +105,13 @@ class SharedStream:
     """
 
     def __init__(self, key: bytes, nonce: bytes, position: int = 0) -> None:
-        for name, given, most, words in (
-            ("key", key, math.inf, f"at least {MIN_KEY_BYTES} random bytes"),
-            ("nonce", nonce, NONCE_BYTES, f"{NONCE_BYTES} bytes"),
-        ):
-            plain = isinstance(given, bytes | bytearray)
-            if not plain or not MIN_KEY_BYTES <= len(given) <= most:
-                must(name, words, f"{len(given)} bytes" if plain else type(given).__name__)
+        _check_bytes("key", key, math.inf, f"at least {MIN_KEY_BYTES} random bytes")
+        _check_bytes("nonce", nonce, NONCE_BYTES, f"{NONCE_BYTES} bytes")
         read_integer(position, "position", 0, 2**63 - 1, "an integer >= 0 and < 2^63")
         self.nonce = bytes(nonce)
         self.position = position
-        own = hmac.new(bytes(key), _SHARED_LABEL + self.nonce, hashlib.sha256).digest()
-        self._stream = _counter_stream(own, position)
+        stream_key = hmac.new(bytes(key), _SHARED_LABEL + self.nonce, hashlib.sha256).digest()
+        self._stream = _counter_stream(stream_key, position)
 
     @classmethod
     def fresh(cls, key: bytes) -> SharedStream:
@@ -121,7 +124,7 @@ class SharedStream:
     def take(self, count: int) -> Words:
         """Return the next `count` rows (word for T, word for U). Shape (count, 2)."""
         self.position += count
-        return _words(self._stream, count, SHARED_WORDS)
+        return _read_words(self._stream, count, SHARED_WORDS)
 
     def __repr__(self) -> str:
         return f"SharedStream(nonce={self.nonce.hex()}, position={self.position})"
@@ -149,7 +152,7 @@ class LocalStream:
         """
         if self._process != os.getpid():
             self._rekey()
-        return _words(self._stream, count, columns)
+        return _read_words(self._stream, count, columns)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

@@ -166,8 +166,8 @@ class LabelNoise:
         """
         _check_loss(loss)
         y = np.asarray(labels, dtype=float)
-        if (outside := y[(y < self.low) | (y > self.high)]).size:
-            must("labels", f"in [{self.low:g}, {self.high:g}]", outside[0])
+        if (outside_labels := y[(y < self.low) | (y > self.high)]).size:
+            must("labels", f"in [{self.low:g}, {self.high:g}]", outside_labels[0])
         power = 2 if loss == "squared" else 1
         u = y - self.low
         v = self.high - y
@@ -197,9 +197,9 @@ class LabelNoise:
         integral = np.zeros(t.shape)
         # On each stair S is affine, so two Gauss-Legendre nodes are exact.
         for low, high in ((0.0, step), (step, self.width)):
-            half = (np.clip(t, low, high) - low) / 2
-            for x in (low + half * (1 - _NODE), low + half * (1 + _NODE)):
-                integral += half * power * x ** (power - 1) * self.tail(x)
+            half_width = (np.clip(t, low, high) - low) / 2
+            for x in (low + half_width * (1 - _NODE), low + half_width * (1 + _NODE)):
+                integral += half_width * power * x ** (power - 1) * self.tail(x)
         return integral
 
     def _integral_to_infinity(self, power: int) -> float:

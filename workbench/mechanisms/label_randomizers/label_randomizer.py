@@ -166,17 +166,17 @@ class Release:
         prior = self.label_set.prior
         errors = mechanism.losses(lambda o, y: np.abs(o - y))
         shifts = mechanism.losses(lambda o, y: o - y)
-        squared = float(prior @ mechanism.losses(lambda o, y: (o - y) ** 2))
+        mean_square = float(prior @ mechanism.losses(lambda o, y: (o - y) ** 2))
         mean = float(prior @ shifts)
-        largest = float(np.abs(shifts).max())
+        max_shift = float(np.abs(shifts).max())
         max_size = float(np.abs([*mechanism.outputs, *self.label_set.values]).max())
         rounding = _RELATIVE_ROUNDING * max_size
         return {
             "mean absolute error under the private prior": float(prior @ errors),
-            "root mean squared error under the private prior": math.sqrt(squared),
+            "root mean squared error under the private prior": math.sqrt(mean_square),
             "largest mean absolute error of any label": float(errors.max()),
             "shift of the mean under the private prior": mean if abs(mean) > rounding else 0.0,
-            "largest shift of the mean of any label": largest if largest > rounding else 0.0,
+            "largest shift of the mean of any label": max_shift if max_shift > rounding else 0.0,
         }
 
 

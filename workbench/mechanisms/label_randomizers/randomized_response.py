@@ -113,14 +113,22 @@ class RandomizedResponse(ShownMechanism):
 
         data: the record. Raises CorruptFile, InvalidRequest.
         """
-        values, prior, outputs, own, odds, *rest = _FORM.read(data).values()
-        if len(own) != len(values) or not all(-1 <= j < len(outputs) for j in own) or odds < 1:
+        values, prior, outputs, own_outputs, odds, *other_fields = _FORM.read(data).values()
+        if (
+            len(own_outputs) != len(values)
+            or not all(-1 <= j < len(outputs) for j in own_outputs)
+            or odds < 1
+        ):
             raise_corrupt_entry(
                 "Randomized response",
                 "of an output's position, or -1, for each label, and of odds >= 1",
             )
         return cls(
-            Labels.restore(values, prior), outputs, np.array(own, dtype=np.int64), odds, *rest
+            Labels.restore(values, prior),
+            outputs,
+            np.array(own_outputs, dtype=np.int64),
+            odds,
+            *other_fields,
         )
 
     @property
@@ -130,12 +138,12 @@ class RandomizedResponse(ShownMechanism):
 
     def row(self, position: int) -> Distribution:
         """Return the exact law of the output for a label. position: of the label, 0..k-1."""
-        own = int(self.own[position])
+        own_output = int(self.own[position])
         (high, low) = self.weights
         return Distribution(
             [1] * self.outputs.size
-            if own < 0
-            else [high if j == own else low for j in range(self.outputs.size)]
+            if own_output < 0
+            else [high if j == own_output else low for j in range(self.outputs.size)]
         )
 
     def distinct_rows(self, limit: int | None = None) -> Positions:
@@ -186,8 +194,8 @@ class RandomizedResponse(ShownMechanism):
             must("the matrix", f"of at most {_MAX_MASSES} masses", k * m)
         odds = float(self.odds)
         table = np.where(self.own[:, None] < 0, 1 / m, 1 / (odds + m - 1)) * np.ones((k, m))
-        owned = np.flatnonzero(self.own >= 0)
-        table[owned, self.own[owned]] = odds / (odds + m - 1)
+        owned_rows = np.flatnonzero(self.own >= 0)
+        table[owned_rows, self.own[owned_rows]] = odds / (odds + m - 1)
         return table
 
     def bins(self) -> list[dict[str, float]]:
@@ -343,9 +351,9 @@ def rr_on_bins(
         )
     if outputs.shape != first_positions.shape or not np.isfinite(outputs).all():
         must("values", f"{first_positions.size} finite numbers", outputs)
-    own = np.searchsorted(first_positions, np.arange(labels.k), side="right") - 1
+    own_outputs = np.searchsorted(first_positions, np.arange(labels.k), side="right") - 1
     return RandomizedResponse(
-        labels, outputs, own.astype(np.int64), *round_odds_down(epsilon), "RR-on-Bins"
+        labels, outputs, own_outputs.astype(np.int64), *round_odds_down(epsilon), "RR-on-Bins"
     )
 
 
@@ -375,12 +383,12 @@ def rr_top_k(labels: Labels, count: int, epsilon: Real, name: str = "") -> Rando
     """
     label_count = read_integer(count, "count", 1, labels.k)
     top_positions = np.sort(np.argsort(-labels.prior, kind="stable")[:label_count])
-    own = np.full(labels.k, -1, dtype=np.int64)
-    own[top_positions] = np.arange(label_count)
+    own_outputs = np.full(labels.k, -1, dtype=np.int64)
+    own_outputs[top_positions] = np.arange(label_count)
     return RandomizedResponse(
         labels,
         labels.values[top_positions],
-        own,
+        own_outputs,
         *round_odds_down(epsilon),
         name or f"RRTop-{label_count}",
     )
