@@ -72,7 +72,7 @@ def test_the_rows_of_answers_within_the_sensitivity_are_neighbours(
            for i, j in combinations(range(len(answers)), 2) if abs(answers[i] - answers[j]) <= reach
            for a, b in zip(at[i], at[j], strict=True) if a != b}  # fmt: skip
     every = {(a, b) for a, b in combinations(range(count), 2)}
-    assert {*made(ends, sensitivity, at_ends, None)._related()} == met
+    assert {*made(ends, sensitivity, at_ends, None)._related_rows()} == met
     both = tuple(sorted(met | {(b, a) for a, b in met}))
     assert made(ends, sensitivity, at_ends, both).neighbours == (None if met == every else both)
     for lost in (both[0], both[-1]):
