@@ -149,7 +149,10 @@ def parse_rational(value: Any) -> Fraction | None:
             return None
         # float32(0.1) means 0.1 too: its shortest decimal is read, not the one after widening to a
         # double.
-        value = str(value) if value.dtype.kind == "f" else value.item()
+        if value.dtype.kind == "f":
+            value = str(value)
+        else:
+            value = value.item()
     if isinstance(value, bool):
         return None
     if isinstance(value, (int, Fraction)):
@@ -432,7 +435,9 @@ class ExpNumber:
         if not self.b and not that.b:
             return (self.a > that.a) - (self.a < that.a)
         if self.b == 0 or that.b == 0 or self.epsilon == that.epsilon:
-            epsilon = self.epsilon if self.b else that.epsilon
+            epsilon = that.epsilon
+            if self.b:
+                epsilon = self.epsilon
             return sign_exp(self.a - that.a, self.b - that.b, epsilon)
         bits = _FIRST_ENCLOSURE_BITS
         while True:
@@ -501,7 +506,9 @@ def to_jsonable(value: Any, *, nan_as_null: bool = False) -> Any:
     if isinstance(value, Mapping):
         record = {}
         for name, part in value.items():
-            text = ",".join(map(str, name)) if isinstance(name, tuple) else str(name)
+            text = str(name)
+            if isinstance(name, tuple):
+                text = ",".join(map(str, name))
             record[text] = to_jsonable(part, nan_as_null=nan_as_null)
         return record
     if isinstance(value, (list, tuple)):

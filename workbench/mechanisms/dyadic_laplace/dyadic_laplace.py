@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 
 
 DEFAULT_REACH = 2.0**24  # The default public bound on |εx|.
-# With a smaller step the 53 bits of the geometric variable would not resolve its period 2δ.
+# The 53 bits of the geometric variable would not resolve its period 2δ for a smaller step.
 _MIN_STEP = 2.0**-45
 _STARTS = np.array([0.0, -2.0, 1.0, -1.0])  # The values of M₀ in step 9.
 _STRIDES = np.array([2.0, -2.0, 2.0, -2.0])  # The values of Z in step 9.
@@ -239,8 +239,8 @@ class DyadicLaplace(Shown):
     def _tables(self) -> _Tables:
         return _Tables(self)
 
-    def _level_and_dither(self, words: Words) -> tuple[Positions, Vector]:
-        return self._tables.level(words[:, 0]), symmetric_uniform(words[:, 1])
+    def _level_and_dither(self, shared_words: Words) -> tuple[Positions, Vector]:
+        return self._tables.level(shared_words[:, 0]), symmetric_uniform(shared_words[:, 1])
 
 
 class _Tables:
@@ -254,7 +254,7 @@ class _Tables:
         self._thresholds = np.array(
             level_thresholds(mechanism.ell, mechanism.max_level), dtype=np.uint64
         )
-        # In step 9 the four pairs (M₀, Z) have the weights s, s q, 1, 1.
+        # The four pairs (M₀, Z) of step 9 have the weights s, s q, 1, 1.
         s = 1 + law.deltas * mechanism.ell
         q = np.exp(-2 * law.deltas)
         total = s * (1 + q) + 2
@@ -264,9 +264,9 @@ class _Tables:
         )
         self._periods = -1 / (2 * law.deltas)
 
-    def level(self, words: Words) -> Positions:
-        """Return T = #{t : word >= thresholds[t]} from one word a scalar. Shape of words."""
-        return np.searchsorted(self._thresholds, words, side="right")
+    def level(self, random_words: Words) -> Positions:
+        """Return T = #{t : word >= thresholds[t]} from one word a scalar. Shape of random_words."""
+        return np.searchsorted(self._thresholds, random_words, side="right")
 
     def noise(self, level: Positions, choice: Words, repeat: Words) -> Vector:
         """Draw M̃ = M₀ + Z G, G geometric on 0, 1, ...

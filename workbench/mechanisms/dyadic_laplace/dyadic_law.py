@@ -46,7 +46,7 @@ from workbench.mechanisms.dyadic_laplace.piecewise_linear import QuantizedPiecew
 _LEVELS_BELOW_ONE = 72  # The mass of the levels further below δ = 1 and δ₀ is under 2^-70.
 _NODE = 1 / math.sqrt(3)  # The Gauss-Legendre nodes of order 2 on [-1, 1] are ±_NODE.
 _BALL_BITS = 400  # Precision of the balls around δ₀ and the thresholds.
-_MAX_ELL = 2.0**500  # With a larger ℓ, 1 + δ₀ℓ would be no double.
+_MAX_ELL = 2.0**500  # The number 1 + δ₀ℓ of a larger ℓ is no double.
 
 
 def _delta_zero(ell: float) -> Any:
@@ -224,7 +224,7 @@ def component(ell: float, t: int) -> QuantizedPiecewiseLinear:
     and δ_t < 2^-51.
     """
     first = delta_zero(ell)
-    # Below δ_t = 2^-50 the ratio e^(-2δ) leaves too few digits of 1 - q.
+    # The ratio e^(-2δ) leaves too few digits of 1 - q below δ_t = 2^-50.
     max_level = 50 + math.frexp(first)[1]
     read_integer(t, "t", 0, max_level, f"an integer from 0 to {max_level} for ell = {ell:g}")
     delta = math.ldexp(first, -t)
@@ -302,7 +302,7 @@ def _tail_integral(low: Vector, high: Vector, delta: Vector, ell: Vector | float
     def integrate_period(start: Any, stop: Any) -> Vector:
         """Integrate from start to stop, 0 <= start <= stop <= 2, in the period that begins at 0."""
         integral = np.asarray(0.0)
-        # On each cell the tail is a quadratic, for which two Gauss-Legendre nodes are exact.
+        # The tail is a quadratic on each cell, so two Gauss-Legendre nodes are exact.
         for cell in (0, 1):
             begin, end = (np.clip(place, cell, cell + 1) for place in (start, stop))
             middle = (begin + end) / 2

@@ -33,7 +33,7 @@ Code = Literal["gamma", "delta"]
 CODES: Final[tuple[Code, ...]] = ("gamma", "delta")
 
 
-# As many integers are decoded without Numba in the time that Numba takes to load.
+# Numba takes as long to load as decoding this many integers without it.
 _MIN_COMPILED_COUNT = 20_000
 _TOO_LONG = -2  # The error code of a codeword that is too long.
 _CUT = -1  # The error code of a stream that ends within a codeword.
@@ -69,13 +69,13 @@ def encode(m: npt.ArrayLike, code: Code) -> bytes:
     n = _log2(k)
     ends = np.cumsum(class_length(n, code))
     total = int(ends[-1]) if ends.size else 0
-    words = np.zeros(total // 64 + 2, dtype=np.uint64)
+    stream_words = np.zeros(total // 64 + 2, dtype=np.uint64)
     if code == "gamma":
-        _put_values(words, k, ends)
+        _put_values(stream_words, k, ends)
     else:
-        _put_values(words, (n + 1).astype(np.uint64), ends - n)
-        _put_values(words, k - np.left_shift(np.uint64(1), n.astype(np.uint64)), ends)
-    return words.astype(">u8").tobytes()[: (total + 7) // 8]
+        _put_values(stream_words, (n + 1).astype(np.uint64), ends - n)
+        _put_values(stream_words, k - np.left_shift(np.uint64(1), n.astype(np.uint64)), ends)
+    return stream_words.astype(">u8").tobytes()[: (total + 7) // 8]
 
 
 def decode(data: bytes, count: int, code: Code) -> Integers:
@@ -101,9 +101,11 @@ def decode(data: bytes, count: int, code: Code) -> Integers:
     read_integer(count, "count", 0)
     if count > 8 * len(data):
         raise CorruptFile(f"{_CORRUPT} {len(data)} bytes cannot hold {count} integers.")
-    words = np.frombuffer(data + bytes(-len(data) % 8 + 16), dtype=">u8").astype(np.uint64)
+    stream_words = np.frombuffer(data + bytes(-len(data) % 8 + 16), dtype=">u8").astype(np.uint64)
     m = np.empty(count, dtype=np.int64)
-    end, index = _loop(count >= _MIN_COMPILED_COUNT)(words, 8 * len(data), m, code == "delta")
+    end, index = _loop(count >= _MIN_COMPILED_COUNT)(
+        stream_words, 8 * len(data), m, code == "delta"
+    )
     if end == _TOO_LONG:
         raise CorruptFile(f"{_CORRUPT} integer {index} of {count} is too long for 64 bits.")
     if end == _CUT:
@@ -132,19 +134,19 @@ def _loop(worthwhile: bool) -> Callable[[Words, int, Integers, bool], Pair]:
     return loop
 
 
-def _decode(words: Words, total: int, m: Integers, delta: bool) -> Pair:
+def _decode(stream_words: Words, total: int, m: Integers, delta: bool) -> Pair:
     """Fill m with the integers of a stream of `total` bits, codeword after codeword.
 
-    words: the stream, and another word of zeros. Returns (the bit after the last codeword, the
-    number of integers), or (an error code, the number of the wrong integer).
+    stream_words: the stream, and another word of zeros. Returns (the bit after the last codeword,
+    the number of integers), or (an error code, the number of the wrong integer).
     """
 
     def window(position: int) -> Any:
         # The window is the 64 bits from the position on.
         shift = np.uint64(position & 63)
-        return words[position >> 6] << shift | words[(position >> 6) + 1] >> np.uint64(1) >> (
-            np.uint64(63) - shift
-        )
+        return stream_words[position >> 6] << shift | stream_words[
+            (position >> 6) + 1
+        ] >> np.uint64(1) >> (np.uint64(63) - shift)
 
     unit = np.uint64(1)
     position = 0
@@ -189,7 +191,7 @@ def _log2(k: Words) -> Integers:
     return guess - (np.left_shift(np.uint64(1), guess.astype(np.uint64)) > k)
 
 
-def _put_values(words: Words, values: Words, ends: Integers) -> None:
+def _put_values(stream_words: Words, values: Words, ends: Integers) -> None:
     """Add each value to the zero bits that end before bit `ends`.
 
     The places are disjoint, so adding is the same as or-ing.
@@ -197,9 +199,9 @@ def _put_values(words: Words, values: Words, ends: Integers) -> None:
     last = ends - 1
     word_index = last >> 6
     shift = (63 - (last & 63)).astype(np.uint64)
-    np.add.at(words, word_index, np.left_shift(values, shift))
+    np.add.at(stream_words, word_index, np.left_shift(values, shift))
     spill = np.where(
         shift == 0, np.uint64(0), np.right_shift(values, (np.uint64(64) - shift) & np.uint64(63))
     )
     spilled = np.flatnonzero(spill)
-    np.add.at(words, word_index[spilled] - 1, spill[spilled])
+    np.add.at(stream_words, word_index[spilled] - 1, spill[spilled])

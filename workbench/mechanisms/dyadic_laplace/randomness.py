@@ -56,16 +56,16 @@ _SHARED_LABEL = b"workbench dql: shared stream, version 1\0"
 _INSECURE_LABEL = b"workbench dql: insecure local stream, version 1\0"
 
 
-def symmetric_uniform(words: Words) -> Vector:
+def symmetric_uniform(random_words: Words) -> Vector:
     """Convert 64-bit words to uniform numbers on (-1/2, 1/2): (s + 1/2) 2^-53 with s the top 53
     bits as a signed integer.
 
     Every value is exact in double precision, the law is symmetric, and neither 0 nor an end point
-    occurs. Shape of words.
+    occurs. Shape of random_words.
 
-    words: uniform 64-bit words.
+    random_words: uniform 64-bit words.
     """
-    return np.asarray(((words.view(np.int64) >> np.int64(11)) + 0.5) * 2.0**-53)
+    return np.asarray(((random_words.view(np.int64) >> np.int64(11)) + 0.5) * 2.0**-53)
 
 
 def _counter_stream(key: bytes, first_block: int = 0) -> CipherContext:

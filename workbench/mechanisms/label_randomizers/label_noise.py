@@ -93,7 +93,8 @@ class LabelNoise:
         _check_loss(loss)
         budget = float(read_positive(epsilon, "epsilon"))
         if kind == "staircase":
-            gamma = best_gamma(budget, loss) if gamma is None else gamma
+            if gamma is None:
+                gamma = best_gamma(budget, loss)
             if not 0 < gamma < 1:
                 must("gamma", "a number in (0, 1)", gamma)
         elif gamma is not None:
@@ -110,7 +111,10 @@ class LabelNoise:
     @property
     def scale(self) -> float:
         """Return b: D/ε, or 2D/ε for the exponential mechanism."""
-        return self.width / self.epsilon * (2 if self.kind == "exponential" else 1)
+        scale = self.width / self.epsilon
+        if self.kind == "exponential":
+            return 2 * scale
+        return scale
 
     @property
     def _stairs(self) -> tuple[float, float, float]:
@@ -195,7 +199,7 @@ class LabelNoise:
             return np.asarray(power / 2 * self.scale**power * gammainc(power, t / self.scale))
         step = self._stairs[2]
         integral = np.zeros(t.shape)
-        # On each stair S is affine, so two Gauss-Legendre nodes are exact.
+        # S is affine on each stair, so two Gauss-Legendre nodes are exact.
         for low, high in ((0.0, step), (step, self.width)):
             half_width = (np.clip(t, low, high) - low) / 2
             for x in (low + half_width * (1 - _NODE), low + half_width * (1 + _NODE)):
@@ -245,8 +249,8 @@ class LabelNoise:
     def _noise(self, count: int, rng: np.random.Generator) -> Vector:
         if self.kind == "laplace":
             return rng.laplace(scale=self.scale, size=count)
-        # Algorithm 1 of Geng and Viswanath draws a sign, a period, one of its two stairs, and a
-        # place on it.
+        # Algorithm 1 of Geng and Viswanath draws a sign, a period, a stair and a place on the
+        # stair.
         c = math.exp(-self.epsilon)
         gamma = float(self.gamma or 0)
         sign = rng.integers(0, 2, count) * 2 - 1

@@ -78,7 +78,8 @@ def split_budget(epsilon: Real, k: int, n: int, split: Real = 1) -> RationalPair
         min_count = Decimal(math.floor(factor**2 * k / budget**2) + 1)
         raise InvalidRequest(
             f"n must be at least {min_count:.15g} records to learn a prior over {k} labels "
-            f"with epsilon = {float(budget):g} and split = {float(factor):g} (n > split^2 k / epsilon^2). Got {n}."
+            f"with epsilon = {float(budget):g} and split = {float(factor):g} "
+            f"(n > split^2 k / epsilon^2). Got {n}."
         )
     return prior_epsilon, budget - prior_epsilon
 

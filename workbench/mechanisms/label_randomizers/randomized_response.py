@@ -47,12 +47,14 @@ from workbench.mechanisms.mechanism import Budget, Budgets, Comparison, Distance
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 from workbench.questions.labels import Labels
 
-LossFunction: TypeAlias = Callable[[Any, Any], Vector]  # (outputs, labels) -> losses, broadcast
+LossFunction: TypeAlias = Callable[[Any, Any], Vector]
+"""(outputs, labels) -> losses, broadcast."""
+
 
 _ODDS_BITS = 64  # The odds are a multiple of 2^-64.
 _MAX_MASSES = 4_000_000  # A matrix or channel of more masses is refused.
 _MAX_DRAWN_LABELS = 400  # Mechanisms with more labels or outputs have no picture.
-_MAX_FULLY_AUDITED_OUTPUTS = 40  # With more outputs only rows that show every ratio are audited.
+_MAX_FULLY_AUDITED_OUTPUTS = 40  # All rows are audited for up to this many outputs.
 _FORM = RecordForm(
     "Randomized response",
     {"kind": "randomized-response"},
@@ -139,12 +141,12 @@ class RandomizedResponse(ShownMechanism):
     def row(self, position: int) -> Distribution:
         """Return the exact law of the output for a label. position: of the label, 0..k-1."""
         own_output = int(self.own[position])
-        (high, low) = self.weights
-        return Distribution(
-            [1] * self.outputs.size
-            if own_output < 0
-            else [high if j == own_output else low for j in range(self.outputs.size)]
-        )
+        if own_output < 0:
+            return Distribution([1] * self.outputs.size)
+        own_weight, other_weight = self.weights
+        weights = [other_weight] * self.outputs.size
+        weights[own_output] = own_weight
+        return Distribution(weights)
 
     def distinct_rows(self, limit: int | None = None) -> Positions:
         """Return one label position for every different row.
@@ -156,9 +158,9 @@ class RandomizedResponse(ShownMechanism):
         """
         kinds, first = np.unique(self.own, return_index=True)
         owned_rows = first[kinds >= 0]
-        return np.concatenate(
-            [first[kinds < 0], owned_rows if limit is None else owned_rows[:limit]]
-        )
+        if limit is not None:
+            owned_rows = owned_rows[:limit]
+        return np.concatenate([first[kinds < 0], owned_rows])
 
     @cached_property
     def audit_rows(self) -> Channel:
@@ -240,8 +242,7 @@ class RandomizedResponse(ShownMechanism):
         source = source or Source()
         m = self.outputs.size
         (high, low) = self.weights
-        # The law keeps the own output with probability (odds-1)/(odds+m-1), else it draws uniformly
-        # from all m outputs.
+        # A draw keeps the own output with probability (odds-1)/(odds+m-1), else it is uniform.
         uniform_draws = source.draw_integers(m, own_outputs.size)
         is_kept = source.draw_bernoulli(high - low, high + (m - 1) * low, own_outputs.size) & (
             own_outputs >= 0
