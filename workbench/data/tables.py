@@ -52,9 +52,10 @@ def read_table(path: Path | str, name: str = "input", *, header: bool = False) -
         InvalidRequest: The file cannot be read, or has another separator.
         CorruptFile: The file is too large, or no CSV.
     """
+    rows, lines = read_rows(path, name, multiline=True)
     file = Path(path).name
     table = []
-    for row, line in zip(*read_rows(path, name, multiline=True), strict=True):
+    for row, line in zip(rows, lines, strict=True):
         cells = [Cell(cell.strip()) for cell in row]
         for column, cell in enumerate(cells, 1):
             cell.place = f"line {line}, column {column} of {file}"
