@@ -32,9 +32,14 @@ Weights = dict[Any, Fraction]  # Weight by input, as it was given.
 
 
 def read_data_file(data: Any) -> Any:
-    """Read the only column of a CSV file; return anything else as it is.
+    """Read the only column of a CSV file. Other values are returned unchanged.
 
-    Raises InvalidRequest, CorruptFile.
+    Args:
+        data: The name of a CSV file, or any data.
+
+    Raises:
+        InvalidRequest: The file cannot be read, or has several columns.
+        CorruptFile: The file is too large, or no CSV.
     """
     is_file = isinstance(data, Path) or (isinstance(data, str) and data.lower().endswith(".csv"))
     if is_file:
@@ -43,7 +48,17 @@ def read_data_file(data: Any) -> Any:
 
 
 def read_input_weights(data: Any) -> tuple[Weights, str]:
-    """Read the weight of every input, and say in words what was read. Raises InvalidRequest."""
+    """Read the weight of every input, and describe the data.
+
+    Args:
+        data: A form of the module header.
+
+    Returns:
+        Weight by input, and a description of the data.
+
+    Raises:
+        InvalidRequest: The data have no such form.
+    """
     if isinstance(data, Mapping):
         weights = {x: read_positive(weight, "a weight", or_zero=True) for x, weight in data.items()}
         if not any(weights.values()):
@@ -68,12 +83,12 @@ def align_input_weights(
     inputs: Sequence[Any],
     shown_inputs: Sequence[Any],
 ) -> list[Fraction]:
-    """Put weights into the order of the inputs; inputs without a weight have the weight 0.
+    """Put weights into the order of the inputs. Inputs without a weight have the weight 0.
 
     Args:
         weights: Weight by input.
-        inputs: Inputs of the mechanism.
-        shown_inputs: The same for errors.
+        inputs: Inputs of the mechanism. Length k.
+        shown_inputs: The same inputs for errors. Length k.
 
     Raises:
         InvalidRequest: A weight belongs to none of the inputs.
@@ -90,9 +105,15 @@ def align_input_weights(
 
 
 def count_column(path: Any, column: str) -> dict[Fraction, int]:
-    """Count how often every number stands in a column of a CSV file.
+    """Count how often every number occurs in a column of a CSV file.
 
-    Raises InvalidRequest, CorruptFile.
+    Args:
+        path: Path of the file.
+        column: Name or number of the column.
+
+    Raises:
+        InvalidRequest: The file or the column cannot be read.
+        CorruptFile: The file is too large, or no CSV.
     """
     if not isinstance(path, (str, Path)) or not Path(path).is_file():
         must("prior", "a CSV file that has the column", repr(path))
@@ -100,15 +121,20 @@ def count_column(path: Any, column: str) -> dict[Fraction, int]:
 
 
 def align_counts(counts: Mapping[Fraction, int], answers: Sequence[Point]) -> list[int]:
-    """Put what `count_column` returns into the order of the answers.
+    """Put the counts of `count_column` into the order of the answers.
 
-    Raises InvalidRequest for a number that is no answer.
+    Args:
+        counts: Count of each number.
+        answers: Answers of the question. Length k.
+
+    Raises:
+        InvalidRequest: A number is no answer.
     """
     index = PointIndex(answers)
-    ordered_weights = [0] * len(answers)
+    ordered_counts = [0] * len(answers)
     for value, count in counts.items():
         position = index.find(value)
         if position is None:
             must("the column", f"made of the {len(answers)} answers", format_point(value))
-        ordered_weights[position] += count
-    return ordered_weights
+        ordered_counts[position] += count
+    return ordered_counts

@@ -30,7 +30,7 @@ from workbench.exact.numbers import parse_rational, read_number, read_positive
 from workbench.io.files import names_file
 
 MAX_LABELS = 50_000_000  # More labels are refused: an array of their floats has 400 MB.
-_LARGEST_INTEGER = 1 << 53  # Quotients of smaller integers are correctly rounded.
+_MAX_EXACT_INTEGER = 1 << 53  # Quotients of smaller integers are correctly rounded.
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class LabelList:
     """Labels as a text or file lists them.
 
     Attributes:
-        values: Labels in increasing order; a label may still occur twice.
-        weights: Weight of each label. None where none are given.
-        order: Where the list has each label. None where it lists them in increasing order.
+        values: Labels in increasing order. A label may still occur twice.
+        weights: Weight of each label. None without weights.
+        order: Position of each label in the list. None for an increasing list.
     """
 
     values: Sequence[float] | Vector
@@ -64,13 +64,18 @@ def read_label_text(text: Any) -> LabelList:
         return read_label_file(text)
     if ".." in text:
         return LabelList(_read_range(text))
-    number = "a number (names are counted: 0, 1, 2, ...)"
-    values_in_order = [float(read_number(part, "every label", number)) for part in text.split(",")]
-    return LabelList(sorted(values_in_order), order=_order_of(values_in_order))
+    constraint = "a number (names are counted: 0, 1, 2, ...)"
+    listed_values = [
+        float(read_number(part, "every label", constraint)) for part in text.split(",")
+    ]
+    return LabelList(sorted(listed_values), order=_order_of(listed_values))
 
 
 def read_label_file(path: Path | str) -> LabelList:
     """Read a CSV file of labels, or of labels and weights, with or without a header.
+
+    Args:
+        path: Path of the file.
 
     Raises:
         InvalidRequest: A cell is no number, a weight is negative, or a label occurs twice.
@@ -113,20 +118,20 @@ def read_label_values(values: Any) -> Vector:
 
 
 def _read_range(text: str) -> Vector:
-    """Read LOW..HIGH or LOW..HIGH:STEP."""
+    """Read LOW..HIGH or LOW..HIGH:STEP. Raises InvalidRequest."""
     ends = read_steps(text)
     if ends is not None:
         (low, high, step), scale = to_common_denominator(ends)
         is_short = high - low < MAX_LABELS * step
-        if is_short and max(-low, high) < _LARGEST_INTEGER:
+        if is_short and max(-low, high) < _MAX_EXACT_INTEGER:
             return np.arange(low, high + 1, step) / scale
     constraint = f"LOW..HIGH or LOW..HIGH:STEP with LOW <= HIGH and at most {MAX_LABELS} values"
     return must("labels", constraint, repr(text))
 
 
-def _order_of(values_in_order: Sequence[Any]) -> tuple[int, ...] | None:
+def _order_of(listed_values: Sequence[Any]) -> tuple[int, ...] | None:
     """Return the positions of the values in increasing order, or None for an increasing list."""
-    order = tuple(sorted(range(len(values_in_order)), key=values_in_order.__getitem__))
-    if order == tuple(range(len(values_in_order))):
+    order = tuple(sorted(range(len(listed_values)), key=listed_values.__getitem__))
+    if order == tuple(range(len(listed_values))):
         return None
     return order

@@ -1,4 +1,4 @@
-"""Read laws that a user brings: masses of noise values, or a matrix of probabilities.
+"""Read user-defined laws: masses of noise values, or a matrix of probabilities.
 
     accepted                                  read as
     {noise value: probability}, Series        masses of integer noise values
@@ -30,12 +30,12 @@ _MAX_NOISE = 100_000  # Noise values that are larger in size are refused.
 
 @dataclass(frozen=True)
 class LawTable:
-    """A matrix of probabilities, with labels where it names its inputs and outputs.
+    """A matrix of probabilities, with labels if it names its inputs and outputs.
 
     Attributes:
-        rows: Probabilities, k rows of m, each with the total 1.
-        inputs: Labels of the rows. None for a bare matrix.
-        outputs: Labels of the columns. None for a bare matrix.
+        rows: Probabilities, k rows of m, with the total 1 each.
+        inputs: Labels of the rows. None without labels.
+        outputs: Labels of the columns. None without labels.
     """
 
     rows: list[list[Fraction]]
@@ -50,7 +50,7 @@ class LawTable:
         Args:
             inputs: Inputs of the question.
             outputs: Outputs of the question.
-            what: Word for the inputs in errors.
+            inputs_name: Name of the inputs in errors.
 
         Raises:
             InvalidRequest: The labels are not those of the question.
@@ -64,15 +64,15 @@ def read_law(value: Any, name: str, constraint: str) -> Masses | LawTable:
     """Read a law from a mapping or a container.
 
     Args:
-        value: What the module header lists but for files.
+        value: A mapping or a container of the module header.
         name: Name of the law in errors.
-        accepted: What errors say that it must be.
+        constraint: What the law must be, in errors.
 
     Raises:
-        InvalidRequest: It is none of these, or its probabilities do not add up to 1.
+        InvalidRequest: The value is no law, or its probabilities do not add up to 1.
     """
     if hasattr(value, "items") and hasattr(value, "index") and not is_frame(value):
-        value = dict(value.items())  # The index of a Series are the noise values.
+        value = dict(value.items())  # The noise values are the index of a Series.
     if isinstance(value, Mapping):
         return _read_masses(value, name)
     try:
@@ -96,13 +96,13 @@ def read_law_rows(
     """Read a law from the cells of a CSV file.
 
     Args:
-        rows: Cells of all lines, of a header too.
+        rows: Cells of all lines, including a header.
         file: Name of the file in errors.
         name: Name of the law in errors.
-        accepted: What errors say that it must be.
+        constraint: What the law must be, in errors.
 
     Raises:
-        InvalidRequest: The file is none that the module header lists.
+        InvalidRequest: The file has no form of the module header.
     """
     body = [*rows]
     header: Sequence[str] = []
@@ -127,12 +127,12 @@ def read_law_rows(
 
 
 def _read_masses(masses: Mapping[Any, Any], name: str) -> Masses:
-    """Read a mapping from noise values to probabilities."""
+    """Read a mapping from noise values to probabilities. Raises InvalidRequest."""
     if not masses or not all(
         is_integer(noise) and abs(int(noise)) <= _MAX_NOISE for noise in masses
     ):
-        constraint_text = f"a PMF of integer noise values, at most {_MAX_NOISE} in size"
-        must(name, constraint_text, repr(masses)[:80])
+        constraint = f"a PMF of integer noise values, at most {_MAX_NOISE} in size"
+        must(name, constraint, repr(masses)[:80])
     probabilities = [read_number(mass, "a probability of the PMF") for mass in masses.values()]
     return dict(zip(map(int, masses), _check_probabilities(probabilities, name), strict=True))
 
@@ -146,7 +146,7 @@ def _is_numeric(row: Sequence[str]) -> bool:
 
 
 def _check_probabilities(masses: list[Fraction], name: str) -> list[Fraction]:
-    """Return probabilities that are >= 0 and have the total 1. Raises InvalidRequest for others."""
+    """Check that probabilities are >= 0 and have the total 1. Raises InvalidRequest."""
     total = sum(masses, ZERO)
     if min(masses) < 0 or abs(total - 1) > MAX_SUM_ERROR:
         must(name, "made of probabilities >= 0 that add up to 1", f"a total of {float(total):.9g}")

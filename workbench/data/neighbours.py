@@ -6,7 +6,7 @@
     {"max_distance": D}              the numbers at most D apart, up to the rounding of floats
     "within R NORM", "all NORM"      a radius and a norm; the question lists the pairs of places
     pairs: list, array, table, CSV   two inputs a row, and perhaps their distance
-    matrix: list, array, table, CSV  symmetric distances (k, k), inf where no neighbours are
+    matrix: list, array, table, CSV  symmetric distances (k, k), inf for pairs that are no neighbours
 
 Inputs in pairs are found by value, within the rounding of floats (`workbench.data.tolerance`). The
 rows and the columns of a matrix are aligned by their labels where they have any
@@ -55,8 +55,8 @@ class Neighbours:
 
     Attributes:
         pairs: Positions (i, j) of neighbours, sorted. None for every two inputs.
-        distances: Distance of each pair. None where no distances are given.
-        norm: Norm of the plane. None where the relation names none.
+        distances: Distance of each pair. None without distances.
+        norm: Norm of the plane. None if the relation names no norm.
         radius: Largest distance of neighbours in this norm. None for every two inputs.
     """
 
@@ -76,13 +76,13 @@ def read_neighbours(
     """Read a neighbour relation of inputs.
 
     Args:
-        given: What the module header lists.
+        value: A form of the module header.
         inputs: Different points, as `workbench.data.points` reads them.
-        entries: What the inputs were read from, whose types tell how they were rounded.
+        entries: Objects that the inputs were read from. Their types tell how they were rounded.
         is_directed: Whether pairs keep their order. Otherwise they are put into increasing order.
 
     Raises:
-        InvalidRequest: The relation is none of these, or names something that is no input.
+        InvalidRequest: The relation has no such form, or names an unknown input.
     """
     if isinstance(value, Mapping):
         if set(value) != {"max_distance"}:
@@ -105,11 +105,11 @@ def read_neighbours(
 
 
 def direct_pairs(pairs: Pairs | None, inputs: Sequence[Point]) -> Pairs:
-    """Point every pair from the larger number, or from the later input, to the other one.
+    """Order every pair from the larger number, or from the later input, to the other one.
 
     Args:
         pairs: Positions in any order. None for every two inputs.
-        inputs: Points; their numbers count where all of them are numbers.
+        inputs: Points. They are ordered by value if all are numbers, otherwise by position.
 
     Raises:
         InvalidRequest: Every two inputs are too many pairs.
@@ -138,7 +138,7 @@ def read_row_pairs(pairs: Any, last_row: int, *, is_directed: bool) -> Pairs:
         Ordered pairs, sorted, each once.
 
     Raises:
-        InvalidRequest: A pair is none of these, or there is none.
+        InvalidRequest: A pair is wrong, or there is no pair.
     """
     constraint = f"two rows in 0..{last_row}"
     row_pairs: set[Pair] = set()
@@ -181,7 +181,7 @@ def _list_near_numbers(max_shift: Any, inputs: Sequence[Point], entries: Sequenc
     for rank, i in enumerate(order):
         pairs += [(min(i, j), max(i, j)) for j in order[rank + 1 : ends[rank]]]
     if not pairs:
-        must("max_shift", "at least the least distance of two inputs", format_fraction(limit))
+        must("max_shift", "at least the smallest distance of two inputs", format_fraction(limit))
     return tuple(sorted(pairs))
 
 
@@ -218,7 +218,7 @@ def _read_container(value: Any, inputs: Sequence[Point], is_directed: bool) -> N
             must(_MATRIX_NAME, f"of {count} rows and columns", f"{len(table)} rows")
         return _read_matrix(table, inputs, index, is_directed)
     is_square = len(rows) == count and all(_length_of(row) == count for row in rows)
-    # Three pairs with distances are square as well; none of them has the distance 0.
+    # Three pairs with distances are square as well, but none of them has the distance 0.
     has_diagonal = count > 3 or (count == 3 and is_square and is_zero_cell(rows[2][2]))
     if is_square and (isinstance(value, np.ndarray) or has_diagonal):
         return _read_matrix(rows, inputs, index, is_directed)

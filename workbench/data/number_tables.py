@@ -1,4 +1,4 @@
-"""Read a table of numbers that somebody else wrote: masses, a channel, or noise values and masses.
+"""Read tables of numbers from other programs: masses, a channel, or noise values and masses.
 
 Cells are apart by semicolons, commas, tabs or blanks. A first line of names is a header. The first
 column may name the inputs; the header then names the outputs. Decimals are meant: 0.1 is 1/10.
@@ -38,7 +38,7 @@ class NumberTable:
     Attributes:
         rows: Numbers, exact.
         heads: Names of the columns. Empty without a header.
-        labelled: Inputs of the rows and outputs of the columns. None for a table without names.
+        labels: Inputs of the rows and outputs of the columns. None for a table without names.
     """
 
     rows: list[list[Fraction]]
@@ -47,7 +47,11 @@ class NumberTable:
 
 
 def list_lines(text: str) -> list[NumberedLine]:
-    """List the lines of a text that are neither blank nor a comment (#)."""
+    """List the lines of a text that are neither blank nor a comment (#).
+
+    Args:
+        text: The text.
+    """
     lines = enumerate(text.splitlines(), 1)
     return [(k, line) for k, line in lines if line.strip() and not line.lstrip().startswith("#")]
 
@@ -59,7 +63,7 @@ def read_number_table(lines: Sequence[NumberedLine]) -> NumberTable:
         lines: What `list_lines` returns.
 
     Raises:
-        CorruptFile: A cell is no number, or the table has none. It names the line.
+        CorruptFile: A cell is no number, or the table has none. The error names the line.
     """
     table: list[NumberedRow] = []
     for number, line in lines:
@@ -68,7 +72,7 @@ def read_number_table(lines: Sequence[NumberedLine]) -> NumberTable:
     heads: list[str] = []
     if table and all(map(is_name, table[0][1])):
         heads = table.pop(0)[1]
-    table, labelled = _take_labels(heads, table)
+    table, labels = _take_labels(heads, table)
     rows = []
     for number, cells in table:
         try:
@@ -77,7 +81,7 @@ def read_number_table(lines: Sequence[NumberedLine]) -> NumberTable:
             raise CorruptFile(f"Line {number}: {error}") from None
     if not rows:
         raise CorruptFile("The file holds no numbers.")
-    return NumberTable(rows, heads, labelled)
+    return NumberTable(rows, heads, labels)
 
 
 def split_cells(number: int, line: str, separator: str | None) -> list[str]:
@@ -101,7 +105,14 @@ def split_cells(number: int, line: str, separator: str | None) -> list[str]:
 
 
 def read_number(cell: Any) -> Fraction:
-    """Read the number of a cell, or a number of JSON, as it is written. Raises CorruptFile."""
+    """Read the number of a cell, or a number of JSON, exactly.
+
+    Args:
+        cell: A text, an integer or a Decimal.
+
+    Raises:
+        CorruptFile: The cell is no finite number.
+    """
     is_short_text = isinstance(cell, str) and len(cell) <= _MAX_CELL_CHARACTERS
     value = None
     if is_short_text or isinstance(cell, (int, Decimal)):
@@ -145,30 +156,32 @@ def _take_labels(
         The rows without names, and the inputs and outputs that the names mean. The latter are None
         without names.
     """
-    number, first = (0, heads) if heads else table[0] if table else (0, [])
-    width = len(first)
+    number, first_row = 0, heads
+    if not heads and table:
+        number, first_row = table[0]
+    width = len(first_row)
     body = table
     if not heads:
         body = table[1:]
     is_even = all(len(cells) == width for _, cells in body)
-    if width < 3 or not body or not is_name(first[0]) or not is_even:
+    if width < 3 or not body or not is_name(first_row[0]) or not is_even:
         return table, None
     laws = [[parse_rational(cell) for cell in cells] for _, cells in body]
     if not all(_is_total(law[1:]) for law in laws) or all(map(_is_total, laws)):
         return table, None
     if any(law[0] is None for law in laws) and _is_total(
-        [parse_rational(cell) for cell in first[1:]]
+        [parse_rational(cell) for cell in first_row[1:]]
     ):
         raise CorruptFile(
-            f"Line {number} could be the law of the input {first[0][:40]!r} or the heads of the "
-            "columns. Add a line of names above the laws."
+            f"Line {number} could be the law of the input {first_row[0][:40]!r} or the heads of "
+            "the columns. Add a line of names above the laws."
         )
     inputs = tuple(read_point(cells[0], "an input") for _, cells in body)
-    outputs = tuple(read_point(cell, "an output") for cell in first[1:])
+    outputs = tuple(read_point(cell, "an output") for cell in first_row[1:])
     for name, labels in (("input", inputs), ("output", outputs)):
         if len({*labels}) < len(labels):
-            raise CorruptFile(f"Every {name} must have a label of its own. Got one twice.")
-    return [(at, cells[1:]) for at, cells in body], (inputs, outputs)
+            raise CorruptFile(f"Every {name} must have a different label. Got one twice.")
+    return [(line_number, cells[1:]) for line_number, cells in body], (inputs, outputs)
 
 
 def _is_total(values: Sequence[Fraction | None]) -> bool:

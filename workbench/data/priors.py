@@ -30,11 +30,14 @@ from workbench.io.files import format_fraction, names_file
 
 
 def read_prior(value: Any, inputs: Sequence[Point]) -> Rationals | None:
-    """Read the prior of finitely many inputs as shares with the total 1; None for the worst input.
+    """Read the prior of finitely many inputs.
 
     Args:
-        value: What the module header lists.
-        inputs: Different points, as `workbench.data.points` reads them.
+        value: A form of the module header.
+        inputs: Different points, as `workbench.data.points` reads them. Length k.
+
+    Returns:
+        Shares with the total 1. Length k. None for the worst input.
 
     Raises:
         InvalidRequest: The prior is none of these, or does not have one weight for every input.
@@ -58,7 +61,7 @@ def read_range_prior(value: Any) -> Rationals | None:
     """Read the shares of equal parts of a range.
 
     Args:
-        value: What the module header lists. None means "uniform".
+        value: A form of the module header. None means "uniform".
 
     Returns:
         Shares with the total 1. None for the worst answer.
@@ -80,7 +83,7 @@ def read_range_prior(value: Any) -> Rationals | None:
 
 
 def read_label_prior(value: Any, shape: tuple[int, ...]) -> Any:
-    """Read a prior of labels that is a text: "uniform", or weights; return anything else as it is.
+    """Read a prior of labels from a text: "uniform", or weights. Other values are not changed.
 
     Args:
         value: A text, or weights in any container.
@@ -116,7 +119,7 @@ def _list_weights(value: Any, inputs: Sequence[Point]) -> Sequence[Any]:
 
 
 def _weigh_inputs(rows: Sequence[Sequence[Any]], inputs: Sequence[Point]) -> list[Any]:
-    """Read rows of an input and its weight; inputs that are left out have the weight 0."""
+    """Return weights from rows of an input and its weight. Other inputs have the weight 0."""
     index = PointIndex(inputs)
     weights: dict[int, Any] = {}
     for row in rows:

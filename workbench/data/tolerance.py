@@ -274,7 +274,7 @@ def _is_float(number: Fraction) -> bool:
 
 
 def _are_single(numbers: Sequence[Fraction], computed: Sequence[Fraction]) -> bool:
-    """Return whether all numbers are shortest decimals of float32, or these as float64 shows them."""
+    """Return whether all numbers are shortest decimals of float32, or float64 decimals of them."""
     if all(_has_single_digits(number) for number in computed):
         return False
     with np.errstate(over="ignore", under="ignore"):

@@ -111,7 +111,7 @@ def test_priors(tmp_path: Path):
         (lambda: Q("0..3", max_shift=0), "max_shift must be a number > 0. Got 0."),
         (
             lambda: Q("0..3", max_shift=0.5),
-            "max_shift must be at least the least distance of two inputs",
+            "max_shift must be at least the smallest distance of two inputs",
         ),
         (
             lambda: Q("a,b", max_shift=1),
