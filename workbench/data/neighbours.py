@@ -6,7 +6,7 @@
     {"max_distance": D}              the numbers at most D apart, up to the rounding of floats
     "within R NORM", "all NORM"      a radius and a norm; the question lists the pairs of places
     pairs: list, array, table, CSV   two inputs a row, and perhaps their distance
-    matrix: list, array, table, CSV  symmetric distances (k, k), inf for pairs that are no neighbours
+    matrix: list, array, table, CSV  symmetric distances (k, k), inf for pairs that are not neighbours
 
 Inputs in pairs are found by value, within the rounding of floats (`workbench.data.tolerance`). The
 rows and the columns of a matrix are aligned by their labels where they have any

@@ -1,4 +1,4 @@
-"""One reader for what people bring: the same numbers in every container, and nothing that is missing or masked."""
+"""Containers of all libraries are read alike, and missing or masked values are refused."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_the_same_numbers_in_every_container(reader: str, container: str) -> Non
 
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("container", MISSING)
-def test_what_is_missing_is_refused(reader: str, container: str) -> None:
+def test_missing_values_are_refused(reader: str, container: str) -> None:
     with pytest.raises(wb.InvalidRequest) as error:
         READERS[reader](MISSING[container])
     assert str(error.value).count("\n") == 0

@@ -36,13 +36,13 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_belongs_to_no_cell_is_refused_by_line(name: str) -> None:
+def test_characters_outside_cells_are_refused_by_line(name: str) -> None:
     text, line = REFUSED[name]
     with pytest.raises(CorruptFile, match=f"line {line} "):
         split_rows(text, "p.csv")
 
 
-def test_line_breaks_inside_cells_are_kept_where_they_are_asked_for() -> None:
+def test_line_breaks_inside_cells_are_accepted_on_request() -> None:
     text = 'pay,note\r\n31,"a\r\nb"\r\n42,"c\nd, ""e"""\r\n\r\n \r\n'
     rows = split_rows(text, "p.csv", multiline=True)
     assert rows.cells == [["pay", "note"], ["31", "a\r\nb"], ["42", 'c\nd, "e"']]
@@ -55,7 +55,7 @@ def test_line_breaks_inside_cells_are_kept_where_they_are_asked_for() -> None:
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
-def test_what_a_writer_wrote_is_read_back_cell_by_cell(newline: str, quoting: int) -> None:
+def test_written_cells_are_read_back(newline: str, quoting: int) -> None:
     rng = np.random.default_rng(5)
     letters = ["a", "7", '"', ",", " ", ";", "é", "'", "\\"]
     cells = [
@@ -119,7 +119,7 @@ def test_the_first_row_is_a_header_or_a_person(tmp_path, text, columns, header, 
         ("ann,n/a\nbob,42\n", "2"),
     ],
 )
-def test_a_first_row_that_may_be_either_must_be_said(tmp_path, text, column) -> None:
+def test_an_unclear_first_row_needs_an_option(tmp_path, text, column) -> None:
     (tmp_path / "p.csv").write_text(text)
     with pytest.raises(InvalidRequest, match="--header or --no-header"):
         CsvTable.read(tmp_path / "p.csv", [column])
@@ -163,7 +163,7 @@ def test_files_with_other_separators_encodings_and_numbers_are_refused_by_name(t
         "#DIV/0!",
     ],
 )
-def test_what_may_be_left_of_a_value_is_no_header_by_itself(tmp_path, first) -> None:
+def test_damaged_values_are_no_header(tmp_path, first) -> None:
     path = tmp_path / "p.csv"
     path.write_text(f"{first}\n42\n57\n")
     for column in ("1", None):

@@ -1,4 +1,4 @@
-"""Labelled data is read by its labels: every Series and table says which answer its numbers belong to."""
+"""Labelled data are read by their labels: every value belongs to the answer of its label."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def test_counts_as_data_of_an_audit_are_weights() -> None:
     )
 
 
-def test_where_there_are_no_labels_other_ones_are_refused() -> None:
+def test_labels_are_refused_for_unlabelled_questions() -> None:
     moved = pd.DataFrame([[0.5, 0.5], [0.4, 0.6]], index=[1, 0])
     with pytest.raises(wb.InvalidRequest, match=r"^rows must be read by position"):
         Channel.from_rows(moved)
@@ -313,14 +313,14 @@ def test_weights_follow_the_labels_as_they_are_listed(tmp_path: Path) -> None:
         wb.Labels("4,0,1", prior=[3, 1])
 
 
-def test_what_stands_beside_labels_in_another_order_is_aligned_or_refused() -> None:
+def test_arrays_beside_reordered_labels_are_aligned_or_refused() -> None:
     listed = wb.Labels("4,0,1", prior=[3, 1, 2])
     rows = pd.DataFrame([[0, 8, 6], [8, 0, 2], [6, 2, 0]], index=[4, 0, 1], columns=[4, 0, 1])
     right = cost(wb.Labels([0, 1, 4], prior=[1, 2, 3]), loss=[[0, 2, 8], [2, 0, 6], [8, 6, 0]])
     assert cost(listed, loss=rows) == right
     for given in ({"loss": rows.to_numpy()}, {"neighbours": [(0, 1)]}):
         with pytest.raises(
-            wb.InvalidRequest, match=r"^labels must be in increasing order where .* by position"
+            wb.InvalidRequest, match=r"^labels must be in increasing order if .* by position"
         ):
             cost(listed, **given)
     with pytest.raises(wb.InvalidRequest, match=r"increasing"):

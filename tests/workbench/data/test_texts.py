@@ -1,4 +1,4 @@
-"""Python takes the text that a command line takes, for every argument of a question and every option of a design."""
+"""Python accepts the texts of the command line for every argument and option."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from workbench.pipeline.family import Family
 from workbench.pipeline.registry import list_families
 
 SAME: list[tuple[Any, Any]] = [
-    (lambda: wb.ModuloNoise(sizes="5x5", shifts="0,1;"), lambda: wb.ModuloNoise(None, [(0, 1)], sizes=(5, 5))),
+    (
+        lambda: wb.ModuloNoise(sizes="5x5", shifts="0,1;"),
+        lambda: wb.ModuloNoise(None, [(0, 1)], sizes=(5, 5)),
+    ),
     (lambda: wb.ModuloNoise(n="8", max_shift="3"), lambda: wb.ModuloNoise(8, max_shift=3)),
     (lambda: wb.ModuloNoise("8", "1, 2,-3"), lambda: wb.ModuloNoise(8, [1, 2, -3])),
     (lambda: wb.IntegerNoise("3", clamp="-2..50"), lambda: wb.IntegerNoise(3, clamp=(-2, 50))),
@@ -20,7 +23,7 @@ SAME: list[tuple[Any, Any]] = [
     (lambda: wb.Quantization(levels="4", c="2"), lambda: wb.Quantization(levels=4, c=2)),
     (lambda: wb.Quantization("-3,-0.5,0.5,3"), lambda: wb.Quantization([-3, -0.5, 0.5, 3])),
     (lambda: wb.FiniteQuery("0..3", max_shift="1"), lambda: wb.FiniteQuery(range(4), max_shift=1)),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("spelled", "built"), SAME)

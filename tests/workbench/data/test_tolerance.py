@@ -73,7 +73,7 @@ def test_the_design_of_a_computed_grid_is_that_of_the_decimals() -> None:
     assert "10 pairs of neighbours" in str(computed)
 
 
-def test_certificate_and_both_checkers_claim_the_pairs_that_were_meant(tmp_path: Path) -> None:
+def test_certificate_and_both_checkers_claim_the_intended_pairs(tmp_path: Path) -> None:
     file = tmp_path / "tenths.json"
     wb.design(wb.FiniteQuery(TENTHS, max_shift=0.1), epsilon=1).save(file)
     pairs = json.loads(file.read_text())["mechanism"]["pairs"]
@@ -144,7 +144,7 @@ def test_values_are_not_changed() -> None:
     assert wb.FiniteQuery(TENTHS, max_shift=0.1).inputs[3] == Fraction("0.30000000000000004")
 
 
-def test_what_is_published_matches_an_answer_within_the_tolerance() -> None:
+def test_published_values_match_answers_within_the_tolerance() -> None:
     channel = wb.design(wb.FiniteQuery(TENTHS, max_shift=0.1), epsilon=1).mechanism
     assert isinstance(channel, Channel)
     for value in (
@@ -208,7 +208,7 @@ def test_listed_pairs_and_weights_name_computed_answers() -> None:
         wb.FiniteQuery(TENTHS, neighbours=[(0.2, 0.31)])
 
 
-def test_the_number_of_pairs_and_the_parts_are_said(tmp_path: Path) -> None:
+def test_the_number_of_pairs_and_parts_is_reported(tmp_path: Path) -> None:
     apart = wb.FiniteQuery([0, 1, 5, 6], max_shift=1)
     design = wb.design(apart, epsilon=1)
     assert "2 pairs of neighbours" in str(design)
@@ -225,7 +225,7 @@ def test_the_number_of_pairs_and_the_parts_are_said(tmp_path: Path) -> None:
     assert "2 separate parts" in str(curved)
 
 
-def test_parts_of_relations() -> None:
+def test_separate_parts_of_relations_are_counted() -> None:
     draw = np.random.default_rng(0)
     for _ in range(20):
         pairs = draw.integers(0, 30, (int(draw.integers(1, 25)), 2)).tolist()
@@ -245,7 +245,7 @@ def test_positions_of_close_numbers_are_exact() -> None:
     assert index.find(Fraction(2 * 10**20 + 1, 2 * 10**20)) is None
 
 
-def test_a_frontier_says_that_its_relation_falls_into_parts() -> None:
+def test_a_frontier_reports_separate_parts_of_its_relation() -> None:
     apart = wb.frontier(wb.FiniteQuery([0, 1, 5, 6], max_shift=1), epsilon=1, baselines=False)
     assert "2 separate parts" in " ".join(apart.sentences)
     assert not wb.frontier(

@@ -1,4 +1,4 @@
-"""Without an extra every command says which one it needs, before it starts working, and keeps what it has."""
+"""Without an extra, a command names it before it starts, and keeps existing files."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_missing_extra_is_named_before_anything_is_written(
 
 
 @pytest.mark.usefixtures("bare", "paper")
-def test_a_reproduction_leaves_out_what_an_extra_is_missing_for_and_says_so_first(
+def test_a_reproduction_skips_artifacts_that_need_a_missing_extra(
     tmp_path: Path,
 ) -> None:
     said: list[str] = []

@@ -1,4 +1,4 @@
-"""Figures of one and of two columns of a paper: so wide to the point, letters of 8 pt, nothing cut off."""
+"""Figures for one or two columns of a paper have the exact width and letters of 8 pt."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _heights(figure: Any) -> list[float]:
 
 @pytest.mark.parametrize("width", ["column", 2])
 def test_a_frontier_of_many_panels_fits_a_column(tmp_path: Path, width: Any) -> None:
-    """Four panels of 0.8 inches beside each other were refused after all solving, or a few pixels high."""
+    """Four adjacent panels of 0.8 inches are placed below each other, and are high enough."""
     result = wb.frontier(
         "noise", sensitivity=1, epsilon=[0.5, 2], delta=["0", "1e-6", "1e-3", "0.01"]
     )
@@ -108,7 +108,7 @@ def test_a_frontier_of_many_panels_fits_a_column(tmp_path: Path, width: Any) -> 
         )
 
 
-def test_long_formulas_are_in_smaller_letters(tmp_path: Path) -> None:
+def test_long_formulas_are_drawn_in_smaller_letters(tmp_path: Path) -> None:
     formula = wb.formula(wb.FiniteQuery("0..3", max_shift=1), loss="squared", delta="0..0.1")
     figure = formula.plot(tmp_path / "x.pdf", width=2.5)
     assert _inches(tmp_path / "x.pdf") == pytest.approx(2.5, abs=2e-3)
@@ -117,7 +117,7 @@ def test_long_formulas_are_in_smaller_letters(tmp_path: Path) -> None:
     assert min(_heights(figure)) >= 1.2
 
 
-def test_small_deltas_and_large_epsilons_are_seen() -> None:
+def test_small_deltas_and_large_epsilons_are_visible() -> None:
     result = wb.frontier("noise", sensitivity=1, epsilon=[0.5, 2, 6], delta=["0", "1e-6", "1e-3"])
     axis = result.plot(which="error_delta").axes[0]
     window = axis.get_window_extent()

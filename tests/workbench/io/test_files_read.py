@@ -1,4 +1,4 @@
-"""What is no regular file is refused at once by every reader, and missing files and sizes have one form of words."""
+"""Every reader refuses paths that are no regular files, with one form of message."""
 
 from __future__ import annotations
 
@@ -81,14 +81,14 @@ def run(command: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
 @pytest.mark.parametrize(
     "what", ["pipe", "/dev/zero", "/dev/null", "folder", "none", "no/file", ""]
 )
-def test_every_reader_refuses_what_is_no_regular_file(folder: Path, name: str, what: str):
+def test_every_reader_refuses_paths_that_are_no_regular_files(folder: Path, name: str, what: str):
     with pytest.raises(InvalidRequest, match=r"^\w+ must be (a|an existing) (regular )?file"):
         READERS[name](Path(what))
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_refuses_what_is_no_regular_file(
+def test_every_command_refuses_paths_that_are_no_regular_files(
     folder: Path, capsys: pytest.CaptureFixture[str], command: str
 ):
     for what in ("pipe", "/dev/zero", "folder", "none"):
@@ -186,7 +186,7 @@ def test_a_read_only_file_is_not_replaced(folder: Path, capsys: pytest.CaptureFi
     assert Path("old.json").read_bytes() == b"1"
 
 
-def test_a_release_that_copies_private_columns_is_its_owners(
+def test_a_release_with_copied_columns_is_readable_by_its_owner_only(
     folder: Path, capsys: pytest.CaptureFixture[str], umask: Callable[[int], int]
 ):
     umask(0o022)
@@ -200,7 +200,9 @@ def test_a_release_that_copies_private_columns_is_its_owners(
     assert mode("p.csv") == 0o644
 
 
-def test_a_key_that_others_can_read_is_said(folder: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_key_that_others_can_read_causes_a_warning(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+):
     assert run("laplace keygen new.key", capsys)[0] == 0
     assert mode("new.key") == 0o600
     encode = "laplace encode --epsilon 1 --ell 2 --seed-file new.key fine.csv o.bits"

@@ -1,4 +1,4 @@
-"""What a notebook shows: nothing wider than the page, nothing above 60 kB, a picture where there is one."""
+"""Notebook output fits on the page, has less than 60 kB, and shows a picture."""
 
 from __future__ import annotations
 
@@ -31,12 +31,16 @@ def _shown() -> dict[str, Any]:
     }
 
 
-def test_questions_and_verdicts_are_a_line() -> None:
+def test_questions_and_verdicts_are_shown_in_one_line() -> None:
     questions = [
-        wb.FiniteQuery("0..100", max_shift=1), wb.ModuloNoise(n=8, max_shift=3), wb.Labels([0, 1, 2]),
-        wb.Quantization(levels=4), wb.IntegerNoise(2, clamp=(0, 100)), wb.RealNoise("0.5"),
+        wb.FiniteQuery("0..100", max_shift=1),
+        wb.ModuloNoise(n=8, max_shift=3),
+        wb.Labels([0, 1, 2]),
+        wb.Quantization(levels=4),
+        wb.IntegerNoise(2, clamp=(0, 100)),
+        wb.RealNoise("0.5"),
         wb.design(wb.ModuloNoise(n=4, max_shift=1), epsilon=1).oracle,
-    ]  # fmt: skip
+    ]
     for question in questions:
         page = question._repr_html_()
         assert page.startswith("<div style='max-width:820px'><strong>")
@@ -50,7 +54,7 @@ def pages() -> dict[str, str]:
     return {name: thing._repr_html_() for name, thing in _shown().items()}
 
 
-def test_nothing_is_large_and_all_have_a_picture(pages: dict[str, str]) -> None:
+def test_notebook_output_is_small_and_has_a_picture(pages: dict[str, str]) -> None:
     sizes = {name: len(page) for name, page in pages.items()}
     assert max(sizes.values()) <= _MOST, sizes
     assert all("<svg" in page or "<img" in page for page in pages.values())

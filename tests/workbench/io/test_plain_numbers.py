@@ -1,4 +1,4 @@
-"""Masks, NaN, units and text that only Python reads as numbers: refused wherever an array of numbers goes in."""
+"""Masks, NaN, units and texts are refused by every function that accepts numbers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LAPLACE, SHARED = wb.DyadicLaplace(1, 2), SharedStream(bytes(32), bytes(16))
 
 
 class Lengths(np.ndarray):
-    """An array with a unit, as packages of units make them: NumPy would take its numbers and drop the unit."""
+    """An array with a unit. NumPy would take its numbers and drop the unit."""
 
     unit = "m"
 
@@ -118,12 +118,12 @@ ENTRIES = {
 
 @pytest.mark.parametrize("entry", ENTRIES)
 @pytest.mark.parametrize("bad", BAD)
-def test_what_is_no_plain_number_goes_in_nowhere(entry: str, bad: str):
+def test_values_that_are_no_plain_numbers_are_refused(entry: str, bad: str):
     with pytest.raises(wb.InvalidRequest):
         ENTRIES[entry](BAD[bad])
 
 
-def test_plain_numbers_go_in():
+def test_plain_numbers_are_accepted():
     """Counts and costs are refused for what they are, not for being an array."""
     assert project_counts([3, 1]).tolist() == [0.75, 0.25]
     assert estimate_private_prior(np.array([500, 1500]), Fraction(10)).sum() == pytest.approx(1)

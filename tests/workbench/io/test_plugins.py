@@ -1,4 +1,4 @@
-"""What another package adds joins every command, with no line of ours edited; nothing is installed."""
+"""Plug-ins of another package work with every command. Nothing is installed for the tests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from workbench.solvers.conformance import BackendContract
 PACKAGE = Path(__file__).parents[2] / "plugin_package"
 
 
-# Commands one after the other in one process: most of what a process of the workbench costs is its imports.
+# Commands one after the other in one process: most of what a process of the workbench costs is
+# its imports.
 COMMANDS = """
 import contextlib, io, json, sys
 from workbench.cli import main
@@ -59,7 +60,8 @@ def process(
 ) -> subprocess.CompletedProcess[str]:
     """A Python of its own, which finds the packages of the path."""
     places = os.pathsep.join([*map(str, path), *filter(None, [os.environ.get("PYTHONPATH")])])
-    # The explorer and sweeps set PYTHONSAFEPATH in their own process, and so may a test before this one.
+    # The explorer and sweeps set PYTHONSAFEPATH in their own process, and so may a test before
+    # this one.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
     return subprocess.run(
         [sys.executable, *arguments],
@@ -207,7 +209,7 @@ def _package(folder: Path, name: str, entries: str, code: str) -> Path:
     return folder
 
 
-def test_what_fails_is_one_line_and_a_duplicate_is_refused(tmp_path: Path) -> None:
+def test_a_failing_plugin_is_one_warning_and_a_duplicate_is_refused(tmp_path: Path) -> None:
     broken = _package(
         tmp_path / "a",
         "broken",
@@ -292,7 +294,7 @@ def documented(name: str) -> str:
 
 
 def test_the_documented_backend_is_compared(tmp_path: Path) -> None:
-    """It takes no time limit, and gets none that nobody asked for; one that was asked for is refused."""
+    """The backend gets no default time limit, and a requested one is refused."""
     code = documented("linprog.py")
     (tmp_path / "documented.py").write_text(code.replace('"linprog"', '"documented"'))
     asked = (
@@ -324,7 +326,7 @@ CLAUSES = [name for name in dir(BackendContract) if name.startswith("test_")]
 
 
 def test_a_package_runs_the_contract_on_its_backend(tmp_path: Path) -> None:
-    """By pytest, in a folder of its own: what linprog does not claim is skipped, the rest is kept."""
+    """Run the contract by pytest in a separate folder. Features that linprog lacks are skipped."""
     code = documented("test_linprog.py").replace("from linprog", "from workbench_example.linprog")
     (tmp_path / "test_theirs.py").write_text(code)
     done = process(
@@ -344,7 +346,7 @@ def test_a_package_runs_the_contract_on_its_backend(tmp_path: Path) -> None:
 
 
 def test_the_contract_names_what_a_wrong_backend_breaks_without_pytest(tmp_path: Path) -> None:
-    """The documented backend with one sign turned round, by unittest, where pytest cannot be imported."""
+    """Run the documented backend with one wrong sign by unittest, without pytest."""
     code, right = documented("linprog.py"), "row_dual[high] += slopes[0]"
     assert right in code
     (tmp_path / "linprog.py").write_text(code.replace(right, "row_dual[high] -= slopes[0]"))
@@ -369,13 +371,14 @@ def test_the_contract_names_what_a_wrong_backend_breaks_without_pytest(tmp_path:
     assert "ERROR" not in done.stderr
 
 
-def test_what_others_print_or_end_is_no_answer_of_ours(tmp_path: Path) -> None:
+def test_output_and_exits_of_plugins_are_no_results(tmp_path: Path) -> None:
     """Prints go to stderr under --json; sys.exit is a failure, not the end; names are no markup."""
     (tmp_path / "noisy.py").write_text(
         "import sys\nimport workbench as wb\nfrom workbench.pipeline.published import Baseline\n"
         "def prints(request):\n    print('said meanwhile')\n"
         "def leaves(request): sys.exit(0)\n"
-        "wb.register(Baseline('b[red]x', 'modulo', prints))\nwb.register(Baseline('[/nope]', 'modulo', leaves))\n"
+        "wb.register(Baseline('b[red]x', 'modulo', prints))\n"
+        "wb.register(Baseline('[/nope]', 'modulo', leaves))\n"
         "print('said at the start')\n"
     )
     (tmp_path / "leaves.py").write_text("import sys\nsys.exit(0)\n")
@@ -410,13 +413,13 @@ def test_what_others_print_or_end_is_no_answer_of_ours(tmp_path: Path) -> None:
     assert "sys.exit" in json.loads(ended.stdout)["message"]
 
 
-def test_register_refuses_what_is_nothing_of_ours() -> None:
+def test_register_refuses_objects_of_unknown_kinds() -> None:
     with pytest.raises(wb.InvalidRequest, match="plugin must be a Family, a Notion"):
         wb.register(3)
 
 
 def test_baselines_stand_beside_quantized_laplace_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A quantizer whose law is affine from -1 to 1 in the given bits; its error under the data is an exact integral."""
+    """Build a quantizer whose law is affine from -1 to 1. Its mean error is an exact integral."""
     from workbench.io.plugins import Plugin
     from workbench.pipeline import published
 

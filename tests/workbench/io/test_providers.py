@@ -1,4 +1,4 @@
-"""What lower layers use of higher ones is found whichever module is imported first, and loaded only when it is used."""
+"""Objects of higher layers are found from any module, and loaded at their first use."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ assert not [name for name in sys.modules if name.startswith("workbench.families"
 
 
 @pytest.mark.parametrize(("kind", "name"), PLACES)
-def test_every_place_holds_something(kind: str, name: str) -> None:
+def test_every_registered_place_can_be_loaded(kind: str, name: str) -> None:
     assert load_provided(kind, name) is not None
 
 
 @pytest.mark.parametrize("code", [PRICES, CHECK, CERTIFICATE_ALONE])
-def test_a_fresh_process_finds_what_it_uses(code: str) -> None:
+def test_a_fresh_process_loads_provided_objects(code: str) -> None:
     files = [str(CERTIFICATES / name) for name in ("formula-channel.json", "channel-dp.json")]
     run = subprocess.run(
         [sys.executable, "-c", code, *files], capture_output=True, text=True, timeout=300
@@ -60,7 +60,7 @@ def test_a_kind_without_places_has_none() -> None:
         load_provided("no such kind", "thing")
 
 
-def test_a_module_is_provided_where_no_attribute_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_place_without_an_attribute_provides_the_module(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("workbench.io.providers._places", {})
     register_places("tools", {"json": "json", "dumps": "json:dumps"})
     assert load_provided("tools", "json").dumps is load_provided("tools", "dumps")

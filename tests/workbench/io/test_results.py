@@ -47,7 +47,7 @@ def test_a_result_is_a_sequence_of_rows() -> None:
     )
 
 
-def test_its_table_is_its_own() -> None:
+def test_the_table_of_a_result_is_a_copy() -> None:
     table = squares().to_frame()
     assert list(table.columns) == [
         "x",
@@ -58,7 +58,7 @@ def test_its_table_is_its_own() -> None:
     assert squares().to_frame()["x"].tolist() == [0, 1, 2]
 
 
-def test_its_plots(tmp_path: Path) -> None:
+def test_the_plots_of_a_result(tmp_path: Path) -> None:
     result = squares()
     assert result.plots == ["empty", "line"]
     assert isinstance(result.plot(), Figure)  # the first that the rows suffice for
@@ -77,7 +77,7 @@ def test_its_plots(tmp_path: Path) -> None:
     "backend", ["nonsense", "module://matplotlib_inline.backend_inline", "tkagg"]
 )
 def test_a_plot_needs_no_backend(tmp_path: Path, backend: str) -> None:
-    """What MPLBACKEND says, of Jupyter or nonsense, and what the user's own pyplot uses, is nobody's business here."""
+    """A plot ignores MPLBACKEND and the backend that the user has chosen for pyplot."""
     code = f"""
 import os
 os.environ["MPLBACKEND"] = {backend!r}
@@ -95,7 +95,7 @@ assert {backend!r} in ("nonsense", matplotlib.rcParams["backend"])
     assert (tmp_path / "a.png").stat().st_size > 1000
 
 
-def test_its_files(tmp_path: Path) -> None:
+def test_the_files_of_a_result(tmp_path: Path) -> None:
     result = squares()
     assert [path.name for path in result.save(tmp_path / "new" / "folder")] == [
         "squares.csv",
@@ -144,7 +144,7 @@ def test_bad_reproductions_are_refused_in_one_form(bad: dict[str, Any], tmp_path
     assert not list(tmp_path.iterdir())
 
 
-def test_reproduce(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reproduce_returns_a_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from workbench.papers import reproduce as module
     from workbench.papers import steps
     from workbench.papers.artifact import Artifact, Comparison, Paper
@@ -289,7 +289,7 @@ def test_bad_comparisons_are_refused_in_one_form(question: Any, options: dict[st
         wb.compare(question, **options)
 
 
-def test_verify(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verify_returns_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
     from workbench.comparison import verify as module
 
     points = [{"epsilon": epsilon, "delta": 0.1, "notion": "dp"} for epsilon in (0.5, 1.0)]
@@ -399,7 +399,7 @@ def test_a_table_on_paper_has_the_columns_of_the_question(tmp_path: Path) -> Non
         result.save(tmp_path / "t.tex", columns=["epsilom"])
 
 
-def test_letters_with_accents_are_mathematics() -> None:
+def test_letters_with_accents_become_formulas() -> None:
     table = pd.DataFrame({"name": ["δ\u0332₀", "μ\u0304", "y\u0302", "ε ≤ 1", "$5 μ"]})
     text = encode_tex_table(table, "μ\u0304").decode()
     for words in (

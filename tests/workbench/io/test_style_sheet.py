@@ -1,4 +1,4 @@
-"""One style sheet: 8 points at the width of a column or a page, whatever the user's own parameters are."""
+"""One style sheet applies to all figures, whatever the parameters of the user are."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_declared_figure_has_the_width_of_print_and_8_points(columns: int, wid
     assert {text.get_fontsize() for text in figure.findobj(Text) if text.get_text()} == {8}
 
 
-def test_no_declared_figure_names_a_size_of_its_own() -> None:
+def test_no_declared_figure_sets_a_font_size() -> None:
     for name in PAPERS:
         for key, own in (
             read_declaration(load_paper(name).name.replace("-", "_")).items()
@@ -66,7 +66,7 @@ def test_a_legend_has_as_many_columns_as_fit() -> None:
     assert legend.get_window_extent().width <= figure.bbox.width
 
 
-def test_a_map_of_percentages_says_what_is_not_known() -> None:
+def test_a_map_of_percentages_marks_unknown_values() -> None:
     table = pd.DataFrame({"x": [1, 2, 1], "y": ["a", "a", "b"], "percent": [0.01, np.nan, 2000.0]})
     _, (axis,) = make_panels(width=COLUMN_INCHES)
     draw_percent_map(axis, table, ("x", "y"), "percent")

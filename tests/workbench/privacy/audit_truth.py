@@ -1,4 +1,4 @@
-"""A slow audit written from the definitions, in decimal arithmetic to 800 digits, and mechanisms to try it on."""
+"""A slow audit from the definitions, in decimals of 800 digits, with example mechanisms."""
 
 from __future__ import annotations
 

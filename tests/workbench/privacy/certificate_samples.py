@@ -1,4 +1,4 @@
-"""Certificates of every kind, their claims decided by a second route, and ways to change their files."""
+"""Certificates of every kind, a second decision of their claims, and changes of their files."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ ALL = {
 
 
 def holds(data: dict) -> bool:
-    """The claim of a certificate's JSON, decided by a second route: the definitions in 60-digit decimals."""
+    """Decide the claim of a certificate from the definitions, in 60-digit decimals."""
     from decimal import Decimal, localcontext
 
     with localcontext() as context:

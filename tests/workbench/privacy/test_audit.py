@@ -83,7 +83,7 @@ def test_subnormal_masses(pmf: list[float], epsilon: str) -> None:
 @pytest.mark.parametrize("epsilon", ["1e-9", "0.1", "1.5", "30", "700"])
 @pytest.mark.parametrize("bits", [53, 96, 200, 1000])
 def test_integers_one_apart_at_the_budget(epsilon: str, bits: int) -> None:
-    """With l = 2^bits the largest private k is ⌊l e^ε⌋: that one passes, the next costs its whole mass."""
+    """With l = 2^bits the largest private k is ⌊l e^ε⌋. The next k costs its whole mass."""
     budget = Fraction(epsilon)
     largest, _ = exp_bounds(budget, bits)
     question = ModuloNoise(n=1, max_shift=1)
@@ -115,7 +115,8 @@ def test_rows_of_different_totals_one_apart_at_the_budget(epsilon: str, bits: in
         assert found.pure_ratio == Fraction(3 * k, 2**bits)
 
 
-# n = 8, μ̄ = 3, ε = 1.5. Row of each η in the printed staircase, and the PDP δ of that staircase for symmetric M.
+# n = 8, μ̄ = 3, ε = 1.5. Row of each η in the printed staircase, and the PDP δ of that staircase
+# for symmetric M.
 TABLE_1 = {
     "0": ([0, 1, 1, 1, 2, 2, 2, 3, 3], 0.785597),
     "0.1238": ([0, 1, 1, 1, 2, 2, 3, 3, 3], 0.802456),
@@ -153,7 +154,7 @@ def test_table_1_is_not_private_for_symmetric_neighbours(delta: str) -> None:
     ("delta", "needed"),
     [("0", 0.0), ("0.1238", 0.1238036), ("0.1522", 0.1521565)],
 )
-def test_table_1_one_way(delta: str, needed: float) -> None:
+def test_table_1_needs_a_larger_delta_for_directed_neighbours(delta: str, needed: float) -> None:
     """The δ each printed staircase needs for the paper's one-sided M (0.1238 is rounded down)."""
     noise = staircase(TABLE_1[delta][0], directed=True)
     found = audit(noise, 1.5)
@@ -166,15 +167,16 @@ def test_table_1_one_way(delta: str, needed: float) -> None:
 
 
 def test_a_tight_mechanism_is_reported_at_its_budget() -> None:
-    """Every step is a hair below e^1.5: the largest loss rounds up to 1.5 itself, not to the float above."""
+    """Every step is slightly below e^1.5, so the largest loss rounds up to 1.5 itself."""
     found = audit(staircase(TABLE_1["0"][0], directed=True), 1.5)
     assert (found.pdp_delta, found.dp_delta.upper, found.pure_epsilon) == (0, 0.0, 1.5)
     assert found.verdict("pure", 1.5) == (
-        "The mechanism meets the request: exact pure epsilon is 1.5, requested epsilon = 1.5 for one-sided neighbours"
+        "The mechanism is private at the requested budget: exact pure epsilon is 1.5, "
+        "requested epsilon = 1.5 for one-sided neighbours"
     )
 
 
-def test_directions_differ() -> None:
+def test_directed_differences_need_smaller_budgets() -> None:
     one_way = AdditiveNoise(ModuloNoise(n=2, shifts=[1], directed=True), [4, 2, 1])
     assert audit(one_way, "0.7").pure_ratio == 2  # 4/2, 2/1, 1/4
     both = AdditiveNoise(ModuloNoise(n=2, shifts=[1]), [4, 2, 1])
@@ -226,7 +228,8 @@ def test_a_budget_for_each_shift() -> None:
     check(noise, tight)
     check(noise, {1: "0.3", 2: "1.38"})
     assert audit(noise, tight).verdict("metric", tight) == (
-        "The mechanism misses the request: exact pure epsilon is 1.3862943611198908, requested each shift's own epsilon "
+        "The mechanism is NOT private at the requested budget: exact pure epsilon is "
+        "1.3862943611198908, requested a separate epsilon for each shift "
         "(f(0) exceeds e^epsilon f(2) by 0.0025)"
     ), audit(noise, tight).verdict("metric", tight)
 
@@ -241,7 +244,7 @@ def test_another_budget_is_audited_again() -> None:
     assert pickle.loads(pickle.dumps(found)) == found
 
 
-def test_verdicts() -> None:
+def test_verdict_sentences() -> None:
     question = ModuloNoise(n=8, max_shift=3, directed=True)
     solver = np.exp(-1.5 * np.array([0, 1, 1, 1, 2, 2, 3, 3, 3]))
     noise = AdditiveNoise.from_pmf(question, solver / solver.sum())
@@ -256,15 +259,16 @@ def test_verdicts() -> None:
     )
     assert words.endswith("e-17)")
     assert found.verdict("dp", 1.5, "0.1212") == (
-        "The mechanism is private at the requested budget: exact DP delta is 0.0961793 at epsilon = 1.5 for one-sided neighbours, "
-        "asked 0.1212"
+        "The mechanism is private at the requested budget: exact DP delta is 0.0961793 "
+        "at epsilon = 1.5 for one-sided neighbours, "
+        "requested 0.1212"
     )
     both = audit(AdditiveNoise(ModuloNoise(n=8, max_shift=3), noise.masses), 1.5).verdict(
         "dp", 1.5, 1
     )
     assert (
-        both
-        == "The mechanism meets the request: exact DP delta is 0.719584 at epsilon = 1.5, requested 1"
+        both == "The mechanism is private at the requested budget: exact DP delta is 0.719584 "
+        "at epsilon = 1.5, requested 1"
     )
     round_trip = ModuloNoise(
         n=2, shifts=[1, 2], directed=True
@@ -293,7 +297,8 @@ def test_requests_are_checked() -> None:
         ),
         (
             lambda: found.meets("rdp", 1),
-            "notion must be one of pure, dp, pdp, metric, curve, tradeoff, renyi, zcdp, gdp. Got rdp.",
+            "notion must be one of pure, dp, pdp, metric, curve, tradeoff, renyi, zcdp, gdp. "
+            "Got rdp.",
         ),
         (lambda: found.meets("pdp", 1, 2), "delta must be a number in [0, 1]. Got 2."),
         (lambda: found.meets("pure", 1, 0.1), "delta must be 0 for the notion pure. Got 0.1."),

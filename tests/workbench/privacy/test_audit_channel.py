@@ -174,7 +174,7 @@ def test_channel_profiles_take_float_matrices() -> None:
 
 
 def test_the_largest_ratio_decides_delta_0_and_a_failing_claim_reports_the_exact_delta():
-    """Certificates, audits and both verdicts on 60 channels agree with the comparison of every pair."""
+    """All verdicts on 60 channels agree with the comparison of every pair."""
     rng, answers = np.random.default_rng(24), []
     for notion in ("dp", "pdp") * 30:
         channel = wb.Channel.from_pairs(

@@ -128,7 +128,7 @@ def test_a_weight_and_its_total_changed_together_are_judged_by_the_claim():
         (("claim",), [], "claim"),
     ],
 )
-def test_each_reason(path, value, reason):
+def test_each_error_names_its_reason(path, value, reason):
     with pytest.raises(wb.CorruptFile, match=reason):
         certificate_from_dict(changed(noise().to_dict(), path, value))
 

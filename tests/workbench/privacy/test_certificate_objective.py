@@ -1,4 +1,4 @@
-"""The loss a certificate states: known names have known losses, channels carry labels, prior and loss."""
+"""Losses in certificates: named losses are known, channels state labels, prior and loss."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Many runs together: `compose` and both checkers against the enumeration of all outcomes, for fixed neighbours and for
-an adversary who picks the neighbours of every run by what was published before."""
+"""Claims about many runs: `compose` and both checkers against an enumeration of all outcomes.
+
+The neighbours are fixed, or chosen by an adversary who sees earlier outputs.
+"""
 
 from __future__ import annotations
 
@@ -100,7 +102,7 @@ def assert_between(found: wb.Composition, exact: tuple[Fraction, Fraction]) -> N
 
 @pytest.mark.parametrize("name", SUBJECTS)
 @pytest.mark.parametrize(("runs", "epsilon"), [(2, "1"), (3, "0.4")])
-def test_at_least_is_of_the_mechanism(name, runs, epsilon):
+def test_both_bounds_enclose_the_exact_composition(name, runs, epsilon):
     subject = SUBJECTS[name]
     exact = truth([(subject, runs)], epsilon)
     found = wb.compose(subject, runs, epsilon=epsilon, interval=1e-3)
@@ -113,13 +115,15 @@ def test_at_least_is_of_the_mechanism(name, runs, epsilon):
 @pytest.mark.parametrize(
     ("first", "second"), [("two rows", "noise"), ("a hole", "quantizer"), ("one order", "two rows")]
 )
-def test_at_least_is_of_a_mixture_of_mechanisms(first, second):
+def test_lower_bound_of_a_mixture_of_mechanisms(first, second):
     subjects = [(SUBJECTS[first], 2), (SUBJECTS[second], 1)]
     found = wb.compose([subject for subject, _ in subjects], [2, 1], epsilon="0.8", interval=1e-3)
     assert_between(found, truth(subjects, "0.8"))
 
 
-def test_the_command_says_whose_bound_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_the_command_names_the_mechanism_of_a_bound(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     (tmp_path / "m.csv").write_text("0.9,0.1\n0.5,0.5\n")
     with pytest.raises(SystemExit):
         main(["compose", str(tmp_path / "m.csv"), "--times", "2", "--epsilon", "1", "--json"])
@@ -245,7 +249,7 @@ def test_pure_runs_add_up_exactly():
         assert verdicts(claimed(subject, 2, text, Fraction(0))) == (expected, expected)
 
 
-def test_the_claim_is_kept_and_worded():
+def test_the_claim_is_saved_and_described():
     claim = ComposedClaim.for_mechanism(ROWS, 2, Fraction(1), Fraction("0.41"))
     proof = Certificate(ROWS, "pure", "1.7", composed=claim)
     assert "2 adaptive runs together are private at epsilon = 1, delta = 0.41." in proof.sentences
@@ -292,7 +296,7 @@ def test_the_claim_is_kept_and_worded():
         ("other", 1),
     ],
 )
-def test_what_makes_no_sense_is_refused(name, value):
+def test_inconsistent_claims_are_refused(name, value):
     data = claimed(ROWS, 2, "1", Fraction(1, 2))
     data["composed"][name] = value
     with pytest.raises(wb.CorruptFile, match="must"):

@@ -190,7 +190,7 @@ def test_both_orders_of_one_sided_neighbours_count_when_they_are_given():
     st.sampled_from(["0", "0.05", "0.4", "1.7"]),
 )
 def test_the_bounds_hold_the_exact_product(one, two, times, epsilon):
-    """Of two laws on three outcomes: the product's hockey stick, in exact arithmetic over all compositions."""
+    """Return the hockey stick of the product, summed exactly over all compositions."""
     p, q = ([Fraction(k, sum(law)) for k in law] for law in (one, two))
     if times == 45 and epsilon != "0.4":
         return
@@ -304,7 +304,7 @@ def test_it_chains_after_a_count_and_the_maps_are_the_audit(dp):
             assert 0 <= one([1, 2, 3]) <= 8
 
 
-def test_it_composes(dp):
+def test_measurements_are_composed_by_opendp(dp):
     chained = count(dp) >> measurement(plain())
     both = dp.c.make_composition([chained, chained])
     assert both.map(1) >= 2 * chained.map(1)
@@ -327,7 +327,7 @@ def test_a_certified_design_can_be_exported(dp):
     assert measurement(d.certificate).map(1) <= 1.0
 
 
-def test_bad_exports():
+def test_unsupported_exports_are_refused():
     for bad in (("x",), (plain(), "rdp"), (plain(), "approximate")):
         with pytest.raises(wb.InvalidRequest):
             measurement(*bad)

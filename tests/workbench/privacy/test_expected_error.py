@@ -1,4 +1,4 @@
-"""Expected losses of every kind of mechanism, against sums and integrals written out, and their worst inputs."""
+"""Expected losses of every kind of mechanism, against explicit sums and integrals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No certificate file hurts: malformed, huge and hostile ones give one reason, in bounded memory and time."""
+"""Malformed, huge and hostile files give one reason, in bounded memory and time."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_hostile_files_give_a_reason(content, reason, tmp_path: Path):
         wb.check(write(tmp_path / "c.json", content))
 
 
-def test_places_that_are_no_files(tmp_path: Path):
+def test_paths_that_are_no_files_are_refused(tmp_path: Path):
     for path in (tmp_path, tmp_path / "missing.json"):
         with pytest.raises(wb.InvalidRequest):
             wb.check(path)
@@ -121,7 +121,7 @@ def test_an_audit_without_end_is_refused(kind):
         certificate_from_dict(audits_of(kind))
 
 
-def test_what_could_not_be_proven_again_is_not_written(tmp_path: Path, monkeypatch):
+def test_unprovable_certificates_are_not_written(tmp_path: Path, monkeypatch):
     monkeypatch.setattr("workbench.privacy.audit_work.MAX_WORK_UNITS", 5)
     with pytest.raises(wb.NotCertified, match="proven again"):
         save(noise(), tmp_path / "c.json")
@@ -248,8 +248,11 @@ def test_fuzz_values_in_a_good_file(tmp_path, path, value):
 
 
 @pytest.mark.parametrize("kind", ["label-channel", "label-noise", "no such kind"])
-def test_a_mechanism_of_no_kind_that_there_is_is_refused(kind, tmp_path):
-    """Each kind that is listed has a class that reads it; any other is a sentence, no missing module."""
+def test_a_mechanism_of_an_unknown_kind_is_refused(kind, tmp_path):
+    """Each kind that is listed has a class that reads it.
+
+    Any other is a sentence, no missing module.
+    """
     file = tmp_path / "m.json"
     file.write_text(
         json.dumps({"format": "dp-workbench mechanism", "version": 1, "mechanism": {"kind": kind}})
@@ -258,7 +261,7 @@ def test_a_mechanism_of_no_kind_that_there_is_is_refused(kind, tmp_path):
         wb.load(file)
 
 
-def test_every_kind_that_is_listed_has_its_class():
+def test_every_listed_kind_has_a_class():
     for place in (CERTIFIABLE_KINDS | UNCERTIFIABLE_KINDS).values():
         module, name = place.split(":")
         assert callable(getattr(importlib.import_module(module), name).from_dict)

@@ -1,4 +1,4 @@
-"""A mechanism as a table: every probability is there and exact, and the table reads back as the same mechanism."""
+"""The table of a mechanism is complete and exact, and is read back as the same mechanism."""
 
 from __future__ import annotations
 

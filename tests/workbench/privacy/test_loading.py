@@ -72,7 +72,7 @@ def test_a_matrix_in_any_spelling(name, text, tmp_path: Path):
         ("a.csv", "0.1,0.9,0e-7"),
     ],
 )
-def test_decimals_are_meant(name, text, tmp_path: Path):
+def test_decimals_are_exact(name, text, tmp_path: Path):
     (tmp_path / name).write_text(text)
     found = wb.load(tmp_path / name)
     assert found[0] == Fraction(1, 10)
@@ -98,7 +98,10 @@ def test_decimals_that_are_rounded_are_divided_by_their_sum(tmp_path: Path):
 
 @pytest.mark.parametrize("name", ["m.csv", "m.json"])
 def test_what_an_attacker_learns_from_a_matrix_of_decimals(name, tmp_path: Path):
-    """The rows differ by 2/5 in total variation: exactly that advantage, and Pr = 3 Pr' at the worst output."""
+    """The rows differ by 2/5 in total variation.
+
+    Exactly that advantage, and Pr = 3 Pr' at the worst output.
+    """
     rows = ["0.6,0.2,0.2", "0.2,0.6,0.2", "0.2,0.2,0.6"]
     (tmp_path / name).write_text(
         "\n".join(rows) if name == "m.csv" else f"[{','.join(f'[{row}]' for row in rows)}]"
@@ -143,7 +146,7 @@ def test_what_an_attacker_learns_from_a_matrix_of_decimals(name, tmp_path: Path)
         ('{"format": "dp-workbench mechanism", "version": 1, "mechanism": {"kind": "x"}}', "kind"),
     ],
 )
-def test_each_reason(text, reason, tmp_path: Path):
+def test_each_error_names_its_reason(text, reason, tmp_path: Path):
     (tmp_path / "a.csv").write_text(text)
     with pytest.raises(wb.CorruptFile, match=reason):
         wb.load(tmp_path / "a.csv")
@@ -164,7 +167,7 @@ def test_our_own_mechanism_file_claims_nothing(tmp_path: Path):
         wb.load(tmp_path / "m.json")
 
 
-def test_relations(tmp_path: Path):
+def test_neighbour_relations_of_loaded_files(tmp_path: Path):
     (tmp_path / "pmf.csv").write_text("4,2,1,2,1,2")
     pmf = read_mechanism_file(tmp_path / "pmf.csv")
     assert pmf.with_neighbours(max_shift=2).question == wb.ModuloNoise(n=5, max_shift=2)

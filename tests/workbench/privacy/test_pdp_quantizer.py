@@ -1,4 +1,4 @@
-"""The PDP δ of laws affine between knots: against brute force over inputs, and where end laws alone are too low."""
+"""The PDP δ of laws affine between knots, against brute force over inputs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ def pdp_delta(law: wb.PiecewiseAffine, epsilon: str) -> ExpNumber:
 
 
 def brute(law: wb.PiecewiseAffine, epsilon: float, steps: int = 120) -> float:
-    """The largest violating mass over a grid of inputs of every two pieces, from inside each piece."""
+    """The largest violating mass over a grid of inputs of every two pieces, from inside each
+    piece.
+    """
     s = np.linspace(1e-7, 1 - 1e-7, steps)[:, None]
     e, best = math.exp(epsilon), 0.0
     ends = law.matrix.reshape(-1, 2, law.matrix.shape[1])
@@ -39,7 +41,7 @@ ENDS = st.lists(
 
 @settings(max_examples=60, deadline=None)
 @given(ENDS, st.sampled_from(["0", "0.2", "0.7", "1.5"]))
-def test_no_input_exceeds_it_and_some_come_near(ends, epsilon):
+def test_the_pdp_delta_is_a_tight_bound_over_all_inputs(ends, epsilon):
     law = wb.PiecewiseAffine.from_laws([0, 1, 2], [0, 1, 2], ends)
     exact = pdp_delta(law, epsilon)
     found = brute(law, float(epsilon))
@@ -49,7 +51,7 @@ def test_no_input_exceeds_it_and_some_come_near(ends, epsilon):
     )  # the grid comes near the supremum: masses move by at most 1/120 a step
 
 
-def test_end_laws_alone_understate_it():
+def test_end_laws_alone_understate_the_pdp_delta():
     # no two end laws break ε = 0.3 on more than 2/3, two inputs inside the pieces do on 0.914
     law = wb.PiecewiseAffine.from_laws(
         [0, 1, 2], [0, 1, 2], [[1, 7, 3], [1, 3, 8], [9, 7, 9], [4, 9, 8]]
@@ -62,7 +64,7 @@ def test_end_laws_alone_understate_it():
     assert brute(law, 0.3, 1500) == pytest.approx(0.9141576379, abs=2e-3)
 
 
-def test_a_certificate_of_it(tmp_path):
+def test_a_certificate_of_the_pdp_delta(tmp_path):
     law = wb.PiecewiseAffine.from_laws([0, 1], [0, 1], [[0.6, 0.4], [0.4, 0.6]])
     delta = pdp_delta(law, "0.2").upper
     proof = wb.certify(law, "pdp", "0.2", Fraction(delta))

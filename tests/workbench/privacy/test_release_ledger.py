@@ -52,8 +52,10 @@ def test_a_booked_release_is_read_back_exactly(tmp_path: Path) -> None:
     again = ReleaseLedger.open(path)
     assert again.terms == ledger.terms
     assert (again.releases[0].charge, again.releases[0].value, again.releases[0].rho) == (
-        PrivacyBudget(Fraction(1, 3), Fraction(1, 30)), b"57.5\n", Fraction(1, 7)
-    )  # fmt: skip
+        PrivacyBudget(Fraction(1, 3), Fraction(1, 30)),
+        b"57.5\n",
+        Fraction(1, 7),
+    )
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [*tmp_path.iterdir()] == [path]
     assert again.digest(np.ones(3)) == ledger.digest(np.ones(3))
@@ -168,10 +170,16 @@ def test_a_ledger_in_json_is_carried_over_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "damage",
     [
-        {"format": "x"}, {"version": 2}, {"version": True}, {"key": "ab"}, {"key": "é" * 64}, {"releases": {}},
-        {"releases": [{}]}, {"more": 1},
+        {"format": "x"},
+        {"version": 2},
+        {"version": True},
+        {"key": "ab"},
+        {"key": "é" * 64},
+        {"releases": {}},
+        {"releases": [{}]},
+        {"more": 1},
     ],
-)  # fmt: skip
+)
 def test_damaged_ledgers_in_json_are_refused_and_kept(
     tmp_path: Path, damage: dict[str, Any]
 ) -> None:
@@ -229,10 +237,13 @@ def test_what_is_changed_in_a_ledger_is_noticed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "terms"),
     [
-        ("relation", {"relation": "near"}), ("accounting", {"accounting": "exact"}),
-        ("epsilon", {"epsilon": Fraction(0)}), ("delta", {"delta": Fraction(2)}), ("delta", {"accounting": "zcdp"}),
+        ("relation", {"relation": "near"}),
+        ("accounting", {"accounting": "exact"}),
+        ("epsilon", {"epsilon": Fraction(0)}),
+        ("delta", {"delta": Fraction(2)}),
+        ("delta", {"accounting": "zcdp"}),
     ],
-)  # fmt: skip
+)
 def test_wrong_terms_are_refused(name: str, terms: dict[str, Any]) -> None:
     with pytest.raises(wb.InvalidRequest, match=f"^{name} must be"):
         LedgerTerms(**terms)

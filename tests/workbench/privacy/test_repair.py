@@ -1,4 +1,4 @@
-"""Repair: what comes out is private by the exact audit, near what went in, and refused where nothing can be done."""
+"""Repair: the result is private by the exact audit and close to the input, or refused."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_holes_stay_holes_and_keep_their_budget():
     assert any(where.any() for where in find_violation_pattern(made, budgets).values())
 
 
-def test_a_missed_delta_is_mixed_away():
+def test_a_mixture_reaches_a_missed_delta():
     question = wb.ModuloNoise(n=5, max_shift=1)
     budgets = question.budgets(1)
     values = [Fraction(k, 100) for k in (60, 15, 5, 0, 5, 15)]
@@ -89,7 +89,7 @@ def test_a_missed_delta_is_mixed_away():
         assert wb.audit(made, budgets).meets(name, budgets, delta)
 
 
-def test_masses_beyond_reason_are_refused():
+def test_extremely_small_masses_are_refused():
     question = wb.ModuloNoise(n=2, max_shift=1)
     with pytest.raises(wb.NotCertified, match="no mass"):
         repair_noise(question, [Fraction(-1)] * 3, claim("pure", question.budgets(1), Fraction(0)))
@@ -156,8 +156,9 @@ def test_tight_randomized_response_moves_by_rounding_only():
         assert np.abs(proof.mechanism.matrix - rows).max() < 1e-14
 
 
-def test_specks_on_unused_outputs_cost_next_to_nothing():
-    # solvers leave 1e-17 where they mean 0; the repaired channel must not be dragged to the average row by them
+def test_tiny_masses_on_unused_outputs_barely_change_the_repair():
+    # solvers leave 1e-17 where they mean 0; the repaired channel must not be dragged to the
+    # average row by them
     rows = np.array([[0.6, 0.4, 0.0, 1e-17], [0.4, 0.6, 0.0, 0.0], [0.5, 0.5, 1e-15, 0.0]])
     proof = certify_channel(rows, epsilon="0.5")
     assert proof.privacy.meets("pure", "0.5")
@@ -174,7 +175,7 @@ UNBIASED = np.array(
 )  # an LP's answer, to 8 digits: neither private nor unbiased exactly
 
 
-def test_unbiasedness_is_kept_exactly():
+def test_repair_preserves_unbiasedness_exactly():
     proof = certify_channel(UNBIASED, epsilon=1, outputs=OUTPUTS, unbiased_for=LABELS)
     assert proof.bias.worst == 0
     for row, y in zip(proof.mechanism.rows, (0, 1, 2), strict=True):
@@ -183,8 +184,9 @@ def test_unbiasedness_is_kept_exactly():
     assert "exactly unbiased" in str(proof)
 
 
-def test_where_unbiased_is_impossible_it_is_refused_or_the_bias_stated():
-    # outputs within ±3 and labels 0..2 need ln(((3+2)/... )): at ε = 0.05 no unbiased mechanism exists
+def test_impossible_unbiasedness_is_refused_or_the_bias_is_stated():
+    # outputs within ±3 and labels 0..2 need ln(((3+2)/... )): at ε = 0.05 no unbiased mechanism
+    # exists
     with pytest.raises(wb.NotCertified, match="unbiased"):
         certify_channel(UNBIASED, epsilon="0.05", outputs=OUTPUTS, unbiased_for=LABELS)
     proof = certify_channel(
@@ -223,7 +225,7 @@ def test_two_point_quantizer_is_exact():
         certify_quantizer([-1, 1], [-3, 3], ends, epsilon="0.69")
 
 
-def test_a_jump_inside_is_seen():
+def test_a_jump_between_knots_is_detected():
     # looking at the ends of the interval alone would miss the one-sided limits at the knot 0
     ends = [[0.5, 0.5], [0.8, 0.2], [0.3, 0.7], [0.5, 0.5]]
     given_ = wb.PiecewiseAffine.from_laws([-1, 0, 1], [-3, 3], ends)
@@ -251,7 +253,7 @@ def test_quantizer_repair_keeps_means_and_continuity():
         assert max(float(p[i] / q[i]) for i in range(3) if q[i]) <= math.exp(1.0001) * (1 + 1e-12)
 
 
-def test_metric_quantizer_holds_between_the_knots():
+def test_metric_privacy_of_a_quantizer_between_knots():
     ends = [[0.6, 0.4], [0.4, 0.6]]
     law = wb.PiecewiseAffine.from_laws([0, 1], [0, 1], ends)
     reached = float(wb.audit(law, 1).worst_result("metric").measurement.value)
@@ -265,8 +267,11 @@ def test_metric_quantizer_holds_between_the_knots():
     assert 0.99 * reached < steepest <= reached * (1 + 1e-12)
 
 
-def test_outputs_that_only_just_reach_are_repaired_without_bias():
-    """Outer outputs a millionth beyond ±1: a share 2^-16 of the average law already pushes them out of reach."""
+def test_outputs_that_barely_cover_the_inputs_are_repaired_without_bias():
+    """Outer outputs a millionth beyond ±1.
+
+    A share 2^-16 of the average law already pushes them out of reach.
+    """
     outer, inner = Fraction("1.000001"), Fraction("0.333333")
     outputs, knots = [-outer, -inner, inner, outer], [Fraction(-1), -inner, inner, Fraction(1)]
 

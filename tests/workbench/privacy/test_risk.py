@@ -114,7 +114,7 @@ def test_randomized_response_has_the_known_formulas():
     assert (risk.bayes_factor, risk.posterior, risk.guess) == (3, 0.75, F(3, 4))
 
 
-def test_what_is_unbounded_is_said():
+def test_unbounded_risks_are_reported():
     risk = wb.risk(wb.Channel.from_rows([[1, 1, 0], [0, 1, 1]]), prior="0.01")
     assert (risk.bayes_factor, risk.posterior, risk.mu, risk.rho) == (
         None,
@@ -141,7 +141,7 @@ def test_nothing_is_learned_from_equal_laws():
     )
 
 
-def test_unbounded_divergence_is_said_where_its_curve_would_be():
+def test_an_unbounded_divergence_is_reported_in_place_of_its_curve():
     bounded, unbounded = (
         wb.risk(wb.Channel.from_rows(rows)) for rows in ([[2, 1], [1, 2]], [[2, 1], [0, 3]])
     )
@@ -151,7 +151,9 @@ def test_unbounded_divergence_is_said_where_its_curve_would_be():
     assert empty.texts[0].get_text().startswith("Unbounded at every order")
 
 
-def test_the_command_says_and_draws_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
+def test_the_command_reports_and_draws_the_risk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+):
     monkeypatch.chdir(tmp_path)
     wb.design(wb.ModuloNoise(n=6, max_shift=1), epsilon=1, delta="0.05", notion="dp").save("c.json")
 
@@ -180,8 +182,11 @@ def test_too_many_masses_are_refused():
         wb.risk(labels)
 
 
-def test_a_whole_profile_grants_the_curve_itself_and_one_budget_less():
-    """With every (ε, δ(ε)) the trade-off function is the mechanism's own; a single budget grants no more."""
+def test_a_whole_profile_guarantees_the_trade_off_curve():
+    """With every (ε, δ(ε)) the trade-off function is the mechanism's own.
+
+    A single budget grants no more.
+    """
     noise = wb.AdditiveNoise(wb.ModuloNoise(n=4, max_shift=1), [6, 3, 1, 1, 3])
     curve, found = wb.profile(noise), wb.risk(noise)
     alphas = np.linspace(0, 1, 51)

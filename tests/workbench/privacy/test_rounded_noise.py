@@ -41,7 +41,10 @@ def check(path: Path) -> int:
 
 
 def test_rounding_raises_the_pdp_delta():
-    """By hand, over 22, on cells of width 1/2: 7 is the PDP δ before rounding to integers, 15 after it."""
+    """By hand, over 22, on cells of width 1/2.
+
+    7 is the PDP δ before rounding to integers, 15 after it.
+    """
     law = noise().cells
     weights = [law.weight(k) / law.total for k in range(-6, 7)]
 

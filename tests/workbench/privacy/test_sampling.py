@@ -1,4 +1,4 @@
-"""Exact sampling: every probability by enumeration, chi-square with fixed seeds, entropy from the system."""
+"""Exact sampling: enumerated probabilities, chi-square tests, entropy of the system."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ EVERY = np.arange(1 << 16, dtype=np.uint16)
 @pytest.mark.parametrize(
     "weights", [[1, 1], [3, 1], [1, 0, 2, 5], [0, 0, 16], [1000, 24], [1] * 64]
 )
-def test_all_words_for_denominators_that_divide(weights):
+def test_all_random_words_for_denominators_that_divide(weights):
     total = Distribution(weights).total
     sampler = Sampler(Distribution(weights), Words(*EVERY.tolist()))
     counts = np.bincount(sampler.draw(1 << 16), minlength=len(weights))
@@ -62,7 +62,10 @@ def test_every_first_word_is_decided_exactly_or_left_open(weights):
 
 @pytest.mark.parametrize("weights", [[1, 1, 1], [1, 0, 2], [5, 1, 1], [2, 3, 0, 6, 0]])
 def test_probabilities_by_enumerating_two_words(weights):
-    """First words that decide, plus for each open one all its 2^16 continuations: within 2^-31 of k/T, no bias left."""
+    """First words that decide, plus for each open one all its 2^16 continuations.
+
+    Within 2^-31 of k/T, no bias left.
+    """
     masses = Distribution(weights)
     sampler = Sampler(masses)
     mass = [Fraction(0)] * len(weights)
@@ -89,7 +92,10 @@ def test_probabilities_by_enumerating_two_words(weights):
 
 @pytest.mark.parametrize("total_bits", [3, 40, 200, 500])
 def test_draws_that_sit_on_a_boundary_take_more_words(total_bits):
-    """Every boundary C/T, approached from both sides: the number v 2^-80 decides, whatever its first 64 bits are."""
+    """Every boundary C/T, approached from both sides.
+
+    The number v 2^-80 decides, whatever its first 64 bits are.
+    """
     rng = np.random.default_rng(total_bits)
     weights = [
         int(x) << max(0, total_bits - 40) | 1 for x in rng.integers(1, 1 << min(40, total_bits), 5)
@@ -173,7 +179,7 @@ def test_answers_get_their_noise_modulo_the_group():
         ({"count": 1, "insecure_seed": -1}, "seed"),
     ],
 )
-def test_bad_requests(arguments, message):
+def test_wrong_arguments_of_sampling_are_refused(arguments, message):
     noise = wb.AdditiveNoise(wb.ModuloNoise(n=3, max_shift=1), [4, 2, 1, 2])
     with pytest.raises(wb.InvalidRequest, match=message):
         wb.sample(noise, **arguments)

@@ -1,4 +1,4 @@
-"""Every verb on every mechanism, on a Design of it and on its Certificate, or one sentence why not."""
+"""Every function on every mechanism, on a Design of it and on its Certificate."""
 
 from __future__ import annotations
 
@@ -32,8 +32,11 @@ from workbench.privacy.certificate_file import check
 from workbench.privacy.opendp import measurement
 
 LABELS = wb.Labels([0, 1, 2, 5], [4, 3, 2, 1])
-ROWS = [[Fraction(6, 10), Fraction(3, 10), Fraction(1, 10)], [Fraction(2, 6), Fraction(3, 6), Fraction(1, 6)],
-        [Fraction(2, 8), Fraction(3, 8), Fraction(3, 8)]]  # fmt: skip
+ROWS = [
+    [Fraction(6, 10), Fraction(3, 10), Fraction(1, 10)],
+    [Fraction(2, 6), Fraction(3, 6), Fraction(1, 6)],
+    [Fraction(2, 8), Fraction(3, 8), Fraction(3, 8)],
+]
 
 HALVED = [Fraction(1, 2 ** ((abs(j) + 1) // 2)) for j in range(-40, 41)]
 
@@ -227,7 +230,10 @@ def test_a_file_holds_the_mechanism(name: str, tmp_path: Path):
 
 @pytest.mark.parametrize("name", CASES)
 def test_measurement(name: str):
-    """The map is the audit over the inputs that far apart; what comes out is published and nothing else."""
+    """The map is the audit over the inputs that far apart.
+
+    What comes out is published and nothing else.
+    """
     case = CASES[name]
     pytest.importorskip("opendp")
     from opendp.prelude import enable_features
@@ -261,7 +267,10 @@ def test_measurement(name: str):
 
 @pytest.mark.parametrize("name", CASES)
 def test_another_library_takes_the_privacy_loss_and_gives_it_back(name: str):
-    """dp_accounting's losses are no less than the audit says and hardly more; read back, the same once more."""
+    """dp_accounting's losses are no less than the audit says and hardly more.
+
+    Read back, the same once more.
+    """
     pytest.importorskip("dp_accounting")
     if CASES[name].mechanism.is_one_sided:  # its losses are the same for both orders of neighbours
         with pytest.raises(wb.InvalidRequest, match="neighbours in both orders"):
@@ -368,7 +377,10 @@ def test_exact_numbers_are_numbers():
 
 
 def test_a_label_is_meant_by_its_value():
-    """Label 2 of the labels 0, 1, 5 does not exist; 5 is no row number; what comes out is published, not a position."""
+    """Label 2 of the labels 0, 1, 5 does not exist.
+
+    5 is no row number; what comes out is published, not a position.
+    """
     made = rr_on_bins(wb.Labels([0, 1, 5]), [0, 2], [-7.5, 8.25], 1)
     for form in (made, wb.certify(made, "pure", 1)):
         assert set(wb.sample(form, 200, answer=5)) == {-7.5, 8.25}
@@ -382,7 +394,10 @@ def test_a_label_is_meant_by_its_value():
 def test_a_designed_channel_takes_and_publishes_what_its_question_names(
     certify: bool, tmp_path: Path
 ):
-    """Inputs 10, 20, 30 are no row numbers, row 2 is no input: of the design, its mechanism and its file."""
+    """Inputs 10, 20, 30 are no row numbers, row 2 is no input.
+
+    Of the design, its mechanism and its file.
+    """
     request: dict[str, Any] = {"loss": "squared", "epsilon": 1, "certify": certify}
     design = wb.design(wb.FiniteQuery([10, 20, 30], [9, 19.5, 31], max_shift=10), **request)
     forms = [design, design.mechanism]
@@ -427,7 +442,9 @@ def test_a_designed_channel_of_texts_publishes_texts(tmp_path: Path):
 
 
 def test_the_file_of_a_label_randomizer_keeps_the_labels(tmp_path: Path):
-    """Labels with binary digits of their own, 0.1 for one, and a certificate's record that is no list of names."""
+    """Labels with binary digits of their own, 0.1 for one, and a certificate's record that is no
+    list of names.
+    """
     made = rr_on_bins(wb.Labels([0.1, 0.7, 5]), [0, 2], [-7.5, 8.25], 1)
     wb.save(
         wb.certify(made, "pure", 1, record={"inputs": "table.csv", "outputs": 3}),
