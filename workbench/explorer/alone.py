@@ -34,8 +34,8 @@ def compute_recommendation(request: Values, report_progress: ProgressFunction) -
         if name == "progress" or not name.isidentifier():
             must("query", "options of recommend", repr(name)[:_MAX_QUOTED_LENGTH])
 
-    def report(done: int, total: int, _: str) -> None:
-        report_progress(done, total)
+    def report(done_count: int, total: int, _: str) -> None:
+        report_progress(done_count, total)
 
     with forbid_file_access():
         result = recommend.recommend(**options, progress=report)
@@ -56,7 +56,9 @@ def compute_frontier_rows(request: PageRequest) -> list[View]:
     values: dict[str, Any] = {}
     for name, text in request.texts.items():
         if name in options:
-            values[name] = request.values[name] if options[name].question else text
+            values[name] = text
+            if options[name].question:
+                values[name] = request.values[name]
         elif family.get_option(name).question:
             raise InvalidRequest(
                 f"The trade-offs of {family.name} are not computed for a question with {name}."
@@ -66,13 +68,13 @@ def compute_frontier_rows(request: PageRequest) -> list[View]:
         for name, value in request.hot_values().items()
         if value is not None and name in options
     }
-    missing = [
+    missing_names = [
         name
         for name in family.hot_option_names
         if name in options and options[name].required and name not in hot
     ]
-    if missing:
-        names = " and ".join(missing)
+    if missing_names:
+        names = " and ".join(missing_names)
         raise InvalidRequest(f"They are compared at one {names}, which this request does not give.")
     values |= hot
     if "certify" in options:
@@ -80,8 +82,8 @@ def compute_frontier_rows(request: PageRequest) -> list[View]:
     with forbid_file_access():
         plan = make_frontier_plan(family, None, read_options([*options.values()], values))
 
-    def report(done: int, total: int, _: str) -> None:
-        request.report_progress(done, total)
+    def report(done_count: int, total: int, _: str) -> None:
+        request.report_progress(done_count, total)
 
     return list(run_frontier_plan(plan, report).rows)
 

@@ -125,8 +125,8 @@ def make_law_figure(mechanism: Any) -> FigureData | None:
     if figure["kind"] == "lines":
         is_small = len(figure["series"]) <= _MAX_LINES
     else:
-        most = _MAX_BARS if figure["kind"] == "bars" else _MAX_CELLS
-        is_small = np.size(figure["values"]) <= most
+        max_count = _MAX_BARS if figure["kind"] == "bars" else _MAX_CELLS
+        is_small = np.size(figure["values"]) <= max_count
     return figure if is_small else None
 
 
@@ -186,10 +186,10 @@ def make_profile_figures(mechanism: Any, claim: Claim | None) -> list[FigureData
     from workbench.privacy.curve import list_profiles, make_profile_figure
 
     subject = as_mechanism(mechanism)
-    most = _MAX_PROFILE_MASSES // max(1, len(subject.outputs))
-    if len(list(itertools.islice(subject.comparisons(), most + 1))) > most:
+    max_count = _MAX_PROFILE_MASSES // max(1, len(subject.outputs))
+    if len(list(itertools.islice(subject.comparisons(), max_count + 1))) > max_count:
         raise WorkbenchError(
-            f"A profile is drawn for up to {most} comparisons of neighbours; there are more."
+            f"A profile is drawn for up to {max_count} comparisons of neighbours; there are more."
         )
     profiles = list_profiles(subject)
     points = _list_requested_points(claim)
@@ -204,7 +204,7 @@ def make_profile_figures(mechanism: Any, claim: Claim | None) -> list[FigureData
             ]
         heads = ["series", "ε where a formula changes, rounded up", "δ there, rounded up"]
         figure["table"] = {"heads": heads, "rows": rows}
-    mu = None if claim is None else claim.values.get("mu")
+    mu = _get_claim_values(claim).get("mu")
     if isinstance(mu, Fraction):
         x = figure["series"][0]["x"]
         y = [_compute_gaussian_delta(float(mu), epsilon) for epsilon in x]
@@ -214,7 +214,14 @@ def make_profile_figures(mechanism: Any, claim: Claim | None) -> list[FigureData
     if dp and not subject.is_one_sided:
         shown.append(_make_tradeoff_figure(dp, points, claim))
     divergence = _make_divergence_figure(subject, claim)
-    return [divergence, *shown] if divergence else shown
+    if divergence:
+        shown.insert(0, divergence)
+    return shown
+
+
+def _get_claim_values(claim: Claim | None) -> Values:
+    """Return the values of a claim, or nothing without one."""
+    return {} if claim is None else claim.values
 
 
 def _make_request_series(x: Any, y: Any, look: str = "dashed") -> FigureData:
@@ -265,9 +272,9 @@ def _make_tradeoff_figure(
 
     ends = thin_breakpoints(profile.breakpoints, _MAX_TRADEOFF_POINTS)
     alpha = np.unique(np.concatenate([np.linspace(0, 1, 101), np.geomspace(1e-4, 1, 60)]))
-    own = compute_granted_errors(alpha, ends, profile.float_deltas(ends))
-    series = [make_series("this mechanism", "line", _OWN_COLOUR, alpha, own)]
-    values = {} if claim is None else claim.values
+    own_values = compute_granted_errors(alpha, ends, profile.float_deltas(ends))
+    series = [make_series("this mechanism", "line", _OWN_COLOUR, alpha, own_values)]
+    values = _get_claim_values(claim)
     if "tradeoff" in values:
         x = [float(error) for error, _ in values["tradeoff"]]
         y = [float(error) for _, error in values["tradeoff"]]
@@ -275,13 +282,13 @@ def _make_tradeoff_figure(
     elif isinstance(values.get("mu"), Fraction):
         normal = NormalDist()
         mu = float(values["mu"])
-        inside = alpha[(alpha > 0) & (alpha < 1)].tolist()
-        limits = [normal.cdf(normal.inv_cdf(1 - error) - mu) for error in inside]
-        series.append(_make_request_series([0, *inside, 1], [1, *limits, 0]))
+        inner_errors = alpha[(alpha > 0) & (alpha < 1)].tolist()
+        limits = [normal.cdf(normal.inv_cdf(1 - error) - mu) for error in inner_errors]
+        series.append(_make_request_series([0, *inner_errors, 1], [1, *limits, 0]))
     elif points:
         epsilons, deltas = zip(*points, strict=True)
-        granted = compute_granted_errors(alpha, epsilons, deltas)
-        series.append(_make_request_series(alpha, granted))
+        granted_errors = compute_granted_errors(alpha, epsilons, deltas)
+        series.append(_make_request_series(alpha, granted_errors))
     series.append(make_series("guessing", "dashed", _GUESSING_COLOUR, [0, 1], [1, 0]))
     title = "Trade-off curve: telling two neighbours apart"
     return make_line_figure(title, "type I error α", "type II error β", series)
@@ -292,7 +299,7 @@ def _make_divergence_figure(mechanism: Any, claim: Claim | None) -> FigureData |
 
     The result is None if the claim is not about divergences.
     """
-    values = {} if claim is None else claim.values
+    values = _get_claim_values(claim)
     rho = values.get("rho")
     order = values.get("alpha")
     epsilon = values.get("epsilon")
@@ -301,16 +308,18 @@ def _make_divergence_figure(mechanism: Any, claim: Claim | None) -> FigureData |
     orders = np.geomspace(1.05, 64, _DIVERGENCE_ORDERS)
     if order is not None:
         orders = np.unique(np.append(orders, float(order)))
-    largest = np.zeros(orders.size)
+    divergences = np.zeros(orders.size)
     for comparison in mechanism.comparisons():
-        largest = np.maximum(largest, _compute_divergences(comparison, orders))
-    own = [float(value) if np.isfinite(value) else None for value in largest]
-    series = [make_series("this mechanism", "line", _OWN_COLOUR, orders, own)]
+        divergences = np.maximum(divergences, _compute_divergences(comparison, orders))
+    own_values = [float(value) if np.isfinite(value) else None for value in divergences]
+    series = [make_series("this mechanism", "line", _OWN_COLOUR, orders, own_values)]
     if order is not None and isinstance(epsilon, (int, Fraction)):
         series.append(_make_request_series([float(order)], [float(epsilon)], "filled"))
     elif isinstance(rho, (int, Fraction)):
         series.append(_make_request_series(orders, orders * float(rho)))
-    note = "" if np.isfinite(largest).all() else "The divergence of this mechanism is infinite."
+    note = ""
+    if not np.isfinite(divergences).all():
+        note = "The divergence of this mechanism is infinite."
     title = "Rényi divergence between neighbours"
     return make_line_figure(title, "order α", "largest divergence", series, log=True, note=note)
 
@@ -361,11 +370,11 @@ def make_curve_figure(
         scale: The scale of its slider.
         steps: Whether the objective may jump.
     """
-    solved = _keep_solved(rows)
-    x = [row[name] for row in solved]
-    y = [row["objective"] for row in solved]
-    series = _make_closed_form_series(x, solved)
-    bounds = [row["objective"] if row.get("bound") is None else row["bound"] for row in solved]
+    solved_rows = _keep_solved(rows)
+    x = [row[name] for row in solved_rows]
+    y = [row["objective"] for row in solved_rows]
+    series = _make_closed_form_series(x, solved_rows)
+    bounds = [row["objective"] if row.get("bound") is None else row["bound"] for row in solved_rows]
     has_gap = any(
         high - bound > _OPEN_GAP * max(1.0, abs(high))
         for high, bound in zip(y, bounds, strict=True)
@@ -384,7 +393,7 @@ def make_curve_figure(
         series,
         log=scale != "count",
         along=name,
-        note=_make_curve_note(rows, solved, steps),
+        note=_make_curve_note(rows, solved_rows, steps),
         zero=scale == "share",
     )
     # A logarithmic axis needs positive values.
@@ -407,15 +416,17 @@ def _make_closed_form_series(x: Sequence[Any], rows: Sequence[Values]) -> list[F
     return series
 
 
-def _make_curve_note(rows: Sequence[Values], solved: Sequence[Values], steps: bool) -> str:
+def _make_curve_note(rows: Sequence[Values], solved_rows: Sequence[Values], steps: bool) -> str:
     """Return the note below a curve."""
     note = ""
-    if len(solved) > 1:
+    if len(solved_rows) > 1:
         meaning = "only join them for the eye"
         if steps:
             meaning = "keep the last value, because the minimal error jumps"
         note = f"Markers are computed; the thin lines {meaning}."
-    failures = [str(row.get("failure") or row.get("status")) for row in rows if row not in solved]
+    failures = [
+        str(row.get("failure") or row.get("status")) for row in rows if row not in solved_rows
+    ]
     if failures:
         note += f" {len(failures)} of {len(rows)} values have no design: {failures[0]}"
     return note
@@ -453,23 +464,27 @@ def make_rival_figures(rows: Sequence[Values]) -> FigureData:
     pieces = [
         row for row in rows if row.get("curve") == "piece" and row.get("objective") is not None
     ]
-    proven = [row for row in pieces if row.get("status") == "optimal"]
-    unproven = [row for row in pieces if row.get("status") != "optimal"]
+    proven_pieces = [row for row in pieces if row.get("status") == "optimal"]
+    unproven_pieces = [row for row in pieces if row.get("status") != "optimal"]
     series = [
-        *_make_piece_series("exact frontier, proven", "segments", proven),
-        *_make_piece_series("frontier, not proven in time", "dashed-segments", unproven),
+        *_make_piece_series("exact frontier, proven", "segments", proven_pieces),
+        *_make_piece_series("frontier, not proven in time", "dashed-segments", unproven_pieces),
     ]
-    published = [row for row in rows if row.get("curve") in ("baseline", "limit")]
+    published_rows = [row for row in rows if row.get("curve") in ("baseline", "limit")]
     # Rows without an objective come last.
-    published.sort(key=lambda row: (row.get("objective") is None, row.get("objective") or 0.0))
+    published_rows.sort(key=lambda row: (row.get("objective") is None, row.get("objective") or 0.0))
     cells = [
         [row.get("mechanism"), row.get("objective"), row.get("bound"), _describe_proof(row)]
-        for row in published
+        for row in published_rows
     ]
     heads = ["mechanism", "error", "lower bound", "proof"]
     table = _make_table_figure("Other mechanisms at the same budget", heads, cells)
-    table["note"] = "" if cells else "None is published for this budget."
-    return {"overlays": {"delta": series} if series else {}, "table": table}
+    if not cells:
+        table["note"] = "None is published for this budget."
+    overlays = {}
+    if series:
+        overlays["delta"] = series
+    return {"overlays": overlays, "table": table}
 
 
 def _describe_proof(row: Values) -> str:
@@ -478,4 +493,6 @@ def _describe_proof(row: Values) -> str:
         return str(row.get("failure") or row.get("status"))
     if row.get("certified"):
         return "certified"
-    return "exact audit" if row.get("private") else "a closed form"
+    if row.get("private"):
+        return "exact audit"
+    return "a closed form"

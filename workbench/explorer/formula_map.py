@@ -39,15 +39,19 @@ def make_formula_map(request: PageRequest) -> View:
     Raises:
         WorkbenchError: The question has no formula.
     """
-    own = request.make_request("audit")
-    notion = own.claim.notion.name
+    family_request = request.make_request("audit")
+    notion = family_request.claim.notion.name
     check_formula_notion(notion)
     parameters = list_notion_parameters(notion) or ()
     moves_delta = "delta" in request.slider_values and "delta" in parameters
-    question = FormulaQuestion(request.family, own.at_point, dict, notion)
-    deltas = (ZERO, ONE) if moves_delta else None
-    stated, *_ = question.state_program(deltas)
-    size = max(stated.program.program.shape)
+    question = FormulaQuestion(request.family, family_request.at_point, dict, notion)
+    deltas = None
+    y_label = "optimum"
+    if moves_delta:
+        deltas = (ZERO, ONE)
+        y_label = "δ"
+    statement, *_ = question.state_program(deltas)
+    size = max(statement.program.program.shape)
     if size > _MAX_PROGRAM_SIZE:
         raise InvalidRequest(
             f"A map is drawn for programs of at most {_MAX_PROGRAM_SIZE} rows and columns. Got "
@@ -68,7 +72,7 @@ def make_formula_map(request: PageRequest) -> View:
         "kind": "map",
         "title": "Which formula holds where",
         "x": {"label": "privacy budget ε"},
-        "y": {"label": "δ" if moves_delta else "optimum"},
+        "y": {"label": y_label},
         "regions": regions,
         "note": note,
         "moved": moves_delta,

@@ -102,11 +102,11 @@ def first_example(family: Family) -> OptionTexts:
     Args:
         family: The family.
     """
-    examples = [given for _, given in _read_examples(family)]
+    examples = [option_texts for _, option_texts in _read_examples(family)]
     if family.hot_option_names:
-        for given in examples:
-            if family.hot_option_names[-1] in given:
-                return given
+        for option_texts in examples:
+            if family.hot_option_names[-1] in option_texts:
+                return option_texts
     return next(iter(examples), {})
 
 
@@ -163,12 +163,12 @@ def make_suggestions(family: Family) -> View:
         if choices:
             choices_by_option[name] = choices
     examples = []
-    for title, given in _read_examples(family):
+    for title, option_texts in _read_examples(family):
         # An example that reads a file raises an error.
         with contextlib.suppress(WorkbenchError), forbid_file_access():
-            values = {**read_option_values(family, given), "check": "audit"}
+            values = {**read_option_values(family, option_texts), "check": "audit"}
             family.make_request_from_values(values)
-            examples.append({"title": title, "given": given})
+            examples.append({"title": title, "given": option_texts})
     return {"words": choices_by_option, "examples": examples}
 
 
@@ -226,8 +226,8 @@ def read_arguments(family: Family, arguments: Sequence[str]) -> Record:
     """
     flags = {_command_flag(option): option for option in offered_options(family).values()}
     texts: Record = {}
-    rest = iter(arguments)
-    for argument in rest:
+    remaining = iter(arguments)
+    for argument in remaining:
         flag, equals, text = argument.partition("=")
         positive_flag = flag if flag in flags else flag.replace("--no-", "--", 1)
         if positive_flag not in flags:
@@ -236,33 +236,40 @@ def read_arguments(family: Family, arguments: Sequence[str]) -> Record:
         if option.kind is bool:
             texts[option.name] = positive_flag == flag
             continue
-        value = text if equals else next(rest, None)
+        value = text if equals else next(remaining, None)
         if value is None:
             raise InvalidRequest(f"{flag} must have a value. Got none.")
-        texts[option.name] = [*texts.get(option.name, []), value] if option.kind is list else value
+        if option.kind is list:
+            texts.setdefault(option.name, []).append(value)
+        else:
+            texts[option.name] = value
     return texts
 
 
-def list_file_texts(family: Family, given: OptionTexts) -> FileTexts:
+def list_file_texts(family: Family, option_texts: OptionTexts) -> FileTexts:
     """Return the texts of options as texts that may name files.
 
     Args:
         family: The family.
-        given: The options, which the owner of the process gave.
+        option_texts: The options, which the owner of the process gave.
     """
-    return {(family.name, name, text) for name, text in given.items() if isinstance(text, str)}
+    return {
+        (family.name, name, text) for name, text in option_texts.items() if isinstance(text, str)
+    }
 
 
-def encode_address_fragment(family: str, given: OptionTexts) -> str:
+def encode_address_fragment(family: str, option_texts: OptionTexts) -> str:
     """Return a request as the fragment of the explorer's address.
 
     Args:
         family: The name of the family.
-        given: The options.
+        option_texts: The options.
     """
     texts = {}
-    for name, text in given.items():
-        texts[name] = str(text).lower() if isinstance(text, bool) else text
+    for name, text in option_texts.items():
+        texts[name] = text
+        if isinstance(text, bool):
+            texts[name] = str(text).lower()
     return urlencode({"family": family, **texts}, doseq=True)
 
 
@@ -295,61 +302,67 @@ def write_option_texts(family: Family, options: Values) -> Record:
     return texts
 
 
-def check_option_texts(family: Family, given: Any) -> OptionTexts:
+def check_option_texts(family: Family, option_texts: Any) -> OptionTexts:
     """Return the options that a page sends: names with texts, flags or lists of texts.
 
     Args:
         family: The family.
-        given: The options.
+        option_texts: The options.
 
     Raises:
         InvalidRequest: They are something else.
     """
-    if given is None:
+    if option_texts is None:
         return {}
-    if not isinstance(given, Mapping):
-        must("given", "options with their texts", type(given).__name__)
+    if not isinstance(option_texts, Mapping):
+        must("given", "options with their texts", type(option_texts).__name__)
     options = offered_options(family)
-    for name, value in given.items():
+    for name, value in option_texts.items():
         if not isinstance(name, str):
             must("option", "a name", repr(name))
         if name in options and value is not None:
             _to_reader_value(options[name], value)
-    return given
+    return option_texts
 
 
-def read_option_values(family: Family, given: Any, files: FileTexts = ()) -> Record:
+def read_option_values(family: Family, option_texts: Any, files: FileTexts = ()) -> Record:
     """Return the exact value of every option.
 
     Args:
         family: The family.
-        given: The options.
+        option_texts: The options.
         files: (family, option, text) of the texts that may name files.
 
     Raises:
         InvalidRequest: An option is unknown or has a wrong value.
     """
-    if not isinstance(given, Mapping):
-        must("request", "options with their texts", type(given).__name__)
+    if not isinstance(option_texts, Mapping):
+        must("request", "options with their texts", type(option_texts).__name__)
     values = {}
-    for name, value in given.items():
+    for name, value in option_texts.items():
         option = _find_option(family, name)
         if value in EMPTY_TEXTS:
             continue
         values[name] = _to_reader_value(option, value)
         if isinstance(value, str) and (family.name, name, value) in files:
-            argument = Path(value) if option.kind is Path else values[name]
-            values[name] = option.read_value(argument)
+            if option.kind is Path:
+                values[name] = Path(value)
+            values[name] = option.read_value(values[name])
     with forbid_file_access():
         return family.read_values(values, "command")
 
 
+def _to_list(value: Any) -> list[Any]:
+    """Return a list of texts, or a list of one text."""
+    return value if isinstance(value, list) else [value]
+
+
 def _to_reader_value(option: Option, value: Any) -> Any:
     """Return a text of a page as the command line gives it to the option's reader."""
-    texts = value if isinstance(value, list) else [value]
-    allowed = bool if option.kind is bool else str
+    texts = _to_list(value)
+    text_type = bool if option.kind is bool else str
     for text in texts:
-        if not isinstance(text, (str, allowed)) or len(str(text)) > _MAX_TEXT_LENGTH:
+        if not isinstance(text, (str, text_type)) or len(str(text)) > _MAX_TEXT_LENGTH:
             wanted = f"a text of at most {_MAX_TEXT_LENGTH} characters"
             must(option.name, wanted, type(value).__name__)
     if option.kind is int and isinstance(value, str):
@@ -361,35 +374,34 @@ def _to_reader_value(option: Option, value: Any) -> Any:
     return value
 
 
-def write_command_line(family: Family, given: OptionTexts) -> str:
+def write_command_line(family: Family, option_texts: OptionTexts) -> str:
     """Return the command of a design.
 
     Args:
         family: The family.
-        given: The options.
+        option_texts: The options.
     """
     arguments = ["workbench", "design", family.name]
     for name, option in offered_options(family).items():
-        value = given.get(name)
+        value = option_texts.get(name)
         flag = _command_flag(option)
         if option.kind is bool:
             if isinstance(value, bool) and value != option.default:
                 arguments.append(flag if value else f"--no-{flag[2:]}")
         elif value not in EMPTY_TEXTS:
-            parts = value if isinstance(value, list) else [value]
-            arguments += [f"{flag}={part}" for part in parts]
+            arguments += [f"{flag}={part}" for part in _to_list(value)]
     return shlex.join(arguments)
 
 
-def write_python_call(family: Family, given: OptionTexts) -> str:
+def write_python_call(family: Family, option_texts: OptionTexts) -> str:
     """Return the Python call of a design.
 
     Args:
         family: The family.
-        given: The options.
+        option_texts: The options.
     """
     arguments = [repr(family.name)]
-    for name, value in given.items():
+    for name, value in option_texts.items():
         literal = _write_literal(_to_reader_value(_find_option(family, name), value))
         arguments.append(f"{name}={literal}")
     return f"import workbench as wb\nd = wb.design({', '.join(arguments)})"

@@ -93,10 +93,10 @@ def explore(family: str | None = None, **options: Any) -> ExplorerPage:
     """
     if family is None and options:
         raise InvalidRequest("family must be given before its options. Got none.")
-    selected = list_families()[0] if family is None else get_family(family)
-    given = write_option_texts(selected, options) or dict(first_example(selected))
-    files = list_file_texts(selected, given)
+    family_entry = list_families()[0] if family is None else get_family(family)
+    given = write_option_texts(family_entry, options) or dict(first_example(family_entry))
+    files = list_file_texts(family_entry, given)
     # A wrong option is refused before the page is computed.
-    read_option_values(selected, given, files)
-    html = build_export_page(selected.name, given, files)
-    return ExplorerPage(selected.name, given, html, files)
+    read_option_values(family_entry, given, files)
+    html = build_export_page(family_entry.name, given, files)
+    return ExplorerPage(family_entry.name, given, html, files)

@@ -212,12 +212,12 @@ def stream_messages(lanes: Lanes, task: str, request: Values) -> Generator[Value
         yield {"error": "Stopped", "message": str(error)}
 
 
-def build_export_page(family: str, given: Values, files: FileTexts = ()) -> str:
+def build_export_page(family: str, option_texts: Values, files: FileTexts = ()) -> str:
     """Compute the export of one request and return it as a page.
 
     Args:
         family: The name of the family.
-        given: The texts of its options.
+        option_texts: The texts of its options.
         files: (family, option, text) of the texts that may name files.
 
     Raises:
@@ -225,7 +225,7 @@ def build_export_page(family: str, given: Values, files: FileTexts = ()) -> str:
     """
     from workbench.explorer.tasks import Tasks
 
-    result = Tasks(files).run("export", {"family": family, "given": dict(given)})
+    result = Tasks(files).run("export", {"family": family, "given": dict(option_texts)})
     return str(convert_message("export", {"result": result})["result"]["html"])
 
 
@@ -330,7 +330,7 @@ def _make_recommendation_sections(
     """
     applicable = [row for row in rows if row["objective"] is not None]
     classes = _make_class_table("What to use", _USE_HEADS, applicable)
-    published = _make_class_table("What is published", _PUBLISHED_HEADS, applicable)
+    published_table = _make_class_table("What is published", _PUBLISHED_HEADS, applicable)
     commands = [(row["class"], row["command"]) for row in rows if row["command"]]
     reasons = [(row["class"], row["notes"]) for row in rows if row["objective"] is None]
     parts_by_title: dict[str, list[Values]] = {
@@ -338,8 +338,8 @@ def _make_recommendation_sections(
         "": [*images],
     }
     # A table with the names of the classes only is omitted.
-    if len(published["heads"]) > 1:
-        parts_by_title["What is published"] = [published]
+    if len(published_table["heads"]) > 1:
+        parts_by_title["What is published"] = [published_table]
     parts_by_title["The command of each"] = [{"kind": "facts", "rows": commands}]
     parts_by_title["What does not apply, and why"] = [
         {"kind": "facts", "rows": reasons},

@@ -78,11 +78,11 @@ _FIRST_BUDGET_TEXTS = {
 }
 
 
-def ignore_progress(done: int, total: int, part: Any = None) -> None:
+def ignore_progress(done_count: int, total: int, part: Any = None) -> None:
     """Ignore the progress.
 
     Args:
-        done: The number of finished parts.
+        done_count: The number of finished parts.
         total: The number of parts.
         part: The result of the last part.
     """
@@ -167,7 +167,9 @@ class PageRequest:
             name: The name of the option.
             value: The value.
         """
-        exact = int(value) if self.family.get_option(name).kind is int else value
+        exact: Any = value
+        if self.family.get_option(name).kind is int:
+            exact = int(value)
         texts = {**self.texts, name: write_number(value)}
         return replace(self, texts=texts, values={**self.values, name: exact})
 
@@ -255,8 +257,8 @@ def list_slider_options(family: Family, values: Values) -> list[str]:
     names += parameters or ()
     if "runs" in options and values.get("runs", 1) != 1:
         names.append("runs")
-    minimised = values.get("minimise", "loss")
-    return [name for name in dict.fromkeys(names) if name in options and name != minimised]
+    minimised_name = values.get("minimise", "loss")
+    return [name for name in dict.fromkeys(names) if name in options and name != minimised_name]
 
 
 def list_notion_parameters(notion: Any) -> tuple[str, ...] | None:
@@ -271,15 +273,15 @@ def list_notion_parameters(notion: Any) -> tuple[str, ...] | None:
     return tuple(name for name in known.parameters if name != "delta" or known.has_delta)
 
 
-def find_request_refusal(family: Family, given: OptionTexts) -> str | None:
+def find_request_refusal(family: Family, option_texts: OptionTexts) -> str | None:
     """Return the message of a family that refuses a request, or None.
 
     Args:
         family: The family.
-        given: The options.
+        option_texts: The options.
     """
     try:
-        values = read_option_values(family, given)
+        values = read_option_values(family, option_texts)
         with forbid_file_access():
             family.make_request_from_values({**values, "check": "audit"})
     except (WorkbenchError, ValueError, TypeError) as error:
@@ -287,12 +289,12 @@ def find_request_refusal(family: Family, given: OptionTexts) -> str | None:
     return None
 
 
-def classify_missing_options(family: Family, given: OptionTexts) -> View:
+def classify_missing_options(family: Family, option_texts: OptionTexts) -> View:
     """Return the options that cannot be given, and those that can be given instead of others.
 
     Args:
         family: The family.
-        given: The given options.
+        option_texts: The given options.
 
     Returns:
         "unfit": the names of the options that cannot be given. "instead": option -> the given
@@ -301,29 +303,33 @@ def classify_missing_options(family: Family, given: OptionTexts) -> View:
     options = offered_options(family)
     unfit = []
     instead = {}
-    notion = given.get("notion") or getattr(options.get("notion"), "default", None)
+    notion = option_texts.get("notion") or getattr(options.get("notion"), "default", None)
     parameters = list_notion_parameters(notion)
     for name, option in options.items():
-        if given.get(name) not in (*EMPTY_TEXTS, False):
+        if option_texts.get(name) not in (*EMPTY_TEXTS, False):
             continue
         if parameters is not None and name in _FIRST_BUDGET_TEXTS and name not in parameters:
             unfit.append(name)
             continue
-        refusal = _find_option_refusal(family, given, option)
+        refusal = _find_option_refusal(family, option_texts, option)
         if refusal is None or not _UNFIT_SENTENCE.search(refusal):
             continue
         subject = _SUBJECT_SENTENCE.match(refusal)
         if subject and subject[1] != name:
             continue
-        others = [other for other in given if other != name and re.search(rf"\b{other}\b", refusal)]
-        if others and re.search("exactly one|not both|left out with|given without", refusal):
-            instead[name] = others
+        replaceable = [
+            other_name
+            for other_name in option_texts
+            if other_name != name and re.search(rf"\b{other_name}\b", refusal)
+        ]
+        if replaceable and re.search("exactly one|not both|left out with|given without", refusal):
+            instead[name] = replaceable
         else:
             unfit.append(name)
     return {"unfit": unfit, "instead": instead}
 
 
-def _find_option_refusal(family: Family, given: OptionTexts, option: Option) -> str | None:
+def _find_option_refusal(family: Family, option_texts: OptionTexts, option: Option) -> str | None:
     """Return the most relevant refusal of some values of an option, or None if one is accepted."""
     choices = [choice for choice in list_choices(option) if choice != option.default]
     values: Iterable[Any] = choices[:_MAX_TRIED_CHOICES]
@@ -332,7 +338,7 @@ def _find_option_refusal(family: Family, given: OptionTexts, option: Option) -> 
         values = [value for value in _TRIAL_VALUES if (value is True) == is_flag]
     first_refusal = None
     for value in values:
-        refusal = find_request_refusal(family, {**given, option.name: value})
+        refusal = find_request_refusal(family, {**option_texts, option.name: value})
         if refusal is None:
             return None
         if _UNFIT_SENTENCE.search(refusal):
@@ -342,7 +348,7 @@ def _find_option_refusal(family: Family, given: OptionTexts, option: Option) -> 
 
 
 def adapt_request(
-    family: Family, given: OptionTexts, changed: str, limit: str | None = None
+    family: Family, option_texts: OptionTexts, changed_option: str, limit: str | None = None
 ) -> OptionTexts:
     """Return a request after one option changed.
 
@@ -350,34 +356,34 @@ def adapt_request(
 
     Args:
         family: The family.
-        given: The options.
-        changed: The option that changed.
+        option_texts: The options.
+        changed_option: The option that changed.
         limit: The first maximal loss if something else is minimised.
     """
     options = offered_options(family)
     first_texts = {**_FIRST_BUDGET_TEXTS, "max_loss": limit or "1"}
-    adapted = {name: value for name, value in given.items() if value not in EMPTY_TEXTS}
-    if changed == "notion":
-        parameters = list_notion_parameters(adapted.get("notion"))
+    new_texts = {name: value for name, value in option_texts.items() if value not in EMPTY_TEXTS}
+    if changed_option == "notion":
+        parameters = list_notion_parameters(new_texts.get("notion"))
         if parameters is not None:
             for name in _FIRST_BUDGET_TEXTS:
                 if name not in parameters:
-                    adapted.pop(name, None)
+                    new_texts.pop(name, None)
     for _ in range(_MAX_ADAPTATIONS):
-        refusal = find_request_refusal(family, adapted)
+        refusal = find_request_refusal(family, new_texts)
         match = _OPTION_SENTENCE.search(refusal or "")
         if match is None:
             break
         name = match["foreign"] or match["own"]
-        if name == changed:
+        if name == changed_option:
             break
-        is_missing = match["must"] == "given" and name not in adapted
+        is_missing = match["must"] == "given" and name not in new_texts
         if is_missing and name in first_texts and name in options:
-            adapted[name] = first_texts[name]
-        elif match["other"] and adapted.get(name) != match["other"]:
-            adapted[name] = match["other"]
-        elif name in adapted:
-            del adapted[name]
+            new_texts[name] = first_texts[name]
+        elif match["other"] and new_texts.get(name) != match["other"]:
+            new_texts[name] = match["other"]
+        elif name in new_texts:
+            del new_texts[name]
         else:
             break
-    return adapted
+    return new_texts

@@ -104,8 +104,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._check_token(parse_qs(parts.query).get("token", [""])[0])
             self._stop_clock()
             self._send_content(200, "text/html; charset=utf-8", self.server.page.encode())
-        except _RequestRefused as refused:
-            self._send_refusal(refused)
+        except _RequestRefused as refusal:
+            self._send_refusal(refusal)
 
     def do_POST(self) -> None:
         """Run a task."""
@@ -117,8 +117,8 @@ class _Handler(BaseHTTPRequestHandler):
                 raise _RequestRefused(404, "There is no such request.")
             body = self._read_body()
             self._stop_clock()
-        except _RequestRefused as refused:
-            self._send_refusal(refused)
+        except _RequestRefused as refusal:
+            self._send_refusal(refusal)
             return
         self._send_task_messages(task, body)
 
@@ -185,14 +185,14 @@ class _Handler(BaseHTTPRequestHandler):
         self._send_head(status, content_type, ("Content-Length", str(len(content))), *further)
         self.wfile.write(content)
 
-    def _send_refusal(self, refused: _RequestRefused) -> None:
+    def _send_refusal(self, refusal: _RequestRefused) -> None:
         """Send the refusal and close the connection.
 
         The unread rest of the request must not be taken for the next request.
         """
         self._stop_clock()
         self.close_connection = True
-        status, message = refused.args
+        status, message = refusal.args
         content = json.dumps({"error": "Refused", "message": message}).encode()
         self._send_content(status, "application/json", content, ("Connection", "close"))
 
@@ -246,8 +246,10 @@ class Server(ThreadingHTTPServer):
         Args:
             state: Its fragment.
         """
-        fragment = f"#{state}" if state else ""
-        return f"http://127.0.0.1:{self.port}/?token={self.token}{fragment}"
+        address = f"http://127.0.0.1:{self.port}/?token={self.token}"
+        if state:
+            address += f"#{state}"
+        return address
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Start a thread for a connection.
@@ -260,8 +262,10 @@ class Server(ThreadingHTTPServer):
         """
         with self._connections_lock:
             if len(self._has_token) >= _MAX_CONNECTIONS:
-                unproven = (link for link, has_token in self._has_token.items() if not has_token)
-                oldest = next(unproven, None)
+                without_token = (
+                    link for link, has_token in self._has_token.items() if not has_token
+                )
+                oldest = next(without_token, None)
                 if oldest is None:
                     self.shutdown_request(request)
                     return

@@ -141,13 +141,13 @@ class Tasks:
         if not isinstance(name, str):
             must("family", "a text", type(name).__name__)
         family = get_family(name)
-        given = check_option_texts(family, request.get("given"))
+        option_texts = check_option_texts(family, request.get("given"))
         if task == "suggestions":
             return make_suggestions(family)
         if task in ("fields", "adapt"):
-            return _describe_fields(task, family, given, request)
-        values = read_option_values(family, given, self.files)
-        texts = {name: value for name, value in given.items() if value not in EMPTY_TEXTS}
+            return _describe_fields(task, family, option_texts, request)
+        values = read_option_values(family, option_texts, self.files)
+        texts = {name: value for name, value in option_texts.items() if value not in EMPTY_TEXTS}
         page_request = PageRequest(family, texts, values, request, report_progress)
         view: View = to_jsonable(getattr(self, task)(page_request), nan_as_null=True)
         return view
@@ -194,9 +194,9 @@ class Tasks:
         try:
             self._last = (request.key, _make_audited_solve(request, _PRELIMINARY_SECONDS)())
         except NotProven as error:
-            early: Design | None = error.design
-            timing.is_preliminary_useless = early is None
-            return early
+            found_design: Design | None = error.design
+            timing.is_preliminary_useless = found_design is None
+            return found_design
         except WorkbenchError:
             # The whole solve raises it again.
             pass
@@ -227,9 +227,9 @@ class Tasks:
         Args:
             request: The request.
         """
-        certified = self._make_quick_certified_design(request)
-        if certified:
-            return views.make_design_view(certified, request)
+        certified_design = self._make_quick_certified_design(request)
+        if certified_design:
+            return views.make_design_view(certified_design, request)
         if self._get_last_design(request):
             return self.complete(request)
         design = self._make_preliminary_design(request)
@@ -259,12 +259,13 @@ class Tasks:
             request: The request.
         """
         limit = request.time_limit_option(_FULL_DESIGN_SECONDS)
-        own = request.make_request("certify", **limit)
-        design = _solve_or_best_found(partial(request.family.design_request, own))
+        design_request = request.make_request("certify", **limit)
+        design = _solve_or_best_found(partial(request.family.design_request, design_request))
         self._last = (request.key, design)
         view = views.make_design_view(design, request, is_final=True)
-        certificate = design.certificate
-        return view | ({"certificate": certificate.content().decode()} if certificate else {})
+        if design.certificate:
+            view["certificate"] = design.certificate.content().decode()
+        return view
 
     prove = certify
 
@@ -292,49 +293,49 @@ class Tasks:
         """
         name: Any = request.task_fields.get("along")
         grid = request.slider_grid(name)
-        known = self._get_curve_rows(request, name)
+        rows_by_value = self._get_curve_rows(request, name)
         clock = Deadline()
         for value in alone.order_coarse_first(grid, request.values[name]):
-            if value in known:
+            if value in rows_by_value:
                 continue
-            has_enough = len(known) >= _MIN_CURVE_DESIGNS
+            has_enough = len(rows_by_value) >= _MIN_CURVE_DESIGNS
             limit = _CURVE_PASS_SECONDS if has_enough else _MAX_CURVE_PASS_SECONDS
             if clock.elapsed_seconds > limit:
                 break
-            moved = request.with_value(name, value)
+            moved_request = request.with_value(name, value)
             if name in request.family.hot_option_names:
                 solve = _make_audited_solve(request, _FULL_DESIGN_SECONDS, **{name: value})
             else:
-                solve = _make_audited_solve(moved, _FULL_DESIGN_SECONDS)
+                solve = _make_audited_solve(moved_request, _FULL_DESIGN_SECONDS)
             row, design = attempt_design(partial(_solve_or_best_found, solve))
             label = views.find_objective_label(design) if design else ""
-            known[value] = ({**row, name: float(value)}, label)
-            step = _make_step_view(design, moved, name, value)
-            request.report_progress(len(known), len(grid), step)
-        left = sum(value not in known for value in grid)
-        return self._make_curve(request, name, known) | {"left": left}
+            rows_by_value[value] = ({**row, name: float(value)}, label)
+            step = _make_step_view(design, moved_request, name, value)
+            request.report_progress(len(rows_by_value), len(grid), step)
+        left = sum(value not in rows_by_value for value in grid)
+        return self._make_curve(request, name, rows_by_value) | {"left": left}
 
     def _get_curve_rows(self, request: PageRequest, name: str) -> _CurveRows:
         """Return the known rows of a curve. Only the rows of the latest curves are stored."""
-        others = {option: text for option, text in request.texts.items() if option != name}
-        key = json.dumps([request.family.name, name, others], sort_keys=True)
+        other_texts = {option: text for option, text in request.texts.items() if option != name}
+        key = json.dumps([request.family.name, name, other_texts], sort_keys=True)
         rows = self._curves.setdefault(key, {})
         self._curves.move_to_end(key)
         while len(self._curves) > _MAX_STORED_CURVES:
             self._curves.popitem(last=False)
         return rows
 
-    def _make_curve(self, request: PageRequest, name: str, known: _CurveRows) -> View:
+    def _make_curve(self, request: PageRequest, name: str, rows_by_value: _CurveRows) -> View:
         """Return the figure of a curve and its rows.
 
         The figure is None if no value other than the current one is accepted, as for δ under pure
         DP.
         """
-        rows = [known[value][0] for value in sorted(known)]
+        rows = [rows_by_value[value][0] for value in sorted(rows_by_value)]
         other_rows = [row for row in rows if row[name] != request.values[name]]
         if all(row["status"] == "refused" for row in other_rows):
             return {"figure": None, "rows": rows}
-        label = next((label for _, label in known.values() if label), "objective")
+        label = next((label for _, label in rows_by_value.values() if label), "objective")
         scale = request.slider_range(name)["scale"]
         budget = {"notion": request.values.get("notion"), **request.hot_values()}
         has_jumps = scale == "count" or may_jump({**budget, name: row[name]} for row in rows)
@@ -352,7 +353,9 @@ class Tasks:
                 f"No published mechanisms are listed for the family {request.family.name}."
             )
         design = self._get_audited_design(request)
-        laws = figures.make_published_outlines(design) if design.mechanism else []
+        laws: list[View] = []
+        if design.mechanism:
+            laws = figures.make_published_outlines(design)
         try:
             rows = alone.compute_frontier_rows(request)
         except InvalidRequest as error:
@@ -384,8 +387,8 @@ class Tasks:
         answers = {}
         errors = {}
         deadline = Deadline(_EXPORT_SECONDS)
-        for done, (name, compute) in enumerate(parts.items()):
-            request.report_progress(done, len(parts))
+        for done_count, (name, compute) in enumerate(parts.items()):
+            request.report_progress(done_count, len(parts))
             if name in steps and deadline.has_passed:
                 continue
             try:
@@ -423,40 +426,44 @@ class Tasks:
         first = slider_names[0]
         steps: dict[str, Callable[[], View]] = {}
         for value in request.slider_grid(first, _EXPORT_DESIGNS):
-            moved = request.with_value(first, value)
-            steps[f"{first} {moved.texts[first]}"] = partial(self._make_export_view, moved)
+            moved_request = request.with_value(first, value)
+            steps[f"{first} {moved_request.texts[first]}"] = partial(
+                self._make_export_view, moved_request
+            )
         return steps
 
     def _make_export_view(self, request: PageRequest) -> View:
         """Return a design of an export, certified if that is quick."""
-        certified = self._make_quick_certified_design(request)
-        if certified:
-            return views.make_design_view(certified, request, is_final=True)
+        certified_design = self._make_quick_certified_design(request)
+        if certified_design:
+            return views.make_design_view(certified_design, request, is_final=True)
         return self.complete(request)
 
 
-def _describe_fields(task: str, family: Family, given: OptionTexts, request: Values) -> View:
+def _describe_fields(task: str, family: Family, option_texts: OptionTexts, request: Values) -> View:
     """Return which options a request can have ("fields"), or an adapted request ("adapt")."""
-    texts = {name: value for name, value in given.items() if name in offered_options(family)}
+    texts = {name: value for name, value in option_texts.items() if name in offered_options(family)}
     if task == "fields":
         return classify_missing_options(family, texts)
     limit = request.get("limit")
     limit_text = limit if isinstance(limit, str) else None
-    adapted = adapt_request(family, texts, str(request.get("changed")), limit_text)
-    return {"given": adapted, "room": classify_missing_options(family, adapted)}
+    new_texts = adapt_request(family, texts, str(request.get("changed")), limit_text)
+    return {"given": new_texts, "room": classify_missing_options(family, new_texts)}
 
 
 def _make_audited_solve(
-    request: PageRequest, seconds: Fraction, **moved: Any
+    request: PageRequest, seconds: Fraction, **moved_values: Any
 ) -> Callable[[], Design]:
     """Return a function that designs a request within seconds, without a certificate.
 
-    moved: other values of hot options.
+    moved_values: other values of hot options.
     """
-    own = request.make_request("audit", **request.time_limit_option(seconds))
+    point_request = request.make_request("audit", **request.time_limit_option(seconds))
+    if moved_values:
+        point_request = point_request.at_point(moved_values)
 
     def solve() -> Design:
-        return request.family.design_request(own.at_point(moved) if moved else own)
+        return request.family.design_request(point_request)
 
     return solve
 

@@ -49,6 +49,9 @@ def make_design_view(
     notes = [text for label, text in facts if label == "note" and text.startswith("Not proven")]
     if is_unproven and proving:
         facts = [fact for fact in facts if not _is_about_rounding(fact)]
+    reason = None
+    if row["objective"] is None:
+        reason = _find_failure_reason(design)
     has_whole_law = is_final and (is_certified or not family.certifies)
     return {
         "heading": design.heading,
@@ -58,7 +61,7 @@ def make_design_view(
         "row": row,
         "objective": row["objective"],
         "label": find_objective_label(design),
-        "reason": _find_failure_reason(design) if row["objective"] is None else None,
+        "reason": reason,
         "certified": is_certified,
         "proving": is_unproven and proving,
         "private": design.private,
@@ -93,10 +96,10 @@ def find_objective_label(design: Design) -> str:
         design: The design.
     """
     facts = [fact for fact in design.facts() if fact[0] not in _BOUND_LABELS]
-    rounded = f"{design.objective:.9g}"
+    rounded_text = f"{design.objective:.9g}"
     labels = [label for label, text in facts if text == repr(design.objective)]
     for label, text in facts:
-        if text.startswith(rounded) and label != "objective":
+        if text.startswith(rounded_text) and label != "objective":
             labels.append(label)
     for column, value in design.family.extra_columns(design).items():
         if value == design.objective:

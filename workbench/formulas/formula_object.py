@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import Infeasible, NotInstalled, NotProven, WorkbenchError, must
 from workbench.exact.numbers import ZERO, RationalPair, exp_interval, read_number
 from workbench.exact.objects import FloatPair, Record, Strings
-from workbench.formulas.pieces import Piece, to_epsilon_interval
+from workbench.formulas.pieces import Piece, finite_or_none, to_epsilon_interval
 from workbench.formulas.plot import draw_formulas
-from workbench.formulas.text import LATEX, PLAIN, PYTHON, write_affine
+from workbench.formulas.text import LATEX, PLAIN, PYTHON, write_affine, write_multiple
 from workbench.io.figures import Width, save_figure
 from workbench.io.files import write_atomically
 from workbench.io.result import Result
@@ -164,8 +164,9 @@ class Formula:
         if self.proven_epsilon is not None:
             return "{:.6g} ≤ δ ≤ {:.6g}".format(*piece.delta_limits_at(self.proven_epsilon))
         low, high = piece.epsilon
-        upper = "" if math.isinf(high) else f" < {high:.9g}"
-        text = f"{low:.9g} < ε{upper}" if low or upper else "0 < ε"
+        text = f"{low:.9g} < ε"
+        if not math.isinf(high):
+            text += f" < {high:.9g}"
         if piece.has_delta_interval:
             text += ", {} ≤ δ ≤ {}".format(*piece.delta_limit_texts())
         return text
@@ -175,12 +176,12 @@ class Formula:
 
     def to_dict(self) -> Record:
         """Return the formula as JSON-ready values."""
-        divisor = "" if self.steps == 1 else f"/{self.steps}"
+        exponent = write_multiple(Fraction(1, self.steps), "epsilon")
         record: Record = {
             "what": self.what,
-            "variable": f"x = exp(epsilon{divisor})",
+            "variable": f"x = exp({exponent})",
             "pieces": [piece.to_dict() for piece in self.pieces],
-            "open": [[low, None if math.isinf(high) else high] for low, high in self.unproven],
+            "open": [[low, finite_or_none(high)] for low, high in self.unproven],
         }
         if self.proven_epsilon is not None:
             record["proven_at"] = {"epsilon": float(self.proven_epsilon)}
@@ -233,8 +234,9 @@ class Formula:
         if self.proven_epsilon is not None:
             condition = rf"\varepsilon = {low:.6g}"
         else:
-            upper = "" if math.isinf(high) else f" < {high:.6g}"
-            condition = rf"{low:.6g} < \varepsilon{upper}"
+            condition = rf"{low:.6g} < \varepsilon"
+            if not math.isinf(high):
+                condition += f" < {high:.6g}"
         if piece.has_delta_interval:
             condition += r",\ {} \le \delta \le {}".format(*piece.delta_limit_texts(LATEX))
         return condition

@@ -20,6 +20,15 @@ from workbench.solvers.exact.regions import Ends, Region
 from workbench.solvers.exact.regions import Formula as RegionFormula
 
 
+def finite_or_none(value: float) -> float | None:
+    """Return a number, or None for infinity, which JSON does not have.
+
+    Args:
+        value: The number.
+    """
+    return None if math.isinf(value) else value
+
+
 def to_epsilon_interval(ends: Ends, steps: int) -> FloatPair:
     """Convert an interval of x to an interval of ε in floats.
 
@@ -138,7 +147,7 @@ class Piece:
     def to_dict(self) -> Record:
         """Return JSON-ready values; a polynomial is a list of integers by rising power of x."""
         low, high = self.epsilon
-        record: Record = {"epsilon": [low, None if math.isinf(high) else high]}
+        record: Record = {"epsilon": [low, finite_or_none(high)]}
         if self.value is not None:
             record["numerator"] = _list_coefficients(self.value.constant)
             record["denominator"] = _list_coefficients(self.value.denominator)

@@ -25,6 +25,7 @@ from flint import fmpq, fmpq_mat
 from workbench.errors import must
 from workbench.exact.objects import Pair, Progress, Record, Strings, Values
 from workbench.formulas.formula_object import Formula
+from workbench.formulas.text import PLAIN, join_signed_terms, write_multiple
 from workbench.io.result import Result, limit_message_rate
 from workbench.solvers.exact.polynomials import to_fraction
 
@@ -359,12 +360,12 @@ def _write_sum(
             coefficient = _write_polynomial(middle, _TWO_VARIABLES)
         if low == "0":
             return coefficient
-        return f"{_parenthesise(coefficient)} e^({_parenthesise(low)}ε)"
+        return f"{PLAIN.bracket_sum(coefficient)} e^({PLAIN.bracket_sum(low)}ε)"
     inner = _write_polynomial(middle, _TWO_VARIABLES) if middle else "0"
     if first_coefficients:
         text = f"Σ_(j={low}..{high}) c_j e^(jε), c_j = {inner}"
     else:
-        text = f"Σ_(j={low}..{high}) {_parenthesise(inner)} e^(jε)"
+        text = f"Σ_(j={low}..{high}) {PLAIN.bracket_sum(inner)} e^(jε)"
     exceptions = []
     for end, sign, coefficients in (
         (low, "+", first_coefficients),
@@ -373,41 +374,30 @@ def _write_sum(
         for offset, weights in enumerate(coefficients):
             coefficient = _write_polynomial(weights, _ONE_VARIABLE)
             if coefficient != inner:
-                position = f"{end} {sign} {offset}" if offset else end
+                position = end
+                if offset:
+                    position += f" {sign} {offset}"
                 exceptions.append(f"{coefficient} at j = {position}")
     if exceptions:
         text += f", but {', '.join(exceptions)}"
     return text
 
 
-def _parenthesise(text: str) -> str:
-    """Put a text in parentheses if it is a sum."""
-    return f"({text})" if " " in text else text
-
-
 def _write_polynomial(weights: MonomialWeights, monomials: Sequence[Pair]) -> str:
     """Write a polynomial in n and j."""
-    text = ""
+    terms = []
     for weight, (a, b) in reversed([*zip(weights, monomials, strict=False)]):
         if not weight:
             continue
-        term = _write_term(abs(weight), _write_power("n", a) + _write_power("j", b))
-        if text:
-            text += f" {'-' if weight < 0 else '+'} {term}"
-        else:
-            text = f"-{term}" if weight < 0 else term
-    return text or "0"
-
-
-def _write_term(size: Fraction, letters: str) -> str:
-    """Write a positive multiple of letters."""
-    number = "" if size.numerator == 1 and letters else str(size.numerator)
-    divisor = "" if size.denominator == 1 else f"/{size.denominator}"
-    return f"{number}{letters}{divisor}"
+        letters = _write_power("n", a) + _write_power("j", b)
+        terms.append((weight < 0, write_multiple(abs(weight), letters)))
+    return join_signed_terms(terms)
 
 
 def _write_power(letter: str, power: int) -> str:
     """Write a power of a letter; "" for power 0."""
     if power == 0:
         return ""
-    return letter if power == 1 else f"{letter}^{power}"
+    if power == 1:
+        return letter
+    return f"{letter}^{power}"

@@ -7,7 +7,7 @@ Common factors are written in front. The result is the shortest of these forms: 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd
@@ -55,11 +55,38 @@ class Style:
         return f"{opening}{text}{closing}"
 
 
-def _write_exponent(exponent: Fraction, letter: str) -> str:
-    """Write a multiple of ε. letter: the text of ε."""
-    factor = "" if exponent.numerator == 1 else str(exponent.numerator)
-    divisor = "" if exponent.denominator == 1 else f"/{exponent.denominator}"
-    return f"{factor}{letter}{divisor}"
+def write_multiple(factor: Fraction, letters: str) -> str:
+    """Write a positive multiple of letters, such as 2n/3.
+
+    Args:
+        factor: The factor.
+        letters: The letters; "" for a number.
+    """
+    text = letters
+    if factor.numerator != 1 or not letters:
+        text = f"{factor.numerator}{letters}"
+    if factor.denominator != 1:
+        text += f"/{factor.denominator}"
+    return text
+
+
+def join_signed_terms(terms: Iterable[tuple[bool, str]]) -> str:
+    """Write a sum.
+
+    Args:
+        terms: (whether the term is negative, the term without sign).
+    """
+    text = ""
+    for is_negative, term in terms:
+        if text and is_negative:
+            text += f" - {term}"
+        elif text:
+            text += f" + {term}"
+        elif is_negative:
+            text = f"-{term}"
+        else:
+            text = term
+    return text or "0"
 
 
 def _write_slash_quotient(numerator: str, denominator: str) -> str:
@@ -75,12 +102,14 @@ def _write_slash_quotient(numerator: str, denominator: str) -> str:
 
 def _write_plain_power(power: Fraction) -> str:
     """Write a power of e^ε in plain text."""
-    return "e^ε" if power == 1 else f"e^({_write_exponent(power, 'ε')})"
+    if power == 1:
+        return "e^ε"
+    return f"e^({write_multiple(power, 'ε')})"
 
 
 def _write_latex_power(power: Fraction) -> str:
     """Write a power of e^ε in LaTeX."""
-    return f"e^{{{_write_exponent(power, _VAREPSILON)}}}"
+    return f"e^{{{write_multiple(power, _VAREPSILON)}}}"
 
 
 def _write_latex_quotient(numerator: str, denominator: str) -> str:
@@ -92,7 +121,9 @@ def _write_python_power(power: Fraction) -> str:
     """Write a power of x in Python."""
     if power == 1:
         return "x"
-    return f"x**{power}" if power.denominator == 1 else f"x**({power})"
+    if power.denominator == 1:
+        return f"x**{power}"
+    return f"x**({power})"
 
 
 def _write_python_quotient(numerator: str, denominator: str) -> str:
@@ -173,12 +204,12 @@ def _write_factored(polynomial: Poly, style: Style, steps: int) -> str:
     if lowest:
         factors.append(style.power(Fraction(lowest, steps)))
     factored = style.product.join([*factors, style.bracket(inner)])
-    return factored if len(factored) < len(expanded) else expanded
+    return min(expanded, factored, key=len)
 
 
 def _write_polynomial_sum(polynomial: Poly, style: Style, steps: int) -> str:
     """Write a polynomial by falling powers."""
-    text = ""
+    terms = []
     for power in range(polynomial.degree(), -1, -1):
         value = int(polynomial[power])
         if not value:
@@ -188,9 +219,5 @@ def _write_polynomial_sum(polynomial: Poly, style: Style, steps: int) -> str:
             factors.append(str(abs(value)))
         if power:
             factors.append(style.power(Fraction(power, steps)))
-        term = style.product.join(factors)
-        if text:
-            text += f" {'-' if value < 0 else '+'} {term}"
-        else:
-            text = f"-{term}" if value < 0 else term
-    return text or "0"
+        terms.append((value < 0, style.product.join(factors)))
+    return join_signed_terms(terms)

@@ -180,7 +180,9 @@ class Artifact:
     def rounded_table(self) -> pd.DataFrame:
         """Return the table as it is written and drawn, with every float rounded."""
         table = self.table.copy()
-        noise = 0.0 if self.measured else _ROUNDING_NOISE
+        noise = _ROUNDING_NOISE
+        if self.measured:
+            noise = 0.0
         for column in table.columns:
             digits = self.digits.get(str(column), SIGNIFICANT_DIGITS)
             table[column] = [_round_cell(value, digits, noise) for value in table[column]]
@@ -528,7 +530,9 @@ def build_declared_paper(file: str, *namespaces: Record) -> Paper:
             artifacts[name] = _make_artifact_function(file, name, functions)
         else:
             artifacts[name] = functions[entry.get("function", name)]
-    errata = partial(check_errata, file, functions) if "errata" in declaration else None
+    errata = None
+    if "errata" in declaration:
+        errata = partial(check_errata, file, functions)
     return Paper(**declaration["paper"], artifacts=artifacts, errata=errata)
 
 
@@ -538,7 +542,9 @@ def _make_artifact_function(file: str, name: str, functions: Values) -> Artifact
 
     def make(full: bool, partial_file: Path | None = None) -> Artifact:
         table = compute_declared_table(file, name, functions, full, partial_file)
-        details = functions[entry["details"]](table) if "details" in entry else {}
+        details: Record = {}
+        if "details" in entry:
+            details = functions[entry["details"]](table)
         declared_values = entry.get("values", {})
         # The arguments of the first part are values of the templates too.
         arguments = select_arguments(entry["rows"][0], full)

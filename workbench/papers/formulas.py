@@ -28,6 +28,7 @@ import pandas as pd
 from workbench.errors import Infeasible, InvalidRequest
 from workbench.formulas.formula import formula
 from workbench.formulas.pattern_formulas import find_pattern_value
+from workbench.formulas.pieces import finite_or_none
 from workbench.formulas.text import write_affine
 from workbench.io.result import Row
 from workbench.models.oracles import rational_forms
@@ -241,7 +242,7 @@ def compare_quantizer(outputs: str, knots: Sequence[int]) -> Iterator[Row]:
             row: Row = {
                 "knots": count,
                 "from_epsilon": low,
-                "to_epsilon": high if math.isfinite(high) else None,
+                "to_epsilon": finite_or_none(high),
                 "formula": piece.to_text(),
                 "epsilon": middle,
             }
@@ -284,7 +285,7 @@ def _make_piece_rows(solved: Formula, theirs: Sequence[Affine], labels: Row) -> 
         yield {
             **labels,
             "from_epsilon": low,
-            "to_epsilon": high if math.isfinite(high) else None,
+            "to_epsilon": finite_or_none(high),
             "formula": piece.to_text(),
             "verdict": _compare_values([piece.value], [closed_form]),
         }

@@ -71,7 +71,11 @@ def _draw_heat_maps(table: pd.DataFrame) -> Figure:
     losses = list(table["loss"].unique())
     by_mechanism = table["delta"].nunique() > 1
     mechanisms: list[Any]
+    row_column = "mechanism"
+    label_size = 8
     if by_mechanism:
+        row_column = "delta"
+        label_size = 6
         mechanisms = list(table["mechanism"].unique())
         column_count = len(losses)
         height = 1.05
@@ -92,7 +96,7 @@ def _draw_heat_maps(table: pd.DataFrame) -> Figure:
             # The mechanism does not apply to this loss.
             axis.set_axis_off()
         else:
-            columns = ("epsilon", "delta" if by_mechanism else "mechanism")
+            columns = ("epsilon", row_column)
             image = draw_percent_map(axis, rows, columns, "most_percent")
         if k < len(losses):
             axis.set_title(f"{loss} loss")
@@ -100,9 +104,10 @@ def _draw_heat_maps(table: pd.DataFrame) -> Figure:
         is_last = k >= len(axes) - column_count
         if by_mechanism and is_first:
             axis.set_ylabel("\n".join([*str(mechanism).split(), "δ"]))
-        label_size = 6 if by_mechanism else 8
         axis.tick_params(labelleft=is_first, labelbottom=is_last, labelsize=label_size)
-        axis.set_xlabel("ε" if is_last else "")
+        axis.set_xlabel("")
+        if is_last:
+            axis.set_xlabel("ε")
     if image:
         label = "excess over the optimum in %, at most"
         if not table["most_percent"].notna().all():

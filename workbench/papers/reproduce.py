@@ -99,7 +99,9 @@ def reproduce(
         # The finished artifacts are in the gallery even if a later one failed.
         if Path(results).is_dir():
             write_gallery(Path(results))
-    summary = (f"{summarise_agreement(run.rows)}.",) if run.rows else ()
+    sentences = [*notes]
+    if run.rows:
+        sentences.insert(0, f"{summarise_agreement(run.rows)}.")
     return Result(
         "Printed numbers beside ours",
         run.rows,
@@ -109,7 +111,7 @@ def reproduce(
         done_count,
         len(artifacts),
         clock.elapsed_seconds,
-        (*summary, *notes),
+        tuple(sentences),
     )
 
 

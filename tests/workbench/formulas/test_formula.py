@@ -181,8 +181,11 @@ def test_half_distances_have_powers_of_a_root_of_e() -> None:
         ("formula quantizer --bins=-2,2 --density normal:0,1", "density must be uniform"),
         ("formula channel --answers 0..5 --max-shift 1 --epsilon 2..1", "epsilon must be"),
         ("formula channel --answers 0..5 --max-shift 1 --delta 0..2", "delta must be"),
-        ("formula channel --answers 0..5 --max-shift 1 --outputs free", "needs listed outputs"),
-        ("formula channel --range 0..10 --sensitivity 1 --cells 4", "needs listed outputs"),
+        (
+            "formula channel --answers 0..5 --max-shift 1 --outputs free",
+            "must be a list for a formula",
+        ),
+        ("formula channel --range 0..10 --sensitivity 1 --cells 4", "must be a list for a formula"),
         ("formula channel --answers 0,0.001,1 --neighbours all --notion metric", "at most 200"),
         ("formula channel --answers 0..900 --max-shift 1", "of at most 4000 probabilities"),
     ],
@@ -227,7 +230,7 @@ def test_pictures_name_every_formula() -> None:
     drawn = wb.formula(COUNTS, loss="absolute", delta="0..1").plot()
     numbers = {text.get_text() for text in drawn.axes[0].get_legend().get_texts()}
     assert len(numbers) == len(
-        {piece.text() for piece in wb.formula(COUNTS, loss="absolute", delta="0..1").pieces}
+        {piece.to_text() for piece in wb.formula(COUNTS, loss="absolute", delta="0..1").pieces}
     )
     assert drawn.axes[0].get_ylabel() == "δ"
     curve = wb.formula(COUNTS, loss="absolute").plot()
@@ -262,7 +265,7 @@ def test_a_design_of_patterns_says_the_formula_that_holds_at_its_delta(
         epsilon="1.5",
         delta="0..0.05",
     )
-    assert answer["formula"]["pieces"][0]["formula"] == pieces.pieces[number].text()
+    assert answer["formula"]["pieces"][0]["formula"] == pieces.pieces[number].to_text()
     assert float(pieces("1.5", delta)[0]) == pytest.approx(answer["objective"], rel=1e-9)
 
 
@@ -289,10 +292,10 @@ def test_ctrl_c_keeps_what_is_proven(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "Open, not proven: epsilon between" in done.stdout
     again = wb.check(tmp_path / "f.json")
     whole = wb.formula(wb.FiniteQuery("0..5", max_shift=1), loss="absolute")
-    assert again.open
-    assert {piece.text() for piece in again.pieces} < {piece.text() for piece in whole.pieces}
+    assert again.unproven
+    assert {piece.to_text() for piece in again.pieces} < {piece.to_text() for piece in whole.pieces}
     with pytest.raises(wb.InvalidRequest, match="where the formula holds"):
-        again(sum(again.open[0]) / 2)
+        again(sum(again.unproven[0]) / 2)
     monkeypatch.setattr(ParametricProgram, "propose_basis", lambda *_: _press())
     with pytest.raises(KeyboardInterrupt):
         wb.formula(COUNTS, loss="absolute")  # nothing is proven yet
@@ -306,7 +309,7 @@ def test_an_interval_of_delta_without_a_mechanism_somewhere_is_refused() -> None
     query = wb.FiniteQuery("0..2", "-1..3", max_shift=1)
     options: dict[str, Any] = {"loss": "absolute", "constraints": ["unbiased"]}
     with pytest.raises(
-        wb.Infeasible, match=r"at epsilon = 0\.2\d*, delta = .*: a formula for an interval of delta"
+        wb.Infeasible, match=r"at epsilon = 0\.2\d*, delta = .*A formula for an interval of delta"
     ):
         wb.formula(query, delta="0..1", **options)
     assert all(
@@ -355,7 +358,7 @@ def test_worst_case_losses_that_are_no_doubles_are_exact() -> None:
 def test_high_powers_are_sampled_where_they_are_no_huge_numbers() -> None:
     query = wb.FiniteQuery("0,0.01,1", neighbours="all")
     found = wb.formula(query, notion="metric", loss="absolute")
-    assert not found.open
+    assert not found.unproven
     for epsilon in (0.3, 2):
         design = wb.design(query, notion="metric", loss="absolute", epsilon=epsilon)
         assert float(found(epsilon)[0]) == pytest.approx(design.objective, rel=1e-9)
@@ -364,6 +367,6 @@ def test_high_powers_are_sampled_where_they_are_no_huge_numbers() -> None:
 def test_losses_of_noise_and_budgets_of_differences_are_exact() -> None:
     found = wb.formula(wb.ModuloNoise(n=1, max_shift=1), loss=[0, "1/3"], epsilon={1: "1/2"})
     assert found.what.endswith("budgets 1=0.5 times ε")
-    assert found.pieces[0].text() == "1 / (3e^(ε/2) + 3)"
+    assert found.pieces[0].to_text() == "1 / (3e^(ε/2) + 3)"
     design = wb.design(wb.ModuloNoise(n=1, max_shift=1), loss=[0, "1/3"], epsilon={1: "1/2"})
     assert float(found(1)[0]) == pytest.approx(design.objective, rel=1e-12)

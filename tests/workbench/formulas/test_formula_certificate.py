@@ -63,9 +63,9 @@ def test_an_interval_that_a_time_limit_left_is_said_again(tmp_path: Path) -> Non
     formula = wb.formula(
         wb.FiniteQuery("0..4", max_shift=1), loss="absolute", delta="0..1", time_limit=0.02
     )
-    assert formula.open
+    assert formula.unproven
     (path,) = formula.save(tmp_path / "f.json")
-    assert [*wb.check(path).open[0]] == pytest.approx([*formula.open[0]])
+    assert [*wb.check(path).unproven[0]] == pytest.approx([*formula.unproven[0]])
 
 
 def test_functions_cannot_be_filed(tmp_path: Path) -> None:

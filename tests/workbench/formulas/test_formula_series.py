@@ -24,7 +24,7 @@ def test_a_table_of_formulas_is_that_of_each() -> None:
     assert str(table[4]) == str(alone)
     frame = table.to_frame()
     assert frame["n"].tolist() == [3, 4, 5]
-    assert frame["formula"].tolist()[1] == alone.pieces[0].text()
+    assert frame["formula"].tolist()[1] == alone.pieces[0].to_text()
 
 
 def test_a_pattern_states_how_many_cases_it_is_verified_on() -> None:
@@ -35,13 +35,13 @@ def test_a_pattern_states_how_many_cases_it_is_verified_on() -> None:
     assert "proven" not in str(conjecture)
     assert conjecture.cases == tuple(range(3, 21))
     even = "n = 0 mod 2: (Σ_(j=0..n/2 - 1) 2 e^(jε)) / (Σ_(j=0..n/2) c_j e^(jε), c_j = 2, but 1 at j = n/2)"
-    assert conjecture.words[0] == even
+    assert conjecture.class_formulas[0] == even
 
 
 def test_the_words_of_a_conjecture_are_its_formula() -> None:
     """Read back: counts with squared loss, n even."""
     table = wb.formula("channel", answers="0..2..0..14", max_shift=1, loss="squared")
-    words = table.pattern()[0].words[0]
+    words = table.pattern()[0].class_formulas[0]
     top, over = re.findall(r"Σ_\(j=(.*?)\.\.(.*?)\) \((.*?)\) e\^\(jε\)", words)
     for n in (2, 8, 14):
         value = table[n].pieces[-1].value

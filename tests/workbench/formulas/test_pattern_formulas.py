@@ -27,14 +27,16 @@ CASES: list[tuple[Any, str, str]] = [
 
 def value_at(frontier: list[Any], delta: float) -> float:
     """The least loss at a δ."""
-    return float(next(piece for piece in frontier[::-1] if piece.delta_low <= delta).value(delta))
+    return float(
+        next(piece for piece in frontier[::-1] if piece.delta_low <= delta).value_at(delta)
+    )
 
 
 @pytest.mark.parametrize(("noise", "loss", "epsilon"), CASES)
 def test_every_piece_of_the_frontier_has_its_formula(noise: Any, loss: str, epsilon: str) -> None:
     found = wb.formula(noise, notion="pdp", epsilon=epsilon, delta="0..1", loss=loss)
     frontier = compute_delta_frontier(noise.sizes, noise.differences, float(epsilon), loss)
-    assert not found.open
+    assert not found.unproven
     for k in range(1, 60):
         delta = Fraction(k, 60)
         assert float(found(epsilon, delta)[0]) == pytest.approx(
@@ -82,7 +84,7 @@ def test_theorem_2_is_found_again() -> None:
     found = wb.formula(
         wb.ModuloNoise(n=3, shifts=[1], directed=True), notion="pdp", epsilon=1, delta="0..1"
     )
-    assert [piece.text() for piece in found.pieces] == [
+    assert [piece.to_text() for piece in found.pieces] == [
         "1 - e^(3ε) / (e^(3ε) + e^(2ε) + e^ε + 1)",
         "1 - e^(2ε) δ",
         "1 - e^(2ε) / (e^(2ε) + e^ε + 1)",

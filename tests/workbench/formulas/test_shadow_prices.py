@@ -60,7 +60,7 @@ def test_the_neighbours_that_decide_are_named() -> None:
     query = wb.FiniteQuery("0..3", neighbours=[(0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2)])
     design = wb.design(query, epsilon=1, delta="0.01", loss="absolute")
     prices = design.shadow_prices
-    assert prices.of == 6
+    assert prices.comparison_count == 6
     assert set(prices.binding) == {(0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2)}
     assert "6 of 6 comparisons use up the budget to a billionth: 0 to 1, 1 to 0" in str(prices)
     named = wb.design(

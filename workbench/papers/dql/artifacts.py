@@ -99,16 +99,15 @@ def find_smallest_ell(points: int, further: Sequence[float], bits: int) -> pd.Da
     rows = []
     for epsilon in [*_geometric_grid(0.1, 10.0, points), *further]:
         least = least_ell.find_least_ell(epsilon, float(bits), code, data)
-        is_found = least.ell is not None
         row = {
             "epsilon": epsilon,
-            "mse": 2 / epsilon**2 if is_found else None,
             "ell": least.ell,
             "delta0": least.delta0,
-            "database_epsilon": epsilon if is_found else None,
             "decoder_epsilon": least.decoder_epsilon,
             "mean_bits": least.mean_bits,
         }
+        if least.ell is not None:
+            row |= {"mse": 2 / epsilon**2, "database_epsilon": epsilon}
         rows.append(row)
     return pd.DataFrame(rows, dtype=float)
 

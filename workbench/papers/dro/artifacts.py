@@ -75,7 +75,9 @@ def compute_cell(budget: tuple[str, str, str], gap: float | None = None) -> Reco
         gap: The relative gap. Default: that of the family.
     """
     epsilon, delta, loss = budget
-    options = {} if gap is None else {"gap": gap}
+    options = {}
+    if gap is not None:
+        options["gap"] = gap
     designed = design(RealNoise(1), epsilon=epsilon, delta=delta, loss=loss, **options)
     assert designed.bound is not None
     return {
@@ -185,8 +187,10 @@ def judge_cell(
         squared: Whether the table is for η².
     """
     printed = cells[table]
-    scale = printed / 100 if table == "table1" else 1
-    tolerance = gap / 2 * scale * 1.02 + 0.01
+    half_gap = gap / 2
+    if table == "table1":
+        half_gap *= printed / 100
+    tolerance = half_gap * 1.02 + 0.01
     if abs(printed - ours) <= tolerance:
         return Verdict(tolerance, ())
     bub = truncated_laplace(*budget, 1, "squared" if squared else "absolute")
@@ -307,7 +311,9 @@ def compare_benchmarks(table: pd.DataFrame) -> Record:
     for printed_table, column, what in _PRINTED_TABLES[loss]:
         comparisons += _compare_cells(table, printed_table, column, what)
     large_gap = table[table.epsilon > 2].gap_percent.max()
-    more = "" if math.isnan(large_gap) else f", and by {large_gap:.2g} % at ε = 5"
+    more = ""
+    if not math.isnan(large_gap):
+        more = f", and by {large_gap:.2g} % at ε = 5"
     return {"comparisons": comparisons, "more": more}
 
 

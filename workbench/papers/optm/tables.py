@@ -61,6 +61,11 @@ def make_gaussian_density(sigma: float) -> Density:
     return normal_density(get_printed_numbers()["table2"]["mu"], sigma)
 
 
+def _make_input_density(sigma: float | None) -> Density | None:
+    """Return the density of the inputs of Table 2, or None for uniform inputs (without σ)."""
+    return None if sigma is None else make_gaussian_density(sigma)
+
+
 def make_authors_gaussian_optm(sigma: float) -> Quantizer:
     """Return OPTM of Table 2 as the authors' public program computes it, without repair.
 
@@ -73,7 +78,7 @@ def make_authors_gaussian_optm(sigma: float) -> Quantizer:
 def _construct_mechanism(construction: str, epsilon: str, sigma: float | None) -> Quantizer:
     """Return the mechanism of a row, for uniform inputs or those of Table 2 (with σ)."""
     table = TABLES[epsilon] if sigma is None else "table6"
-    density = None if sigma is None else make_gaussian_density(sigma)
+    density = _make_input_density(sigma)
     bins = get_printed_numbers()[table]["OPTM"]["bins"]
     quantizer: Quantizer | None
     match construction:
@@ -129,7 +134,7 @@ def compare_mechanism(mechanism: str, epsilon: float = 1, sigma: float | None = 
     declared = read_declaration("optm")["mechanisms"][mechanism]
     budget = f"{epsilon:g}"
     quantizer = _construct_mechanism(declared["construction"], budget, sigma)
-    row = _measure(quantizer, None if sigma is None else make_gaussian_density(sigma))
+    row = _measure(quantizer, _make_input_density(sigma))
     spec = ".3g" if declared["construction"] == "optimised" else "g"
     row["outputs"] = " ".join(f"{output:{spec}}" for output in quantizer.outputs)
     row["certified"] = audit_extremes(quantizer, 0).meets("pure", budget) and not row["bias"]
@@ -161,7 +166,7 @@ def evaluate_printed_parameters(
     """
     printed = get_printed_numbers()[table]
     epsilon = printed.get("epsilon", "1")
-    density = None if sigma is None else make_gaussian_density(sigma)
+    density = _make_input_density(sigma)
     quantizer = make_printed_mechanism(mechanism, table, epsilon, density)
     assert quantizer
     return [{**printed[mechanism], "requested epsilon": float(epsilon), **_measure(quantizer)}]
