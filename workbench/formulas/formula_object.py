@@ -49,8 +49,8 @@ class Formula:
         seconds: The runtime.
         proof: Returns the entries of a certificate file that prove the formula, or raises an error
             that explains why there are none.
-        proven_epsilon: The only ε at which the formulas of patterns (PDP) are proven; None for
-            other formulas.
+        proven_epsilon: For PDP, the one ε at which the formulas are proven. None for other
+            notions.
     """
 
     what: str
@@ -62,7 +62,7 @@ class Formula:
     proven_epsilon: Fraction | None = None
 
     def __getstate__(self) -> Record:
-        """Return the state to pickle. The proof is written out, because functions stay behind."""
+        """Return the state to pickle, with the proof, since functions cannot be pickled."""
         proof: Any
         try:
             proof = partial(dict, self.proof())
@@ -247,6 +247,7 @@ class Formula:
         Args:
             name: The name of the function.
         """
+        # `to_text` writes powers of e^ε, whatever `steps` is.
         lines = [
             "import math",
             "",

@@ -46,8 +46,11 @@ if TYPE_CHECKING:
 _TRACE_TOLERANCE = 1e-7
 # A loss may exceed its lower bound by this and counts as optimal.
 _PROOF_TOLERANCE = 1e-9
+# Two pieces whose ends are this close are joined.
+_MAX_JOINT_GAP = 1e-18
 _EXP_BITS = 64  # e^ε is enclosed to this many bits.
-# The δ at which a pattern is computed has at most this many fractions of the piece as denominator.
+# A pattern is computed at a rational δ. Its denominator is at most this number divided by the width
+# of the piece.
 _DELTA_RESOLUTION = 64
 
 
@@ -71,7 +74,7 @@ class _PatternSolution:
 def solve_pattern_formula(
     request: ModuloRequest, deltas: Interval, time_limit: float | None, progress: Progress | None
 ) -> Formula:
-    """Compute the pieces for an interval of δ at the request's ε.
+    """Return the loss as a formula in δ, piece by piece, at the ε of the request.
 
     Args:
         request: The request, under PDP.
@@ -231,7 +234,7 @@ def _make_delta_pieces(
     for before, after in pairwise(solutions):
         end = before.traced.delta_high
         start = after.traced.delta_low
-        is_joined = start - end <= _PROOF_TOLERANCE**2
+        is_joined = start - end <= _MAX_JOINT_GAP
         candidates = []
         if is_joined:
             candidates.append(find_meeting_delta(before.vertex.value, after.vertex.value))

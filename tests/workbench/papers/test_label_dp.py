@@ -164,11 +164,11 @@ def test_loaders_of_the_real_formats(tmp_path: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("loader", "text", "message"),
     [
-        ("load_criteo", None, "download it from https://ailab.criteo.com"),
+        ("load_criteo", None, "Download the Criteo log from https://ailab.criteo.com"),
         ("load_criteo", "1\t12.0\n0\tabc\n", "line 2 of file must be a number"),
         ("load_criteo", "0\t-1\n", "at least one conversion"),
         ("load_criteo", "1\t-7\n", "line 1 of file must be an amount"),
-        ("load_census", None, "download it from https://www.archives.gov"),
+        ("load_census", None, "Download the census extract from https://www.archives.gov"),
         ("load_census", "AGE\n3\n", "header names WKSWORK1"),
         ("load_census", "WKSWORK1\n60\n", "line 2 of file must be 0..52 weeks"),
     ],

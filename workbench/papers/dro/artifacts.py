@@ -317,7 +317,7 @@ def compare_benchmarks(table: pd.DataFrame) -> Record:
     return {"comparisons": comparisons, "more": more}
 
 
-# The values of the errata, whose conditions are in declared/dro.toml.
+# The numbers that prove the errata. declared/dro.toml has the conditions that they must satisfy.
 
 
 def check_lower_bound(epsilon: float, delta: float) -> Record:
@@ -329,9 +329,9 @@ def check_lower_bound(epsilon: float, delta: float) -> Record:
     """
     losses = {budget: truncated_laplace(*budget, 1, "absolute") for budget in _read_cells("table4")}
     return {
-        "above": sum(geng_formula(*budget, 1) > loss for budget, loss in losses.items()),
-        "cells": len(losses),
-        "form": geng_formula(epsilon, delta, 1),
+        "exceeding_count": sum(geng_formula(*budget, 1) > loss for budget, loss in losses.items()),
+        "cell_count": len(losses),
+        "closed_form": geng_formula(epsilon, delta, 1),
         "loss": losses[epsilon, delta],
     }
 
@@ -344,10 +344,10 @@ def count_bound_terms() -> Record:
         for budget, t4 in _read_cells("table4").items()
     ]
     return {
-        "cells": len(missing),
-        "as_stated": missing.count(0),
-        "fewer": missing.count(1),
-        "more": missing.count(-1),
+        "cell_count": len(missing),
+        "same_count": missing.count(0),
+        "fewer_count": missing.count(1),
+        "more_count": missing.count(-1),
     }
 
 
@@ -363,7 +363,12 @@ def check_printed_optimum(table: str, loss: str, epsilon: float, delta: float) -
     percent = _read_cells(table)[epsilon, delta]
     low, high = imply_optimum(truncated_laplace(epsilon, delta, 1, loss), percent)
     proven = compute_cell((str(epsilon), str(delta), loss), _choose_gap(epsilon, loss))
-    return {"percent": percent, "low": low, "high": high, "least": proven["lower"]}
+    return {
+        "percent": percent,
+        "implied_low": low,
+        "implied_high": high,
+        "proven_lower": proven["lower"],
+    }
 
 
 PAPER = build_declared_paper("dro", globals())

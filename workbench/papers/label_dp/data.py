@@ -47,7 +47,7 @@ class DataSet:
 
     Attributes:
         labels: The labels with their prior.
-        records: The number of records.
+        records: The number of training labels, which determines ε₁.
         is_real: Whether it was read from the real file.
     """
 
@@ -72,7 +72,7 @@ def load_criteo(path: Path) -> DataSet:
     Raises:
         InvalidRequest: The file is missing or a line is wrong; the message names the line.
     """
-    amounts = _read_column(path, "\t", 1, None, "The Criteo log", _CRITEO_SOURCE)
+    amounts = _read_column(path, "\t", 1, None, "the Criteo log", _CRITEO_SOURCE)
     amounts = amounts[amounts != -1]
     _check_cells(path, amounts, amounts >= 0, "an amount >= 0, or -1 for none")
     indices = amounts.clip(upper=_MAX_EURO).astype(int)
@@ -88,7 +88,7 @@ def load_census(path: Path) -> DataSet:
     Raises:
         InvalidRequest: The file is missing or a line is wrong; the message names the line.
     """
-    weeks = _read_column(path, ",", "WKSWORK1", 0, "The census extract", _CENSUS_SOURCE)
+    weeks = _read_column(path, ",", "WKSWORK1", 0, "the census extract", _CENSUS_SOURCE)
     _check_cells(path, weeks, weeks.isin(range(53)), "0..52 weeks")
     indices = weeks[weeks != 0].astype(int) - 1
     return _count_labels(np.arange(1.0, 53), indices, path, "non-zero week count")
@@ -130,7 +130,7 @@ def _read_column(
     """Return a column of numbers, indexed by line. Raises InvalidRequest."""
     if not path.is_file():
         raise InvalidRequest(
-            f"{what} must be in a file named {path.name}; download it from {source}. Got no {path}."
+            f"There is no file {path}. Download {what} from {source} and name it {path.name}."
         )
     table = pd.read_csv(
         path,
@@ -171,7 +171,7 @@ def describe_criteo_labels(table: Any) -> Record:
     """Return the template values of artifacts with the Criteo labels.
 
     Args:
-        table: Not used: the function has the arguments of `details`.
+        table: Not used. Every function named by `details` receives the table.
     """
     return get_criteo_data().template_values
 
@@ -180,7 +180,7 @@ def describe_census_labels(table: Any) -> Record:
     """Return the template values of artifacts with the census labels.
 
     Args:
-        table: Not used: the function has the arguments of `details`.
+        table: Not used. Every function named by `details` receives the table.
     """
     return get_census_data().template_values
 

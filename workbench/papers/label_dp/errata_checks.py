@@ -1,4 +1,8 @@
-"""The checks of the errata of the label-DP paper. The conditions are in declared/label_dp.toml."""
+"""The numbers that prove the errata of Ghazi et al., Regression with Label Differential Privacy.
+
+Each function returns numbers by name. declared/label_dp.toml prints them and has the condition that
+they must satisfy.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,10 @@ def count_candidates() -> Record:
     for k in (50, 100, 200):
         # Row i compares Σ_{j <= i} (i - j + 1) candidates.
         counts[k] = sum(i * (i + 1) // 2 for i in range(1, k + 1))
-    return {"counts": counts[100], "exponent": math.log(counts[200] / counts[50]) / math.log(4)}
+    return {
+        "candidate_count": counts[100],
+        "exponent": math.log(counts[200] / counts[50]) / math.log(4),
+    }
 
 
 def check_squared_minimum() -> Record:
@@ -38,10 +45,12 @@ def check_squared_minimum() -> Record:
     weights = prior * np.array([1.0, 3.0, 3.0])
     x = float(weights @ y / weights.sum())
     return {
-        "true": float(weights @ (x - y) ** 2),
-        "printed": float(weights @ y**2 - 2 * (weights @ y) * x + x * x),
-        "right": float(weights @ y**2 - 2 * (weights @ y) * x + weights.sum() * x * x),
-        "used": float(interval_losses(y, prior, math.log(3), parse_loss("squared"))[1, 2]),
+        "true_minimum": float(weights @ (x - y) ** 2),
+        "printed_minimum": float(weights @ y**2 - 2 * (weights @ y) * x + x * x),
+        "corrected_minimum": float(weights @ y**2 - 2 * (weights @ y) * x + weights.sum() * x * x),
+        "computed_minimum": float(
+            interval_losses(y, prior, math.log(3), parse_loss("squared"))[1, 2]
+        ),
     }
 
 
@@ -73,9 +82,9 @@ def compare_pointers() -> Record:
     weights = (2, 3, 2)
     printed = count_pointer_moves(weights, corrected=False)
     return {
-        "printed": "it cycles forever" if printed is None else f"{printed} moves",
-        "right": count_pointer_moves(weights, corrected=True),
-        "cycles": printed is None,
+        "printed_outcome": "it cycles forever" if printed is None else f"{printed} moves",
+        "corrected_moves": count_pointer_moves(weights, corrected=True),
+        "printed_cycles": printed is None,
     }
 
 
@@ -93,12 +102,12 @@ def check_assumption4() -> Record:
     loss_bins = optimal_bins(y, None, 1.0, loss)
     deviance_bins = optimal_bins(y, None, 1.0, deviance)
     return {
-        "at": losses[9],
-        "at_2": losses[19],
-        "constant": max(shifts) - min(shifts),
-        "least": matrix.min(),
-        "turns": np.diff(turns).max(),
-        "same": np.array_equal(loss_bins.starts, deviance_bins.starts),
+        "loss_at_10": losses[9],
+        "loss_at_20": losses[19],
+        "shift_spread": max(shifts) - min(shifts),
+        "min_deviance": matrix.min(),
+        "max_turns": np.diff(turns).max(),
+        "has_same_bins": np.array_equal(loss_bins.starts, deviance_bins.starts),
     }
 
 
@@ -107,9 +116,9 @@ def project_negative_counts() -> Record:
     counts = np.array([-1.0, -2.0, -0.5])
     shares = project_counts(counts)
     return {
-        "kept": np.maximum(counts, 0).sum(),
-        "round": shares.round(4).tolist(),
-        "off": np.abs(shares - 1 / 3).max(),
+        "kept_sum": np.maximum(counts, 0).sum(),
+        "shares": shares.round(4).tolist(),
+        "max_deviation": np.abs(shares - 1 / 3).max(),
     }
 
 
@@ -119,9 +128,9 @@ def check_fig5_caption() -> Record:
     half = compute_signature(matrix, Fraction(1, 2))
     two = compute_signature(matrix, Fraction(2))
     return {
-        "two": two is not None,
-        "half": half is not None,
-        "same": two == read_printed_numbers("label_dp")["fig5"]["signature"],
+        "holds_for_2": two is not None,
+        "holds_for_half": half is not None,
+        "agrees_with_print": two == read_printed_numbers("label_dp")["fig5"]["signature"],
     }
 
 
@@ -133,12 +142,12 @@ def audit_exponential_noise() -> Record:
         channel = Channel.from_pairs(rows, pairs_within(high, high))
         epsilons.append(audit(channel, 1).pure_epsilon)
     return {
-        "listed": ", ".join(f"{value:.6f}" for value in epsilons),
-        "least": min(epsilons),
-        "most": max(epsilons),
+        "epsilons": ", ".join(f"{value:.6f}" for value in epsilons),
+        "min_epsilon": min(epsilons),
+        "max_epsilon": max(epsilons),
     }
 
 
 def evaluate_poisson_at_zero() -> Record:
     """Return the Poisson loss of the output 0."""
-    return {"value": float(parse_loss("poisson")(0.0, 3.0))}
+    return {"loss": float(parse_loss("poisson")(0.0, 3.0))}

@@ -1,6 +1,7 @@
-"""The checks of the errata, whose conditions are in declared/modulo_noise.toml.
+"""The numbers that prove the errata of Kadam et al. 2024.
 
-Checks that are expressions of declared rows are only in that file.
+Each function returns numbers by name. declared/modulo_noise.toml prints them and has the condition
+that they must satisfy. Numbers that are expressions of other numbers are only in that file.
 """
 
 from __future__ import annotations
@@ -56,6 +57,10 @@ def measure_clamping(variance: float, epsilon: float) -> Record:
     Args:
         variance: The variance of the Gaussian.
         epsilon: The ε of the PDP δ.
+
+    Returns:
+        delta_unclamped, delta_clamped: the PDP δ. max_stick_growth: by how much the hockey stick
+        grows at most.
     """
     radius, masses = discrete_gaussian(read_number(variance, "variance"))
     law = IntegerLaw(-radius, masses)
@@ -63,9 +68,9 @@ def measure_clamping(variance: float, epsilon: float) -> Record:
     clamped = make_clamped_noise(8, law)
     grid = np.linspace(0, 3, 301).tolist()
     return {
-        "before": profile(unclamped, "pdp").delta(epsilon),
-        "after": profile(clamped, "pdp").delta(epsilon),
-        "grows": max(profile(clamped).deltas(grid) - profile(unclamped).deltas(grid)),
+        "delta_unclamped": profile(unclamped, "pdp").delta(epsilon),
+        "delta_clamped": profile(clamped, "pdp").delta(epsilon),
+        "max_stick_growth": max(profile(clamped).deltas(grid) - profile(unclamped).deltas(grid)),
     }
 
 
@@ -82,8 +87,8 @@ def count_variables(n: int) -> Record:
         return int(solution.program.shape[1])
 
     return {
-        "alone": count_columns(make_question(n=n, shifts=[1])),
-        "columns": count_columns(make_question(n=n, max_shift=3)),
+        "columns_one_distance": count_columns(make_question(n=n, shifts=[1])),
+        "columns_three_distances": count_columns(make_question(n=n, max_shift=3)),
     }
 
 
@@ -98,17 +103,21 @@ def check_table1_column(n: int, mu_bar: int, epsilon: float, delta: float) -> Re
         mu_bar: The maximal difference.
         epsilon: The ε.
         delta: The δ of the column.
+
+    Returns:
+        printed_f0: f(0) in Table 1. optimal_f0: f(0) of the optimum. law_f0, law_masses: f(0) and
+        all masses of the column-cut law. law_delta: the δ that this law needs.
     """
     question = make_question(n=n, max_shift=mu_bar)
     printed = get_printed_numbers()["table1"]
     pmf = column_cut_law(n, mu_bar, epsilon, delta).pmf
     assert pmf is not None
     return {
-        "printed": printed["pmf"][printed["delta"].index(delta)][0],
-        "best": 1 - solve_each(question, [(epsilon, delta)])[0],
-        "f0": float(pmf[0]),
-        "listed": _format_values(pmf),
-        "uses": compute_needed_delta(pmf, question, epsilon),
+        "printed_f0": printed["pmf"][printed["delta"].index(delta)][0],
+        "optimal_f0": 1 - solve_each(question, [(epsilon, delta)])[0],
+        "law_f0": float(pmf[0]),
+        "law_masses": _format_values(pmf),
+        "law_delta": compute_needed_delta(pmf, question, epsilon),
     }
 
 
@@ -119,15 +128,19 @@ def audit_table1_symmetric(n: int, mu_bar: int, epsilon: float) -> Record:
         n: The largest answer.
         mu_bar: The maximal difference.
         epsilon: The ε.
+
+    Returns:
+        needed_deltas: the δ of each column. min_needed_delta: the smallest of them.
+        optimal_error_symmetric, optimal_error_one_sided: the minimal error rates at δ = 0.
     """
     one_sided = make_question(n=n, max_shift=mu_bar)
     symmetric = make_question(n=n, max_shift=mu_bar, directed=False)
     needed = [compute_needed_delta(noise, symmetric, epsilon) for _, noise in build_table1_noise()]
     return {
-        "listed": _format_values(needed, " / "),
-        "least": min(needed),
-        "honest": compute_closed_form(symmetric, epsilon).value,
-        "one_sided": compute_closed_form(one_sided, epsilon).value,
+        "needed_deltas": _format_values(needed, " / "),
+        "min_needed_delta": min(needed),
+        "optimal_error_symmetric": compute_closed_form(symmetric, epsilon).value,
+        "optimal_error_one_sided": compute_closed_form(one_sided, epsilon).value,
     }
 
 
@@ -138,13 +151,19 @@ def audit_flat_region(n: int, mu_bar: int, epsilon: float) -> Record:
         n: The largest answer.
         mu_bar: The maximal difference.
         epsilon: The ε.
+
+    Returns:
+        printed_delta: the δ of the region. needed_delta: the δ that the PMF needs.
     """
     question = make_question(n=n, max_shift=mu_bar)
     stairs = next(
         region for region in staircases(n, mu_bar, epsilon) if (region.h, region.j) == (3, 1)
     )
     noise = make_staircase(question, list_levels(stairs), epsilon)
-    return {"lower": stairs.lower, "uses": compute_needed_delta(noise, question, epsilon)}
+    return {
+        "printed_delta": stairs.lower,
+        "needed_delta": compute_needed_delta(noise, question, epsilon),
+    }
 
 
 def audit_linear_region(n: int, mu_bar: int, epsilon: float) -> Record:
@@ -154,6 +173,10 @@ def audit_linear_region(n: int, mu_bar: int, epsilon: float) -> Record:
         n: The largest answer.
         mu_bar: The maximal difference.
         epsilon: The ε.
+
+    Returns:
+        delta: a δ in the region. total_mass: the sum of the PMF. max_rise: by how much a mass
+        exceeds the previous one at most. needed_delta: the δ that the PMF needs.
     """
     question = make_question(n=n, max_shift=mu_bar)
     flat_regions = [region for region in staircases(n, mu_bar, epsilon) if region.h]
@@ -161,9 +184,9 @@ def audit_linear_region(n: int, mu_bar: int, epsilon: float) -> Record:
     pmf = printed_pmf(n, mu_bar, epsilon, delta)
     return {
         "delta": delta,
-        "pmf": pmf.sum(),
-        "rise": float(np.diff(pmf).max()),
-        "uses": compute_needed_delta(pmf, question, epsilon),
+        "total_mass": pmf.sum(),
+        "max_rise": float(np.diff(pmf).max()),
+        "needed_delta": compute_needed_delta(pmf, question, epsilon),
     }
 
 
@@ -174,6 +197,10 @@ def compare_phi_forms(n: int, mu_bar: int, epsilon: float) -> Record:
         n: The largest answer.
         mu_bar: The maximal difference.
         epsilon: The ε.
+
+    Returns:
+        differences: all of them as text. min_diagonal_difference: the smallest for j = h.
+        max_other_difference: the largest for j ≠ h. Both without sign.
     """
     differences = {}
     for region in staircases(n, mu_bar, epsilon):
@@ -183,7 +210,11 @@ def compare_phi_forms(n: int, mu_bar: int, epsilon: float) -> Record:
     diagonal = [abs(gap) for (h, j), gap in differences.items() if h == j]
     others = [abs(gap) for (h, j), gap in differences.items() if h != j]
     parts = [f"{gap:.3g} at (h, j) = {indices}" for indices, gap in differences.items()]
-    return {"listed": ", ".join(parts), "least": min(diagonal), "most": max(others)}
+    return {
+        "differences": ", ".join(parts),
+        "min_diagonal_difference": min(diagonal),
+        "max_other_difference": max(others),
+    }
 
 
 def sum_printed_lengths(n: int, mu_bar: int) -> Record:
@@ -204,7 +235,7 @@ def sum_printed_lengths(n: int, mu_bar: int) -> Record:
             lengths.append(1)
         else:
             lengths.append(mu_bar - 1)
-    return {"total": 1 + sum(lengths) + r + h - 1}
+    return {"printed_total": 1 + sum(lengths) + r + h - 1}
 
 
 def check_first_boundary(n: int, mu_bar: int, epsilon: float) -> Record:
@@ -214,17 +245,21 @@ def check_first_boundary(n: int, mu_bar: int, epsilon: float) -> Record:
         n: The largest answer.
         mu_bar: The maximal difference.
         epsilon: The ε.
+
+    Returns:
+        printed_boundary, correct_boundary: values of δ. f0_below, f0_above: f(0) on both sides.
+        f0_at_zero: f(0) at δ = 0.
     """
     question = make_question(n=n, max_shift=mu_bar)
     phi = float(1 - compute_closed_form(question, epsilon).value)
     boundary = phi * math.exp(-(n // mu_bar) * epsilon)
     errors = solve_each(question, [(epsilon, boundary * 0.999), (epsilon, boundary * 1.02)])
     return {
-        "printed": staircases(n, mu_bar, epsilon)[0].upper,
-        "right": boundary,
-        "before": 1 - errors[0],
-        "after": 1 - errors[1],
-        "phi": phi,
+        "printed_boundary": staircases(n, mu_bar, epsilon)[0].upper,
+        "correct_boundary": boundary,
+        "f0_below": 1 - errors[0],
+        "f0_above": 1 - errors[1],
+        "f0_at_zero": phi,
     }
 
 
@@ -240,7 +275,7 @@ def audit_short_groups(n: int, mu_bar: int, epsilon: float) -> Record:
     levels = [math.ceil(Fraction(eta, mu_bar)) for eta in range(n)]
     noise = make_staircase(question, [*levels, -1], epsilon)
     return {
-        "uses": compute_needed_delta(noise, question, epsilon),
+        "needed_delta": compute_needed_delta(noise, question, epsilon),
         "single_mass": float(noise.pmf[n - mu_bar]),
     }
 
@@ -267,8 +302,8 @@ def check_last_row(n: int) -> Record:
         1 - row == noise.weight(n - q) / noise.total for q, row in enumerate(printed_rows)
     )
     return {
-        "missing": float(1 - min(printed_rows)),
-        "exactly": is_complete and is_missing_mass,
+        "missing_mass": float(1 - min(printed_rows)),
+        "is_confirmed": is_complete and is_missing_mass,
     }
 
 
@@ -282,9 +317,9 @@ def compare_clamped_geometric(n: int) -> Record:
     clamped = profile(make_clamped_noise(n, law), "pdp").deltas(_COMPARED_EPSILONS)
     unclamped = profile(make_clamped_noise(None, law), "pdp").deltas(_COMPARED_EPSILONS)
     return {
-        "listed": _format_values(clamped),
-        "listed_2": _format_values(unclamped),
-        "apart": np.abs(clamped - unclamped).max(),
+        "clamped_deltas": _format_values(clamped),
+        "unclamped_deltas": _format_values(unclamped),
+        "max_difference": np.abs(clamped - unclamped).max(),
     }
 
 
@@ -296,4 +331,4 @@ def evaluate_corollary2(n: int, mu_bar: int, epsilon: float) -> Record:
         mu_bar: The maximal difference.
         epsilon: The ε.
     """
-    return {"theirs": printed_level_curve(n, mu_bar, epsilon, 0.4425)}
+    return {"printed_delta": printed_level_curve(n, mu_bar, epsilon, 0.4425)}

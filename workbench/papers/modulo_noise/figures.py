@@ -58,7 +58,7 @@ def compare_boundaries(table: pd.DataFrame) -> Record:
     """Return comparisons of the boundaries of regions with their printed formulas.
 
     Args:
-        table: Not used: the function has the arguments of `details`.
+        table: Not used. Every function named by `details` receives the table.
     """
     printed = get_printed_numbers()["fig10"]
     parameters = printed["parameters"]

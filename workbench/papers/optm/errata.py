@@ -1,4 +1,8 @@
-"""The checks of the errata, whose conditions are in declared/optm.toml."""
+"""The numbers that prove the errata of Cai, Zhang and Khalili 2024.
+
+Each function returns numbers by name. declared/optm.toml prints them and has the condition that
+they must satisfy.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +43,10 @@ def audit_rqm_ends() -> Record:
     """Return the ε of RQM at the ends of its inputs, and over all inputs."""
     quantizer = rqm(equal_bins(5, "1.8"), "0.4")
     losses = np.abs(np.log(quantizer.matrix[0] / quantizer.matrix[-1]))
-    return {"at_c": float(losses.max()), "true": audit_extremes(quantizer, 0).pure_epsilon}
+    return {
+        "end_epsilon": float(losses.max()),
+        "audited_epsilon": audit_extremes(quantizer, 0).pure_epsilon,
+    }
 
 
 def compare_authors_optm() -> Record:
@@ -58,11 +65,11 @@ def compare_authors_optm() -> Record:
     for quantizer, epsilon in zip(authors, EPSILONS, strict=True):
         excesses.append(audit_extremes(quantizer, 0).pure_epsilon - float(epsilon))
     return {
-        "mae_51": format_values(authors_errors),
-        "listed": format_values(theorem5_errors),
-        "excess": max(excesses),
-        "off": np.abs(authors_errors - printed).max(),
-        "apart": np.abs(theorem5_errors - printed).min(),
+        "authors_errors": format_values(authors_errors),
+        "theorem5_errors": format_values(theorem5_errors),
+        "max_excess": max(excesses),
+        "max_authors_difference": np.abs(authors_errors - printed).max(),
+        "min_theorem5_difference": np.abs(theorem5_errors - printed).min(),
     }
 
 
@@ -92,12 +99,12 @@ def check_table2_units() -> Record:
         other_means.append(f"{mean:.3f} ± {error:.3f}")
         gap = max(gap, abs(cell - mean) / error)
     return {
-        "MVU": format_values(printed["MVU"], ".3f"),
-        "listed": format_values(means, ".3f"),
-        "least": min(printed["MVU"][:2]),
-        "top": float(quantizer.error_at(np.linspace(-1, 1, 4001)).max()),
-        "shown": ", ".join(other_means),
-        "gap": gap,
+        "printed_errors": format_values(printed["MVU"], ".3f"),
+        "expected_errors": format_values(means, ".3f"),
+        "min_printed": min(printed["MVU"][:2]),
+        "worst_error": float(quantizer.error_at(np.linspace(-1, 1, 4001)).max()),
+        "other_unit_errors": ", ".join(other_means),
+        "max_gap": gap,
     }
 
 
@@ -121,12 +128,12 @@ def compare_chosen_bins() -> Record:
         if np.array_equal(quantizer.outputs, [float(value) for value in bins]):
             same_sigmas.append(sigma)
         last = {
-            "listed_2": format_values(quantizer.outputs, "g"),
-            "value": mae,
-            "error": error,
-            "OPTM": cell,
+            "last_bins": format_values(quantizer.outputs, "g"),
+            "last_error": mae,
+            "last_standard_error": error,
+            "last_printed": cell,
         }
-    return {**last, "listed": format_values(same_sigmas, "g"), "gap": gap}
+    return {**last, "same_sigmas": format_values(same_sigmas, "g"), "max_excess": gap}
 
 
 def find_missing_mechanisms() -> Record:
@@ -137,10 +144,10 @@ def find_missing_mechanisms() -> Record:
     if quantizer:
         shown = f"{quantizer.mae():.4f} (51 points {quantizer.mae_51:.4f})"
     return {
-        "shown": shown,
-        "mae": erm_quantizer.mae(),
-        "epsilon": audit_extremes(erm_quantizer, 0).pure_epsilon,
-        "count": count,
+        "rqm_text": shown,
+        "erm_error": erm_quantizer.mae(),
+        "erm_epsilon": audit_extremes(erm_quantizer, 0).pure_epsilon,
+        "private_erm_count": count,
     }
 
 
@@ -165,10 +172,10 @@ def find_least_metric_epsilons() -> Record:
     for count, value in least.items():
         parts.append(f"{count} points {value:.3f} (floor {floors[count]:.3f})")
     return {
-        "shown": ", ".join(parts),
-        "above": min(least[count] - floors[count] for count in least),
-        "coarse": least[3],
-        "fine": least[17],
+        "epsilons": ", ".join(parts),
+        "min_margin": min(least[count] - floors[count] for count in least),
+        "coarse_epsilon": least[3],
+        "fine_epsilon": least[17],
     }
 
 
@@ -181,7 +188,7 @@ def check_objective_constant() -> Record:
     rounding = two_bin(bins, [[1], [0, 1], [0, 0, 1]])
     shape = make_two_bin_shape(bins, uniform_density())
     constant = sum(shape.losses[columns[-1]] for columns in shape.columns.values())
-    return {"mae": rounding.mae(), "proxy_2": float(constant)}
+    return {"rounding_error": rounding.mae(), "bound": float(constant)}
 
 
 def check_theorem6() -> Record:
@@ -202,4 +209,8 @@ def check_theorem6() -> Record:
         solved += solver.solve(program) is not None
     solver.close()
     parts = [f"Table {number}: q_2(1) >= {value:.3f}" for number, value in least.items()]
-    return {"listed": ", ".join(parts), "least": min(least.values()), "solved": solved}
+    return {
+        "requirements": ", ".join(parts),
+        "min_requirement": min(least.values()),
+        "solved_count": solved,
+    }

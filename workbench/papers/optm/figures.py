@@ -59,7 +59,7 @@ def add_limits(table: pd.DataFrame) -> Record:
     """Return the limits that Fig. 3 draws, at every ε of Table 1.
 
     Args:
-        table: Not used: the function has the arguments of `details`.
+        table: Not used. Every function named by `details` receives the table.
     """
     uppers = [compute_limit(epsilon).upper for epsilon in EPSILONS]
     return {"further": {"limits": pd.DataFrame({"epsilon": EPSILONS, "upper": uppers})}}

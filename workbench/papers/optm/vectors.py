@@ -117,7 +117,7 @@ def describe_vectors(table: pd.DataFrame) -> Record:
     """Return the template values of the captions of Figs. 4a and 4b.
 
     Args:
-        table: Not used: the function has the arguments of `details`.
+        table: Not used. Every function named by `details` receives the table.
     """
     return {"count": _VECTOR_COUNT, "least": smallest_epsilon(-3.0, 3.0)}
 
