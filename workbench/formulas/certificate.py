@@ -162,27 +162,27 @@ def x_bounds(limits: Interval | None, steps: int) -> tuple[Fraction, Fraction | 
 
 
 def make_proof_record(
-    question: FormulaQuestion, program: FormulaProgram, proven: ProvenRegions
+    question: FormulaQuestion, program: FormulaProgram, proven_regions: ProvenRegions
 ) -> Record:
     """Return the entries of a certificate file that prove a formula.
 
     Args:
         question: The question.
         program: Its program.
-        proven: The proven regions.
+        proven_regions: The proven regions.
 
     Raises:
         InvalidRequest: The question cannot be written as options.
     """
     question_record = {"family": question.family.name, "options": _list_options(question)}
-    again, _ = _read_question(question_record).state_program(proven.delta)
+    read_program, _ = _read_question(question_record).state_program(proven_regions.delta)
     for name in ("rows", "sides", "cost", "bounds", "offset"):
-        if getattr(again.program, name) != getattr(program.program, name):
+        if getattr(read_program.program, name) != getattr(program.program, name):
             raise InvalidRequest(
                 "The question cannot be written as options, so no file can prove its formula. "
                 "Save .tex, .py or .csv."
             )
-    return _PROOF.write(proven, question=question_record)
+    return _PROOF.write(proven_regions, question=question_record)
 
 
 def _list_options(question: FormulaQuestion) -> Record:
@@ -261,9 +261,9 @@ def read_formula(data: Any) -> Formula:
         program.steps,
         tuple(to_epsilon_interval(gap, program.steps) for gap in gaps),
     )
-    displayed = formula.to_dict()
+    displayed_values = formula.to_dict()
     for name in sorted(_DISPLAYED_KEYS):
-        if not _values_agree(displayed[name], fields[name]):
+        if not _values_agree(displayed_values[name], fields[name]):
             reason = f"what is proven differs from its entry {name}."
             raise CorruptFile(f"It is false: {reason}") from NotCertified(reason)
     return formula
@@ -274,8 +274,10 @@ def _read_question(question: Record) -> FormulaQuestion:
     family = get_family(question["family"])
     options = {**question["options"]}
     epsilon_unit = options.pop("epsilon", ONE)
-    allowed = {option.name for option in family.options if not option.solver} - _IGNORED_OPTIONS
-    if not set(options) <= allowed:
+    allowed_keys = {
+        option.name for option in family.options if not option.solver
+    } - _IGNORED_OPTIONS
+    if not set(options) <= allowed_keys:
         raise_corrupt_entry("The options", f"those of the family {family.name}")
 
     def make_request(point: Values) -> Any:
@@ -284,26 +286,26 @@ def _read_question(question: Record) -> FormulaQuestion:
     return FormulaQuestion(family, make_request, dict, epsilon_unit=epsilon_unit)
 
 
-def _read_interval(data: Any, what: str) -> Interval:
+def _read_interval(data: Any, entry_name: str) -> Interval:
     """Return an interval of numbers >= 0. Raises CorruptFile."""
-    low, high = read_ratios(_read_list(data, what), what)
+    low, high = read_ratios(_read_list(data, entry_name), entry_name)
     if not 0 <= low <= high:
-        raise_corrupt_entry(what, "two numbers in order")
+        raise_corrupt_entry(entry_name, "two numbers in order")
     return low, high
 
 
-def _read_epsilon_interval(data: Any, what: str) -> Interval:
+def _read_epsilon_interval(data: Any, entry_name: str) -> Interval:
     """Return an interval of ε. Raises CorruptFile."""
-    low, high = _read_interval(data, what)
+    low, high = _read_interval(data, entry_name)
     if high > MAX_FORMULA_EPSILON:
-        raise_corrupt_entry(what, f"two numbers of at most {MAX_FORMULA_EPSILON}")
+        raise_corrupt_entry(entry_name, f"two numbers of at most {MAX_FORMULA_EPSILON}")
     return low, high
 
 
-def _read_list(data: Any, what: str, length: int = 2) -> list[Any]:
+def _read_list(data: Any, entry_name: str, length: int = 2) -> list[Any]:
     """Return a list of a fixed length. Raises CorruptFile."""
-    if len(require_list(data, what)) != length:
-        raise_corrupt_entry(what, f"a list of {length}")
+    if len(require_list(data, entry_name)) != length:
+        raise_corrupt_entry(entry_name, f"a list of {length}")
     return list(data)
 
 
@@ -403,33 +405,37 @@ def _find_gaps(
     """
     low, high = limits
     gaps: list[tuple[Root, Root | None]] = []
-    covered: Root | None = Root.from_rational(low)  # None: everything above is covered.
+    covered_end: Root | None = Root.from_rational(low)  # None: everything above is covered.
     for region in regions:
         is_first = region is regions[0]
-        if covered is None or (region.low.compare(covered) < 0 and not is_first):
+        if covered_end is None or (region.low.compare(covered_end) < 0 and not is_first):
             raise NotCertified("regions overlap.")
-        if region.low.compare(covered) > 0:
-            gaps.append((covered, region.low))
-        covered = region.high
-    if covered is not None and (high is None or covered.is_below(high)):
-        gaps.append((covered, None if high is None else Root.from_rational(high)))
+        if region.low.compare(covered_end) > 0:
+            gaps.append((covered_end, region.low))
+        covered_end = region.high
+    if covered_end is not None and (high is None or covered_end.is_below(high)):
+        gaps.append((covered_end, None if high is None else Root.from_rational(high)))
     return gaps
 
 
-def _values_agree(proven: Any, displayed: Any) -> bool:
+def _values_agree(proven_values: Any, displayed_values: Any) -> bool:
     """Return whether two JSON values are equal, floats up to their last digits."""
-    if isinstance(proven, dict) and isinstance(displayed, dict):
-        if proven.keys() != displayed.keys():
+    if isinstance(proven_values, dict) and isinstance(displayed_values, dict):
+        if proven_values.keys() != displayed_values.keys():
             return False
-        return all(_values_agree(proven[name], displayed[name]) for name in proven)
-    if isinstance(proven, (list, tuple)) and isinstance(displayed, list):
-        return len(proven) == len(displayed) and all(map(_values_agree, proven, displayed))
-    if isinstance(proven, float) and isinstance(displayed, float):
-        has_same_sign = math.copysign(1, proven) == math.copysign(1, displayed)
-        return has_same_sign and math.isclose(
-            proven, displayed, rel_tol=_FLOAT_TOLERANCE, abs_tol=_FLOAT_TOLERANCE
+        return all(
+            _values_agree(proven_values[name], displayed_values[name]) for name in proven_values
         )
-    return type(proven) is type(displayed) and bool(proven == displayed)
+    if isinstance(proven_values, (list, tuple)) and isinstance(displayed_values, list):
+        return len(proven_values) == len(displayed_values) and all(
+            map(_values_agree, proven_values, displayed_values)
+        )
+    if isinstance(proven_values, float) and isinstance(displayed_values, float):
+        has_same_sign = math.copysign(1, proven_values) == math.copysign(1, displayed_values)
+        return has_same_sign and math.isclose(
+            proven_values, displayed_values, rel_tol=_FLOAT_TOLERANCE, abs_tol=_FLOAT_TOLERANCE
+        )
+    return type(proven_values) is type(displayed_values) and bool(proven_values == displayed_values)
 
 
 def _write_interval(ends: Interval) -> list[str]:
@@ -437,7 +443,7 @@ def _write_interval(ends: Interval) -> list[str]:
     return [format_fraction(end) for end in ends]
 
 
-_END = Entry(_write_root, lambda data, what: _read_root(data))
+_END = Entry(_write_root, lambda data, entry_name: _read_root(data))
 _DELTAS = Entry(_write_interval, _read_interval)
 _EPSILONS = Entry(_write_interval, _read_epsilon_interval)
 _REGION = RecordForm(
@@ -452,8 +458,8 @@ _QUESTION = RecordForm("The question", family=TEXT, options=OBJECT)
 _PROOF = RecordForm(
     "The file of a formula",
     {"format": FORMULA_FORMAT, "version": VERSION},
-    question=Entry(dict, lambda data, what: _QUESTION.read(data)),
+    question=Entry(dict, lambda data, entry_name: _QUESTION.read(data)),
     epsilon=make_optional_entry(_EPSILONS),
     delta=_DELTAS,
-    regions=make_list_entry(Entry(_write_region, lambda data, what: _REGION.read(data))),
+    regions=make_list_entry(Entry(_write_region, lambda data, entry_name: _REGION.read(data))),
 )

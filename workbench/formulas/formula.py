@@ -101,14 +101,16 @@ def formula(
     family = get_family(question) if is_named else find_family(question)
     _check_unused_options(family, options)
     if is_named:
-        ranged = read_ranged_option(_list_count_options(family), options)
-        if ranged is not None:
-            name, values = ranged
-            shared = {"epsilon": epsilon, "delta": delta, "time_limit": time_limit}
+        range_options = read_ranged_option(_list_count_options(family), options)
+        if range_options is not None:
+            name, values = range_options
+            shared_options = {"epsilon": epsilon, "delta": delta, "time_limit": time_limit}
 
             def solve_one(n: int) -> Formula:
-                solved: Formula = formula(question, **{**options, **shared, name: values[n]})
-                return solved
+                solved_formula: Formula = formula(
+                    question, **{**options, **shared_options, name: values[n]}
+                )
+                return solved_formula
 
             return solve_series(name, values, solve_one, progress)
 
@@ -154,15 +156,15 @@ def formula_around(request: Any) -> Formula:
     """
     claim = request.claim
     question = FormulaQuestion(request.family, request.at_point, dict, claim.notion.name)
-    solved = solve_formula(question, claim.epsilon)
-    if solved.proven_epsilon is None:
-        return solved
+    solved_formula = solve_formula(question, claim.epsilon)
+    if solved_formula.proven_epsilon is None:
+        return solved_formula
     # The pieces of patterns (PDP) lie side by side in δ.
     delta = float(claim.delta)
-    for piece in solved.pieces:
-        low, high = piece.delta_limits_at(solved.proven_epsilon)
+    for piece in solved_formula.pieces:
+        low, high = piece.delta_limits_at(solved_formula.proven_epsilon)
         if low <= delta <= high:
-            return replace(solved, pieces=(piece,))
+            return replace(solved_formula, pieces=(piece,))
     raise NotProven(f"No formula is proven at delta = {delta:g}.")
 
 
@@ -199,8 +201,8 @@ def solve_formula(
         limit = float(read_positive(time_limit, "time_limit", or_zero=True))
     deadline = Deadline(limit)
     if notion is not None and get_ratio_kind(notion) == MASS_ABOVE_RATIO:
-        solved = _solve_patterns(question, limits, deltas, limit, progress)
-        return replace(solved, seconds=deadline.elapsed_seconds)
+        solved_formula = _solve_patterns(question, limits, deltas, limit, progress)
+        return replace(solved_formula, seconds=deadline.elapsed_seconds)
     program, delta_interval = question.state_program(deltas)
     report = _make_region_reporter(progress, program.steps)
     with translate_errors():
@@ -215,14 +217,14 @@ def solve_formula(
             ) from None
         finally:
             program.program.close()
-    proven = ProvenRegions(limits, delta_interval, tuple(regions))
+    proven_regions = ProvenRegions(limits, delta_interval, tuple(regions))
     return Formula(
         program.title,
         merge_regions(program, regions),
         program.steps,
         tuple(to_epsilon_interval(gap, program.steps) for gap in gaps),
         deadline.elapsed_seconds,
-        lambda: make_proof_record(question, program, proven),
+        lambda: make_proof_record(question, program, proven_regions),
     )
 
 

@@ -150,10 +150,10 @@ class Formula:
     @property
     def sentences(self) -> Strings:
         """Return the proven statements as sentences."""
-        first, *others = str(self).splitlines()
+        first, *other_lines = str(self).splitlines()
         count = _count_noun(len(self.pieces), "formula")
         gaps = "" if self.unproven else "gap or "
-        return (f"{first}: {count}, without {gaps}overlap, proven without a solver.", *others)
+        return (f"{first}: {count}, without {gaps}overlap, proven without a solver.", *other_lines)
 
     def describe_interval(self, piece: Piece) -> str:
         """Describe where a piece holds: its interval of ε, and its interval of δ if it has one.

@@ -59,13 +59,13 @@ class _PatternSolution:
     """A piece of the frontier with its formula.
 
     Attributes:
-        traced: The piece of the frontier.
+        frontier_piece: The piece of the frontier.
         vertex: The vertex of the program whose value is the formula.
         program: The program of the pattern.
         pattern: The description of the pattern.
     """
 
-    traced: FrontierPiece
+    frontier_piece: FrontierPiece
     vertex: Vertex
     program: FormulaProgram
     pattern: str
@@ -86,13 +86,13 @@ def solve_pattern_formula(
         InvalidRequest: The request has no formula.
         NotProven: No piece is proven within the time limit.
     """
-    traced = request.family.trace_patterns(request, deltas, time_limit, progress)
+    traced_pieces = request.family.trace_patterns(request, deltas, time_limit, progress)
     epsilon = request.claim.epsilon
     assert isinstance(epsilon, Fraction)
     low = deltas[0]
     solutions: list[_PatternSolution] = []
     unproven: list[tuple[float, float]] = []
-    for piece in traced:
+    for piece in traced_pieces:
         if piece.delta_high <= low:
             continue
         solution = None
@@ -101,8 +101,8 @@ def solve_pattern_formula(
         if solution is None:
             unproven.append((piece.delta_low, piece.delta_high))
         elif _can_extend(solutions, solution) and not unproven:
-            extended = replace(solutions[-1].traced, delta_high=piece.delta_high)
-            solutions[-1] = replace(solutions[-1], traced=extended)
+            extended_piece = replace(solutions[-1].frontier_piece, delta_high=piece.delta_high)
+            solutions[-1] = replace(solutions[-1], frontier_piece=extended_piece)
         else:
             solutions.append(solution)
     if not solutions:
@@ -166,14 +166,14 @@ def _solve_traced_piece(
     for check in ("audit", "certify"):
         point_request = request.with_values(delta=delta, check=check)
         mechanism = point_request.family.design_request(point_request).mechanism
-        broken = find_violation_pattern(mechanism, point_request.budgets)
-        program = point_request.with_values(epsilon=ONE).formula_program(broken)
+        broken_pairs = find_violation_pattern(mechanism, point_request.budgets)
+        program = point_request.with_values(epsilon=ONE).formula_program(broken_pairs)
         try:
             vertex = _find_optimal_vertex(program, point_request, delta)
         finally:
             program.program.close()
         if vertex is not None and _fits_piece(vertex, point_request, piece, low):
-            return _PatternSolution(piece, vertex, program, _describe_pattern(broken))
+            return _PatternSolution(piece, vertex, program, _describe_pattern(broken_pairs))
     return None
 
 
@@ -188,10 +188,10 @@ def _fits_piece(vertex: Vertex, request: ModuloRequest, piece: FrontierPiece, lo
     return True
 
 
-def _describe_pattern(broken: Pattern) -> str:
+def _describe_pattern(broken_pairs: Pattern) -> str:
     """Write a pattern as "difference: noise values" of the broken pairs."""
     parts = []
-    for difference, flags in broken.items():
+    for difference, flags in broken_pairs.items():
         if flags.any():
             noise_values = ",".join(map(str, np.flatnonzero(flags).tolist()))
             parts.append(f"{'x'.join(map(str, difference))}: {noise_values}")
@@ -231,14 +231,16 @@ def _make_delta_pieces(
     x_low, x_high = map(Root.from_rational, exp_interval(epsilon, _EXP_BITS))
     lows = [Affine.from_number(deltas[0])]
     highs = []
-    for before, after in pairwise(solutions):
-        end = before.traced.delta_high
-        start = after.traced.delta_low
+    for left_solution, right_solution in pairwise(solutions):
+        end = left_solution.frontier_piece.delta_high
+        start = right_solution.frontier_piece.delta_low
         is_joined = start - end <= _MAX_JOINT_GAP
         candidates = []
         if is_joined:
-            candidates.append(find_meeting_delta(before.vertex.value, after.vertex.value))
-        candidates += _feasibility_thresholds(after.vertex, x_low.low)
+            candidates.append(
+                find_meeting_delta(left_solution.vertex.value, right_solution.vertex.value)
+            )
+        candidates += _feasibility_thresholds(right_solution.vertex, x_low.low)
         low = _choose_near(candidates, start, x_low.low)
         lows.append(low)
         highs.append(low if is_joined else Affine.from_number(Fraction(end)))

@@ -182,10 +182,10 @@ def merge_regions(program: FormulaProgram, regions: Sequence[Region]) -> tuple[P
             part = Part(region.low, region.high, solution, program.masses)
             delta = (solution.low, solution.high)
             piece = Piece(region.low, region.high, delta, solution.value, (part,), program.steps)
-            for index, other in enumerate(pieces):
-                if _continues(other, piece):
-                    parts = (*other.parts, part)
-                    pieces[index] = replace(other, high=piece.high, parts=parts)
+            for index, other_region in enumerate(pieces):
+                if _continues(other_region, piece):
+                    parts = (*other_region.parts, part)
+                    pieces[index] = replace(other_region, high=piece.high, parts=parts)
                     break
             else:
                 pieces.append(piece)

@@ -39,18 +39,20 @@ _LINE_WIDTH = 2.2
 
 
 @apply_style_sheet
-def draw_formulas(what: str, pieces: Sequence[Piece], epsilon: float | None = None) -> Figure:
+def draw_formulas(
+    description: str, pieces: Sequence[Piece], epsilon: float | None = None
+) -> Figure:
     """Draw the pieces of a formula.
 
     The figure is a map of the (ε, δ) plane if δ has an interval, else the optimum against ε.
 
     Args:
-        what: The title.
+        description: The title.
         pieces: The pieces.
         epsilon: The only ε of the formula; the figure is then the optimum against δ. Default: none.
     """
     if epsilon is not None:
-        return _draw_over_delta(what, pieces, epsilon)
+        return _draw_over_delta(description, pieces, epsilon)
     is_map = any(piece.has_delta_interval for piece in pieces)
     figure, axis, numbers = _make_axes(pieces)
     low, high = choose_epsilon_range(pieces)
@@ -65,7 +67,7 @@ def draw_formulas(what: str, pieces: Sequence[Piece], epsilon: float | None = No
     axis.set(xlabel="ε", ylabel="δ" if is_map else "optimum", xlim=(low, high))
     if is_map:
         _scale_delta_axis(axis, pieces)
-    axis.set_title(what, pad=42)
+    axis.set_title(description, pad=42)
     _draw_legend(axis, numbers)
     return figure
 
@@ -83,7 +85,7 @@ def _scale_delta_axis(axis: Axes, pieces: Sequence[Piece]) -> None:
     axis.set_yticklabels([f"{tick:g}" for tick in axis.get_yticks()])
 
 
-def _draw_over_delta(what: str, pieces: Sequence[Piece], epsilon: float) -> Figure:
+def _draw_over_delta(description: str, pieces: Sequence[Piece], epsilon: float) -> Figure:
     """Draw the optimum against δ at one ε."""
     figure, axis, numbers = _make_axes(pieces)
     for piece in pieces:
@@ -100,7 +102,7 @@ def _draw_over_delta(what: str, pieces: Sequence[Piece], epsilon: float) -> Figu
             linewidth=_LINE_WIDTH,
         )
     axis.set(xlabel="δ", ylabel="optimum")
-    axis.set_title(what)
+    axis.set_title(description)
     _draw_legend(axis, numbers)
     return figure
 
@@ -108,8 +110,8 @@ def _draw_over_delta(what: str, pieces: Sequence[Piece], epsilon: float) -> Figu
 def _make_axes(pieces: Sequence[Piece]) -> tuple[Figure, Axes, dict[str, int]]:
     """Return a figure with space for the legend, its axis, and the number of every formula."""
     numbers = number_formulas(pieces)
-    longest = max(len(text) for text in numbers)
-    legend_width = _LEGEND_CHARACTER_INCHES * _count_legend_columns(numbers) * longest
+    longest_label = max(len(text) for text in numbers)
+    legend_width = _LEGEND_CHARACTER_INCHES * _count_legend_columns(numbers) * longest_label
     height = max(4.6, 0.42 * min(len(numbers), _FORMULAS_PER_COLUMN))
     figure, (axis,) = make_panels(width=6.4 + legend_width, height=height)
     return figure, axis, numbers
@@ -140,8 +142,8 @@ def choose_epsilon_range(pieces: Sequence[Piece]) -> FloatPair:
     last = max(piece.epsilon[1] for piece in pieces)
     if math.isfinite(last):
         return ends[0], last
-    extended = max(_MIN_EPSILON_END, _EPSILON_END_FACTOR * ends[-1])
-    return ends[0], min(_MAX_EPSILON_END, extended)
+    extended_end = max(_MIN_EPSILON_END, _EPSILON_END_FACTOR * ends[-1])
+    return ends[0], min(_MAX_EPSILON_END, extended_end)
 
 
 def _region_style(number: int) -> Record:

@@ -140,8 +140,8 @@ class FormulaSeries:
         piece_count = min(map(len, pieces.values()), default=0)
         conjectures = []
         for position in range(1, piece_count + 1):
-            counted = {value: parts[-position] for value, parts in pieces.items()}
-            conjecture = _find_conjecture(position, counted)
+            counted_cases = {value: parts[-position] for value, parts in pieces.items()}
+            conjecture = _find_conjecture(position, counted_cases)
             if conjecture is not None:
                 conjectures.append(conjecture)
         return conjectures
@@ -229,7 +229,7 @@ def _find_conjecture(position: int, pieces: Mapping[int, Piece]) -> Conjecture |
         class_formulas = _fit_classes(pieces, period)
         if class_formulas is None:
             continue
-        class_sizes = [sum(n % period == rest for n in pieces) for rest in range(period)]
+        class_sizes = [sum(n % period == remainder for n in pieces) for remainder in range(period)]
         fitted_count = sum(min(_FITTED_PER_CLASS, size) for size in class_sizes)
         if len(pieces) - fitted_count >= _MIN_VERIFIED_COUNT:
             return Conjecture(position, tuple(sorted(pieces)), fitted_count, class_formulas)
@@ -239,12 +239,12 @@ def _find_conjecture(position: int, pieces: Mapping[int, Piece]) -> Conjecture |
 def _fit_classes(pieces: Mapping[int, Piece], period: int) -> Strings | None:
     """Return the formula of each class of n modulo a period; None if one class has none."""
     texts = []
-    for rest in range(period):
-        members = {n: piece for n, piece in pieces.items() if n % period == rest}
+    for remainder in range(period):
+        members = {n: piece for n, piece in pieces.items() if n % period == remainder}
         text = _fit_class(members)
         if text is None:
             return None
-        texts.append(text if period == 1 else f"n = {rest} mod {period}: {text}")
+        texts.append(text if period == 1 else f"n = {remainder} mod {period}: {text}")
     return tuple(texts)
 
 
@@ -272,9 +272,9 @@ def _fit_polynomials(polynomials: Mapping[int, Poly]) -> str | None:
     The lowest and the highest powers are functions of n, the coefficients between functions of n
     and of the position j.
     """
-    lowest = {n: _lowest_power(polynomial) for n, polynomial in polynomials.items()}
+    lowest_degrees = {n: _lowest_power(polynomial) for n, polynomial in polynomials.items()}
     degree = {n: polynomial.degree() for n, polynomial in polynomials.items()}
-    first = _fit_in_n(lowest)
+    first = _fit_in_n(lowest_degrees)
     last = _fit_in_n(degree)
     if first is None or last is None:
         return None
@@ -285,13 +285,13 @@ def _fit_polynomials(polynomials: Mapping[int, Poly]) -> str | None:
             low_values = {}
             high_values = {}
             for n, polynomial in polynomials.items():
-                low_values[n] = int(polynomial[lowest[n] + offset])
+                low_values[n] = int(polynomial[lowest_degrees[n] + offset])
                 high_values[n] = int(polynomial[degree[n] - offset])
             first_coefficients.append(_fit_in_n(low_values))
             last_coefficients.append(_fit_in_n(high_values))
         inner = {}
         for n, polynomial in polynomials.items():
-            for j in range(lowest[n] + edge, degree[n] - edge + 1):
+            for j in range(lowest_degrees[n] + edge, degree[n] - edge + 1):
                 inner[n, j] = int(polynomial[j])
         middle = _fit_monomials(inner, _TWO_VARIABLES) if inner else ()
         has_edges = None not in first_coefficients and None not in last_coefficients
@@ -324,10 +324,10 @@ def _fit_monomials(values: Mapping[Pair, int], monomials: Sequence[Pair]) -> Mon
         for (n, j), value in values.items():
             if n in fitted_n:
                 rows.append([fmpq(n**a * j**b) for a, b in used] + [fmpq(value)])
-        reduced, rank = fmpq_mat(rows).rref()
-        if rank != count or any(reduced[k, k] != 1 for k in range(count)):
+        reduced_rows, rank = fmpq_mat(rows).rref()
+        if rank != count or any(reduced_rows[k, k] != 1 for k in range(count)):
             continue
-        weights = tuple(to_fraction(reduced[k, count]) for k in range(count))
+        weights = tuple(to_fraction(reduced_rows[k, count]) for k in range(count))
         if all(_evaluate(weights, used, n, j) == value for (n, j), value in values.items()):
             return weights
     return None

@@ -109,13 +109,13 @@ class ShadowPrices:
         }
 
 
-def _write_prices(below: float | None, above: float) -> str:
+def _write_prices(price_below: float | None, price_above: float) -> str:
     """Write the prices from below and from above, or one number if they are equal."""
-    if below is None:
-        return f"{above:.9g} (upwards)"
-    if below == above:
-        return f"{above:.9g}"
-    return f"{below:.9g} from below, {above:.9g} from above"
+    if price_below is None:
+        return f"{price_above:.9g} (upwards)"
+    if price_below == price_above:
+        return f"{price_above:.9g}"
+    return f"{price_below:.9g} from below, {price_above:.9g} from above"
 
 
 def _describe_constraint(binding: int, rows: int, price: float) -> str:
@@ -149,14 +149,16 @@ def compute_shadow_prices(design: Any) -> ShadowPrices:
     if smaller_claim is None:
         return ShadowPrices(epsilon, delta, (), 0, note, (), constraints)
     results = measure_mechanism(design.mechanism, smaller_claim, design.mechanism.comparisons())
-    listed = list(itertools.islice(results, _MAX_COMPARISONS + 1))
+    listed_names = list(itertools.islice(results, _MAX_COMPARISONS + 1))
     binding: tuple[Ints, ...] = ()
-    if len(listed) > _MAX_COMPARISONS:
+    if len(listed_names) > _MAX_COMPARISONS:
         note = f"{note} more than {_MAX_COMPARISONS} comparisons are not listed".lstrip()
     else:
-        binding = tuple(result.label for result in listed if not smaller_claim.is_met_by(result))
+        binding = tuple(
+            result.label for result in listed_names if not smaller_claim.is_met_by(result)
+        )
     names = tuple(_comparison_name(label, design) for label in binding)
-    return ShadowPrices(epsilon, delta, binding, len(listed), note, names, constraints)
+    return ShadowPrices(epsilon, delta, binding, len(listed_names), note, names, constraints)
 
 
 def _comparison_name(label: Ints, design: Any) -> str:

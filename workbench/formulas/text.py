@@ -94,8 +94,8 @@ def _write_slash_quotient(numerator: str, denominator: str) -> str:
     is_single = denominator.isdigit() or denominator == "e^ε"
     if not is_single and not _PARENTHESES.fullmatch(denominator):
         denominator = f"({denominator})"
-    outside = _PARENTHESES.sub("", numerator)
-    if " + " in outside or " - " in outside:
+    outer_text = _PARENTHESES.sub("", numerator)
+    if " + " in outer_text or " - " in outer_text:
         numerator = f"({numerator})"
     return f"{numerator} / {denominator}"
 
@@ -190,21 +190,21 @@ def _write_numerator(constant: Poly, slope: Poly, style: Style, steps: int) -> s
 
 def _write_factored(polynomial: Poly, style: Style, steps: int) -> str:
     """Write a polynomial, with its content and its power of x in front if that is shorter."""
-    expanded = _write_polynomial_sum(polynomial, style, steps)
+    expanded_text = _write_polynomial_sum(polynomial, style, steps)
     coefficients = [int(value) for value in polynomial.coeffs()]
     content = gcd(*coefficients)
-    lowest = next((power for power, value in enumerate(coefficients) if value), 0)
-    has_factor = content != 1 or lowest > 0
+    lowest_power = next((power for power, value in enumerate(coefficients) if value), 0)
+    has_factor = content != 1 or lowest_power > 0
     if _count_terms(polynomial) < 2 or not has_factor:
-        return expanded
-    inner = _write_polynomial_sum(polynomial.right_shift(lowest) // content, style, steps)
+        return expanded_text
+    inner = _write_polynomial_sum(polynomial.right_shift(lowest_power) // content, style, steps)
     factors = []
     if content != 1:
         factors.append(str(content))
-    if lowest:
-        factors.append(style.power(Fraction(lowest, steps)))
-    factored = style.product.join([*factors, style.bracket(inner)])
-    return min(expanded, factored, key=len)
+    if lowest_power:
+        factors.append(style.power(Fraction(lowest_power, steps)))
+    factored_text = style.product.join([*factors, style.bracket(inner)])
+    return min(expanded_text, factored_text, key=len)
 
 
 def _write_polynomial_sum(polynomial: Poly, style: Style, steps: int) -> str:

@@ -356,10 +356,10 @@ def _compute_part(part: Values, functions: Values, full: bool, point: Values) ->
     """
     function = functions[part["function"]]
     rows = pd.DataFrame(function(**select_arguments(part, full), **point)).assign(**point)
-    derived: Row = {}
+    derived_columns: Row = {}
     for column, expression in part.get("derived", {}).items():
-        derived[column] = rows.eval(expression)
-    return rows.assign(**derived, **part.get("constants", {}))
+        derived_columns[column] = rows.eval(expression)
+    return rows.assign(**derived_columns, **part.get("constants", {}))
 
 
 def _find_printed_number(paper: str, place: str) -> Any:

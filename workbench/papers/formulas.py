@@ -65,9 +65,9 @@ def _compare_values(ours: Sequence[Affine | None], theirs: Sequence[Affine]) -> 
     return "equal" if is_equal else "DIFFERS"
 
 
-def _list_piece_values(solved: Formula) -> list[Affine | None]:
+def _list_piece_values(solved_formula: Formula) -> list[Affine | None]:
     """Return the values of the pieces of a formula."""
-    return [piece.value for piece in solved.pieces]
+    return [piece.value for piece in solved_formula.pieces]
 
 
 def compare_single_distance(n: Sequence[int], epsilon: float) -> Iterator[Row]:
@@ -104,15 +104,17 @@ def compare_single_distance(n: Sequence[int], epsilon: float) -> Iterator[Row]:
 
 def _compare_theorem2(question: ModuloNoise, cycle: int, epsilon: float) -> Row:
     """Compare the pieces of a PDP formula and their ends with Theorem 2."""
-    printed = rational_forms.theorem2(cycle)
-    solved = formula(question, notion="pdp", epsilon=epsilon, delta="0..1")
-    ends = [piece.delta[1] for piece in solved.pieces]
+    printed_formula = rational_forms.theorem2(cycle)
+    solved_formula = formula(question, notion="pdp", epsilon=epsilon, delta="0..1")
+    ends = [piece.delta[1] for piece in solved_formula.pieces]
     outcomes = (
-        _compare_values(_list_piece_values(solved), [value for _, value in printed]),
-        _compare_values(ends, [end for end, _ in printed]),
+        _compare_values(
+            _list_piece_values(solved_formula), [value for _, value in printed_formula]
+        ),
+        _compare_values(ends, [end for end, _ in printed_formula]),
     )
     verdict = "DIFFERS" if "DIFFERS" in outcomes else "equal"
-    return {"theorem 2": verdict, "pieces": len(printed)}
+    return {"theorem 2": verdict, "pieces": len(printed_formula)}
 
 
 def compare_bounded_difference(n: Sequence[int], epsilon: float) -> Iterator[Row]:
@@ -151,16 +153,16 @@ def _check_theorem3(question: ModuloNoise, n: int, mu_bar: int, epsilon: float) 
     printed_regions = staircases(n, mu_bar, epsilon)
     regions = [region for region in printed_regions if region.h and region.lower < region.upper]
     for k, stairs in enumerate(regions):
-        printed = rational_forms.staircase_error_rate(stairs.lengths)
+        printed_formula = rational_forms.staircase_error_rate(stairs.lengths)
         middle = Fraction((stairs.lower + stairs.upper) / 2).limit_denominator(_MAX_DENOMINATOR)
         ours = find_pattern_value(question, epsilon, middle)
-        if ours != printed:
+        if ours != printed_formula:
             return {
                 "theorem 3": "REFUTED",
                 "right regions": k,
                 "from_delta": stairs.lower,
                 "to_delta": stairs.upper,
-                "printed": write_affine(printed),
+                "printed": write_affine(printed_formula),
                 "optimum": "not proven" if ours is None else write_affine(ours),
             }
     return {"theorem 3": "equal" if regions else "no region", "right regions": len(regions)}
@@ -177,14 +179,14 @@ def compare_counts(n: Sequence[int], losses: Sequence[str]) -> Iterator[Row]:
     for size in range(first, last + 1):
         answers = range(size + 1)
         for loss in losses:
-            solved = formula(FiniteQuery(answers, max_shift=1), loss=loss, notion="pure")
+            solved_formula = formula(FiniteQuery(answers, max_shift=1), loss=loss, notion="pure")
             matrix = _weighted_loss_matrix(answers, answers, loss)
             theirs = [
                 rational_forms.geometric_post_processing(matrix, _choose_inner_point(piece))
-                for piece in solved.pieces
+                for piece in solved_formula.pieces
             ]
             labels: Row = {"answers": f"0..{size}", "loss": loss}
-            yield from _make_piece_rows(solved, theirs, labels)
+            yield from _make_piece_rows(solved_formula, theirs, labels)
 
 
 def compare_responses(n: Sequence[int]) -> Iterator[Row]:
@@ -195,10 +197,10 @@ def compare_responses(n: Sequence[int]) -> Iterator[Row]:
     """
     first, last = n
     for count in range(first, last + 1):
-        solved = formula(FiniteQuery(range(count), neighbours="all"), loss="error-rate")
+        solved_formula = formula(FiniteQuery(range(count), neighbours="all"), loss="error-rate")
         matrix = _weighted_loss_matrix(range(count), range(count), "error-rate")
         theirs = [rational_forms.bins_loss(matrix, Fraction(2))]
-        yield from _make_piece_rows(solved, theirs, {"answers": count})
+        yield from _make_piece_rows(solved_formula, theirs, {"answers": count})
 
 
 def compare_bins(labels: str, outputs: Sequence[str], losses: Sequence[str]) -> Iterator[Row]:
@@ -214,13 +216,13 @@ def compare_bins(labels: str, outputs: Sequence[str], losses: Sequence[str]) -> 
         points = tuple(Fraction(value) for value in text.split(","))
         for loss in losses:
             question = Labels(range(low, high + 1))
-            solved = formula(question, method="lp", outputs=points, loss=loss)
+            solved_formula = formula(question, method="lp", outputs=points, loss=loss)
             matrix = _weighted_loss_matrix(range(low, high + 1), points, loss)
             theirs = [
                 rational_forms.bins_loss(matrix, _choose_inner_point(piece))
-                for piece in solved.pieces
+                for piece in solved_formula.pieces
             ]
-            yield from _make_piece_rows(solved, theirs, {"outputs": text, "loss": loss})
+            yield from _make_piece_rows(solved_formula, theirs, {"outputs": text, "loss": loss})
 
 
 def compare_quantizer(outputs: str, knots: Sequence[int]) -> Iterator[Row]:
@@ -278,9 +280,11 @@ def _choose_inner_point(piece: Any) -> Fraction:
     return (low + high) / 2
 
 
-def _make_piece_rows(solved: Formula, theirs: Sequence[Affine], labels: Row) -> Iterator[Row]:
+def _make_piece_rows(
+    solved_formula: Formula, theirs: Sequence[Affine], labels: Row
+) -> Iterator[Row]:
     """Yield a row for every piece of a formula, compared with a closed form."""
-    for piece, closed_form in zip(solved.pieces, theirs, strict=True):
+    for piece, closed_form in zip(solved_formula.pieces, theirs, strict=True):
         low, high = piece.epsilon
         yield {
             **labels,
@@ -301,20 +305,22 @@ def summarise_verdicts(table: pd.DataFrame) -> Row:
     for column in _VERDICT_COLUMNS:
         if column in table:
             counts = table[column].value_counts().items()
-            parts.append(f"{column}: " + ", ".join(f"{count} {word}" for word, count in counts))
+            parts.append(
+                f"{column}: " + ", ".join(f"{count} {verdict}" for verdict, count in counts)
+            )
     return {"verdicts": "; ".join(parts)}
 
 
 def _make_map(full: bool) -> Artifact:
     """Make the map of the formulas of a count."""
     arguments = read_declaration("formulas")["map"]["arguments"]
-    solved = formula("channel", max_shift=1, **arguments)
-    table = solved.to_frame()
+    solved_formula = formula("channel", max_shift=1, **arguments)
+    table = solved_formula.to_frame()
 
     def draw(_: pd.DataFrame) -> Any:
-        return solved.plot()
+        return solved_formula.plot()
 
-    return make_artifact("formulas", "map", table, draw=draw, count=len(solved.pieces))
+    return make_artifact("formulas", "map", table, draw=draw, count=len(solved_formula.pieces))
 
 
 PAPER = build_declared_paper("formulas", {"map": _make_map}, globals())

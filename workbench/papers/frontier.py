@@ -57,30 +57,30 @@ def _require_complete(result: Result) -> pd.DataFrame:
 
 def _resolve_places(arguments: Values) -> Record:
     """Return arguments with the path of the file of places, which is in this package."""
-    resolved = {**arguments}
-    if "places" in resolved:
-        resolved["places"] = str(DATA / resolved["places"])
-    return resolved
+    resolved_arguments = {**arguments}
+    if "places" in resolved_arguments:
+        resolved_arguments["places"] = str(DATA / resolved_arguments["places"])
+    return resolved_arguments
 
 
 @lru_cache
 def _compute_frontier(kind: str, full: bool) -> tuple[Result, pd.DataFrame]:
     """Return a frontier and its table. Raises WorkbenchError if a budget failed."""
-    declared = read_declaration("frontier")["frontiers"][kind]
-    arguments = _resolve_places(select_arguments(declared, full))
-    result = frontier(declared.get("family", kind), **arguments)
+    declaration = read_declaration("frontier")["frontiers"][kind]
+    arguments = _resolve_places(select_arguments(declaration, full))
+    result = frontier(declaration.get("family", kind), **arguments)
     table = _require_complete(result)
     has_failed = table["objective"].isna() & table["failure"].notna()
-    failed = table[has_failed & ~table["status"].isin(_EXPECTED_STATUSES)]
-    if len(failed):
-        message = failed["failure"].iloc[0]
+    failed_rows = table[has_failed & ~table["status"].isin(_EXPECTED_STATUSES)]
+    if len(failed_rows):
+        message = failed_rows["failure"].iloc[0]
         raise WorkbenchError(f"The {kind} frontier has a row that failed: {message}")
-    table = table.drop(columns=["seconds", *declared.get("dropped_columns", [])])
+    table = table.drop(columns=["seconds", *declaration.get("dropped_columns", [])])
     if kind == "labels":
         # Several laws may be optimal, and they may use different numbers of outputs.
         table.loc[table["mechanism"] == "unbiased", "outputs_used"] = None
     for column in table.columns.difference(["epsilon", "delta"]):
-        digits = min(declared.get("digits", SIGNIFICANT_DIGITS), SIGNIFICANT_DIGITS)
+        digits = min(declaration.get("digits", SIGNIFICANT_DIGITS), SIGNIFICANT_DIGITS)
         if column == "dp_delta":
             digits = min(digits, _DP_DELTA_DIGITS)
         table[column] = [
@@ -92,13 +92,13 @@ def _compute_frontier(kind: str, full: bool) -> tuple[Result, pd.DataFrame]:
 
 def _make_frontier_artifact(name: str, full: bool) -> Artifact:
     """Make an artifact of a frontier."""
-    declared = read_declaration("frontier")[name]
-    result, rows = _compute_frontier(declared["frontier"], full)
-    selected = rows[rows["curve"].isin(declared["curves"])]
-    table = selected.dropna(axis="columns", how="all").reset_index(drop=True)
+    declaration = read_declaration("frontier")[name]
+    result, rows = _compute_frontier(declaration["frontier"], full)
+    selected_rows = rows[rows["curve"].isin(declaration["curves"])]
+    table = selected_rows.dropna(axis="columns", how="all").reset_index(drop=True)
 
     def draw(_: pd.DataFrame) -> Figure:
-        figure = result.draw(rows)[declared["plot"]]()
+        figure = result.draw(rows)[declaration["plot"]]()
         assert figure
         return figure
 
@@ -113,10 +113,10 @@ def _make_frontier_artifact(name: str, full: bool) -> Artifact:
 
 def _make_city_map(full: bool) -> Artifact:
     """Make the maps of the outputs of the optimal channel: of all people, and of one place."""
-    declared = read_declaration("frontier")["city_map"]
-    designed = design("channel", **_resolve_places(select_arguments(declared, full)))
-    question = designed.question
-    channel = designed.mechanism.matrix
+    declaration = read_declaration("frontier")["city_map"]
+    city_design = design("channel", **_resolve_places(select_arguments(declaration, full)))
+    question = city_design.question
+    channel = city_design.mechanism.matrix
     prior = np.array([float(probability) for probability in question.prior])
     likeliest = int(prior.argmax())
     places = [[float(coordinate) for coordinate in place] for place in question.inputs]
@@ -140,23 +140,23 @@ def _make_city_map(full: bool) -> Artifact:
         "city_map",
         table,
         draw=draw,
-        loss=f"{designed.objective:.7g}",
-        bound=f"{designed.bound or 0.0:.7g}",
+        loss=f"{city_design.objective:.7g}",
+        bound=f"{city_design.bound or 0.0:.7g}",
     )
 
 
 def _make_budgets(full: bool) -> Artifact:
     """Make the table of the mechanism classes of the declared queries at every budget."""
-    declared = read_declaration("frontier")["budgets"]
-    grid = select_arguments(declared, full)
+    declaration = read_declaration("frontier")["budgets"]
+    grid = select_arguments(declaration, full)
     tables = []
     for query, epsilon, delta in itertools.product(
-        declared["queries"], grid["epsilon"], grid["delta"]
+        declaration["queries"], grid["epsilon"], grid["delta"]
     ):
-        recommended = recommend(
+        recommendation = recommend(
             **query, epsilon=epsilon, delta=delta, time_limit=_TIME_LIMIT_SECONDS
         )
-        classes = _require_complete(recommended)
+        classes = _require_complete(recommendation)
         description = ", ".join(f"{name} {value}" for name, value in query.items())
         classes = classes[classes["objective"].notna()].assign(
             query=description, epsilon=epsilon, delta=delta

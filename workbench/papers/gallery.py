@@ -85,17 +85,17 @@ def summarise_agreement(records: Sequence[Row]) -> str:
     return "; ".join(counts)
 
 
-def _count_verdicts(what: str, verdicts: Sequence[str]) -> str:
+def _count_verdicts(quantity: str, verdicts: Sequence[str]) -> str:
     """Return how many numbers of a kind agree and differ."""
     agreeing = verdicts.count("agrees")
     errata = verdicts.count("differs: erratum")
-    unexplained = verdicts.count("differs: not explained")
+    unexplained_count = verdicts.count("differs: not explained")
     counts = {
         "differ because of an erratum": errata,
-        "differ and are not explained": unexplained,
-        "are unexpected": len(verdicts) - agreeing - errata - unexplained,
+        "differ and are not explained": unexplained_count,
+        "are unexpected": len(verdicts) - agreeing - errata - unexplained_count,
     }
-    parts = [f"{agreeing} of {len(verdicts)} {what} agree"]
+    parts = [f"{agreeing} of {len(verdicts)} {quantity} agree"]
     parts += [f"{count} {outcome}" for outcome, count in counts.items() if count]
     return ", ".join(parts)
 
@@ -105,8 +105,8 @@ def _count_verdicts(what: str, verdicts: Sequence[str]) -> str:
 
 def _make_sections(paper: Paper, folder: Path) -> Iterator[Values]:
     """Yield the sections of a paper: the paper, its artifacts in order, its errata."""
-    loaded = [_read_json(folder / f"{name}.json") for name in paper.artifacts]
-    records = [record for record in loaded if record]
+    loaded_records = [_read_json(folder / f"{name}.json") for name in paper.artifacts]
+    records = [record for record in loaded_records if record]
     comparisons = [row for record in records for row in record["comparisons"]]
     # Plain text: the links are written out and the emphasis is removed.
     citation = re.sub(r"\[([^\]]*)\]\(([^)]*)\)", r"\1, \2", paper.citation).replace("*", "")

@@ -45,9 +45,9 @@ def _compute_setting(setting: str, full: bool) -> list[Row]:
 def _make_setting_artifact(name: str, full: bool) -> Artifact:
     """Make the table and the heat maps of a setting."""
     table = pd.DataFrame(_compute_setting(name, full))
-    known = int(table["most_percent"].notna().sum())
+    known_count = int(table["most_percent"].notna().sum())
     return make_artifact(
-        "published", name, table, draw=_draw_heat_maps, known=known, count=len(table)
+        "published", name, table, draw=_draw_heat_maps, known=known_count, count=len(table)
     )
 
 

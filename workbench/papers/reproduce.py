@@ -76,19 +76,19 @@ def reproduce(
         integer_reader(1, 1024)(jobs, "jobs")
     for name in formats:
         InvalidRequest.check_choice(FORMATS, "format", name)
-    chosen = _select_papers(papers, full)
+    selected_papers = _select_papers(papers, full)
     artifact_names = [only] if isinstance(only, str) else only
-    selected = _select_artifacts(chosen, artifact_names, full)
-    artifacts, notes = _drop_uninstalled(selected, bool(artifact_names))
+    selected_artifacts = _select_artifacts(selected_papers, artifact_names, full)
+    artifacts, notes = _drop_uninstalled(selected_artifacts, bool(artifact_names))
     clock = Deadline()
     for note in notes:
         progress(0, len(artifacts), note)
-    wanted = [*artifacts]
+    wanted_steps = [*artifacts]
     if artifact_names is None:
-        wanted += [(paper, ERRATA) for paper in chosen if paper.errata]
+        wanted_steps += [(paper, ERRATA) for paper in selected_papers if paper.errata]
         # The sort is stable: the errata of a paper follow its artifacts.
-        wanted.sort(key=lambda pair: chosen.index(pair[0]))
-    run = Reproduction(wanted, Path(results), full, progress, formats)
+        wanted_steps.sort(key=lambda pair: selected_papers.index(pair[0]))
+    run = Reproduction(wanted_steps, Path(results), full, progress, formats)
     done_count = len(artifacts)
     try:
         run.run(jobs or count_cores())
@@ -126,8 +126,8 @@ def _select_papers(names: str | Iterable[str] | None, full: bool) -> list[Paper]
     papers = [load_paper(name) for name in ([names] if isinstance(names, str) else names)]
     for paper in papers:
         if paper.requires_full and not full:
-            wanted = f"given with --full for {paper.name}, which takes minutes"
-            must("paper", wanted, repr(paper.name))
+            wanted_steps = f"given with --full for {paper.name}, which takes minutes"
+            must("paper", wanted_steps, repr(paper.name))
     return papers
 
 
@@ -138,26 +138,26 @@ def _select_artifacts(
 
     The name of a paper selects all of its artifacts. Raises InvalidRequest.
     """
-    known = [(paper, artifact) for paper in papers for artifact in paper.artifacts]
+    known_artifacts = [(paper, artifact) for paper in papers for artifact in paper.artifacts]
     for name in names or ():
         if any(paper.name == name for paper in papers):
             continue
-        owners = [paper for paper, artifact in known if artifact == name]
+        owners = [paper for paper, artifact in known_artifacts if artifact == name]
         if not owners:
             choices = [f"{', '.join(paper.artifacts)} ({paper.name})" for paper in papers]
             must("only", f"one of {'; '.join(choices)}", repr(name))
         if not full and any(name in paper.only_full for paper in owners):
             must("only", f"given with --full for {name}, which takes minutes", repr(name))
-    selected = []
-    for paper, artifact in known:
+    selected_artifacts = []
+    for paper, artifact in known_artifacts:
         is_named = names is None or artifact in names or paper.name in names
         if is_named and (full or artifact not in paper.only_full):
-            selected.append((paper, artifact))
-    return selected
+            selected_artifacts.append((paper, artifact))
+    return selected_artifacts
 
 
 def _drop_uninstalled(
-    wanted: Sequence[tuple[Paper, str]], are_named: bool
+    wanted_steps: Sequence[tuple[Paper, str]], are_named: bool
 ) -> tuple[list[tuple[Paper, str]], tuple[str, ...]]:
     """Return the artifacts whose extras are installed, and a note for each missing extra.
 
@@ -165,7 +165,7 @@ def _drop_uninstalled(
     """
     artifacts = []
     missing = []
-    for paper, name in wanted:
+    for paper, name in wanted_steps:
         extra = paper.required_extras.get(name)
         if extra is None or is_importable(EXTRAS[extra]):
             artifacts.append((paper, name))
@@ -174,10 +174,10 @@ def _drop_uninstalled(
     installed_names = {name for _, name in artifacts}
     names_by_extra: dict[str, list[str]] = {}
     for paper, name, extra in missing:
-        what = f"{paper.name} {name}"
+        artifact_label = f"{paper.name} {name}"
         if are_named and name not in installed_names:
-            require_extra(extra, what)
-        names_by_extra.setdefault(extra, []).append(what)
+            require_extra(extra, artifact_label)
+        names_by_extra.setdefault(extra, []).append(artifact_label)
     notes = []
     for extra, names in names_by_extra.items():
         command = install_command(extra)

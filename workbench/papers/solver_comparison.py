@@ -38,18 +38,24 @@ def make_comparison_artifacts(
         time_limit: The time limit of a run in seconds.
     """
     programs = f"Suite {suite}, version {SUITES[suite][0]}" if suite in SUITES else suite
-    what = f"{programs}: {table['instance'].nunique()} instances, {len(table)} runs"
-    contradicted = int(table["contradicted"].eq(True).sum())
+    description = f"{programs}: {table['instance'].nunique()} instances, {len(table)} runs"
+    contradicted_count = int(table["contradicted"].eq(True).sum())
     dispute = ""
-    if contradicted:
-        dispute = f" {contradicted} bounds are contradicted by another solver's feasible answer."
+    if contradicted_count:
+        dispute = (
+            f" {contradicted_count} bounds are contradicted by another solver's feasible answer."
+        )
     make = partial(make_artifact, "solver_comparison")
     summary = summarise_runs(table, time_limit)
     scatter = table[_DECLARATION["scatter"]["columns"]]
     return {
-        "summary": make("summary", summary, what=what, time_limit=time_limit, dispute=dispute),
-        "performance_profile": make("performance_profile", table, draw=draw_profile, what=what),
-        "scatter": make("scatter", scatter, draw=draw_scatter, what=what),
+        "summary": make(
+            "summary", summary, what=description, time_limit=time_limit, dispute=dispute
+        ),
+        "performance_profile": make(
+            "performance_profile", table, draw=draw_profile, what=description
+        ),
+        "scatter": make("scatter", scatter, draw=draw_scatter, what=description),
     }
 
 

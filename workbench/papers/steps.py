@@ -83,18 +83,22 @@ def plan_steps(wanted: Sequence[tuple[Paper, str]]) -> tuple[dict[Step, float], 
         afterwards, because they measure time or use processes themselves.
     """
     expected_seconds: dict[Step, float] = {}
-    alone = []
+    lone_steps = []
     for paper, name in wanted:
         if paper.on_demand or name in paper.timed_alone:
-            alone.append(Step(paper.name, (name,)))
+            lone_steps.append(Step(paper.name, (name,)))
             continue
         group = next((names for names in paper.computed_together if name in names), (name,))
         names = tuple(
-            other for other_paper, other in wanted if other_paper is paper and other in group
+            other_name
+            for other_paper, other_name in wanted
+            if other_paper is paper and other_name in group
         )
-        seconds = sum(paper.expected_seconds.get(other, _DEFAULT_SECONDS) for other in names)
+        seconds = sum(
+            paper.expected_seconds.get(other_name, _DEFAULT_SECONDS) for other_name in names
+        )
         expected_seconds[Step(paper.name, names)] = seconds
-    return expected_seconds, alone
+    return expected_seconds, lone_steps
 
 
 @dataclass
@@ -139,14 +143,14 @@ class Reproduction:
         Raises:
             WorkbenchError: An artifact cannot be computed, or its processes died repeatedly.
         """
-        expected_seconds, alone = plan_steps(self.wanted)
+        expected_seconds, lone_steps = plan_steps(self.wanted)
         steps = list(expected_seconds)
         process_count = min(jobs, len(steps))
         if process_count > 1:
             steps.sort(key=lambda step: -expected_seconds[step])
             self._report(f"On {process_count} processes, longest first:")
         self._run_steps(steps, process_count)
-        self._run_steps(alone, 1)
+        self._run_steps(lone_steps, 1)
 
     def _run_steps(self, steps: Sequence[Step], process_count: int) -> None:
         """Run steps on processes and store their outcomes. Raises WorkbenchError."""

@@ -171,11 +171,13 @@ def _draw_objective(table: pd.DataFrame) -> Figure | None:
     parameters = table.loc[:, :"workbench"].columns.difference(
         ["key", "backend_version", "workbench", x_name], sort=False
     )
-    varied = [name for name in parameters if table[name].nunique(dropna=False) > 1]
-    columns = [list(table[name]) for name in varied]
+    varied_names = [name for name in parameters if table[name].nunique(dropna=False) > 1]
+    columns = [list(table[name]) for name in varied_names]
     line_names = []
     for index in range(len(table)):
-        parts = (f"{name} {column[index]}" for name, column in zip(varied, columns, strict=True))
+        parts = (
+            f"{name} {column[index]}" for name, column in zip(varied_names, columns, strict=True)
+        )
         line_names.append(", ".join(parts))
     return draw_by_name(
         table, line_names, Quantity(x_name, x_name), Quantity("objective", "objective")

@@ -194,9 +194,9 @@ def _read_grid(grid: Values, index: int, lines: KeyLines) -> tuple[Family, dict[
     """Return the family of a grid and the exact values of every axis. Raises InvalidRequest."""
     model = grid.get("model")
     if not isinstance(model, str) or model not in list_family_names():
-        got = "none" if model is None else repr(model)
+        value_text = "none" if model is None else repr(model)
         names = ", ".join(list_family_names())
-        raise lines.make_error(f"model must be one of {names}. Got {got}.", "model", index)
+        raise lines.make_error(f"model must be one of {names}. Got {value_text}.", "model", index)
     family = get_family(model)
     options = {option.name: option for option in family.options_for("sweep")}
     for key in grid:
@@ -246,20 +246,21 @@ def _make_chunks(
     ends = [(axes[key][0], axes[key][-1]) for key in hot]
     is_corner = [_is_at_ends(point, ends) for point in path]
     for values in itertools.product(*(axes[key] for key in fixed_keys)):
-        fixed = dict(zip(fixed_keys, values, strict=True))
+        fixed_values = dict(zip(fixed_keys, values, strict=True))
         points = [
-            family.complete_point(fixed, dict(zip(hot, point, strict=True))) for point in path
+            family.complete_point(fixed_values, dict(zip(hot, point, strict=True)))
+            for point in path
         ]
-        solver = family.solver_label(fixed)
+        solver = family.solver_label(fixed_values)
         try:
-            content = family.sweep_key(fixed)
+            content = family.sweep_key(fixed_values)
             solver_options = [
                 key
                 for key in fixed_keys
-                if family.get_option(key).solver and fixed[key] is not None
+                if family.get_option(key).solver and fixed_values[key] is not None
             ]
             _check_options(solver, solver_options)
-            _check_values(family, fixed, points[0], {key: axes[key] for key in hot})
+            _check_values(family, fixed_values, points[0], {key: axes[key] for key in hot})
         except WorkbenchError as error:
             raise lines.make_error_about(str(error), grid_index) from None
         requests = _make_requests(family, solver, content, points)
@@ -268,13 +269,13 @@ def _make_chunks(
             corner or int(key[:8], 16) % _RECHECKED_SHARE == 0
             for corner, key in zip(is_corner, keys, strict=True)
         ]
-        size = family.points_per_task(fixed)
+        size = family.points_per_task(fixed_values)
         for start in range(0, len(path), size):
             part = slice(start, start + size)
-            recheck = [index for index, wanted in enumerate(is_rechecked[part]) if wanted]
+            recheck = [index for index, is_wanted in enumerate(is_rechecked[part]) if is_wanted]
             yield Chunk(
                 family.name,
-                fixed,
+                fixed_values,
                 tuple(points[part]),
                 tuple(recheck),
                 solver,
@@ -302,16 +303,16 @@ def _order_points(axes: list[list[Any]]) -> Iterator[tuple[Any, ...]]:
 
 
 def _check_values(
-    family: Family, fixed: Values, first: Values, axes: Mapping[str, list[Any]]
+    family: Family, fixed_values: Values, first: Values, axes: Mapping[str, list[Any]]
 ) -> None:
     """Check every value of the hot options once, with the first values of the others.
 
     Whether a value is refused does not depend on the other hot options. Raises InvalidRequest.
     """
-    request = family.make_request_from_values({**fixed, **first})
+    request = family.make_request_from_values({**fixed_values, **first})
     for key, values in axes.items():
         for value in values:
-            request.at_point(family.complete_point(fixed, {**first, key: value}))
+            request.at_point(family.complete_point(fixed_values, {**first, key: value}))
 
 
 def _check_options(solver: str | None, options: Iterable[str]) -> None:
@@ -320,9 +321,9 @@ def _check_options(solver: str | None, options: Iterable[str]) -> None:
         return
     from workbench.solvers.backend import get_backend
 
-    supported = get_backend(solver).supported_options
+    supported_names = get_backend(solver).supported_options
     for option in options:
-        if option not in supported:
+        if option not in supported_names:
             raise InvalidRequest(
                 f"{option} must be left out with {solver}, which does not support it."
             )
@@ -336,16 +337,16 @@ def _make_requests(
     content: the JSON values of the fixed options.
     """
     option_names = {option.name for option in family.options if option.solver} & set(content)
-    shared = {
+    shared_values = {
         "backend": solver,
         "model": family.name,
         "options": {key: content[key] for key in option_names},
         "schema": SCHEMA,
         "versions": list_versions(solver),
     }
-    fixed = {key: value for key, value in content.items() if key not in option_names}
+    fixed_values = {key: value for key, value in content.items() if key not in option_names}
     requests = []
     for point in points:
-        moved = {key: to_json_value(point[key]) for key in family.hot_option_names}
-        requests.append(canonical_json(shared | {"parameters": fixed | moved}))
+        moved_values = {key: to_json_value(point[key]) for key in family.hot_option_names}
+        requests.append(canonical_json(shared_values | {"parameters": fixed_values | moved_values}))
     return requests

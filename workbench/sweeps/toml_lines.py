@@ -49,9 +49,11 @@ class KeyLines:
             grid: The index of the grid.
         """
         key = ""
-        for word in re.findall(r"\w+", message):
+        for key_word in re.findall(r"\w+", message):
             # A message may use the plural of a key.
-            keys = (form for form in (word, word.removesuffix("s")) if form in self.grids[grid])
+            keys = (
+                form for form in (key_word, key_word.removesuffix("s")) if form in self.grids[grid]
+            )
             key = next(keys, "")
             if key:
                 break

@@ -251,11 +251,15 @@ def _run_in_pool(
                 answers = future.result()
                 yield running.pop(future), answers
         except BrokenProcessPool:
-            finished = {future: index for future, index in running.items() if _has_result(future)}
-            for future, index in finished.items():
+            finished_tasks = {
+                future: index for future, index in running.items() if _has_result(future)
+            }
+            for future, index in finished_tasks.items():
                 yield index, future.result()
-            interrupted = [index for future, index in running.items() if future not in finished]
-            for index in sorted(interrupted, reverse=True):
+            interrupted_indices = [
+                index for future, index in running.items() if future not in finished_tasks
+            ]
+            for index in sorted(interrupted_indices, reverse=True):
                 deaths[index] += 1
                 if deaths[index] >= MAX_DEATHS:
                     suspects.append(index)
@@ -336,10 +340,10 @@ def run_on_cluster(tasks: Sequence[Task], address: str) -> Iterator[tuple[int, A
             while batches:
                 batch = batches.pop()
                 batch_tasks = [tasks[index] for index in batch]
-                for position, answers, killed in _gather_answers(
+                for position, answers, was_killed in _gather_answers(
                     client, batch_tasks, address, lost_error
                 ):
-                    if killed and len(batch) > 1:
+                    if was_killed and len(batch) > 1:
                         batches.append([batch[position]])
                     else:
                         yield batch[position], answers
@@ -388,7 +392,7 @@ def _gather_answers(
         del running_futures
         if any(future.cancelled() for future, _ in running.values()):
             raise lost_error
-        ended = [(future, index) for future, index in running.values() if future.done()]
+        ended_tasks = [(future, index) for future, index in running.values() if future.done()]
         # A scheduler that was stopped, or whose machine is gone, does not close its connection.
         # It is therefore asked for its workers.
         workers = client.sync(client.scheduler.identity, callback_timeout=REPLY_SECONDS)["workers"]
@@ -400,17 +404,17 @@ def _gather_answers(
             raise WorkbenchError(
                 f"The cluster at {address} has had no worker for {seconds_without_workers:g} s."
             )
-        for future, index in ended:
+        for future, index in ended_tasks:
             answers = None
-            killed = False
+            was_killed = False
             try:
                 answers = future.result(timeout=REPLY_SECONDS if workers else _POLL_SECONDS)
             except KilledWorker:
-                killed = True
+                was_killed = True
             except TimeoutError:
                 # The worker died with the answer. Another worker solves the task again.
                 continue
-            yield index, answers, killed
+            yield index, answers, was_killed
             del running[future.key]
             future.release()
 

@@ -68,14 +68,16 @@ def make_mixture_figure(full: bool) -> Artifact:
     columns = {"x": x, "laplace": _laplace_density(x)}
     columns |= {f"F_T({t}) g_{t}": sums[t] for t in range(_DRAWN_LEVELS)}
     columns |= {f"p_T({t}) f_{t}": parts[t] for t in range(_DRAWN_LEVELS)}
-    wide = np.linspace(-60, 60, 60_001)
-    mass = float(np.trapezoid(_compute_parts(ell, wide).sum(axis=0), wide))
+    wide_range = np.linspace(-60, 60, 60_001)
+    mass = float(np.trapezoid(_compute_parts(ell, wide_range).sum(axis=0), wide_range))
     comparisons = [Comparison("area under all parts", claims["place"], claims["mass"], mass, 1e-6)]
     constants = [component(ell, t).epsilon for t in range(_LIPSCHITZ_LEVELS)]
-    printed = claims["lipschitz"]
+    printed_numbers = claims["lipschitz"]
     for end, constant in (("largest", max(constants)), ("smallest", min(constants))):
-        what = f"{end} Lipschitz constant of ln f_t, t < {_LIPSCHITZ_LEVELS}"
-        comparisons.append(Comparison(what, printed["place"], printed["value"], constant, 1e-9))
+        quantity = f"{end} Lipschitz constant of ln f_t, t < {_LIPSCHITZ_LEVELS}"
+        comparisons.append(
+            Comparison(quantity, printed_numbers["place"], printed_numbers["value"], constant, 1e-9)
+        )
     gap = np.abs(sums[-1] - _laplace_density(x)).max()
     return make_artifact("dql", "fig2", pd.DataFrame(columns), comparisons, gap=gap)
 
@@ -98,15 +100,15 @@ def find_smallest_ell(points: int, further: Sequence[float], bits: int) -> pd.Da
     data = DataLaw.uniform(claims["low"], claims["high"])
     rows = []
     for epsilon in [*_geometric_grid(0.1, 10.0, points), *further]:
-        least = least_ell.find_least_ell(epsilon, float(bits), code, data)
+        smallest = least_ell.find_least_ell(epsilon, float(bits), code, data)
         row = {
             "epsilon": epsilon,
-            "ell": least.ell,
-            "delta0": least.delta0,
-            "decoder_epsilon": least.decoder_epsilon,
-            "mean_bits": least.mean_bits,
+            "ell": smallest.ell,
+            "delta0": smallest.delta0,
+            "decoder_epsilon": smallest.decoder_epsilon,
+            "mean_bits": smallest.mean_bits,
         }
-        if least.ell is not None:
+        if smallest.ell is not None:
             row |= {"mse": 2 / epsilon**2, "database_epsilon": epsilon}
         rows.append(row)
     return pd.DataFrame(rows, dtype=float)
@@ -124,13 +126,13 @@ def compute_mvu_curve(points: int, bits: int) -> pd.DataFrame:
     epsilons = _geometric_grid(0.1, 10.0, points)
     rows = []
     for epsilon, mse, mechanism in mvu.compute_mvu_curve(epsilons, bits=bits):
-        audited = round_to_digits(audit_extremes(mechanism, 0).metric_epsilon, 6)
+        audited_epsilon = round_to_digits(audit_extremes(mechanism, 0).metric_epsilon, 6)
         row = {
             "epsilon": epsilon,
             "mse": round_to_digits(mse, 4),
-            "database_epsilon": audited,
+            "database_epsilon": audited_epsilon,
             "outputs": mechanism.m,
-            "decoder_epsilon": audited,
+            "decoder_epsilon": audited_epsilon,
         }
         rows.append(row)
     return pd.DataFrame(rows)
@@ -148,8 +150,10 @@ def describe_crossing(table: pd.DataFrame) -> Record:
     errors = curve["mse"].to_numpy()
     is_better = np.log(curve["database_epsilon"].to_numpy()) - np.log(2 / errors) / 2 > 0
     if is_better.all() or not is_better.any():
-        word = "better" if is_better.all() else "worse"
-        sentence = f"DQL's database guarantee is {word} than MVU's wherever both are drawn."
+        comparison_word = "better" if is_better.all() else "worse"
+        sentence = (
+            f"DQL's database guarantee is {comparison_word} than MVU's wherever both are drawn."
+        )
     else:
         last = int(np.flatnonzero(is_better).max())
         sentence = (
@@ -180,8 +184,8 @@ def check_theorem8_bound(table: pd.DataFrame) -> Record:
     claims = read_printed_numbers("dql")["theorem8"]
     u = np.linspace(-0.5, 0.5, 1_000_001)
     constant = 2 * float(np.trapezoid(np.abs(u + 0.25), u)) + 0.5
-    printed = claims["nine_eighths"]
-    comparison = Comparison("2 E|U + 1/4| + 1/2", claims["place"], printed, constant, 1e-9)
+    printed_numbers = claims["nine_eighths"]
+    comparison = Comparison("2 E|U + 1/4| + 1/2", claims["place"], printed_numbers, constant, 1e-9)
     holds = (table["slack"] > 0).all()
     sentence = "The bound holds" if holds else "The bound FAILS somewhere"
     return {"comparisons": [comparison], "bound": sentence}
@@ -198,13 +202,13 @@ def compute_mean_lengths(epsilon: float, points: int) -> pd.DataFrame:
     rows = []
     for excess in _geometric_grid(1e-2, 1e2, points):
         law = compute_levels(1 + excess)
-        sharp, printed = theorem8_bounds(epsilon, law, data.mean_size)
+        sharp_bound, printed_numbers = theorem8_bounds(epsilon, law, data.mean_size)
         row = {
             "ell": 1 + excess,
             "gamma_bits": mean_bits(epsilon, law, "gamma", data),
             "delta_bits": mean_bits(epsilon, law, "delta", data),
-            "theorem8": sharp,
-            "theorem8_printed": printed,
+            "theorem8": sharp_bound,
+            "theorem8_printed": printed_numbers,
         }
         rows.append(row)
     return pd.DataFrame(rows)
@@ -238,12 +242,12 @@ def simulate_encoder() -> Record:
     key = bytes(range(32))
     nonce = bytes(16)
     inputs = np.full(200_000, x)
-    sent = np.asarray(law.encode(inputs, SharedStream(key, nonce), InsecureLocalStream(1)))
-    u = law.decode(sent, SharedStream(key, nonce)) / law.step - sent
+    sent_integers = np.asarray(law.encode(inputs, SharedStream(key, nonce), InsecureLocalStream(1)))
+    u = law.decode(sent_integers, SharedStream(key, nonce)) / law.step - sent_integers
     is_central = (u > -0.05) & (u < 0.05)
     density = float(law.step * law.density(law.step * u[is_central] - x).mean())
     return {
-        "zero_frequency": float((sent[is_central] == 0).mean()),
+        "zero_frequency": float((sent_integers[is_central] == 0).mean()),
         "central_count": int(is_central.sum()),
         "zero_probability": density,
     }

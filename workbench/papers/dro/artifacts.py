@@ -78,16 +78,18 @@ def compute_cell(budget: tuple[str, str, str], gap: float | None = None) -> Reco
     options = {}
     if gap is not None:
         options["gap"] = gap
-    designed = design(RealNoise(1), epsilon=epsilon, delta=delta, loss=loss, **options)
-    assert designed.bound is not None
+    design_result = design(RealNoise(1), epsilon=epsilon, delta=delta, loss=loss, **options)
+    assert design_result.bound is not None
     return {
         "epsilon": float(epsilon),
         "delta": float(delta),
-        "lower": designed.bound,
-        "loss": designed.objective,
-        "gap_percent": 100 * (designed.objective - designed.bound) / designed.objective,
-        "steps": designed.mechanism.steps,
-        "atom": float(designed.mechanism.atom / designed.mechanism.total),
+        "lower": design_result.bound,
+        "loss": design_result.objective,
+        "gap_percent": 100
+        * (design_result.objective - design_result.bound)
+        / design_result.objective,
+        "steps": design_result.mechanism.steps,
+        "atom": float(design_result.mechanism.atom / design_result.mechanism.total),
     }
 
 
@@ -127,8 +129,8 @@ def imply_optimum(bub: float, t4: float) -> Interval:
     """
 
     def invert(share: float) -> float:
-        large = bub / (1 + share)
-        return large if large >= 1 else bub - share
+        large_optimum = bub / (1 + share)
+        return large_optimum if large_optimum >= 1 else bub - share
 
     return invert((t4 + _HALF_UNIT) / 100), invert((t4 - _HALF_UNIT) / 100)
 
@@ -169,10 +171,10 @@ def judge_cell(
     cells: Mapping[str, float],
     ours: float,
     budget: tuple[float, float],
-    proven: Interval,
+    proven_interval: Interval,
     gap: float,
     *,
-    squared: bool = False,
+    is_squared: bool = False,
 ) -> Verdict:
     """Return the verdict on a printed cell: its tolerance, and reasons for a difference.
 
@@ -182,18 +184,18 @@ def judge_cell(
             "table1" and "table5".
         ours: Our percentage.
         budget: (ε, δ).
-        proven: [L, U].
+        proven_interval: [L, U].
         gap: The gap of their bounds in percent.
-        squared: Whether the table is for η².
+        is_squared: Whether the table is for η².
     """
-    printed = cells[table]
+    printed_cells = cells[table]
     half_gap = gap / 2
     if table == "table1":
-        half_gap *= printed / 100
+        half_gap *= printed_cells / 100
     tolerance = half_gap * 1.02 + 0.01
-    if abs(printed - ours) <= tolerance:
+    if abs(printed_cells - ours) <= tolerance:
         return Verdict(tolerance, ())
-    bub = truncated_laplace(*budget, 1, "squared" if squared else "absolute")
+    bub = truncated_laplace(*budget, 1, "squared" if is_squared else "absolute")
     reasons = []
     if table == "table4":
         prefix = ""
@@ -202,14 +204,18 @@ def judge_cell(
         missing = count_missing_terms(budget, cells["table4"], cells["table5"])
         if missing:
             reasons.append(_TERM_SENTENCES[missing])
-    reasons += _explain_implied_optimum(imply_optimum(bub, cells["table4"]), proven, prefix)
+    reasons += _explain_implied_optimum(
+        imply_optimum(bub, cells["table4"]), proven_interval, prefix
+    )
     return Verdict(tolerance, tuple(reasons))
 
 
-def _explain_implied_optimum(implied: Interval, proven: Interval, prefix: str) -> list[str]:
+def _explain_implied_optimum(
+    implied_interval: Interval, proven_interval: Interval, prefix: str
+) -> list[str]:
     """Return a sentence if no implied O lies in the proven interval."""
-    low, high = implied
-    lower, loss = proven
+    low, high = implied_interval
+    lower, loss = proven_interval
     sentence = f"{prefix}it implies O in [{low:.5g}, {high:.5g}]"
     unit = 100 / max(lower, 1.0)
     if high < lower:
@@ -248,11 +254,11 @@ _PRINTED_TABLES = {
 }
 
 
-def _compare_cells(rows: pd.DataFrame, table: str, column: str, what: str) -> list[Comparison]:
+def _compare_cells(rows: pd.DataFrame, table: str, column: str, quantity: str) -> list[Comparison]:
     """Return the comparisons of the cells of a printed table, with their verdicts."""
     claims = read_printed_numbers("dro")
-    squared = table == "table4_squared"
-    if squared:
+    is_squared = table == "table4_squared"
+    if is_squared:
         judged_table = "table4"
         printed_tables = {"table4": _read_cells(table)}
     else:
@@ -261,20 +267,26 @@ def _compare_cells(rows: pd.DataFrame, table: str, column: str, what: str) -> li
     comparisons = []
     for row in rows.to_dict("records"):
         budget = (row["epsilon"], row["delta"])
-        proven = (row["lower"], row["loss"])
-        cells = {name: printed[budget] for name, printed in printed_tables.items()}
+        proven_interval = (row["lower"], row["loss"])
+        cells = {name: printed_cells[budget] for name, printed_cells in printed_tables.items()}
         verdict = judge_cell(
-            judged_table, cells, row[column], budget, proven, claims["gap"], squared=squared
+            judged_table,
+            cells,
+            row[column],
+            budget,
+            proven_interval,
+            claims["gap"],
+            is_squared=is_squared,
         )
         comparison = Comparison(
-            f"{what}, ε = {budget[0]:g}, δ = {budget[1]:g} (percent)",
+            f"{quantity}, ε = {budget[0]:g}, δ = {budget[1]:g} (percent)",
             claims[table]["place"],
             cells[judged_table],
             row[column],
             verdict.tolerance,
         )
-        expected = not verdict.reasons
-        comparisons.append(replace(comparison, expected=expected, remark=verdict.remark))
+        is_expected = not verdict.reasons
+        comparisons.append(replace(comparison, expected=is_expected, remark=verdict.remark))
     return comparisons
 
 
@@ -308,13 +320,13 @@ def compare_benchmarks(table: pd.DataFrame) -> Record:
     """
     loss = "absolute" if "geng_formula" in table else "squared"
     comparisons = []
-    for printed_table, column, what in _PRINTED_TABLES[loss]:
-        comparisons += _compare_cells(table, printed_table, column, what)
+    for printed_table, column, quantity in _PRINTED_TABLES[loss]:
+        comparisons += _compare_cells(table, printed_table, column, quantity)
     large_gap = table[table.epsilon > 2].gap_percent.max()
-    more = ""
+    gap_sentence = ""
     if not math.isnan(large_gap):
-        more = f", and by {large_gap:.2g} % at ε = 5"
-    return {"comparisons": comparisons, "more": more}
+        gap_sentence = f", and by {large_gap:.2g} % at ε = 5"
+    return {"comparisons": comparisons, "more": gap_sentence}
 
 
 # The numbers that prove the errata. declared/dro.toml has the conditions that they must satisfy.
@@ -362,12 +374,12 @@ def check_printed_optimum(table: str, loss: str, epsilon: float, delta: float) -
     """
     percent = _read_cells(table)[epsilon, delta]
     low, high = imply_optimum(truncated_laplace(epsilon, delta, 1, loss), percent)
-    proven = compute_cell((str(epsilon), str(delta), loss), _choose_gap(epsilon, loss))
+    proven_interval = compute_cell((str(epsilon), str(delta), loss), _choose_gap(epsilon, loss))
     return {
         "percent": percent,
         "implied_low": low,
         "implied_high": high,
-        "proven_lower": proven["lower"],
+        "proven_lower": proven_interval["lower"],
     }
 
 

@@ -83,8 +83,8 @@ def make_response(data: DataSet, mechanism: str, epsilon: float) -> RandomizedRe
         mechanism: The name of the mechanism.
         epsilon: The whole budget.
     """
-    _, rest = split_budget(epsilon, data.labels.k, data.records)
-    return RESPONSES[mechanism](data.labels, rest)
+    _, bins_budget = split_budget(epsilon, data.labels.k, data.records)
+    return RESPONSES[mechanism](data.labels, bins_budget)
 
 
 def compute_lattice_noise_mse(labels: Labels, kind: str, epsilon: float) -> float:
@@ -148,12 +148,12 @@ def compute_table_blocks(
         ]
     if sizes:
         dataset = DATA[data]()
-        kept = [
+        kept_counts = [
             make_response(dataset, mechanisms[0], budget).outputs.size
             for budget in epsilon
             if budget < math.inf
         ]
-        table["labels_kept"] = [*kept, dataset.labels.k]
+        table["labels_kept"] = [*kept_counts, dataset.labels.k]
     return table
 
 
@@ -167,14 +167,14 @@ def solve_channel_lp(labels: int, epsilon: int) -> list[Row]:
         labels: The number k of labels.
         epsilon: The ε.
     """
-    solved = design(Labels.uniform(0, labels - 1), epsilon=epsilon, method="lp")
-    assert solved.bound is not None
-    assert solved.oracle.value is not None
-    gap = max(solved.objective - solved.bound, 0.0) / solved.objective
+    lp_design = design(Labels.uniform(0, labels - 1), epsilon=epsilon, method="lp")
+    assert lp_design.bound is not None
+    assert lp_design.oracle.value is not None
+    gap = max(lp_design.objective - lp_design.bound, 0.0) / lp_design.objective
     row: Row = {
-        "objective": solved.objective,
-        "proven_bound": solved.bound,
-        "rr_on_bins_real_outputs": solved.oracle.value,
+        "objective": lp_design.objective,
+        "proven_bound": lp_design.bound,
+        "rr_on_bins_real_outputs": lp_design.oracle.value,
         "gap": float(f"{gap:.1g}"),
     }
     return [row]
@@ -190,12 +190,12 @@ def price_unbiasedness(epsilon: float) -> list[Row]:
     """
     labels = Labels.uniform(0, 10)
     k = labels.k
-    unbiased = design(labels, epsilon=epsilon, method="unbiased")
+    unbiased_design = design(labels, epsilon=epsilon, method="unbiased")
     q = math.expm1(epsilon)
     outputs = ((q + k) * labels.values - labels.values.sum()) / q
     row: Row = {
         "biased": design(labels, epsilon=epsilon).objective,
-        "unbiased": float(f"{unbiased.objective:.6g}"),
+        "unbiased": float(f"{unbiased_design.objective:.6g}"),
         "debiased_rr": replace(rr_k_ary(labels, epsilon), outputs=outputs).loss(SQUARED),
     }
     return [row]
@@ -221,14 +221,14 @@ def measure_budget_splits(
     for n in records:
         if Fraction(split) ** 2 * labels.k >= n:
             continue
-        prior_budget, rest = split_budget(epsilon, labels.k, n, split)
+        prior_budget, bins_budget = split_budget(epsilon, labels.k, n, split)
         excesses = []
         for run in range(repeats):
             counts = np.random.default_rng((n, run)).multinomial(n, labels.prior)
             prior = estimate_private_prior(
                 counts, prior_budget, projection=projection, source=Source(run)
             )
-            randomizer = find_best_bins(Labels(labels.values, prior), rest)
+            randomizer = find_best_bins(Labels(labels.values, prior), bins_budget)
             loss = float(labels.prior @ randomizer.losses(SQUARED))
             excesses.append(loss / optimum - 1)
         rows.append((n, float(np.mean(excesses)), float(np.std(excesses))))
@@ -252,12 +252,12 @@ def time_algorithm(algorithm: str, k: int, loss: str, repeats: int = 1) -> tuple
     labels = np.arange(float(k))
     prior = np.random.default_rng(k).gamma(0.5, 1.0, k)
     run = optimal_bins if algorithm == "fast" else printed_bins
-    fewest = math.inf
+    fewest_seconds = math.inf
     for _ in range(repeats):
         clock = Deadline(cpu=True)
         optimum = run(labels, prior, 2.0, loss)
-        fewest = min(fewest, clock.elapsed_seconds)
-    return fewest, optimum
+        fewest_seconds = min(fewest_seconds, clock.elapsed_seconds)
+    return fewest_seconds, optimum
 
 
 def measure_work(
@@ -276,10 +276,10 @@ def measure_work(
     rows = []
     for k in labels:
         repeats = 3 if seconds and k <= _MAX_REPEATED_LABELS else 1
-        elapsed, optimum = time_algorithm(algorithm, k, loss, repeats)
+        elapsed_seconds, optimum = time_algorithm(algorithm, k, loss, repeats)
         row: Row = {
             "labels": k,
-            "seconds": elapsed,
+            "seconds": elapsed_seconds,
             "steps": int(float(f"{optimum.steps:.3g}")),
             "rounds": optimum.rounds,
             "objective": optimum.objective,

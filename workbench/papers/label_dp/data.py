@@ -125,12 +125,13 @@ def _load_standin(name: str, records: int) -> DataSet:
 
 
 def _read_column(
-    path: Path, separator: str, name: Any, header: int | None, what: str, source: str
+    path: Path, separator: str, name: Any, header: int | None, description: str, source: str
 ) -> pd.Series[float]:
     """Return a column of numbers, indexed by line. Raises InvalidRequest."""
     if not path.is_file():
         raise InvalidRequest(
-            f"There is no file {path}. Download {what} from {source} and name it {path.name}."
+            f"There is no file {path}. Download {description} from {source} and name it "
+            f"{path.name}."
         )
     table = pd.read_csv(
         path,
@@ -152,17 +153,19 @@ def _read_column(
     return numbers
 
 
-def _check_cells(path: Path, cells: pd.Series[Any], is_right: pd.Series[bool], what: str) -> None:
+def _check_cells(
+    path: Path, cells: pd.Series[Any], is_right: pd.Series[bool], description: str
+) -> None:
     """Raise InvalidRequest for the first wrong line."""
     if not is_right.all():
         first = int((~is_right).to_numpy().argmax())
-        must(f"line {cells.index[first]} of {path.name}", what, cells.iloc[first])
+        must(f"line {cells.index[first]} of {path.name}", description, cells.iloc[first])
 
 
-def _count_labels(values: Any, indices: pd.Series[int], path: Path, what: str) -> DataSet:
+def _count_labels(values: Any, indices: pd.Series[int], path: Path, description: str) -> DataSet:
     """Return labels with their frequencies as the prior."""
     if indices.empty:
-        must(path.name, f"a file with at least one {what}", "none")
+        must(path.name, f"a file with at least one {description}", "none")
     frequencies = np.bincount(indices, minlength=len(values))
     return DataSet(Labels(values, frequencies), len(indices), True)
 

@@ -67,10 +67,10 @@ def count_pointer_moves(weights: Sequence[float], *, corrected: bool) -> int | N
     for step in range(_MAX_POINTER_MOVES):
         low = sum(weights[: k + 1])
         high = sum(weights[k + 1 :])
-        own = weights[k]
+        own_weight = weights[k]
         if low < high:
             k += 1
-        elif low - own >= high + (own if corrected else 0):
+        elif low - own_weight >= high + (own_weight if corrected else 0):
             k -= 1
         else:
             return step
@@ -80,11 +80,13 @@ def count_pointer_moves(weights: Sequence[float], *, corrected: bool) -> int | N
 def compare_pointers() -> Record:
     """Return the moves of the printed and of the corrected pointer."""
     weights = (2, 3, 2)
-    printed = count_pointer_moves(weights, corrected=False)
+    printed_moves = count_pointer_moves(weights, corrected=False)
     return {
-        "printed_outcome": "it cycles forever" if printed is None else f"{printed} moves",
+        "printed_outcome": "it cycles forever"
+        if printed_moves is None
+        else f"{printed_moves} moves",
         "corrected_moves": count_pointer_moves(weights, corrected=True),
-        "printed_cycles": printed is None,
+        "printed_cycles": printed_moves is None,
     }
 
 
@@ -125,12 +127,12 @@ def project_negative_counts() -> Record:
 def check_fig5_caption() -> Record:
     """Return whether the example satisfies its constraints with e^ε = 2 and with 1/2."""
     matrix = get_example_matrix()
-    half = compute_signature(matrix, Fraction(1, 2))
-    two = compute_signature(matrix, Fraction(2))
+    half_signature = compute_signature(matrix, Fraction(1, 2))
+    two_signature = compute_signature(matrix, Fraction(2))
     return {
-        "holds_for_2": two is not None,
-        "holds_for_half": half is not None,
-        "agrees_with_print": two == read_printed_numbers("label_dp")["fig5"]["signature"],
+        "holds_for_2": two_signature is not None,
+        "holds_for_half": half_signature is not None,
+        "agrees_with_print": two_signature == read_printed_numbers("label_dp")["fig5"]["signature"],
     }
 
 

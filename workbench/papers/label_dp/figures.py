@@ -89,15 +89,15 @@ def _tabulate_cells(data: DataSet, edges: Vector, cdfs: Mapping[str, Vector]) ->
 def _compare_bins(data: DataSet, outputs: Vector) -> list[Comparison]:
     """Return the comparisons of the bins that Fig. 2 prints."""
     claims = read_printed_numbers("label_dp")["fig2"]
-    printed = claims["bins"]
+    printed_bins = claims["bins"]
     place = claims["place"]
     make = partial(Comparison, apart=_describe_evidence(data))
     comparisons = []
-    if outputs.size == len(printed):
+    if outputs.size == len(printed_bins):
         source = data.template_values["words"]
-        for j, value in enumerate(printed):
+        for j, value in enumerate(printed_bins):
             comparison = make(
-                f'bin {j + 1} of {len(printed)} ("around" in print)',
+                f'bin {j + 1} of {len(printed_bins)} ("around" in print)',
                 place,
                 value,
                 float(outputs[j]),
@@ -107,7 +107,7 @@ def _compare_bins(data: DataSet, outputs: Vector) -> list[Comparison]:
                 explained=False,
             )
             comparisons.append(comparison)
-    count = make("number of bins", place, len(printed), outputs.size, 0.5, remark="stand-in")
+    count = make("number of bins", place, len(printed_bins), outputs.size, 0.5, remark="stand-in")
     return [*comparisons, count]
 
 
@@ -248,22 +248,22 @@ def make_signature_table(full: bool) -> Artifact:
     """
     claims = read_printed_numbers("label_dp")["fig5"]
     matrix = get_example_matrix()
-    found = compute_signature(matrix, Fraction(2))
-    signatures = found or [""] * len(matrix)
+    found_signatures = compute_signature(matrix, Fraction(2))
+    signatures = found_signatures or [""] * len(matrix)
     columns = [f"M to {output}" for output in claims["outputs"]]
     table = pd.DataFrame(matrix, columns=columns).map(str)
     table.insert(0, "label", claims["labels"])
     table["signature"] = [" ".join(row) for row in signatures]
     table["signature_printed"] = [" ".join(row) for row in claims["signature"]]
     agreeing = 0
-    if found:
+    if found_signatures:
         agreeing = sum(map(operator.eq, "".join(signatures), "".join(claims["signature"])))
     place = claims["place"]
     slip = Comparison(
         "e^ε",
         place,
         claims["exp_epsilon"],
-        2.0 if found else 0.5,
+        2.0 if found_signatures else 0.5,
         1e-9,
         remark="e^ε = 1/2 is a slip for 2",
     )

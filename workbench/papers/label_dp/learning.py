@@ -69,8 +69,8 @@ def make_continuous_noise(name: str, values: Vector, epsilon: float) -> LabelNoi
         values: The labels.
         epsilon: The ε.
     """
-    kind, _, unclipped = name.lower().partition(", ")
-    return LabelNoise(kind, values[0], values[-1], epsilon, clip=not unclipped)
+    kind, _, unclipped_suffix = name.lower().partition(", ")
+    return LabelNoise(kind, values[0], values[-1], epsilon, clip=not unclipped_suffix)
 
 
 def _make_randomizer(name: str, values: Vector, epsilon: float, is_integer: bool) -> Privatise:

@@ -85,8 +85,8 @@ def solve_each(
         settings["minimise"] = "delta"
     optima = []
     for epsilon, limit in budgets:
-        designed = design(question, epsilon=epsilon, **{second: limit}, **settings)
-        optima.append(round_solver_value(designed.objective))
+        design_result = design(question, epsilon=epsilon, **{second: limit}, **settings)
+        optima.append(round_solver_value(design_result.objective))
     return optima
 
 
@@ -151,17 +151,25 @@ def compute_needed_delta(
 
 
 def compare_printed(
-    what: str, place: str, printed: float, ours: float, decimals: int, *, erratum: str = ""
+    quantity: str,
+    place: str,
+    printed_value: float,
+    ours: float,
+    decimals: int,
+    *,
+    erratum: str = "",
 ) -> Comparison:
     """Return the comparison of a printed number.
 
     Args:
-        what: The quantity.
+        quantity: The quantity.
         place: The place in the paper.
-        printed: The printed number.
+        printed_value: The printed number.
         ours: Our number.
         decimals: The number of printed decimals.
         erratum: Why the printed number is wrong, if it is.
     """
     tolerance = 0.5 * 10.0**-decimals
-    return Comparison(what, place, printed, ours, tolerance, expected=not erratum, remark=erratum)
+    return Comparison(
+        quantity, place, printed_value, ours, tolerance, expected=not erratum, remark=erratum
+    )

@@ -167,8 +167,8 @@ def compute_pmf(epsilon: Grid, **question: Any) -> pd.DataFrame:
     tables = []
     for value in _read_grid(epsilon):
         closed_form = compute_closed_form(relation, value)
-        solved = design(relation, epsilon=value, notion="pdp", certify=False)
-        solver = [round_solver_value(mass) for mass in solved.mechanism.pmf]
+        solution = design(relation, epsilon=value, notion="pdp", certify=False)
+        solver = [round_solver_value(mass) for mass in solution.mechanism.pmf]
         columns = {
             "epsilon": value,
             **etas,
@@ -204,9 +204,9 @@ def compute_pmf_at_deltas(epsilon: float, delta: Grid, **question: Any) -> pd.Da
         delta: Values of δ.
         question: The question.
     """
-    solved = solve_least_error(epsilon, delta, **question)
+    solution = solve_least_error(epsilon, delta, **question)
     tables = []
-    for value, error in zip(solved["delta"], solved["solver"], strict=True):
+    for value, error in zip(solution["delta"], solution["solver"], strict=True):
         law = None
         if "max_shift" in question:
             law = column_cut_law(question["n"], question["max_shift"], epsilon, value)
@@ -234,7 +234,7 @@ def compute_theorem2_curve(n: int, shift: int, epsilon: float) -> pd.DataFrame:
     names = []
     for k in range(n + 1):
         names += [f"δ{_LOW_BAR}{_SUBSCRIPTS[k]}", f"δ{_HIGH_BAR}{_SUBSCRIPTS[k]}"]
-    flat = pd.DataFrame(
+    flat_ends = pd.DataFrame(
         {"kind": "flat", "k": np.arange(len(ends)) // 2, "delta": ends, "name": names}
     )
     middles = [(low + high) / 2 for low, high in itertools.pairwise(ends[:-1])]
@@ -242,7 +242,7 @@ def compute_theorem2_curve(n: int, shift: int, epsilon: float) -> pd.DataFrame:
     solver = pd.DataFrame(
         {"kind": "solver", "k": -1, "name": "", "delta": middles, "solver": errors}
     )
-    table = pd.concat([flat, solver])
+    table = pd.concat([flat_ends, solver])
     error_rates = [compute_closed_form(question, epsilon, delta).value for delta in table["delta"]]
     return table.assign(error_rate=error_rates)
 
@@ -259,11 +259,11 @@ def compare_theorem3_pmf(n: int, max_shift: int, epsilon: float, delta: float) -
     question = make_question(n=n, max_shift=max_shift)
     table = compute_pmf_at_deltas(epsilon, delta, n=n, max_shift=max_shift)
     table["theorem3"] = printed_pmf(n, max_shift, epsilon, delta)
-    needed = {}
+    needed_columns = {}
     for name in ("law", "theorem3"):
         needed_delta = compute_needed_delta(table[name], question, epsilon)
-        needed[f"{name}_delta"] = round_solver_value(needed_delta)
-    return table.assign(**needed)
+        needed_columns[f"{name}_delta"] = round_solver_value(needed_delta)
+    return table.assign(**needed_columns)
 
 
 # Curves with their exact breakpoints: δ and f(0), which straight lines join.
@@ -421,16 +421,16 @@ def fit_least_baseline(family: str, n: int, epsilon: Grid, delta: float) -> pd.D
         epsilon: Values of ε.
         delta: The δ.
     """
-    published = index_by_name(FAMILY.published_mechanisms())[family]
+    published_mechanism = index_by_name(FAMILY.published_mechanisms())[family]
     question = ModuloNoise(n=n, shifts=[1])
     rows = []
     for value in _read_grid(epsilon):
         make_request = partial(
             FAMILY.make_request, question, epsilon=value, delta=delta, notion="pdp"
         )
-        squared = published.make_reference(make_request(loss="squared"))
-        error_rate = published.make_reference(make_request(loss="error-rate"))
-        rows.append((value, error_rate.value, squared.objective, error_rate.objective))
+        squared_reference = published_mechanism.make_reference(make_request(loss="squared"))
+        error_rate = published_mechanism.make_reference(make_request(loss="error-rate"))
+        rows.append((value, error_rate.value, squared_reference.objective, error_rate.objective))
     return pd.DataFrame(rows, columns=["epsilon", "parameter", "mse", "error_rate"])
 
 

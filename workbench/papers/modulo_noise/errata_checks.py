@@ -64,13 +64,15 @@ def measure_clamping(variance: float, epsilon: float) -> Record:
     """
     radius, masses = discrete_gaussian(read_number(variance, "variance"))
     law = IntegerLaw(-radius, masses)
-    unclamped = make_clamped_noise(None, law)
-    clamped = make_clamped_noise(8, law)
+    unclamped_noise = make_clamped_noise(None, law)
+    clamped_noise = make_clamped_noise(8, law)
     grid = np.linspace(0, 3, 301).tolist()
     return {
-        "delta_unclamped": profile(unclamped, "pdp").delta(epsilon),
-        "delta_clamped": profile(clamped, "pdp").delta(epsilon),
-        "max_stick_growth": max(profile(clamped).deltas(grid) - profile(unclamped).deltas(grid)),
+        "delta_unclamped": profile(unclamped_noise, "pdp").delta(epsilon),
+        "delta_clamped": profile(clamped_noise, "pdp").delta(epsilon),
+        "max_stick_growth": max(
+            profile(clamped_noise).deltas(grid) - profile(unclamped_noise).deltas(grid)
+        ),
     }
 
 
@@ -109,11 +111,11 @@ def check_table1_column(n: int, mu_bar: int, epsilon: float, delta: float) -> Re
         all masses of the column-cut law. law_delta: the δ that this law needs.
     """
     question = make_question(n=n, max_shift=mu_bar)
-    printed = get_printed_numbers()["table1"]
+    printed_table = get_printed_numbers()["table1"]
     pmf = column_cut_law(n, mu_bar, epsilon, delta).pmf
     assert pmf is not None
     return {
-        "printed_f0": printed["pmf"][printed["delta"].index(delta)][0],
+        "printed_f0": printed_table["pmf"][printed_table["delta"].index(delta)][0],
         "optimal_f0": 1 - solve_each(question, [(epsilon, delta)])[0],
         "law_f0": float(pmf[0]),
         "law_masses": _format_values(pmf),
@@ -135,10 +137,12 @@ def audit_table1_symmetric(n: int, mu_bar: int, epsilon: float) -> Record:
     """
     one_sided = make_question(n=n, max_shift=mu_bar)
     symmetric = make_question(n=n, max_shift=mu_bar, directed=False)
-    needed = [compute_needed_delta(noise, symmetric, epsilon) for _, noise in build_table1_noise()]
+    needed_deltas = [
+        compute_needed_delta(noise, symmetric, epsilon) for _, noise in build_table1_noise()
+    ]
     return {
-        "needed_deltas": _format_values(needed, " / "),
-        "min_needed_delta": min(needed),
+        "needed_deltas": _format_values(needed_deltas, " / "),
+        "min_needed_delta": min(needed_deltas),
         "optimal_error_symmetric": compute_closed_form(symmetric, epsilon).value,
         "optimal_error_one_sided": compute_closed_form(one_sided, epsilon).value,
     }
@@ -207,13 +211,13 @@ def compare_phi_forms(n: int, mu_bar: int, epsilon: float) -> Record:
         if region.h:
             second_form = phi_35_36(n, mu_bar, epsilon, region.h, region.j)
             differences[region.h, region.j] = second_form - region.mass
-    diagonal = [abs(gap) for (h, j), gap in differences.items() if h == j]
-    others = [abs(gap) for (h, j), gap in differences.items() if h != j]
+    diagonal_differences = [abs(gap) for (h, j), gap in differences.items() if h == j]
+    other_differences = [abs(gap) for (h, j), gap in differences.items() if h != j]
     parts = [f"{gap:.3g} at (h, j) = {indices}" for indices, gap in differences.items()]
     return {
         "differences": ", ".join(parts),
-        "min_diagonal_difference": min(diagonal),
-        "max_other_difference": max(others),
+        "min_diagonal_difference": min(diagonal_differences),
+        "max_other_difference": max(other_differences),
     }
 
 
@@ -314,12 +318,12 @@ def compare_clamped_geometric(n: int) -> Record:
         n: The largest answer.
     """
     law = IntegerLaw(0, [1], 1, "0.4717")
-    clamped = profile(make_clamped_noise(n, law), "pdp").deltas(_COMPARED_EPSILONS)
-    unclamped = profile(make_clamped_noise(None, law), "pdp").deltas(_COMPARED_EPSILONS)
+    clamped_noise = profile(make_clamped_noise(n, law), "pdp").deltas(_COMPARED_EPSILONS)
+    unclamped_noise = profile(make_clamped_noise(None, law), "pdp").deltas(_COMPARED_EPSILONS)
     return {
-        "clamped_deltas": _format_values(clamped),
-        "unclamped_deltas": _format_values(unclamped),
-        "max_difference": np.abs(clamped - unclamped).max(),
+        "clamped_deltas": _format_values(clamped_noise),
+        "unclamped_deltas": _format_values(unclamped_noise),
+        "max_difference": np.abs(clamped_noise - unclamped_noise).max(),
     }
 
 

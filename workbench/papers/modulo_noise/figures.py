@@ -40,17 +40,19 @@ def compare_hop_orders(table: pd.DataFrame) -> Record:
     """
     comparisons = []
     for panel, rows in table.groupby("panel"):
-        printed = get_printed_numbers()["fig1"][f"order_{panel}"]
-        place = printed["place"]
-        name = f"μ̂ = {printed['shift']}"
+        printed_numbers = get_printed_numbers()["fig1"][f"order_{panel}"]
+        place = printed_numbers["place"]
+        name = f"μ̂ = {printed_numbers['shift']}"
         masses = rows.set_index("eta")["law"]
         order = masses.sort_values(ascending=False, kind="stable").index
-        for rank, (theirs, ours) in enumerate(zip(printed["order"], order, strict=False), 1):
-            what = f"{name}: noise value whose mass has rank {rank}"
-            comparisons.append(compare_printed(what, place, theirs, int(ours), 0))
-        for eta in printed.get("zero", []):
-            what = f"{name}: f({eta})"
-            comparisons.append(compare_printed(what, place, 0.0, float(masses[eta]), 12))
+        for rank, (theirs, ours) in enumerate(
+            zip(printed_numbers["order"], order, strict=False), 1
+        ):
+            quantity = f"{name}: noise value whose mass has rank {rank}"
+            comparisons.append(compare_printed(quantity, place, theirs, int(ours), 0))
+        for eta in printed_numbers.get("zero", []):
+            quantity = f"{name}: f({eta})"
+            comparisons.append(compare_printed(quantity, place, 0.0, float(masses[eta]), 12))
     return {"comparisons": comparisons}
 
 
@@ -60,14 +62,16 @@ def compare_boundaries(table: pd.DataFrame) -> Record:
     Args:
         table: Not used. Every function named by `details` receives the table.
     """
-    printed = get_printed_numbers()["fig10"]
-    parameters = printed["parameters"]
+    printed_numbers = get_printed_numbers()["fig10"]
+    parameters = printed_numbers["parameters"]
     regions = staircases(parameters["n"], parameters["mu_bar"], parameters["epsilon"])
     boundaries = (regions[0].upper, regions[1].lower, regions[2].lower)
     comparisons = []
-    for name, delta, ours in zip(printed["names"], printed["delta"], boundaries, strict=True):
-        what = f"{name} by its printed formula"
-        comparisons.append(compare_printed(what, printed["place"], delta, ours, 4))
+    for name, delta, ours in zip(
+        printed_numbers["names"], printed_numbers["delta"], boundaries, strict=True
+    ):
+        quantity = f"{name} by its printed formula"
+        comparisons.append(compare_printed(quantity, printed_numbers["place"], delta, ours, 4))
     return {"comparisons": comparisons}
 
 
@@ -77,16 +81,18 @@ def compare_peaks(table: pd.DataFrame) -> Record:
     Args:
         table: The table of fig13.
     """
-    printed = get_printed_numbers()["fig13"]["second_peaks"]
+    printed_numbers = get_printed_numbers()["fig13"]["second_peaks"]
     rows = table[table["panel"] == "b"]
     ranks = rows["law"].round(12).rank(method="dense", ascending=False)
     second = rows[ranks == 2]
     ours = sorted(10 * second["eta1"] + second["eta2"])
-    theirs = sorted(10 * eta1 + eta2 for eta1, eta2 in printed["eta"])
+    theirs = sorted(10 * eta1 + eta2 for eta1, eta2 in printed_numbers["eta"])
     comparisons = []
     for k, (their_place, our_place) in enumerate(zip(theirs, ours, strict=True), 1):
-        what = f"second largest peak no. {k}, as the number 10 η₁ + η₂"
-        comparisons.append(compare_printed(what, printed["place"], their_place, int(our_place), 0))
+        quantity = f"second largest peak no. {k}, as the number 10 η₁ + η₂"
+        comparisons.append(
+            compare_printed(quantity, printed_numbers["place"], their_place, int(our_place), 0)
+        )
     return {"comparisons": comparisons}
 
 
@@ -112,15 +118,15 @@ def list_levels(stairs: Staircase) -> list[int]:
 
 def build_table1_noise() -> list[tuple[float, AdditiveNoise]]:
     """Return (printed δ, the exact staircase that the column rounds) for the columns of Table 1."""
-    printed = get_printed_numbers()["table1"]
-    parameters = printed["parameters"]
+    printed_numbers = get_printed_numbers()["table1"]
+    parameters = printed_numbers["parameters"]
     n = parameters["n"]
     epsilon = parameters["epsilon"]
     question = make_question(n=n, max_shift=parameters["mu_bar"])
     regions = staircases(n, parameters["mu_bar"], epsilon)
     columns = (regions[0], regions[0], regions[1], regions[2])
     noises = []
-    for delta, stairs in zip(printed["delta"], columns, strict=True):
+    for delta, stairs in zip(printed_numbers["delta"], columns, strict=True):
         noises.append((delta, make_staircase(question, list_levels(stairs), epsilon)))
     return noises
 
@@ -131,14 +137,14 @@ def make_staircase_table(full: bool = False) -> Artifact:
     Args:
         full: Not used: the table takes seconds.
     """
-    printed = get_printed_numbers()["table1"]
-    parameters = printed["parameters"]
+    printed_numbers = get_printed_numbers()["table1"]
+    parameters = printed_numbers["parameters"]
     n = parameters["n"]
     mu_bar = parameters["mu_bar"]
     epsilon = parameters["epsilon"]
     one_sided = make_question(n=n, max_shift=mu_bar)
     symmetric = make_question(n=n, max_shift=mu_bar, directed=False)
-    budgets = [(epsilon, delta) for delta in printed["delta"]]
+    budgets = [(epsilon, delta) for delta in printed_numbers["delta"]]
     optima = [round_solver_value(1 - error) for error in solve_each(one_sided, budgets)]
     symmetric_optima = [round_solver_value(1 - error) for error in solve_each(symmetric, budgets)]
     rows = []
@@ -146,7 +152,7 @@ def make_staircase_table(full: bool = False) -> Artifact:
     for k, (delta, noise) in enumerate(build_table1_noise()):
         law = column_cut_law(n, mu_bar, epsilon, delta)
         assert law.pmf is not None
-        printed_pmf = printed["pmf"][k]
+        printed_pmf = printed_numbers["pmf"][k]
         row = {
             "delta": delta,
             "printed_f0": printed_pmf[0],
@@ -165,7 +171,7 @@ def make_staircase_table(full: bool = False) -> Artifact:
             is_wrong = eta in NOT_OPTIMAL.get(delta, ())
             comparison = compare_printed(
                 f"δ = {delta:g}: f({eta})",
-                printed["place"],
+                printed_numbers["place"],
                 theirs,
                 ours,
                 4,

@@ -149,22 +149,25 @@ def _build_symmetric_program(
     program.c[q3[:2]] = (b2 + c) * (b4 - b2), (b2 + c) * (b3 - b2)
     program.c[q2[0]] = -2 * b2 * (b2 - b1)
 
-    def replaced(j: int, x: float, q: float = 1.0) -> list[Entries]:
+    def replace_factors(j: int, x: float, q: float = 1.0) -> list[Entries]:
         return shape.replaced_probabilities(j, x, {("l", 2): np.full(2, q)})
 
-    at_start = replaced(1, -c)
-    at_end = replaced(3, c)
+    at_start = replace_factors(1, -c)
+    at_end = replace_factors(3, c)
     ones = np.ones(1)
-    larger_outer = (at_start[0], replaced(2, b2, high)[0], replaced(3, b3)[0])
-    smaller_outer = (replaced(1, b2)[0], replaced(2, b3, low)[0], at_end[0])
+    larger_outer = (at_start[0], replace_factors(2, b2, high)[0], replace_factors(3, b3)[0])
+    smaller_outer = (replace_factors(1, b2)[0], replace_factors(2, b3, low)[0], at_end[0])
     larger_inner = ((q2[1:], ones), (q3[2:], ones))
     # q_2(2) q_2(1) at B_3, with q_2(1) replaced by its lower end.
     product = (q2[1:], low * shape.left_probabilities(2, b3)[1:, 1])
     smaller_inner = (product, at_end[1], at_start[1])
     ratio = float(np.exp(epsilon))
-    for larger, smaller in ((larger_outer, smaller_outer), (larger_inner, smaller_inner)):
-        for large, small in itertools.product(larger, smaller):
-            program.add_at_most(large, small, ratio)
+    for larger_entries, smaller_entries in (
+        (larger_outer, smaller_outer),
+        (larger_inner, smaller_inner),
+    ):
+        for large_entry, small_entry in itertools.product(larger_entries, smaller_entries):
+            program.add_at_most(large_entry, small_entry, ratio)
     return program
 
 
@@ -188,10 +191,10 @@ def _build_asymmetric_program(
     # z <= e^ε t and t <= w are equivalent to z <= e^ε w for every z and w.
     t = [shape.size], [1.0]
     ratio = float(np.exp(epsilon))
-    for larger, smaller in (left_side, (right_larger, right_smaller)):
-        for entries in larger:
+    for larger_entries, smaller_entries in (left_side, (right_larger, right_smaller)):
+        for entries in larger_entries:
             program.add_at_most(entries, t, ratio)
-        for entries in smaller:
+        for entries in smaller_entries:
             program.add_at_most(t, entries)
     return program
 
@@ -228,18 +231,18 @@ def _list_one_side(shape: TwoBinShape, low: float) -> _Side:
     at_b3_lower = low * shape.left_probabilities(2, b3)[:, 1]
     at_b3 = _replace_probabilities(shape, 3, b3)
     at_end = _replace_probabilities(shape, 3, c)
-    larger = [
+    larger_entries = [
         _replace_probabilities(shape, 1, -c)[0],
         _replace_probabilities(shape, 2, b2)[0],
         at_b3[0],
         (q[1:], np.ones(1)),
         *at_b3[1:3],
     ]
-    smaller = [
+    smaller_entries = [
         _replace_probabilities(shape, 1, b2)[0],
         (q[:1], at_b3_lower[:1]),
         at_end[0],
         (q[1:], at_b3_lower[1:]),
         *at_end[1:3],
     ]
-    return larger, smaller
+    return larger_entries, smaller_entries

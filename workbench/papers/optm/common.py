@@ -176,20 +176,20 @@ def repair(quantizer: Quantizer, epsilon: str) -> Quantizer:
         quantizer: The quantizer.
         epsilon: The ε.
     """
-    repaired, *_ = repair_quantizer(quantizer, read_number(epsilon, "epsilon"))
-    return repaired
+    repaired_quantizer, *_ = repair_quantizer(quantizer, read_number(epsilon, "epsilon"))
+    return repaired_quantizer
 
 
 @lru_cache
-def compute_limit(epsilon: str, *, capped: bool = False) -> Limit:
+def compute_limit(epsilon: str, *, has_capped_outputs: bool = False) -> Limit:
     """Return the limit of the MAE for unlimited outputs, rounded outward to 4 decimals.
 
     Args:
         epsilon: The ε.
-        capped: Whether outputs are within twice the smallest feasible reach.
+        has_capped_outputs: Whether outputs are within twice the smallest feasible reach.
     """
     value = float(read_number(epsilon, "epsilon"))
-    if capped:
+    if has_capped_outputs:
         bounds = limit.compute_mae_limit(value, reach=default_reach(value))
     else:
         bounds = limit.compute_mae_limit(value)

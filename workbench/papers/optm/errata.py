@@ -55,7 +55,7 @@ def compare_authors_optm() -> Record:
     excess: by how much the authors' program exceeds its ε. off: its largest difference from a
     printed cell. apart: the smallest difference of Theorem 5 from a cell.
     """
-    printed = np.array(get_printed_numbers()["table1"]["OPTM"])
+    printed_numbers = np.array(get_printed_numbers()["table1"]["OPTM"])
     authors = [make_authors_optm(epsilon) for epsilon in EPSILONS]
     authors_errors = np.array([quantizer.mae_51 for quantizer in authors])
     theorem5_errors = np.array(
@@ -68,8 +68,8 @@ def compare_authors_optm() -> Record:
         "authors_errors": format_values(authors_errors),
         "theorem5_errors": format_values(theorem5_errors),
         "max_excess": max(excesses),
-        "max_authors_difference": np.abs(authors_errors - printed).max(),
-        "min_theorem5_difference": np.abs(theorem5_errors - printed).min(),
+        "max_authors_difference": np.abs(authors_errors - printed_numbers).max(),
+        "min_theorem5_difference": np.abs(theorem5_errors - printed_numbers).min(),
     }
 
 
@@ -79,14 +79,14 @@ def check_table2_units() -> Record:
     Two printed values exceed the error at the worst input (top). gap: the largest difference of a
     printed value from the mean in the other units, in standard errors.
     """
-    printed = get_printed_numbers()["table2"]
+    printed_numbers = get_printed_numbers()["table2"]
     quantizer = design_mvu(get_printed_numbers()["table6"]["MVU"]["bins"], "1")
     # The alphabet for inputs in [0, 1].
     y = (quantizer.outputs + 1) / 2
     means = []
     other_means = []
     gap = 0.0
-    for sigma, cell in zip(printed["sigma"], printed["MVU"], strict=True):
+    for sigma, cell in zip(printed_numbers["sigma"], printed_numbers["MVU"], strict=True):
         density = make_gaussian_density(sigma)
         means.append(quantizer.mae(density))
         breaks = np.concatenate([[float(knot) for knot in quantizer.knots], y[np.abs(y) < 1]])
@@ -99,9 +99,9 @@ def check_table2_units() -> Record:
         other_means.append(f"{mean:.3f} ± {error:.3f}")
         gap = max(gap, abs(cell - mean) / error)
     return {
-        "printed_errors": format_values(printed["MVU"], ".3f"),
+        "printed_errors": format_values(printed_numbers["MVU"], ".3f"),
         "expected_errors": format_values(means, ".3f"),
-        "min_printed": min(printed["MVU"][:2]),
+        "min_printed": min(printed_numbers["MVU"][:2]),
         "worst_error": float(quantizer.error_at(np.linspace(-1, 1, 4001)).max()),
         "other_unit_errors": ", ".join(other_means),
         "max_gap": gap,
@@ -114,12 +114,12 @@ def compare_chosen_bins() -> Record:
     Table 6 has one line of bins for all σ. gap: by how much the difference of a printed error from
     the program's exceeds rounding and three standard errors.
     """
-    printed = get_printed_numbers()["table2"]
+    printed_numbers = get_printed_numbers()["table2"]
     bins = read_bins(get_printed_numbers()["table6"]["OPTM"]["bins"])
     gap = -math.inf
     same_sigmas = []
     last: Record = {}
-    for sigma, cell in zip(printed["sigma"], printed["OPTM"], strict=True):
+    for sigma, cell in zip(printed_numbers["sigma"], printed_numbers["OPTM"], strict=True):
         quantizer = make_authors_gaussian_optm(sigma)
         density = make_gaussian_density(sigma)
         mae = quantizer.mae(density)
@@ -140,11 +140,11 @@ def find_missing_mechanisms() -> Record:
     """Return the best RQM and ERM at ε = 0.5, where the paper has none."""
     quantizer = find_best_rqm("0.5")
     count, erm_quantizer = find_erms("0.5")
-    shown = "none"
+    rqm_text = "none"
     if quantizer:
-        shown = f"{quantizer.mae():.4f} (51 points {quantizer.mae_51:.4f})"
+        rqm_text = f"{quantizer.mae():.4f} (51 points {quantizer.mae_51:.4f})"
     return {
-        "rqm_text": shown,
+        "rqm_text": rqm_text,
         "erm_error": erm_quantizer.mae(),
         "erm_epsilon": audit_extremes(erm_quantizer, 0).pure_epsilon,
         "private_erm_count": count,
@@ -160,22 +160,22 @@ def _find_least_metric_epsilon(point_count: int) -> float:
         law = replace(question, epsilon=Fraction(epsilon))
         return solve_exact_quantizer(bins, law, knots=point_count) is not None
 
-    _, least = bisect(is_feasible, 0.0, 8.0, tolerance=1e-3)
-    return least
+    _, smallest_epsilon = bisect(is_feasible, 0.0, 8.0, tolerance=1e-3)
+    return smallest_epsilon
 
 
 def find_least_metric_epsilons() -> Record:
     """Return the smallest ε on grids, and the smallest distance from its floor."""
-    least = {count: _find_least_metric_epsilon(count) for count in (2, 3, 5, 9, 17)}
-    floors = {count: compute_metric_floor(count, 3.0) for count in least}
+    least_values = {count: _find_least_metric_epsilon(count) for count in (2, 3, 5, 9, 17)}
+    floors = {count: compute_metric_floor(count, 3.0) for count in least_values}
     parts = []
-    for count, value in least.items():
+    for count, value in least_values.items():
         parts.append(f"{count} points {value:.3f} (floor {floors[count]:.3f})")
     return {
         "epsilons": ", ".join(parts),
-        "min_margin": min(least[count] - floors[count] for count in least),
-        "coarse_epsilon": least[3],
-        "fine_epsilon": least[17],
+        "min_margin": min(least_values[count] - floors[count] for count in least_values),
+        "coarse_epsilon": least_values[3],
+        "fine_epsilon": least_values[17],
     }
 
 
@@ -197,20 +197,20 @@ def check_theorem6() -> Record:
     For k = 2, r = 4 it asks q_2(1) (B_4 - B_2) >= q_1(1) (B_4 - B_3). Further, q_2(1) <= q_2(2) =
     1 - q_2(1).
     """
-    least = {}
+    least_values = {}
     for number in (3, 4, 6):
         bins = read_bins(get_printed_numbers()[f"table{number}"]["OPTM"]["bins"])
-        least[number] = float((bins[3] - bins[2]) / (bins[3] - bins[1]))
+        least_values[number] = float((bins[3] - bins[2]) / (bins[3] - bins[1]))
     shape = make_two_bin_shape(read_bins("-3,-0.5,0.5,3"), uniform_density())
     solver = ProgramSolver(LawQuestion(ONE))
-    solved = 0
+    solved_count = 0
     for q in np.arange(0.05, 1, 0.1):
         program = shape.theorem6(20.0, 1.0, float(q), 0.0)
-        solved += solver.solve(program) is not None
+        solved_count += solver.solve(program) is not None
     solver.close()
-    parts = [f"Table {number}: q_2(1) >= {value:.3f}" for number, value in least.items()]
+    parts = [f"Table {number}: q_2(1) >= {value:.3f}" for number, value in least_values.items()]
     return {
         "requirements": ", ".join(parts),
-        "min_requirement": min(least.values()),
-        "solved_count": solved,
+        "min_requirement": min(least_values.values()),
+        "solved_count": solved_count,
     }

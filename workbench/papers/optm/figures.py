@@ -85,7 +85,7 @@ def compute_price_of_bits(epsilon: str, *, full: bool = False) -> list[Row]:
     """
     rows: list[Row] = []
     # The smallest MAE of each mechanism up to the current number of outputs.
-    least: dict[str, float] = {}
+    least_errors: dict[str, float] = {}
     for count in range(2, _MAX_OUTPUTS + 1):
         mechanisms: dict[str, Quantizer | None] = {
             "exact quantizer": design_quantizer(count, epsilon)
@@ -98,13 +98,13 @@ def compute_price_of_bits(epsilon: str, *, full: bool = False) -> list[Row]:
             if quantizer is None:
                 continue
             mae = quantizer.mae()
-            least[name] = min(mae, least.get(name, math.inf))
+            least_errors[name] = min(mae, least_errors.get(name, math.inf))
             row: Row = {
                 "epsilon": epsilon,
                 "outputs": count,
                 "mechanism": name,
                 "mae": mae,
-                "mae, at most so many outputs": least[name],
+                "mae, at most so many outputs": least_errors[name],
                 "mse": quantizer.mse(),
                 "largest output": quantizer.outputs[-1],
                 "exact epsilon": audit_extremes(quantizer, 0).pure_epsilon,
@@ -114,7 +114,7 @@ def compute_price_of_bits(epsilon: str, *, full: bool = False) -> list[Row]:
     limits = {
         "limit, proven": bounds.lower,
         "limit, reached": bounds.upper,
-        "limit within the reach, reached": compute_limit(epsilon, capped=True).upper,
+        "limit within the reach, reached": compute_limit(epsilon, has_capped_outputs=True).upper,
     }
     for name, value in limits.items():
         rows.append({"epsilon": epsilon, "outputs": math.inf, "mechanism": name, "mae": value})

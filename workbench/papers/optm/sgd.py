@@ -85,23 +85,23 @@ def train(x: Vector, y: Positions, quantizer: Quantizer | None, training: Traini
     orders = np.stack([rng.permutation(n) for _ in range(runs)])
     step_count = n // batch
     features = np.concatenate([x, np.ones((n, 1))], axis=1)
-    evaluated = features[:_MAX_EVALUATED]
+    evaluated_features = features[:_MAX_EVALUATED]
     answers = y[:_MAX_EVALUATED]
     weights = np.zeros((runs, d + 1, class_count))
     accuracy = np.zeros((runs, step_count))
     unit = np.eye(class_count)
     for step in range(step_count):
         # Shape (runs, batch).
-        chosen = orders[:, step * batch : (step + 1) * batch]
-        inputs = features[chosen]
-        gap = softmax(inputs @ weights, axis=2) - unit[y[chosen]]
+        batch_indices = orders[:, step * batch : (step + 1) * batch]
+        inputs = features[batch_indices]
+        gap = softmax(inputs @ weights, axis=2) - unit[y[batch_indices]]
         # Shape (runs, batch, d + 1, classes).
         gradients = np.clip(inputs[..., :, None] * gap[..., None, :], -clip, clip)
         if quantizer:
             gradients = clip * simulate_quantizer(quantizer, gradients / clip, rng)
         weights -= training.rate * gradients.mean(axis=1)
         # Quantized steps give exactly equal scores.
-        scores = np.round(evaluated @ weights, _SCORE_DECIMALS)
+        scores = np.round(evaluated_features @ weights, _SCORE_DECIMALS)
         accuracy[:, step] = (scores.argmax(axis=2) == answers).mean(axis=1)
     return accuracy
 
@@ -136,8 +136,8 @@ def _make_training_artifact(
     name: str, data: Data, table: str, rate: float, runs: int, **values: Any
 ) -> Artifact:
     """Make a figure of accuracy curves with the parameters of a table."""
-    printed = get_printed_numbers()[table]
-    parameters = {key: printed[key] for key in ("epsilon", "batch", "clip")}
+    printed_parameters = get_printed_numbers()[table]
+    parameters = {key: printed_parameters[key] for key in ("epsilon", "batch", "clip")}
     training = Training(parameters["batch"], parameters["clip"], rate, runs)
     curves = _compute_accuracy_curves(data, table, training, parameters["epsilon"])
     features, labels = data
@@ -161,8 +161,10 @@ def train_on_breast_cancer(full: bool) -> Artifact:
         full: Not used: the figure takes seconds.
     """
     x, y = _load_sklearn_data("load_breast_cancer")
-    standardised = (x - x.mean(axis=0)) / x.std(axis=0)
-    return _make_training_artifact("fig4c", (standardised, y), "table8", _BREAST_CANCER_RATE, 30)
+    standardised_features = (x - x.mean(axis=0)) / x.std(axis=0)
+    return _make_training_artifact(
+        "fig4c", (standardised_features, y), "table8", _BREAST_CANCER_RATE, 30
+    )
 
 
 def train_on_mnist(full: bool) -> Artifact:
@@ -179,13 +181,15 @@ def train_on_mnist(full: bool) -> Artifact:
     except CorruptFile:
         raise
     except WorkbenchError as error:
-        what = f"Stand-in: scikit-learn's bundled digits (1797 images of 8 x 8). {error}"
+        data_sentence = f"Stand-in: scikit-learn's bundled digits (1797 images of 8 x 8). {error}"
     else:
-        what = "MNIST (60,000 training images, accuracy on the first 4000)."
-        return _make_training_artifact("fig4d", data, "table9", _MNIST_RATE, 5, what=what)
+        data_sentence = "MNIST (60,000 training images, accuracy on the first 4000)."
+        return _make_training_artifact("fig4d", data, "table9", _MNIST_RATE, 5, what=data_sentence)
     x, y = _load_sklearn_data("load_digits")
     runs = 30 if full else 10
-    return _make_training_artifact("fig4d", (x / 16.0, y), "table9", _MNIST_RATE, runs, what=what)
+    return _make_training_artifact(
+        "fig4d", (x / 16.0, y), "table9", _MNIST_RATE, runs, what=data_sentence
+    )
 
 
 def _load_sklearn_data(name: str) -> Data:

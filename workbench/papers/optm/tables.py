@@ -131,26 +131,26 @@ def compare_mechanism(mechanism: str, epsilon: float = 1, sigma: float | None = 
         epsilon: The ε.
         sigma: The σ of the inputs of Table 2.
     """
-    declared = read_declaration("optm")["mechanisms"][mechanism]
+    declaration = read_declaration("optm")["mechanisms"][mechanism]
     budget = f"{epsilon:g}"
-    quantizer = _construct_mechanism(declared["construction"], budget, sigma)
+    quantizer = _construct_mechanism(declaration["construction"], budget, sigma)
     row = _measure(quantizer, _make_input_density(sigma))
-    spec = ".3g" if declared["construction"] == "optimised" else "g"
+    spec = ".3g" if declaration["construction"] == "optimised" else "g"
     row["outputs"] = " ".join(f"{output:{spec}}" for output in quantizer.outputs)
     row["certified"] = audit_extremes(quantizer, 0).meets("pure", budget) and not row["bias"]
     if sigma is None:
         bounds = compute_limit(budget)
-        printed = get_printed_numbers()["table1"]
+        printed_numbers = get_printed_numbers()["table1"]
         k = EPSILONS.index(budget)
         row |= {"limit, proven": bounds.lower, "limit, reached": bounds.upper}
     else:
-        printed = get_printed_numbers()["table2"]
-        k = printed["sigma"].index(sigma)
+        printed_numbers = get_printed_numbers()["table2"]
+        k = printed_numbers["sigma"].index(sigma)
         row["standard error of 1000 inputs"] = compute_standard_error(
             quantizer, make_gaussian_density(sigma)
         )
-    if "printed_row" in declared:
-        row["printed"] = printed[declared["printed_row"]][k]
+    if "printed_row" in declaration:
+        row["printed"] = printed_numbers[declaration["printed_row"]][k]
     return [row]
 
 
@@ -164,12 +164,14 @@ def evaluate_printed_parameters(
         table: The table.
         sigma: The σ of the inputs for which OPTM is computed. Default: uniform inputs.
     """
-    printed = get_printed_numbers()[table]
-    epsilon = printed.get("epsilon", "1")
+    printed_numbers = get_printed_numbers()[table]
+    epsilon = printed_numbers.get("epsilon", "1")
     density = _make_input_density(sigma)
     quantizer = make_printed_mechanism(mechanism, table, epsilon, density)
     assert quantizer
-    return [{**printed[mechanism], "requested epsilon": float(epsilon), **_measure(quantizer)}]
+    return [
+        {**printed_numbers[mechanism], "requested epsilon": float(epsilon), **_measure(quantizer)}
+    ]
 
 
 def compute_error_curve(mechanism: str, epsilon: str) -> pd.DataFrame:
@@ -190,8 +192,8 @@ def compute_error_curve(mechanism: str, epsilon: str) -> pd.DataFrame:
 
 def _vary_printed_parameters(name: str, epsilon: str) -> tuple[list[Quantizer], str]:
     """Return mechanisms whose parameters round to the printed ones, and the unknown digits."""
-    printed = get_printed_numbers()[TABLES[epsilon]][name]
-    bins = read_bins(printed["bins"])
+    printed_numbers = get_printed_numbers()[TABLES[epsilon]][name]
+    bins = read_bins(printed_numbers["bins"])
     signs = (-1, 1)
     if name == "MVU":
         mechanisms = []
@@ -202,32 +204,32 @@ def _vary_printed_parameters(name: str, epsilon: str) -> tuple[list[Quantizer], 
             mechanisms.append(design_mvu(",".join(map(str, alphabet)), epsilon))
         return mechanisms, "alphabet printed to 0.01"
     if name == "RQM":
-        q = read_number(printed["q"], "q")
+        q = read_number(printed_numbers["q"], "q")
         mechanisms = []
         for bin_sign, q_sign in itertools.product(signs, repeat=2):
             moved_bins = equal_bins(4, bins[-1] + Fraction(bin_sign, 200))
             mechanisms.append(rqm(moved_bins, q + Fraction(q_sign, 2000)))
         return mechanisms, "outer bin printed to 0.01, q to 0.001, bins equally spaced"
-    gamma = read_number(printed["gamma"], "gamma")
+    gamma = read_number(printed_numbers["gamma"], "gamma")
     mechanisms = [erm(bins, gamma + Fraction(sign, 2000)) for sign in signs]
     return mechanisms, "gamma printed to 0.001"
 
 
-def _compare_cell(name: str, epsilon: str, printed: float, ours: float) -> Comparison:
+def _compare_cell(name: str, epsilon: str, printed_numbers: float, ours: float) -> Comparison:
     """Return the comparison of a cell of Table 1.
 
     The tolerance covers the parameters that round to the printed ones.
     """
-    what = f"MAE of {name}, ε = {epsilon}"
-    if abs(ours - printed) <= _HALF_UNIT or name == "OPTM":
-        return Comparison(what, "Table 1", printed, ours, _HALF_UNIT)
+    quantity = f"MAE of {name}, ε = {epsilon}"
+    if abs(ours - printed_numbers) <= _HALF_UNIT or name == "OPTM":
+        return Comparison(quantity, "Table 1", printed_numbers, ours, _HALF_UNIT)
     mechanisms, reason = _vary_printed_parameters(name, epsilon)
     values = [ours, *(quantizer.mae_51 for quantizer in mechanisms)]
     low = min(values)
     high = max(values)
     remark = f"{reason}: the missing digits move the value between {low:.4f} and {high:.4f}"
     tolerance = _HALF_UNIT + max(ours - low, high - ours)
-    return Comparison(what, "Table 1", printed, ours, tolerance, remark=remark)
+    return Comparison(quantity, "Table 1", printed_numbers, ours, tolerance, remark=remark)
 
 
 def compare_table1_cells(table: pd.DataFrame) -> Record:
@@ -236,9 +238,9 @@ def compare_table1_cells(table: pd.DataFrame) -> Record:
     Args:
         table: The table of the artifact.
     """
-    printed = pd.to_numeric(table["printed"], errors="coerce")
+    printed_numbers = pd.to_numeric(table["printed"], errors="coerce")
     comparisons = []
-    for row in table.assign(printed=printed).dropna(subset="printed").to_dict("records"):
+    for row in table.assign(printed=printed_numbers).dropna(subset="printed").to_dict("records"):
         name, _, variant = row["mechanism"].partition(", ")
         comparison = _compare_cell(
             name, f"{row['epsilon']:g}", row["printed"], row["mae (51 points)"]
@@ -361,7 +363,7 @@ def measure_distance_to_limit(epsilon: str) -> list[Row]:
         (
             "limit, twice the least reach (proven, reached)",
             "above that, %",
-            compute_limit(epsilon, capped=True),
+            compute_limit(epsilon, has_capped_outputs=True),
         ),
     )
     rows = []

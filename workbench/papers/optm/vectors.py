@@ -32,13 +32,18 @@ def make_ball_density() -> Density:
     products and one root only, which every machine rounds alike, because a search for outputs uses
     it.
     """
-    half = _BALL_DIMENSION // 2
-    scale = 4**half * math.factorial(half) ** 2 / math.factorial(_BALL_DIMENSION) / math.pi
+    half_dimension = _BALL_DIMENSION // 2
+    scale = (
+        4**half_dimension
+        * math.factorial(half_dimension) ** 2
+        / math.factorial(_BALL_DIMENSION)
+        / math.pi
+    )
 
     def evaluate(t: Vector) -> Vector:
         base = np.maximum(0.0, 1 - t * t)
         density: Vector = scale * np.sqrt(base)
-        for _ in range(half - 1):
+        for _ in range(half_dimension - 1):
             density = density * base
         return density
 
