@@ -1,1 +1,1 @@
-"""A package of somebody else's that adds one thing of every kind to the workbench."""
+"""A package of another project that adds one thing of every kind to the workbench."""

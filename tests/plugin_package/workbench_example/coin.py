@@ -1,4 +1,4 @@
-"""A mechanism that shares no code with ours: randomized response on answers 0 and 1 (Warner 1965).
+"""Randomized response on answers 0 and 1 (Warner 1965), a mechanism that shares no code with ours.
 
 Pr[x | x] = 1 - flip,  Pr[1 - x | x] = flip
 """
@@ -20,7 +20,10 @@ class Coin:
     """An answer 0 or 1, flipped with a rational probability."""
 
     kind = "coin"
-    inputs, outputs, segments, is_one_sided = (0, 1), (0, 1), (), False
+    inputs = (0, 1)
+    outputs = (0, 1)
+    segments = ()
+    is_one_sided = False
     column_inputs = ColumnInputs("noise", 0.0, 1.0, "0 or 1", is_whole=True)
     column_cautions = ("One coin for every row.",)
 
@@ -30,8 +33,9 @@ class Coin:
     def law(self, x):
         if x not in self.inputs:
             InvalidRequest.must("answer", "0 or 1", x)
-        keep = [1 - self.flip, self.flip]
-        return Distribution(keep if x == 0 else keep[::-1])
+        if x == 0:
+            return Distribution([1 - self.flip, self.flip])
+        return Distribution([self.flip, 1 - self.flip])
 
     def comparisons(self):
         for i, j in ((0, 1), (1, 0)):
@@ -54,10 +58,8 @@ class Coin:
         return {"probability of a wrong answer": float(self.flip)}
 
     def publish(self, answers, *, insecure_seed=None):
-        flips = Sampler(Distribution([1 - self.flip, self.flip]), Source(insecure_seed)).draw(
-            answers.size
-        )
-        return np.asarray(answers) ^ flips
+        sampler = Sampler(self.law(0), Source(insecure_seed))
+        return np.asarray(answers) ^ sampler.draw(answers.size)
 
     def with_max_distance(self, distance):
         return self

@@ -1,4 +1,4 @@
-"""SciPy's linprog as a backend: linear programs, solved afresh every time."""
+"""A backend that solves linear programs by SciPy's linprog."""
 
 from __future__ import annotations
 
@@ -11,11 +11,22 @@ from workbench.solvers.errors import UnsupportedOption
 from workbench.solvers.session import Raw, Session
 from workbench.solvers.solution import DualValues, PointStatus, Termination
 
+# Status codes of SciPy.
+_TERMINATIONS = {
+    0: Termination.OPTIMAL,
+    1: Termination.ITERATION_LIMIT,
+    2: Termination.INFEASIBLE,
+    3: Termination.UNBOUNDED,
+    4: Termination.INFEASIBLE_OR_UNBOUNDED,
+}
+
 
 class Linprog(Backend):
-    """SciPy's linprog."""
+    """SciPy's linprog. It starts cold in every solve."""
 
-    name, distribution, module = "linprog", "scipy", "scipy"
+    name = "linprog"
+    distribution = "scipy"
+    module = "scipy"
     supported_options = frozenset({"threads"})
 
     def capabilities(self):
@@ -37,31 +48,26 @@ class _Session(Session):
         self._data = data
 
     def _run(self, start, basis):
-        d = self._data
-        rows = scipy.sparse.csr_matrix(d.A)
-        high, low = np.isfinite(d.row_upper), np.isfinite(d.row_lower)
-        found = linprog(
-            d.c,
-            A_ub=scipy.sparse.vstack([rows[high], -rows[low]]),
-            b_ub=np.concatenate([d.row_upper[high], -d.row_lower[low]]),
-            bounds=np.column_stack([d.lower, d.upper]),
+        data = self._data
+        rows = scipy.sparse.csr_matrix(data.A)
+        has_upper = np.isfinite(data.row_upper)
+        has_lower = np.isfinite(data.row_lower)
+        result = linprog(
+            data.c,
+            A_ub=scipy.sparse.vstack([rows[has_upper], -rows[has_lower]]),
+            b_ub=np.concatenate([data.row_upper[has_upper], -data.row_lower[has_lower]]),
+            bounds=np.column_stack([data.lower, data.upper]),
             method="highs",
         )
-        endings = {
-            0: Termination.OPTIMAL,
-            1: Termination.ITERATION_LIMIT,
-            2: Termination.INFEASIBLE,
-            3: Termination.UNBOUNDED,
-            4: Termination.INFEASIBLE_OR_UNBOUNDED,
-        }
-        raw = Raw(endings[found.status], found.message)
-        if found.x is not None:
-            raw.x, raw.point = found.x, PointStatus.FEASIBLE
-        if found.status == 0:
-            slopes = np.split(found.ineqlin.marginals, [high.sum()])
-            row_dual = np.zeros(d.row_upper.size)
-            row_dual[high] += slopes[0]
-            row_dual[low] -= slopes[1]
-            raw.dual_values = DualValues(row_dual, d.c - d.A.T @ row_dual)
+        raw = Raw(_TERMINATIONS[result.status], result.message)
+        if result.x is not None:
+            raw.x = result.x
+            raw.point = PointStatus.FEASIBLE
+        if result.status == 0:
+            upper_slopes, lower_slopes = np.split(result.ineqlin.marginals, [has_upper.sum()])
+            row_dual = np.zeros(data.row_upper.size)
+            row_dual[has_upper] += upper_slopes
+            row_dual[has_lower] -= lower_slopes
+            raw.dual_values = DualValues(row_dual, data.c - data.A.T @ row_dual)
             raw.dual = PointStatus.FEASIBLE
         return raw

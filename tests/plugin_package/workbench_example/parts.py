@@ -1,4 +1,4 @@
-"""A notion, and two baselines of additive noise: one that is private, one that is not."""
+"""A notion, and two baselines of additive noise, of which only the first is private."""
 
 from __future__ import annotations
 
@@ -13,27 +13,30 @@ from workbench.pipeline.published import Baseline
 class Halved(DP):
     """(ε/2, δ)-DP."""
 
-    name, title, quantity = "halved", "halved DP", "halved_delta"
+    name = "halved"
+    title = "halved DP"
+    quantity = "halved_delta"
 
-    def measure(self, laws, values):
-        return super().measure(laws, {**values, "epsilon": values["epsilon"] / 2})
+    def measure(self, laws, budget):
+        return super().measure(laws, {**budget, "epsilon": budget["epsilon"] / 2})
 
-    def requirements(self, values):
-        return (HockeyStick(values["epsilon"] / 2, values["delta"]),)
-
-
-def _half_uniform(request):
-    """δ on zero, the rest uniform: (0, δ)-DP, for PDP too."""
-    order, delta = request.question.order, request.claim.delta
-    rest = (1 - delta) / order
-    return wb.AdditiveNoise(request.question, [rest + delta, *[rest] * (order - 1)])
+    def requirements(self, budget):
+        return (HockeyStick(budget["epsilon"] / 2, budget["delta"]),)
 
 
-def _impudent(request):
-    return wb.AdditiveNoise(
-        request.question, [Fraction(9, 10), *[Fraction(1, 10)] * (request.question.order - 1)]
-    )
+def _make_half_uniform_noise(request):
+    """Return noise that is zero with probability δ and otherwise uniform: (0, δ)-DP and PDP."""
+    order = request.question.order
+    delta = request.claim.delta
+    probability = (1 - delta) / order
+    probabilities = [probability + delta, *[probability] * (order - 1)]
+    return wb.AdditiveNoise(request.question, probabilities)
 
 
-HALF_UNIFORM = Baseline("half-uniform", "modulo", _half_uniform)
-IMPUDENT = Baseline("impudent", "modulo", _impudent)
+def _make_impudent_noise(request):
+    weights = [Fraction(9, 10), *[Fraction(1, 10)] * (request.question.order - 1)]
+    return wb.AdditiveNoise(request.question, weights)
+
+
+HALF_UNIFORM = Baseline("half-uniform", "modulo", _make_half_uniform_noise)
+IMPUDENT = Baseline("impudent", "modulo", _make_impudent_noise)

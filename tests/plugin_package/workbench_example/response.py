@@ -1,8 +1,9 @@
-"""A family: the k-ary randomized response that is right most often, min Pr[wrong] over pure ε-DP channels.
+"""A family: the k-ary randomized response with the least error rate of all ε-DP channels.
 
 Pr[y | y] = e^ε / (e^ε + k - 1),  Pr[o | y] = 1 / (e^ε + k - 1)        (Kairouz et al. 2016)
 
-Its own route is the closed form, for an ε so large that a solver's tolerance hides the small masses.
+Its own route is the closed form. It answers for large ε, where the small masses are below the
+tolerance of a solver.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from workbench.privacy.claim import Claim
 
 
 class Answers(Channel):
-    """A channel under a kind of its own."""
+    """A channel with a kind of its own in certificate files."""
 
     kind = "answers"
 
@@ -44,38 +45,46 @@ class Answers(Channel):
 
     @classmethod
     def from_dict(cls, data):
-        found = Channel.from_dict(data | {"kind": "channel"})
-        return cls(found.rows, found.neighbours)
+        channel = Channel.from_dict(data | {"kind": "channel"})
+        return cls(channel.rows, channel.neighbours)
 
 
 @dataclass(frozen=True)
 class Symbols:
+    """The question: a symbol 0, ..., k - 1."""
+
     k: int
 
 
 def why_not_closed_form(problem):
+    """Return why the closed form is not used, or None if it is."""
     epsilon = problem.request.claim.epsilon
     if epsilon > 10:
         return None
     return f"epsilon is {float(epsilon):g}, at most 10, where the program is as exact"
 
 
-def closed_form(problem, programs, start):
-    k, odds = problem.request.question.k, math.exp(problem.request.claim.epsilon)
-    other = 1 / (odds + k - 1)
-    rows = np.full((k, k), other)
-    np.fill_diagonal(rows, odds * other)
-    return Answer(Answers.from_rows(rows), (k - 1) * other * (1 - 1e-9), origin="Kairouz et al.")
+def apply_closed_form(problem, programs, start):
+    """Return randomized response. Its floats are rounded, so the bound is slightly smaller."""
+    k = problem.request.question.k
+    ratio = math.exp(problem.request.claim.epsilon)
+    error_probability = 1 / (ratio + k - 1)  # The probability of each wrong symbol.
+    rows = np.full((k, k), error_probability)
+    np.fill_diagonal(rows, ratio * error_probability)
+    lower_bound = (k - 1) * error_probability * (1 - 1e-9)
+    return Answer(Answers.from_rows(rows), lower_bound, origin="Kairouz et al.")
 
 
 class ResponseProblem(Problem):
-    routes = (Route("closed form", why_not_closed_form, closed_form), PROGRAM)
+    """The linear program of the error rate, with a uniform prior."""
+
+    routes = (Route("closed form", why_not_closed_form, apply_closed_form), PROGRAM)
 
     def program(self):
-        values = np.arange(self.request.question.k, dtype=float)
-        model = ChannelModel(
-            values, values, np.full(values.size, 1 / values.size), 1 - np.eye(values.size)
-        )
+        k = self.request.question.k
+        symbols = np.arange(k, dtype=float)
+        prior = np.full(k, 1 / k)
+        model = ChannelModel(symbols, symbols, prior, 1 - np.eye(k))
         return model.program, model.values([float(self.request.claim.epsilon)])
 
     def extract_mechanism(self, solution):
@@ -85,21 +94,21 @@ class ResponseProblem(Problem):
         return mechanism.error_rate
 
     def judge_by_formula(self, answer):
-        k, odds = self.request.question.k, math.exp(float(self.request.claim.epsilon))
-        law = (k - 1) / (odds + k - 1)
         if answer.claimed_objective is None:
             return OracleVerdict.without_formula("it is the closed form itself.")
-        return OracleVerdict.judge(
-            answer.claimed_objective, "randomized response", law, "optimum", "Kairouz et al. 2016."
-        )
+        k = self.request.question.k
+        optimum = (k - 1) / (math.exp(float(self.request.claim.epsilon)) + k - 1)
+        name = "randomized response"
+        source = "Kairouz et al. 2016."
+        return OracleVerdict.judge(answer.claimed_objective, name, optimum, "optimum", source)
 
 
 class Response(Family):
-    name, title, summary = (
-        "response",
-        "k-ary randomized response",
-        "The randomized response that is right most often.",
-    )
+    """Randomized response of k symbols."""
+
+    name = "response"
+    title = "k-ary randomized response"
+    summary = "The randomized response with the least error rate."
     examples = ("design response --k 3 --epsilon 1",)
     options = (
         Option("k", integer_reader(2, 50), help="How many symbols.", kind=int, required=True, question=True),
@@ -107,7 +116,8 @@ class Response(Family):
         Option("epsilon", read_positive, help="Privacy budget > 0.", required=True, hot=True),
     )  # fmt: skip
     frontier = "workbench_example.response"
-    draws, question_class = False, Symbols
+    draws = False
+    question_class = Symbols
 
     def parse_question(self, values):
         return Symbols(values["k"])
@@ -119,19 +129,21 @@ class Response(Family):
         return ProblemSession(request, ResponseProblem)
 
     def facts(self, design):
-        return [("least error rate", f"{design.objective:.9g}")]
+        return [("minimal error rate", f"{design.objective:.9g}")]
 
 
 FAMILY = Response()
 
 
-def _plan(question, values):
-    def task(epsilon):
-        known = {"curve": "point", "mechanism": "optimal", "epsilon": float(epsilon)}
-        asked = question or Symbols(values["k"])
-        return lambda: [make_design_row(lambda: wb.design(asked, epsilon=epsilon), **known)]
+def _plan_frontier(question, values):
+    symbols = question or Symbols(values["k"])
 
-    return Plan("Randomized response", [task(epsilon) for epsilon in values["epsilon"]])
+    def make_task(epsilon):
+        columns = {"curve": "point", "mechanism": "optimal", "epsilon": float(epsilon)}
+        return lambda: [make_design_row(lambda: wb.design(symbols, epsilon=epsilon), **columns)]
+
+    return Plan("Randomized response", [make_task(epsilon) for epsilon in values["epsilon"]])
 
 
-FRONTIER = Frontier("Error rate of randomized response.", (FAMILY.get_option("k"), EPSILON), _plan)
+FRONTIER_OPTIONS = (FAMILY.get_option("k"), EPSILON)
+FRONTIER = Frontier("Error rate of randomized response.", FRONTIER_OPTIONS, _plan_frontier)

@@ -285,12 +285,12 @@ def test_a_single_file_joins_by_its_name(tmp_path: Path) -> None:
     assert "plugin must be a Python file" in missing.stderr
 
 
-LINPROG = Path(__file__).parents[3] / "docs" / "adding.md"
+ADDING_PAGE = Path(__file__).parents[3] / "docs" / "adding.md"
 
 
 def documented(name: str) -> str:
     """The file of this name on the page about adding things."""
-    return LINPROG.read_text().partition(f"```python\n# {name}\n")[2].partition("```")[0]
+    return ADDING_PAGE.read_text().partition(f"```python\n# {name}\n")[2].partition("```")[0]
 
 
 def test_the_documented_backend_is_compared(tmp_path: Path) -> None:
@@ -346,10 +346,10 @@ def test_a_package_runs_the_contract_on_its_backend(tmp_path: Path) -> None:
 
 
 def test_the_contract_names_what_a_wrong_backend_breaks_without_pytest(tmp_path: Path) -> None:
-    """Run the documented backend with one wrong sign by unittest, without pytest."""
-    code, right = documented("linprog.py"), "row_dual[high] += slopes[0]"
+    """The documented backend with one sign turned round, by unittest, where pytest cannot be imported."""
+    code, right = documented("linprog.py"), "row_dual[has_upper] += upper_slopes"
     assert right in code
-    (tmp_path / "linprog.py").write_text(code.replace(right, "row_dual[high] -= slopes[0]"))
+    (tmp_path / "linprog.py").write_text(code.replace(right, "row_dual[has_upper] -= upper_slopes"))
     (tmp_path / "test_linprog.py").write_text(
         "import sys\nsys.modules['pytest'] = None\nimport unittest\n"
         + documented("test_linprog.py").replace(
