@@ -167,7 +167,7 @@ def test_budgets_per_difference_are_audited_one_by_one():
     d = wb.design(
         wb.ModuloNoise(n=6, shifts=[1, 2]), epsilon={1: 0.5, 2: 1.0}, delta=0.05, notion="dp"
     )
-    assert d.privacy.at({1: 0.5, 2: 1.0}).dp_delta.upper <= 0.05 + 1e-9
+    assert d.privacy.audit_at({1: 0.5, 2: 1.0}).dp_delta.upper <= 0.05 + 1e-9
     plain = wb.design(wb.ModuloNoise(n=6, shifts=[1, 2]), epsilon=0.5, delta=0.05, notion="dp")
     assert d.objective < plain.objective
     assert "epsilon = {'1': 0.5, '2': 1.0}, delta = 0.05" in str(d)
