@@ -69,7 +69,8 @@ class AliasTable:
     def _settle_ties(self, column: Integers, value: Integers) -> NDArray[np.bool_]:
         """Decide whether U >= a_j with further bits. Shape of column.
 
-        value: the first bits of U/T, which are those of a_j/T.
+        Args:
+            value: The first bits of U/T, which are those of a_j/T.
         """
         words_per_draw = _TIE_BITS // _WORD_BITS
         random_words = self.source.draw_uint16(words_per_draw * column.size)
@@ -90,11 +91,12 @@ class AliasTable:
 def _fill_columns(masses: Sequence[int]) -> tuple[list[int], list[int]]:
     """Distribute the masses over columns of equal height with at most two outcomes each.
 
-    masses: N of them, whose mean is an integer.
-
     Returns:
         (a_j, the other outcome) of every column. A column of one outcome has a_j = 0 and itself as
         the other.
+
+    Args:
+        masses: N of them, whose mean is an integer.
     """
     height = sum(masses) // len(masses)
     own_masses = [*masses]

@@ -51,8 +51,12 @@ class Distribution:
         """Return the masses proportional to floats, each read as the exact dyadic rational that it
         is.
 
-        values: 1-D array-like of finite floats >= 0; ints and Fractions among them stay exact;
-        name: what error messages call the values. Raises InvalidRequest.
+        Args:
+            values: 1-D array-like of finite floats >= 0; ints and Fractions among them stay exact.
+            name: What error messages call the values.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         constraint = "an array of finite numbers >= 0"
         if type(values) is np.ndarray and values.dtype == np.float64:
@@ -78,8 +82,12 @@ class Distribution:
     def read(cls, weights: Any, name: str) -> Distribution:
         """Read weights that may be floats, as the exact rationals that they are.
 
-        weights: a list, an array or a Distribution; name: what error messages call the weights.
-        Raises InvalidRequest.
+        Args:
+            weights: A list, an array or a Distribution.
+            name: What error messages call the weights.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         if isinstance(weights, Distribution):
             return weights
@@ -94,7 +102,12 @@ class Distribution:
     def read_rows(cls, rows: Iterable[Any], name: str) -> tuple[Distribution, ...]:
         """Read the laws of several rows, each as `read` does.
 
-        rows: an iterable of weights; name: what error messages call a row. Raises InvalidRequest.
+        Args:
+            rows: An iterable of weights.
+            name: What error messages call a row.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         return tuple([cls.read(row, name) for row in rows])
 
@@ -103,8 +116,12 @@ class Distribution:
         """Read the weights of a solver, whose floats may be slightly below 0 by rounding and count
         as 0 there.
 
-        weights: a list of numbers; name: what error messages call the weights. Raises
-        InvalidRequest.
+        Args:
+            weights: A list of numbers.
+            name: What error messages call the weights.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         entries = []
         for value in weights:
@@ -118,8 +135,12 @@ class Distribution:
         """Build a distribution from Python integers that are known to be >= 0, without checking
         them.
 
-        weights: not all 0; name: what error messages call the weights. Raises InvalidRequest if all
-        are 0.
+        Args:
+            weights: Integers >= 0, not all 0.
+            name: What error messages call the weights.
+
+        Raises:
+            InvalidRequest: If all are 0.
         """
         self = cls.__new__(cls)
         self._set_integers(weights, name)
@@ -151,14 +172,22 @@ class Distribution:
         return Fraction(self.integers[i], self.total)
 
     def mean(self, values: Sequence[Fraction]) -> Fraction:
-        """Compute Σ Pr[i] values[i] exactly. values: (len,)."""
+        """Compute Σ Pr[i] values[i] exactly.
+
+        Args:
+            values: The values, shape (len,).
+        """
         return self.mean_of_integers(*to_common_denominator(values))
 
     def mean_of_integers(self, values: Sequence[int], scale: int) -> Fraction:
         """Compute Σ Pr[i] values[i] / scale exactly.
 
-        values: (len,) integers; scale: a positive integer. Raises InvalidRequest for another number
-        of values.
+        Args:
+            values: Integers, shape (len,).
+            scale: A positive integer.
+
+        Raises:
+            InvalidRequest: For another number of values.
         """
         if len(values) != len(self.integers):
             raise InvalidRequest(f"A mean over {len(self.integers)} masses needs as many values.")
@@ -198,7 +227,8 @@ class Distribution:
     def reorder(self, index: Positions) -> Distribution:
         """Return the same masses in another order: entry i is entry index[i] of this distribution.
 
-        index: a permutation of 0..len-1.
+        Args:
+            index: A permutation of 0..len-1.
         """
         permuted = Distribution.__new__(Distribution)
         permuted.total = self.total
@@ -209,7 +239,11 @@ class Distribution:
 
 
 def to_common_denominator(values: Sequence[Fraction | int]) -> tuple[list[int], int]:
-    """Return (integers, scale) with values = integers / scale. values: rationals."""
+    """Return (integers, scale) with values = integers / scale.
+
+    Args:
+        values: Rationals.
+    """
     scale = math.lcm(*{value.denominator for value in values})
     return [value.numerator * (scale // value.denominator) for value in values], scale
 

@@ -42,7 +42,9 @@ def raise_to_floors(
     A floor is at most the weight that sets it, so the largest weight is final when it is taken from
     the queue.
 
-    weights: numbers >= 0; floors_of: (i, w_i) -> pairs (j, floor) that require w_j >= floor.
+    Args:
+        weights: Numbers >= 0.
+        floors_of: (i, w_i) -> pairs (j, floor) that require w_j >= floor.
     """
     raised = [*weights]
     queue = [(-weight, i) for i, weight in enumerate(raised) if weight]
@@ -164,8 +166,9 @@ class IntegerLaw:
     def weight(self, eta: int, with_repeats: bool = False) -> Fraction:
         """Return f(η), not normalised.
 
-        eta: η, any integer; with_repeats: add the weights that repeat it period by period farther
-        out.
+        Args:
+            eta: η, any integer.
+            with_repeats: Add the weights that repeat it period by period farther out.
         """
         distance_outside = max(eta - self.last, self.first - eta, 0)
         blocks = -(-distance_outside // self.period)
@@ -190,7 +193,8 @@ class IntegerLaw:
     def weights_between(self, low: int, high: int) -> list[Fraction | int]:
         """Return f(low..high), not normalised.
 
-        low, high: integers, low <= high.
+        Args:
+            low, high: Integers, low <= high.
         """
         if self.ratio:
             weights: list[Fraction | int] = []
@@ -216,7 +220,8 @@ class IntegerLaw:
         The outcomes are low, low + 1, ..., and then the merged outcomes of the tails, those of the
         right tail first.
 
-        shift: any integer but 0.
+        Args:
+            shift: Any integer but 0.
         """
         low = self.first - abs(shift)
         high = self.last + abs(shift)
@@ -233,7 +238,8 @@ class IntegerLaw:
     def clamp(self, low: int, high: int) -> Distribution:
         """Return the law of min(high, max(low, η)) on low..high.
 
-        low, high: integers, low < high.
+        Args:
+            low, high: Integers, low < high.
         """
         weights = self.weights_between(low, high)
         weights[0] = self.weight_below(low + 1)
@@ -243,7 +249,11 @@ class IntegerLaw:
         return Distribution.from_integers([*map(int, weights)])
 
     def weight_below(self, eta: int) -> Fraction:
-        """Return Σ_{x < η} f(x), not normalised. eta: η, any integer."""
+        """Return Σ_{x < η} f(x), not normalised.
+
+        Args:
+            eta: η, any integer.
+        """
         if eta > self.last:
             last_block = self.weights[-self.period :]
             return self.total - self._tail(last_block, eta - 1 - self.last)
@@ -254,8 +264,9 @@ class IntegerLaw:
     def _tail(self, block: Sequence[int], skipped: int) -> Fraction:
         """Return the weight of a tail without its first outcomes.
 
-        block: the weights that the tail repeats, outwards; skipped: the number of outcomes that are
-        left out.
+        Args:
+            block: The weights that the tail repeats, outwards.
+            skipped: The number of outcomes that are left out.
         """
         blocks, remainder = divmod(skipped, self.period)
         first_sum = sum(block) / (1 - self.ratio) - sum(block[:remainder])
@@ -327,7 +338,9 @@ class IntegerLaw:
 
         The number of blocks into a tail is drawn by Bernoulli(ratio) trials.
 
-        count: >= 0; source: the source of randomness.
+        Args:
+            count: A number >= 0.
+            source: The source of randomness.
         """
         left_tail, right_tail = (self.ratio / (1 - self.ratio) * end for end in self.end_sums)
         right_tail_outcome = len(self.weights) + 1
@@ -357,7 +370,8 @@ class IntegerLaw:
     def cover(self, low: int, high: int) -> IntegerLaw:
         """Return the same law with explicit weights that reach at least from low to high.
 
-        low, high: integers.
+        Args:
+            low, high: Integers.
         """
         blocks_left = -(-max(0, self.first - low) // self.period)
         blocks_right = -(-max(0, high - self.last) // self.period)

@@ -125,9 +125,14 @@ def read_positive(value: Any, name: str, *, or_zero: bool = False) -> Fraction:
 
 
 def read_probability(value: Any, name: str) -> Fraction:
-    """Read a number in [0, 1], such as a budget δ. Raises InvalidRequest.
+    """Read a number in [0, 1], such as a budget δ.
 
-    value: as of `read_number`; name: what the error message calls the value.
+    Args:
+        value: As for `read_number`.
+        name: What the error message calls the value.
+
+    Raises:
+        InvalidRequest: If an argument is not allowed.
     """
     return read_number_where(value, name, "a number in [0, 1]", lambda number: 0 <= number <= 1)
 
@@ -135,7 +140,10 @@ def read_probability(value: Any, name: str) -> Fraction:
 def parse_rational(value: Any) -> Fraction | None:
     """Return the number that `read_number` reads, of any size within 5000 decimal digits.
 
-    value: anything. Returns None for everything that is not a finite number.
+    Returns None for everything that is not a finite number.
+
+    Args:
+        value: Anything.
     """
     if type(value) is Fraction:
         return value
@@ -298,7 +306,11 @@ def make_ball(value: Fraction) -> Any:
 def ball_ends(ball: Any) -> Interval:
     """Return the two ends of a flint ball as exact rationals.
 
-    ball: a flint `arb`. Raises NotProven for a ball of infinite radius.
+    Args:
+        ball: A flint `arb`.
+
+    Raises:
+        NotProven: For a ball of infinite radius.
     """
     if not ball.is_finite():
         raise NotProven("A number is beyond what can be enclosed.")
@@ -310,7 +322,11 @@ def ball_ends(ball: Any) -> Interval:
 
 
 def log_upper_bound(ratio: Fraction) -> float:
-    """Return the smallest float >= ln(ratio), decided exactly; 0 for ratio = 1. ratio: > 0."""
+    """Return the smallest float >= ln(ratio), decided exactly; 0 for ratio = 1.
+
+    Args:
+        ratio: A number > 0.
+    """
     bound = _approximate_log(ratio)
     while sign_exp(ratio, ONE, Fraction(bound)) > 0:
         bound = math.nextafter(bound, math.inf)
@@ -394,7 +410,8 @@ class ExpNumber:
     def enclosure(self, bits: int) -> Interval:
         """Return rationals (low, high) around the number.
 
-        bits: e^ε is enclosed in multiples of 2^-bits.
+        Args:
+            bits: e^ε is enclosed in multiples of 2^-bits.
         """
         low, high = sorted(self.a - self.b * end for end in exp_interval(self.epsilon, bits))
         return low, high
@@ -424,8 +441,11 @@ class ExpNumber:
         For different exponents 1, e^ε, e^ε' are linearly independent over the rationals
         (Lindemann-Weierstrass), so the two numbers differ and their enclosures separate.
 
-        other: an ExpNumber, int, Fraction or float; a float is the rational that it is. Raises
-        TypeError for others.
+        Args:
+            other: An ExpNumber, int, Fraction or float; a float is the rational that it is.
+
+        Raises:
+            TypeError: For others.
         """
         if isinstance(other, float) and math.isinf(other):
             return -1 if other > 0 else 1
@@ -488,7 +508,11 @@ def _to_exp_number(value: Any) -> ExpNumber | None:
 def max_exp_number(numbers: Iterable[ExpNumber]) -> ExpNumber:
     """Return the largest of several numbers a - b e^ε, decided exactly.
 
-    numbers: at least one. Raises ValueError if there is none.
+    Args:
+        numbers: One number or more.
+
+    Raises:
+        ValueError: If there is none.
     """
     return max(dict.fromkeys(numbers))
 
@@ -498,8 +522,10 @@ def to_jsonable(value: Any, *, nan_as_null: bool = False) -> Any:
 
     Rationals and NumPy numbers become floats, infinities "inf" and "-inf", shifts strings.
 
-    value: nested lists, tuples and mappings of numbers and texts; nan_as_null: write NaN as null,
-    for tables and pictures. Otherwise NaN stays, and a writer of strict JSON refuses it.
+    Args:
+        value: Nested lists, tuples and mappings of numbers and texts.
+        nan_as_null: Write NaN as null, for tables and pictures. Otherwise NaN stays, and a writer
+            of strict JSON refuses it.
     """
     if hasattr(value, "tolist"):
         value = value.tolist()

@@ -61,7 +61,8 @@ class Source:
     def draw_integers(self, bound: int, count: int) -> Integers:
         """Draw uniform integers in 0..bound-1. Shape (count,).
 
-        bound: 1 <= bound < 2^63.
+        Args:
+            bound: 1 <= bound < 2^63.
         """
         # Words up to the limit are accepted, a multiple of `bound` of them.
         limit = np.uint64(_WORD_COUNT - _WORD_COUNT % bound - 1)

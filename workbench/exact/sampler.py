@@ -98,9 +98,15 @@ class Sampler:
         return AliasTable(self.laws[0].integers, self.source)
 
     def draw(self, count: int) -> Integers:
-        """Draw independently from the first law. Returns outcomes 0..m-1, shape (count,).
+        """Draw independently from the first law.
 
-        count: >= 0. Raises InvalidRequest.
+        Returns outcomes 0..m-1, shape (count,).
+
+        Args:
+            count: A number >= 0.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         draws = np.empty(read_integer(count, "count", 0), dtype=np.int64)
         outcome_count = len(self.laws[0].integers)
@@ -116,9 +122,12 @@ class Sampler:
         return draws
 
     def draw_from(self, law_numbers: NDArray[np.integer]) -> NDArray[np.int32]:
-        """Draw once from each of several laws. Returns shape (n,).
+        """Draw once from each of several laws.
 
-        law_numbers: (n,) positions in `laws`.
+        Returns shape (n,).
+
+        Args:
+            law_numbers: Positions in `laws`, shape (n,).
         """
         return self._draw_by_cells(law_numbers.size, law_numbers)
 
@@ -127,7 +136,8 @@ class Sampler:
     ) -> NDArray[np.int32]:
         """Draw by the cell tables, and settle the draws in open cells with further bits.
 
-        law_numbers: (count,) positions in `laws`; None for the first law.
+        Args:
+            law_numbers: Positions in `laws`; None for the first law, shape (count,).
         """
         random_words = self.source.draw_uint16(count)
         cells = random_words >> np.uint16(_WORD_BITS - self.bits)
@@ -144,9 +154,13 @@ class Sampler:
         return draws
 
     def _settle_many(self, law_numbers: Integers, first_words: NDArray[np.uint16]) -> Integers:
-        """Settle draws with 32 more bits each, and with more where these do not decide. Shape (n,).
+        """Settle draws with 32 more bits each, and with more where these do not decide.
 
-        law_numbers: (n,); first_words: (n,) the first 16 bits of each draw.
+        Shape (n,).
+
+        Args:
+            law_numbers: The law numbers, shape (n,).
+            first_words: The first 16 bits of each draw, shape (n,).
         """
         value = first_words.astype(np.uint64)
         for next_words in self.source.draw_uint16(2 * first_words.size).reshape(2, -1):
@@ -163,7 +177,10 @@ class Sampler:
     def _settle(self, sums: Sequence[int], value: int, bits: int) -> int:
         """Settle one draw: take more words until its cell meets one piece only.
 
-        sums: C_1..C_m; value: the first bits of U/T; bits: their number.
+        Args:
+            sums: C_1..C_m.
+            value: The first bits of U/T.
+            bits: Their number.
         """
         while True:
             # The ends of the cell lie in the pieces of the first C_i beyond them.
@@ -188,7 +205,8 @@ def _cell_outcomes(sums: Sequence[int], bits: int) -> NDArray[np.int32]:
 
     Shape (2^bits,).
 
-    sums: C_1..C_m of a law.
+    Args:
+        sums: C_1..C_m of a law.
     """
     outcomes = np.empty(1 << bits, dtype=np.int32)
     start = 0  # The cells below `start` have their outcome.

@@ -42,7 +42,11 @@ class OutOfTime(Exception):
 
 @contextmanager
 def limit_time(seconds: float | None) -> Iterator[None]:
-    """Limit the exact work inside to a number of seconds. seconds: None for no limit."""
+    """Limit the exact work inside to a number of seconds.
+
+    Args:
+        seconds: None for no limit.
+    """
     end = math.inf if seconds is None else time.perf_counter() + seconds
     token = _end.set(end)
     try:
@@ -64,7 +68,8 @@ def limit_cpu_time(seconds: float) -> Iterator[None]:
     The limit only works in the main thread, and where the operating system has interval timers (not
     on Windows).
 
-    seconds: of CPU time, > 0.
+    Args:
+        seconds: The seconds of CPU time, > 0.
     """
     has_timer = hasattr(signal, "setitimer")
     is_main_thread = threading.current_thread() is threading.main_thread()

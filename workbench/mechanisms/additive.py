@@ -56,7 +56,11 @@ _FORM = RecordForm(
 def named_losses(name: str, sizes: Sequence[int]) -> Rationals | None:
     """Return the losses (N,) of every η in row-major order.
 
-    name: of a loss of the table; sizes: of the group. Returns None for other names.
+    Returns None for other names.
+
+    Args:
+        name: The name of a loss of the table.
+        sizes: The sizes of the group.
     """
     if name not in PART_LOSSES:
         return None
@@ -93,8 +97,12 @@ class AdditiveNoise(ShownMechanism):
         Every float is read as the exact rational that it is, and divided by the exact sum of all (1
         up to rounding, for a solver's answer).
 
-        question: a ModuloNoise; pmf: shape (N,) row-major, or the sizes of the group. Raises
-        InvalidRequest for NaN, infinities, negative masses, a wrong shape and a zero sum.
+        Args:
+            question: A ModuloNoise.
+            pmf: Shape (N,) row-major, or the sizes of the group.
+
+        Raises:
+            InvalidRequest: For NaN, infinities, negative masses, a wrong shape and a zero sum.
         """
         order = _question(question).order
         sizes = question.sizes
@@ -110,7 +118,11 @@ class AdditiveNoise(ShownMechanism):
     def law(self, x: Any = None) -> Distribution:
         """Return the law of x + η over row-major positions; of η itself without an x.
 
-        x: an answer, or None. Raises InvalidRequest.
+        Args:
+            x: An answer, or None.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         if x is None:
             return self.masses
@@ -147,7 +159,11 @@ class AdditiveNoise(ShownMechanism):
     def budgets(self, epsilon: Budget) -> Budgets:
         """Return the budget of every difference; 0 is allowed.
 
-        epsilon: one number, or a mapping shift -> number. Raises InvalidRequest.
+        Args:
+            epsilon: One number, or a mapping shift -> number.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         return self.question.budgets(epsilon, or_zero=True)
 
@@ -195,10 +211,16 @@ class AdditiveNoise(ShownMechanism):
         return np.asarray(sums[:, 0] if q.is_scalar else sums, dtype=np.int64)
 
     def publish(self, answers: Any, *, insecure_seed: int | None = None) -> Integers:
-        """Publish each of many true answers 0..N-1 of a scalar query independently. Shape (n,).
+        """Publish each of many true answers 0..N-1 of a scalar query independently.
 
-        answers: (n,); insecure_seed: a repeatable draw, for experiments only. Raises
-        InvalidRequest.
+        Shape (n,).
+
+        Args:
+            answers: The answers, shape (n,).
+            insecure_seed: A repeatable draw, for experiments only.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         if not self.question.is_scalar:
             must("mechanism", "noise on scalar answers", self.describe())
@@ -218,7 +240,11 @@ class AdditiveNoise(ShownMechanism):
     def with_neighbours_over(self, low: Fraction, high: Fraction) -> AdditiveNoise:
         """Return the same noise where every two answers of an interval are neighbours.
 
-        low: the smallest answer; high: the largest. Returns itself if they are neighbours already.
+        Returns itself if they are neighbours already.
+
+        Args:
+            low: The smallest answer.
+            high: The largest one.
         """
         max_shift = math.floor(high) - math.ceil(low)
         order = self.question.order
@@ -243,7 +269,8 @@ class AdditiveNoise(ShownMechanism):
         """Return how often an answer is wrong, and how far off it is: around the circle, and as a
         number.
 
-        x + η is published as it is, η above x, for η < N - x, and else as x + η - N, N - η below x.
+        If η < N - x, the published answer is η above x. Otherwise it wraps around, and is N - η
+        below x.
         """
         n = self.question.order
         steps = np.arange(n)
@@ -304,12 +331,17 @@ class AdditiveNoise(ShownMechanism):
     def exact_loss(self, name: str, losses: Rationals | None) -> Fraction:
         """Compute Σ f(η) loss(η) exactly.
 
-        name: of the loss; losses: (N,), None for error-rate. Losses under the name of a built-in
-        loss must be its losses. Raises InvalidRequest.
+        Args:
+            name: The name of the loss.
+            losses: None for error-rate. Losses under the name of a built-in loss must be its
+                losses, shape (N,).
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         if (losses is None) != (name == "error-rate"):
             raise InvalidRequest(
-                "losses must be given for every objective but error-rate, and not there."
+                "losses must be left out for error-rate, and given for every other objective."
             )
         if name == "worst-squared":
             raise InvalidRequest(
@@ -338,7 +370,8 @@ class AdditiveNoise(ShownMechanism):
         """Return the same noise where answers that differ by at most a distance are neighbours,
         both ways.
 
-        distance: an integer, of |x - x'|, or Σ |x_i - x'_i| of vectors.
+        Args:
+            distance: An integer, of |x - x'|, or Σ |x_i - x'_i| of vectors.
         """
         sizes = self.question.sizes
         if self.question.is_scalar:
@@ -350,7 +383,11 @@ class AdditiveNoise(ShownMechanism):
     def expected_loss(self, loss: ArrayLike) -> float:
         """Compute Σ f(η) loss(η), correct to a few ulps.
 
-        loss: shape (N,) row-major, or the sizes of the group; finite. Raises InvalidRequest.
+        Args:
+            loss: Shape (N,) row-major, or the sizes of the group; finite.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         table = read_finite_table(loss, "loss", (self.question.order,), self.question.sizes)
         return math.fsum(self.pmf * table.reshape(-1))
@@ -366,7 +403,12 @@ class AdditiveNoise(ShownMechanism):
     def from_dict(cls, data: Any) -> AdditiveNoise:
         """Return the mechanism written by `to_dict`, which claims no privacy: audit it.
 
-        data: the record. Raises CorruptFile, InvalidRequest.
+        Args:
+            data: The record.
+
+        Raises:
+            CorruptFile: If the record is not valid.
+            InvalidRequest: If an argument is not allowed.
         """
         question, law = _FORM.read_beside_law(data)
         return cls(ModuloNoise(**question), law)

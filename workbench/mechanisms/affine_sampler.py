@@ -58,7 +58,9 @@ class AffineSampler:
     def draw(self, x: Vector, outputs: Vector) -> Vector:
         """Draw what is published for every input. Shape of x.
 
-        x: inputs within the range; outputs: (m,) published values.
+        Args:
+            x: Inputs within the range.
+            outputs: Published values, shape (m,).
         """
         inputs = x.reshape(-1)
         values = np.empty(x.size)
@@ -73,8 +75,11 @@ class AffineSampler:
     def positions(self, x: Vector, exact_inputs: NDArray[Any] | None = None) -> NDArray[np.int32]:
         """Draw the positions of the outputs for inputs within the range. Shape (n,).
 
-        x: (n,) floats; exact_inputs: (n,) the inputs exactly, to which x is nearest. With them, no
-        float means a knot.
+        With them, no float means a knot.
+
+        Args:
+            x: Floats, shape (n,).
+            exact_inputs: The inputs exactly, to which x is nearest, shape (n,).
         """
         first_bytes = self.source.draw_uint8(x.size)
         piece = np.searchsorted(self.cuts, x, side="right")

@@ -131,7 +131,7 @@ class Channel(ShownMechanism):
             The channel.
 
         Raises:
-            InvalidRequest.
+            InvalidRequest: If a row number is outside the channel, or a pair has two equal numbers.
         """
         if not isinstance(directed, bool):
             must("directed", "True or False", repr(directed))
@@ -146,9 +146,13 @@ class Channel(ShownMechanism):
         """Build the channel of some rows, each normalised by its exact sum, every two of them
         neighbours.
 
-        rows: shape (answers, outputs); floats are read as the exact rationals that they are, else
-        ints and Fractions. Raises InvalidRequest for NaN, infinities, negative numbers, rows of
-        zeros and rows of different lengths.
+        Args:
+            rows: Shape (answers, outputs); floats are read as the exact rationals that they are,
+                else ints and Fractions.
+
+        Raises:
+            InvalidRequest: For NaN, infinities, negative numbers, rows of zeros and rows of
+                different lengths.
         """
         row_list = read_list(rows, "rows", "a list of rows of numbers")
         return cls(Distribution.read_rows(row_list, "a row of the channel"))
@@ -158,8 +162,11 @@ class Channel(ShownMechanism):
         """Convert additive noise to a channel between row-major positions: Pr[k|q] = f(k - q) in
         the group.
 
-        noise: an AdditiveNoise; the channel has N x N masses. Raises InvalidRequest for anything
-        else.
+        Args:
+            noise: An AdditiveNoise; the channel has N x N masses.
+
+        Raises:
+            InvalidRequest: For anything else.
         """
         if not isinstance(noise, AdditiveNoise):
             must("noise", "additive noise on a group", type(noise).__name__)
@@ -169,15 +176,21 @@ class Channel(ShownMechanism):
     def from_privacy_loss(cls, losses: Any) -> Channel:
         """Convert a PrivacyLossDistribution of dp_accounting to a channel.
 
-        There are two laws for every direction that it has: row 0 against 1 (and 2 against 3). They
-        are no less private at any ε >= 0 than a pessimistic distribution says, whose masses are
-        read as the doubles that they are.
+        Every direction of the distribution becomes two rows: row 0 against row 1, and, if the
+        distribution has two directions, row 2 against row 3. Each pair of rows is no less private
+        than a pessimistic distribution at any ε >= 0. Its masses are read as the doubles that they
+        are.
 
-        A loss L of mass p is an outcome of mass p against p e^-L, rounded down. Mass that either
-        law lacks is an outcome that the other has not. Mass beyond 1 is subtracted from the
-        outcomes of the smallest losses, or p e^-L is divided by it.
+        A loss L of mass p becomes an outcome with the masses p and p e^-L, rounded down. If the
+        masses of a law do not add up to 1, an outcome that only this law has takes the rest. If
+        they exceed 1, the excess is subtracted from the outcomes of the smallest losses, and the
+        masses p e^-L are divided by their sum.
 
-        losses: the distribution. Raises InvalidRequest.
+        Args:
+            losses: The distribution.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         if not hasattr(losses, "_pmf_remove"):
             must("losses", "a PrivacyLossDistribution of dp_accounting", repr(losses))
@@ -191,11 +204,25 @@ class Channel(ShownMechanism):
     # Members of `Mechanism`.
 
     def law(self, x: Any) -> Distribution:
-        """Return the law of an input. x: an input, or a row number. Raises InvalidRequest."""
+        """Return the law of an input.
+
+        Args:
+            x: An input, or a row number.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
+        """
         return self.rows[self.find_row(x)]
 
     def find_row(self, x: Any) -> int:
-        """Find the row of an input. x: an input, or a row number. Raises InvalidRequest."""
+        """Find the row of an input.
+
+        Args:
+            x: An input, or a row number.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
+        """
         if self.axis_labels is None:
             top = len(self.rows) - 1
             return read_integer(
@@ -266,8 +293,11 @@ class Channel(ShownMechanism):
     def budgets(self, epsilon: Budget) -> Budgets:
         """Return the budget of every ordered pair.
 
-        epsilon: one number, or a mapping that may give one for (i, j) in both orders. Raises
-        InvalidRequest.
+        Args:
+            epsilon: One number, or a mapping that may give one for (i, j) in both orders.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         return assign_budgets(self.pairs, epsilon)
 
@@ -293,8 +323,12 @@ class Channel(ShownMechanism):
     def sample(self, values: ArrayLike, source: Source | None = None) -> NDArray[Any]:
         """Draw once for each of many inputs, independently. Shape (n,).
 
-        values: (n,) numbers, inputs; source: the source of randomness, default: the operating
-        system. Raises InvalidRequest for other values.
+        Args:
+            values: Numbers, inputs, shape (n,).
+            source: The source of randomness, default: the operating system.
+
+        Raises:
+            InvalidRequest: For other values.
         """
         entries = read_floats_and_entries(values, "inputs")[1].reshape(-1)
         if not entries.size:
@@ -326,7 +360,8 @@ class Channel(ShownMechanism):
         """Return the same rows where inputs that differ by at most a distance are neighbours, both
         ways.
 
-        distance: a number of steps.
+        Args:
+            distance: A number of steps.
         """
         count = len(self.rows)
         if self.distances.kind == "whole":
@@ -340,10 +375,12 @@ class Channel(ShownMechanism):
         return Channel.from_pairs(self, np.argwhere(np.triu(is_reachable, 1)).tolist())
 
     def losses(self, loss: Callable[[Any, Any], Vector]) -> Vector:
-        """Compute E ℓ(o, x) of every input x, which must be numbers. Outputs of mass 0 are left
-        out. Shape (k,).
+        """Compute E ℓ(o, x) of every input x, which must be numbers.
 
-        loss: (outputs, inputs) -> ℓ, vectorised.
+        Outputs of mass 0 are left out. Shape (k,).
+
+        Args:
+            loss: (outputs, inputs) -> ℓ, vectorised.
         """
         inputs = np.array([float(x) for x in self.inputs])
         table = loss(self.outputs[None, :], inputs[:, None])
@@ -402,7 +439,12 @@ class Channel(ShownMechanism):
         """Return the channel written by `to_dict` or `short_record`, which claims no privacy: audit
         it.
 
-        data: the record. Raises CorruptFile, InvalidRequest.
+        Args:
+            data: The record.
+
+        Raises:
+            CorruptFile: If the record is not valid.
+            InvalidRequest: If an argument is not allowed.
         """
         if isinstance(data, dict) and "columns" in data:
             entries = take_entries(data, "The channel", {"kind", "rows", "columns", "pairs"})
@@ -421,8 +463,12 @@ class Channel(ShownMechanism):
     def measure_bias(self, outputs: Sequence[Fraction], inputs: Sequence[Fraction]) -> Bias:
         """Measure how far the mean of a row is from what it should be.
 
-        outputs: (m,) published values; inputs: (rows,) the mean that each row should have. Raises
-        InvalidRequest.
+        Args:
+            outputs: Published values, shape (m,).
+            inputs: The mean that each row should have, shape (rows,).
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         if len(outputs) != len(self.rows[0]) or len(inputs) != len(self.rows):
             raise InvalidRequest(
@@ -451,7 +497,11 @@ class Channel(ShownMechanism):
         return (outputs, inputs)
 
     def with_rows(self, rows: Sequence[Distribution]) -> Channel:
-        """Return other laws under the same relation. rows: the laws."""
+        """Return other laws under the same relation.
+
+        Args:
+            rows: The laws.
+        """
         return replace(self, rows=tuple(rows))
 
     def __repr__(self) -> str:
@@ -479,7 +529,8 @@ class Channel(ShownMechanism):
     def expected_loss(self, loss: ArrayLike) -> float:
         """Compute 1/(n+1) Σ_q Σ_k Pr[k|q] loss[q, k], correct to a few ulps.
 
-        loss: shape (answers, outputs).
+        Args:
+            loss: Shape (answers, outputs).
         """
         table = read_finite_table(loss, "loss", self.matrix.shape)
         return math.fsum((self.matrix * table).reshape(-1)) / len(self.rows)
@@ -537,7 +588,12 @@ def _convert_privacy_loss(pmf: Any) -> tuple[list[int], list[int]]:
 def pairs_within(n: int, max_shift: int) -> list[Pair]:
     """List the neighbouring answers {q, q'} of 0..n with 0 < |q - q'| <= max_shift, each once.
 
-    n: the largest answer; max_shift: 1..n. Raises InvalidRequest.
+    Args:
+        n: The largest answer of 0..n.
+        max_shift: 1..n.
+
+    Raises:
+        InvalidRequest: If an argument is not allowed.
     """
     reach = read_integer(max_shift, "max_shift", 1, n)
     pairs = []

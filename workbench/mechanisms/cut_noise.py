@@ -92,7 +92,11 @@ class CutNoise:
         return self._evaluate(u, 1)
 
     def integral(self, u: Fraction) -> Fraction:
-        """Compute G(u). u: in [0, max_distance]."""
+        """Compute G(u).
+
+        Args:
+            u: A number in [0, max_distance].
+        """
         return self._evaluate(u, 2)
 
     def max_loss(self, width: Fraction) -> Fraction:
@@ -103,7 +107,8 @@ class CutNoise:
         point where it is > 0 and one where it is < 0 the sum is at most g at the end + g at the
         start.
 
-        width: R, the width of the range.
+        Args:
+            width: R, the width of the range.
         """
         centre = width / 2
 

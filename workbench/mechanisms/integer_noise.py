@@ -94,13 +94,24 @@ class LineNoise(ShownMechanism):
 
     @abstractmethod
     def read_answer(self, x: Any) -> Any:
-        """Read an answer of the query as an exact number. x: a number. Raises InvalidRequest."""
+        """Read an answer of the query as an exact number.
+
+        Args:
+            x: A number.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
+        """
 
     @abstractmethod
     def loss(self, name: str) -> Fraction:
         """Compute the exact mean of |η| ("absolute") or η² ("squared").
 
-        name: one of these. Raises InvalidRequest for any other.
+        Args:
+            name: "absolute" or "squared".
+
+        Raises:
+            InvalidRequest: For any other name.
         """
 
     @property
@@ -119,7 +130,11 @@ class LineNoise(ShownMechanism):
 
         The first and the last position stand for all cells beyond the weights.
 
-        x: an answer, or None. Raises InvalidRequest for any other value.
+        Args:
+            x: An answer, or None.
+
+        Raises:
+            InvalidRequest: For any other value.
         """
         if x is not None:
             self.read_answer(x)
@@ -144,7 +159,11 @@ class LineNoise(ShownMechanism):
         return self.comparisons()
 
     def compare_with_shift(self, shift: int) -> Comparison:
-        """Compare cells and atom with themselves, moved by a shift. shift: s != 0, in cells."""
+        """Compare cells and atom with themselves, moved by a shift.
+
+        Args:
+            shift: s != 0, in cells.
+        """
         cells = self.cells
         p, q, low = cells.compare_with_shift(shift)
         if self.atom:
@@ -172,8 +191,11 @@ class LineNoise(ShownMechanism):
     def budgets(self, epsilon: Budget) -> Budgets:
         """Return the budget of every shift ±1..±reach.
 
-        epsilon: one number, or a mapping by s or (s,), which counts for both signs. Raises
-        InvalidRequest.
+        Args:
+            epsilon: One number, or a mapping by s or (s,), which counts for both signs.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         return assign_budgets(
             ((s,) for s in self._shifts),
@@ -203,7 +225,9 @@ class LineNoise(ShownMechanism):
     def weight_bits(self, span: int, extra_powers: int) -> int:
         """Count the bits of the weights' total and, with tails, of the powers of the ratio.
 
-        span: the number of cells over which the powers reach; extra_powers: powers that are added.
+        Args:
+            span: The number of cells over which the powers reach.
+            extra_powers: Powers that are added.
         """
         law = self.cells
         powers = 0
@@ -212,9 +236,16 @@ class LineNoise(ShownMechanism):
         return int(law.weight_law.total.bit_length() + powers * count_bits(law.ratio))
 
     def exact_loss(self, name: str, losses: Rationals | None) -> Fraction:
-        """Return `loss`. There are no user-defined losses.
+        """Return `loss`.
 
-        name: as of `loss`; losses: must be None. Raises InvalidRequest.
+        There are no user-defined losses.
+
+        Args:
+            name: As for `loss`.
+            losses: Must be None.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         if losses is not None:
             raise InvalidRequest(USER_LOSSES_REFUSED)
@@ -224,13 +255,18 @@ class LineNoise(ShownMechanism):
     def with_max_distance(self, distance: Any) -> LineNoise:
         """Return the same noise where answers that differ by at most a distance are neighbours.
 
-        distance: the new sensitivity.
+        Args:
+            distance: The new sensitivity.
         """
 
     def with_neighbours_over(self, low: Fraction, high: Fraction) -> LineNoise:
         """Return the same noise where every two answers of an interval are neighbours.
 
-        low: the smallest answer; high: the largest. Returns itself if they are neighbours already.
+        Returns itself if they are neighbours already.
+
+        Args:
+            low: The smallest answer.
+            high: The largest one.
         """
         width = high - low
         if width <= self.question.sensitivity:
@@ -269,7 +305,13 @@ class LineNoise(ShownMechanism):
     def read_record(data: Any, **entries: Entry) -> tuple[list[Any], IntegerLaw]:
         """Read the entries of a record that belong to the class, and the law.
 
-        data: the record; entries: name -> entry, of the class. Raises CorruptFile, InvalidRequest.
+        Args:
+            data: The record.
+            entries: Name -> entry, of the class.
+
+        Raises:
+            CorruptFile: If the record is not valid.
+            InvalidRequest: If an argument is not allowed.
         """
         form = RecordForm(
             "The noise", kind=UNCHANGED, first=INTEGER, period=INTEGER, ratio=RATIO, **entries
@@ -310,7 +352,8 @@ class AdditiveIntegerNoise(LineNoise):
     def rows(self) -> tuple[Distribution, ...]:
         """Return the law of the published value for every answer, of clamped noise.
 
-        Raises InvalidRequest for unclamped noise.
+        Raises:
+            InvalidRequest: For unclamped noise.
         """
         if self.question.clamp is None:
             raise InvalidRequest(
@@ -334,7 +377,11 @@ class AdditiveIntegerNoise(LineNoise):
     def law(self, x: Any = None) -> Distribution:
         """Return the law of the answer published on x, of clamped noise; else that of η.
 
-        x: an answer. Raises InvalidRequest for any other value.
+        Args:
+            x: An answer.
+
+        Raises:
+            InvalidRequest: For any other value.
         """
         clamp = self.question.clamp
         if clamp is None:
@@ -357,7 +404,14 @@ class AdditiveIntegerNoise(LineNoise):
         return self.outputs
 
     def read_answer(self, x: Any) -> int:
-        """Read an answer. x: an integer. Raises InvalidRequest."""
+        """Read an answer.
+
+        Args:
+            x: An integer.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
+        """
         if self.question.clamp is not None:
             return read_integer(x, "answer", *self.question.clamp)
         return read_integer(x, "answer", -_MAX_ANSWER_SIZE, _MAX_ANSWER_SIZE, "an integer")
@@ -384,8 +438,12 @@ class AdditiveIntegerNoise(LineNoise):
     def budgets(self, epsilon: Budget) -> Budgets:
         """Return the budget of every comparison.
 
-        epsilon: one number, or a mapping with one for each distance (of clamped noise, pair of
-        rows). Raises InvalidRequest.
+        Args:
+            epsilon: One number, or a mapping with one for each distance (of clamped noise, pair of
+                rows).
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         if self.question.clamp is None:
             return super().budgets(epsilon)
@@ -426,8 +484,12 @@ class AdditiveIntegerNoise(LineNoise):
     def publish(self, answers: NDArray[Any], *, insecure_seed: int | None = None) -> Integers:
         """Draw once for each of many true answers. Shape (n,).
 
-        answers: (n,) integers; insecure_seed: a repeatable draw, for experiments only. Raises
-        InvalidRequest.
+        Args:
+            answers: Integers, shape (n,).
+            insecure_seed: A repeatable draw, for experiments only.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         clamp = self.question.clamp
         if clamp is None:
@@ -465,7 +527,8 @@ class AdditiveIntegerNoise(LineNoise):
     def with_max_distance(self, distance: int) -> AdditiveIntegerNoise:
         """Return the same noise where answers that differ by at most a distance are neighbours.
 
-        distance: the new sensitivity, an integer.
+        Args:
+            distance: The new sensitivity, an integer.
         """
         return AdditiveIntegerNoise(IntegerNoise(int(distance), self.question.clamp), self.noise)
 
@@ -480,7 +543,11 @@ class AdditiveIntegerNoise(LineNoise):
     def loss(self, name: str) -> Fraction:
         """Compute the exact mean of |η| ("absolute") or η² ("squared") of unclamped noise.
 
-        name: one of these. Raises InvalidRequest for any other, and for clamped noise.
+        Args:
+            name: "absolute" or "squared".
+
+        Raises:
+            InvalidRequest: For any other, and for clamped noise.
         """
         power = {"absolute": 1, "squared": 2}.get(name)
         if power is None or self.question.clamp is not None:
@@ -493,8 +560,12 @@ class AdditiveIntegerNoise(LineNoise):
     def exact_loss(self, name: str, losses: Rationals | None) -> Fraction:
         """Return `loss`, or Σ f(η) loss(η) of user-defined losses.
 
-        name: of the loss; losses: one for each weight, None for a loss of the table. Raises
-        InvalidRequest.
+        Args:
+            name: The name of the loss.
+            losses: One for each weight, None for a loss of the table.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         if losses is None or name in ("absolute", "error-rate", *PART_LOSSES):
             return super().exact_loss(name, losses)
@@ -511,7 +582,11 @@ class AdditiveIntegerNoise(LineNoise):
     # Repair, files, words.
 
     def with_noise(self, noise: IntegerLaw) -> AdditiveIntegerNoise:
-        """Return the same question answered with another law. noise: the law."""
+        """Return the same question answered with another law.
+
+        Args:
+            noise: The law.
+        """
         return AdditiveIntegerNoise(self.question, noise)
 
     def describe(self) -> str:
@@ -527,7 +602,12 @@ class AdditiveIntegerNoise(LineNoise):
     def from_dict(cls, data: Any) -> AdditiveIntegerNoise:
         """Return the mechanism written by `to_dict`, which claims no privacy.
 
-        data: the record. Raises CorruptFile, InvalidRequest.
+        Args:
+            data: The record.
+
+        Raises:
+            CorruptFile: If the record is not valid.
+            InvalidRequest: If an argument is not allowed.
         """
         question, law = cls.read_record(
             data, sensitivity=INTEGER, clamp=make_optional_entry(INTEGERS)

@@ -216,7 +216,11 @@ class Distances:
     def from_mechanism(cls, mechanism: Any) -> Distances:
         """Return the distances that a mechanism states, or those of the numbers of its columns.
 
-        mechanism: any. Raises InvalidRequest if it has no law for a given distance of neighbours.
+        Args:
+            mechanism: Any mechanism.
+
+        Raises:
+            InvalidRequest: If it has no law for a given distance of neighbours.
         """
         if hasattr(mechanism, "distances"):
             return cls(**vars(mechanism.distances))
@@ -231,9 +235,12 @@ class Distances:
         return cls(kind, ((column.low, column.high),), max_distance=max_distance)
 
     def nearest_input(self, x: Any) -> Any:
-        """Return the input that is used for a value. It moves no two values apart.
+        """Return the input that is used for a value.
 
-        x: a number, a vector, or an input of kind "listed".
+        It moves no two values apart.
+
+        Args:
+            x: A number, a vector, or an input of kind "listed".
         """
         if self.kind == "listed":
             return x
@@ -286,7 +293,11 @@ class Mechanism(Protocol):
     def law(self, x: Any) -> Distribution:
         """Return the exact law of the output's position on an input.
 
-        x: an input. Raises InvalidRequest for any other value.
+        Args:
+            x: An input.
+
+        Raises:
+            InvalidRequest: For any other value.
         """
 
     @property
@@ -309,7 +320,11 @@ class Mechanism(Protocol):
     def budgets(self, epsilon: Budget) -> Budgets:
         """Return the budget of every comparison, by label.
 
-        epsilon: >= 0, or a mapping label -> number. Raises InvalidRequest.
+        Args:
+            epsilon: A number >= 0, or a mapping label -> number.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
 
     @property
@@ -367,7 +382,11 @@ class ColumnPublisher(Mechanism, Protocol):
         """Return the mechanism under the relation that every two numbers from low to high are
         neighbours.
 
-        low: the smallest number; high: the largest. Returns itself if they are neighbours already.
+        Returns itself if they are neighbours already.
+
+        Args:
+            low: The smallest number.
+            high: The largest one.
         """
 
     def published_error(self) -> dict[str, float] | None:
@@ -378,16 +397,23 @@ class ColumnPublisher(Mechanism, Protocol):
     def publish(self, answers: NDArray[Any], *, insecure_seed: int | None = None) -> NDArray[Any]:
         """Draw once for each of many inputs, independently. Shape (n,).
 
-        answers: (n,) inputs; insecure_seed: a repeatable draw, for experiments only. Raises
-        InvalidRequest.
+        Args:
+            answers: Inputs, shape (n,).
+            insecure_seed: A repeatable draw, for experiments only.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
 
 
 def as_mechanism(subject: Any) -> Mechanism:
     """Return the mechanism of a mechanism, a Design or a Certificate (anything with `.mechanism`).
 
-    subject: one of these. Raises InvalidRequest, with the reason if the mechanism has no exact laws
-    (`not_exact`).
+    Args:
+        subject: A mechanism, a Design or a Certificate.
+
+    Raises:
+        InvalidRequest: With the reason if the mechanism has no exact laws (`not_exact`).
     """
     mechanism: Mechanism = getattr(subject, "mechanism", subject)
     reason = getattr(mechanism, "not_exact", None)
@@ -420,7 +446,7 @@ def sample(
         The published values, shape (count,); (count, k) for noise on a group of k > 1 factors.
 
     Raises:
-        InvalidRequest.
+        InvalidRequest: If an argument is not allowed.
     """
     count = read_integer(count, "count", 0, _MAX_DRAWS)
     source = Source(insecure_seed)
@@ -437,7 +463,10 @@ def sample(
 def has_real_inputs(mechanism: Mechanism) -> bool:
     """Return whether the comparisons stand for infinitely many inputs.
 
-    Then they only decide measures that are largest at ends. mechanism: any.
+    Then they only decide measures that are largest at ends.
+
+    Args:
+        mechanism: Any mechanism.
     """
     return mechanism.segments is None or len(mechanism.segments) > 0
 
@@ -445,7 +474,8 @@ def has_real_inputs(mechanism: Mechanism) -> bool:
 def can_publish_reals(mechanism: Any) -> bool:
     """Return whether a mechanism publishes real inputs, even if it has finitely many laws.
 
-    mechanism: any.
+    Args:
+        mechanism: Any mechanism.
     """
     return getattr(mechanism, "can_publish_reals", False) or has_real_inputs(mechanism)
 
@@ -511,7 +541,8 @@ def find_extreme_pairs(laws: Sequence[Distribution]) -> list[Pair]:
     (k - 1). A pair of equal laws is left out, unless all are equal. Logarithms in floats leave few
     laws for integers to decide.
 
-    laws: k laws on m outputs.
+    Args:
+        laws: k laws on m outputs.
     """
     logs = np.array([law.logs - math.log2(law.total) for law in laws])
     pairs = set()

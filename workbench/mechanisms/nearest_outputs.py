@@ -155,7 +155,8 @@ class NearestOutputs(RangePublisher, ShownMechanism):
     def step_index(self, x: Fraction) -> int:
         """Return the number of the step, 0..n-1, in which a number lies, clamped into the range.
 
-        x: a number.
+        Args:
+            x: A number.
         """
         low, high = self.ends
         return max(0, min(int((x - low) * self.steps / (high - low)), self.steps - 1))
@@ -199,7 +200,11 @@ class NearestOutputs(RangePublisher, ShownMechanism):
     def law(self, x: Any) -> Distribution:
         """Return the exact law of a number in the range.
 
-        x: a number; a double is the rational that it is. Raises InvalidRequest.
+        Args:
+            x: A number; a double is the rational that it is.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         number = read_number(
             Fraction(x) if isinstance(x, float) and math.isfinite(x) else x, "answer"
@@ -219,7 +224,8 @@ class NearestOutputs(RangePublisher, ShownMechanism):
     def matrix(self) -> Vector:
         """Return the laws of the inputs. Shape (cells, outputs).
 
-        Raises InvalidRequest for more than 4·10^6 masses.
+        Raises:
+            InvalidRequest: For more than 4·10^6 masses.
         """
         if (size := len(self.cells) * self.outputs.size) > _MAX_MASSES:
             must("the matrix", f"of at most {_MAX_MASSES} masses", size)
@@ -258,13 +264,21 @@ class NearestOutputs(RangePublisher, ShownMechanism):
             yield Comparison((i, 1 - i), p, laws[1 - i], describe)
 
     def with_max_distance(self, distance: float) -> NearestOutputs:
-        """Return itself: every two answers are neighbours. distance: not used."""
+        """Return itself: every two answers are neighbours.
+
+        Args:
+            distance: Not used.
+        """
         return self
 
     def budgets(self, epsilon: Budget) -> dict[Label, Fraction]:
         """Return the budget of both orders.
 
-        epsilon: one number, or a mapping by order. Raises InvalidRequest.
+        Args:
+            epsilon: One number, or a mapping by order.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         return assign_budgets([comparison.label for comparison in self.comparisons()], epsilon)
 
@@ -317,8 +331,9 @@ class NearestOutputs(RangePublisher, ShownMechanism):
     ) -> tuple[Fraction, Fraction, Fraction]:
         """Compute (mean loss, largest loss, where) exactly.
 
-        loss: "absolute" or "squared"; weights: of equal parts of the range, with uniform answers on
-        each.
+        Args:
+            loss: "absolute" or "squared".
+            weights: The weights of equal parts of the range, with uniform answers on each.
         """
         own_weight, other_weight, step_weight = self._weights
         half_step = (self.ends[1] - self.ends[0]) / (2 * self.steps)
@@ -400,7 +415,12 @@ class NearestOutputs(RangePublisher, ShownMechanism):
     def from_dict(cls, data: Any) -> NearestOutputs:
         """Return the mechanism written by `to_dict`, which claims no privacy: audit it.
 
-        data: the record. Raises CorruptFile, InvalidRequest.
+        Args:
+            data: The record.
+
+        Raises:
+            CorruptFile: If the record is not valid.
+            InvalidRequest: If an argument is not allowed.
         """
         return cls(*_FORM.read(data).values())
 
@@ -425,7 +445,10 @@ def _power_sums(
 ) -> NDArray[Any]:
     """Compute Σ |points_j - x|^power over first <= j < end, exactly, for every x.
 
-    points: (m,) sorted. Shape of x.
+    Shape of x.
+
+    Args:
+        points: Sorted, shape (m,).
     """
     zero = np.zeros(1, dtype=object)
     sums, square_sums = (np.concatenate([zero, np.cumsum(points**power)]) for power in (1, 2))

@@ -131,7 +131,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
             The mechanism.
 
         Raises:
-            InvalidRequest.
+            InvalidRequest: If an argument is not allowed.
         """
         laws = _flatten_laws(ends) if isinstance(ends, np.ndarray) else ends
         return cls(
@@ -157,7 +157,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
             The mechanism.
 
         Raises:
-            InvalidRequest.
+            InvalidRequest: If an argument is not allowed.
         """
         cuts = tuple(read_number(k, "a knot") for k in read_list(knots, "knots"))
         if not cuts or cuts[0] != -cuts[-1]:
@@ -179,8 +179,12 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         """Return the exact law at x, which is right-continuous inside; at the last knot the last
         end law.
 
-        x: a number in the range; a float is the rational that it is, or the knot to which it is
-        nearest; a string is the decimal that it spells. Raises InvalidRequest.
+        Args:
+            x: A number in the range; a float is the rational that it is, or the knot to which it is
+                nearest; a string is the decimal that it spells.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         number = read_real_input(x, self.knots[0], self.knots[-1], self.knots)
         k = min(bisect_right(self.knots, number), len(self.knots) - 1) - 1
@@ -207,8 +211,11 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
     def budgets(self, epsilon: Budget) -> Budgets:
         """Return one budget for every ordered pair of different end laws.
 
-        epsilon: one number, or a mapping to a single number. Raises InvalidRequest for different
-        ones.
+        Args:
+            epsilon: One number, or a mapping to a single number.
+
+        Raises:
+            InvalidRequest: For different ones.
         """
         if isinstance(epsilon, Mapping):
             values = set(epsilon.values())
@@ -261,7 +268,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
             A float for a scalar, else an array of x's shape.
 
         Raises:
-            InvalidRequest.
+            InvalidRequest: If an argument is not allowed.
         """
         values = read_inputs(x, self._cuts[0], self._cuts[-1], clip=clip)
         sampler = AffineSampler(self.knots, self.ends, Source(insecure_seed))
@@ -280,7 +287,11 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
     column_cautions = ()  # Every two inputs are neighbours.
 
     def with_neighbours_over(self, low: Fraction, high: Fraction) -> PiecewiseAffine:
-        """Return itself: every two inputs are neighbours. low, high: not used."""
+        """Return itself: every two inputs are neighbours.
+
+        Args:
+            low, high: Not used.
+        """
         return self
 
     @property
@@ -301,7 +312,11 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         return f"A mechanism on {domain} with {self.m} outputs, any two inputs neighbours"
 
     def with_rows(self, rows: Sequence[Distribution]) -> PiecewiseAffine:
-        """Return other end laws on the same knots and bins. rows: 2K laws."""
+        """Return other end laws on the same knots and bins.
+
+        Args:
+            rows: 2K laws.
+        """
         return PiecewiseAffine(self.knots, self.bins, tuple(rows), self.name)
 
     def drawing(self) -> FigureData:
@@ -349,8 +364,12 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
     def probabilities(self, x: ArrayLike, *, clip: bool = False) -> Vector:
         """Return p(x, i) as floats. Shape x.shape + (m,).
 
-        x: inputs; clip: move inputs outside the range to its ends. Raises InvalidRequest for x
-        outside unless clip.
+        Args:
+            x: Inputs.
+            clip: Move inputs outside the range to its ends.
+
+        Raises:
+            InvalidRequest: For x outside unless clip.
         """
         values = read_inputs(x, self._cuts[0], self._cuts[-1], clip=clip)
         piece, share = locate_inputs(self._cuts, values)
@@ -362,7 +381,9 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
     def expected_loss(self, loss: Any = "absolute", density: Density | None = None) -> float:
         """Compute the expected error under a density by exact integration.
 
-        loss: as of `error_coefficients`; density: of x - middle, default: uniform.
+        Args:
+            loss: As for `error_coefficients`.
+            density: The density of x - middle, default: uniform.
         """
         law = density_of("uniform" if density is None else density, float(self.c))
         knots, outputs = (
@@ -388,7 +409,11 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         return self.bins, self.end_inputs
 
     def measure_bias(self, outputs: Sequence[Fraction], inputs: Sequence[Fraction]) -> Bias:
-        """Return the bias of its own outputs and inputs. outputs, inputs: not used."""
+        """Return the bias of its own outputs and inputs.
+
+        Args:
+            outputs, inputs: Not used.
+        """
         return Bias(self.bins, self.end_inputs, self.bias)
 
     def knot_channel(self) -> Channel:
@@ -413,7 +438,12 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
     def from_dict(cls, data: Any) -> PiecewiseAffine:
         """Return the mechanism written by `to_dict`, which claims no privacy: audit it.
 
-        data: the record. Raises CorruptFile, InvalidRequest.
+        Args:
+            data: The record.
+
+        Raises:
+            CorruptFile: If the record is not valid.
+            InvalidRequest: If an argument is not allowed.
         """
         return cls(*_FORM.read(data).values())
 
@@ -426,7 +456,11 @@ Quantizer = PiecewiseAffine  # The name in requests for a quantizer.
 
 
 def _flatten_laws(ends: Vector) -> Vector:
-    """Flatten laws of shape (K, 2, m) or (rows, m) to rows. Raises InvalidRequest."""
+    """Flatten laws of shape (K, 2, m) or (rows, m) to rows.
+
+    Raises:
+        InvalidRequest: If an argument is not allowed.
+    """
     if not ends.size or not ends.ndim:
         must("ends", "laws on at least one output", f"an array of shape {ends.shape}")
     return ends.reshape(-1, ends.shape[-1])

@@ -30,8 +30,11 @@ from workbench.questions.density import Density, find_pieces
 def error_coefficients(loss: Any) -> tuple[float, float]:
     """Return (a, b) of the error a |e| + b e².
 
-    loss: "absolute", "squared", or a number λ in [0, 1] for λ|e| + (1 - λ) e². Raises
-    InvalidRequest.
+    Args:
+        loss: "absolute", "squared", or a number λ in [0, 1] for λ|e| + (1 - λ) e².
+
+    Raises:
+        InvalidRequest: If an argument is not allowed.
     """
     if isinstance(loss, str) and loss in ("absolute", "squared"):
         if loss == "absolute":
@@ -45,7 +48,11 @@ def error_coefficients(loss: Any) -> tuple[float, float]:
 def locate_inputs(knots: Vector, x: Vector) -> tuple[Positions, Vector]:
     """Find the piece on which each x is, and the share of it before x, in [0, 1].
 
-    A piece of width 0 holds c alone. knots: (K + 1,) increasing; x: inputs. Shapes of x.
+    A piece of width 0 holds c alone.
+
+    Args:
+        knots: Increasing, shape (K + 1,).
+        x: Inputs. Shapes of x.
     """
     piece = find_pieces(knots, x)
     width = np.diff(knots)[piece]
@@ -55,7 +62,9 @@ def locate_inputs(knots: Vector, x: Vector) -> tuple[Positions, Vector]:
 def compute_error(gap: Vector, loss: Any) -> Vector:
     """Compute a |e| + b e² of distances. Shape of gap.
 
-    gap: distances |e|; loss: as of `error_coefficients`.
+    Args:
+        gap: Distances |e|.
+        loss: As for `error_coefficients`.
     """
     a, b = error_coefficients(loss)
     return a * gap + b * gap**2
@@ -64,7 +73,9 @@ def compute_error(gap: Vector, loss: Any) -> Vector:
 def error_slope(gap: Vector, loss: Any) -> Vector:
     """Compute the derivative of the error in e. Shape of gap.
 
-    gap: signed distances e; loss: as of `error_coefficients`.
+    Args:
+        gap: Signed distances e.
+        loss: As for `error_coefficients`.
     """
     a, b = error_coefficients(loss)
     return a * np.sign(gap) + 2 * b * gap
@@ -104,35 +115,53 @@ class RealErrors(ABC):
         return Distances("real", ((low, high),), max_distance=high - low)
 
     def with_max_distance(self, distance: float) -> Self:
-        """Return itself: every two inputs are neighbours. distance: not used."""
+        """Return itself: every two inputs are neighbours.
+
+        Args:
+            distance: Not used.
+        """
         return self
 
     @abstractmethod
     def probabilities(self, x: ArrayLike, *, clip: bool = False) -> Vector:
         """Return p(x, i) as floats. Shape x.shape + (m,).
 
-        x: inputs; clip: move inputs outside the range to its ends, instead of refusing them.
+        Args:
+            x: Inputs.
+            clip: Move inputs outside the range to its ends, instead of refusing them.
         """
 
     @abstractmethod
     def expected_loss(self, loss: Any = "absolute", density: Density | None = None) -> float:
         """Compute the expected error under a density.
 
-        loss: as of `error_coefficients`; density: of x - middle, default: uniform.
+        Args:
+            loss: As for `error_coefficients`.
+            density: The density of x - middle, default: uniform.
         """
 
     def mae(self, density: Density | None = None) -> float:
-        """Compute E|M(X) - X|. density: of x - middle, default: uniform."""
+        """Compute E|M(X) - X|.
+
+        Args:
+            density: The density of x - middle, default: uniform.
+        """
         return self.expected_loss("absolute", density)
 
     def mse(self, density: Density | None = None) -> float:
-        """Compute E(M(X) - X)². density: of x - middle, default: uniform."""
+        """Compute E(M(X) - X)².
+
+        Args:
+            density: The density of x - middle, default: uniform.
+        """
         return self.expected_loss("squared", density)
 
     def error_at(self, x: ArrayLike, loss: Any = "absolute") -> Vector:
         """Compute the expected error at given inputs (Fig. 3). Shape of x.
 
-        x: inputs; loss: as of `error_coefficients`.
+        Args:
+            x: Inputs.
+            loss: As for `error_coefficients`.
         """
         values = read_floats(x, "x", column=True)
         gap = np.abs(self.outputs - values[..., None])
@@ -168,13 +197,20 @@ class ErrorIntegrals:
         self._cell = (ends[:, :, None] * outputs.size + np.arange(outputs.size)).ravel()
 
     def weights(self, loss: Any = "absolute") -> Vector:
-        """Return the weights. Shape (pieces, 2, m). loss: as of `error_coefficients`."""
+        """Return the weights. Shape (pieces, 2, m).
+
+        Args:
+            loss: As for `error_coefficients`.
+        """
         return self._integrals(compute_error(np.abs(self._gap), loss))
 
     def slopes(self, loss: Any) -> Vector:
         """Return ∂weights/∂B_i at fixed knots.
 
-        Shape (pieces, 2, m). loss: as of `error_coefficients`.
+        Shape (pieces, 2, m).
+
+        Args:
+            loss: As for `error_coefficients`.
         """
         return self._integrals(error_slope(self._gap, loss))
 

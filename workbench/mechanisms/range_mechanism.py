@@ -144,7 +144,11 @@ class RangeMechanism(RangePublisher, Channel):
     def law(self, x: Any) -> Distribution:
         """Return the exact law of a number in the range.
 
-        x: a number; a double is the rational that it is. Raises InvalidRequest.
+        Args:
+            x: A number; a double is the rational that it is.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         return self.real_law.law(Fraction(x) if isinstance(x, float) else x)
 
@@ -159,7 +163,9 @@ class RangeMechanism(RangePublisher, Channel):
         """Return the same rows where every two are neighbours; itself if they are neighbours
         already.
 
-        low: the smallest number; high: the largest.
+        Args:
+            low: The smallest number.
+            high: The largest one.
         """
         if self.neighbours is None:
             return self
@@ -204,7 +210,12 @@ class RangeMechanism(RangePublisher, Channel):
     def from_dict(cls, data: Any) -> RangeMechanism:
         """Return the mechanism written by `to_dict`, which claims no privacy: audit it.
 
-        data: the record. Raises CorruptFile, InvalidRequest.
+        Args:
+            data: The record.
+
+        Raises:
+            CorruptFile: If the record is not valid.
+            InvalidRequest: If an argument is not allowed.
         """
         ends, sensitivity, at_ends, outputs, record = _FORM.read(data).values()
         channel = Channel.from_dict(record)

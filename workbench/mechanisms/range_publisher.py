@@ -39,18 +39,28 @@ class RangePublisher:
     def publish(
         self, answers: ArrayLike, *, insecure_seed: int | None = None
     ) -> NDArray[np.float64]:
-        """Draw once for each of many answers, clamped into the range, independently. Shape (n,).
+        """Draw once for each of many answers, clamped into the range, independently.
 
-        answers: (n,) finite numbers, exact, a float being the decimal that it shows; insecure_seed:
-        a repeatable draw, for experiments only. Raises InvalidRequest.
+        Shape (n,).
+
+        Args:
+            answers: Finite numbers, exact, a float being the decimal that it shows, shape (n,).
+            insecure_seed: A repeatable draw, for experiments only.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         return self.sample(answers, Source(insecure_seed))
 
     def sample(self, values: ArrayLike, source: Source | None = None) -> NDArray[np.float64]:
         """Draw as `publish` does. Shape (n,).
 
-        values: (n,) answers; source: the source of randomness, default: the operating system.
-        Raises InvalidRequest.
+        Args:
+            values: Answers, shape (n,).
+            source: The source of randomness, default: the operating system.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         x, exact_answers = read_floats_and_entries(
             values, "answers", "finite numbers, one for each row"
@@ -64,7 +74,9 @@ class RangePublisher:
     def with_neighbours_over(self, low: Fraction, high: Fraction) -> Any:
         """Return itself: all numbers of the range are neighbours already.
 
-        low: the smallest number; high: the largest.
+        Args:
+            low: The smallest number.
+            high: The largest one.
         """
         return self
 

@@ -67,7 +67,9 @@ def best_gamma(epsilon: float, loss: str) -> float:
 
     γ is the share of Δ up to which its density is largest.
 
-    epsilon: ε > 0; loss: "squared" or "absolute".
+    Args:
+        epsilon: ε > 0.
+        loss: "squared" or "absolute".
     """
     if loss == "absolute":
         return 1.0 / (1.0 + math.exp(epsilon / 2))
@@ -124,7 +126,14 @@ class AdditiveRealNoise(LineNoise):
         )
 
     def read_answer(self, x: Any) -> Fraction:
-        """Read an answer. x: a number. Raises InvalidRequest."""
+        """Read an answer.
+
+        Args:
+            x: A number.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
+        """
         return read_number(x, "answer")
 
     @property
@@ -154,9 +163,13 @@ class AdditiveRealNoise(LineNoise):
     def publish(self, answers: NDArray[Any], *, insecure_seed: int | None = None) -> Vector:
         """Draw once for each of many true answers. Shape (n,).
 
-        answers: (n,) finite numbers, exact at any size; a float is the decimal that it shows,
-        because rounded neighbours could lie further apart. insecure_seed: a repeatable draw, for
-        experiments only. Raises InvalidRequest.
+        Args:
+            answers: Finite numbers, exact at any size; a float is the decimal that it shows,
+                because rounded neighbours could lie further apart, shape (n,).
+            insecure_seed: A repeatable draw, for experiments only.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         floats, entries = read_floats_and_entries(answers, "answers", "a column of finite numbers")
         if floats.ndim != 1:
@@ -201,7 +214,8 @@ class AdditiveRealNoise(LineNoise):
         """Return the same noise where answers that differ by at most a distance, in whole cells,
         are neighbours.
 
-        distance: the new sensitivity, rounded up to whole cells.
+        Args:
+            distance: The new sensitivity, rounded up to whole cells.
         """
         steps = math.ceil(Fraction(distance) / self.width)
         return replace(
@@ -223,7 +237,11 @@ class AdditiveRealNoise(LineNoise):
         """Compute the exact mean of |η| ("absolute") or η² ("squared"), before rounding to the
         grid.
 
-        name: one of these. Raises InvalidRequest for any other.
+        Args:
+            name: "absolute" or "squared".
+
+        Raises:
+            InvalidRequest: For any other name.
         """
         power = _power(name)
         quarter = Fraction(1, 4)
@@ -241,8 +259,13 @@ class AdditiveRealNoise(LineNoise):
         that R times the mean over the range is G(R) = ∫_0^R g, and on a part of it the mean follows
         from differences of G.
 
-        name: "absolute" or "squared"; weights: prior weights of equal parts of the range, None for
-        the worst answer (an upper bound). Raises InvalidRequest.
+        Args:
+            name: "absolute" or "squared".
+            weights: Prior weights of equal parts of the range, None for the worst answer (an upper
+                bound).
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         low, high = self.question.clamp
         width: Fraction = high - low
@@ -289,7 +312,7 @@ class AdditiveRealNoise(LineNoise):
             The mechanism.
 
         Raises:
-            InvalidRequest.
+            InvalidRequest: If an argument is not allowed.
         """
         cells = IntegerLaw(first, weights)
         position = next(i for i, w in enumerate(cells.weights) if w)
@@ -303,7 +326,8 @@ class AdditiveRealNoise(LineNoise):
     def with_noise(self, cells: IntegerLaw) -> AdditiveRealNoise:
         """Return the same question answered with other cells and no atom.
 
-        cells: the law of the cell.
+        Args:
+            cells: The law of the cell.
         """
         return AdditiveRealNoise(self.question, self.steps, cells)
 
@@ -368,7 +392,12 @@ class AdditiveRealNoise(LineNoise):
     def from_dict(cls, data: Any) -> AdditiveRealNoise:
         """Return the mechanism written by `to_dict`, which claims no privacy.
 
-        data: the record. Raises CorruptFile, InvalidRequest.
+        Args:
+            data: The record.
+
+        Raises:
+            CorruptFile: If the record is not valid.
+            InvalidRequest: If an argument is not allowed.
         """
         ends = {"clamp": RATIOS} if isinstance(data, dict) and "clamp" in data else {}
         (steps, atom, *question), cells = cls.read_record(
@@ -382,7 +411,11 @@ class AdditiveRealNoise(LineNoise):
 
 
 def _power(name: str) -> int:
-    """Return p of the loss |η|^p: 1 for "absolute", 2 for "squared". Raises InvalidRequest."""
+    """Return p of the loss |η|^p: 1 for "absolute", 2 for "squared".
+
+    Raises:
+        InvalidRequest: If an argument is not allowed.
+    """
     if name not in ("absolute", "squared"):
         must("objective", "absolute or squared for noise on the reals", name)
     if name == "absolute":

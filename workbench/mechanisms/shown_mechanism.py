@@ -41,7 +41,10 @@ _JUMP_TOLERANCE = 1e-9  # Smaller jumps of a law are not drawn.
 
 
 class ShownMechanism(Shown):
-    """The common part of the mechanisms of the package, besides their laws."""
+    """Base class of the mechanisms of the package: reports, figures, sampling and files.
+
+    A subclass adds the law of the output.
+    """
 
     inputs: Any
     outputs: Any
@@ -51,7 +54,11 @@ class ShownMechanism(Shown):
     def law(self, x: Any) -> Distribution:
         """Return the exact law of the output's position on an input.
 
-        x: an input. Raises InvalidRequest.
+        Args:
+            x: An input.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
 
     def draw(self, x: Any, count: int, source: Source) -> NDArray[Any]:
@@ -118,10 +125,12 @@ class ShownMechanism(Shown):
         return len(self.outputs) <= _MAX_DRAWN_OUTPUTS
 
     def save(self, path: str | Path) -> None:
-        """Write the mechanism to a file, completely or not at all. The file claims nothing;
-        `workbench.load` reads it.
+        """Write the mechanism to a file, completely or not at all.
 
-        path: of the file.
+        The file claims nothing; `workbench.load` reads it.
+
+        Args:
+            path: The path of the file.
         """
         write_json(path, MECHANISM_FILE_FORM.write(self, mechanism=self.to_dict()))
 
@@ -132,7 +141,8 @@ def affine_series(outputs: Vector, knots: Vector, ends: Vector) -> list[FigureDa
     Args:
         outputs: the published values, shape (m,).
         knots: the law is affine between these, shape (K + 1,).
-        ends: the end laws, shape (2K, m).
+        ends: laws at the left and the right end of each of the K pieces between knots, in
+            turn, shape (2K, m).
 
     Returns:
         m series.
@@ -156,7 +166,8 @@ def affine_figure(outputs: Vector, knots: Vector, ends: Vector) -> FigureData:
     Args:
         outputs: the published values, shape (m,).
         knots: the law is affine between these, shape (K + 1,).
-        ends: the end laws, shape (2K, m).
+        ends: laws at the left and the right end of each of the K pieces between knots, in
+            turn, shape (2K, m).
 
     Returns:
         The figure as plain data.

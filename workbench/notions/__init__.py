@@ -83,7 +83,11 @@ def _find_notion(name: str) -> Notion | None:
 def get_notion(notion: str | Notion) -> Notion:
     """Return the notion of a name.
 
-    notion: a name, or a Notion, which is returned itself. Raises InvalidRequest with all names.
+    Args:
+        notion: A name, or a Notion, which is returned itself.
+
+    Raises:
+        InvalidRequest: With all names.
     """
     if isinstance(notion, Notion):
         return notion
@@ -97,7 +101,11 @@ def get_notion(notion: str | Notion) -> Notion:
 def get_delta_notion(notion: str | Notion) -> DeltaNotion:
     """Return a notion that has a δ at every ε.
 
-    notion: a name, or a Notion. Raises InvalidRequest with the names of the notions that have one.
+    Args:
+        notion: A name, or a Notion.
+
+    Raises:
+        InvalidRequest: With the names of the notions that have one.
     """
     registered = _find_notion(notion) if isinstance(notion, str) else notion
     if not isinstance(registered, DeltaNotion):
@@ -109,7 +117,11 @@ def get_delta_notion(notion: str | Notion) -> DeltaNotion:
 def register_notion(notion: Notion) -> None:
     """Make a notion available by its name, as `workbench.register` does.
 
-    notion: of a new name. Raises InvalidRequest for a name that is taken.
+    Args:
+        notion: The notion of a new name.
+
+    Raises:
+        InvalidRequest: For a name that is taken.
     """
     if not isinstance(notion, Notion):
         must("notion", "a Notion", type(notion).__name__)

@@ -41,7 +41,11 @@ class HockeySticks(Notion):
     def read_pairs(self, value: Any) -> list[tuple[Any, Any]]:
         """Split a budget into pairs, whose parts are not read yet.
 
-        value: a list or a mapping of pairs, or a text "0.5:0.1,1:0.01". Raises InvalidRequest.
+        Args:
+            value: A list or a mapping of pairs, or a text "0.5:0.1,1:0.01".
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         entries = value
         if isinstance(value, Mapping):
@@ -57,35 +61,45 @@ class HockeySticks(Notion):
     def sticks(self, budget: Values) -> Sequence[Stick]:
         """Return (ε, δ) or (slope, δ) of every hockey stick.
 
-        budget: the exact parameters by name.
+        Args:
+            budget: The exact parameters by name.
         """
 
     @abstractmethod
     def scale_budget(self, points: Sequence[Stick], scale: Fraction) -> Sequence[Stick]:
         """Return the budget at a scale.
 
-        points: the budget; scale: 1 for the budget itself, less for a budget nearer to perfect
-        privacy. Raises InvalidRequest.
+        Args:
+            points: The budget.
+            scale: 1 for the budget itself, less for a budget nearer to perfect privacy.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
 
     @abstractmethod
     def measure_stick(self, laws: Laws, position: Fraction) -> ExpNumber:
         """Compute the exact hockey stick at a position.
 
-        laws: the pair (P, Q); position: an ε or a slope.
+        Args:
+            laws: The pair (P, Q).
+            position: An ε or a slope.
         """
 
     def measure(self, laws: Laws, budget: Values) -> Any:
         """Compute every hockey stick.
 
-        laws: the pair (P, Q); budget: the exact parameters by name.
+        Args:
+            laws: The pair (P, Q).
+            budget: The exact parameters by name.
         """
         return tuple(self.measure_stick(laws, position) for position, _ in self.sticks(budget))
 
     def work_per_outcome(self, budget: Values) -> int:
         """Return the work for one outcome at all points of the budget.
 
-        budget: the parameters by name.
+        Args:
+            budget: The parameters by name.
         """
         points = budget.get(self.name)
         count = len(points) if isinstance(points, tuple) else 1
@@ -94,7 +108,9 @@ class HockeySticks(Notion):
     def is_within_budget(self, measurement: Any, budget: Values) -> bool:
         """Decide whether every hockey stick is at most its δ.
 
-        measurement: the hockey sticks; budget: the exact parameters by name.
+        Args:
+            measurement: The hockey sticks.
+            budget: The exact parameters by name.
         """
         return all(
             stick <= delta
@@ -106,10 +122,12 @@ class HockeySticks(Notion):
 
         A hockey stick above its δ goes before all others.
 
-        measurement: the hockey sticks; budget: the exact parameters by name.
-
         Returns:
             (whether it is above its δ, its excess over δ, its position in the budget).
+
+        Args:
+            measurement: The hockey sticks.
+            budget: The exact parameters by name.
         """
         candidates = []
         for position, (_, delta) in enumerate(self.sticks(budget)):
@@ -120,7 +138,9 @@ class HockeySticks(Notion):
     def severity(self, measurement: Any, budget: Values) -> Any:
         """Return the tightest hockey stick, to choose what to show.
 
-        measurement: the hockey sticks; budget: the exact parameters by name.
+        Args:
+            measurement: The hockey sticks.
+            budget: The exact parameters by name.
         """
         return self.tightest_stick(measurement, budget)
 
@@ -138,7 +158,12 @@ class Curve(HockeySticks):
     def parse(self, parameter: str, value: Any) -> Any:
         """Read pairs (ε, δ) as exact numbers, sorted by ε.
 
-        parameter: its name; value: as of `read_pairs`. Raises InvalidRequest.
+        Args:
+            parameter: The name of the parameter.
+            value: As for `read_pairs`.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         pairs = self.read_pairs(value)
         points = {}
@@ -160,21 +185,29 @@ class Curve(HockeySticks):
         return tuple(curve)
 
     def sticks(self, budget: Values) -> Sequence[Stick]:
-        """Return the points (ε, δ). budget: the exact parameters by name."""
+        """Return the points (ε, δ).
+
+        Args:
+            budget: The exact parameters by name.
+        """
         points: Sequence[Stick] = budget["curve"]
         return points
 
     def scale_budget(self, points: Sequence[Stick], scale: Fraction) -> Sequence[Stick]:
         """Multiply every ε by the scale.
 
-        points: (ε, δ); scale: > 0.
+        Args:
+            points: The points (ε, δ).
+            scale: A number > 0.
         """
         return tuple((epsilon * scale, delta) for epsilon, delta in points)
 
     def measure_stick(self, laws: Laws, position: Fraction) -> ExpNumber:
         """Compute the exact δ at ε.
 
-        laws: the pair (P, Q); position: ε.
+        Args:
+            laws: The pair (P, Q).
+            position: ε.
         """
         delta: ExpNumber = self._point_notion.measure(laws, {"epsilon": position})
         return delta
@@ -182,7 +215,10 @@ class Curve(HockeySticks):
     def describe_finding(self, measurement: Any, budget: Values, budget_text: str) -> str:
         """Describe the δ beside the requested one, at the ε of the tightest hockey stick.
 
-        measurement: the hockey sticks; budget: the exact parameters by name; budget_text: not used.
+        Args:
+            measurement: The hockey sticks.
+            budget: The exact parameters by name.
+            budget_text: Not used.
         """
         *_, index = self.tightest_stick(measurement, budget)
         epsilon, delta = budget["curve"][index]
@@ -193,8 +229,10 @@ class Curve(HockeySticks):
     def describe_witness(self, laws: Laws, result: ComparisonResult, names: Names) -> str | None:
         """Describe an outcome with P > e^ε Q at the ε of the tightest hockey stick.
 
-        laws: the pair (P, Q); result: of this pair; names: outcome -> how its mass in P and in Q is
-        written.
+        Args:
+            laws: The pair (P, Q).
+            result: The result of this pair.
+            names: Outcome -> how its mass in P and in Q is written.
         """
         *_, index = self.tightest_stick(result.measurement, result.budget)
         budget = {"epsilon": result.budget["curve"][index][0]}
@@ -202,5 +240,9 @@ class Curve(HockeySticks):
         return self._point_notion.describe_witness(laws, point_result, names)
 
     def requirements(self, budget: Values) -> tuple[Requirement, ...]:
-        """Return a hockey stick for every point. budget: the exact parameters by name."""
+        """Return a hockey stick for every point.
+
+        Args:
+            budget: The exact parameters by name.
+        """
         return tuple(HockeyStick(epsilon, delta) for epsilon, delta in budget["curve"])

@@ -32,14 +32,21 @@ class DeltaNotion(Notion):
     def coefficients(self, a: Fraction, b: Fraction) -> RationalPair:
         """Return (c, d) with δ = c - d e^ε.
 
-        a: P(V); b: Q(V).
+        Args:
+            a: P(V).
+            b: Q(V).
         """
         return a, b if self.counts_excess else ZERO
 
     def parse(self, parameter: str, value: Any) -> Fraction:
         """Read ε >= 0 or δ in [0, 1].
 
-        parameter: its name; value: as the user gave it. Raises InvalidRequest.
+        Args:
+            parameter: The name of the parameter.
+            value: The value that the user gave.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         if parameter == "epsilon":
             return read_positive(value, parameter, or_zero=True)
@@ -49,7 +56,8 @@ class DeltaNotion(Notion):
         """Return whether δ = 0, so that no outcome may have P > e^ε Q; False if a subclass measures
         something else.
 
-        budget: the exact parameters by name.
+        Args:
+            budget: The exact parameters by name.
         """
         has_own_measure = type(self).measure is not DeltaNotion.measure
         has_own_decision = type(self).is_within_budget is not DeltaNotion.is_within_budget
@@ -60,7 +68,9 @@ class DeltaNotion(Notion):
     def measure(self, laws: Laws, budget: Values) -> Any:
         """Compute the exact δ at ε.
 
-        laws: the pair (P, Q); budget: the exact parameters by name.
+        Args:
+            laws: The pair (P, Q).
+            budget: The exact parameters by name.
         """
         epsilon = budget["epsilon"]
         return ExpNumber.from_terms(*self.coefficients(*laws.violation_masses(epsilon)), epsilon)
@@ -68,21 +78,26 @@ class DeltaNotion(Notion):
     def is_within_budget(self, measurement: Any, budget: Values) -> bool:
         """Decide whether the exact δ is at most the requested one.
 
-        measurement: the δ; budget: the exact parameters by name.
+        Args:
+            measurement: The δ.
+            budget: The exact parameters by name.
         """
         return bool(measurement <= budget["delta"])
 
     def severity(self, measurement: Any, budget: Values) -> Any:
         """Return the δ itself, which is compared exactly.
 
-        measurement: the δ; budget: the exact parameters by name.
+        Args:
+            measurement: The δ.
+            budget: The exact parameters by name.
         """
         return measurement
 
     def delta_upper_bound(self, measurement: Any) -> Fraction:
         """Return a rational >= δ: δ itself if it is rational, else at most 2^-60 of it above.
 
-        measurement: the δ, an ExpNumber.
+        Args:
+            measurement: The δ, an ExpNumber.
         """
         delta: ExpNumber = measurement
         return delta.a if delta.b == 0 else delta.tight_enclosure()[1]
@@ -90,7 +105,10 @@ class DeltaNotion(Notion):
     def describe_finding(self, measurement: Any, budget: Values, budget_text: str) -> str:
         """Describe the exact δ beside the requested one.
 
-        measurement: the δ; budget: the exact parameters by name; budget_text: ε in words.
+        Args:
+            measurement: The δ.
+            budget: The exact parameters by name.
+            budget_text: ε in words.
         """
         requested_delta = budget["delta"]
         delta = format_delta(self.delta_upper_bound(measurement), requested_delta)
@@ -102,8 +120,10 @@ class DeltaNotion(Notion):
     def describe_witness(self, laws: Laws, result: ComparisonResult, names: Names) -> str | None:
         """Describe one of the outcomes with P > e^ε Q.
 
-        laws: the pair (P, Q); result: of this pair; names: outcome -> how its mass in P and in Q is
-        written.
+        Args:
+            laws: The pair (P, Q).
+            result: The result of this pair.
+            names: Outcome -> how its mass in P and in Q is written.
         """
         if not result.label:
             return None
@@ -122,5 +142,9 @@ class DP(DeltaNotion):
     counts_excess = True
 
     def requirements(self, budget: Values) -> tuple[Requirement, ...]:
-        """Return the hockey stick itself. budget: the exact parameters by name."""
+        """Return the hockey stick itself.
+
+        Args:
+            budget: The exact parameters by name.
+        """
         return (HockeyStick(budget["epsilon"], budget["delta"]),)

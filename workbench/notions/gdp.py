@@ -97,7 +97,9 @@ class TradeOffCurve:
     def mu_enclosure(self, vertex: Vertex, bits: int) -> Interval:
         """Return rationals around Φ^-1(k/K) - Φ^-1(l/L), the μ that a vertex needs.
 
-        vertex: with 0 < l/L < k/K < 1; bits: the working precision.
+        Args:
+            vertex: A vertex with 0 < l/L < k/K < 1.
+            bits: The working precision.
         """
         from flint import arb, ctx
 
@@ -121,7 +123,11 @@ class TradeOffCurve:
     def is_enough(self, mu: Fraction) -> bool:
         """Decide whether μ is enough.
 
-        mu: μ. Raises NotProven if 4096 bits, or the allowed work, do not decide it.
+        Args:
+            mu: μ.
+
+        Raises:
+            NotProven: If 4096 bits, or the allowed work, do not decide it.
         """
         if self.is_unbounded:
             return False
@@ -161,29 +167,38 @@ class GDP(SmallestParameterNotion):
     def measure(self, laws: Laws, budget: Values) -> Any:
         """Compute the trade-off curve.
 
-        laws: the pair (P, Q); budget: not used.
+        Args:
+            laws: The pair (P, Q).
+            budget: Not used.
         """
         return TradeOffCurve((k, laws.p.total, l, laws.q.total) for k, l in laws.corners)
 
     def is_within_budget(self, measurement: Any, budget: Values) -> bool:
         """Decide whether every vertex lies above the curve of N(0, 1) against N(μ, 1).
 
-        measurement: a TradeOffCurve; budget: the exact parameters by name.
+        Args:
+            measurement: A TradeOffCurve.
+            budget: The exact parameters by name.
         """
         return bool(measurement.is_enough(budget["mu"]))
 
     def severity(self, measurement: Any, budget: Values) -> float:
         """Return the smallest μ.
 
-        measurement: a TradeOffCurve; budget: not used.
+        Args:
+            measurement: A TradeOffCurve.
+            budget: Not used.
         """
         return float(measurement.smallest_mu)
 
     def initial_requirements(self, budget: Values) -> tuple[Requirement, ...]:
         """Return the hockey sticks at a few ε around μ²/2.
 
-        budget: the exact parameters by name. Raises InvalidRequest for a μ that is too large for a
-        program.
+        Args:
+            budget: The exact parameters by name.
+
+        Raises:
+            InvalidRequest: For a μ that is too large for a program.
         """
         if budget["mu"] > _MAX_PROGRAM_MU:
             mu_text = f"{nearest_float(budget['mu']):g}"
@@ -197,7 +212,8 @@ class GDP(SmallestParameterNotion):
         Those of ε < 0 belong to the other order of P and Q. Tangents of f that are h apart in z
         meet at most μ h²/8 below it, measured in μ; those of μ/(1 + h²/8) therefore meet above it.
 
-        budget: the exact parameters by name.
+        Args:
+            budget: The exact parameters by name.
         """
         mu = float(budget["mu"])
         quantiles = np.concatenate(
@@ -216,7 +232,11 @@ class GDP(SmallestParameterNotion):
         return tuple(grid)
 
     def gaussian_mu(self, budget: Values) -> Fraction:
-        """Return μ itself. budget: the exact parameters by name."""
+        """Return μ itself.
+
+        Args:
+            budget: The exact parameters by name.
+        """
         return Fraction(budget["mu"])
 
     def find_cuts(self, p: Vector, q: Vector, budget: Values) -> Sequence[Requirement]:

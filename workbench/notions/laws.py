@@ -68,7 +68,8 @@ class Laws:
         With integers k, l over totals K, L this is k > t l for t = (K/L) e^ε. Where floats do not
         decide, the integers are compared with an enclosure of e^ε.
 
-        epsilon: ε.
+        Args:
+            epsilon: ε.
         """
         excess = self.losses - float(epsilon) / math.log(2)
         is_violated = excess > LOG2_TOLERANCE
@@ -86,7 +87,11 @@ class Laws:
         return is_violated
 
     def violation_masses(self, epsilon: Fraction) -> RationalPair:
-        """Return P(V) and Q(V) of the violations V at ε. epsilon: ε."""
+        """Return P(V) and Q(V) of the violations V at ε.
+
+        Args:
+            epsilon: ε.
+        """
         # The budget of many comparisons is one object, so that comparing identities is enough.
         if self._masses_epsilon is not epsilon:
             is_violated = self.violations(epsilon).tolist()
@@ -154,7 +159,8 @@ class Laws:
         """Choose an outcome with P > e^ε Q to show: a rounding error if there is one, else the
         heaviest.
 
-        epsilon: ε, at which there is a violation.
+        Args:
+            epsilon: ε, at which there is a violation.
         """
         violated_outcomes = np.flatnonzero(self.violations(epsilon))
         p = self.p.floats[violated_outcomes]
@@ -170,7 +176,10 @@ class Laws:
     def describe_excess(self, outcome: int, epsilon: Fraction, names: Names) -> str:
         """Describe by how much the mass of an outcome in P exceeds e^ε times its mass in Q.
 
-        outcome: its position; epsilon: ε; names: outcome -> how its mass in P and in Q is written.
+        Args:
+            outcome: The position of the outcome.
+            epsilon: ε.
+            names: Outcome -> how its mass in P and in Q is written.
         """
         high, low = names(outcome)
         p = self.p[outcome]

@@ -40,13 +40,19 @@ class Metric(Pure):
     is_per_distance = True
 
     def is_decided_by_ratio(self, budget: Values) -> bool:
-        """Return False: every distance has its own budget. budget: not used."""
+        """Return False: every distance has its own budget.
+
+        Args:
+            budget: Not used.
+        """
         return False
 
     def measure_segments(self, segments: Sequence[Any], budget: Values) -> Any:
         """Compute the smallest ε for the distance |x - x'|.
 
-        segments: pieces with the attributes low, high, left and right; budget: not used.
+        Args:
+            segments: Pieces with the attributes low, high, left and right.
+            budget: Not used.
         """
         for first, second in pairwise(segments):
             if first.high == second.low and first.right != second.left:
@@ -62,7 +68,9 @@ class Metric(Pure):
     def is_within_budget(self, measurement: Any, budget: Values) -> bool:
         """Decide whether the loss is within its budget.
 
-        measurement: a Slope or a Ratio; budget: the exact parameters by name.
+        Args:
+            measurement: A Slope or a Ratio.
+            budget: The exact parameters by name.
         """
         if isinstance(measurement, Slope):
             return measurement.value is not None and measurement.value <= budget["epsilon"]
@@ -71,8 +79,10 @@ class Metric(Pure):
     def describe_finding(self, measurement: Any, budget: Values, budget_text: str) -> str:
         """Describe the exact ε beside the requested one.
 
-        measurement: a Slope or a Ratio; budget: the exact parameters by name; budget_text: ε in
-        words.
+        Args:
+            measurement: A Slope or a Ratio.
+            budget: The exact parameters by name.
+            budget_text: ε in words.
         """
         if not isinstance(measurement, Slope):
             return super().describe_finding(measurement, budget, budget_text)

@@ -76,7 +76,9 @@ class SlopedHockeyStick(HockeyStick):
     def from_slope(cls, slope: Fraction, delta: Fraction) -> SlopedHockeyStick:
         """Build the requirement from its slope.
 
-        slope: >= 1; delta: δ in [0, 1].
+        Args:
+            slope: A number >= 1.
+            delta: δ in [0, 1].
         """
         return cls(-Fraction(log_upper_bound(1 / slope)), delta, slope)
 
@@ -170,7 +172,12 @@ class Notion(ABC):
     def parse(self, parameter: str, value: Any) -> Any:
         """Read one parameter of a budget as exact numbers.
 
-        parameter: one of `parameters`; value: as the user gave it. Raises InvalidRequest.
+        Args:
+            parameter: One of `parameters`.
+            value: The value that the user gave.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
 
     @property
@@ -184,7 +191,8 @@ class Notion(ABC):
         """Return whether a claim with one budget for all holds exactly when the largest ratio of
         masses is allowed.
 
-        budget: the exact parameters by name.
+        Args:
+            budget: The exact parameters by name.
         """
         return False
 
@@ -192,8 +200,11 @@ class Notion(ABC):
     def measure(self, laws: Laws, budget: Values) -> Any:
         """Measure P against Q.
 
-        laws: the pair (P, Q); budget: the exact parameters by name. Returns what `is_within_budget`
-        decides on.
+        Returns what `is_within_budget` decides on.
+
+        Args:
+            laws: The pair (P, Q).
+            budget: The exact parameters by name.
         """
 
     def measure_segments(self, segments: Sequence[Any], budget: Values) -> Any | None:
@@ -218,22 +229,30 @@ class Notion(ABC):
     def segment_work(self, segments: int, outputs: int, bits: int) -> int:
         """Return the work of `measure_segments`, in comparisons of short numbers.
 
-        segments: their number; outputs: the number of outputs; bits: of the integers of the laws.
+        Args:
+            segments: The number of segments.
+            outputs: The number of outputs.
+            bits: The bits of the integers of the laws.
         """
         return 0
 
     def work_per_outcome(self, budget: Values) -> int:
         """Return the work for one outcome of a comparison, in comparisons of short numbers.
 
-        budget: the exact parameters by name.
+        Args:
+            budget: The exact parameters by name.
         """
         return 1
 
     @abstractmethod
     def is_within_budget(self, measurement: Any, budget: Values) -> bool:
-        """Decide whether a measurement is within a budget. Never a guess.
+        """Decide whether a measurement is within a budget.
 
-        measurement: what `measure` returned; budget: the exact parameters by name.
+        Never a guess.
+
+        Args:
+            measurement: What `measure` returned.
+            budget: The exact parameters by name.
         """
 
     @abstractmethod
@@ -241,17 +260,27 @@ class Notion(ABC):
         """Return how bad a measurement is at a budget, comparable among the comparisons of a
         mechanism.
 
-        measurement: what `measure` returned; budget: the exact parameters by name.
+        Args:
+            measurement: What `measure` returned.
+            budget: The exact parameters by name.
         """
 
     def worst_result(self, results: Sequence[ComparisonResult]) -> ComparisonResult:
-        """Return the result to report. results: at least one."""
+        """Return the result to report.
+
+        Args:
+            results: One result or more.
+        """
         if len(results) == 1:
             return results[0]
         return max(results, key=lambda result: self.severity(result.measurement, result.budget))
 
     def worst_violation(self, results: Sequence[ComparisonResult]) -> ComparisonResult:
-        """Return the result to show. results: those outside their budgets, at least one."""
+        """Return the result to show.
+
+        Args:
+            results: Those outside their budgets, at least one.
+        """
         return self.worst_result(results)
 
     # Words.
@@ -270,8 +299,10 @@ class Notion(ABC):
         """Describe an outcome that shows why a result is outside its budget; None if there is none
         to show.
 
-        laws: the pair (P, Q); result: of this pair; names: outcome -> how its mass in P and in Q is
-        written.
+        Args:
+            laws: The pair (P, Q).
+            result: The result of this pair.
+            names: Outcome -> how its mass in P and in Q is written.
         """
         return None
 
@@ -280,7 +311,11 @@ class Notion(ABC):
     def requirements(self, budget: Values) -> tuple[Requirement, ...]:
         """Return what must hold of (P, Q), all at once, as plain data.
 
-        budget: the exact parameters by name. Raises InvalidRequest if no model can state it.
+        Args:
+            budget: The exact parameters by name.
+
+        Raises:
+            InvalidRequest: If no model can state it.
         """
         raise InvalidRequest(
             f"The notion {self.name} cannot be designed for, only measured and certified."
@@ -289,7 +324,10 @@ class Notion(ABC):
     def initial_requirements(self, budget: Values) -> tuple[Requirement, ...]:
         """Return requirements that a budget implies, for a design to start from.
 
-        They are all requirements if these are finitely many. budget: the exact parameters by name.
+        They are all requirements if these are finitely many.
+
+        Args:
+            budget: The exact parameters by name.
         """
         return self.requirements(budget)
 
@@ -297,14 +335,18 @@ class Notion(ABC):
         """Return a variance σ² at which the discrete Gaussian of integer answers 1 apart is within
         the budget.
 
-        It is a published bound; None if there is none. budget: the exact parameters by name.
+        It is a published bound; None if there is none.
+
+        Args:
+            budget: The exact parameters by name.
         """
         return None
 
     def gaussian_mu(self, budget: Values) -> Fraction | None:
         """Return μ if the budget is that of N(0, 1) against N(μ, 1), else None.
 
-        budget: the exact parameters by name.
+        Args:
+            budget: The exact parameters by name.
         """
         return None
 
@@ -328,8 +370,10 @@ class Notion(ABC):
         """Return hockey sticks that a budget implies, each with a tighter one at the same ε.
 
         All tighter ones together nearly amount to the budget, or to more. Empty if
-        `requirement_range` says more, or `initial_requirements` all. budget: the exact parameters
-        by name.
+        `requirement_range` says more, or `initial_requirements` all.
+
+        Args:
+            budget: The exact parameters by name.
         """
         return ()
 
@@ -341,7 +385,8 @@ class Notion(ABC):
 
         Requirements beyond the range are violated by little at most. None for any other budget.
 
-        budget: the exact parameters by name.
+        Args:
+            budget: The exact parameters by name.
         """
         return None
 
@@ -355,12 +400,21 @@ class SmallestParameterNotion(Notion):
     def parse(self, parameter: str, value: Any) -> Fraction:
         """Read a number >= 0.
 
-        parameter: its name; value: as the user gave it. Raises InvalidRequest.
+        Args:
+            parameter: The name of the parameter.
+            value: The value that the user gave.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         return read_positive(value, parameter, or_zero=True)
 
     def worst_violation(self, results: Sequence[ComparisonResult]) -> ComparisonResult:
-        """Return the result that exceeds its budget most. results: at least one."""
+        """Return the result that exceeds its budget most.
+
+        Args:
+            results: One result or more.
+        """
         name = self.parameters[0]
 
         def excess(result: ComparisonResult) -> float:
@@ -372,19 +426,27 @@ class SmallestParameterNotion(Notion):
     def describe_smallest(self, measurement: Any, budget: Values) -> str:
         """Describe the smallest number that holds, and how exact it is.
 
-        measurement: what `measure` returned; budget: the exact parameters by name.
+        Args:
+            measurement: What `measure` returned.
+            budget: The exact parameters by name.
         """
         return f"{self.severity(measurement, budget)!r} (rounded up)"
 
     def quantity_title(self, budget: Values) -> str:
-        """Return what is measured, in words. budget: the exact parameters by name."""
+        """Return what is measured, in words.
+
+        Args:
+            budget: The exact parameters by name.
+        """
         return f"the smallest {self.title} {self.parameters[0]}"
 
     def describe_finding(self, measurement: Any, budget: Values, budget_text: str) -> str:
         """Describe the smallest parameter beside the requested one.
 
-        measurement: what `measure` returned; budget: the exact parameters by name; budget_text: the
-        first in words.
+        Args:
+            measurement: What `measure` returned.
+            budget: The exact parameters by name.
+            budget_text: The first in words.
         """
         text = "unbounded"
         if not measurement.is_unbounded:
@@ -394,8 +456,10 @@ class SmallestParameterNotion(Notion):
     def describe_witness(self, laws: Laws, result: ComparisonResult, names: Names) -> str | None:
         """Describe the pair of laws: no single outcome is outside the budget.
 
-        laws: the pair (P, Q); result: of this pair; names: outcome -> how its mass in P and in Q is
-        written.
+        Args:
+            laws: The pair (P, Q).
+            result: The result of this pair.
+            names: Outcome -> how its mass in P and in Q is written.
         """
         high, low = names(0)
         return f"between the laws of {high} and {low}"
@@ -410,7 +474,8 @@ _remaining_work: ContextVar[float] = ContextVar("remaining_work", default=math.i
 def limit_work(units: float) -> Iterator[None]:
     """Limit the work inside, and to no more than a surrounding limit leaves.
 
-    units: of `reserve_work`.
+    Args:
+        units: The work, in comparisons of short numbers.
     """
     previous_limit = _remaining_work.get()
     new_limit = min(previous_limit, units)
@@ -427,7 +492,8 @@ def reserve_work(units: float) -> bool:
 
     Returns False, and reserves nothing, if less than that is left.
 
-    units: comparisons of short numbers.
+    Args:
+        units: Comparisons of short numbers.
     """
     remaining = _remaining_work.get() - units
     if remaining < 0:
@@ -480,7 +546,9 @@ def format_delta(value: Fraction, budget: Fraction) -> str:
     """Round a δ up to as few digits as show on which side of the requested δ it lies, and how far
     from it.
 
-    value: the δ; budget: the requested δ.
+    Args:
+        value: The δ.
+        budget: The requested δ.
     """
     text = ""
     for digits in _DELTA_DIGITS:

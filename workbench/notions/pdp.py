@@ -43,8 +43,9 @@ class PDP(DeltaNotion):
     def measure_segments(self, segments: Sequence[Any], budget: Values) -> Any:
         """Compute the exact δ over every two real inputs.
 
-        segments: pieces with the laws `left` and `right` at their ends; budget: the exact
-        parameters by name.
+        Args:
+            segments: Pieces with the laws `left` and `right` at their ends.
+            budget: The exact parameters by name.
         """
         pieces: dict[Lines, None] = {}
         for segment in segments:
@@ -60,12 +61,19 @@ class PDP(DeltaNotion):
         """Return the work for the critical inputs of every two segments and the violations between
         them.
 
-        segments: their number; outputs: the number of outputs; bits: of the integers of the laws.
+        Args:
+            segments: The number of segments.
+            outputs: The number of outputs.
+            bits: The bits of the integers of the laws.
         """
         return segments**2 * outputs**4 * (100 + 2 * (bits // 100) ** 2)
 
     def requirements(self, budget: Values) -> tuple[Requirement, ...]:
-        """Return the mass above the ratio itself. budget: the exact parameters by name."""
+        """Return the mass above the ratio itself.
+
+        Args:
+            budget: The exact parameters by name.
+        """
         return (MassAboveRatio(budget["epsilon"], budget["delta"]),)
 
 

@@ -53,7 +53,12 @@ class Pure(Notion):
     def parse(self, parameter: str, value: Any) -> Fraction:
         """Read ε >= 0, or δ, which must be 0.
 
-        parameter: its name; value: as the user gave it. Raises InvalidRequest.
+        Args:
+            parameter: The name of the parameter.
+            value: The value that the user gave.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         if parameter == "epsilon":
             return read_positive(value, "epsilon", or_zero=True)
@@ -62,13 +67,19 @@ class Pure(Notion):
         return ZERO
 
     def is_decided_by_ratio(self, budget: Values) -> bool:
-        """Return True: the largest ratio is what is measured. budget: not used."""
+        """Return True: the largest ratio is what is measured.
+
+        Args:
+            budget: Not used.
+        """
         return True
 
     def measure(self, laws: Laws, budget: Values) -> Any:
         """Compute the largest ratio of masses.
 
-        laws: the pair (P, Q); budget: the exact parameters by name.
+        Args:
+            laws: The pair (P, Q).
+            budget: The exact parameters by name.
         """
         value, outcome = laws.max_ratio
         return Ratio(value, outcome, laws.violation_masses(budget["epsilon"])[0])
@@ -76,7 +87,9 @@ class Pure(Notion):
     def is_within_budget(self, measurement: Any, budget: Values) -> bool:
         """Decide whether the ratio is at most e^ε.
 
-        measurement: a Ratio; budget: the exact parameters by name.
+        Args:
+            measurement: A Ratio.
+            budget: The exact parameters by name.
         """
         if measurement.value is None:
             return False
@@ -85,14 +98,20 @@ class Pure(Notion):
     def severity(self, measurement: Any, budget: Values) -> Any:
         """Return the ratio; among unbounded ratios the mass with P > e^ε Q decides.
 
-        measurement: a Ratio; budget: the exact parameters by name.
+        Args:
+            measurement: A Ratio.
+            budget: The exact parameters by name.
         """
         if measurement.value is None:
             return True, measurement.mass
         return False, measurement.value
 
     def worst_violation(self, results: Sequence[ComparisonResult]) -> ComparisonResult:
-        """Return the result whose loss exceeds its budget most. results: at least one."""
+        """Return the result whose loss exceeds its budget most.
+
+        Args:
+            results: One result or more.
+        """
 
         def excess(result: ComparisonResult) -> tuple[float, Fraction]:
             ratio: Ratio = result.measurement
@@ -103,7 +122,10 @@ class Pure(Notion):
     def describe_finding(self, measurement: Any, budget: Values, budget_text: str) -> str:
         """Describe the exact ε beside the requested one.
 
-        measurement: a Ratio; budget: the exact parameters by name; budget_text: ε in words.
+        Args:
+            measurement: A Ratio.
+            budget: The exact parameters by name.
+            budget_text: ε in words.
         """
         epsilon = "unbounded" if measurement.value is None else repr(measurement.loss)
         return f"exact pure epsilon is {epsilon}, requested {budget_text}"
@@ -111,11 +133,17 @@ class Pure(Notion):
     def describe_witness(self, laws: Laws, result: ComparisonResult, names: Names) -> str | None:
         """Describe the outcome of the largest ratio.
 
-        laws: the pair (P, Q); result: of this pair; names: outcome -> how its mass in P and in Q is
-        written.
+        Args:
+            laws: The pair (P, Q).
+            result: The result of this pair.
+            names: Outcome -> how its mass in P and in Q is written.
         """
         return laws.describe_excess(result.measurement.outcome, result.budget["epsilon"], names)
 
     def requirements(self, budget: Values) -> tuple[Requirement, ...]:
-        """Return the hockey stick with δ = 0. budget: the exact parameters by name."""
+        """Return the hockey stick with δ = 0.
+
+        Args:
+            budget: The exact parameters by name.
+        """
         return (HockeyStick(budget["epsilon"]),)

@@ -60,7 +60,9 @@ class PrivacyLoss:
 
         All mass of P must lie within Q's.
 
-        order: α > 1; bits: the working precision.
+        Args:
+            order: α > 1.
+            bits: The working precision.
         """
         from flint import arb, ctx
 
@@ -73,7 +75,8 @@ class PrivacyLoss:
     def mean(self, bits: int) -> Any:
         """Return a ball around Σ P ln P/Q, the Kullback-Leibler divergence.
 
-        bits: the working precision.
+        Args:
+            bits: The working precision.
         """
         from flint import arb, ctx
 
@@ -98,7 +101,8 @@ class PrivacyLoss:
     def divergence_upper_bound(self, order: Fraction) -> float:
         """Return a float >= D_α, at most the second one above it; inf if Q lacks mass of P.
 
-        order: α > 1.
+        Args:
+            order: α > 1.
         """
         if self.is_same:
             return 0.0
@@ -119,7 +123,12 @@ class Renyi(SmallestParameterNotion):
     def parse(self, parameter: str, value: Any) -> Fraction:
         """Read ε >= 0 or α > 1.
 
-        parameter: its name; value: as the user gave it. Raises InvalidRequest.
+        Args:
+            parameter: The name of the parameter.
+            value: The value that the user gave.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         if parameter == "epsilon":
             return super().parse(parameter, value)
@@ -128,15 +137,21 @@ class Renyi(SmallestParameterNotion):
     def measure(self, laws: Laws, budget: Values) -> Any:
         """Collect the privacy loss; its moment is computed when it is compared.
 
-        laws: the pair (P, Q); budget: not used.
+        Args:
+            laws: The pair (P, Q).
+            budget: Not used.
         """
         return PrivacyLoss(laws)
 
     def is_within_budget(self, measurement: Any, budget: Values) -> bool:
         """Decide whether the moment is at most e^((α-1)ε).
 
-        measurement: a PrivacyLoss; budget: the exact parameters by name. Raises NotProven if the
-        allowed work does not decide it.
+        Args:
+            measurement: A PrivacyLoss.
+            budget: The exact parameters by name.
+
+        Raises:
+            NotProven: If the allowed work does not decide it.
         """
         order = budget["alpha"]
         epsilon = budget["epsilon"]
@@ -154,22 +169,27 @@ class Renyi(SmallestParameterNotion):
     def severity(self, measurement: Any, budget: Values) -> float:
         """Return the divergence, rounded up.
 
-        measurement: a PrivacyLoss; budget: the exact parameters by name.
+        Args:
+            measurement: A PrivacyLoss.
+            budget: The exact parameters by name.
         """
         return float(measurement.divergence_upper_bound(budget["alpha"]))
 
     def quantity_title(self, budget: Values) -> str:
         """Return the name of the divergence with its order.
 
-        budget: the exact parameters by name.
+        Args:
+            budget: The exact parameters by name.
         """
         return f"the Rényi divergence of order {budget['alpha']}"
 
     def describe_witness(self, laws: Laws, result: ComparisonResult, names: Names) -> str | None:
         """Describe an outcome that Q lacks, else the pair of laws.
 
-        laws: the pair (P, Q); result: of this pair; names: outcome -> how its mass in P and in Q is
-        written.
+        Args:
+            laws: The pair (P, Q).
+            result: The result of this pair.
+            names: Outcome -> how its mass in P and in Q is written.
         """
         outcome = result.measurement.unmatched_outcome
         if outcome is None:
@@ -178,9 +198,17 @@ class Renyi(SmallestParameterNotion):
         return f"{high} is {float(laws.p[outcome]):.2g} where {low} is 0"
 
     def gaussian_variance(self, budget: Values) -> Fraction:
-        """Return α/2ε (Canonne, Kamath and Steinke 2020). budget: the exact parameters by name."""
+        """Return α/2ε (Canonne, Kamath and Steinke 2020).
+
+        Args:
+            budget: The exact parameters by name.
+        """
         return Fraction(budget["alpha"] / (2 * budget["epsilon"]))
 
     def requirements(self, budget: Values) -> tuple[Requirement, ...]:
-        """Return the power cone of the order. budget: the exact parameters by name."""
+        """Return the power cone of the order.
+
+        Args:
+            budget: The exact parameters by name.
+        """
         return (PowerCone(budget["alpha"], (budget["alpha"] - 1) * budget["epsilon"]),)

@@ -67,8 +67,12 @@ class TradeOffFunction(HockeySticks):
     def parse(self, parameter: str, value: Any) -> Points:
         """Read points (α, β) as exact numbers, sorted by α.
 
-        parameter: its name; value: as of `read_pairs`. Raises InvalidRequest for points that are
-        not convex, or that are no trade-off function.
+        Args:
+            parameter: The name of the parameter.
+            value: As for `read_pairs`.
+
+        Raises:
+            InvalidRequest: For points that are not convex, or that are no trade-off function.
         """
         pairs = self.read_pairs(value)
         errors = {}
@@ -101,13 +105,22 @@ class TradeOffFunction(HockeySticks):
                 must(parameter, "convex", bend)
 
     def sticks(self, budget: Values) -> Sequence[Stick]:
-        """Return (M, δ) of the lines. budget: the exact parameters by name."""
+        """Return (M, δ) of the lines.
+
+        Args:
+            budget: The exact parameters by name.
+        """
         return _compute_sticks(budget["tradeoff"])
 
     def scale_budget(self, points: Sequence[Stick], scale: Fraction) -> Sequence[Stick]:
         """Return s f(α) + (1 - s) (1 - α): f with probability s, else a blind guess.
 
-        points: (α, β); scale: s in (0, 1]. Raises InvalidRequest for another scale.
+        Args:
+            points: The points (α, β).
+            scale: s in (0, 1].
+
+        Raises:
+            InvalidRequest: For another scale.
         """
         if not 0 < scale <= 1:
             must("scale", f"in (0, 1] for a {self.title}", f"{float(scale):g}")
@@ -121,7 +134,9 @@ class TradeOffFunction(HockeySticks):
     def measure_stick(self, laws: Laws, position: Fraction) -> ExpNumber:
         """Compute Σ max(0, P - M Q) exactly.
 
-        laws: the pair (P, Q); position: the slope M.
+        Args:
+            laws: The pair (P, Q).
+            position: The slope M.
         """
         gaps, unit = _compute_gaps(laws, position)
         return ExpNumber.from_terms(Fraction(sum(gap for gap in gaps if gap > 0), unit), ZERO, ZERO)
@@ -129,7 +144,10 @@ class TradeOffFunction(HockeySticks):
     def describe_finding(self, measurement: Any, budget: Values, budget_text: str) -> str:
         """Describe the hockey stick beside its limit, at the tightest line.
 
-        measurement: the hockey sticks; budget: the exact parameters by name; budget_text: not used.
+        Args:
+            measurement: The hockey sticks.
+            budget: The exact parameters by name.
+            budget_text: Not used.
         """
         *_, index = self.tightest_stick(measurement, budget)
         slope, delta = self.sticks(budget)[index]
@@ -142,8 +160,10 @@ class TradeOffFunction(HockeySticks):
     def describe_witness(self, laws: Laws, result: ComparisonResult, names: Names) -> str | None:
         """Describe the outcome with the largest excess at the tightest line.
 
-        laws: the pair (P, Q); result: of this pair; names: outcome -> how its mass in P and in Q is
-        written.
+        Args:
+            laws: The pair (P, Q).
+            result: The result of this pair.
+            names: Outcome -> how its mass in P and in Q is written.
         """
         *_, index = self.tightest_stick(result.measurement, result.budget)
         slope, _ = self.sticks(result.budget)[index]
@@ -156,7 +176,11 @@ class TradeOffFunction(HockeySticks):
         return f"{high} exceeds {float(slope):.6g} {low} by {excess:.2g}"
 
     def requirements(self, budget: Values) -> tuple[Requirement, ...]:
-        """Return a hockey stick for every line. budget: the exact parameters by name."""
+        """Return a hockey stick for every line.
+
+        Args:
+            budget: The exact parameters by name.
+        """
         return tuple(
             SlopedHockeyStick.from_slope(slope, delta) for slope, delta in self.sticks(budget)
         )

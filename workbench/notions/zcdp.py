@@ -81,13 +81,21 @@ class ConcentratedLoss(PrivacyLoss):
         return ball_ends(self.mean(_MOMENT_BITS))
 
     def moment(self, order: Fraction) -> Interval:
-        """Return rationals around g(α). order: α > 1."""
+        """Return rationals around g(α).
+
+        Args:
+            order: α > 1.
+        """
         if order not in self._moments:
             self._moments[order] = ball_ends(self.log_moment(order, _MOMENT_BITS))
         return self._moments[order]
 
     def is_enough(self, rho: Fraction) -> bool | None:
-        """Decide whether ρ is enough; None if it stays undecided. rho: ρ >= 0."""
+        """Decide whether ρ is enough; None if it stays undecided.
+
+        Args:
+            rho: ρ >= 0.
+        """
         if rho not in self._decisions:
             self._decisions[rho] = self._decide(rho)
         return self._decisions[rho]
@@ -179,15 +187,21 @@ class ZCDP(SmallestParameterNotion):
     def measure(self, laws: Laws, budget: Values) -> Any:
         """Collect the privacy loss; its moments are computed when it is compared.
 
-        laws: the pair (P, Q); budget: not used.
+        Args:
+            laws: The pair (P, Q).
+            budget: Not used.
         """
         return ConcentratedLoss(laws)
 
     def is_within_budget(self, measurement: Any, budget: Values) -> bool:
         """Decide whether ρ is proven, or refuted by an order.
 
-        measurement: a ConcentratedLoss; budget: the exact parameters by name. Raises NotProven if
-        it is neither.
+        Args:
+            measurement: A ConcentratedLoss.
+            budget: The exact parameters by name.
+
+        Raises:
+            NotProven: If it is neither.
         """
         decision: bool | None = measurement.is_enough(budget["rho"])
         if decision is None:
@@ -200,7 +214,9 @@ class ZCDP(SmallestParameterNotion):
     def severity(self, measurement: Any, budget: Values) -> float:
         """Return a ρ that is proven, close to the smallest.
 
-        measurement: a ConcentratedLoss; budget: not used.
+        Args:
+            measurement: A ConcentratedLoss.
+            budget: Not used.
         """
         if measurement.is_same:
             return 0.0
@@ -212,7 +228,9 @@ class ZCDP(SmallestParameterNotion):
         """Describe a proven ρ: the smallest found, or the requested one if no smaller one is
         proven.
 
-        measurement: a ConcentratedLoss; budget: the exact parameters by name.
+        Args:
+            measurement: A ConcentratedLoss.
+            budget: The exact parameters by name.
         """
         proven_rho = self.severity(measurement, budget)
         requested_rho = budget["rho"]
@@ -224,12 +242,17 @@ class ZCDP(SmallestParameterNotion):
         """Return the relative entropy, the limit of orders towards 1, and the Rényi divergence of
         order 2.
 
-        budget: the exact parameters by name.
+        Args:
+            budget: The exact parameters by name.
         """
         return RelativeEntropy(budget["rho"]), self._require_order(Fraction(2), budget["rho"])
 
     def gaussian_variance(self, budget: Values) -> Fraction:
-        """Return 1/2ρ (Canonne, Kamath and Steinke 2020). budget: the exact parameters by name."""
+        """Return 1/2ρ (Canonne, Kamath and Steinke 2020).
+
+        Args:
+            budget: The exact parameters by name.
+        """
         return Fraction(1 / (2 * budget["rho"]))
 
     def find_cuts(self, p: Vector, q: Vector, budget: Values) -> Sequence[Requirement]:
@@ -269,7 +292,11 @@ class ZCDP(SmallestParameterNotion):
     def requirement_range(
         self, budget: Values
     ) -> tuple[float, float, Callable[[float], Requirement]]:
-        """Return the range of the orders α, as ln(α - 1). budget: the exact parameters by name."""
+        """Return the range of the orders α, as ln(α - 1).
+
+        Args:
+            budget: The exact parameters by name.
+        """
         rho = budget["rho"]
         max_order_minus_one = min(
             2.0**10, math.sqrt(0.25 + _MAX_PROGRAM_EXPONENT / float(rho)) - 0.5

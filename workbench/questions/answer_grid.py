@@ -63,7 +63,11 @@ class AnswerGrid:
         return first, first + self.last
 
     def spread_weights(self, weights: Sequence[Fraction]) -> Rationals:
-        """Return weights of the answers as weights of all places. weights: (k,)."""
+        """Return weights of the answers as weights of all places.
+
+        Args:
+            weights: The weights, shape (k,).
+        """
         place_weights = [ZERO] * (self.last + 1)
         for place, weight in zip(self.places, weights, strict=True):
             place_weights[place] = weight
@@ -96,8 +100,10 @@ class AnswerGrid:
 def find_answer_grid(question: FiniteQuery) -> AnswerGrid | None:
     """Find the grid of a query's answers.
 
-    question: any finite query. Returns None if the answers are no numbers, or more than
-    MAX_GRID_PLACES steps apart.
+    Returns None if the answers are no numbers, or more than MAX_GRID_PLACES steps apart.
+
+    Args:
+        question: Any finite query.
     """
     if question.numbers is None:
         return None

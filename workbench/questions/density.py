@@ -42,7 +42,9 @@ def find_pieces(knots: Vector, x: Vector) -> Positions:
 
     Shape of x.
 
-    knots: increasing, shape (pieces + 1,); x: numbers between the first and the last knot.
+    Args:
+        knots: Increasing, shape (pieces + 1,).
+        x: Numbers between the first and the last knot.
     """
     return np.clip(np.searchsorted(knots, x, side="right") - 1, 0, knots.size - 2)
 
@@ -71,10 +73,11 @@ class Density:
         """Return nodes and weights of E[g(X)] = Σ w g(x) for g polynomial (smooth) between the
         cuts.
 
-        cuts: points of [-c, c], in any order; ±c are added.
-
         Returns:
             (nodes, weights), shapes (nodes,) and (nodes,); the atoms are the last nodes.
+
+        Args:
+            cuts: Points of [-c, c], in any order; ±c are added.
         """
         ends = np.concatenate([np.ravel(cuts) / self.c, self.breaks, [-1.0, 1.0]]).clip(-1, 1)
         ends.sort()
@@ -99,7 +102,10 @@ class Density:
     def interval_masses(self, breaks: ArrayLike) -> Vector:
         """Return Pr[breaks_j <= X < breaks_{j+1}]; the last interval includes its right end.
 
-        breaks: increasing points of [-c, c]. Shape (len(breaks) - 1,).
+        Shape (len(breaks) - 1,).
+
+        Args:
+            breaks: Increasing points of [-c, c].
         """
         cuts = np.asarray(breaks, dtype=float)
         x, w = self.quadrature(cuts)
@@ -111,7 +117,8 @@ class Density:
     def validate(self) -> Density:
         """Return the density itself.
 
-        Raises InvalidRequest if it is negative, not finite or not of mass 1.
+        Raises:
+            InvalidRequest: If it is negative, not finite or not of mass 1.
         """
         _x, w = self.quadrature(np.linspace(-self.c, self.c, 65))
         if not np.isfinite(w).all() or (w < 0).any():
@@ -140,7 +147,11 @@ def _legendre_rule(count: int) -> tuple[Vector, Vector]:
 
 
 def uniform_density(c: float = 1.0) -> Density:
-    """Return the uniform density on [-c, c]. c: > 0."""
+    """Return the uniform density on [-c, c].
+
+    Args:
+        c: A number > 0.
+    """
     return Density("uniform", float(c), is_symmetric=True)
 
 
@@ -254,7 +265,11 @@ def parse_density(text: Any, c: float = 1.0, middle: float = 0.0) -> Density:
 
 
 def _parse_parts(name: str, parts: Sequence[str], arguments: str, c: float) -> Density:
-    """Build the density that is constant on equal parts. parts: their weights."""
+    """Build the density that is constant on equal parts.
+
+    Args:
+        parts: The weights of the parts, as texts.
+    """
     weights = [read_number(part, "weights of parts") for part in parts]
     if min(weights) < 0 or not any(weights):
         must("weights of parts", "numbers >= 0, not all 0", arguments)

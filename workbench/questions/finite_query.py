@@ -132,9 +132,15 @@ class FiniteQuery(OneLine):
     ) -> Pairs | None:
         """List the pairs of places within a radius, and remember the norm.
 
-        relation: its norm and radius; relation_text: what it was read from; entries: what the
-        inputs were read from. Returns None for every two inputs. Raises InvalidRequest for inputs
-        that are no places.
+        Returns None for every two inputs.
+
+        Args:
+            relation: The relation, with its norm and radius.
+            relation_text: The argument from which the relation was read.
+            entries: What the inputs were read from.
+
+        Raises:
+            InvalidRequest: For inputs that are no places.
         """
         if not self.is_planar or relation.norm is None:
             constraint = "without a norm for inputs that are no places of the plane"
@@ -219,7 +225,11 @@ class FiniteQuery(OneLine):
         return describe_separation(parts) if parts > 1 else None
 
     def with_outputs(self, outputs: tuple[Point, ...]) -> FiniteQuery:
-        """Return the same question with other outputs. outputs: (m,)."""
+        """Return the same question with other outputs.
+
+        Args:
+            outputs: The outputs, shape (m,).
+        """
         query = object.__new__(FiniteQuery)
         for name in self.__dataclass_fields__:
             query.__dict__[name] = getattr(self, name)
@@ -239,7 +249,8 @@ class FiniteQuery(OneLine):
         neighbours, those that follow each other in increasing order suffice, because their budgets
         add up.
 
-        Raises InvalidRequest if inputs that are no numbers have no distances.
+        Raises:
+            InvalidRequest: If inputs that are no numbers have no distances.
         """
         if self.distances is not None:
             assert self.pairs is not None

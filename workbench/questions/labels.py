@@ -100,7 +100,12 @@ class Labels(OneLine):
     def uniform(cls, low: int, high: int) -> Labels:
         """Build the integers low..high, equally likely.
 
-        low: the smallest label; high: the largest. Raises InvalidRequest.
+        Args:
+            low: The smallest label.
+            high: The largest one.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         low = read_integer_text(low)
         high = read_integer_text(high)
@@ -113,8 +118,13 @@ class Labels(OneLine):
     def parse(cls, text: str) -> Labels:
         """Parse labels.
 
-        text: "0..20", "0..200000:1000", "0,1,5" (in any order), or the path of a CSV file (as of
-        `read`). Raises InvalidRequest, CorruptFile.
+        Args:
+            text: "0..20", "0..200000:1000", "0,1,5" (in any order), or the path of a CSV file (as
+                of `read`).
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
+            CorruptFile: If the record is not valid.
         """
         return cls._from_list(read_label_text(text))
 
@@ -122,8 +132,12 @@ class Labels(OneLine):
     def read(cls, path: Path | str) -> Labels:
         """Read labels, with their weights in a second column, from a CSV file.
 
-        path: a file with or without a header; its labels may have any order. Raises InvalidRequest,
-        naming line and column, and CorruptFile.
+        Args:
+            path: A file with or without a header; its labels may have any order.
+
+        Raises:
+            InvalidRequest: Naming line and column.
+            CorruptFile: If the record is not valid.
         """
         return cls._from_list(read_label_file(path))
 
@@ -131,7 +145,12 @@ class Labels(OneLine):
     def restore(cls, values: Vector, prior: Vector) -> Labels:
         """Restore the labels of a mechanism file, whose prior is already divided by its sum.
 
-        values: (k,); prior: (k,). Raises InvalidRequest.
+        Args:
+            values: The values, shape (k,).
+            prior: The prior, shape (k,).
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         labels = cls(values, prior)
         is_normalised = abs(prior.sum() - 1) <= _MAX_SUM_ERROR
@@ -149,8 +168,12 @@ class Labels(OneLine):
     def with_prior(self, prior: Any) -> Labels:
         """Return the same labels with other weights.
 
-        prior: weights, which follow the labels as they were listed; a Series or another labelled
-        container is aligned by its index. Raises InvalidRequest.
+        Args:
+            prior: Weights, which follow the labels as they were listed; a Series or another
+                labelled container is aligned by its index.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         order = self.listed_order
         if order is None:
@@ -175,8 +198,12 @@ class Labels(OneLine):
     def find_positions(self, values: ArrayLike, name: str = "every label") -> Positions:
         """Find the position of each value among the labels. Shape (n,).
 
-        values: (n,) labels; name: what the error message calls them. Raises InvalidRequest for a
-        value that is no label.
+        Args:
+            values: Labels, shape (n,).
+            name: What the error message calls them.
+
+        Raises:
+            InvalidRequest: For a value that is no label.
         """
         constraint = f"one of the {self.k} labels from {self.values[0]:g} to {self.values[-1]:g}"
         floats = read_floats(values, name, constraint, column=True)

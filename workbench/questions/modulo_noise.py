@@ -148,14 +148,21 @@ class ModuloNoise(OneLine):
         return describe_separation(self.part_count) if self.part_count > 1 else None
 
     def negate_shift(self, shift: Shift) -> Shift:
-        """Return -shift in the group. shift: a tuple of integers."""
+        """Return -shift in the group.
+
+        Args:
+            shift: A tuple of integers.
+        """
         return tuple(-part % size for part, size in zip(shift, self.sizes, strict=True))
 
     def _read_element(self, value: Any, min_part: Callable[[int], int]) -> Shift | None:
         """Read an integer or a list of them as a tuple.
 
-        value: the integers; min_part: size -> the smallest part that is allowed. Returns None
-        unless every part is in min_part(size)..size-1.
+        Returns None unless every part is in min_part(size)..size-1.
+
+        Args:
+            value: The integers.
+            min_part: Size -> the smallest part that is allowed.
         """
         is_vector = isinstance(value, np.ndarray) and value.ndim == 1
         is_sequence = is_vector or isinstance(value, (tuple, list))
@@ -171,8 +178,12 @@ class ModuloNoise(OneLine):
     def normalise_shift(self, shift: Any) -> Shift:
         """Return a shift as the tuple of its parts modulo the sizes.
 
-        shift: an int for a scalar query, else a sequence of ints; every part must lie within its
-        factor, and not all be 0. Raises InvalidRequest.
+        Args:
+            shift: An int for a scalar query, else a sequence of ints; every part must lie within
+                its factor, and not all be 0.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         parts = self._read_element(shift, lambda size: 1 - size)
         if parts is None or not any(parts):
@@ -187,7 +198,11 @@ class ModuloNoise(OneLine):
     def read_answer(self, x: Any) -> Shift:
         """Read an answer of the query as a group element.
 
-        x: an integer or a tuple of them. Raises InvalidRequest.
+        Args:
+            x: An integer or a tuple of them.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         parts = self._read_element(x, lambda size: 0)
         if parts is None:
@@ -204,7 +219,11 @@ class ModuloNoise(OneLine):
 
         With f the PMF as a flat array, f[shifted_positions(μ)] is η -> f(η + μ).
 
-        shift: as of `normalise_shift`. Raises InvalidRequest.
+        Args:
+            shift: As for `normalise_shift`.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         positions = np.arange(self.order, dtype=np.intp).reshape(self.sizes)
         for axis, (part, size) in enumerate(
@@ -215,7 +234,11 @@ class ModuloNoise(OneLine):
         return positions.reshape(-1)
 
     def element_at(self, position: int) -> Shift:
-        """Return the group element at a row-major position. position: 0..N-1."""
+        """Return the group element at a row-major position.
+
+        Args:
+            position: 0..N-1.
+        """
         return tuple(int(part) for part in np.unravel_index(position, self.sizes))
 
     @property
@@ -232,9 +255,14 @@ class ModuloNoise(OneLine):
     ) -> dict[Shift, Fraction]:
         """Assign a budget ε to every difference, as exact rationals.
 
-        epsilon: one number for all, or a mapping shift -> number that covers every shift (metric
-        privacy); unless directed, -μ has the budget of μ, and two different budgets are refused.
-        or_zero: also allow ε = 0 (an audit). Raises InvalidRequest.
+        Args:
+            epsilon: One number for all, or a mapping shift -> number that covers every shift
+                (metric privacy); unless directed, -μ has the budget of μ, and two different budgets
+                are refused.
+            or_zero: Also allow ε = 0 (an audit).
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         mirror = tuple if self.directed else self.negate_shift
         budgets = assign_budgets(
@@ -251,7 +279,11 @@ class ModuloNoise(OneLine):
         return budgets
 
     def format_shift(self, shift: Shift) -> str:
-        """Format a shift or group element: 3, or (0, 1). shift: a tuple of integers."""
+        """Format a shift or group element: 3, or (0, 1).
+
+        Args:
+            shift: A tuple of integers.
+        """
         return str(shift[0]) if self.is_scalar else str(shift)
 
     def to_dict(self) -> Record:

@@ -11,12 +11,16 @@ from workbench.exact.objects import Pair
 
 
 def label_connected_parts(count: int, pairs: Sequence[Pair]) -> Positions:
-    """Label the connected part of every position by the smallest position in it. Shape (count,).
+    """Label the connected part of every position by the smallest position in it.
+
+    Shape (count,).
 
     In every round both ends of a pair take the lower label of the two, and every label that of its
     own position; at a fixed point the ends of all pairs agree.
 
-    count: the number of positions; pairs: the neighbouring positions.
+    Args:
+        count: The number of positions.
+        pairs: The neighbouring positions.
     """
     labels = np.arange(count, dtype=np.intp)
     first, second = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
@@ -32,5 +36,9 @@ def label_connected_parts(count: int, pairs: Sequence[Pair]) -> Positions:
 
 
 def describe_separation(parts: int) -> str:
-    """Describe a neighbour relation that falls into parts. parts: their number."""
+    """Describe a neighbour relation that falls into parts.
+
+    Args:
+        parts: The number of parts.
+    """
     return f"The neighbour relation has {parts} separate parts; between them nothing is hidden."

@@ -42,7 +42,8 @@ _MAX_SHORT_COORDINATE = 1 << 29  # Squares of differences of smaller coordinates
 def are_planar(values: Sequence[Any]) -> bool:
     """Return whether all values are points of the plane, pairs of rationals.
 
-    values: any sequence.
+    Args:
+        values: Any sequence.
     """
     return all(_is_planar(value) for value in values)
 
@@ -95,7 +96,11 @@ class Plane:
             self.table = a * a + b * b
 
     def find_within(self, radius: Fraction) -> Flags:
-        """Decide exactly which distances are at most a radius. Shape (k, m). radius: >= 0."""
+        """Decide exactly which distances are at most a radius. Shape (k, m).
+
+        Args:
+            radius: A number >= 0.
+        """
         scaled_radius = radius * self.unit
         if self.norm == "L2":
             scaled_radius *= scaled_radius
@@ -118,7 +123,9 @@ class Plane:
     def distance(self, i: int, j: int) -> Fraction:
         """Return the distance of one pair; L2 is rounded down by less than 2^-40 of it.
 
-        i: a position in the first list; j: a position in the second.
+        Args:
+            i: A position in the first list.
+            j: A position in the second.
         """
         value = int(self.table[i, j])
         if self.norm != "L2":
@@ -143,7 +150,8 @@ class Plane:
 
         The other pairs follow. Shape (k, k).
 
-        is_near: (k, k) the pairs that are near.
+        Args:
+            is_near: The pairs that are near, shape (k, k).
         """
         is_direct = is_near.copy()
         np.fill_diagonal(is_direct, False)

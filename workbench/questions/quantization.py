@@ -112,5 +112,9 @@ def _format_bins(bins: Sequence[Fraction]) -> str:
 
 
 def are_symmetric(bins: Sequence[Fraction]) -> bool:
-    """Return whether the mirror image of every bin is a bin. bins: increasing."""
+    """Return whether the mirror image of every bin is a bin.
+
+    Args:
+        bins: Increasing numbers.
+    """
     return [*bins] == [-value for value in reversed(bins)]

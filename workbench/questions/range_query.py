@@ -133,8 +133,9 @@ class RangeQuery(FiniteQuery):
     def finite_query(self, max_distance: int, outputs: Any = None) -> FiniteQuery:
         """Return the question of the points.
 
-        max_distance: points that differ by at most this number of points are neighbours; outputs:
-        as of FiniteQuery. Default: the points.
+        Args:
+            max_distance: Points that differ by at most this number of points are neighbours.
+            outputs: As for FiniteQuery. Default: the points.
         """
         relation: Record = {"max_shift": max_distance * self.width}
         if max_distance >= len(self.points) - 1:
@@ -164,8 +165,10 @@ class RangeQuery(FiniteQuery):
     def lower_bound_query(self, outputs: Any = None) -> FiniteQuery | None:
         """Return a finite query whose optimal loss is a lower bound for every channel on the range.
 
-        outputs: as of FiniteQuery. Default: the points. Returns None if the query has no
-        neighbouring points.
+        Returns None if the query has no neighbouring points.
+
+        Args:
+            outputs: As for FiniteQuery. Default: the points.
         """
         max_distance = self._count_points(math.floor)
         if not max_distance:
@@ -180,7 +183,11 @@ class RangeQuery(FiniteQuery):
         return [(a + b) / 2 for a, b in pairwise(self.ends)]
 
     def divided_ends(self, parts: int) -> Rationals:
-        """Return the ends of cells, and of equal parts of each cell. parts: the parts of a cell."""
+        """Return the ends of cells, and of equal parts of each cell.
+
+        Args:
+            parts: The parts of a cell.
+        """
         part_width = self.width / parts
         return tuple(self.low + part_width * i for i in range(parts * self.cells + 1))
 
@@ -192,7 +199,8 @@ class RangeQuery(FiniteQuery):
     def best_constant(self, loss: str) -> RationalPair:
         """Return (output, expected loss) of the best mechanism that ignores the answer.
 
-        loss: "absolute" or "squared".
+        Args:
+            loss: "absolute" or "squared".
         """
         width = (self.high - self.low) / self.part_count
         middles = [self.low + width * (2 * i + 1) / 2 for i in range(self.part_count)]
@@ -218,7 +226,11 @@ class RangeQuery(FiniteQuery):
         return output, sum(losses, ZERO)
 
     def with_cells(self, cells: int) -> RangeQuery:
-        """Return the same question with another number of cells. cells: their number."""
+        """Return the same question with another number of cells.
+
+        Args:
+            cells: Their number.
+        """
         prior = "worst" if self.weights is None else self.weights
         ends = (self.low, self.high)
         return RangeQuery(ends, sensitivity=self.sensitivity, cells=cells, prior=prior)
@@ -226,7 +238,11 @@ class RangeQuery(FiniteQuery):
     def make_mechanism(self, channel: Channel) -> RangeMechanism:
         """Make the mechanism on all real answers from a channel of the points.
 
-        channel: with axis labels. Raises InvalidRequest.
+        Args:
+            channel: With axis labels.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         return RangeMechanism(
             channel.rows,
@@ -238,7 +254,11 @@ class RangeQuery(FiniteQuery):
         )
 
     def with_outputs(self, outputs: tuple[Point, ...]) -> RangeQuery:
-        """Return the same question with other outputs. outputs: (m,)."""
+        """Return the same question with other outputs.
+
+        Args:
+            outputs: The outputs, shape (m,).
+        """
         query = object.__new__(RangeQuery)
         query.__dict__.update({**self.__dict__, "outputs": outputs})
         # The cached numbers are those of the old outputs.

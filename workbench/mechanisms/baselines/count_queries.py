@@ -13,17 +13,16 @@ finite mechanisms.
                                         AdditiveNoise.from_pmf)
 
 Erratum. (58) gives the last output k = n the mass 1 - F(n - q); the rows then sum to 1 - f(n - q).
-What (57) means is Pr[η >= n - q] = 1 - F(n - q - 1), which `clamped_channel` uses.
+(57) means Pr[η >= n - q] = 1 - F(n - q - 1), which `clamped_channel` uses.
 
 Two readings are ours. The Gumbel mechanism: the paper adds "Gumbel(ε, β')" and cites the Gumbel-max
 trick [28], by which the argmax over outputs of score + Gumbel(0, β') noise draws from the softmax
-of score/β'; with the score
--|k - q| this is the exponential mechanism [26], pure (2μ̄/β')-DP for neighbours within μ̄. The
+of score/β'; with the score -|k - q| this is the exponential mechanism [26], pure (2μ̄/β')-DP for neighbours within μ̄. The
 error measures: MSE and ER are averaged over uniform answers, as clamping makes them depend on q.
 
 Figs 5-8 put mechanisms on equal footing: `fit_baseline` finds the parameter x at which a family's
-error rate or MSE is a target (Brent's method). Each error grows with the parameter, from none at
-all to a limit no parameter reaches; a target beyond is refused.
+error rate or MSE is a target (Brent's method). Each error grows with the parameter, from 0 to a
+limit that no parameter reaches. A target above this limit is refused.
 """
 
 from __future__ import annotations
@@ -63,7 +62,12 @@ def clamped_channel(n: int, law: IntegerLaw) -> Channel:
 
     Pr[0|q] = F(-q), Pr[k|q] = f(k - q) for 0 < k < n, Pr[n|q] = 1 - F(n - q - 1).
 
-    n: the largest answer; law: of η. Raises InvalidRequest.
+    Args:
+        n: The largest answer of 0..n.
+        law: The law of η.
+
+    Raises:
+        InvalidRequest: If an argument is not allowed.
     """
     read_integer(n, "n", 1, _MAX_ANSWERS)
     return Channel(tuple(law.clamp(-q, n - q) for q in range(n + 1)))
@@ -74,7 +78,11 @@ def geometric_alpha(variance: Real) -> float:
 
     Figs 6 and 8 print α = 0.7 with variance 3.38; it has variance 15.56, and 3.38 needs α = 0.4717.
 
-    variance: v > 0. Raises InvalidRequest.
+    Args:
+        variance: v > 0.
+
+    Raises:
+        InvalidRequest: If an argument is not allowed.
     """
     v = float(read_positive(variance, "variance"))
     # This is the same root, without cancellation.
@@ -84,7 +92,12 @@ def geometric_alpha(variance: Real) -> float:
 def clamped_geometric(n: int, alpha: Real) -> Channel:
     """Build the exact clamped two-sided geometric mechanism of [8].
 
-    n: the largest answer; alpha: in [0, 1). Raises InvalidRequest.
+    Args:
+        n: The largest answer of 0..n.
+        alpha: A number in [0, 1).
+
+    Raises:
+        InvalidRequest: If an argument is not allowed.
     """
     ratio = read_number_where(alpha, "alpha", "a number in [0, 1)", lambda number: 0 <= number < 1)
     return clamped_channel(n, IntegerLaw(0, [1], ratio=ratio))
@@ -94,8 +107,13 @@ def clamped_gaussian(n: int, variance: Real) -> Channel:
     """Build the clamped discrete Gaussian mechanism of [11], its masses rounded to multiples of
     about 2^-160.
 
-    n: the largest answer; variance: the parameter σ² of exp(-η²/2σ²), finite and > 0 (the variance
-    itself is a little below it when σ² < 1). Raises InvalidRequest.
+    Args:
+        n: The largest answer of 0..n.
+        variance: The parameter σ² of exp(-η²/2σ²), finite and > 0 (the variance itself is a little
+            below it when σ² < 1).
+
+    Raises:
+        InvalidRequest: If an argument is not allowed.
     """
     radius, law = discrete_gaussian(read_positive(variance, "variance"))
     return clamped_channel(n, IntegerLaw(-radius, law))
@@ -106,7 +124,8 @@ def discrete_gaussian(variance: Fraction) -> tuple[int, Distribution]:
     """Compute (R, the law on -R..R proportional to ⌊2^160 exp(-η²/2σ²)⌋), R the last η where that
     is not 0.
 
-    variance: σ² > 0.
+    Args:
+        variance: σ² > 0.
     """
     right_weights = [1 << _MASS_BITS]
     while right_weights[-1]:
@@ -123,8 +142,12 @@ def exponential_mechanism(n: int, scale: Real) -> Channel:
     """Build the exponential mechanism on 0..n with score -|k - q|: Pr[k|q] ∝ e^{-|k-q|/β'} (see the
     reading above).
 
-    n: the largest answer; scale: β', finite and > 0; e^{-1/β'} is the rational that its float is.
-    Raises InvalidRequest.
+    Args:
+        n: The largest answer of 0..n.
+        scale: β', finite and > 0; e^{-1/β'} is the rational that its float is.
+
+    Raises:
+        InvalidRequest: If an argument is not allowed.
     """
     read_integer(n, "n", 1, _MAX_ANSWERS)
     step = Fraction(math.exp(-1 / float(read_positive(scale, "scale"))))
@@ -136,7 +159,12 @@ def exponential_mechanism(n: int, scale: Real) -> Channel:
 def data_independent(question: ModuloNoise, error_rate: Real) -> AdditiveNoise:
     """Build the exact data-independent mechanism of [13]: f(0) = 1 - ρ, every other mass ρ/(N-1).
 
-    question: a ModuloNoise; error_rate: ρ in [0, 1]. Raises InvalidRequest.
+    Args:
+        question: A ModuloNoise.
+        error_rate: ρ in [0, 1].
+
+    Raises:
+        InvalidRequest: If an argument is not allowed.
     """
     rho = read_probability(error_rate, "error_rate")
     other_count = question.order - 1
@@ -149,10 +177,12 @@ def _output_errors(n: int) -> Any:
 
 
 def _clamp_table(n: int, tails: Vector) -> Vector:
-    """Compute Pr[k|q] of clamped symmetric noise, no small one as a difference from 1. Shape (n+1,
-    n+1).
+    """Compute Pr[k|q] of clamped symmetric noise, no small one as a difference from 1.
 
-    tails: Pr[η >= m], m = 1..n+1.
+    Shape (n+1, n+1).
+
+    Args:
+        tails: Pr[η >= m], m = 1..n+1.
     """
     # These are the masses of |η| = 0..n, of one sign.
     law = np.concatenate([[1 - 2 * tails[0]], tails[:-1] - tails[1:]])

@@ -77,8 +77,12 @@ class NonAffine(RealErrors):
     def probabilities(self, x: ArrayLike, *, clip: bool = False) -> Vector:
         """Compute p(x, i). Shape x.shape + (m,).
 
-        x: inputs; clip: move inputs outside [-c, c] to its ends. Raises InvalidRequest for x
-        outside unless clip.
+        Args:
+            x: Inputs.
+            clip: Move inputs outside [-c, c] to its ends.
+
+        Raises:
+            InvalidRequest: For x outside unless clip.
         """
         values = read_inputs(x, -float(self.c), float(self.c), clip=clip)
         return self._probabilities(values.ravel()).reshape((*values.shape, self.m))
@@ -86,7 +90,9 @@ class NonAffine(RealErrors):
     def expected_loss(self, loss: Any = "absolute", density: Density | None = None) -> float:
         """Compute the expected error under a density.
 
-        loss: as of `error_coefficients`; density: of the inputs, default: uniform.
+        Args:
+            loss: As for `error_coefficients`.
+            density: The density of the inputs, default: uniform.
         """
         half_width = float(self.c)
         law = density_of("uniform" if density is None else density, half_width)
@@ -136,7 +142,11 @@ class PoissonBinomial(NonAffine, ShownMechanism):
     def law(self, x: Any) -> Distribution:
         """Return the exact law at a rational x in [-c, c].
 
-        x: a number; a float is the rational that it is. Raises InvalidRequest.
+        Args:
+            x: A number; a float is the rational that it is.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         n = self.m - 1
         p = Fraction(1, 2) + self.theta * read_real_input(x, -self.c, self.c) / self.c
@@ -145,7 +155,11 @@ class PoissonBinomial(NonAffine, ShownMechanism):
     def budgets(self, epsilon: Budget) -> Budgets:
         """Return one budget for both orders of the two outermost inputs.
 
-        epsilon: one number, or a mapping. Raises InvalidRequest.
+        Args:
+            epsilon: One number, or a mapping.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         return assign_budgets(((0, 1), (1, 0)), epsilon)
 
@@ -172,7 +186,7 @@ class PoissonBinomial(NonAffine, ShownMechanism):
             A float for a scalar, else an array of x's shape.
 
         Raises:
-            InvalidRequest.
+            InvalidRequest: If an argument is not allowed.
         """
         values = read_inputs(x, -float(self.c), float(self.c), clip=clip)
         half_width = Fraction(1, 2)
@@ -201,7 +215,12 @@ class PoissonBinomial(NonAffine, ShownMechanism):
     def from_dict(cls, data: Any) -> PoissonBinomial:
         """Return the mechanism written by `to_dict`, which claims no privacy: audit it.
 
-        data: the record. Raises CorruptFile, InvalidRequest.
+        Args:
+            data: The record.
+
+        Raises:
+            CorruptFile: If the record is not valid.
+            InvalidRequest: If an argument is not allowed.
         """
         fields = _FORM.read(data)
         if fields["outputs"] > _MAX_FILE_OUTPUTS:
@@ -246,7 +265,7 @@ def poisson_binomial(
         The mechanism.
 
     Raises:
-        InvalidRequest.
+        InvalidRequest: If an argument is not allowed.
     """
     read_integer(m, "m", 2)
     if (theta is None) == (epsilon is None):

@@ -68,7 +68,12 @@ Numbers = NDArray[Any]  # Floats, or objects that add and multiply: rationals, b
 def equal_bins(m: int, reach: Real) -> Rationals:
     """Return m bins equally spaced from -reach to reach.
 
-    m: >= 2; reach: > 0. Raises InvalidRequest.
+    Args:
+        m: A number >= 2.
+        reach: A number > 0.
+
+    Raises:
+        InvalidRequest: If an argument is not allowed.
     """
     read_integer(m, "m", 2)
     top = read_positive(reach, "reach")
@@ -157,7 +162,12 @@ def _combine_shares(joint_law: Numbers, left: Numbers, right: Numbers) -> Number
 def rqm_selection(m: int, q: Real) -> Selection:
     """Return the exact geometric selection of RQM.
 
-    m: the number of bins; q: in [0, 1). Raises InvalidRequest.
+    Args:
+        m: The number of bins.
+        q: A number in [0, 1).
+
+    Raises:
+        InvalidRequest: If an argument is not allowed.
     """
     value = read_number_where(q, "q", "a number in [0, 1)", lambda number: 0 <= number < 1)
     keep = 1 - value
@@ -170,8 +180,13 @@ def rqm_selection(m: int, q: Real) -> Selection:
 def rqm(bins: Any, q: Real, *, c: Real = 1) -> Quantizer:
     """Build the randomized quantization mechanism of Youn et al. 2023.
 
-    bins: as of `two_bin` (equally spaced in the papers); q: in [0, 1); c: half the width of the
-    inputs. Raises InvalidRequest.
+    Args:
+        bins: As for `two_bin` (equally spaced in the papers).
+        q: A number in [0, 1).
+        c: Half the width of the inputs.
+
+    Raises:
+        InvalidRequest: If an argument is not allowed.
     """
     outputs = read_bins(bins, read_half_width(c))
     return two_bin(outputs, rqm_selection(len(outputs), q), c=c, name="RQM")
@@ -180,7 +195,12 @@ def rqm(bins: Any, q: Real, *, c: Real = 1) -> Quantizer:
 def erm_selection(bins: Sequence[Fraction], gamma: Real) -> Selection:
     """Return the selection (2) of ERM, in floats that are read exactly.
 
-    bins: increasing; gamma: γ >= 0. Raises InvalidRequest.
+    Args:
+        bins: Increasing numbers.
+        gamma: γ >= 0.
+
+    Raises:
+        InvalidRequest: If an argument is not allowed.
     """
     value = read_positive(gamma, "gamma", or_zero=True)
     laws = [Distribution([1])]
@@ -193,7 +213,13 @@ def erm_selection(bins: Sequence[Fraction], gamma: Real) -> Selection:
 def erm(bins: Any, gamma: Real, *, c: Real = 1) -> Quantizer:
     """Build the exponential randomized mechanism, eq. (2).
 
-    bins: symmetric around 0; gamma: γ >= 0; c: half the width of the inputs. Raises InvalidRequest.
+    Args:
+        bins: Symmetric around 0.
+        gamma: γ >= 0.
+        c: Half the width of the inputs.
+
+    Raises:
+        InvalidRequest: If an argument is not allowed.
     """
     outputs = read_bins(bins, read_half_width(c))
     if any(a != -b for a, b in zip(outputs, reversed(outputs), strict=True)):
@@ -205,7 +231,13 @@ def randomized_response(epsilon: Real, *, c: Real = 1) -> Quantizer:
     """Build two-point randomized response: outputs ±c (e^ε + 1)/(e^ε - 1), rounded up so that ε
     holds exactly.
 
-    epsilon: 0 < ε <= 700; c: half the width of the inputs. Raises InvalidRequest, Infeasible.
+    Args:
+        epsilon: 0 < ε <= 700.
+        c: Half the width of the inputs.
+
+    Raises:
+        InvalidRequest: If an argument is not allowed.
+        Infeasible: If an argument is not allowed.
     """
     budget = read_positive(epsilon, "epsilon")
     half_width = read_half_width(c)
@@ -251,7 +283,7 @@ class BiasedQuantizer(NonAffine):
             The mechanism.
 
         Raises:
-            InvalidRequest.
+            InvalidRequest: If an argument is not allowed.
         """
         half_width = read_half_width(c)
         outputs = read_bins(bins, half_width)

@@ -189,7 +189,12 @@ class DyadicLaplace(Shown):
     def mean_bits(self, code: Code = "gamma", data: DataLaw = UNIFORM_DATA) -> float:
         """Compute the exact mean length of the description of one scalar x ~ data, T capped.
 
-        code: "gamma" or "delta"; data: the law of x. Raises InvalidRequest.
+        Args:
+            code: "gamma" or "delta".
+            data: The law of x.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         return mean_bits(self.epsilon, self.law, code, data)
 
@@ -225,8 +230,12 @@ class DyadicLaplace(Shown):
     def decode(self, m: npt.ArrayLike, shared: SharedStream) -> Any:
         """Decode X̂ = δ_T (M + U)/ε (6), in the shape of m (a float for a scalar).
 
-        m: integers, from `encode`; shared: a stream of the encoder's key, nonce and position; it
-        advances by m.size. Raises InvalidRequest.
+        Args:
+            m: Integers, from `encode`.
+            shared: A stream of the encoder's key, nonce and position; it advances by m.size.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
 
         def chunk(part: Integers, shared_words: Words) -> Vector:

@@ -59,7 +59,11 @@ def _delta_zero(ell: float) -> Any:
 def delta_zero(ell: float) -> float:
     """Compute the largest step δ₀ of DQL as the nearest double.
 
-    ell: ℓ > 1, at most 2^500. Raises InvalidRequest.
+    Args:
+        ell: ℓ > 1, at most 2^500.
+
+    Raises:
+        InvalidRequest: If an argument is not allowed.
     """
     from flint import ctx
 
@@ -76,7 +80,9 @@ def level_thresholds(ell: float, max_level: int) -> tuple[int, ...]:
     For a uniform 64-bit word, #{t : word >= c_t} has the law of T given T <= max_level, to 2^-64. A
     ratio of F_T is the finite product of (4) over i = t+1, ..., max_level.
 
-    ell: ℓ > 1; max_level: >= 0.
+    Args:
+        ell: ℓ > 1.
+        max_level: A number >= 0.
     """
     from flint import arb, ctx
 
@@ -128,7 +134,8 @@ def _excess_exp(delta: Vector) -> Vector:
 def _law(deltas: Vector, ell: Vector, excess: Vector) -> tuple[Vector, Vector]:
     """Compute (cdf, pmf) of the ideal T. Shapes of deltas.
 
-    deltas: (..., rows); ell and excess = ℓ - 1: (..., 1).
+    Args:
+        deltas: (..., rows); ell and excess = ℓ - 1: (..., 1).
     """
     from scipy.special import spherical_in
 
@@ -157,9 +164,12 @@ def _law(deltas: Vector, ell: Vector, excess: Vector) -> tuple[Vector, Vector]:
 
 
 def ell_from_delta(delta0: npt.ArrayLike) -> tuple[Vector, Vector]:
-    """Compute (ℓ, ℓ - 1) of a largest step: ℓ = (e^(δ₀) - 1)/δ₀, which increases from 1. Any shape.
+    """Compute (ℓ, ℓ - 1) of a largest step: ℓ = (e^(δ₀) - 1)/δ₀, which increases from 1.
 
-    delta0: δ₀ > 0.
+    Any shape.
+
+    Args:
+        delta0: δ₀ > 0.
     """
     step = np.asarray(delta0, dtype=np.float64)
     return np.expm1(step) / step, _excess_exp(step) / step
@@ -168,7 +178,8 @@ def ell_from_delta(delta0: npt.ArrayLike) -> tuple[Vector, Vector]:
 def compute_levels_at(delta0: npt.ArrayLike) -> tuple[Vector, Vector, Vector]:
     """Compute (ℓ, δ_t, P(T = t)) of the ideal law for many δ₀ at once.
 
-    delta0: (n,). Shapes (n,), (n, rows), (n, rows).
+    Args:
+        delta0: (n,). Shapes (n,), (n, rows), (n, rows).
     """
     step = np.asarray(delta0, dtype=np.float64)
     ell, excess = ell_from_delta(step)
@@ -182,7 +193,12 @@ def compute_levels_at(delta0: npt.ArrayLike) -> tuple[Vector, Vector, Vector]:
 def compute_levels(ell: float, max_level: int | None = None) -> Levels:
     """Compute the law of T for ℓ, ideal or given T <= max_level.
 
-    ell: finite, > 1; max_level: an integer >= 0 or None. Raises InvalidRequest.
+    Args:
+        ell: Finite, > 1.
+        max_level: An integer >= 0 or None.
+
+    Raises:
+        InvalidRequest: If an argument is not allowed.
     """
     largest_step = delta_zero(ell)
     if max_level is not None:
@@ -208,7 +224,9 @@ def step_weights(delta: Vector, ell: Vector | float) -> tuple[Vector, Vector, Ve
     """Compute (A, B, q) of f_t: its weights at k = 0 and |k| = 1, and the ratio of its period of
     two.
 
-    delta: δ_t; ell: ℓ. Shapes broadcast.
+    Args:
+        delta: δ_t.
+        ell: ℓ. Shapes broadcast.
     """
     q = np.exp(-2 * delta)
     s = 1 + delta * ell
@@ -220,8 +238,14 @@ def component(ell: float, t: int) -> QuantizedPiecewiseLinear:
     """Return f_t of (5) at scale 1, as the quantized piecewise-linear mechanism that DQL runs when
     T = t.
 
-    Its Lemma 5 ε is ℓ for every t. ell: ℓ; t: the level. Raises InvalidRequest for ell <= 1, t < 0
-    and δ_t < 2^-51.
+    Its Lemma 5 ε is ℓ for every t.
+
+    Args:
+        ell: ℓ.
+        t: The level.
+
+    Raises:
+        InvalidRequest: For ell <= 1, t < 0 and δ_t < 2^-51.
     """
     first = delta_zero(ell)
     # The ratio e^(-2δ) leaves too few digits of 1 - q below δ_t = 2^-50.

@@ -41,7 +41,14 @@ _CORRUPT = "The bit stream is corrupt:"
 
 
 def check_code(code: str) -> Code:
-    """Return the code of a name. code: "gamma" or "delta". Raises InvalidRequest for any other."""
+    """Return the code of a name.
+
+    Args:
+        code: "gamma" or "delta".
+
+    Raises:
+        InvalidRequest: For any other name.
+    """
     if not isinstance(code, str) or code not in CODES:
         must("code", " or ".join(CODES), repr(code))
     if code == "gamma":
@@ -50,9 +57,13 @@ def check_code(code: str) -> Code:
 
 
 def class_length(n: npt.ArrayLike, code: Code) -> Integers:
-    """Compute the bits of the codeword of every k with ⌊log2 k⌋ = n. Any shape.
+    """Compute the bits of the codeword of every k with ⌊log2 k⌋ = n.
 
-    n: >= 0; code: "gamma" or "delta".
+    Any shape.
+
+    Args:
+        n: A number >= 0.
+        code: "gamma" or "delta".
     """
     size = np.asarray(n, dtype=np.int64)
     return size + 1 + (size if code == "gamma" else 2 * _log2((size + 1).astype(np.uint64)))
@@ -62,7 +73,12 @@ def encode(m: npt.ArrayLike, code: Code) -> bytes:
     """Encode integers: the codewords of all m in row-major order, filled up to whole bytes with
     zeros.
 
-    m: integers, |m| < 2^63; code: "gamma" or "delta". Raises InvalidRequest.
+    Args:
+        m: Integers, |m| < 2^63.
+        code: "gamma" or "delta".
+
+    Raises:
+        InvalidRequest: If an argument is not allowed.
     """
     check_code(code)
     k = _fold(m).reshape(-1)
@@ -137,8 +153,11 @@ def _loop(worthwhile: bool) -> Callable[[Words, int, Integers, bool], Pair]:
 def _decode(stream_words: Words, total: int, m: Integers, delta: bool) -> Pair:
     """Fill m with the integers of a stream of `total` bits, codeword after codeword.
 
-    stream_words: the stream, and another word of zeros. Returns (the bit after the last codeword,
-    the number of integers), or (an error code, the number of the wrong integer).
+    Returns (the bit after the last codeword, the number of integers), or (an error code, the number
+    of the wrong integer).
+
+    Args:
+        stream_words: The stream, and another word of zeros.
     """
 
     def window(position: int) -> Any:

@@ -58,7 +58,14 @@ class DataLaw:
 
     @classmethod
     def point(cls, x: float) -> DataLaw:
-        """Return the law of a constant. x: a finite number. Raises InvalidRequest."""
+        """Return the law of a constant.
+
+        Args:
+            x: A finite number.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
+        """
         number = read_finite_floats(x, "x", "a finite number")
         if number.ndim:
             must("x", "a finite number", x)
@@ -69,7 +76,12 @@ class DataLaw:
     def uniform(cls, low: float, high: float) -> DataLaw:
         """Return the law x ~ Unif(low, high).
 
-        low: finite; high: finite, > low. Raises InvalidRequest.
+        Args:
+            low: Finite.
+            high: Finite, > low.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         constraint = "low and high", "finite numbers with low < high"
         ends = read_floats([low, high], *constraint)
@@ -98,7 +110,7 @@ class DataLaw:
             The law.
 
         Raises:
-            InvalidRequest.
+            InvalidRequest: If an argument is not allowed.
         """
         if not callable(density):
             must("density", "a function of an array", repr(density))
@@ -222,7 +234,8 @@ def mean_bits_at(
 def elias_delta_bound(z: float) -> float:
     """Compute L(z) = z log2 e + 2 log2(z log2 e + 1) + 1 of Theorem 8, a bound on the bits of k.
 
-    z: ln k >= 0.
+    Args:
+        z: ln k >= 0.
     """
     bits = z * math.log2(math.e)
     return bits + 2 * math.log2(bits + 1) + 1

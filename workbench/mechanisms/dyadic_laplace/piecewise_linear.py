@@ -97,7 +97,13 @@ def read_real_array(x: npt.ArrayLike, max_size: float, bound_text: str) -> Vecto
 def read_integer_array(m: npt.ArrayLike) -> Integers:
     """Read m as 64-bit integers.
 
-    Shape of m. m: integers. Raises InvalidRequest for anything else.
+    Shape of m.
+
+    Args:
+        m: Integers.
+
+    Raises:
+        InvalidRequest: For anything else.
     """
     values = read_plain_array(m, "m", "integers", column=True)
     if values.size and (values.dtype.kind not in "iu" or values.max() >= 2**63):
@@ -108,7 +114,12 @@ def read_integer_array(m: npt.ArrayLike) -> Integers:
 def read_positive_float(value: Any, name: str) -> float:
     """Read a number > 0 as a double whose square and reciprocal are doubles.
 
-    value: as of `read_number`; name: what the error message calls it. Raises InvalidRequest.
+    Args:
+        value: As for `read_number`.
+        name: What the error message calls it.
+
+    Raises:
+        InvalidRequest: If an argument is not allowed.
     """
     number = read_positive(value, name)
     value_as_float = float(number) if number < 2**1000 else math.inf
@@ -167,7 +178,7 @@ def decode_in_chunks(
         The numbers X̂.
 
     Raises:
-        InvalidRequest.
+        InvalidRequest: If an argument is not allowed.
     """
     check_streams(shared_stream)
     return _in_chunks(
@@ -246,7 +257,11 @@ class QuantizedPiecewiseLinear:
         self.__dict__.update(step=step, core=tuple((weights / total).tolist()), _cdf=cdf / cdf[-1])
 
     def weight(self, k: npt.ArrayLike) -> Vector:
-        """Compute a_k. k: integers, any shape."""
+        """Compute a_k.
+
+        Args:
+            k: Integers, any shape.
+        """
         offset = np.asarray(k, dtype=np.int64) - self.first
         size = len(self.core)
         period = self.period
@@ -261,7 +276,11 @@ class QuantizedPiecewiseLinear:
         )
 
     def density(self, x: npt.ArrayLike) -> Vector:
-        """Compute f(x) of (1): the linear interpolation of the points (kδ, a_k/δ). x: any shape."""
+        """Compute f(x) of (1): the linear interpolation of the points (kδ, a_k/δ).
+
+        Args:
+            x: Numbers, any shape.
+        """
         y = np.asarray(x, dtype=np.float64) / self.step
         k = np.floor(y)
         part = y - k
@@ -318,7 +337,12 @@ class QuantizedPiecewiseLinear:
     def decode(self, m: npt.ArrayLike, shared: SharedStream) -> Any:
         """Decode X̂ = δ (M + U) in the shape of m (a float for a scalar).
 
-        m: integers; shared: the encoder's stream; it advances by m.size. Raises InvalidRequest.
+        Args:
+            m: Integers.
+            shared: The encoder's stream; it advances by m.size.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         return decode_in_chunks(
             m,

@@ -63,7 +63,8 @@ def symmetric_uniform(random_words: Words) -> Vector:
     Every value is exact in double precision, the law is symmetric, and neither 0 nor an end point
     occurs. Shape of random_words.
 
-    random_words: uniform 64-bit words.
+    Args:
+        random_words: Uniform 64-bit words.
     """
     return np.asarray(((random_words.view(np.int64) >> np.int64(11)) + 0.5) * 2.0**-53)
 
@@ -117,7 +118,8 @@ class SharedStream:
     def fresh(cls, key: bytes) -> SharedStream:
         """Return a stream with a new random nonce from the operating system.
 
-        key: the shared secret. Send `nonce` along with the description.
+        Args:
+            key: The shared secret. Send `nonce` along with the description.
         """
         return cls(key, os.urandom(NONCE_BYTES))
 
@@ -148,7 +150,9 @@ class LocalStream:
     def take(self, count: int, columns: int) -> Words:
         """Return the next `count` rows of `columns` words. Shape (count, columns).
 
-        count: of rows; columns: words of a row.
+        Args:
+            count: The count of rows.
+            columns: Words of a row.
         """
         if self._process != os.getpid():
             self._rekey()
@@ -186,9 +190,14 @@ class InsecureLocalStream(LocalStream):
 
 
 def check_streams(shared: Any, local: Any = None) -> None:
-    """Refuse anything but a SharedStream, and a LocalStream or None. Raises InvalidRequest.
+    """Refuse anything but a SharedStream, and a LocalStream or None.
 
-    shared: the stream that both parties know; local: the encoder's stream.
+    Args:
+        shared: The stream that both parties know.
+        local: The encoder's stream.
+
+    Raises:
+        InvalidRequest: If an argument is not allowed.
     """
     if not isinstance(shared, SharedStream):
         must("shared", "a SharedStream", type(shared).__name__)

@@ -104,7 +104,7 @@ def write_stream(
         The bytes.
 
     Raises:
-        InvalidRequest.
+        InvalidRequest: If an argument is not allowed.
     """
     elias.check_code(code)
     shared_stream = SharedStream.fresh(key)
@@ -135,7 +135,12 @@ def write_stream(
 def load_bytes(path: Path) -> bytes:
     """Read the bytes of a DQL file, at most 2^30.
 
-    path: of the file. Raises CorruptFile, InvalidRequest.
+    Args:
+        path: The path of the file.
+
+    Raises:
+        CorruptFile: If the record is not valid.
+        InvalidRequest: If an argument is not allowed.
     """
     return read_bytes(path, _MAX_FILE_BYTES, "stream")
 
@@ -143,7 +148,11 @@ def load_bytes(path: Path) -> bytes:
 def read_header(data: bytes) -> Header:
     """Read the header of a DQL file whose shape and checksum are right; no key is needed.
 
-    data: the bytes. Raises CorruptFile.
+    Args:
+        data: The bytes.
+
+    Raises:
+        CorruptFile: If the record is not valid.
     """
     if not isinstance(data, (bytes, bytearray)):
         must("data", "the bytes of a DQL stream", type(data).__name__)

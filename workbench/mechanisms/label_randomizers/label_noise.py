@@ -130,7 +130,8 @@ class LabelNoise:
     def tail(self, x: ArrayLike) -> Vector:
         """Compute S(x) = Pr[noise > x] for x >= 0 (of the unconditioned noise). Shape of x.
 
-        x: numbers >= 0.
+        Args:
+            x: Numbers >= 0.
         """
         distance = np.asarray(x, dtype=float)
         if self.kind != "staircase":
@@ -143,7 +144,9 @@ class LabelNoise:
     def cdf(self, label: float, x: ArrayLike) -> Vector:
         """Compute Pr[output <= x] for one label. Shape of x.
 
-        label: in [low, high]; x: numbers.
+        Args:
+            label: A number in [low, high].
+            x: Numbers.
         """
         distance = np.asarray(x, dtype=float) - label
         probability = np.where(
@@ -166,7 +169,12 @@ class LabelNoise:
     def losses(self, labels: ArrayLike, loss: str = "squared") -> Vector:
         """Compute E ℓ(o, y) for each label in closed form. Shape (n,).
 
-        labels: (n,) in [low, high]; loss: "squared" or "absolute". Raises InvalidRequest.
+        Args:
+            labels: A number in [low, high], shape (n,).
+            loss: "squared" or "absolute".
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         _check_loss(loss)
         y = np.asarray(labels, dtype=float)
@@ -188,7 +196,12 @@ class LabelNoise:
     def loss(self, labels: Labels, loss: str = "squared") -> float:
         """Compute E ℓ(o, y) under the labels' prior.
 
-        labels: with their prior; loss: "squared" or "absolute". Raises InvalidRequest.
+        Args:
+            labels: The labels with their prior.
+            loss: "squared" or "absolute".
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         return float(labels.prior @ self.losses(labels.values, loss))
 
@@ -222,11 +235,15 @@ class LabelNoise:
 
     def insecure_sample(self, values: ArrayLike, rng: np.random.Generator) -> Vector:
         """Draw a noisy copy of labels with floating-point noise: for experiments, it protects
-        nothing. Shape of values.
+        nothing.
+
+        Shape of values.
 
         `AdditiveIntegerNoise`, clamped, publishes labels exactly.
 
-        values: labels; rng: a NumPy generator.
+        Args:
+            values: Labels.
+            rng: A NumPy generator.
         """
         y = np.asarray(values, dtype=float)
         if self.kind == "exponential":

@@ -87,9 +87,13 @@ def split_budget(epsilon: Real, k: int, n: int, split: Real = 1) -> RationalPair
 def project_counts(noisy: ArrayLike, projection: str = "clip") -> Vector:
     """Project noisy counts onto probabilities. Shape (k,).
 
-    noisy: (k,) counts divided by n; projection: "clip" negative ones to 0 and divide by the sum
-    (uniform if all are 0), or the nearest point of the "simplex" in Euclidean distance. Raises
-    InvalidRequest.
+    Args:
+        noisy: Counts divided by n, shape (k,).
+        projection: "clip" negative ones to 0 and divide by the sum (uniform if all are 0), or the
+            nearest point of the "simplex" in Euclidean distance.
+
+    Raises:
+        InvalidRequest: If an argument is not allowed.
     """
     h = read_finite_floats(noisy, "noisy counts")
     InvalidRequest.check_choice(PROJECTIONS, "projection", projection)
@@ -121,7 +125,7 @@ def estimate_private_prior(
         Probabilities.
 
     Raises:
-        InvalidRequest.
+        InvalidRequest: If an argument is not allowed.
     """
     count_floats = read_floats(counts, "counts", "whole numbers >= 0")
     if not (
@@ -227,7 +231,14 @@ class LabelRandomizer:
             )
 
     def budgets(self, n: int) -> RationalPair:
-        """Return (ε₁, ε₂) for n records. n: their number. Raises InvalidRequest."""
+        """Return (ε₁, ε₂) for n records.
+
+        Args:
+            n: The number of records.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
+        """
         if self.first is not None:
             return self.first, self.epsilon - self.first
         return split_budget(self.epsilon, self.labels.k, n, self.split)
@@ -235,9 +246,13 @@ class LabelRandomizer:
     def run(self, values: ArrayLike, source: Source | None = None) -> Release:
         """Randomize a column of labels.
 
-        values: (n,) labels; source: the source of randomness, default: the operating system. Raises
-        InvalidRequest, also for a value outside the label set, and NotCertified if the mechanism
-        spends more than ε₂.
+        Args:
+            values: Labels, shape (n,).
+            source: The source of randomness, default: the operating system.
+
+        Raises:
+            InvalidRequest: Also for a value outside the label set.
+            NotCertified: If the mechanism spends more than ε₂.
         """
         column = read_floats(values, "labels", column=True)
         if column.ndim != 1 or column.size == 0:

@@ -102,7 +102,11 @@ class RandomizedResponse(ShownMechanism):
         return Distances("listed", inputs=self.inputs.tolist(), max_distance=1)
 
     def with_max_distance(self, distance: int) -> RandomizedResponse:
-        """Return itself: every two labels are neighbours. distance: not used."""
+        """Return itself: every two labels are neighbours.
+
+        Args:
+            distance: Not used.
+        """
         return self
 
     def to_dict(self) -> Record:
@@ -113,7 +117,12 @@ class RandomizedResponse(ShownMechanism):
     def from_dict(cls, data: Any) -> RandomizedResponse:
         """Return the mechanism written by `to_dict`, which claims no privacy: audit it.
 
-        data: the record. Raises CorruptFile, InvalidRequest.
+        Args:
+            data: The record.
+
+        Raises:
+            CorruptFile: If the record is not valid.
+            InvalidRequest: If an argument is not allowed.
         """
         values, prior, outputs, own_outputs, odds, *other_fields = _FORM.read(data).values()
         if (
@@ -139,7 +148,11 @@ class RandomizedResponse(ShownMechanism):
         return self.odds.numerator, self.odds.denominator
 
     def row(self, position: int) -> Distribution:
-        """Return the exact law of the output for a label. position: of the label, 0..k-1."""
+        """Return the exact law of the output for a label.
+
+        Args:
+            position: The position of the label, 0..k-1.
+        """
         own_output = int(self.own[position])
         if own_output < 0:
             return Distribution([1] * self.outputs.size)
@@ -154,7 +167,8 @@ class RandomizedResponse(ShownMechanism):
         Two rows with own outputs i, j differ by exchanging the masses of i and j, so any two of
         them (and the one without an own output, if there is one) show every ratio of the mechanism.
 
-        limit: the largest number of rows with an own output that are returned; None for all.
+        Args:
+            limit: The largest number of rows with an own output that are returned; None for all.
         """
         kinds, first = np.unique(self.own, return_index=True)
         owned_rows = first[kinds >= 0]
@@ -188,7 +202,8 @@ class RandomizedResponse(ShownMechanism):
     def matrix(self) -> Vector:
         """Return Pr[o|y] as floats, for every label. Shape (k, m).
 
-        Raises InvalidRequest for more than 4·10^6 masses.
+        Raises:
+            InvalidRequest: For more than 4·10^6 masses.
         """
         m = self.outputs.size
         k = self.labels.k
@@ -214,9 +229,12 @@ class RandomizedResponse(ShownMechanism):
         ]
 
     def losses(self, loss: LossFunction) -> Vector:
-        """Compute E ℓ(o, y) of every label y; for ℓ(o, y) = o - y this is its bias. Shape (k,).
+        """Compute E ℓ(o, y) of every label y; for ℓ(o, y) = o - y this is its bias.
 
-        loss: (outputs, labels) -> ℓ, broadcast.
+        Shape (k,).
+
+        Args:
+            loss: (outputs, labels) -> ℓ, broadcast.
         """
         y = self.labels.values
         m = self.outputs.size
@@ -228,15 +246,23 @@ class RandomizedResponse(ShownMechanism):
         return np.where(self.own < 0, total / m, (total + own_excess) / (odds + m - 1))
 
     def loss(self, loss: LossFunction) -> float:
-        """Compute E ℓ(o, y) under the labels' prior. loss: (outputs, labels) -> ℓ, broadcast."""
+        """Compute E ℓ(o, y) under the labels' prior.
+
+        Args:
+            loss: (outputs, labels) -> ℓ, broadcast.
+        """
         p = self.labels.prior
         return float(p[p > 0] @ self.losses(loss)[p > 0])
 
     def sample(self, values: ArrayLike, source: Source | None = None) -> Vector:
         """Draw a randomized copy of labels, from the exact law. Shape (n,).
 
-        values: (n,) labels; source: the source of randomness, default: the operating system. Raises
-        InvalidRequest for a value that is no label.
+        Args:
+            values: Labels, shape (n,).
+            source: The source of randomness, default: the operating system.
+
+        Raises:
+            InvalidRequest: For a value that is no label.
         """
         own_outputs = self.own[self.labels.find_positions(values)]
         source = source or Source()
@@ -252,21 +278,33 @@ class RandomizedResponse(ShownMechanism):
     def find_row(self, label: Any) -> int:
         """Find the position of a label.
 
-        label: a number. Raises InvalidRequest for a value that is no label.
+        Args:
+            label: A number.
+
+        Raises:
+            InvalidRequest: For a value that is no label.
         """
         return int(self.labels.find_positions(float(read_number(label, "answer")), "answer"))
 
     def law(self, x: Any) -> Distribution:
         """Return the exact law of the output's position for a label.
 
-        x: a label. Raises InvalidRequest.
+        Args:
+            x: A label.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         return self.row(self.find_row(x))
 
     def budgets(self, epsilon: Budget) -> Budgets:
         """Return the budget of every comparison.
 
-        epsilon: one number, or a mapping. Raises InvalidRequest.
+        Args:
+            epsilon: One number, or a mapping.
+
+        Raises:
+            InvalidRequest: If an argument is not allowed.
         """
         return self.audit_rows.budgets(epsilon)
 
@@ -281,7 +319,8 @@ class RandomizedResponse(ShownMechanism):
     def certified_form(self) -> Channel:
         """Return the channel that a certificate holds: a row for every label.
 
-        Raises InvalidRequest for more than 4·10^6 masses.
+        Raises:
+            InvalidRequest: For more than 4·10^6 masses.
         """
         return self._rows(np.arange(self.labels.k))
 
@@ -312,7 +351,11 @@ class RandomizedResponse(ShownMechanism):
 def round_odds_down(epsilon: Real) -> RationalPair:
     """Return (the largest multiple of 2^-64 that is <= e^ε, ε exact).
 
-    epsilon: 0 < ε <= 700. Raises InvalidRequest for any other.
+    Args:
+        epsilon: 0 < ε <= 700.
+
+    Raises:
+        InvalidRequest: For any other name.
     """
     budget = read_positive(epsilon, "epsilon")
     if budget > 700:
@@ -335,7 +378,7 @@ def rr_on_bins(
         The mechanism.
 
     Raises:
-        InvalidRequest.
+        InvalidRequest: If an argument is not allowed.
     """
     first_positions = np.asarray(starts, dtype=np.int64)
     outputs = np.array(values, dtype=float)
@@ -361,7 +404,12 @@ def rr_on_bins(
 def rr_k_ary(labels: Labels, epsilon: Real) -> RandomizedResponse:
     """Build k-ary randomized response over all labels.
 
-    labels: with their prior; epsilon: ε > 0. Raises InvalidRequest.
+    Args:
+        labels: The labels with their prior.
+        epsilon: ε > 0.
+
+    Raises:
+        InvalidRequest: If an argument is not allowed.
     """
     return rr_top_k(labels, labels.k, epsilon, "RR")
 
@@ -380,7 +428,7 @@ def rr_top_k(labels: Labels, count: int, epsilon: Real, name: str = "") -> Rando
         The mechanism.
 
     Raises:
-        InvalidRequest.
+        InvalidRequest: If an argument is not allowed.
     """
     label_count = read_integer(count, "count", 1, labels.k)
     top_positions = np.sort(np.argsort(-labels.prior, kind="stable")[:label_count])
@@ -399,7 +447,14 @@ def rr_with_prior(labels: Labels, epsilon: Real) -> RandomizedResponse:
     """Build RRWithPrior: RRTop-k with the k that maximises Pr[o = y] = e^ε/(e^ε + k - 1) Σ_{top k}
     p.
 
-    The smallest such k is used. labels: with their prior; epsilon: ε > 0. Raises InvalidRequest.
+    The smallest such k is used.
+
+    Args:
+        labels: The labels with their prior.
+        epsilon: ε > 0.
+
+    Raises:
+        InvalidRequest: If an argument is not allowed.
     """
     odds, _ = round_odds_down(epsilon)
     count = (
