@@ -1,1 +1,1 @@
-"""Exact arithmetic: rationals, balls around e^ε, exact distributions, and draws that follow them."""
+"""Exact arithmetic: rationals, balls around e^ε, exact distributions and draws from them."""

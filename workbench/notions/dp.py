@@ -1,4 +1,7 @@
-"""(ε, δ)-DP: the hockey stick Σ max(0, P - e^ε Q) = P(V) - e^ε Q(V) is at most δ, V = {P > e^ε Q}."""
+"""(ε, δ)-DP: the hockey stick Σ max(0, P - e^ε Q) is at most δ.
+
+Its value is P(V) - e^ε Q(V) with V = {P > e^ε Q}.
+"""
 
 from __future__ import annotations
 

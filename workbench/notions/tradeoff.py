@@ -31,7 +31,7 @@ Points = tuple[Stick, ...]
 
 @lru_cache(maxsize=64)
 def _compute_sticks(points: Points) -> Points:
-    """Compute (M, δ) of the lines of f, sorted by M >= 1, without those that another one implies."""
+    """Compute (M, δ) of the lines of f, sorted by M >= 1, without lines that another implies."""
     smallest_deltas: dict[Fraction, Fraction] = {}
     for (a, b), (a2, b2) in pairwise(points):
         m = (b - b2) / (a2 - a)
