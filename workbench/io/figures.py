@@ -48,7 +48,7 @@ Width = str | float | None  # A name in `WIDTH_INCHES`, or inches. None for the 
 
 @dataclass(frozen=True)
 class _LayoutLimits:
-    """Sizes that decide how a figure is arranged. All lengths are in inches."""
+    """Sizes that decide how a figure is arranged. Lengths are in inches, fonts in points."""
 
     min_width: float = 2.0
     """Smallest accepted width of a figure."""
@@ -70,6 +70,16 @@ class _LayoutLimits:
     """Largest number of steps in which a figure is made higher."""
     max_decade_ticks: int = 5
     """Largest number of ticks of a logarithmic axis with a separate 0."""
+    title_margin: float = 0.3
+    """A title is narrower than its panel by this length."""
+    heading_margin: float = 0.1
+    """A text above all panels is narrower than the figure by this length."""
+    legend_row_height: float = 0.16
+    """Height of one row of a legend."""
+    legend_handle_width: float = 0.6
+    """Width of the handle of a legend entry."""
+    height_margin: float = 0.05
+    """A figure is made higher by this length more than its panels need."""
     max_numbered_size: int = 12
     """Heat maps with at most this many rows and columns have numbers in their cells."""
 
@@ -77,7 +87,7 @@ class _LayoutLimits:
 _LAYOUT = _LayoutLimits()
 _MAX_DRAWN_LOSS_RATIO = 20.0  # Larger multiples of the smallest loss are named, not drawn.
 _PERCENT_RANGE = (0.1, 1000.0)  # Percentages at the ends of the colour scale.
-_Draws = TypeVar("_Draws", bound="Callable[..., Any]")
+_DrawFunction = TypeVar("_DrawFunction", bound="Callable[..., Any]")
 # Matplotlib has one set of parameters for all threads, so only one thread may use it.
 _MATPLOTLIB_LOCK = RLock()
 
@@ -102,7 +112,7 @@ def _load_style() -> Any:
     return mpl.rc_params_from_file(path, use_default_template=False)
 
 
-def apply_style_sheet(draw: _Draws) -> _Draws:
+def apply_style_sheet(draw: _DrawFunction) -> _DrawFunction:
     """Decorate a function so that it draws with the style sheet.
 
     Args:
@@ -117,7 +127,7 @@ def apply_style_sheet(draw: _Draws) -> _Draws:
         with _MATPLOTLIB_LOCK, mpl.rc_context(style):
             return draw(*args, **options)
 
-    return cast(_Draws, draw_styled)
+    return cast(_DrawFunction, draw_styled)
 
 
 @apply_style_sheet
@@ -158,7 +168,7 @@ def set_wrapped_title(axis: Axes, title: str) -> None:
     figure_width = PAGE_INCHES
     if figure is not None:
         figure_width = figure.get_figwidth()
-    axis.set_title(wrap_text(title, figure_width / columns - 0.3))
+    axis.set_title(wrap_text(title, figure_width / columns - _LAYOUT.title_margin))
 
 
 def wrap_text(text: str, inches: float) -> str:
@@ -240,7 +250,8 @@ def add_legend_below(figure: Figure, axes: Sequence[Axes], *, columns: int = 3) 
     columns = max(1, min(columns, len(labels)))
     while columns > 1 and _estimate_legend_width(labels, columns) > figure.get_figwidth():
         columns -= 1
-    figure.set_figheight(figure.get_figheight() + 0.16 * -(-len(labels) // columns))
+    row_count = -(-len(labels) // columns)
+    figure.set_figheight(figure.get_figheight() + _LAYOUT.legend_row_height * row_count)
     handles = list(handles_by_label.values())
     figure.legend(handles, labels, loc="outside lower center", ncols=columns)
 
@@ -249,7 +260,8 @@ def _estimate_legend_width(labels: Sequence[str], columns: int) -> float:
     """Estimate the width of a legend in inches, including its handles."""
     width = 0.0
     for part in np.array_split(labels, columns):
-        width += max(_LAYOUT.letter_width * len(label) for label in part) + 0.6
+        width += max(_LAYOUT.letter_width * len(label) for label in part)
+        width += _LAYOUT.legend_handle_width
     return width
 
 
@@ -517,10 +529,10 @@ def _fit_to_width(figure: Figure, width: float) -> None:
         column_count = 1
         if place is not None:
             column_count = place.get_gridspec().ncols
-        title = " ".join(axis.title.get_text().split(" "))
-        axis.title.set_text(wrap_text(title, width / column_count - 0.3))
+        title = axis.title.get_text()
+        axis.title.set_text(wrap_text(title, width / column_count - _LAYOUT.title_margin))
     for text in figure.texts:
-        text.set_text(wrap_text(text.get_text(), width - 0.1))
+        text.set_text(wrap_text(text.get_text(), width - _LAYOUT.heading_margin))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "constrained_layout not applied")
         _narrow_legends(figure)
@@ -568,7 +580,8 @@ def _increase_height(figure: Figure) -> None:
         if not heights or min(heights) >= min_height:
             return
         rows = max(axis.get_gridspec().nrows for axis in flexible)  # type: ignore[union-attr]
-        figure.set_figheight(figure.get_figheight() + rows * (min_height + 0.05 - min(heights)))
+        missing_height = min_height + _LAYOUT.height_margin - min(heights)
+        figure.set_figheight(figure.get_figheight() + rows * missing_height)
 
 
 def save_figure(figure: Figure, path: Path, width: Width = None) -> None:

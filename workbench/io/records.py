@@ -8,8 +8,9 @@
 
 {"total": "0x10", "weights": ["0x3", "0xd"]}        a law: weights without a common factor, and
                                                     their sum
-[[2, "0x3", 1, "0xd"], ..]                          columns of laws: in every column runs of equal
-                                                    weights, downwards
+[[2, "0x3", 1, "0xd"], ..]                          several laws by columns, one column for each
+                                                    outcome: [count, weight, count, weight, ...],
+                                                    where `count` consecutive laws have this weight
 """
 
 from __future__ import annotations
@@ -190,7 +191,9 @@ def read_law_columns(data: Any, count: Any) -> tuple[Distribution, ...]:
         weights: list[int] = []
         for run, weight in zip(column[::2], column[1::2], strict=False):
             if type(run) is not int or not 0 < run <= count - len(weights):
-                raise_corrupt_entry("A run", "a number of rows that are left")
+                raise_corrupt_entry(
+                    "A run", "a positive count, at most the number of remaining rows"
+                )
             weights += [parse_hex_integer(weight, "A weight")] * run
         if len(weights) != count or len(column) % 2:
             raise_corrupt_entry("A column", f"runs and weights for {count} rows")
@@ -342,10 +345,13 @@ class RecordForm:
         return Entry(self.write, lambda data, entry_name: build(**self.read(data)))
 
     def read_beside_law(self, data: Any) -> tuple[Record, Distribution]:
-        """Read the entries, and a law whose entries stand in the same record.
+        """Read a record that also contains the entries of a law, `total` and `weights`.
 
         Args:
             data: Data of a JSON file.
+
+        Returns:
+            The other entries, and the law.
 
         Raises:
             CorruptFile: The data have another form.

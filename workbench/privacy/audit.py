@@ -304,8 +304,8 @@ class Privacy(Shown):
             epsilon: A number, or a mapping label -> number.
 
         Returns:
-            This audit if it has the same budget. An audit of the extremes alone also counts if it
-            finds no PDP δ above 0, because all δ are then 0.
+            This audit if it has the same budget. An audit of the extremes alone is returned as it
+            is if its PDP δ is 0, because all δ are then 0.
         """
         if not isinstance(epsilon, Mapping) and self.epsilon == read_positive(
             epsilon, "epsilon", or_zero=True
@@ -317,8 +317,9 @@ class Privacy(Shown):
 
     @cached_property
     def _complete_audit(self) -> Privacy:
-        is_private = not any(pair.pdp_delta for pair in self.pairs)
-        if is_private or self.is_complete:
+        # If no outcome exceeds e^ε, every δ is 0.
+        is_pure = not any(pair.pdp_delta for pair in self.pairs)
+        if is_pure or self.is_complete:
             return self
         return audit(self.mechanism, self.epsilon)
 
@@ -554,7 +555,8 @@ def provably_satisfies_claim(
 ) -> bool:
     """Return whether a mechanism provably meets a claim. Undecided claims count as not met.
 
-    A repair then moves the mechanism a little further, until it can be proven.
+    A repair uses this function: it moves the mechanism further as long as the claim stays
+    undecided.
 
     Args:
         mechanism: The mechanism.

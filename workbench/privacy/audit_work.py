@@ -1,42 +1,60 @@
 """Count the work of a proof before it starts, because a small file may demand endless work.
 
-With   C  ordered comparisons: the differences of noise, the pairs of a channel, L² for L different
-          end laws
-       n  outcomes of a law
-       T  weights in all: n, or n for every row or end law; + k n for k labels
-       b  bits of the largest total, + the most bits (numerator and denominator) of ε and of every
-          other number of the claim, + those of δ
-       w  b + the most factors 2 in a denominator, + the bits of every different odd part of one,
-          + those of the largest numerator, among the other numbers: knots, outputs, and the numbers
-          of the objective and the bias
+A unit of work takes about 10^-7 s, and a proof of more than 10^8 units is refused. The count
+depends on these sizes:
 
-    Noise on the integers and the reals, weights w over W with tails of ratio r = u/v every P
-    (else t = 0), D shifts (k of the reals), n_w weights:
-                C = 2D, n = n_w + 2D + 2P (tails) + 2 (atom), b counts bits of W, of u and v t
-                times, t = ⌈D/P⌉ + 3, and of the atom.
-                Clamped to N answers: C = D (2N - D - 1), n = N, T = N², t = ⌈N/P⌉ + 2.
+    C     number of ordered comparisons: differences of noise, pairs of rows of a channel, or L² for
+          a quantizer with L different end laws
+    n     number of outcomes of a law
+    k     number of labels of the objective, 0 without one
+    T     number of weights: n for each law (each row, each end law), and n for each of the k labels
+    b     sum of three sizes in bits: the largest total of a law; the longest number of the claim
+          except δ (numerator plus denominator); δ
+    w     sum of four sizes in bits: b; the most factors 2 in a denominator; all different odd parts
+          of denominators; the largest numerator. The last three are taken over the knots, the
+          outputs, and the numbers of the objective and the bias.
 
-    audit       C n (a (4 + ⌊b/256⌋²) + s) + 1000 C + (C + 8) ⌊b/64⌋²
-                a: 1; the points of a curve; 16 times those of a trade-off function
-                s: 0; `series_work` of notions that take logarithms, powers or quantiles of each
-                outcome
-                If every two rows of a channel are neighbours, and on a quantizer, pure ε with one
-                budget (dp and pdp with δ = 0) is decided by the largest and the smallest mass of
-                each output: C is at most n there, and for metric on a quantizer.
-    loss, bias  T (4 + ⌊w/256⌋²) + ⌊w/64⌋²
-    PDP on K pieces       K² n⁴ (100 + 2 ⌊b/100⌋²) as well: critical inputs, and the outcomes that
-                exceed the ratio between them
-    composed    C n (300 + ⌊b/64⌋²) as well. The convolution is counted separately, when the a atoms
-                of the dominating pair are known: a (500 + 10 d) + 7 N (20 + 3 d), for T runs at
-                (ε, δ) on a grid on which the finite losses span m points, with
-                d = 30 + the digits of T and of ⌊1/δ⌋ + ⌊ε/2⌋ (at most 1300),
-                N = m min(T, 4 ⌊√(T d)⌋ + 4)
+The units of a proof are the sum of these terms:
 
-A unit takes about 10^-7 s, and the limit is 10^8 units. The squares appear because integers of b
-bits are multiplied, divided and reduced to lowest terms. The logarithm of a ratio near 1, and a
-comparison with e^ε that is nearly an equality, take about 2b bits. They cause the 8. Notions with
-series need an unknown number of bits and pieces. Each of their enclosures is counted before it is
-computed, and one file may use the limit once (`workbench.notions.notion`).
+    audit              C n (a (4 + ⌊b/256⌋²) + s) + 1000 C + (C + 8) ⌊b/64⌋²
+    loss and bias      T (4 + ⌊w/256⌋²) + ⌊w/64⌋²
+    PDP on K pieces    K² n⁴ (100 + 2 ⌊b/100⌋²), for critical inputs and the outcomes that exceed
+                       the ratio between them
+    many runs          C n (300 + ⌊b/64⌋²), for the dominating pair
+
+with
+
+    a     1; the number of points of a curve; 16 times this number for a trade-off function
+    s     0; `series_work` of a notion that takes logarithms, powers or quantiles of each outcome
+
+The squares appear because integers of b bits are multiplied, divided and reduced to lowest terms.
+The 8 in (C + 8) covers the few operations that need about 2b bits: the logarithm of a ratio near 1,
+and a comparison with e^ε that is almost an equality.
+
+Fewer comparisons decide pure ε with one budget (and dp and pdp with δ = 0) if every two rows of a
+channel are neighbours, and on a quantizer: the largest and the smallest mass of each output. C is
+at most n there. The same holds for metric privacy on a quantizer.
+
+Noise on the integers and the reals has these sizes:
+
+    D     number of shifts (k of the reals count as k)
+    N_w   number of weights, with the total W
+    P     period of the tails, r = u/v their ratio from one period to the next
+    t     ⌈D/P⌉ + 3, or 0 without tails
+
+    C = 2D,  n = N_w + 2D + 2P (tails) + 2 (atom)
+    In b, the largest total counts bits(W) + t (bits(u) + bits(v)) + bits(atom).
+    Clamped to N answers: C = D (2N - D - 1), n = N, T = N², t = ⌈N/P⌉ + 2.
+
+The convolution of many runs is counted separately, when the dominating pair with its A atoms is
+known. For R runs at (ε, δ), on a grid on which the finite losses span m points, it has
+
+    A (500 + 10 d) + 7 M (20 + 3 d) units, with
+    d = 30 + the digits of R and of ⌊1/δ⌋ + ⌊ε/2⌋ (at most 1300),
+    M = m min(R, 4 ⌊√(R d)⌋ + 4)
+
+Notions with series need an unknown number of bits and pieces. Each of their enclosures is counted
+before it is computed, and one file may use the limit once (`workbench.notions.notion`).
 `tools/check_certificate.py` counts by the same rule, so both checkers refuse the same files.
 """
 

@@ -5,8 +5,8 @@ several mechanisms are dominated by the product of their pairs (Zhu, Dong and Wa
 `workbench.privacy.dominating_pair`).
 
 The product is convolved in integers (`loss_law`). The only floats are final results, which are
-rounded to the safe side. The product gives an upper bound, because no single comparison need attain
-the dominating pair: different comparisons may attain the worst hockey stick h(E) at different E.
+rounded to the safe side. The product gives only an upper bound: at each ratio E another pair of
+neighbours may be the worst, and the dominating pair takes the worst at every E.
 Lower bounds come from actual neighbours: one comparison of each mechanism, the same in all runs.
 """
 
@@ -134,7 +134,7 @@ class Composition(Shown):
         epsilons = np.linspace(0, last_epsilon, _SETTINGS.plotted_points)
         deltas = [float(law.delta(Fraction(epsilon))) for epsilon in epsilons]
         curve = make_series("upper bound for all runs", "line", 0, epsilons, deltas)
-        interval = make_series(
+        bounds = make_series(
             "requested: lower bound, upper bound",
             "filled",
             1,
@@ -142,7 +142,7 @@ class Composition(Shown):
             [self.delta_low, self.delta],
         )
         title = "Privacy of all runs: δ as a function of ε"
-        return draw_chart(make_line_figure(title, "ε", "δ(ε)", [curve, interval]))
+        return draw_chart(make_line_figure(title, "ε", "δ(ε)", [curve, bounds]))
 
     def save(self, path: str | Path) -> None:
         """Write the bounds as a JSON file.
@@ -201,17 +201,25 @@ def compose(
     step = Fraction(interval)
     is_one_sided = any(subject.is_one_sided for subject in subjects)
     if delta is not None:
-        high, low = _bound_epsilon(subjects, runs, value, step)
-        return Composition(stated_times, high, low, float(value), float(value), is_one_sided, runs)
-    upper, lower = _bound_delta(subjects, runs, value, step)
+        lower_epsilon, upper_epsilon = _bound_epsilon(subjects, runs, value, step)
+        return Composition(
+            stated_times,
+            epsilon=upper_epsilon,
+            epsilon_low=lower_epsilon,
+            delta=float(value),
+            delta_low=float(value),
+            is_one_sided=is_one_sided,
+            runs=runs,
+        )
+    lower_delta, upper_delta = _bound_delta(subjects, runs, value, step)
     return Composition(
         stated_times,
-        round_up(value),
-        round_down(value),
-        round_up(upper),
-        round_down(lower),
-        is_one_sided,
-        runs,
+        epsilon=round_up(value),
+        epsilon_low=round_down(value),
+        delta=round_up(upper_delta),
+        delta_low=round_down(lower_delta),
+        is_one_sided=is_one_sided,
+        runs=runs,
     )
 
 
@@ -408,21 +416,21 @@ def _minimise_ratio(pair: Laws, delta: Fraction) -> Fraction | None:
 def _bound_epsilon(
     subjects: list[Any], runs: Runs, delta: Fraction, interval: Fraction
 ) -> tuple[float, float]:
-    """Return an upper and a lower bound on the smallest ε at δ."""
+    """Return a lower and an upper bound on the smallest ε at δ."""
     if len(runs) == 1 and runs[0][1] == 1:
         least_ratio = _minimise_ratio(runs[0][0], delta)
         if least_ratio is None:
             return math.inf, math.inf
-        return log_upper_bound(least_ratio), max(0.0, -log_upper_bound(1 / least_ratio))
+        return max(0.0, -log_upper_bound(1 / least_ratio)), log_upper_bound(least_ratio)
     pure_bounds = _bound_largest_loss(runs)
-    if delta == 1 or (pure_bounds is not None and not pure_bounds[0]):
+    if delta == 1 or (pure_bounds is not None and not pure_bounds[1]):
         return 0.0, 0.0
     if not delta:
         if pure_bounds is None:
             return math.inf, math.inf
-        return round_up(pure_bounds[0]), max(0.0, round_down(pure_bounds[1]))
+        return max(0.0, round_down(pure_bounds[0])), round_up(pure_bounds[1])
     bits = 96 + delta.denominator.bit_length()
-    upper_bounds = [None if pure_bounds is None else pure_bounds[0]]
+    upper_bounds = [None if pure_bounds is None else pure_bounds[1]]
     for step in _list_upper_steps(runs, interval):
         law = _compose_losses(runs, step, is_upper=True, bits=bits)
         upper_bounds.append(law.epsilon(delta))
@@ -433,7 +441,7 @@ def _bound_epsilon(
     high = min((bound for bound in upper_bounds if bound is not None), default=None)
     upper_bound = math.inf if high is None else round_up(high)
     lower_bound = math.inf if low is None else round_down(low)
-    return upper_bound, lower_bound
+    return lower_bound, upper_bound
 
 
 def _list_upper_steps(runs: Runs, interval: Fraction) -> list[Fraction]:
@@ -456,7 +464,7 @@ def _list_upper_steps(runs: Runs, interval: Fraction) -> list[Fraction]:
 
 
 def _bound_largest_loss(runs: Runs) -> Interval | None:
-    """Return an upper and a lower bound on the sum of the largest losses of fixed neighbours.
+    """Return a lower and an upper bound on the sum of the largest losses of fixed neighbours.
 
     None if the sum is infinite.
     """
@@ -468,18 +476,18 @@ def _bound_largest_loss(runs: Runs) -> Interval | None:
         ratios.append((ratio, times))
     upper = sum(Fraction(log_upper_bound(ratio)) * times for ratio, times in ratios)
     lower = sum(Fraction(log_upper_bound(1 / ratio)) * times * -1 for ratio, times in ratios)
-    return Fraction(upper), Fraction(lower)
+    return Fraction(lower), Fraction(upper)
 
 
 def _bound_delta(
     subjects: list[Any], runs: Runs, epsilon: Fraction, interval: Fraction
 ) -> Interval:
-    """Return an upper and a lower bound on δ at ε."""
+    """Return a lower and an upper bound on δ at ε."""
     if len(runs) == 1 and runs[0][1] == 1:
         low, high = ExpNumber.from_terms(
             *runs[0][0].violation_masses(epsilon), epsilon
         ).tight_enclosure()
-        return high, low
+        return low, high
     loss_share = epsilon / sum(times for _, times in runs)
     proof_steps = _list_grid_steps(runs, loss_share, _SETTINGS.proof_points)
     fine_steps = _list_grid_steps(runs, loss_share, _SETTINGS.upper_points, interval)
@@ -487,12 +495,12 @@ def _bound_delta(
     upper_bound = _bound_delta_above(runs, epsilon, proof_steps + fine_steps)[0]
     lower_step = _choose_grid_step(worst_runs, interval, _SETTINGS.lower_points)
     lower_law = _compose_losses(worst_runs, lower_step, is_upper=False)
-    return upper_bound, lower_law.delta(epsilon)
+    return lower_law.delta(epsilon), upper_bound
 
 
 def _bound_delta_above(
     runs: Runs, epsilon: Fraction, steps: Iterable[Fraction], target_delta: Fraction | None = None
-) -> Interval:
+) -> tuple[Fraction, Fraction]:
     """Return the smallest upper bound on δ at ε on grids with these steps, and its step.
 
     The search ends at the first bound that is at most `target_delta`.

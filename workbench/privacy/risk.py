@@ -102,7 +102,7 @@ class Risk(Shown):
 
     @property
     def posterior(self) -> float:
-        """Return the largest posterior probability of a neighbour with prior π, rounded up."""
+        """Return the largest probability of "P" after one output, for the prior π, rounded up."""
         if self.bayes_factor is None:
             if self.prior:
                 return 1.0
@@ -187,7 +187,7 @@ class Risk(Shown):
         prior = f"{float(self.prior):g}"
         rho_note = ""
         if low < high:
-            rho_note = f" (proven; no rho below {_format_bound(low)} is)"
+            rho_note = f" (proven to suffice; below {_format_bound(low)} none does)"
         divergences = {order: self.renyi[Fraction(order)] for order in _REPORTED_ORDERS}
         renyi_texts = [f"{_format_bound(value)} at {order}" for order, value in divergences.items()]
         return [
@@ -320,8 +320,8 @@ def risk(mechanism: Any, prior: Real = Fraction(1, 2)) -> Risk:
             )
         laws.append(Laws(comparison.p, comparison.q))
     pair = compute_dominating_pair(subject)
-    # The vertices are (1 - P*(A), Q*(A)) for the sets A of the largest ratios. What only Q* can
-    # produce leaves α at 0.
+    # The vertices are (1 - P*(A), Q*(A)) for the sets A of the largest ratios. Outcomes that only
+    # Q* can produce lower β but not α, so they add no vertex.
     vertices = [(1 - p, q) for ratio, p, q in pair.steps if ratio != 0]
     trade_off = (*reversed(vertices), (ONE, ZERO))
     return Risk(subject, trade_off, pair.max_ratio[0], exact_prior, tuple(laws))

@@ -282,7 +282,7 @@ def test_verdict_sentences() -> None:
         "pdp", 1, "0.6"
     )
     closer = AdditiveNoise(ModuloNoise(n=2, shifts=[1]), [3 * 10**30 + 1, 10**30, 10**30])
-    assert "8e-32 above the one asked" in audit(closer, 1).verdict("pdp", 1, "0.6")
+    assert "8e-32 above the requested one" in audit(closer, 1).verdict("pdp", 1, "0.6")
 
 
 def test_requests_are_checked() -> None:
