@@ -1,4 +1,4 @@
-"""A server of the explorer in this process, with its workers, for tests that talk to it."""
+"""Fixtures of the explorer's tests: a server with its workers, and a browser."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ from workbench.explorer.server import Server
 def running() -> Iterator[Server]:
     with Server() as made:
         for lane in made.lanes._lanes.values():
-            lane._limit = (
-                300.0  # on a loaded machine a worker may take longer than a reader would wait
-            )
+            lane._limit = 300.0  # On a busy machine a worker may be slow.
         thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         yield made
@@ -35,7 +33,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def alone() -> Iterator[Server]:
-    """A server without the connections that a browser of another test keeps open."""
+    """Yield a server without connections of other tests' browsers."""
     with running() as made:
         yield made
 

@@ -1,4 +1,4 @@
-"""The page for everybody: what axe finds, the contrast of letters in charts, and a session by keyboard alone."""
+"""Test the accessibility of the page: axe, the contrast of letters, and use by keyboard only."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _SPECS = [
 ]
 AXE = Path(str(_SPECS[0].origin)).with_name("axe.min.js") if _SPECS else None
 SETTLED = "document.querySelector('main')?.dataset.settled"
-LEAST = 4.5  # contrast of small letters (WCAG 2.2, 1.4.3)
+LEAST = 4.5  # The contrast of small letters (WCAG 2.2, 1.4.3).
 
-# Letters of a chart lie on what is painted before them: the first shape beneath that is painted in full, else paper.
-# Of every text the place and its contrast, at three points.
+# The ground of letters in a chart is the first opaque shape below them, else paper.
+# The position and the contrast of every text, at three points.
 CONTRAST = r"""(() => {
   const linear = (v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
   const light = (parts) => parts.map((v) => linear(v / 255))
@@ -55,7 +55,7 @@ CONTRAST = r"""(() => {
 
 
 def looked_at(page: Page, *, dark: bool = False) -> None:
-    """All of the page in the window, in a theme."""
+    """Show the whole page in the window, in a theme."""
     theme = "dark" if dark else "light"
     page.call(
         "Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}]
@@ -64,7 +64,7 @@ def looked_at(page: Page, *, dark: bool = False) -> None:
 
 
 def violations(page: Page) -> list[Any]:
-    """What axe finds, and what it leaves undecided but for letters in charts, whose ground it cannot see."""
+    """Return what axe finds or cannot decide, except letters in charts, whose ground it cannot see."""
     assert AXE is not None
     page.js(f"{AXE.read_text('utf-8')}; 0")
     page.js(
@@ -114,11 +114,11 @@ def test_axe_finds_nothing_in_both_themes(page: Page) -> None:
         assert violations(page) == []
 
 
-# A session without a mouse.
+# Use without a mouse.
 
 
 def tab_to(page: Page, condition: str) -> None:
-    """Go on by Tab until the focus is on an element of which a condition of `one` holds; every stop can be seen."""
+    """Press Tab until the focused element satisfies a condition. Every stop must be visible."""
     for _ in range(150):
         page.press("Tab")
         held, seen = (
@@ -139,7 +139,7 @@ def test_a_whole_session_by_keyboard_alone(
     page = browser.open(server.make_address(PAGES["query"]))
     page.wait("document.querySelector('main.home')?.dataset.drawn")
     tab_to(page, "one.id === 'query-epsilon'")
-    page.press("2", "Enter")  # the focus of Tab selects what is there
+    page.press("2", "Enter")  # Tab selects the text of the field.
     page.wait("new URLSearchParams(location.hash.slice(1)).get('epsilon') === '2'")
     page.wait(
         "!document.querySelector('.stale') && !document.querySelector('main').textContent.includes('being solved')"
@@ -167,7 +167,7 @@ def test_a_whole_session_by_keyboard_alone(
     while len([*tmp_path.glob("*.svg"), *tmp_path.glob("*.json")]) < 2 and time.monotonic() < end:
         time.sleep(0.1)
     assert {file.suffix for file in tmp_path.iterdir()} == {".svg", ".json"}
-    # what is being typed is not lost when what is shown is renewed
+    # Typed text is not lost when the page is updated.
     page.js("document.querySelector('.inverse input').focus()")
     page.press("7")
     typed = page.js("document.querySelector('.inverse input').value")

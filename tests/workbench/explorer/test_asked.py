@@ -1,4 +1,4 @@
-"""A family's page draws what was asked for, whatever the notion, and the mechanism keeps to it."""
+"""Test that a page draws the request under every notion, and that the mechanism satisfies it."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def test_the_mechanism_keeps_to_what_is_drawn_as_asked(notion: str) -> None:
     heights = np.interp(x, *named(profile, "DP δ"))
     assert np.all(
         heights <= y + 1e-3
-    )  # between the values drawn, δ lies below the line that joins them
-    assert np.any(heights >= 0.9 * y - 1e-9)  # and the request binds somewhere
+    )  # Between the drawn values, δ is below the line that joins them.
+    assert np.any(heights >= 0.9 * y - 1e-9)  # The request binds somewhere.
     alpha, beta = named(trade, "requested")
     if notion == "tradeoff":
         assert (
@@ -69,7 +69,7 @@ def test_divergences_are_drawn_where_these_are_asked(notion: str) -> None:
         else np.any(own >= 0.9 * limits)
     )
     assert (orders.tolist(), limits.tolist()) == ([2.0], [1.0]) or notion == "zcdp"
-    for title in (PROFILE, TRADE):  # which no point of these charts says
+    for title in (PROFILE, TRADE):  # No point of these charts shows the request.
         assert all(one["name"] != "requested" for one in drawn[title]["series"])
 
 

@@ -1,4 +1,4 @@
-"""The page in a real browser: what a reader does, and that every number shown is the API's."""
+"""Test the page in a browser: actions of a reader, and that every number is the API's."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def designed(name: str, given: dict[str, Any], check: str) -> Design:
 
 
 def shown(value: Any) -> str:
-    """A cell of a table, as the page writes it."""
+    """Return a cell of a table as the page writes it."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -64,7 +64,7 @@ def shown(value: Any) -> str:
 
 
 def same(text: str, value: Any, *, hot: bool = False) -> bool:
-    """Whether a cell shows a value to nine digits; hot: but for the rounding of a live session."""
+    """Return whether a cell shows a value to nine digits; hot: up to the rounding of a hot start."""
     if isinstance(value, float) and text not in ("inf", "-inf"):
         return float(text) == pytest.approx(
             float(f"{value:.9g}"), rel=1e-8 if hot else 0, abs=1e-12 if hot else 0
@@ -73,7 +73,7 @@ def same(text: str, value: Any, *, hot: bool = False) -> bool:
 
 
 def row_of(page: Page) -> dict[str, str]:
-    """The table of the row, as it stands on the page."""
+    """Return the table of the row on the page."""
     page.js("document.querySelector('[aria-label=Proof] details').open = true")
     page.wait("document.querySelector('[aria-label=Proof] details table')")
     rows = page.js("""[...document.querySelectorAll('[aria-label=Proof] details table tr')].slice(1)
@@ -105,7 +105,7 @@ def test_every_family_is_drawn_with_the_numbers_of_the_api(
             "start",
             "residual",
             "gap",
-        ):  # of a hot start, another vertex may be as good
+        ):  # A hot start may find another optimal vertex.
             assert same(row[column], value, hot=True) or column in ("bound", "pure_epsilon"), column
     facts = dict(
         page.js(
@@ -125,7 +125,7 @@ def test_a_reader_drags_changes_certifies_exports(
     page = opened(browser, server, {"family": "modulo", **given})
     page.wait(SETTLED)
 
-    # ε is dragged with the mouse, and its number follows
+    # ε is dragged with the mouse.
     slider = "document.querySelector('#option-epsilon ~ input[type=range]').getBoundingClientRect()"
     x, y = page.js(
         f"(({{ left, top, width, height }}) => [left + 0.7 * width, top + height / 2])({slider})"
@@ -149,7 +149,7 @@ def test_a_reader_drags_changes_certifies_exports(
     page.wait("document.getElementById('option-epsilon').value === '1.5'")
     given["epsilon"] = "1.5"
 
-    # certified by itself: the row is that of the command line, to the last digit shown
+    # The certified row is that of the command line.
     page.wait("window.view.given.epsilon === '1.5' && window.view.certificate")
     assert page.js("document.querySelector('.badge.proven') !== null")
     design = designed("modulo", given, "certify")
@@ -159,7 +159,7 @@ def test_a_reader_drags_changes_certifies_exports(
         assert same(row[column], value), column
     assert page.js("window.view.certificate") == design.certificate.content().decode()  # type: ignore[union-attr]
 
-    # exported, and read again without a network
+    # The page is exported and opened without a network.
     folder = tmp_path / "downloads"
     browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
     page.click("Export page")
@@ -193,7 +193,7 @@ def test_a_reader_drags_changes_certifies_exports(
     assert not [url for url in copy.requests if url.startswith("http")]
     check_clean(copy)
 
-    # another family
+    # Another family.
     page.give("family", "quantizer")
     page.wait("window.view.heading.startsWith('Unbiased quantizer')")
     check_clean(page)
@@ -202,7 +202,7 @@ def test_a_reader_drags_changes_certifies_exports(
 def test_a_preliminary_design_says_so_until_it_is_certified(
     browser: Chromium, server: Server
 ) -> None:
-    """The answer to a slider is made preliminary on its way to the page, which then asks for the certified one."""
+    """The answer to a slider is changed to a preliminary one. The page then requests the proof."""
     page = opened(
         browser,
         server,
@@ -225,14 +225,14 @@ def test_a_preliminary_design_says_so_until_it_is_certified(
     *before, (value, *badges) = page.js(
         "window.seen.slice(0, 1 + window.seen.findIndex(([, , proven]) => proven))"
     )
-    # where the first design took long, that of a neighbouring budget is shown before, open as well
+    # After a slow first design, that of a neighbouring budget is shown before.
     assert before[-1] == ["at most 0.75", True, False]
     assert all(shown == [True, False] for _, *shown in before)
     asked = page.js("window.asked.slice(0, 2)")
     assert asked in (
         ["design", "certify"],
         ["design", "prove"],
-    )  # before any curve; to prove is to certify at length
+    )  # The proof comes before the curves. "prove" certifies in the slow lane.
     assert float(value) == float(f"{designed('modulo', given, 'certify').objective:.9g}")
     assert badges == [False, True]
     check_clean(page)
@@ -442,12 +442,12 @@ def test_charts_are_saved_whatever_the_theme_and_designs_are_pinned(
     while not all(file.exists() for file in files) and time.monotonic() < end:
         time.sleep(0.1)
     drawing, pixels, paper, table, caption = (file.read_bytes() for file in files)
-    assert b"rgb(0, 114, 178)" in drawing  # of paper
+    assert b"rgb(0, 114, 178)" in drawing  # The size of the paper.
     assert b"var(" not in drawing
     assert pixels.startswith(b"\x89PNG")
     assert paper.startswith(b"%PDF-1.4")
-    assert paper.count(b" re B") >= 9  # the bars
-    assert b"data-independent" in drawing  # the legend
+    assert paper.count(b" re B") >= 9  # The bars.
+    assert b"data-independent" in drawing  # The legend.
     assert b"(data-independent) Tj" in paper
     assert len(table.splitlines()) == 10
     assert caption.startswith(rb"\caption{Probability of every noise value.")
@@ -488,10 +488,10 @@ def test_nothing_is_wider_than_the_window(browser: Chromium, server: Server, wid
     )
     page.wait(SETTLED)
     assert page.js("document.documentElement.scrollWidth") <= width
-    if width == 390:  # the result comes first
+    if width == 390:  # The result comes first.
         assert page.js("document.querySelector('.value').getBoundingClientRect().top") < 400
         assert page.js("document.querySelector('.controls').open") is False
-    if width == 1440:  # zoomed to 200 % later, and printed
+    if width == 1440:  # Zoomed to 200 %, and printed.
         page.size(720, 800)
         page.wait("!document.querySelector('.controls').open")
         drawn = "[...document.querySelectorAll('.columns svg.chart')].map((one) => one.viewBox.baseVal.width)"
@@ -513,7 +513,7 @@ def test_rivals_are_drawn_and_chosen_in_the_legend(browser: Chromium, server: Se
     )
     page.wait(SETTLED)
     rows = "[...document.querySelectorAll('[aria-label=\"Other mechanisms\"] svg.chart g')].length"
-    assert page.js(rows) == 5  # the design, and four others
+    assert page.js(rows) == 5  # The design and four others.
     outlines = 'document.querySelectorAll(\'[aria-label="The mechanism"] svg.chart path[stroke-width="1.8"]\').length'
     assert page.js(outlines) == 4
     for left, pressed in ((3, "false"), (4, "true")):
@@ -525,5 +525,5 @@ def test_rivals_are_drawn_and_chosen_in_the_legend(browser: Chromium, server: Se
         )
     tops = "[0, 1].map((k) => document.querySelectorAll('.column')[k].lastElementChild.getBoundingClientRect().bottom)"
     low, high = sorted(page.js(tops))
-    assert high - low < 700  # no column is half empty
+    assert high - low < 700  # Both columns have about the same height.
     check_clean(page)

@@ -1,4 +1,4 @@
-"""`workbench explore` as a process, and the page that it exports."""
+"""Test `workbench explore` as a process, and the page that it exports."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def run(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str
 
 
 def here(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    """A command in this process, where nothing is claimed of the process: (exit code, stdout, stderr)."""
+    """Run a command in this process. Return (exit code, stdout, stderr)."""
     with pytest.raises(SystemExit) as stop:
         main(list(words))
     captured = capsys.readouterr()
@@ -85,7 +85,7 @@ def test_one_line_then_ctrl_c(tmp_path: Path) -> None:
 
 
 def test_no_command_line_shows_the_token(tmp_path: Path) -> None:
-    """The browser is given a file of the owner's alone, which forwards, and which goes with the server."""
+    """The browser opens a private file that forwards to the server and is removed with it."""
     said, browser = tmp_path / "said", tmp_path / "browser"
     browser.write_text(f'#!/bin/sh\necho "$@" > {said}.part\nmv {said}.part {said}\n')
     browser.chmod(0o700)
@@ -258,7 +258,7 @@ def test_text_that_looks_like_a_tag_ends_nothing() -> None:
 
 @pytest.mark.parametrize("name", [kind.name for kind in list_families()])
 def test_what_is_copied_designs_what_is_shown(name: str) -> None:
-    """The command's words are read back to the same texts, and the Python call is run: of fewer labels or answers."""
+    """The command is parsed to the same texts again, and the Python call runs."""
     import shlex
 
     fewer = {"0..7": "0..3", "0..20": "0..4"}
@@ -310,7 +310,7 @@ def test_commands_write_pages(
 
 
 def test_a_family_of_another_package_is_explored(tmp_path: Path) -> None:
-    """Without a line in the explorer."""
+    """The explorer needs no code for the family."""
     package = Path(__file__).parents[2] / "plugin_package"
     words = ["--export", "response.html", "--family", "response", "--k", "3", "--epsilon", "1"]
     places = os.pathsep.join([str(package), *filter(None, [os.environ.get("PYTHONPATH")])])

@@ -1,4 +1,4 @@
-"""What a page lets people save of a mechanism is the mechanism that was certified."""
+"""Test that a page saves the certified mechanism."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ CUT = {
     "clamp": "0..50",
     "epsilon": "0.5",
     "delta": "1e-6",
-}  # a picture leaves 18 of 55 out
+}  # The picture omits 18 of 55 masses.
 FAMILIES = {kind.name: first_example(kind) for kind in list_families() if kind.certifies} | {
     "noise": CUT
 }
 
 
 def saved(figure: dict[str, Any], folder: Path) -> Path:
-    """The table of a figure as the page saves it."""
+    """Return the table of a figure as the page saves it."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(
         [figure["table"]["heads"], *figure["table"]["rows"]]
@@ -45,7 +45,7 @@ def saved(figure: dict[str, Any], folder: Path) -> Path:
 
 
 def law_of(page: str) -> dict[str, Any]:
-    """The figure of the law in a page of sections."""
+    """Return the figure of the law in a page of sections."""
     data = json.loads(page.split('id="data">')[1].split("</script>")[0])
     return next(
         part for section in data["sections"] for part in section["parts"] if "table" in part
@@ -92,7 +92,10 @@ def test_pages_of_commands_and_exports_have_the_whole_law(tmp_path: Path) -> Non
 
 
 def test_a_heavy_tail_is_drawn_and_what_is_not_is_named() -> None:
-    for epsilon, least in (("0.1", 0.999), ("0.001", 0.5)):  # the core alone has 5 % and 0.05 %
+    for epsilon, least in (
+        ("0.1", 0.999),
+        ("0.001", 0.5),
+    ):  # The core alone would have 5 % and 0.05 %.
         figure = wb.design("noise", sensitivity=1, epsilon=epsilon).mechanism.drawing()
         share = sum(figure["values"])
         assert share > least
@@ -114,7 +117,7 @@ def test_a_reader_saves_the_law_that_was_certified(
     page.click("CSV")
     page.click("SVG")
     files = [tmp_path / f"probability-of-every-noise-value.{ending}" for ending in ("csv", "svg")]
-    end = time.monotonic() + 300  # only a hang takes so long
+    end = time.monotonic() + 300  # Only a hang takes so long.
     while (
         not all(file.exists() and file.stat().st_size for file in files) and time.monotonic() < end
     ):

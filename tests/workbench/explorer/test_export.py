@@ -1,4 +1,4 @@
-"""Pages of designs, audits, frontiers and the gallery: they hold what the commands say, and need nobody."""
+"""Test pages of designs, audits, frontiers and the gallery."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ def test_profiles_and_trade_offs_are_those_of_the_exact_profile() -> None:
         assert delta == pytest.approx(exact.delta(epsilon), abs=1e-9)
     for name, epsilon, delta in profile["table"][
         "rows"
-    ]:  # what is saved is never below the exact δ
+    ]:  # Saved values are never below the exact δ.
         assert delta == wb.profile(mechanism, "dp" if name == "DP δ" else "pdp").delta(epsilon)
     curve = next(one for one in trade["series"] if one["name"] == "this mechanism")
     pmf = mechanism.pmf
-    # Neyman and Pearson: the least type II error at an α, of the worst pair, from sorted likelihood ratios
+    # Neyman and Pearson: the minimal type II error at α of the worst pair.
     best = dict.fromkeys(curve["x"], 1.0)
     for shift in (1, 4):
         p, q = pmf, [pmf[(k - shift) % 5] for k in range(5)]
@@ -113,7 +113,7 @@ def test_a_recommendation_is_a_table_and_then_the_plot() -> None:
     ]
     assert (
         max(len(part["heads"]) for part in parts[:3] if part["kind"] == "cells") == 5
-    )  # reads well on paper
+    )  # The page can be printed.
     served = [row for row in result if row["objective"] is not None]
     assert [row[:2] for row in parts[0]["rows"]] == [
         [row["class"], row["objective"]] for row in served
@@ -128,7 +128,7 @@ def test_a_recommendation_of_a_range_has_no_empty_table_and_is_brief_in_a_notebo
     assert [part.get("look") for part in tables] == [
         "classes",
         None,
-    ]  # classes, and what is published
+    ]  # The classes and the published outputs.
     heads = result._repr_html_().split("</thead>")[0]
     assert [head.split("<")[0] for head in heads.split("<th>")[1:]] == [
         "class", "objective", "bound", "certified", "notes",
@@ -185,7 +185,7 @@ def test_the_gallery_has_every_figure(tmp_path: Path) -> None:
 
 
 def test_the_stored_gallery_is_that_of_the_stored_results() -> None:
-    """results/index.html shows every picture that results/ has."""
+    """results/index.html shows every picture of results/."""
     results = Path(__file__).parents[3] / "results"
     pictures = [
         part["svg"]

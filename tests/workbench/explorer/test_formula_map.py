@@ -1,4 +1,4 @@
-"""The map of formulas in the explorer: a layer that says the optimum where one points, and goes there on a click."""
+"""Test the map of formulas: it shows the optimum at the pointer and moves there on a click."""
 
 from __future__ import annotations
 
@@ -86,8 +86,10 @@ def test_a_reader_points_at_a_region_and_goes_there(browser: Chromium, server: S
     given = "[...'εδ'].map((_, k) => Number(document.getElementById(`option-${['epsilon', 'delta'][k]}`).value))"
     assert page.js(given) == pytest.approx([epsilon, delta], rel=0.01)
     page.wait("document.querySelector('.badge.proven')")
-    assert page.js("document.querySelectorAll('svg.map').length") == 1  # one map for all ε and δ
-    page.js("document.querySelector('.region').focus() ?? 1")  # without a mouse
+    assert (
+        page.js("document.querySelectorAll('svg.map').length") == 1
+    )  # There is one map for all ε and δ.
+    page.js("document.querySelector('.region').focus() ?? 1")  # Without a mouse.
     assert page.js(said).startswith("ε = ")
     assert not page.complaints
 

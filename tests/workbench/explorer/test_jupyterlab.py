@@ -1,4 +1,4 @@
-"""`wb.explore` in a real JupyterLab: its server, its kernel, its page in the tests' browser."""
+"""Test `wb.explore` in JupyterLab."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FRAME = "document.querySelector('iframe[title=dp-workbench]')?.contentDocument"
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[str]:
-    """The address of a notebook with one cell."""
+    """Return the address of a notebook with one cell."""
     cell = {
         "cell_type": "code",
         "id": "one",

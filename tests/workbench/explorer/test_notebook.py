@@ -1,4 +1,4 @@
-"""`wb.explore`: the exported page of a request, in a frame of a notebook, in a file, and its design."""
+"""Test `wb.explore`: the page in a frame of a notebook and in a file, and its design."""
 
 from __future__ import annotations
 

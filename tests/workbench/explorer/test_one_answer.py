@@ -1,4 +1,4 @@
-"""The page says one thing at a time: no old verdict beside a new question, no second answer beside the first."""
+"""Test that the page shows no old verdict with a new question, and one answer at a time."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_page_that_a_click_opens_does_not_contradict_the_first(
     page.wait("document.querySelector('.lead strong')?.textContent.startsWith('Use')")
     row = "[...document.querySelectorAll('td a')].find((one) => one.textContent === 'best channel').closest('tr')"
     first = page.js(f"{row}.cells[1].textContent")
-    # a solver that is stopped early, and a proof that takes long
+    # A solver that is stopped early, and a long proof.
     page.js(
         HOLD.replace("TASKS", "['certify', 'prove']").replace(
             "real(...asked); 0",
@@ -92,7 +92,7 @@ def test_a_search_that_was_stopped_is_unfinished(monkeypatch: pytest.MonkeyPatch
     asked = {"n": "40", "max_shift": "3", "delta": "0.05", "notion": "pdp", "epsilon": "1.04"}
     view = Tasks().run(
         "design", {"family": "modulo", "given": asked}
-    )  # thousands of linear programs
+    )  # This design needs thousands of linear programs.
     assert view["unfinished"]
     assert not view["certified"]
     view = Tasks().run(

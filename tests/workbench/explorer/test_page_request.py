@@ -1,4 +1,4 @@
-"""What a page offers is what the family takes: sentences of refusals decide, and no family is known by name."""
+"""Test that a page offers what the family accepts, according to its messages."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_zero_stands_apart_from_a_logarithmic_axis() -> None:
 def test_examples_read_no_file_and_losses_are_lists() -> None:
     given = [example["given"] for example in make_suggestions(get_family("channel"))["examples"]]
     assert given
-    assert not any("places" in one for one in given)  # city.csv
+    assert not any("places" in one for one in given)  # The example reads city.csv.
     for name, words in (
         ("noise", ["absolute", "squared", "error-rate"]),
         ("quantizer", ["absolute", "squared"]),

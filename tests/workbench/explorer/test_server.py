@@ -1,4 +1,4 @@
-"""Attacks on the explorer's server, over plain sockets."""
+"""Test attacks on the explorer's server over sockets."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ SLOW = {
     "family": "quantizer",
     "given": {"levels": "4", "epsilon": "1"},
     "along": "epsilon",
-}  # some 20 seconds
+}  # About 20 seconds.
 
 
 def send(
     server: Server, *lines: str, body: bytes = b"", seconds: float = 300
 ) -> tuple[int, dict[str, str], bytes]:
-    """A request as it is given, and its answer: status, head, body."""
+    """Send a request unchanged. Return the status, the head and the body of the answer."""
     with socket.create_connection(("127.0.0.1", server.port), timeout=seconds) as link:
         link.sendall("\r\n".join([*lines, "Connection: close", "", ""]).encode() + body)
         got = b""
@@ -57,7 +57,7 @@ def post(
 
 
 def messages(answer: bytes) -> list[dict[str, Any]]:
-    """The lines of JSON in a chunked answer."""
+    """Return the lines of JSON in a chunked answer."""
     return [json.loads(line) for line in answer.split(b"\r\n") if line.startswith(b"{")]
 
 
@@ -92,7 +92,7 @@ def test_without_the_token_there_is_nothing(server: Server, token: str) -> None:
 
 
 def test_a_token_in_the_address_is_none_for_a_task(server: Server) -> None:
-    """Another site can make a browser send an address, not a header."""
+    """Another site can make a browser request an address, but without the header."""
     status, _ = post(server, f"design?token={server.token}", NOISE, **{"X-Workbench-Token": ""})
     assert status == 403
 
@@ -156,7 +156,7 @@ def test_only_tasks_are_run(server: Server, task: str) -> None:
 
 @pytest.mark.parametrize("word", ["{path}", "/etc/passwd", "../..", "{path}/.."])
 def test_no_option_reaches_a_file(server: Server, tmp_path: Path, word: str) -> None:
-    """Neither its content nor whether it is there."""
+    """An answer tells neither the content of a file nor whether it exists."""
     there = tmp_path / "0..3"
     there.write_text("0,1\n1,1\n")
     words = [word.format(path=place) for place in (there, tmp_path / "0..4")]
@@ -259,7 +259,7 @@ def test_values_of_wrong_types_are_refused_in_a_sentence(task: str) -> None:
         query = {"answers": "0..2", "max_shift": "1", "epsilon": "1", "time_limit": "1", "": value}
         asked += [{"query": value}, {"query": query}, {"query": {**query, "progress": "x"}}]
     for request in asked:
-        with contextlib.suppress(WorkbenchError):  # and no other error
+        with contextlib.suppress(WorkbenchError):  # There is no other error.
             json.dumps(tasks.run(task, request))
 
 
@@ -280,10 +280,10 @@ def test_large_requests_are_refused_unread(server: Server) -> None:
 
 
 def test_slow_requests_are_ended(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One byte now and then keeps no thread."""
+    """A client that sends one byte at a time keeps no thread."""
     monkeypatch.setattr(served, "_REQUEST_SECONDS", 0.6)
     sent = 0
-    letters = "GET / HTTP/1.1\r\nX-Padding: " + "a" * 1000  # a hundred seconds of them
+    letters = "GET / HTTP/1.1\r\nX-Padding: " + "a" * 1000  # Bytes for a hundred seconds.
     with (
         socket.create_connection(("127.0.0.1", server.port), timeout=300) as link,
         contextlib.suppress(OSError),
@@ -315,7 +315,7 @@ def test_connections_are_counted(alone: Server) -> None:
             assert more.recv(1) == b""
     end = time.monotonic() + 300
     while len(server._has_token) >= served._MAX_CONNECTIONS and time.monotonic() < end:
-        time.sleep(0.02)  # until the server has heard that one has left
+        time.sleep(0.02)  # Wait until the server has noticed a closed connection.
     assert (
         send(server, f"GET /?token={server.token} HTTP/1.1", f"Host: 127.0.0.1:{server.port}")[0]
         == 200
@@ -323,7 +323,7 @@ def test_connections_are_counted(alone: Server) -> None:
 
 
 def test_connections_without_the_token_do_not_lock_its_owner_out(server: Server) -> None:
-    """However many, however often renewed, and with a request begun: the oldest makes room."""
+    """The oldest connection without a token is closed, even if a request has started."""
     address = ("127.0.0.1", server.port)
     with contextlib.ExitStack() as held:
         first = held.enter_context(socket.create_connection(address, timeout=300))

@@ -1,4 +1,4 @@
-"""A slider is followed at once: where solving takes long, by preliminary designs that never pass for proven ones."""
+"""Test that a slider is followed at once, by preliminary designs if solving takes long."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOISE = {"n": "16", "max_shift": "3", "delta": "0.05", "notion": "pdp"}
 
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every design but the first counts as a slow one, and a moment is too short for any proof."""
+    """Make every design except the first a slow one, with no time for a proof."""
     monkeypatch.setattr(tasks, "_SLOW_DESIGN_SECONDS", 0.0)
     monkeypatch.setattr(tasks, "_PRELIMINARY_SECONDS", Fraction(1, 10**6))
 
@@ -47,11 +47,13 @@ def test_a_preliminary_design_says_where_the_optimum_lies(
     monkeypatch.setattr(tasks, "_PRELIMINARY_SECONDS", Fraction(1, 100))
     for epsilon in ("3", "3.1"):
         live.run("design", asked(epsilon, n="40"))
-    view = live.run("design", asked("1.04", n="40"))  # thousands of linear programs
+    view = live.run(
+        "design", asked("1.04", n="40")
+    )  # This design needs thousands of linear programs.
     assert view["preliminary"] is True
     assert (
         view["row"]["bound"] < view["objective"] - 1e-5
-    )  # the moment is too short for the best law
+    )  # The time is too short for the optimal law.
     assert view["row"]["bound"] <= view["row"]["oracle_value"] + 1e-9
     between = f"between {view['row']['bound']:.9g} and {view['objective']:.9g}"
     assert (
@@ -60,7 +62,7 @@ def test_a_preliminary_design_says_where_the_optimum_lies(
 
 
 def test_a_slow_design_is_preliminary_and_then_complete(live: Tasks, slow: None) -> None:
-    for epsilon in ("1", "1.1"):  # the first one states the model, the second one is slow
+    for epsilon in ("1", "1.1"):  # The first design builds the model, the second one is slow.
         assert "preliminary" not in live.run("design", asked(epsilon))
     view = live.run("design", asked("1.2"))
     assert view["preliminary"] is True
@@ -74,9 +76,9 @@ def test_a_slow_design_is_preliminary_and_then_complete(live: Tasks, slow: None)
     assert notes(view)[-1].startswith("Preliminary")
     assert notes(view)[-1].endswith(
         ". The solver has not finished."
-    )  # a moment may be enough for some bound
+    )  # The time may be enough for a bound.
     assert not any("Preliminary" in words for words in notes(complete))
-    assert "preliminary" not in live.run("design", asked("1.2"))  # it is known by now
+    assert "preliminary" not in live.run("design", asked("1.2"))  # The design is known now.
 
 
 def test_curves_and_exports_take_complete_designs(live: Tasks, slow: None) -> None:
@@ -96,7 +98,7 @@ def test_a_fast_design_is_never_preliminary(live: Tasks, monkeypatch: pytest.Mon
 def test_what_a_moment_does_not_help_is_solved_once(
     live: Tasks, slow: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A linear program that is stopped has no design to show: from then on it is solved in one go."""
+    """A stopped linear program has no design, so later ones are solved completely."""
     solved: list[Session] = []
     design = ModuloSession.design
 
@@ -111,7 +113,7 @@ def test_what_a_moment_does_not_help_is_solved_once(
         view = live.run("design", asked(epsilon, notion="dp"))
         assert "preliminary" not in view
         assert view["status"] == "optimal"
-    assert len(solved) == 5  # one moment was lost
+    assert len(solved) == 5  # One preliminary solve was useless.
 
 
 def test_a_limit_of_the_reader_is_kept(live: Tasks, slow: None) -> None:
@@ -135,7 +137,7 @@ def test_no_curve_where_an_option_takes_one_value_only(live: Tasks) -> None:
     given = {"labels": "0..3", "epsilon": "1"}
     assert (
         live.run("along", {"family": "labels", "given": given, "along": "delta"})["figure"] is None
-    )  # pure
+    )  # Pure DP.
     assert (
         live.run("along", {"family": "labels", "given": given, "along": "epsilon"})["figure"]
         is not None
@@ -193,7 +195,7 @@ def test_what_may_jump_is_drawn_in_steps(live: Tasks) -> None:
 
 
 def test_what_is_stopped_before_it_is_private_is_no_answer(live: Tasks) -> None:
-    """Certified, or refused: a law that breaks its budget costs less than any private one."""
+    """A stopped design is certified or refused. A law that violates its budget has a lower loss."""
     given = {
         "n": "60",
         "max_shift": "7",
@@ -214,7 +216,7 @@ def test_what_is_stopped_before_it_is_private_is_no_answer(live: Tasks) -> None:
 
 
 def test_outlines_are_laws_and_cost_what_the_table_says(live: Tasks) -> None:
-    """Data-independent noise costs every answer the same; of others the law is that of the answer in the middle."""
+    """Outlines are laws of the middle answer, except for data-independent noise."""
     given = {"n": "8", "max_shift": "3", "epsilon": "1.5", "delta": "0.1"}
     made = live.run("rivals", {"family": "modulo", "given": given})
     assert len(made["laws"]) == 4

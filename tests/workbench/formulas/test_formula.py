@@ -1,4 +1,4 @@
-"""Formulas of questions: known closed forms to the letter, against designs, written, shown, refused."""
+"""Test formulas of questions: closed forms, comparison with designs, texts, figures, errors."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_the_breakpoint_is_an_algebraic_number() -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_mechanisms_attain_their_formula_wherever_it_holds(seed: int) -> None:
-    """Rows that are laws, private, and cost the formula: at δ anywhere between its ends, in every part of a piece."""
+    """Mechanisms of every part are private laws and have the loss of the formula at any δ."""
     draw = random.Random(700 + seed)
     k = draw.choice([2, 3, 4])
     query = wb.FiniteQuery(range(k), max_shift=1)
@@ -217,7 +217,7 @@ def test_labels_and_quantizers_agree_with_designs() -> None:
         )
     laws = wb.Quantization("-3,-1,1,3", c=2)
     found = wb.formula(laws, loss="squared", knots=3)
-    assert found.pieces[0].value is None  # the outputs reach too little
+    assert found.pieces[0].value is None  # The outputs are too close together.
     assert found.pieces[0].epsilon[1] == pytest.approx(1.6094379124341003)  # ln((3 + 2)/(3 - 2))
     for epsilon in (1.7, 3):
         design = wb.design(laws, loss="squared", knots=3, epsilon=epsilon)
@@ -298,7 +298,7 @@ def test_ctrl_c_keeps_what_is_proven(tmp_path: Path, monkeypatch: pytest.MonkeyP
         again(sum(again.unproven[0]) / 2)
     monkeypatch.setattr(ParametricProgram, "propose_basis", lambda *_: _press())
     with pytest.raises(KeyboardInterrupt):
-        wb.formula(COUNTS, loss="absolute")  # nothing is proven yet
+        wb.formula(COUNTS, loss="absolute")  # Nothing is proven yet.
 
 
 def _press() -> None:
@@ -339,7 +339,7 @@ def test_sympy_says_the_same() -> None:
 
 
 def test_a_file_holds_the_prior_of_labels(tmp_path: Path) -> None:
-    """Weights that doubles do not hold as shares of 1."""
+    """Test weights whose shares of 1 are no doubles."""
     found = wb.formula(
         wb.Labels([0, 1, 4, 5], [2, 3, 1, 1]), method="lp", outputs=(0, 1, 2), loss="squared"
     )
@@ -348,7 +348,7 @@ def test_a_file_holds_the_prior_of_labels(tmp_path: Path) -> None:
 
 
 def test_worst_case_losses_that_are_no_doubles_are_exact() -> None:
-    """The largest loss bounds the worst case: as a double it lies below 1/3."""
+    """Test a maximal loss for the worst case that is below 1/3 as a double."""
     query = wb.FiniteQuery("0..1", max_shift=1, prior="worst")
     assert wb.formula(query, loss=[["1/3", "1/3"], ["1/3", "1/3"]]).to_dict()["pieces"][0][
         "denominator"

@@ -1,4 +1,4 @@
-"""Files of formulas: proven again without a solver; damaged, edited and foreign ones are refused."""
+"""Test files of formulas: proven without a solver, and refused if damaged or changed."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_a_damaged_file_is_refused(name: str, good: dict[str, Any]) -> None:
 
 
 def test_a_certificate_reads_no_file_of_this_machine(good: dict[str, Any], tmp_path: Path) -> None:
-    """Options such as a prior may name a file where a person gives them; a certificate is somebody else's."""
+    """Options of a certificate, such as a prior, may not name a file, because others write it."""
     path = tmp_path / "prior.csv"
     path.write_text("1\n1\n1\n1\n")
     for name in ("prior", "answers", "neighbours", "loss"):

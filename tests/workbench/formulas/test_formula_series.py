@@ -1,4 +1,4 @@
-"""Formulas for many n: one table, and conjectures that are right on cases they were not fitted on."""
+"""Test formulas for many n: the table, and conjectures on cases to which they were not fitted."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_pattern_states_how_many_cases_it_is_verified_on() -> None:
 
 
 def test_the_words_of_a_conjecture_are_its_formula() -> None:
-    """Read back: counts with squared loss, n even."""
+    """Parse the text of a conjecture again: counts with squared loss, even n."""
     table = wb.formula("channel", answers="0..2..0..14", max_shift=1, loss="squared")
     words = table.pattern()[0].class_formulas[0]
     top, over = re.findall(r"Σ_\(j=(.*?)\.\.(.*?)\) \((.*?)\) e\^\(jε\)", words)
@@ -53,7 +53,7 @@ def test_the_words_of_a_conjecture_are_its_formula() -> None:
 
 
 def _read(text: str, n: int, j: int = 0) -> Fraction:
-    """The value of a polynomial in n and j as it is written."""
+    """Return the value of a written polynomial in n and j."""
     source = re.sub(r"(\d|n)(?=[nj])", r"\1*", text).replace("^", "**")
     value: Any = eval(source, {"n": Fraction(n), "j": Fraction(j)})
     return Fraction(value)
@@ -61,7 +61,7 @@ def _read(text: str, n: int, j: int = 0) -> Fraction:
 
 def test_what_is_no_polynomial_in_n_has_no_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
     table = wb.formula("modulo", n=range(3, 12), max_shift=1, notion="pure")
-    assert not table.pattern()  # 8 of 9 are fitted: too few others
+    assert not table.pattern()  # 8 of 9 cases are fitted, so too few are left for a test.
     odd = {n: 2**n for n in range(3, 20)}
     assert formula_series._fit_in_n(odd) is None
     assert formula_series._fit_in_n({n: n**2 - 3 for n in range(3, 20)}) == (-3, 0, 1)

@@ -1,4 +1,4 @@
-"""Formulas of PDP: the exact frontier over δ at one ε, each piece with the formula of its pattern."""
+"""Test formulas for PDP: the exact frontier over δ at one ε, with the formula of each piece."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CASES: list[tuple[Any, str, str]] = [
 
 
 def value_at(frontier: list[Any], delta: float) -> float:
-    """The least loss at a δ."""
+    """Return the minimal loss at a δ."""
     return float(
         next(piece for piece in frontier[::-1] if piece.delta_low <= delta).value_at(delta)
     )
@@ -44,23 +44,25 @@ def test_every_piece_of_the_frontier_has_its_formula(noise: Any, loss: str, epsi
         )
     x = Fraction(math.exp(float(epsilon)))
     for before, after in zip(found.pieces, found.pieces[1:], strict=False):
-        assert before.delta[1] == after.delta[0]  # the same function of e^ε: no gap
+        assert (
+            before.delta[1] == after.delta[0]
+        )  # The ends are the same function of e^ε, so there is no gap.
         assert (
             before.delta[1].denominator.degree() + before.delta[1].constant.degree() > 0
-        )  # and not a number that was traced
+        )  # The end is no traced number.
         delta = before.delta[1](x)
         assert before.value is not None
         assert after.value is not None
         assert after.value(x, delta) <= before.value(x, delta) + Fraction(
             1, 10**12
-        )  # it never rises
+        )  # The loss never increases with δ.
 
 
 @pytest.mark.parametrize(("noise", "loss", "epsilon"), CASES)
 def test_the_masses_of_a_piece_are_private_and_cost_its_formula(
     noise: Any, loss: str, epsilon: str
 ) -> None:
-    """Exactly, at a rational next to e^ε, in the middle of every piece."""
+    """Check exactly, at a rational near e^ε, in the middle of every piece."""
     x = Fraction(math.exp(float(epsilon)))
     losses = [Fraction(value) for value in loss_vector(loss, noise.sizes).tolist()]
     for piece in wb.formula(noise, notion="pdp", epsilon=epsilon, delta="0..1", loss=loss).pieces:
@@ -80,7 +82,7 @@ def test_the_masses_of_a_piece_are_private_and_cost_its_formula(
 
 
 def test_theorem_2_is_found_again() -> None:
-    """Flat regions of a single distance: 1 - 1/(1 + a + .. + a^(n-k)) from δ_k on; between them 1 - δ x^(n-k)."""
+    """Flat regions have the loss 1 - 1/(1 + a + .. + a^(n-k)) from δ_k on, others 1 - δ x^(n-k)."""
     found = wb.formula(
         wb.ModuloNoise(n=3, shifts=[1], directed=True), notion="pdp", epsilon=1, delta="0..1"
     )
@@ -106,7 +108,7 @@ def test_it_says_that_it_is_proven_at_one_epsilon(tmp_path: Path) -> None:
     assert "only while this pattern is optimal" in words
     values = json.loads(CliRunner().invoke(app, [*line.split(), "--json"]).stdout)
     assert values["proven_at"] == {"epsilon": 1.5}
-    pattern = values["pieces"][1]["broken"]  # one of several that have this formula
+    pattern = values["pieces"][1]["broken"]  # One of several patterns with this formula.
     assert re.fullmatch(r"\d: \d(; \d: \d)*", pattern)
     assert pattern in words
     found = wb.formula(CASES[0][0], notion="pdp", epsilon="1.5", delta="0..0.05")

@@ -1,5 +1,4 @@
-"""What a budget is worth: derivatives of the optimum beside differences of designs; which neighbours decide; whether
-an optimum is the only one."""
+"""Test shadow prices: derivatives compared with differences of designs, and binding neighbours."""
 
 from __future__ import annotations
 
@@ -45,7 +44,7 @@ def test_prices_are_what_nearby_designs_cost(
 
 
 def test_the_sides_differ_where_two_formulas_meet() -> None:
-    """0..2 at δ = 1/(e^ε + 2): (4x + 2 - (6x + 4) δ)/(3x(x + 1)) below, 4(1 - δ)/(3x + 3) above, x = e^ε."""
+    """At δ = 1/(x + 2), x = e^ε: (4x + 2 - (6x + 4) δ)/(3x(x + 1)) below, 4(1 - δ)/(3x + 3) above."""
     x = math.e
     design = wb.design(
         wb.FiniteQuery("0..2", max_shift=1), epsilon=1, delta=repr(1 / (x + 2)), loss="absolute"
@@ -70,7 +69,7 @@ def test_the_neighbours_that_decide_are_named() -> None:
 
 
 def _capped(limit: float) -> Any:
-    """Labels are one's own: the model's rows have names that begin so, too."""
+    """Labels of constraints may start like names of the model's rows."""
     return lambda M: [
         (M[1, 1] <= limit).set_label("most of 1"),
         (M[0, 0] <= 0.99).set_label("ratio_0"),
@@ -78,7 +77,7 @@ def _capped(limit: float) -> Any:
 
 
 def test_constraints_decide_by_name_with_their_price() -> None:
-    """By name and of one's own: what a cap is worth is what designs with caps nearby cost less."""
+    """The price of a cap is the difference of losses of designs with other caps."""
     query = wb.FiniteQuery("0..3", max_shift=1)
     cap, step = 0.4, 1e-4
     costs = []
@@ -117,12 +116,12 @@ def test_what_has_no_formula_says_why() -> None:
 
 
 def test_an_optimum_is_known_to_be_the_only_one_or_not() -> None:
-    """Modulo 2 every law of error rate is the best one; where the loss of two outputs is the same, many are."""
+    """Modulo 2 the optimal law is unique; if two outputs have the same loss, it is not."""
     assert wb.design(wb.ModuloNoise(2, max_shift=1), epsilon=1, loss="error-rate").unique is True
     loss = [
         [0, 1, 1],
         [1, 0, 0],
-    ]  # outputs 1 and 2 cost the same: their mass may be shared in any way
+    ]  # Outputs 1 and 2 have the same loss, so their mass may be divided in any way.
     query = wb.FiniteQuery("0..1", max_shift=1, outputs="0..2")
     shared = wb.design(query, epsilon=1, loss=loss)
     assert shared.unique is False

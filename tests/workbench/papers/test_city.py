@@ -1,4 +1,4 @@
-"""The made-up city: its file is its formula, and its artifacts are what a smaller city has."""
+"""Test the synthetic city: its files, and the artifacts of a smaller city."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the papers declare: of artifacts there are, and drawn as stated."""
+"""Test that declared artifacts exist and are drawn as declared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Selvi, Liu and Wiesemann: what is kept of a full run, and that cells end certified within what they promise."""
+"""Test the tables of Selvi, Liu and Wiesemann: stored results, gaps of cells, errata."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from workbench.papers.reproduce import _select_papers
 
 
 def test_certified_cells_with_an_atom_are_as_tight_as_promised():
-    """δ = .75 needs an atom at 0; what certification repairs must be small beside the gap."""
+    """δ = .75 needs an atom at 0. The repair must be small compared with the gap."""
     row = dro.compute_cell((".005", ".75", "absolute"))
     assert row["atom"] == pytest.approx(0.505, abs=2e-3)
     assert 0 <= row["gap_percent"] <= 0.02
@@ -113,7 +113,7 @@ def test_every_cell_has_its_number():
         "10",
         "50",
         "500",
-    }  # percent of 1, 5 and 50 tenths
+    }  # Percentages of 0.1, 0.5 and 5.
     assert "%" in bar.get_ylabel()
 
 

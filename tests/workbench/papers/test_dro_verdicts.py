@@ -1,4 +1,7 @@
-"""What printed cells of Selvi, Liu and Wiesemann imply, beside programs stated here from the code they publish."""
+"""Test what printed cells of Selvi, Liu and Wiesemann imply.
+
+Their program is stated here again from the code that they publish.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +33,10 @@ def _cells(i: int, j: int) -> tuple[tuple[float, float], dict[str, float]]:
 def _published(
     epsilon: float, delta: float, k: int, reach: int, power: int = 1
 ) -> tuple[float, float]:
-    """Their two values for cells [i/k, (i+1)/k), |i| up to reach k, all shifts by cells: min Σ p_i (mean loss of i),
-    and the loss of these p_i by the ends nearest to 0."""
+    """Return their two values for cells [i/k, (i+1)/k), |i| up to reach k, and all shifts by cells.
+
+    They are min Σ p_i (mean loss of cell i), and the loss of these p_i at the ends nearest to 0.
+    """
     half, e = reach * k, math.exp(epsilon)
     entries, row = [], 0
     for shift in range(1, k + 1):
@@ -57,7 +62,7 @@ def _published(
 
 @pytest.mark.parametrize(("i", "j"), PLACES)
 def test_three_tables_are_consistent(i: int, j: int):
-    """T1 = T4 + T5 up to rounding, and BLB is the closed form but for a term."""
+    """T1 = T4 + T5 up to rounding, and BLB is the closed form up to one term."""
     place, cells = _cells(i, j)
     assert cells["table1"] == pytest.approx(cells["table4"] + cells["table5"], abs=0.0151)
     fewer = count_missing_terms(place, cells["table4"], cells["table5"])
@@ -83,7 +88,7 @@ def test_other_numbers_of_terms_are_thirteen():
     [(0.2, 0.02, 10, 10, 1.02, 1), (0.5, 0.05, 20, 5, 2.58, 1), (1.0, 0.1, 10, 4, 9.45, 2)],
 )
 def test_their_program_on_a_coarse_grid_gives_the_printed_cell(epsilon, delta, k, reach, t4, power):
-    """O is the middle of two costs of the same masses, β/2 apart for |η|: here more than the 1 % they state."""
+    """O is the middle of two losses, which differ by β/2 for |η|: more than the 1 % they state."""
     i, j = (
         [*map(float, CLAIMS[name])].index(value)
         for name, value in (("epsilon", epsilon), ("delta", delta))
@@ -110,10 +115,10 @@ def test_verdict_says_on_which_side_of_the_proven_interval():
     )
     assert not judge_cell(
         "table4", cells, 2.2, place, (1.3571, 1.3573), 1
-    ).reasons  # within half of their gap
+    ).reasons  # The difference is within half of their gap.
     assert not judge_cell(
         "table4", cells, 9.0, place, (1.34, 1.35), 1
-    ).reasons  # what is proven does not explain it
+    ).reasons  # The proven interval does not explain the difference.
 
 
 def test_verdict_counts_terms():

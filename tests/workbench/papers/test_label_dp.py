@@ -1,4 +1,4 @@
-"""The label-DP reproduction: values, errata that can fail, loaders on tiny files of the real formats."""
+"""Test the label-DP paper: values, errata, and loaders with small files of the real formats."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_the_pointer_check_can_fail():
 def test_the_signature_of_fig5():
     artifact = figures.make_signature_table(False)
     assert [c.surprising for c in artifact.comparisons] == [False, False]
-    assert figures.compute_signature([[1, 0], [0, 1]], 2) is None  # not private
+    assert figures.compute_signature([[1, 0], [0, 1]], 2) is None  # This matrix is not private.
 
 
 def test_prior_splits_improve_with_records(monkeypatch: pytest.MonkeyPatch):
@@ -116,7 +116,7 @@ def test_models_trained_on_private_labels():
     )
     table = learning._measure_test_errors(task, (0.1, 8.0), 2)
     error = table.set_index(["epsilon", "mechanism"])["mse"]
-    assert (0.1, "RR-on-Bins") not in error.index  # n <= k/ε²
+    assert (0.1, "RR-on-Bins") not in error.index  # Algorithm 3 refuses n <= k/ε².
     assert error[8.0, "RR-on-Bins"] < 1.5 * error[np.inf, "none"]
     assert error[0.1, "Laplace, unclipped"] > error[8.0, "Laplace, unclipped"]
 

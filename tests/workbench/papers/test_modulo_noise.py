@@ -1,4 +1,4 @@
-"""The reproduction of the modulo-noise paper: values, verdicts, errata, truthfulness, files."""
+"""Test the modulo-noise paper: values, verdicts, errata, captions, files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PRINTED = read_printed_numbers("modulo_noise")
 
 
 def restated(monkeypatch: pytest.MonkeyPatch, **grids: str) -> None:
-    """What the paper's file declares, with other grids."""
+    """Replace the grids of the paper's declared file."""
     stated = copy.deepcopy(read_declaration("modulo_noise"))
     for own in stated.values():
         for part in own.get("rows", []):
@@ -46,11 +46,11 @@ def restated(monkeypatch: pytest.MonkeyPatch, **grids: str) -> None:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The slow artifacts on coarse grids."""
+    """Use coarse grids, so that slow artifacts are fast."""
     restated(monkeypatch, epsilon="0.5,2", delta="0,0.2,0.5")
 
 
-# Every artifact: it runs, it draws, nothing surprises.
+# Every artifact.
 
 
 @pytest.mark.usefixtures("small")
@@ -83,13 +83,13 @@ def test_solver_and_closed_form_agree_in_every_table_that_has_both() -> None:
 
 
 def test_the_caption_of_eq59_tells_the_error_rates_of_its_table() -> None:
-    """A word of the caption has the name of a parameter of the rows."""
+    """A value of the caption has the name of a parameter of the rows."""
     artifact = PAPER.artifacts["eq59"](False)
     joint, apart = (1 - artifact.table[law].max() for law in ("law", "product"))
     assert f"error rate {joint:.4f} against {apart:.4f}." in artifact.caption
 
 
-# Check values.
+# Known values.
 
 
 def test_fig9_masses_without_delta() -> None:
@@ -157,7 +157,7 @@ def test_fig7_honest_symmetric_noise_is_worse_than_every_baseline_in_mse(
     assert here[here["curve"] == "steps"]["delta"].max() < optimum
 
 
-# Errata and truthfulness.
+# Errata and captions.
 
 
 def test_every_erratum_is_shown_by_its_check() -> None:
@@ -184,7 +184,7 @@ def test_every_erratum_is_shown_by_its_check() -> None:
 
 
 def test_an_erratum_check_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`holds` is computed: were Table 1's printed optimum right, the erratum would not be shown."""
+    """`holds` is computed: it is false if Table 1's printed optimum is replaced by the right one."""
     altered = copy.deepcopy(common.get_printed_numbers())
     altered["table1"]["pmf"][1][0] = 0.5498
     monkeypatch.setattr(errata_checks, "get_printed_numbers", lambda: altered)
@@ -307,7 +307,7 @@ ONLY = ("fig1", "table1")
 
 @pytest.fixture(scope="module")
 def twice(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The folders of two runs of the same artifacts."""
+    """Return the folders of two runs of the same artifacts."""
     runs = tmp_path_factory.mktemp("a"), tmp_path_factory.mktemp("b")
     for run in runs:
         found = gallery.reproduce(["modulo-noise"], ONLY, run)
@@ -322,7 +322,9 @@ def test_files_are_the_same_bytes_twice_and_the_gallery_links_to_them(
 ) -> None:
     one, two = twice
     files = sorted(path.relative_to(one) for path in one.rglob("*") if path.is_file())
-    assert len(files) == 2 + 5 * len(ONLY)  # README.md and index.html, then five of each
+    assert len(files) == 2 + 5 * len(
+        ONLY
+    )  # README.md and index.html, and five files of each artifact.
     for path in files:
         assert (one / path).read_bytes() == (two / path).read_bytes(), path
     links = re.findall(r"\]\((?!http)([^)]+)\)", (one / "README.md").read_text("utf-8"))

@@ -1,4 +1,4 @@
-"""The reproduction of Cai et al.: every printed cell accounted for, errata that hold, loaders that speak."""
+"""Test the paper of Cai et al.: every printed cell, errata, and errors of the loaders."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from workbench.questions.density import normal_density
 
 @pytest.fixture
 def one_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Outputs are searched from fewer starts on fewer knots: the claims below hold of what these find as well."""
+    """Search outputs from fewer starts on fewer knots. The claims below hold for these too."""
     monkeypatch.setattr(tables, "design_quantizer", partial(design_quantizer, starts=1, knots=11))
 
 
@@ -51,7 +51,7 @@ def test_table_1_has_every_cell_and_no_surprise():
     assert len(close) >= 8
     table = artifact.table
     assert table["certified"].all()
-    # the errors that the authors' public program itself returns at these bins
+    # The errors that the authors' public program returns at these bins.
     code = table[table["mechanism"] == "OPTM, as in the authors' code"]["mae (51 points)"]
     assert code.tolist() == pytest.approx([3.904076, 1.881828, 1.179376], abs=1e-6)
     assert all(c.agrees and c.tolerance == 0.0005 for c in artifact.comparisons if "OPTM" in c.what)
@@ -66,7 +66,7 @@ def test_table_1_has_every_cell_and_no_surprise():
 
 @pytest.mark.usefixtures("one_start")
 def test_table_2():
-    """One computation for all claims: its searches take most of this file's time."""
+    """One computation serves all claims, because its searches take most of this file's time."""
     artifact = PAPER.artifacts["table2"](False)
     _no_surprise_and_the_exact_quantizer_is_below_all(artifact)
     _claims_no_more_than_the_errors_of_its_averages_allow(artifact)
@@ -90,7 +90,7 @@ def _no_surprise_and_the_exact_quantizer_is_below_all(artifact: Artifact):
 def _claims_no_more_than_the_errors_of_its_averages_allow(artifact: Artifact):
     assert (
         artifact.table["standard error of 1000 inputs"].max() < 0.007
-    )  # outputs are averaged, not drawn
+    )  # Outputs are averaged, not drawn.
     verdicts = {c.what: c.verdict for c in artifact.comparisons}
     assert {v for what, v in verdicts.items() if "OPTM" in what} == {"agrees"}
     assert {v for what, v in verdicts.items() if "MVU" in what} == {"differs: erratum"}
@@ -98,7 +98,10 @@ def _claims_no_more_than_the_errors_of_its_averages_allow(artifact: Artifact):
 
 
 def _has_what_the_authors_program_chooses(artifact: Artifact):
-    """Values and bins of osu-srml/DP_Linprog's asy_optm.py with exact masses; Table 6 prints those of σ = 0.1, 0.2."""
+    """The values and bins are those of osu-srml/DP_Linprog's asy_optm.py with exact masses.
+
+    Table 6 prints the bins for σ = 0.1 and 0.2.
+    """
     table = artifact.table
     code = table[table["mechanism"] == "OPTM, as in the authors' code"].set_index("sigma")
     assert code["mae"].tolist() == pytest.approx([1.7740, 1.8386, 1.9693], abs=1e-4)
@@ -126,7 +129,7 @@ def test_errata_hold():
 
 
 def test_light_artifacts(monkeypatch):
-    monkeypatch.setattr(tables, "MAX_OUTPUTS", 6)  # 16 take half a minute at every ε
+    monkeypatch.setattr(tables, "MAX_OUTPUTS", 6)  # 16 outputs take half a minute at every ε.
     for name in ("table3", "table4", "table5", "table6", "table7", "table8", "table9", "fig2"):
         artifact = PAPER.artifacts[name](False)
         assert len(artifact.table) >= 2

@@ -1,4 +1,4 @@
-"""The reproduction of the DQL paper: what was printed is met, what differs is shown, every figure can be drawn."""
+"""Test the DQL paper: printed numbers, errata, and figures."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ def test_fig3_has_the_curve_of_mvu(artifacts: dict[str, Artifact]) -> None:
     assert (mvu["outputs"] <= 32).all()
     assert (
         mvu["database_epsilon"] <= mvu["epsilon"] * (1 + 1e-5)
-    ).all()  # epsilon is shown to six digits
+    ).all()  # The table has six digits of ε.
     assert (mvu["decoder_epsilon"] == mvu["database_epsilon"]).all()
     assert (np.diff(mvu["mse"]) < 0).all()
-    # the paper's finding: DQL's database guarantee is better at small errors, and MVU's, whose inputs are bounded, not
+    # The paper's finding: DQL's database guarantee is better at small errors, MVU's at large ones.
     laplace = np.sqrt(2 / mvu["mse"])
     assert laplace.iloc[-1] < mvu["database_epsilon"].iloc[-1]
     assert laplace.iloc[0] > mvu["database_epsilon"].iloc[0]

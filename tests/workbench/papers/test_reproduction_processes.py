@@ -1,4 +1,4 @@
-"""A reproduction on several processes: the bytes, rows and errors of one; stopping it loses nothing."""
+"""Test that several processes give the files, rows and errors of one, also if stopped."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_what_papers_say_of_their_artifacts_is_of_these(name: str) -> None:
 def backwards(
     tasks: Sequence[Any], jobs: int, work: Callable[[Any], Any], *, tasks_per_process: int
 ) -> Iterator[tuple[int, Any]]:
-    """As `run_on_processes`, in this process, the last task first."""
+    """Run tasks like `run_on_processes`, but in this process and the last one first."""
     for at in reversed(range(len(tasks))):
         yield at, work(tasks[at])
 
@@ -182,7 +182,7 @@ def test_jobs_are_a_number_of_processes(jobs: Any, tmp_path: Path) -> None:
 
 
 def test_ctrl_c_ends_the_workers_and_keeps_what_is_finished(tmp_path: Path) -> None:
-    """table9 ends soon, fig4b does not."""
+    """Stop a run in which table9 is finished and fig4b is not."""
     call = [
         sys.executable,
         "-m",
@@ -222,7 +222,7 @@ def test_ctrl_c_ends_the_workers_and_keeps_what_is_finished(tmp_path: Path) -> N
 
 
 def ends(group: int) -> bool:
-    """Whether no process of a group is left, soon: trackers of semaphores leave after their parent."""
+    """Return whether all processes of a group end soon. Semaphore trackers end after their parent."""
     for _ in range(300):
         try:
             os.killpg(group, 0)

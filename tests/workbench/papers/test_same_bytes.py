@@ -1,4 +1,7 @@
-"""Two machines, as far as one can be two: other kernels of linear algebra, other libm and SIMD code, other threads."""
+"""Test that different machines write the same bytes.
+
+The machines differ in the kernels of linear algebra, libm, SIMD code, and the number of threads.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ reproduce(["optm", "frontier"], ["above", "quantizer"], sys.argv[1], jobs=1)
 
 
 def run(folder: Path, kernel: str, threads: int, **more: str) -> list[str]:
-    """Two artifacts whose numbers end searches, computed in a fresh process; the kernels it used, and some e^x."""
+    """Compute two artifacts of searches in a new process. Return its kernels and some e^x."""
     counts = dict.fromkeys(
         ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "RAYON_NUM_THREADS"), str(threads)
     )

@@ -1,4 +1,4 @@
-"""What is written and drawn has only the digits that hold on every machine."""
+"""Test that written and drawn numbers have only the digits that are the same on all machines."""
 
 from __future__ import annotations
 

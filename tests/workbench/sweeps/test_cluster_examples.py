@@ -1,4 +1,4 @@
-"""The files for clusters: jobs that a queue would take, workers that come and go."""
+"""Test the example files for clusters: jobs for a queue, workers that come and go."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _shell_reads(script: str) -> None:
 def test_the_slurm_example_prints_a_job_that_bash_and_slurm_can_read() -> None:
     if (
         importlib.util.find_spec("dask_jobqueue") is None
-    ):  # its import takes Ctrl-C from this process
+    ):  # The import handles Ctrl-C of this process.
         pytest.skip("no dask_jobqueue")
     asked = ["--dry-run", "--queue", "short", "--hours", "2"]
     printed = subprocess.run(
@@ -42,7 +42,7 @@ def test_the_slurm_example_prints_a_job_that_bash_and_slurm_can_read() -> None:
     assert printed.startswith("#!/usr/bin/env bash")
     settings = re.findall(r"^#SBATCH (.+)$", printed, re.MULTILINE)
     assert {"-p short", "-n 1", "--cpus-per-task=1", "-t 02:00:00"} <= set(settings)
-    assert "--lifetime 110m" in printed  # the worker ends before the job does
+    assert "--lifetime 110m" in printed  # The worker ends before the job.
     assert "--nthreads 1" in printed
 
 

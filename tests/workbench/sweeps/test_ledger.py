@@ -1,4 +1,4 @@
-"""The ledger: what is committed stays, unchanged, whatever happens to the disk, the folder, the lock or the file."""
+"""Test that committed rows of a ledger survive errors of the disk, the folder, locks and the file."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def filled(path: Path, count: int = 400, size: int = 300) -> list[LedgerRow]:
 def test_rows_come_back_and_the_key_is_the_hash_of_the_request(tmp_path: Path):
     with Ledger(tmp_path / "deep" / "ledger.sqlite") as book:
         assert book.add(rows(5)) == 5
-        assert book.add(rows(3, 8)) == 3  # 3 and 4 are there already
+        assert book.add(rows(3, 8)) == 3  # Rows 3 and 4 exist already.
         assert list(book.rows()) == rows(8)
         assert book.find_known_keys([row(2).key, row(99).key]) == {row(2).key}
         assert book.find(row(6).key[:10]) == row(6)
@@ -207,7 +207,7 @@ except WorkbenchError as error:
 
 @pytest.fixture
 def nobody():
-    """Permissions mean nothing to root."""
+    """Skip for root, for whom permissions have no effect."""
     if os.geteuid():
         yield
         return
@@ -314,7 +314,7 @@ def test_a_ledger_without_its_last_bytes_is_not_gone_on_with(tmp_path: Path, mis
 
 
 def test_a_log_may_hold_what_the_file_lacks(tmp_path: Path):
-    """Killed before its log was written back: nothing is missing."""
+    """A process that is killed before its log was written back loses nothing."""
     path, copy = tmp_path / "ledger.sqlite", tmp_path / "copy.sqlite"
     made = filled(path, 40)
     with Ledger(path) as book:
@@ -327,7 +327,7 @@ def test_a_log_may_hold_what_the_file_lacks(tmp_path: Path):
 
 @pytest.mark.timeout(600)
 def test_an_export_needs_no_memory_for_its_rows(tmp_path: Path):
-    """Twenty thousand rows of 5 kB, in less than they take."""
+    """Twenty thousand rows of 5 kB take less space than their texts."""
     path, target = tmp_path / "ledger.sqlite", tmp_path / "table.csv"
     with Ledger(path) as book:
         for at in range(0, 20_000, 1000):
@@ -375,7 +375,7 @@ def test_a_changed_schema_number_is_said_to_be_damage(tmp_path: Path, version: i
 
 
 def test_flipped_bytes_are_never_somebody_elses_error(tmp_path: Path):
-    """Single bytes of a small ledger, everywhere: the rows, the index, the schema's own text."""
+    """Change single bytes of a small ledger: in the rows, the index, and the text of the schema."""
     whole = tmp_path / "whole.sqlite"
     filled(whole, 8)
     content, rng = whole.read_bytes(), random.Random(14)
@@ -413,7 +413,7 @@ def test_patience_is_a_number_of_seconds(tmp_path: Path, patience: Any):
 
 
 def test_a_ledger_that_another_process_is_creating_is_not_damaged(tmp_path: Path):
-    """Processes that open a new ledger at once: the header and the tables are read at one moment."""
+    """Several processes open a new ledger at the same time and read a complete header."""
     context = multiprocessing.get_context("fork")
     for attempt in range(12):
         start, errors = context.Barrier(4), context.Queue()

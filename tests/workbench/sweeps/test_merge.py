@@ -1,4 +1,4 @@
-"""Ledgers of two machines made one: every row once, a different answer said, nothing lost or overwritten."""
+"""Test merging ledgers of two machines: every row once, conflicts reported, nothing lost."""
 
 from __future__ import annotations
 
@@ -58,7 +58,11 @@ def test_every_row_is_there_once_with_the_specifications(tmp_path: Path) -> None
             ("a", "2026-01-02"),
             ("b", "2026-01-02"),
         ]
-    assert merge_ledgers([a, b], tmp_path / "c.sqlite") == (0, 1800, [])  # again: nothing is new
+    assert merge_ledgers([a, b], tmp_path / "c.sqlite") == (
+        0,
+        1800,
+        [],
+    )  # The second merge finds nothing new.
     assert (a.read_bytes(), b.read_bytes()) == before
 
 

@@ -1,4 +1,4 @@
-"""Sweeps: every point answered once, failures as rows, hot starts checked, dead workers survived, exports the same."""
+"""Test sweeps: every point once, failures as rows, checked hot starts, dead workers, exports."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_a_limit_on_the_least_delta_holds_whatever_is_checked(tmp_path: Path):
 def test_a_solver_that_calls_a_wrong_point_optimal_is_believed_by_nobody(
     tmp_path: Path, monkeypatch
 ):
-    """The bound decides: a point a percent away from the optimum is "not_proven", from hot and from cold starts."""
+    """A point a percent away from the optimum is "not_proven", after hot and after cold starts."""
     from workbench.solvers.solution import Solution
 
     true = Solution.objective.func  # type: ignore[attr-defined]
@@ -135,7 +135,7 @@ def test_a_solver_that_calls_a_wrong_point_optimal_is_believed_by_nobody(
 
 
 def test_a_sweep_returns_the_rows_of_its_points(tmp_path: Path):
-    """A Result like any other: table, plot, files; rows known before are among them, those of other sweeps are not."""
+    """The result has a table, plots and files, with known rows but no rows of other sweeps."""
     ledger = tmp_path / "a.sqlite"
     wb.sweep({"grid": {**SMALL, "n": 3}}, ledger, jobs=1)
     part = wb.sweep({"grid": {**SMALL, "epsilon": 0.5}}, ledger, jobs=1)
@@ -160,9 +160,9 @@ def test_a_sweep_returns_the_rows_of_its_points(tmp_path: Path):
     assert {line.get_drawstyle() for line in result.plot().axes[0].lines} == {"default"}
     under_pdp = wb.sweep(
         {"grid": {**SMALL, "notion": "pdp"}}, ledger, jobs=1
-    )  # what may jump is drawn in steps
+    )  # A loss that may jump is drawn in steps.
     styles = [line.get_drawstyle() for line in under_pdp.plot().axes[0].lines]
-    assert styles == ["default", "steps-post", "steps-post"]  # the last one explains the steps
+    assert styles == ["default", "steps-post", "steps-post"]  # The last entry explains the steps.
 
 
 def test_what_is_known_is_not_solved_again_and_the_path_does_not_matter(
@@ -174,7 +174,7 @@ def test_what_is_known_is_not_solved_again_and_the_path_does_not_matter(
     assert (outcome.points, outcome.known, outcome.solved, outcome.left) == (12, 0, 12, 0)
     assert seen[0] == 0
     assert seen[-1] == 12
-    monkeypatch.setattr(sweep_workers, "solve_task", None)  # whoever solves now, fails
+    monkeypatch.setattr(sweep_workers, "solve_task", None)  # Every solve fails from now on.
     again = wb.sweep({"grid": SMALL}, first, jobs=1)
     assert (again.known, again.solved) == (12, 0)
     monkeypatch.undo()
@@ -266,7 +266,7 @@ def test_a_failed_solve_is_a_row_with_its_reason(tmp_path: Path):
 
 
 class _Session(Session):
-    """Answers 1 from a cold start; hot ones are wrong by `lie` at the third point."""
+    """A session that answers 1. Its hot answer at the third point is wrong by `lie`."""
 
     def __init__(self, lie: float) -> None:
         self.lie, self.solves = lie, 0
@@ -320,7 +320,7 @@ def test_hot_starts_are_used_and_checked(tmp_path: Path):
         "check": "none",
         "epsilon": "0.5:1.5:60",
         "delta": [0.05, 0.1],
-    }  # δ = 0 is a program of its own
+    }  # δ = 0 has its own program.
     wb.sweep({"grid": grid}, tmp_path / "a.sqlite", jobs=1)
     rows = content(tmp_path / "a.sqlite")
     assert sum(row["start"] == "hot" for row in rows) > 100
@@ -330,7 +330,7 @@ def test_hot_starts_are_used_and_checked(tmp_path: Path):
 
 
 class _Deadly:
-    """A task that kills its process the first `times` times it arrives."""
+    """A task that kills its process the first `times` times that it is run."""
 
     def __init__(self, place: Path, times: int) -> None:
         self.place, self.times = place, times
@@ -416,7 +416,9 @@ def test_ctrl_c_loses_nothing(tmp_path: Path, jobs: int):
     deadline = time.monotonic() + 300
     while time.monotonic() < deadline and not _count(ledger):
         time.sleep(0.1)
-    os.killpg(running.pid, signal.SIGINT)  # as a terminal does: to the parent and to its workers
+    os.killpg(
+        running.pid, signal.SIGINT
+    )  # A terminal sends the signal to the parent and to its workers.
     out, said = running.communicate(timeout=300)
     assert running.returncode == 2, said
     assert out == ""
@@ -432,7 +434,7 @@ def _count(ledger: Path) -> int:
     try:
         with Ledger(ledger, create=False) as book:
             return len(book)
-    except WorkbenchError:  # not there yet
+    except WorkbenchError:  # The ledger does not exist yet.
         return 0
 
 
@@ -473,7 +475,7 @@ def test_exports_say_the_same_and_where_it_comes_from(tmp_path: Path, capsys):
 def test_list_and_show(tmp_path: Path, capsys, monkeypatch):
     monkeypatch.setattr(
         "workbench.cli.console.out.width", 120
-    )  # no cell is folded, whatever COLUMNS says
+    )  # No cell is wrapped, whatever COLUMNS is.
     ledger = tmp_path / "a.sqlite"
     wb.sweep(
         {"grid": [SMALL, {"model": "laplace", "bits": [1.01, 6], "epsilon": 1}]}, ledger, jobs=1

@@ -1,4 +1,4 @@
-"""The same tasks on a real Dask cluster of processes: same rows; a killed worker costs only what it held."""
+"""Test the same tasks on a Dask cluster of processes, also with killed workers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ GRID = {
 }
 
 
-HANG = 300.0  # seconds that only a hang exceeds, however busy the machine is
+HANG = 300.0  # Only a hang takes so many seconds, even on a busy machine.
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def shared_cluster() -> Iterator[Any]:
 
 @pytest.fixture
 def cluster(shared_cluster: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The cluster, which may be as slow as the machine is busy."""
+    """Return the cluster with long time limits, because the machine may be busy."""
     for name in ("CONNECT_SECONDS", "NO_WORKER_SECONDS", "REPLY_SECONDS"):
         monkeypatch.setattr(sweep_workers, name, HANG)
     return shared_cluster
@@ -87,7 +87,9 @@ def test_a_killed_worker_costs_a_retry_and_the_run_ends(tmp_path: Path, cluster:
 
     def progress(outcome: Any) -> None:
         if outcome.solved and len(killed) < 2 and outcome.solved >= 40 * (len(killed) + 1):
-            pid = list(cluster.workers.values())[len(killed)].pid  # the other may not be back yet
+            pid = list(cluster.workers.values())[
+                len(killed)
+            ].pid  # The other worker may not have returned yet.
             os.kill(pid, signal.SIGKILL)
             killed.append(pid)
 
@@ -100,7 +102,7 @@ def test_a_killed_worker_costs_a_retry_and_the_run_ends(tmp_path: Path, cluster:
 
 
 class _Deadly:
-    """A task that kills whatever process begins to work on it."""
+    """A task that kills every process that runs it."""
 
     @property
     def backend(self) -> None:
@@ -149,7 +151,7 @@ def test_a_cluster_that_is_not_there_is_said_so(tmp_path: Path, monkeypatch: pyt
     for address in ("tcp://127.0.0.1:9", "nonsense://x", "tcp://"):
         with pytest.raises(WorkbenchError, match="cannot be reached"):
             wb.sweep({"grid": GRID}, tmp_path / "a.sqlite", cluster=address)
-        # a client left for the collector may finalize itself while another starts, and then both wait for ever
+        # A client that is finalized while another one starts would make both wait forever.
         assert not [thing for thing in gc.get_objects() if type(thing) is distributed.Client]
     assert content(tmp_path / "a.sqlite") == []
 
@@ -167,7 +169,7 @@ def test_a_cluster_without_workers_ends_the_wait(tmp_path: Path, monkeypatch: py
 
 @pytest.fixture
 def scheduler() -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """A scheduler and one worker, each a process of its own: (its address, its process)."""
+    """Yield the address of a scheduler and the process of its worker."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -204,7 +206,7 @@ def scheduler() -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
 
 @pytest.mark.parametrize(
     "how", [signal.SIGKILL, signal.SIGSTOP]
-)  # its process is gone; its machine is out of reach
+)  # The process has ended and its machine cannot be reached.
 def test_a_scheduler_that_dies_ends_the_run_in_one_sentence_and_it_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheduler: Any, how: signal.Signals, capfd: Any
 ):
@@ -219,7 +221,7 @@ def test_a_scheduler_that_dies_ends_the_run_in_one_sentence_and_it_resumes(
             ends.append(time.monotonic())
             monkeypatch.setattr(
                 sweep_workers, "REPLY_SECONDS", 3.0
-            )  # only now: a busy scheduler may be slow
+            )  # Only after the start, because a busy scheduler may be slow.
 
     with pytest.raises(
         WorkbenchError,

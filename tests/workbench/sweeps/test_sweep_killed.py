@@ -1,4 +1,4 @@
-"""A sweep loses nothing: killed with SIGKILL at 25 random moments, the whole process group, and resumed each time."""
+"""Test that a sweep loses nothing if its process group is killed at 25 random moments."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ epsilon = "0.5:2:7"
 KILLS = 25
 
 
-# The imports take a second, the sweep as long; a server forks processes that have the imports behind them.
+# The imports take as long as the sweep, so a server forks processes that have imported.
 server = multiprocessing.get_context("forkserver")
 server.set_forkserver_preload(
     ["workbench.cli", "workbench.sweeps.run", "workbench.families.modulo.sweep"]
@@ -40,7 +40,7 @@ server.set_forkserver_preload(
 
 
 def command(spec: Path, ledger: Path, jobs: int) -> None:
-    """`workbench sweep` in a process group of its own."""
+    """Run `workbench sweep` in its own process group."""
     os.setsid()
     with ledger.with_suffix(".log").open("w") as log:
         os.dup2(log.fileno(), 1)
@@ -48,7 +48,7 @@ def command(spec: Path, ledger: Path, jobs: int) -> None:
     try:
         main(["sweep", str(spec), "--ledger", str(ledger), "--jobs", str(jobs)])
     except SystemExit as stop:
-        os._exit(int(stop.code or 0))  # multiprocessing would wait for the idle workers
+        os._exit(int(stop.code or 0))  # multiprocessing would wait for the idle workers.
 
 
 def start(spec: Path, ledger: Path, jobs: int) -> BaseProcess:
@@ -58,13 +58,13 @@ def start(spec: Path, ledger: Path, jobs: int) -> BaseProcess:
 
 
 def tidy(ended: BaseProcess) -> None:
-    """Give back what a killed process cannot, a few semaphores; its tracker may be removing them as well."""
+    """Remove the semaphores of a killed process. Its tracker may remove them at the same time."""
     for semaphore in Path("/dev/shm").glob(f"sem.loky-{ended.pid}-*"):
         semaphore.unlink(missing_ok=True)
 
 
 def committed(ledger: Path) -> dict[str, LedgerRow]:
-    """Every row a reader finds, each with an intact seal; the file itself is sound."""
+    """Return all rows, after checking their seals and the file."""
     if not ledger.exists() or not ledger.stat().st_size:
         return {}
     with Ledger(ledger) as book:
@@ -76,14 +76,14 @@ def committed(ledger: Path) -> dict[str, LedgerRow]:
 
 
 def grown(ledger: Path, before: int, running: BaseProcess) -> None:
-    """Wait for the first new commit, or the end."""
+    """Wait for the first new commit or the end of the process."""
     while running.is_alive():
         try:
             with Ledger(ledger, create=False, patience=0.05) as book:
                 if len(book) > before:
                     return
         except WorkbenchError:
-            pass  # not there yet
+            pass  # The ledger does not exist yet.
         time.sleep(0.02)
 
 
@@ -115,24 +115,22 @@ def test_25_kills_lose_nothing(tmp_path: Path):
     while kills < KILLS or have:
         running = start(spec, ledger, rng.choice((1, 1, 1, 2)))
         if kills < KILLS:
-            if rng.random() < 0.75:  # while it is at work
+            if rng.random() < 0.75:  # Kill it while it works.
                 grown(ledger, len(have), running)
                 moment = rng.uniform(0, min(life - first, 1.2))
-            else:  # at any time
+            else:  # Kill it at any time.
                 moment = rng.uniform(0, min(life, 2.0))
             running.join(moment)
             if running.is_alive():
                 try:
                     os.killpg(running.pid, signal.SIGKILL)
-                except (
-                    ProcessLookupError
-                ):  # so early that it leads no group yet, and has no workers
+                except ProcessLookupError:  # It was killed before it had a group and workers.
                     running.kill()
                 kills += 1
         running.join(300)
         tidy(running)
         now = committed(ledger)
-        assert have.items() <= now.items()  # what was committed is still there, and the same
+        assert have.items() <= now.items()  # Committed rows still exist unchanged.
         in_between += 0 < len(now) < len(keys)
         have = now
         if running.exitcode == 0:
@@ -143,4 +141,4 @@ def test_25_kills_lose_nothing(tmp_path: Path):
             assert running.exitcode == -signal.SIGKILL, ledger.with_suffix(".log").read_text()
     assert kills == KILLS
     assert rounds >= 1
-    assert in_between >= 5  # the moments were not all before or after the work
+    assert in_between >= 5  # Not all moments were before or after the work.

@@ -1,4 +1,4 @@
-"""Specifications: what is wrong is refused before anything runs, with its line; what is right has one key a point."""
+"""Test specifications: errors with their lines before anything runs, and one key for each point."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def test_one_question_has_one_key_however_it_is_spelled(tmp_path):
         "n = 3\nmax_shift = 2\nepsilon = 0.1\n",
         'sizes = "4"\nshifts = "1,2"\nepsilon = "1/10"\ndelta = 0\n',
         'sizes = [[4]]\nshifts = [[2, 1]]\nepsilon = 1e-1\nsolver = "highs"\ncheck = "audit"\n',
-        'n = 3\nshifts = "3,2"\nepsilon = 0.1\n',  # -1 for 1, the same pairs of neighbours
+        'n = 3\nshifts = "3,2"\nepsilon = 0.1\n',  # The shift -1 has the same pairs of neighbours as 1.
     )
     keys = {
         tuple(read_spec(written(tmp_path, f'[[grid]]\nmodel = "modulo"\n{s}')).keys)

@@ -1,4 +1,4 @@
-"""Worker processes run nothing of the current folder, and end with their parent."""
+"""Test that workers import nothing from the current folder and end with their parent."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SPEC = '[[grid]]\nmodel = "modulo"\nn = 6\nmax_shift = [1, 2]\ndelta = [0, 0.1]\
 
 
 def parent_of(pid: int) -> int:
-    """The parent of a process; 0 for one that has ended."""
+    """Return the parent of a process, or 0 if the process has ended."""
     try:
         state, parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:2]
     except OSError:
@@ -46,7 +46,7 @@ def within(seconds: float, condition: Callable[[], bool]) -> bool:
 
 @pytest.fixture
 def trap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A current folder whose modules say that they were run."""
+    """Make a current folder whose modules report that they were imported."""
     monkeypatch.chdir(tmp_path)
     for name in ("numpy", "random", "joblib", "scipy", "highspy", "models", "solvers"):
         Path(f"{name}.py").write_text(
@@ -56,7 +56,7 @@ def trap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("options", [["-P"], []])  # as the console script runs, and python -m
+@pytest.mark.parametrize("options", [["-P"], []])  # The console script, and python -m.
 def test_a_sweep_runs_no_module_of_the_current_folder(trap: Path, options: list[str]):
     command = [
         sys.executable,
