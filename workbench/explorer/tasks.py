@@ -458,11 +458,12 @@ def _make_audited_solve(
 
     moved_values: other values of hot options.
     """
-    point_request = request.make_request("audit", **request.time_limit_option(seconds))
-    if moved_values:
-        point_request = point_request.at_point(moved_values)
+    family_request = request.make_request("audit", **request.time_limit_option(seconds))
 
     def solve() -> Design:
+        point_request = family_request
+        if moved_values:
+            point_request = family_request.at_point(moved_values)
         return request.family.design_request(point_request)
 
     return solve

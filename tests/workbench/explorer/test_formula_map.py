@@ -72,7 +72,8 @@ def test_a_reader_points_at_a_region_and_goes_there(browser: Chromium, server: S
     assert page.js(said).startswith("Point at a region")
     box = "document.querySelector('svg.map').getBoundingClientRect()"
     at = page.js(
-        f"(({{ left, top, width, height }}) => [left + 0.6 * width, top + 0.3 * height])({box})"
+        f"(({{ left, top, width, height }}) => "
+        f"[left + 0.6 * width, top + 0.3 * height].map(Math.round))({box})"
     )
     page.mouse("mouseMoved", *at)
     words = page.js(said)
