@@ -1,4 +1,6 @@
-"""How `make docs` builds the site: Sphinx with furo and myst-nb, nothing fetched from anywhere when it is read."""
+"""How `make docs` builds the site: Sphinx with furo and myst-nb, nothing fetched from anywhere when
+it is read.
+"""
 
 import logging
 import os

@@ -257,8 +257,8 @@ def _quote(fields: Sequence[str]) -> str:
 class _Reader:
     """One pass over the lines of a file.
 
-    `is_integer`, `lower` and `upper` are keyed by names of columns, `sides` and `ranges` by names of
-    rows, and `entries` by (row, column).
+    `is_integer`, `lower` and `upper` are keyed by names of columns, `sides` and `ranges` by names
+    of rows, and `entries` by (row, column).
     """
 
     def __init__(self, split_fields: Callable[[str], list[str]]) -> None:

@@ -14,15 +14,18 @@ from typing import Any
 
 import pytest
 
-# One thread of linear algebra a process, set before numpy is loaded: there are as many processes as cores, and threads
-# that wait for each other cost the numerical tests a quarter. `workbench/papers/test_same_bytes.py` sets other numbers.
+# One thread of linear algebra a process, set before numpy is loaded: there are as many processes as
+# cores, and threads that wait for each other cost the numerical tests a quarter.
+# `workbench/papers/test_same_bytes.py` sets other numbers.
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
-# Runners of tests say how wide their own terminal is; tables of commands have room unless a test asks for less.
+# Runners of tests say how wide their own terminal is; tables of commands have room unless a test
+# asks for less.
 os.environ.pop("COLUMNS", None)
 
-# A shell's background job ignores Ctrl-C, and so would every child of the tests, those that are interrupted included.
+# A shell's background job ignores Ctrl-C, and so would every child of the tests, those that are
+# interrupted included.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -42,7 +45,8 @@ def _checker() -> ModuleType:
 def refuse_second_copies() -> Iterator[None]:
     """Fail if a test imported `models` or `solvers` by the names of the top-level folders.
 
-    The modules are `workbench.models` and `workbench.solvers`; under another name they would be loaded twice.
+    The modules are `workbench.models` and `workbench.solvers`; under another name they would be
+    loaded twice.
     """
     yield
     assert not {"models", "solvers"} & sys.modules.keys(), (
@@ -52,7 +56,9 @@ def refuse_second_copies() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def both_checkers() -> Iterator[None]:
-    """`save_certificate` and `verify_certificate` ask `tools/check_certificate.py`, and fail where it disagrees."""
+    """`save_certificate` and `verify_certificate` ask `tools/check_certificate.py`, and fail where
+    it disagrees.
+    """
     from workbench.errors import CorruptFile
     from workbench.privacy import certificate as certificate_module
     from workbench.privacy import certificate_file

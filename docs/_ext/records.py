@@ -1,6 +1,7 @@
 """What pages show of the package and of committed results, read when the site is built.
 
-{options} FAMILY    the table of a family's options         {errata} PAPER    its errata, each with its check
+{options} FAMILY    the table of a family's options         {errata} PAPER    its errata, each with
+its check
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Options(SphinxDirective):
 
 
 class Errata(SphinxDirective):
-    """A paper's errata: where, what is printed, what is right, and the computation that shows it."""
+    """List the errata of a paper: place, printed text, correction and the check that shows it."""
 
     required_arguments = 1
 

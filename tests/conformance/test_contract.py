@@ -1,4 +1,6 @@
-"""The contract, kept by every installed solver. What a solver is not held to is excluded here, with the reason."""
+"""The contract, kept by every installed solver. What a solver is not held to is excluded here, with
+the reason.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The pinned solver set loads together, whichever comes first, and nothing is loaded before it is used."""
+"""The pinned solver set loads together, whichever comes first, and nothing is loaded before it is
+used.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from workbench.solvers.backend import get_backend, list_backend_names
 ROOT = pathlib.Path(__file__).parents[2]
 PACKAGES = ("cvxpy", "highspy", "ortools.math_opt.core.python.solver", "gurobipy")
 
-# Every ordered pair occurs in the first two orders; the others put the two packages that share a SONAME in the middle.
+# Every ordered pair occurs in the first two orders; the others put the two packages that share a
+# SONAME in the middle.
 ORDERS = [
     (0, 1, 2, 3),
     (3, 2, 1, 0),

@@ -1,15 +1,14 @@
-"""Pages of the documentation as programs: their blocks, run in the order in which a reader meets them.
+"""Pages of the documentation as programs: their blocks, run in the order in which a reader meets
+them.
 
-    fence       what is done with it
-    console     "$ command" lines are run, what follows each is its output, "..." standing for anything
-    pycon       ">>>" examples, as doctest runs them
-    python      run; with a first line "# name.py" written to that file instead
-    toml, text  with a first line "# name.x" written to that file, without that line
-    {code-cell} a notebook's cell, run
-    others      shown only
+fence       what is done with it console     "$ command" lines are run, what follows each is its
+output, "..." standing for anything pycon       ">>>" examples, as doctest runs them python
+run; with a first line "# name.py" written to that file instead toml, text  with a first line "#
+name.x" written to that file, without that line {code-cell} a notebook's cell, run others      shown
+only
 
-Blocks of one page share a folder and a namespace. Commands of the workbench run in this process, others in a shell;
-so do those that load a plug-in, which would stay.
+Blocks of one page share a folder and a namespace. Commands of the workbench run in this process,
+others in a shell; so do those that load a plug-in, which would stay.
 """
 
 from __future__ import annotations
@@ -68,7 +67,9 @@ def blocks(page: Path) -> Iterator[Block]:
 
 
 def run_page(page: Path, folder: Path) -> None:
-    """Run a page in an empty folder, which is the working directory. Raises AssertionError with the line."""
+    """Run a page in an empty folder, which is the working directory. Raises AssertionError with the
+    line.
+    """
     for name in ("examples", "tools", "tests"):
         (folder / name).symlink_to(ROOT / name)
     space: dict[str, Any] = {"__name__": "__page__"}

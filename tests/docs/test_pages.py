@@ -1,4 +1,6 @@
-"""What the README, the pages and the notebooks show is what a reader gets; nothing of the public face is left out."""
+"""What the README, the pages and the notebooks show is what a reader gets; nothing of the public
+face is left out.
+"""
 
 from __future__ import annotations
 

@@ -113,10 +113,11 @@ _SPEC.loader.exec_module(CHECKER)
 
 
 def compared(family: Any, draw: random.Random, points: int = POINTS) -> dict[str, float]:
-    """One question: its pieces and the largest relative difference of its formula to designs at random (ε, δ).
+    """One question: its pieces and the largest relative difference of its formula to designs at
+    random (ε, δ).
 
-    Its file is proven again without a solver: that no ε is left out, and that neighbours agree where they meet; and by
-    the checker that shares no code.
+    Its file is proven again without a solver: that no ε is left out, and that neighbours agree
+    where they meet; and by the checker that shares no code.
     """
     question, options = family(draw)
     with_delta = family not in (metric, quantizer)

@@ -1,10 +1,12 @@
-"""Certificates of every kind and mutations of them, decided by both checkers: never one accepts what the other refuses.
+"""Certificates of every kind and mutations of them, decided by both checkers: never one accepts
+what the other refuses.
 
     python tests/fuzz/fuzz_certificates.py [COUNT] [SEED]
 
-Half of the cases are certificates whose claim is at, just above or just below what the mechanism reaches; the others
-are those with something changed, from one digit to the bytes of the file. Every claim is decided by
-`workbench.verify_certificate` and by `tools/check_certificate.py`, and counted by both.
+Half of the cases are certificates whose claim is at, just above or just below what the mechanism
+reaches; the others are those with something changed, from one digit to the bytes of the file. Every
+claim is decided by `workbench.verify_certificate` and by `tools/check_certificate.py`, and counted
+by both.
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ checker = _load()
 Data = dict[str, Any]
 
 
-# ----------------------------------------------------------------------------------------------- certificates
+# --- certificates
 
 
 def law(
@@ -130,7 +132,9 @@ Pairs = list[tuple[Law, Law]]
 def claimed(
     source: random.Random, mechanism: Data, pairs: Pairs, notions: list[str], epsilon: Any = None
 ) -> Data:
-    """A certificate whose δ, or ε, is near what the compared laws reach. epsilon: one for each pair, as in a file."""
+    """A certificate whose δ, or ε, is near what the compared laws reach. epsilon: one for each
+    pair, as in a file.
+    """
     if epsilon is None and source.random() < 0.25:
         return beyond(
             source, mechanism, pairs, source.choice(["curve", "tradeoff", "renyi", "zcdp", "gdp"])
@@ -164,7 +168,9 @@ def claimed(
 
 
 def beyond(source: random.Random, mechanism: Data, pairs: Pairs, notion: str) -> Data:
-    """The same for a curve, a trade-off function, Rényi DP, zCDP or GDP, with a budget near the one that is needed."""
+    """The same for a curve, a trade-off function, Rényi DP, zCDP or GDP, with a budget near the one
+    that is needed.
+    """
     if notion == "tradeoff":
         return claim_of(mechanism, notion=notion, tradeoff=function(source, pairs))
     if notion == "curve":
@@ -214,7 +220,9 @@ def beyond(source: random.Random, mechanism: Data, pairs: Pairs, notion: str) ->
 
 
 def function(source: random.Random, pairs: Pairs) -> list[list[str]]:
-    """Points of about the largest function that all pairs allow in both orders, by a few tests of each."""
+    """Points of about the largest function that all pairs allow in both orders, by a few tests of
+    each.
+    """
     errors = [(Fraction(0), Fraction(1)), (Fraction(1), Fraction(0))]
     for (p, p_sum), (q, q_sum) in pairs:
         tests = [
@@ -450,7 +458,9 @@ def quantizer(source: random.Random) -> Data:
 
 
 def line(source: random.Random, *, real: bool = False) -> Data:
-    """Noise on the integers, clamped or not, or on the reals, with tails or without, and at times its loss."""
+    """Noise on the integers, clamped or not, or on the reals, with tails or without, and at times
+    its loss.
+    """
     count = source.randrange(1, 9)
     data = {
         "first": source.randrange(-count, 2), "period": source.randrange(1, count + 1),
@@ -568,7 +578,7 @@ def _rounded(source: random.Random, value: Fraction) -> str:
     )
 
 
-# -------------------------------------------------------------------------------------------------- mutations
+# --- mutations
 
 ODD: list[Any] = [
     None, True, False, 0, 1, 2, 3, -1, 7, 0.5, 10**30, "", "0", "1", "-1", "0x0", "0x1", "0x01", "0xg", "1e400",
@@ -681,11 +691,13 @@ def damaged(source: random.Random, content: bytes) -> bytes:
     )
 
 
-# ------------------------------------------------------------------------------------------------- comparison
+# --- comparison
 
 
 def verdicts(path: Path) -> tuple[str, str]:
-    """(ours, the checker's): proven, false, unknown, unreadable, too large; what else either raises is a bug."""
+    """(ours, the checker's): proven, false, unknown, unreadable, too large; what else either raises
+    is a bug.
+    """
     try:
         wb.check(path)
         ours = "proven"
@@ -703,7 +715,9 @@ def verdicts(path: Path) -> tuple[str, str]:
 
 
 def counted(data: Data) -> int | None:
-    """The units both checkers count for a file that makes sense: ours is as large as it says, and no larger."""
+    """The units both checkers count for a file that makes sense: ours is as large as it says, and
+    no larger.
+    """
     found: list[int] = []
     counting, checker.count_work = (
         checker.count_work,

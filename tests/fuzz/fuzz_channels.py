@@ -1,4 +1,6 @@
-"""Two hundred random channels of all forms: output by output, and by the statement in CVXPY, within 1e-8."""
+"""Two hundred random channels of all forms: output by output, and by the statement in CVXPY, within
+1e-8.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Random questions of every family that has formulas: the formula against designs, and its file proven again.
+"""Random questions of every family that has formulas: the formula against designs, and its file
+proven again.
 
 python tests/fuzz/fuzz_formulas.py [COUNT OF EACH FAMILY] [SEED]
 """

@@ -1,4 +1,6 @@
-"""Sixty random queries for `wb.recommend` (`queries`): what is wrong with the answers, and how long they take."""
+"""Sixty random queries for `wb.recommend` (`queries`): what is wrong with the answers, and how long
+they take.
+"""
 
 from __future__ import annotations
 

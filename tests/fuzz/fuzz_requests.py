@@ -1,9 +1,11 @@
-"""Command lines, calls from Python and files, half of them wrong: an answer, or one sentence; never anything else.
+"""Command lines, calls from Python and files, half of them wrong: an answer, or one sentence; never
+anything else.
 
     python tests/fuzz/fuzz_requests.py [COUNT] [SEED]
 
-Everything runs in this process, with warnings as errors and an alarm. A command line must exit with 0, or with 2 and
-one line of the form "Kind: sentence."; a call must return, or raise an error of the workbench.
+Everything runs in this process, with warnings as errors and an alarm. A command line must exit with
+0, or with 2 and one line of the form "Kind: sentence."; a call must return, or raise an error of
+the workbench.
 """
 
 from __future__ import annotations
@@ -75,7 +77,7 @@ def folder() -> Iterator[Path]:
             os.chdir(before)
 
 
-# ------------------------------------------------------------------------------------------------ command lines
+# --- command lines
 
 
 def command(source: random.Random) -> list[str]:
@@ -109,7 +111,9 @@ def built() -> None:
 
 
 def check_command(line: list[str]) -> str:
-    """Run a command line; what it came to. Raises AssertionError for anything but an answer or one sentence."""
+    """Run a command line; what it came to. Raises AssertionError for anything but an answer or one
+    sentence.
+    """
     built()
     out, err = io.StringIO(), io.StringIO()
     code: Any = 0
@@ -141,7 +145,7 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
 
-# --------------------------------------------------------------------------------------------- calls from Python
+# --- calls from Python
 
 
 def call(source: random.Random) -> tuple[str, dict[str, Any]]:
@@ -173,7 +177,7 @@ def check_call(name: str, given: Mapping[str, Any]) -> str:
     return "answer"
 
 
-# --------------------------------------------------------------------------------------------------------- files
+# --- files
 
 
 def damage(source: random.Random, content: bytes) -> bytes:
@@ -232,7 +236,9 @@ CASES: dict[str, Callable[[random.Random], str]] = {
 
 
 def run(kind: str, count: int, seed: int, *, stop: bool = True) -> tuple[Counter[str], list[str]]:
-    """So many cases of a kind: how often each end, and the failures (with stop: raises AssertionError at the first)."""
+    """So many cases of a kind: how often each end, and the failures (with stop: raises
+    AssertionError at the first).
+    """
     ends: Counter[str] = Counter()
     failures: list[str] = []
     with folder():

@@ -1,6 +1,7 @@
-"""Random queries for `wb.recommend`, and what must be true of each answer: it is no dearer than a plain linear program
-stated here, on a finer grid where outputs or answers are real; a class that applies is in the table; a class alone
-makes its row; neither order nor shift of the answers changes a number.
+"""Random queries for `wb.recommend`, and what must be true of each answer: it is no dearer than a
+plain linear program stated here, on a finer grid where outputs or answers are real; a class that
+applies is in the table; a class alone makes its row; neither order nor shift of the answers changes
+a number.
 """
 
 from __future__ import annotations
@@ -38,8 +39,10 @@ Query = dict[str, Any]
 
 
 def generated(count: int, seed: int = 24) -> Iterator[Query]:
-    """Queries as keywords of `wb.recommend`; one in six has answers in a range, a third of them uniform, a third with a
-    prior, and for a third the worst answer counts; of the lists one in five is directed."""
+    """Queries as keywords of `wb.recommend`; one in six has answers in a range, a third of them
+    uniform, a third with a prior, and for a third the worst answer counts; of the lists one in five
+    is directed.
+    """
     draw = random.Random(seed)
     for number in range(count):
         budget = {"epsilon": draw.choice(EPSILONS), "delta": draw.choice(DELTAS)}
@@ -84,7 +87,9 @@ def _list(draw: random.Random) -> Query:
 
 
 def plain(query: Query) -> tuple[float, float, float]:
-    """(the least loss of channels on a grid of outputs, how far a design may be above it, what losses are in size)."""
+    """(the least loss of channels on a grid of outputs, how far a design may be above it, what
+    losses are in size).
+    """
     return _plain_range(query) if "range" in query else _plain_list(query)
 
 
@@ -129,7 +134,9 @@ def _plain_range(query: Query) -> tuple[float, float, float]:
 def least_loss(
     table: np.ndarray, weights: np.ndarray | None, near: np.ndarray, query: Query
 ) -> float:
-    """min Σ p(x) M(o|x) ℓ(x, o), or the largest loss of any x (weights None); as one linear program."""
+    """min Σ p(x) M(o|x) ℓ(x, o), or the largest loss of any x (weights None); as one linear
+    program.
+    """
     (k, m), (epsilon, delta) = table.shape, (float(query["epsilon"]), float(query["delta"]))
     pairs = [(i, j) for i in range(k) for j in range(k) if i != j and near[i, j]]
     slack, worst = len(pairs) * m if delta else 0, weights is None
@@ -248,7 +255,9 @@ def _near(here: float, there: float, within: float, *rows: Any) -> bool:
 
 
 def _alone(query: Query, row: Any) -> Iterator[str]:
-    """The row's class alone, which makes the row; that of a row that was stopped goes on, and may be stopped later."""
+    """The row's class alone, which makes the row; that of a row that was stopped goes on, and may
+    be stopped later.
+    """
     here = row["objective"]
     if here is None:
         return

@@ -1,4 +1,6 @@
-"""What a fuzz of requests is made of: good command lines, calls and files, and words and values that are wrong."""
+"""What a fuzz of requests is made of: good command lines, calls and files, and words and values
+that are wrong.
+"""
 
 from __future__ import annotations
 

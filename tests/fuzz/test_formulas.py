@@ -1,4 +1,6 @@
-"""A sample of `fuzz_formulas`: formulas agree with designs, leave no ε out, and meet where they change."""
+"""A sample of `fuzz_formulas`: formulas agree with designs, leave no ε out, and meet where they
+change.
+"""
 
 from __future__ import annotations
 

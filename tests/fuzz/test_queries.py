@@ -1,4 +1,6 @@
-"""A sample of the random queries of `fuzz_queries`: no answer dearer than a plain program, every class, every row."""
+"""A sample of the random queries of `fuzz_queries`: no answer dearer than a plain program, every
+class, every row.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Files that were saved once stay proven, by the workbench and by the checkers that share no code with it.
+"""Files that were saved once stay proven, by the workbench and by the checkers that share no code
+with it.
 
 A file is never changed or removed here; a new kind of file is added.
 """

@@ -1,4 +1,6 @@
-"""What some 350 commands answer agrees with what was recorded: to 1e-12 where this processor rounds as that one did."""
+"""What some 350 commands answer agrees with what was recorded: to 1e-12 where this processor rounds
+as that one did.
+"""
 
 from __future__ import annotations
 

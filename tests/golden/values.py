@@ -1,8 +1,10 @@
-"""What some 370 commands answer, as numbers; `python -m tests.golden.values` records them into values.json.
+"""What some 370 commands answer, as numbers; `python -m tests.golden.values` records them into
+values.json.
 
-After a first line on the processor, each line of that file is a command, how it ended, and the numbers of its `--json`
-answer that carry meaning: objectives, bounds, exact budgets, verdicts. Names of options, columns and keys may change
-with the words; these numbers may not. A recording is a decision: whoever records again says in the commit why.
+After a first line on the processor, each line of that file is a command, how it ended, and the
+numbers of its `--json` answer that carry meaning: objectives, bounds, exact budgets, verdicts.
+Names of options, columns and keys may change with the words; these numbers may not. A recording is
+a decision: whoever records again says in the commit why.
 """
 
 from __future__ import annotations
@@ -74,7 +76,9 @@ def folder_of_inputs(folder: Path) -> Iterator[Path]:
 
 
 def recorded() -> list[dict[str, Any]]:
-    """What was recorded, in the order in which it must run: files that later commands read are written by earlier."""
+    """What was recorded, in the order in which it must run: files that later commands read are
+    written by earlier.
+    """
     return [json.loads(line) for line in VALUES.read_text().splitlines()[1:]]
 
 
@@ -84,9 +88,11 @@ def recorded_arithmetic() -> str:
 
 
 def arithmetic() -> str:
-    """A fingerprint of how this processor rounds in numpy, its BLAS and libm, whose kernels differ in the last bit.
+    """A fingerprint of how this processor rounds in numpy, its BLAS and libm, whose kernels differ
+    in the last bit.
 
-    Solvers then stop at points that differ in the last bits too, and so do the answers that are not refined exactly.
+    Solvers then stop at points that differ in the last bits too, and so do the answers that are not
+    refined exactly.
     """
     x = np.random.default_rng(0).random((60, 60))
     parts = [
@@ -118,7 +124,9 @@ def observed(command: str) -> dict[str, Any]:
 
 
 def _kept(answer: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """(path, value) of every kept number, verdict or "inf"; rows of a table go by what they are about."""
+    """(path, value) of every kept number, verdict or "inf"; rows of a table go by what they are
+    about.
+    """
     if isinstance(answer, dict):
         for key, value in answer.items():
             if isinstance(value, (dict, list)):

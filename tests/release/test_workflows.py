@@ -1,4 +1,6 @@
-"""Workflows and hooks only call make targets; reports of a problem ask for what `workbench doctor` prints."""
+"""Workflows and hooks only call make targets; reports of a problem ask for what `workbench doctor`
+prints.
+"""
 
 from __future__ import annotations
 

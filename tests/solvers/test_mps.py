@@ -1,4 +1,6 @@
-"""MPS files keep every bit, other readers read the same program, and a point's worth is decided in rationals."""
+"""MPS files keep every bit, other readers read the same program, and a point's worth is decided in
+rationals.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ INF = np.inf
 
 
 def everything() -> Data:
-    """Every kind of row and bound, a constant, an empty column, integers without and with bounds, awkward numbers."""
+    """Every kind of row and bound, a constant, an empty column, integers without and with bounds,
+    awkward numbers.
+    """
     A = sp.csc_array(
         np.array(
             [

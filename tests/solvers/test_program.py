@@ -1,4 +1,6 @@
-"""Compilation: the affine map against CVXPY's own canonical data, names, shapes, and everything that is refused."""
+"""Compilation: the affine map against CVXPY's own canonical data, names, shapes, and everything
+that is refused.
+"""
 
 from __future__ import annotations
 

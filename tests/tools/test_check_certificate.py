@@ -1,4 +1,6 @@
-"""The second checker: alone on a bare Python, right by other routes, and never at odds with the workbench."""
+"""The second checker: alone on a bare Python, right by other routes, and never at odds with the
+workbench.
+"""
 
 from __future__ import annotations
 
@@ -348,7 +350,9 @@ def test_a_claim_that_is_tight_is_left_undecided():
 
 
 def gaussian(n: int, sigma: int, excess: str) -> dict:
-    """The discrete Gaussian modulo n, and the claim of ρ a little above 1/2σ²: nearly tight at most orders."""
+    """The discrete Gaussian modulo n, and the claim of ρ a little above 1/2σ²: nearly tight at most
+    orders.
+    """
     weights = [round(2**50 * math.exp(-(min(k, n - k) ** 2) / (2 * sigma**2))) for k in range(n)]
     rho = Fraction(1, 2 * sigma**2) * (1 + Fraction(excess))
     return noise(weights, "pure", "0") | {"claim": {"notion": "zcdp", "rho": str(rho)}}
@@ -382,7 +386,9 @@ BELL = [1 << 40, 1 << 38, 1 << 36, (1 << 35) + 1, 1 << 36, 1 << 38]
     ids=["far μ", "μ", "tail", "long tail", "nearly tight", "tighter", "tiny ρ", "far orders"],
 )
 def test_hard_claims_are_decided_or_refused_in_ten_seconds(data, codes, tmp_path: Path):
-    """Series of 10^12 terms, quantiles beside 0 and 1, thousands of pieces of orders; exit codes 0, 1 and 2 of both."""
+    """Series of 10^12 terms, quantiles beside 0 and 1, thousands of pieces of orders; exit codes 0,
+    1 and 2 of both.
+    """
     path = tmp_path / "c.json"
     path.write_text(json.dumps(data))
     for command, code in zip(

@@ -1,4 +1,6 @@
-"""The second checker of formulas: alone on a bare Python; it proves what the workbench finds, and refuses the rest."""
+"""The second checker of formulas: alone on a bare Python; it proves what the workbench finds, and
+refuses the rest.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`make install` goes on where the package index has withdrawn a pinned version, and says which one.
+"""`make install` goes on where the package index has withdrawn a pinned version, and says which
+one.
 
 The index is a folder of small wheels; nothing is downloaded.
 """

@@ -2,15 +2,17 @@
 
 A module has an arrow to each module of ours that it
 
-    imports                     anywhere: at its head, in a function, under TYPE_CHECKING
-    uses through the face       `from workbench import design`, `workbench.design`, `wb.design`: where `_MODULE_BY_NAME` says
-    names in a string           "workbench.io.files", "workbench.io.files:read_text", "workbench.io.files.read_text"
-    names in a TOML file        of its folder, whose name it says: the strings in it, as above
-    names in an f-string        that is given to import_module: every module of the folder it begins with
+imports                     anywhere: at its head, in a function, under TYPE_CHECKING uses through
+the face       `from workbench import design`, `workbench.design`, `wb.design`: where
+`_MODULE_BY_NAME` says names in a string           "workbench.io.files",
+"workbench.io.files:read_text", "workbench.io.files.read_text" names in a TOML file        of its
+folder, whose name it says: the strings in it, as above names in an f-string        that is given to
+import_module: every module of the folder it begins with
 
-A string that names a package around the module is no arrow: Python imports those packages first anyway, and they name
-files that lie in them. A name without a dot is one only where it is given to import_module or find_spec. What the face
-itself provides lazily (`_MODULE_BY_NAME`, `_PLACES_BY_KIND`) are its own arrows, and it lies in no layer.
+A string that names a package around the module is no arrow: Python imports those packages first
+anyway, and they name files that lie in them. A name without a dot is one only where it is given to
+import_module or find_spec. What the face itself provides lazily (`_MODULE_BY_NAME`,
+`_PLACES_BY_KIND`) are its own arrows, and it lies in no layer.
 """
 
 from __future__ import annotations
@@ -188,7 +190,9 @@ class Arrows:
 
 
 def layer_of(module: str, layers: Layers) -> int | None:
-    """Return the layer of a module: of the longest name that is it or a package around it; None where there is none."""
+    """Return the layer of a module: of the longest name that is it or a package around it; None
+    where there is none.
+    """
     nearest = (0, None)
     for k, layer in enumerate(layers):
         for name in (layer,) if isinstance(layer, str) else layer:
@@ -225,9 +229,11 @@ def arrows_between(arrows: Arrows, sources: Sequence[str], targets: Sequence[str
 
 
 def find_cycle(arrows: Arrows) -> list[str]:
-    """Return the modules of one cycle in order, the first again at the end; none where there is no cycle.
+    """Return the modules of one cycle in order, the first again at the end; none where there is no
+    cycle.
 
-    The face is left out: it provides names of all layers, and a module that needs its version imports it.
+    The face is left out: it provides names of all layers, and a module that needs its version
+    imports it.
     """
     graph = {
         module: sorted(targets - {FACE})

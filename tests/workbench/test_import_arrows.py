@@ -1,4 +1,6 @@
-"""The test of layers sees what it is to forbid: arrows planted in a small tree of every kind and place are reported."""
+"""The test of layers sees what it is to forbid: arrows planted in a small tree of every kind and
+place are reported.
+"""
 
 from __future__ import annotations
 

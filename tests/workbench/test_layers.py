@@ -1,6 +1,8 @@
-"""The layers of the project, read from its source: no arrow between modules goes up, and none in a circle.
+"""The layers of the project, read from its source: no arrow between modules goes up, and none in a
+circle.
 
-`import_arrows` says what an arrow is: imports anywhere, under TYPE_CHECKING too, and names of modules in strings.
+`import_arrows` says what an arrow is: imports anywhere, under TYPE_CHECKING too, and names of
+modules in strings.
 """
 
 from __future__ import annotations
@@ -21,12 +23,14 @@ from import_arrows import (
 )
 
 ROOT = Path(__file__).parents[2]
-# The names under which the folders are imported: `workbench/solvers` and `workbench/models` are links.
+# The names under which the folders are imported: `workbench/solvers` and `workbench/models` are
+# links.
 SOLVERS = "workbench.solvers"
 MODELS = "workbench.models"
 PACKAGES: Packages = {SOLVERS: ROOT / "solvers", MODELS: ROOT / "models", FACE: ROOT / "workbench"}
 
-# Lowest first. A module may have arrows into its own layer and into lower ones. The longest name counts.
+# Lowest first. A module may have arrows into its own layer and into lower ones. The longest name
+# counts.
 LAYERS = (
     SOLVERS,
     MODELS,
@@ -88,7 +92,8 @@ def test_mechanisms_and_privacy_need_neither_models_nor_solvers() -> None:
     assert not arrows_between(ARROWS, LIGHT, (MODELS, SOLVERS))
 
 
-# Texts, files and containers are read in workbench.data alone. Outside of it these modules use its readers:
+# Texts, files and containers are read in workbench.data alone. Outside of it these modules use its
+# readers:
 DATA = "workbench.data"
 READERS = (f"{DATA}.containers", f"{DATA}.csv_column", f"{DATA}.csv_rows", f"{DATA}.tables")
 USERS_OF_READERS = {
@@ -178,7 +183,9 @@ NOTION_NAMES = {"pure", "dp", "pdp", "metric", "renyi", "zcdp", "gdp", "curve", 
 
 
 def test_only_notions_ask_for_the_name_of_a_notion() -> None:
-    """Elsewhere a comparison with a name decides what is drawn or read, never what is bounded or proven."""
+    """Elsewhere a comparison with a name decides what is drawn or read, never what is bounded or
+    proven.
+    """
     drawn = {
         "workbench.explorer.figures",
         "workbench.families.noise.frontier",

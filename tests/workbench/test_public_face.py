@@ -1,4 +1,6 @@
-"""The public face: every name loads, importing is cheap, and strangers' `models` and `solvers` do no harm."""
+"""The public face: every name loads, importing is cheap, and strangers' `models` and `solvers` do
+no harm.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""How far a request travels: files and functions that one design passes, and where its epsilon is read."""
+"""How far a request travels: files and functions that one design passes, and where its epsilon is
+read.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Wrong types and values from Python: one sentence that names the argument, never somebody else's traceback."""
+"""Wrong types and values from Python: one sentence that names the argument, never somebody else's
+traceback.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +86,9 @@ def test_constraints_that_are_not_linear_or_fail_when_called(question):
 
 
 def test_the_raw_objective_is_the_loss_of_the_mechanism_returned(question):
-    """First-order methods return points that are no PMF by 1e-6; what is shown is what the mechanism costs."""
+    """First-order methods return points that are no PMF by 1e-6; what is shown is what the
+    mechanism costs.
+    """
     loose = Options(feasibility_tolerance=1e-4)
     d = wb.design(
         question,

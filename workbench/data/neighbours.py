@@ -1,12 +1,11 @@
 """Read which of finitely many inputs, or rows, are neighbours, and how far apart they are.
 
-    accepted                         read as
-    "all"                            every two inputs
-    "consecutive"                    the inputs that follow each other in the order given
-    {"max_distance": D}              the numbers at most D apart, up to the rounding of floats
-    "within R NORM", "all NORM"      a radius and a norm; the question lists the pairs of places
-    pairs: list, array, table, CSV   two inputs a row, and perhaps their distance
-    matrix: list, array, table, CSV  symmetric distances (k, k), inf for pairs that are not neighbours
+accepted                         read as "all"                            every two inputs
+"consecutive"                    the inputs that follow each other in the order given
+{"max_distance": D}              the numbers at most D apart, up to the rounding of floats "within R
+NORM", "all NORM"      a radius and a norm; the question lists the pairs of places pairs: list,
+array, table, CSV   two inputs a row, and perhaps their distance matrix: list, array, table, CSV
+symmetric distances (k, k), inf for pairs that are not neighbours
 
 Inputs in pairs are found by value, within the rounding of floats (`workbench.data.tolerance`). The
 rows and the columns of a matrix are aligned by their labels where they have any

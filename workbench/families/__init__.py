@@ -1,1 +1,3 @@
-"""Families of questions, one folder each: the models that answer them and the closed forms that judge the answers."""
+"""Families of questions, one folder each: the models that answer them and the closed forms that
+judge the answers.
+"""

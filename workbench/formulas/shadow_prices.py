@@ -256,7 +256,7 @@ def _price_budgets(request: Any) -> tuple[OneSidedPrices, OneSidedPrices | None]
 
     epsilon_interval = (epsilon * (1 - _RELATIVE_STEP), epsilon * (1 + _RELATIVE_STEP))
     epsilon_prices = derivatives_near(0, epsilon_interval)
-    if claim.delta is None or notion == "pure":
+    if claim.delta is None or not claim.notion.has_delta:
         return epsilon_prices, None
     delta_interval = (max(ZERO, delta - _RELATIVE_STEP), delta + _RELATIVE_STEP)
     first, last = derivatives_near(1, epsilon, delta_interval)

@@ -27,7 +27,9 @@ from workbench.solvers.session import Session
 
 
 def knapsack() -> RationalLP:
-    """max x + y on 3x + y <= 1, x + 3y <= 1: the vertex (1/4, 1/4), no dyadic point of 320 bits cut off."""
+    """max x + y on 3x + y <= 1, x + 3y <= 1: the vertex (1/4, 1/4), no dyadic point of 320 bits cut
+    off.
+    """
     lp = RationalLP(2)
     lp.cost = [Fraction(-1), Fraction(-1)]
     lp.add_row({0: 3, 1: 1}, None, 1)
@@ -76,7 +78,9 @@ def test_thirds_are_reached_to_two_hundred_bits():
 
 
 def test_an_optimal_basis_is_enough(monkeypatch):
-    """Where the first basis is optimal in exact numbers, or one that is given, no other round is solved."""
+    """Where the first basis is optimal in exact numbers, or one that is given, no other round is
+    solved.
+    """
     solved, solve = [], Session.solve
     monkeypatch.setattr(
         Session, "solve", lambda self, *a, **b: solved.append(solve(self, *a, **b)) or solved[-1]
@@ -155,8 +159,9 @@ def test_random_designs_end_certified_without_loss(solver):
 
 
 def steep_chain(steep: Fraction, n: int) -> RationalLP:
-    """x_0 <= steep x_1 <= ...: steps down to what a solver does not see, whose bases HiGHS changes without counting
-    iterations."""
+    """x_0 <= steep x_1 <= ...: steps down to what a solver does not see, whose bases HiGHS changes
+    without counting iterations.
+    """
     lp = RationalLP(n)
     lp.cost = [0] + [1] * (n - 1)
     lp.add_row(dict.fromkeys(range(n), 1), 1, 1)
@@ -186,7 +191,8 @@ def test_chains_of_steep_ratios_reach_every_digit_and_a_bound():
 
 
 def test_what_a_solver_claims_beyond_reach_is_said():
-    # at its default integrality tolerance HiGHS claims an error of the printed MILP below the optimum
+    # at its default integrality tolerance HiGHS claims an error of the printed MILP below the
+    # optimum
     asked = wb.ModuloNoise(n=33, shifts=[4])
     request = FAMILY.make_request(
         asked, epsilon=3, delta="1e-8", notion="pdp", method="literal", certify=False
@@ -246,7 +252,9 @@ def test_integers_and_floats_are_turned_into_each_other_exactly():
 
 
 def test_a_round_that_fails_hot_is_solved_again_from_nothing(monkeypatch):
-    """The live session's basis may lead a solver astray; then the round starts cold, and the answer is the same."""
+    """The live session's basis may lead a solver astray; then the round starts cold, and the answer
+    is the same.
+    """
     from workbench.solvers.solution import Solution, Termination
 
     starts, solve = [], Session.solve

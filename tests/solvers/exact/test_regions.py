@@ -1,4 +1,6 @@
-"""Formulas of parametric programs: against rational programs at single points, no gaps, exact ends, proofs."""
+"""Formulas of parametric programs: against rational programs at single points, no gaps, exact ends,
+proofs.
+"""
 
 from __future__ import annotations
 

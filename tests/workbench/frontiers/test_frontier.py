@@ -1,4 +1,6 @@
-"""Frontiers: grids, rows against closed forms, what is kept on Ctrl-C, refusals before anything runs."""
+"""Frontiers: grids, rows against closed forms, what is kept on Ctrl-C, refusals before anything
+runs.
+"""
 
 from __future__ import annotations
 
@@ -131,7 +133,8 @@ def test_noise_rows_agree_with_each_other() -> None:
     levels = table[table["curve"] == "level"]
     assert levels["certified"].all()
     assert levels["delta"].to_numpy() == pytest.approx(levels["objective"].to_numpy(), abs=1e-12)
-    # no published mechanism beats the optimum it contains: the data-independent one is additive noise
+    # no published mechanism beats the optimum it contains: the data-independent one is additive
+    # noise
     rivals = table[table["mechanism"] == "data-independent"].merge(
         points, on=["notion", "epsilon", "delta"]
     )
@@ -200,7 +203,8 @@ def test_baselines_keep_what_a_notion_requires_not_the_epsilon_it_is_given() -> 
 
 
 def test_scan_finds_the_geometric_parameter() -> None:
-    # clamped geometric noise is exactly ln(1/alpha)-private for neighbours 1 apart, d ln(1/alpha) for d
+    # clamped geometric noise is exactly ln(1/alpha)-private for neighbours 1 apart, d ln(1/alpha)
+    # for d
     for distance in (1, 2):
         found = _least(Scan("geometric", 6, [distance]), Fraction(1), Fraction(0), "pdp")
         assert found == pytest.approx(math.exp(-1 / distance), rel=1e-6)
@@ -484,7 +488,8 @@ def test_quantizer_rows() -> None:
     )
     assert points["certified"].all()
     assert (points["pure_epsilon"] <= points.index).all()
-    # two outputs: randomized response, MAE (B² - 1/3)/B at the least private B = coth(ε/2), or at a larger one
+    # two outputs: randomized response, MAE (B² - 1/3)/B at the least private B = coth(ε/2), or at a
+    # larger one
     for epsilon, row in points.iterrows():
         least = 1 / math.tanh(float(str(epsilon)) / 2)
         assert row["objective"] == pytest.approx(least - 1 / (3 * least), rel=1e-6)

@@ -41,7 +41,9 @@ def test_a_notion_without_its_budget_is_refused_in_one_sentence(question: object
     "question", [wb.IntegerNoise(), wb.ModuloNoise(n=3, max_shift=1)], ids=["noise", "modulo"]
 )
 def test_curves_and_trade_off_functions_are_drawn_at_several_scales(question: object):
-    """Every ε of a curve times the scale; f with the scale as its weight beside a blind guess, 1 - α."""
+    """Every ε of a curve times the scale; f with the scale as its weight beside a blind guess, 1 -
+    α.
+    """
     given = {"curve": "0.5:0.1,1:0.01", "tradeoff": "0:1,0.1:0.6,0.8:0", "loss": "squared"}
     found = wb.frontier(question, notion="curve,tradeoff", scale="0.5,1", **given)
     losses = {

@@ -346,7 +346,9 @@ def test_a_package_runs_the_contract_on_its_backend(tmp_path: Path) -> None:
 
 
 def test_the_contract_names_what_a_wrong_backend_breaks_without_pytest(tmp_path: Path) -> None:
-    """The documented backend with one sign turned round, by unittest, where pytest cannot be imported."""
+    """The documented backend with one sign turned round, by unittest, where pytest cannot be
+    imported.
+    """
     code, right = documented("linprog.py"), "row_dual[has_upper] += upper_slopes"
     assert right in code
     (tmp_path / "linprog.py").write_text(code.replace(right, "row_dual[has_upper] -= upper_slopes"))

@@ -17,8 +17,9 @@ Erratum. (58) gives the last output k = n the mass 1 - F(n - q); the rows then s
 
 Two readings are ours. The Gumbel mechanism: the paper adds "Gumbel(ε, β')" and cites the Gumbel-max
 trick [28], by which the argmax over outputs of score + Gumbel(0, β') noise draws from the softmax
-of score/β'; with the score -|k - q| this is the exponential mechanism [26], pure (2μ̄/β')-DP for neighbours within μ̄. The
-error measures: MSE and ER are averaged over uniform answers, as clamping makes them depend on q.
+of score/β'; with the score -|k - q| this is the exponential mechanism [26], pure (2μ̄/β')-DP for
+neighbours within μ̄. The error measures: MSE and ER are averaged over uniform answers, as clamping
+makes them depend on q.
 
 Figs 5-8 put mechanisms on equal footing: `fit_baseline` finds the parameter x at which a family's
 error rate or MSE is a target (Brent's method). Each error grows with the parameter, from 0 to a
