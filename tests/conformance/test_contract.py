@@ -1,6 +1,4 @@
-"""The contract, kept by every installed solver. What a solver is not held to is excluded here, with
-the reason.
-"""
+"""Test every installed solver against the contract. Exclusions have reasons."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The pinned solver set loads together, whichever comes first, and nothing is loaded before it is
-used.
-"""
+"""The pinned solvers load together in every order, and only when they are used."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from workbench.solvers.backend import get_backend, list_backend_names
 ROOT = pathlib.Path(__file__).parents[2]
 PACKAGES = ("cvxpy", "highspy", "ortools.math_opt.core.python.solver", "gurobipy")
 
-# Every ordered pair occurs in the first two orders; the others put the two packages that share a
+# Every ordered pair occurs in the first two orders. The others put the two packages that share a
 # SONAME in the middle.
 ORDERS = [
     (0, 1, 2, 3),

@@ -1,6 +1,4 @@
-"""What is tested of single solvers beside the contract: their own options, hot starts of HiGHS, its
-thread pool.
-"""
+"""Tests of single solvers besides the contract: native options, hot starts and threads of HiGHS."""
 
 from __future__ import annotations
 
@@ -88,9 +86,7 @@ def test_a_solve_can_have_less_time_than_the_session(label):
 
 @pytest.mark.parametrize("scale", [1.0, 2.0**20])
 def test_an_lp_passed_again_keeps_its_basis_and_its_answers(scale, monkeypatch):
-    """HiGHS takes many new coefficients by one pass of the LP: the same answers, from the same
-    basis.
-    """
+    """HiGHS receives many new coefficients by one pass of the LP, which keeps basis and answers."""
     from workbench.solvers.backends import highs
 
     monkeypatch.setattr(highs, "_MIN_PASS_CHANGES", -1000)
@@ -123,7 +119,7 @@ def test_thread_counts_can_change_in_one_process():
 
 
 def test_a_foreign_pool_size_does_not_matter():
-    """Another library in the process may run HiGHS on its own number of threads between our solves."""
+    """Another library in the process may run HiGHS with another number of threads."""
     highspy = pytest.importorskip("highspy")
     with get_backend("highs").open(instances.make_triangle()) as session:
         assert session.solve().termination is Termination.OPTIMAL
@@ -137,9 +133,7 @@ def test_a_foreign_pool_size_does_not_matter():
 
 
 def test_highs_info_that_is_not_valid_counts_as_none():
-    """After a failed run HiGHS returns numbers that mean nothing (once 2,905,069,856 iterations),
-    with a warning.
-    """
+    """After a failed run HiGHS returns meaningless numbers, once 2,905,069,856 iterations."""
     with get_backend("highs").open(make_moving_program()) as session:
         assert session.solve(dict(MOVING_BASE), start="cold").iterations > 0
         native = session._h

@@ -1,4 +1,4 @@
-"""The contract fails on backends that are wrong on purpose, in exactly the clauses that they break."""
+"""Backends that are wrong on purpose fail in exactly the clauses that they break."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def channel(draw: random.Random) -> Question:
 
 
 def constrained(draw: random.Random) -> Question:
-    """With constraints by name, in some order; where no channel meets them a piece says infeasible."""
+    """Draw a question with named constraints. Where no channel meets them, a piece is infeasible."""
     k = draw.randint(2, 4)
     query = wb.FiniteQuery(
         range(k), prior=draw.choice(["uniform", "worst", [1, *range(1, k)]]), max_shift=1
@@ -113,11 +113,10 @@ _SPEC.loader.exec_module(CHECKER)
 
 
 def compared(family: Any, draw: random.Random, points: int = POINTS) -> dict[str, float]:
-    """One question: its pieces and the largest relative difference of its formula to designs at
-    random (ε, δ).
+    """Compare the formula of one question with designs at random (ε, δ).
 
-    Its file is proven again without a solver: that no ε is left out, and that neighbours agree
-    where they meet; and by the checker that shares no code.
+    Its file is proven again without a solver: no ε is left out, and neighbours agree where they
+    meet. The independent checker must prove it as well.
     """
     question, options = family(draw)
     with_delta = family not in (metric, quantizer)

@@ -1,12 +1,10 @@
-"""Certificates of every kind and mutations of them, decided by both checkers: never one accepts
-what the other refuses.
+"""Decide certificates of every kind, and mutations of them, by both checkers, which must agree.
 
     python tests/fuzz/fuzz_certificates.py [COUNT] [SEED]
 
-Half of the cases are certificates whose claim is at, just above or just below what the mechanism
-reaches; the others are those with something changed, from one digit to the bytes of the file. Every
-claim is decided by `workbench.verify_certificate` and by `tools/check_certificate.py`, and counted
-by both.
+Half of the cases are certificates whose claim is at, just above or just below the budget of the
+mechanism. In the others something is changed, from one digit to the bytes of the file. Every claim
+is decided by `workbench.check` and by `tools/check_certificate.py`, and counted by both.
 """
 
 from __future__ import annotations
@@ -58,7 +56,7 @@ checker = _load()
 Data = dict[str, Any]
 
 
-# --- certificates
+# Certificates.
 
 
 def law(
@@ -132,8 +130,9 @@ Pairs = list[tuple[Law, Law]]
 def claimed(
     source: random.Random, mechanism: Data, pairs: Pairs, notions: list[str], epsilon: Any = None
 ) -> Data:
-    """A certificate whose δ, or ε, is near what the compared laws reach. epsilon: one for each
-    pair, as in a file.
+    """Draw a certificate whose δ or ε is near that of the compared distributions.
+
+    epsilon has one value for each pair, as in a file.
     """
     if epsilon is None and source.random() < 0.25:
         return beyond(
@@ -168,9 +167,7 @@ def claimed(
 
 
 def beyond(source: random.Random, mechanism: Data, pairs: Pairs, notion: str) -> Data:
-    """The same for a curve, a trade-off function, Rényi DP, zCDP or GDP, with a budget near the one
-    that is needed.
-    """
+    """Draw a certificate of another notion, with a budget near the one that is needed."""
     if notion == "tradeoff":
         return claim_of(mechanism, notion=notion, tradeoff=function(source, pairs))
     if notion == "curve":
@@ -220,9 +217,7 @@ def beyond(source: random.Random, mechanism: Data, pairs: Pairs, notion: str) ->
 
 
 def function(source: random.Random, pairs: Pairs) -> list[list[str]]:
-    """Points of about the largest function that all pairs allow in both orders, by a few tests of
-    each.
-    """
+    """Draw points of about the largest trade-off function that all pairs satisfy in both orders."""
     errors = [(Fraction(0), Fraction(1)), (Fraction(1), Fraction(0))]
     for (p, p_sum), (q, q_sum) in pairs:
         tests = [
@@ -327,7 +322,7 @@ def noise(source: random.Random) -> Data:
 
 
 def channel(source: random.Random) -> Data:
-    """A finite channel, sometimes with budgets of its own, a bias, and the expected loss of labels."""
+    """Draw a finite channel, sometimes with its own budgets, a bias and the loss of labels."""
     count, n = source.randrange(2, 5), source.randrange(1, 5)
     rows = [law(source, n, full=source.random() < 0.7) for _ in range(count)]
     if source.random() < 0.2:
@@ -458,9 +453,7 @@ def quantizer(source: random.Random) -> Data:
 
 
 def line(source: random.Random, *, real: bool = False) -> Data:
-    """Noise on the integers, clamped or not, or on the reals, with tails or without, and at times
-    its loss.
-    """
+    """Draw noise on integers or reals, with or without clamps and tails, and sometimes its loss."""
     count = source.randrange(1, 9)
     data = {
         "first": source.randrange(-count, 2), "period": source.randrange(1, count + 1),
@@ -578,7 +571,7 @@ def _rounded(source: random.Random, value: Fraction) -> str:
     )
 
 
-# --- mutations
+# Mutations.
 
 ODD: list[Any] = [
     None, True, False, 0, 1, 2, 3, -1, 7, 0.5, 10**30, "", "0", "1", "-1", "0x0", "0x1", "0x01", "0xg", "1e400",
@@ -691,12 +684,13 @@ def damaged(source: random.Random, content: bytes) -> bytes:
     )
 
 
-# --- comparison
+# Comparison.
 
 
 def verdicts(path: Path) -> tuple[str, str]:
-    """(ours, the checker's): proven, false, unknown, unreadable, too large; what else either raises
-    is a bug.
+    """Return our verdict and the checker's. Both raise no other error.
+
+    A verdict is proven, false, unknown, unreadable or too large.
     """
     try:
         wb.check(path)
@@ -715,9 +709,7 @@ def verdicts(path: Path) -> tuple[str, str]:
 
 
 def counted(data: Data) -> int | None:
-    """The units both checkers count for a file that makes sense: ours is as large as it says, and
-    no larger.
-    """
+    """Return the work units that both checkers count for a valid file."""
     found: list[int] = []
     counting, checker.count_work = (
         checker.count_work,

@@ -1,5 +1,4 @@
-"""Random questions of every family that has formulas: the formula against designs, and its file
-proven again.
+"""Compare formulas of random questions with designs, and prove their files again.
 
 python tests/fuzz/fuzz_formulas.py [COUNT OF EACH FAMILY] [SEED]
 """

@@ -1,6 +1,4 @@
-"""Sixty random queries for `wb.recommend` (`queries`): what is wrong with the answers, and how long
-they take.
-"""
+"""Check and time the answers of `wb.recommend` to sixty random queries (`queries`)."""
 
 from __future__ import annotations
 

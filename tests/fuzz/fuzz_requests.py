@@ -1,10 +1,9 @@
-"""Command lines, calls from Python and files, half of them wrong: an answer, or one sentence; never
-anything else.
+"""Send command lines, calls and files, half of them wrong. Each ends in an answer or one sentence.
 
     python tests/fuzz/fuzz_requests.py [COUNT] [SEED]
 
 Everything runs in this process, with warnings as errors and an alarm. A command line must exit with
-0, or with 2 and one line of the form "Kind: sentence."; a call must return, or raise an error of
+0, or with 2 and one line of the form "Kind: sentence.". A call must return, or raise an error of
 the workbench.
 """
 
@@ -77,7 +76,7 @@ def folder() -> Iterator[Path]:
             os.chdir(before)
 
 
-# --- command lines
+# Command lines.
 
 
 def command(source: random.Random) -> list[str]:
@@ -106,13 +105,15 @@ def command(source: random.Random) -> list[str]:
 
 @cache
 def built() -> None:
-    """Build the tree of commands once: that takes ten times as long as most of these command lines."""
+    """Build the tree of commands once. It takes ten times as long as most command lines."""
     commands.app = typer.main.get_command(commands.app)  # type: ignore[assignment]
 
 
 def check_command(line: list[str]) -> str:
-    """Run a command line; what it came to. Raises AssertionError for anything but an answer or one
-    sentence.
+    """Run a command line and return how it ended.
+
+    Raises:
+        AssertionError: It ended neither in an answer nor in one sentence.
     """
     built()
     out, err = io.StringIO(), io.StringIO()
@@ -145,7 +146,7 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
 
-# --- calls from Python
+# Calls from Python.
 
 
 def call(source: random.Random) -> tuple[str, dict[str, Any]]:
@@ -177,7 +178,7 @@ def check_call(name: str, given: Mapping[str, Any]) -> str:
     return "answer"
 
 
-# --- files
+# Files.
 
 
 def damage(source: random.Random, content: bytes) -> bytes:
@@ -236,8 +237,9 @@ CASES: dict[str, Callable[[random.Random], str]] = {
 
 
 def run(kind: str, count: int, seed: int, *, stop: bool = True) -> tuple[Counter[str], list[str]]:
-    """So many cases of a kind: how often each end, and the failures (with stop: raises
-    AssertionError at the first).
+    """Run cases of one kind, and return the counts of each ending, and the failures.
+
+    With stop, the first failure raises AssertionError.
     """
     ends: Counter[str] = Counter()
     failures: list[str] = []

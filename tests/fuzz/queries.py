@@ -1,7 +1,8 @@
-"""Random queries for `wb.recommend`, and what must be true of each answer: it is no dearer than a
-plain linear program stated here, on a finer grid where outputs or answers are real; a class that
-applies is in the table; a class alone makes its row; neither order nor shift of the answers changes
-a number.
+"""Random queries for `wb.recommend`, and what must be true of each answer.
+
+An answer has no larger loss than a plain linear program, which is stated here on a finer grid where
+outputs or answers are real. Every class that applies is in the table, and a class alone makes its
+row. Neither order nor shift of the answers changes a number.
 """
 
 from __future__ import annotations
@@ -87,9 +88,7 @@ def _list(draw: random.Random) -> Query:
 
 
 def plain(query: Query) -> tuple[float, float, float]:
-    """(the least loss of channels on a grid of outputs, how far a design may be above it, what
-    losses are in size).
-    """
+    """Return the minimal loss of channels on a grid, its tolerance, and the size of losses."""
     return _plain_range(query) if "range" in query else _plain_list(query)
 
 
@@ -134,9 +133,7 @@ def _plain_range(query: Query) -> tuple[float, float, float]:
 def least_loss(
     table: np.ndarray, weights: np.ndarray | None, near: np.ndarray, query: Query
 ) -> float:
-    """min Σ p(x) M(o|x) ℓ(x, o), or the largest loss of any x (weights None); as one linear
-    program.
-    """
+    """Minimise Σ p(x) M(o|x) ℓ(x, o), or with weights None the largest loss of any x."""
     (k, m), (epsilon, delta) = table.shape, (float(query["epsilon"]), float(query["delta"]))
     pairs = [(i, j) for i in range(k) for j in range(k) if i != j and near[i, j]]
     slack, worst = len(pairs) * m if delta else 0, weights is None
@@ -255,9 +252,7 @@ def _near(here: float, there: float, within: float, *rows: Any) -> bool:
 
 
 def _alone(query: Query, row: Any) -> Iterator[str]:
-    """The row's class alone, which makes the row; that of a row that was stopped goes on, and may
-    be stopped later.
-    """
+    """Design the class of a row alone. The class of a row that was stopped may end later."""
     here = row["objective"]
     if here is None:
         return

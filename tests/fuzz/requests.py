@@ -1,6 +1,4 @@
-"""What a fuzz of requests is made of: good command lines, calls and files, and words and values
-that are wrong.
-"""
+"""Valid command lines, calls and files for the fuzz of requests, and wrong values."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""A sample of `fuzz_formulas`: formulas agree with designs, leave no ε out, and meet where they
-change.
-"""
+"""A sample of `fuzz_formulas`: formulas agree with designs and leave no ε out."""
 
 from __future__ import annotations
 

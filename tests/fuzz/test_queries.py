@@ -1,6 +1,4 @@
-"""A sample of the random queries of `fuzz_queries`: no answer dearer than a plain program, every
-class, every row.
-"""
+"""A sample of the random queries of `fuzz_queries`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Workflows and hooks only call make targets; reports of a problem ask for what `workbench doctor`
-prints.
-"""
+"""Workflows and hooks call make targets only, and issue forms ask for `workbench doctor`."""
 
 from __future__ import annotations
 

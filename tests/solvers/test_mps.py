@@ -1,6 +1,4 @@
-"""MPS files keep every bit, other readers read the same program, and a point's worth is decided in
-rationals.
-"""
+"""MPS files keep every bit of a program, also in other readers."""
 
 from __future__ import annotations
 
@@ -22,9 +20,7 @@ INF = np.inf
 
 
 def everything() -> Data:
-    """Every kind of row and bound, a constant, an empty column, integers without and with bounds,
-    awkward numbers.
-    """
+    """State a program with rows, bounds and integers of every kind, and awkward numbers."""
     A = sp.csc_array(
         np.array(
             [

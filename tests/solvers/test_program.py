@@ -1,6 +1,4 @@
-"""Compilation: the affine map against CVXPY's own canonical data, names, shapes, and everything
-that is refused.
-"""
+"""Compiled programs equal CVXPY's canonical data; other problems are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The registry, the list for `workbench doctor`, and what is refused before any solver is touched."""
+"""The registry, the list for `workbench doctor`, and refusals before a solver is used."""
 
 from __future__ import annotations
 

@@ -108,9 +108,7 @@ def test_no_bound_from_multipliers_that_prove_nothing():
 
 @given(st.integers(0, 10**6), st.floats(0, 12))
 def test_a_bound_over_a_box_survives_rounding(seed, spread):
-    """Against the same Lagrangian value in rationals, with numbers that cancel over many orders of
-    magnitude.
-    """
+    """Compare with the Lagrangian value in rationals, for numbers that cancel."""
     rng = np.random.default_rng(seed)
     rows, columns = rng.integers(1, 6, 2)
 
@@ -174,9 +172,7 @@ def test_printed_summary():
 
 @pytest.mark.parametrize("label", ["highs", "gurobi"])
 def test_the_rest_is_read_late_but_not_too_late(label):
-    """Duals and basis stay in the solver until they are asked for, or until it moves on while we
-    still hold them.
-    """
+    """Duals and basis stay in the solver until they are asked for, or the solver moves on."""
     solver = get_backend(label)
     if not solver.is_installed() or not solver.licence().usable:
         pytest.skip(f"{label} is not usable here")

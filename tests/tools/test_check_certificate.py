@@ -1,6 +1,4 @@
-"""The second checker: alone on a bare Python, right by other routes, and never at odds with the
-workbench.
-"""
+"""The independent checker runs on a bare Python and agrees with the workbench."""
 
 from __future__ import annotations
 
@@ -350,8 +348,9 @@ def test_a_claim_that_is_tight_is_left_undecided():
 
 
 def gaussian(n: int, sigma: int, excess: str) -> dict:
-    """The discrete Gaussian modulo n, and the claim of ρ a little above 1/2σ²: nearly tight at most
-    orders.
+    """The discrete Gaussian modulo n with a claim of ρ a little above 1/2σ².
+
+    The claim is nearly tight at most orders.
     """
     weights = [round(2**50 * math.exp(-(min(k, n - k) ** 2) / (2 * sigma**2))) for k in range(n)]
     rho = Fraction(1, 2 * sigma**2) * (1 + Fraction(excess))
@@ -386,8 +385,9 @@ BELL = [1 << 40, 1 << 38, 1 << 36, (1 << 35) + 1, 1 << 36, 1 << 38]
     ids=["far μ", "μ", "tail", "long tail", "nearly tight", "tighter", "tiny ρ", "far orders"],
 )
 def test_hard_claims_are_decided_or_refused_in_ten_seconds(data, codes, tmp_path: Path):
-    """Series of 10^12 terms, quantiles beside 0 and 1, thousands of pieces of orders; exit codes 0,
-    1 and 2 of both.
+    """Both checkers decide long series, extreme quantiles and many orders alike.
+
+    The exit codes are 0, 1 and 2.
     """
     path = tmp_path / "c.json"
     path.write_text(json.dumps(data))

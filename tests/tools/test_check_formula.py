@@ -1,6 +1,4 @@
-"""The second checker of formulas: alone on a bare Python; it proves what the workbench finds, and
-refuses the rest.
-"""
+"""The independent checker of formulas proves the files of the workbench, and refuses others."""
 
 from __future__ import annotations
 

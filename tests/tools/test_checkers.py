@@ -1,4 +1,4 @@
-"""What both checkers share: hostile files, old versions of Python, exit codes and what is printed."""
+"""Both checkers: hostile files, old versions of Python, exit codes and output."""
 
 from __future__ import annotations
 

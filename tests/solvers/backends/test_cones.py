@@ -1,4 +1,4 @@
-"""Programs with second-order cones: solved, measured, refused by name where a backend knows none."""
+"""Programs with second-order cones are solved and measured, or refused by name."""
 
 from __future__ import annotations
 

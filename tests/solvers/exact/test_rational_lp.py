@@ -1,4 +1,4 @@
-"""Programs solved far beyond double precision, and designs certified by them on both MILP solvers."""
+"""Programs solved far beyond double precision, and designs that they certify."""
 
 from __future__ import annotations
 
@@ -27,9 +27,7 @@ from workbench.solvers.session import Session
 
 
 def knapsack() -> RationalLP:
-    """max x + y on 3x + y <= 1, x + 3y <= 1: the vertex (1/4, 1/4), no dyadic point of 320 bits cut
-    off.
-    """
+    """State max x + y under 3x + y <= 1 and x + 3y <= 1, with its vertex at (1/4, 1/4)."""
     lp = RationalLP(2)
     lp.cost = [Fraction(-1), Fraction(-1)]
     lp.add_row({0: 3, 1: 1}, None, 1)
@@ -78,9 +76,7 @@ def test_thirds_are_reached_to_two_hundred_bits():
 
 
 def test_an_optimal_basis_is_enough(monkeypatch):
-    """Where the first basis is optimal in exact numbers, or one that is given, no other round is
-    solved.
-    """
+    """No other round is solved if the first or a given basis is optimal in exact numbers."""
     solved, solve = [], Session.solve
     monkeypatch.setattr(
         Session, "solve", lambda self, *a, **b: solved.append(solve(self, *a, **b)) or solved[-1]
@@ -159,8 +155,9 @@ def test_random_designs_end_certified_without_loss(solver):
 
 
 def steep_chain(steep: Fraction, n: int) -> RationalLP:
-    """x_0 <= steep x_1 <= ...: steps down to what a solver does not see, whose bases HiGHS changes
-    without counting iterations.
+    """State a chain x_0 <= steep x_1 <= ... whose last values are below a solver's tolerance.
+
+    HiGHS changes its bases without counting iterations.
     """
     lp = RationalLP(n)
     lp.cost = [0] + [1] * (n - 1)
@@ -252,9 +249,7 @@ def test_integers_and_floats_are_turned_into_each_other_exactly():
 
 
 def test_a_round_that_fails_hot_is_solved_again_from_nothing(monkeypatch):
-    """The live session's basis may lead a solver astray; then the round starts cold, and the answer
-    is the same.
-    """
+    """A round starts cold after its hot start failed, and the answer is the same."""
     from workbench.solvers.solution import Solution, Termination
 
     starts, solve = [], Session.solve

@@ -1,6 +1,4 @@
-"""Formulas of parametric programs: against rational programs at single points, no gaps, exact ends,
-proofs.
-"""
+"""Formulas of parametric programs: their values, exact ends and proofs, and no gaps."""
 
 from __future__ import annotations
 
