@@ -1,29 +1,42 @@
-"""Linear programs over laws under convex bounds, which tangents state as they are needed.
+"""Solve a linear program whose variables are laws under convex privacy bounds, by tangents.
+
+`TangentProgram` answers: what is the smallest linear loss c'x of a mechanism whose laws satisfy
+these convex bounds, and what lower bound is proven? It adds tangents of the bounds until the
+solution breaks none of them.
+
+Notation. x >= 0 are the columns (variables) of the base program. A comparison is a pair of laws
+(P, Q) whose masses P_o and Q_o at the outcomes o are linear in x. A bound limits the sum of its
+terms φ over the outcomes of every comparison. t_o is a variable for the term at outcome o.
 
     min c'x  s.t.  rows of x,  and
-                   Σ_o φ(P_o, Q_o) <= limit   for every bound and comparison (P, Q), linear in x
+                   Σ_o φ(P_o, Q_o) <= limit   for every bound and comparison (P, Q)
 
-Every bound (`workbench.models.convex.requirements`) is such a sum with terms φ that are convex,
-homogeneous and >= 0: the largest of 0 and their tangents a P + b Q at ratios P/Q
-(`workbench.models.convex.tangents`):
+Every bound (`workbench.models.convex.requirements`) has terms φ that are convex, homogeneous and
+>= 0. Such a φ is the largest of 0 and its tangents a P + b Q, one for each ratio P/Q
+(`workbench.models.convex.tangents`). So the program is stated with some tangents:
 
     t_o >= a P_o + b Q_o  for some tangents,  t >= 0,  Σ_o t_o <= limit
     a P_o + b Q_o <= 0                                                      if limit = 0
 
-A hockey stick has one tangent beside 0, so that it is stated exactly; cones gain tangents where a
-point breaks them. With any set of tangents the program is a relaxation, and its multipliers prove a
-lower bound on the optimum.
+A hockey stick has a single tangent beside 0, so this states it exactly. Other bounds gain tangents
+where a solution breaks them. With any set of tangents the program is a relaxation, so its
+multipliers prove a lower bound on the optimum.
 
-Few t are positive at an optimum. A t becomes a column when a point breaks its bound; until then it
-is 0. HiGHS continues with its dual simplex method: the new column has no cost, so the duals stay
-feasible. Some notions amount to infinitely many bounds; a function finds those that a point breaks
-(`FindBrokenBounds`), and they are added.
+Few t are positive at an optimum. A t becomes a column when a solution breaks its bound; until then
+it is 0. HiGHS continues with its dual simplex method: the new column has cost 0, so the dual values
+stay feasible. Some notions amount to infinitely many bounds. For these a function finds the bounds
+that a solution breaks (`FindBrokenBounds`), and they are added.
 
-Vertices exceed the bounds by much, and at steep ratios. Where even laws are a point of the program,
-the segment from a point within all bounds to each optimum is followed, and tangents are added where
-it leaves a bound (in-out separation, Ben-Ameur and Neto 2007). The answer is the cheapest point of
-these segments that is within all bounds. Where all bounds are smooth, an interior-point method
-finds the first of these points, and its tangents (`workbench.models.convex.interior`).
+The vertices of the relaxation exceed the bounds by a large amount. Therefore, if laws that are even
+(uniform) on their outcomes satisfy the program, in-out separation is used (Ben-Ameur and Neto
+2007). An inner point is within all bounds. The segment from it to each optimum of the relaxation is
+followed, and tangents are added where the segment leaves a bound. The answer is the point of these
+segments within all bounds that has the smallest loss. If all bounds are smooth, an interior-point
+method finds the first inner point and its tangents (`workbench.models.convex.interior`).
+
+Invariants. `_start_even` reads positions among the entries as column numbers, so it needs
+`Comparisons.entries` to be the identity. In `_BoundState.columns`, 0 marks an outcome without a t of
+its own (see `_add_tangents`).
 """
 
 from __future__ import annotations

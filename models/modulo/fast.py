@@ -1,31 +1,45 @@
-"""Exact and fast solution of PDP noise with delta > 0: model (13), or (15), by branch and bound.
+"""Solve for the optimal noise modulo n + 1 under PDP with δ > 0, fast and with a proven bound.
 
-The search runs over violation patterns. `FastSession` answers like a session of the literal
-program:
+`FastSession` answers the same question as the mixed-integer programs (13) and (15) of Kadam et al.
+2024: the PMF f with the smallest loss at a given δ (13), or with the smallest δ at a given loss
+(15). It has the interface of a solver session of these programs, but solves them by branch and
+bound of its own.
 
-1. For the error rate there is an incumbent from the start (`workbench.models.modulo.level_noise`).
-   With one eps and a delta, on groups that are not small, all level functions are searched first
-   (`workbench.models.modulo.level_frontier`), within a limited number of decisions. Mostly that is
-   the whole proof, and no linear program is solved. Otherwise it leaves a better incumbent.
-2. Noise values where no mass is expected are summed in one variable (a relaxation,
-   `workbench.models.modulo.patterns`). This choice is a guess that affects speed only. If the
-   relaxed optimum is not a PMF of the whole group, its pattern is lifted (the program of the full
-   group with the same broken pairs). If the lifted value does not meet the bound, more noise values
-   get a variable. With all of them the relaxation is the problem itself, so the loop ends.
+Terms. The literal program is the mixed-integer program as printed in the paper
+(`workbench.models.modulo.program`). A pair (η, μ) of a noise value η and a shift μ stands for the
+privacy inequality f(η) <= e^ε f(η + μ), and is broken if this does not hold. PDP allows a mass of
+at most δ on the broken pairs of each shift. A pattern says for every pair whether it is kept,
+broken or undecided (`workbench.models.modulo.patterns`). A level function says how many factors
+e^-ε the mass of each noise value lies below f(0) (`workbench.models.modulo.levels`).
+
+The steps:
+
+1. If the loss is the error rate, there is an incumbent from the start
+   (`workbench.models.modulo.level_noise`). With a single ε and a given δ, on groups that are not
+   small, all level functions are searched first (`workbench.models.modulo.level_frontier`), within
+   a limited number of decisions. This search usually proves the optimum without a linear program.
+   If it does not, it still improves the incumbent.
+2. Noise values where no mass is expected are summed in one variable. This is a relaxation
+   (`workbench.models.modulo.patterns`), and the choice of the values affects speed only. If the
+   relaxed optimum is not a PMF of the whole group, its pattern is lifted: the program of the full
+   group is solved with the same broken pairs. If the lifted loss does not meet the bound, more
+   noise values get a variable. Once all have one, the relaxation is the problem itself, so the loop
+   ends.
 3. The relaxation is minimised over all patterns (`workbench.models.modulo.search`) by linear
-   programs, hot. Its bound is the smallest of Lagrangian bounds that are recomputed from the data.
-   It holds for (13) because every step above either keeps an optimal f or relaxes. The incumbent
-   is a solution of one program, a PMF of the full group, or the noise of a level function.
+   programs, each of which continues from the last basis. The bound is the smallest of the
+   Lagrangian bounds, which are recomputed from the data. It holds for (13) because every step above
+   either keeps an optimal f or relaxes the problem. The incumbent is a solution of one program that
+   is a PMF of the full group, or the noise of a level function.
 
 No oracle takes part: the closed forms of `workbench.models.oracles` stay independent judges of the
 result.
 
-The mixed-integer program with the better rows (`patterns.build_milp`) is solved in one piece if a
-backend has no duals, whose bounds could not be checked, or if its linear programs end in numerical
-trouble. The bound is then the solver's. User-defined constraints and worst-case losses switch 1 and
-2 off, as neither proof covers them.
+The mixed-integer program with the tighter rows (`patterns.build_milp`) is solved in one piece if a
+backend returns no dual values, because its bounds could not be checked, or if its linear programs
+end in numerical trouble. The bound is then the solver's. Steps 1 and 2 are skipped for user-defined
+constraints and worst-case losses, as neither proof covers them.
 
-The answer is stated in the variables f, u_mu, y_mu of the literal model, u = 1 where a pair is
+The solution has the variables f, u_mu and y_mu of the literal program; u_mu = 1 where a pair is
 broken.
 """
 
@@ -73,7 +87,7 @@ _MIN_GUESSED_MASS = 1e-9  # Noise values with more mass in the DP-LP, and those 
 # Each second of the time limit allows this many decisions over level functions, which takes a
 # quarter of the limit or less.
 _DECISIONS_PER_SECOND = 50_000
-# Patterns get a shorter time limit whole, since their first program is a bound.
+# Under a shorter time limit only patterns are searched: their first program gives a bound.
 _MIN_LEVEL_SEARCH_SECONDS = 1.0
 # After the time limit this share of it may be spent to make an incumbent.
 _GRACE_SHARE = 0.3
@@ -84,12 +98,12 @@ class FastSession:
     """A session that solves `model.program` by search, with the same parameters and variables.
 
     Args:
-        model: a model of PDP with delta > 0.
+        model: a model of noise under PDP with delta > 0.
         backend: the solver of the linear programs.
         options: options of every solve; None for the defaults.
 
     Raises:
-        ValueError: another model.
+        ValueError: the model is not one of PDP with delta > 0.
     """
 
     def __init__(
@@ -136,10 +150,13 @@ class FastSession:
         """Solve at these parameter values.
 
         Args:
-            values: parameter values of the literal program.
+            values: values of the parameters of the literal program, by name.
             start: accepted for the interface of sessions; every solve is cold.
             basis: accepted for the interface of sessions and ignored.
             time_limit: seconds for this solve, if less than the limit of the options.
+
+        Returns:
+            The solution in the variables of the mixed-integer program, with the proven bound.
 
         Raises:
             BackendUnavailable, LicenceExceeded, UnsupportedOption: as `Backend.open`.
@@ -201,13 +218,15 @@ class _FastSolve:
     """One solve by search.
 
     Attributes:
-        outcome: the incumbent, the bound and the work so far.
-        broken_table: pairs that the incumbent breaks, shape (shifts, N).
-        first_table: pairs that the first solved relaxation breaks, or None.
-        w: weights of the level theorem, shape (N,), or None if it does not apply.
+        outcome: the incumbent, the bound and the counts of nodes, programs and iterations.
+        broken_table: whether the incumbent breaks each pair, shape (shifts, N).
+        first_table: whether the first solved relaxation breaks each pair, shape (shifts, N), or
+            None before it is solved.
+        w: weights e^-d, shape (N,), where d is the distance from 0 (`level_noise`), or None if the
+            loss is not the error rate.
         level_noise: the best noise of a level function, or None.
-        decisions: decisions of the search over level functions.
-        is_proven_by_levels: whether that search is the proof.
+        decisions: number of decisions of the search over level functions.
+        is_proven_by_levels: whether the search over level functions proves the optimum.
     """
 
     def __init__(

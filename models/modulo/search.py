@@ -1,27 +1,42 @@
-"""Branch and bound over violation patterns: every node is a linear program, every bound is checked.
+"""Minimise the loss of PDP noise with δ > 0 over all choices of broken inequalities.
 
-The nodes are the patterns of `workbench.models.modulo.patterns`. A node whose solution breaks too
-much for some shift is split at one partly paid pair (y < f although the pair is broken): kept on
-one side, broken on the other. A node ends when its bound reaches the incumbent, when it is
-infeasible, or when its solution is feasible for (13): a new incumbent. There are finitely many
-patterns, so the search ends; the smallest bound of all ended nodes is a lower bound on the optimum
-of the relaxation, and so of (13).
+`PatternSearch` answers: what is the smallest loss of noise modulo n + 1 (or on a product of cyclic
+groups) under (ε, δ)-PDP, and what lower bound is proven? It is a branch and bound. Every node is a
+linear program, and every bound is checked. The problem is the mixed-integer program (13) of Kadam
+et al. 2024, or a relaxation of it (`workbench.models.modulo.patterns`).
 
-A node's bound is not the number that the solver reports. It is the Lagrangian bound of the duals,
-recomputed from the data (`workbench.solvers.solution.lagrangian_bound`; all variables are bounded,
-so any duals give a valid bound, minus possible rounding), or its parent's if that is larger. An
-infeasible node is proven by its ray if the ray passes our check; otherwise `unchecked_infeasible`
-counts it. A node whose program the solver cannot manage keeps the best bound known and is split
-like its parent; the proof may then stay open, but is never claimed.
+Notation and terms. f(η) is the mass of the noise value η (an element of the group), and μ is a
+shift: a difference of neighbouring answers. A pair (η, μ) stands for the privacy inequality
+f(η) <= e^ε f(η + μ). A pair is kept if its inequality holds, broken if it does not, and free if
+this is undecided. For each shift μ, the elements of broken pairs may have at most mass δ together.
+A pattern says for every pair whether it is kept, broken or free. y(η, μ) is the part of f(η) that
+the linear program counts towards this limit δ. The pair is paid in full if y(η, μ) = f(η), and
+partly paid if y(η, μ) < f(η) although the solution breaks the pair.
 
-If the pair's element has f(eta) far above a given delta and several of its pairs are free, the
-split is at the element instead: f(eta) <= delta, or all its pairs kept. No PMF is lost, as one with
-f(eta) > delta breaks no pair at eta. The light side mostly ends at once, and the heavy one decides
-several pairs.
+Nodes. A node is a pattern. If the broken pairs of one shift weigh more than δ in the solution of
+its program, the node is split at a partly paid pair: in one child the pair is kept, in the other it
+is broken. A node ends when its bound reaches the incumbent, when it is infeasible, or when its
+solution is feasible for (13) and becomes the new incumbent. There are finitely many patterns, so
+the search ends. The smallest bound of all ended nodes is a lower bound on the optimum of the
+relaxation, and therefore of (13).
 
-Branching: the pair with the largest product of its mass and the estimated gains of its two sides
-(pseudocosts, learnt from the children, which are solved at once). The better child is explored
-first, the rest by best bound.
+Bounds. The bound of a node is not the number that the solver reports. It is the Lagrangian bound of
+the dual values, recomputed from the data (`workbench.solvers.solution.lagrangian_bound`). All
+variables are bounded, so any dual values give a valid bound, minus possible rounding. If the bound
+of the parent is larger, that bound is used. An infeasible node is proven by its ray (a vector of
+multipliers of the rows) if the ray passes the check of the session; otherwise
+`unchecked_infeasible` counts the node. If the solver fails on a program, the node keeps the largest bound that is proven
+for it and is split at the solution of its parent. The proof may then stay incomplete, but it is
+never claimed.
+
+Splits at an element. If δ is given, f(η) is more than twice δ, and several pairs of η are free, the
+node is split at η instead: in one child f(η) <= δ (the element is light), in the other all pairs of
+η are kept. No PMF is lost, because a PMF with f(η) > δ breaks no pair of η. The light child usually
+ends at once, and the other child decides several pairs.
+
+Order. The node is split at the pair with the largest product of its mass and the estimated gains of
+the two children (pseudocosts, which are learnt from the children, since these are solved at once).
+The better child is explored first, the other nodes in the order of their bounds.
 """
 
 from __future__ import annotations
@@ -88,12 +103,13 @@ class _Node:
     """A pattern with its bound.
 
     Attributes:
-        bound: proven lower bound.
+        bound: proven lower bound on the loss of every PMF with this pattern.
         number: number of the program, which orders nodes of equal bounds.
         pattern: FREE, KEPT or BROKEN for each pair, shape (pairs,).
-        is_light: elements with f <= delta, by column of f, shape (masses,).
-        x: solution of its program or, unsolved, of its parent's, shape (columns,).
-        value: value of that solution.
+        is_light: whether f <= delta is imposed on each element, by column of f, shape (masses,).
+        x: solution of the program of this node, or of its parent if it is unsolved,
+            shape (columns,).
+        value: loss of the solution x.
         is_solved: whether x is a solution of its own program.
     """
 
@@ -113,9 +129,9 @@ class PatternOutcome:
     Attributes:
         termination: OPTIMAL if the tree is exhausted (up to the gap), INFEASIBLE, or the limit that
             stopped it.
-        value: value of the best solution of the relaxation that breaks at most delta, or the
-            cutoff.
-        x: that solution, shape (columns,), or None.
+        value: loss of the best solution of the relaxation whose broken pairs weigh at most delta
+            for every shift, or the cutoff.
+        x: this best solution, shape (columns,), or None.
         bound: proven lower bound on the relaxation, at most `value`.
         nodes: nodes that were split.
         iterations: iterations of the solver.
@@ -162,11 +178,11 @@ class PatternSearch:
     """A search for the minimum over all patterns.
 
     Attributes:
-        noise: the problem.
-        relaxation: the program of every pattern.
-        session: a session of that program.
-        gap: relative to max(1, |value|); nodes within it of the incumbent end.
-        deadline: time limit.
+        noise: group, shifts, budget and loss of the noise.
+        relaxation: linear program that all patterns share; a pattern changes its numbers.
+        session: solver session of `relaxation.program`.
+        gap: gap relative to max(1, |value|). Nodes whose bound is within it of the incumbent end.
+        deadline: deadline at which the search stops.
         node_limit: largest number of nodes to split, or None.
         can_stop_early: whether a node's program may end when its duals prove that it cannot be
             better.
@@ -267,7 +283,7 @@ class PatternSearch:
 
     @property
     def closing_bound(self) -> float:
-        """Return the bound from which on a node ends; infinite or NaN without an incumbent."""
+        """Return the bound at which a node ends. It is infinite or NaN without an incumbent."""
         value = self.outcome.value
         return value - 0.9 * self.gap * max(1.0, abs(value))
 
@@ -309,7 +325,7 @@ class PatternSearch:
 
         Args:
             pattern: FREE, KEPT or BROKEN for each pair, shape (pairs,).
-            is_light: elements with f <= delta, shape (masses,).
+            is_light: whether f <= delta is imposed on each element, shape (masses,).
             parent: the node that was split, or None for the root.
 
         Returns:
@@ -396,9 +412,10 @@ class PatternSearch:
         return _Node(bound, self.outcome.programs, pattern, is_light, x, value, is_solved=False)
 
     def branching_pairs(self, node: _Node) -> Positions:
-        """Return the pairs to branch on: broken, not paid in full, of shifts that break too much.
+        """Return the free pairs that are broken and partly paid, for shifts above the limit δ.
 
-        There are none if the solution is feasible for (13).
+        The node is split at one of these pairs. If the solution is feasible for the mixed-integer
+        program (13) of Kadam et al. 2024, there are none.
 
         Args:
             node: the node.

@@ -1,28 +1,35 @@
-"""Channels of pure ε between finitely many inputs, if neighbours stand in a row or are all pairs.
+"""Compute optimal ε-private channels in closed form, for two relations of neighbours.
 
-Count queries: geometric noise, clamped to 0..n, followed by the best post-processing.
+The functions answer: what is the smallest expected (or worst-case) loss of an ε-DP channel between
+finitely many inputs, and which channel attains it? Either consecutive inputs are neighbours, as for
+a count, or all pairs of inputs are.
 
-    G[y,z] = (1-a)/(1+a) a^|y-z|,  a^|y-z|/(1+a) at the ends z = 0, n;  a = e^-ε
+Notation. y is an input, o an output, p the prior of the inputs, ℓ(y,o) the loss, M the channel
+matrix (inputs x outputs), a = e^-ε, and k the number of inputs.
 
-For pure ε, inputs in a row of which consecutive ones are neighbours, and losses that never fall as
-the output moves away from the input,
+Consecutive inputs are neighbours. G is geometric noise clamped to 0..n:
+
+    G[y,z] = (1-a)/(1+a) a^|y-z|,  a^|y-z|/(1+a) at the ends z = 0, n
+
+An optimal channel is G followed by a map T from each z to an output (post-processing). If the
+losses never fall as the output moves away from the input, then
 
     a prior p      min_M = Σ_z min_o Σ_y p_y G[y,z] ℓ(y,o)
                                                     (Ghosh, Roughgarden, Sundararajan 2009)
     worst case     min_T max_y Σ_{z,o} G[y,z] T[z,o] ℓ(y,o), T stochastic
                                                     (Gupte, Sundararajan 2010)
 
-For any losses both are upper bounds.
+For other losses the two formulas still give upper bounds on the optimum.
 
-Every two inputs neighbours: every column of such a channel is a mixture of staircase columns, those
-with entries in {1, e^ε} only (the cone max_y m_y <= e^ε min_y m_y has no other extreme rays), so
-with the best output for each of them
+All pairs of inputs are neighbours. Every column of such a channel is a mixture of staircase
+columns, whose entries are all 1 or e^ε, because the cone max_y m_y <= e^ε min_y m_y has no other
+extreme rays. With the best output for each staircase column,
 
     min_M = min Σ_S θ_S min_o Σ_y p_y S_y ℓ(y,o)   s.t.  Σ_S θ_S S_y = 1 for every y,  θ >= 0
 
-over the 2^k - 1 staircases S (Kairouz, Oh, Viswanath 2016). For the error rate with the inputs
-among the outputs it is 1 - max_j e^ε/(e^ε + j - 1) Σ of the j largest p (Ghazi et al. 2021, Theorem
-3: RRTop-j).
+over the 2^k - 1 staircase columns S with weights θ_S (Kairouz, Oh, Viswanath 2016). If the loss is
+the error rate and the inputs are among the outputs, the optimum is
+1 - max_j e^ε/(e^ε + j - 1) Σ of the j largest p (Ghazi et al. 2021, Theorem 3: RRTop-j).
 
 | paper (Ghosh et al.)        | here                                |
 |-----------------------------|-------------------------------------|
@@ -49,10 +56,10 @@ class CountOptimum:
     """The best post-processing of geometric noise.
 
     Attributes:
-        value: the expected loss, Σ λ.
-        channel: the channel, shape (k, m).
-        label_shares: λ, dual to the rows of the channel, with λ'G = min_o Σ_y p_y G[y,·] ℓ(y,o),
-            shape (k,).
+        value: expected loss, the sum of `label_shares`.
+        channel: the optimal channel, shape (k, m).
+        label_shares: dual values λ of the constraints "row y sums to 1", shape (k,). They sum to
+            `value` and solve λ'G = min_o Σ_y p_y G[y,·] ℓ(y,o).
     """
 
     value: float
@@ -61,11 +68,11 @@ class CountOptimum:
 
 
 def geometric_channel(k: int, epsilon: float) -> Vector:
-    """Compute G on 0..k-1, shape (k, k).
+    """Compute clamped geometric noise G on 0..k-1, shape (k, k).
 
     Args:
-        k: number of answers.
-        epsilon: ε.
+        k: number of inputs.
+        epsilon: budget ε > 0.
     """
     a = np.exp(-epsilon)
     answers = np.arange(k)
@@ -79,7 +86,7 @@ def has_growing_losses(losses: Vector, closest: Positions) -> bool:
     """Check that no row of losses falls as the output moves away from the closest one.
 
     Args:
-        losses: losses, shape (k, m).
+        losses: loss ℓ(y,o) of each input and output, shape (k, m).
         closest: closest output of each input, shape (k,).
     """
     steps = np.diff(losses, axis=1)
@@ -92,9 +99,9 @@ def post_process_geometric(losses: Vector, prior: Vector, epsilon: float) -> Cou
     """Compute the best post-processing of geometric noise.
 
     Args:
-        losses: losses, shape (k, m), k >= 2.
+        losses: loss ℓ(y,o) of each input and output, shape (k, m), k >= 2.
         prior: weights of the inputs, shape (k,).
-        epsilon: ε.
+        epsilon: budget ε > 0.
     """
     k, m = losses.shape
     G = geometric_channel(k, epsilon)
@@ -109,11 +116,11 @@ def post_process_geometric(losses: Vector, prior: Vector, epsilon: float) -> Cou
 
 
 def minimax_value(losses: Vector, epsilon: float) -> float:
-    """Compute the smallest worst-case loss of any post-processing of geometric noise.
+    """Compute the smallest worst-case loss of post-processed geometric noise.
 
     Args:
-        losses: losses, shape (k, m), with k m <= 4000 or so.
-        epsilon: ε.
+        losses: loss ℓ(y,o) of each input and output, shape (k, m), with k m up to about 4000.
+        epsilon: budget ε > 0.
     """
     k, m = losses.shape
     table = np.einsum("yz,yo->yzo", geometric_channel(k, epsilon), losses)
@@ -128,9 +135,9 @@ def extremal_value(losses: Vector, prior: Vector, epsilon: float) -> float:
     """Compute the smallest expected loss if all inputs are neighbours.
 
     Args:
-        losses: losses, shape (k, m), k <= MAX_EXTREMAL_INPUTS.
+        losses: loss ℓ(y,o) of each input and output, shape (k, m), k <= MAX_EXTREMAL_INPUTS.
         prior: weights of the inputs, shape (k,).
-        epsilon: ε.
+        epsilon: budget ε > 0.
     """
     k = len(losses)
     # The staircase with all entries high is as good as the one with all entries low.
@@ -141,11 +148,11 @@ def extremal_value(losses: Vector, prior: Vector, epsilon: float) -> float:
 
 
 def randomized_response_error(prior: Vector, epsilon: float) -> float:
-    """Compute the smallest error rate if all inputs are neighbours: that of RRTop-j.
+    """Compute the smallest error rate if all inputs are neighbours, the error rate of RRTop-j.
 
     Args:
         prior: weights of the inputs, shape (k,).
-        epsilon: ε.
+        epsilon: budget ε > 0.
     """
     top_sums = np.cumsum(np.sort(prior)[::-1])
     correct_rates = top_sums / (1 + np.arange(prior.size) * math.exp(-epsilon))

@@ -1,17 +1,30 @@
-"""Single distance (SD): 𝓜 = {μ}, or {μ, -μ}, under (ε, δ)-PDP, for every δ and every ε > 0.
+"""Compute the smallest error rate of noise modulo a group if neighbours differ by a single shift.
 
-The multiples of μ form a cycle of N_μ elements. Follow it from 0 until the first broken constraint,
-at hop h: then f(hμ) >= a^h f(0) and f(hμ) <= δ, while the hops 0..h alone weigh T_h f(0) <= 1 with
-T_h = 1 + a + ... + a^h. So
+The functions answer: under (ε, δ)-PDP, for any δ and any ε > 0, what is the smallest error rate of
+additive noise, and which noise attains it, if neighbouring answers differ by one shift μ (or by μ
+or -μ)? The source is "single distance" in Kadam et al. 2024: Lemma 3, Theorem 2 and Corollary 1.
+
+Notation. 𝓜 is the set of shifts, {μ} or {μ, -μ}. f is the PMF of the noise, so that the error rate
+is 1 - f(0). a = e^-ε. A constraint f(η) <= e^ε f(η + μ) is broken if it does not hold; PDP allows
+a mass of at most δ on the elements η of broken constraints. A hop is one step from η to η + μ. A
+level cut (`cuts`) is a PMF that falls by the factor a at each hop from 0, up to a last hop, and is
+0 beyond. The hop law (`hops`) is the same without a last hop: f(η) = f(0) a^d, where d is the
+smallest number of hops from 0 to η.
+
+Proof. The multiples of μ form a cycle of N_μ elements. Follow it from 0 until the first broken
+constraint, at hop h: then f(hμ) >= a^h f(0) and f(hμ) <= δ, while the hops 0..h alone weigh
+T_h f(0) <= 1 with T_h = 1 + a + ... + a^h. So
+
     f(0) <= max{ 1/T_{N_μ - 1}, max over h of min(1/T_h, δ e^{hε}) },
-and the level cut after hop h of the cycle attains each term (`cuts`): Lemma 3, Theorem 2 and
-Corollary 1 of Kadam et al. 2024, Remark 3 read as n -> N_μ - 1 (printed n -> N_μ). With {μ, -μ} the
-cycle is followed both ways; the nearer break, at hop h, gives T = 1 + 2(a + ... + a^h), and no
-break before the two ways meet gives the hop law.
+
+and the level cut after hop h of the cycle attains each term. Remark 3 of the paper is read as
+n -> N_μ - 1; it prints n -> N_μ. If 𝓜 = {μ, -μ}, the cycle is followed both ways. The nearer break,
+at hop h, gives T = 1 + 2(a + ... + a^h). If nothing breaks before the two ways meet, the bound is
+that of the hop law.
 
 | paper             | here                                                        |
 |-------------------|-------------------------------------------------------------|
-| μ̂                 | `shift`                                                     |
+| μ̂ (μ above)       | `shift`                                                     |
 | N_μ               | `order`, at least 2; the paper's n is `order - 1`           |
 | k, section        | k = order - 1 - h for the cut after hop h                   |
 | δ̲_k, δ̄_k          | `rational_forms.theorem2(order)`                            |
@@ -41,7 +54,7 @@ _BOTH_WAYS_PROOF = (
 
 
 def _cycle_shifts(order: int, both_ways: bool) -> tuple[Shift, ...]:
-    """Return the relation on the cycle Z_order."""
+    """Return the shifts on the cycle Z_order: 1, or 1 and -1."""
     return ((1,), (order - 1,)) if both_ways else ((1,),)
 
 
@@ -56,11 +69,14 @@ def single_distance_law(
     """Compute the optimal error rate and PMF: Lemma 3 (δ = 0) and Theorem 2 (δ > 0).
 
     Args:
-        sizes: orders of the cyclic factors.
-        shift: μ.
-        epsilon: ε.
-        delta: δ.
-        both_ways: whether 𝓜 = {shift, -shift}, shift != -shift, else 𝓜 = {shift}.
+        sizes: orders of the cyclic factors of the group.
+        shift: the shift μ, one integer per cyclic factor.
+        epsilon: budget ε > 0.
+        delta: budget δ in [0, 1].
+        both_ways: whether 𝓜 = {shift, -shift} with shift != -shift; otherwise 𝓜 = {shift}.
+
+    Returns:
+        The proven optimum. Its PMF is zero outside the multiples of the shift.
     """
     length = shift_order(sizes, shift)
     cycle_shifts = _cycle_shifts(length, both_ways)
@@ -81,25 +97,26 @@ def level_curve(
 ) -> float:
     """Compute the smallest δ at which the optimal error rate is at most `error_rate`.
 
-    This is Corollary 1, (24); it is 0 from ε_0 on.
+    This is (24), Corollary 1 of Kadam et al. 2024. It is 0 if ε is so large that δ = 0 suffices.
 
     Args:
-        order: N_μ.
-        epsilon: ε.
-        error_rate: 1 - f(0).
-        both_ways: whether 𝓜 = {μ, -μ}, else 𝓜 = {μ}.
+        order: number N_μ of multiples of the shift, at least 2.
+        epsilon: budget ε > 0.
+        error_rate: error rate 1 - f(0) in [0, 1].
+        both_ways: whether 𝓜 = {μ, -μ}; otherwise 𝓜 = {μ}.
     """
     cuts = level_cuts((order,), _cycle_shifts(order, both_ways), epsilon)
     return least_delta(cuts.totals, cuts.losses, cuts.total, error_rate)
 
 
 def state_single_distance(question: Question) -> Iterator[ClosedForm]:
-    """Yield the optimum of PDP with one shift or one pair ±μ, else a lower bound.
+    """Yield the proven optimum for one shift or one pair ±μ, and a lower bound for more shifts.
 
-    The lower bound belongs to the hardest single shift or pair of 𝓜.
+    The lower bound is the optimum of the single shift, or pair ±μ, of 𝓜 with the largest error
+    rate. Questions of other notions than PDP get no statement.
 
     Args:
-        question: any question.
+        question: question about the error rate, of any notion and with any shifts.
     """
     if question.requires != MASS_ABOVE_RATIO:
         return

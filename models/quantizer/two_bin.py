@@ -1,44 +1,66 @@
-"""Two-bin mechanisms: the linear programs OPTM of Cai et al. 2024 and the optimum in a box.
+"""Linear programs for the best two-bin mechanisms: the programs OPTM and the optimum in a box.
 
-OPTM are the programs of Theorems 4-6.
+`TwoBinShape.theorem5` and `theorem6` build the programs of Theorems 4-6 of Cai et al. 2024. That
+paper calls its mechanism, and these programs, OPTM. `ProductModel.build_box_program` builds a
+linear program whose value bounds the loss of all two-bin mechanisms in a box from below. With them
+a caller can answer: which selection probabilities give the smallest expected error at a given ε?
+Equation and theorem numbers below are those of the paper.
 
-The mechanism draws a left bin by q^l_j and a right bin by q^r_{m-j} (mechanisms.baselines.two_bin
-in the workbench). On piece j, where j bins are at or left of x, the two have the joint law
+Notation. B_1 < ... < B_m are the bins (outputs), x is the input in [-1, 1], and X is an input drawn
+from the density. A selection distribution q_j = (q_j(1), ..., q_j(j)) has length j. Its
+superscripts l and r are the left and the right side. Piece j is the interval of inputs that have j bins at or
+left of them. p(x, i) is the probability of bin i at input x. Within one bin i, z(x, i) is an upper
+bound and w(x, i) a lower bound of p(x, i).
+
+The mechanism draws a left bin by q^l_j and, independently, a right bin by q^r_{m-j}. It then
+publishes one of the two so that the mean is x (mechanisms.baselines.two_bin in the workbench). On
+piece j the left bin l and the right bin r have the joint law
 π_j(l, r) = q^l_j(l) q^r_{m-j}(m+1-r), and
 
     p(x, l) = Σ_r π_j(l, r) s(l, r),   p(x, r) = Σ_l π_j(l, r) (1 - s(l, r)),
     s(l, r) = (B_r - x)/(B_r - B_l)                                                            (4)
 
-OPTM. A linear program needs bounds o <= q <= u on one factor of each product: in z(x, i) >= p(x, i)
-that factor is replaced by u, in w(x, i) <= p(x, i) by o, (11)-(12). The replaced factor is that of
-the shorter vector (q_j with j <= m/2), or the bin's own factor q_j(i) if both have the same length;
-products with q_1(1) = 1 are linear as they are. With m = 4 that leaves one number, q_2(1), and
-slices [l, l + 0.01] of it: 99 LPs for one choice of bins.
+Here s(l, r) is the probability of publishing the left bin.
+
+OPTM. The products of two unknown factors are not linear, so a linear program needs bounds
+o <= q <= u on one factor of each product. In z(x, i) >= p(x, i) that factor is replaced by u, in
+w(x, i) <= p(x, i) by o, (11)-(12). Of each product q^l_j q^r_{m-j} the factor with fewer entries
+is replaced. If both have m/2 entries, the factor of bin i itself is replaced. A vector of one entry
+is 1, so its products are linear. For m = 4 only q_2(1) needs bounds. They are [l, l + 0.01] for 99
+values l (slices), so one choice of bins takes 99 linear programs.
 
     minimise    Σ_j Pr[B_j <= X < B_{j+1}] (ζ^r_{m-j} + B_{j+1} - B_j + ζ^l_j) / 2
                                                                           (8); (7) when q^l = q^r
     subject to  z <= e^ε w  for every z of S̄_i and every w of S_i (Lemma 2), every i    Theorem 5
                 q_i(i) >= q_j(i),  o <= q <= u,  Σ_i q_j(i) = 1
 
-Theorem 5 is read as all pairs (z, w) of Lemma 2's two sets, as its proof needs; printed are only
-those with equal k, and its "q_{m+1-j}(m+1-j)" must read q_{m+1-i}(m+1-i). All pairs of one i share
-a number t_i: z <= e^ε t_i, t_i <= w. For a bin right of 1 the largest p is approached at the right
-ends of pieces (Lemma 2 prints p(B_k, i) there too, which is harmless under its symmetry but not in
-Theorem 4's setting). The authors' public code states other programs: workbench.papers.optm.authors.
+ζ^l_j is the mean distance between B_j and the drawn left bin, ζ^r_{m-j} that between B_{j+1} and
+the drawn right bin. S̄_i is the set of bounds z(x, i), and S_i the set of bounds w(x, i), at those
+inputs x where p(x, i) can be largest or smallest: the ends of pieces.
 
-The optimum. All exact conditions are linear in π: the end laws (4), hence
-low(i) <= p(x, i) <= e^ε low(i) at both ends of every piece, and the expected error
+Two errata of Theorem 5. It prints only the pairs (z, w) with equal k, the number of the piece; its
+proof needs all pairs. Its "q_{m+1-j}(m+1-j)" should be q_{m+1-i}(m+1-i). The program states all
+pairs of one bin i with one more variable t_i: z <= e^ε t_i, t_i <= w. For a bin right of 1 the
+largest p is approached at the right ends of pieces. Lemma 2 prints p(B_k, i) there too. Under its
+symmetry this is harmless, but not in the setting of Theorem 4 (no symmetry). The public code of the
+authors states other programs: workbench.papers.optm.authors.
+
+The optimum. All exact conditions are linear in π: the laws at the ends of the pieces (4), hence
+low(i) <= p(x, i) <= e^ε low(i) at both ends of every piece, where low(i) is a variable, the
+smallest probability of bin i. The expected error, for an error function e, is linear as well:
 
     E e(M(X) - X) = Σ_j Σ_{l,r} π_j(l, r) E[ (B_r - X) e(X - B_l) + (X - B_l) e(B_r - X) ;
                                              X in piece j ] / (B_r - B_l)
 
-Only "π is a product" is not linear. In a box lo <= q <= hi of the shorter vectors every product
-satisfies
+Only "π is a product" is not linear. A box is a pair of bounds lo <= q <= hi on the shorter vector
+of each piece. In a box every product of the shorter vector (entries k) and the other one (entries
+k') satisfies
 
     lo(k) q(k') <= π(k, k') <= hi(k) q(k'),      Σ_k' π(k, k') = q(k),   Σ_k π(k, k') = q(k')
 
-which is an LP whose value bounds all products in the box from below, and is exact when lo = hi.
-Branching on boxes gives the optimum with a proof; for m <= 5 only one number is branched on.
+With these rows in place of the products, the value of the linear program is a lower bound for all
+products in the box. It is exact if lo = hi. Branching on boxes gives the optimum with a proof; for
+m <= 5 only one number is branched on.
 
 | paper              | here                                                        |
 |--------------------|-------------------------------------------------------------|
@@ -82,12 +104,12 @@ def _left_probabilities(
 
 @dataclass(frozen=True)
 class TwoBinShape:
-    """The columns, pieces and products of one two-bin family.
+    """The columns, pieces and products of the two-bin mechanisms with given bins.
 
     Attributes:
-        bins: B_1 < ... < B_m, in floats; inputs are in [-1, 1].
-        masses: Pr[X in piece] of every piece, from left to right.
-        symmetric: whether q^l = q^r (for symmetric bins and densities).
+        bins: bins B_1 < ... < B_m, in floats. Inputs are in [-1, 1].
+        masses: probability Pr[X in piece] of every piece, from left to right.
+        symmetric: whether q^l = q^r. This loses nothing for symmetric bins and densities.
     """
 
     bins: tuple[float, ...]
@@ -179,13 +201,16 @@ class TwoBinShape:
         bounded_values: Mapping[VectorKey, Vector],
         right_x: float | None = None,
     ) -> list[Entries]:
-        """Return p(x, i), i = 1..m, on piece j, with the bounded factor replaced by numbers.
+        """Return p(x, i), i = 1..m, on piece j, with one factor of each product fixed.
 
         Args:
             j: number of bins at or left of the piece.
-            x: input.
-            bounded_values: the numbers for each bounded vector.
-            right_x: input for the bins i > j; None for `x`.
+            x: input in [-1, 1].
+            bounded_values: values of each vector in `bounded_vectors`, arrays of its length.
+            right_x: input for the bins i > j. None: the same input as for the other bins.
+
+        Returns:
+            For each bin the columns and the coefficients of its probability.
         """
         left, right = self.piece_columns(j)
         bounded_key = self.shorter_vector(j)
@@ -213,14 +238,14 @@ class TwoBinShape:
 
     @property
     def private_bin_count(self) -> int:
-        """Return for how many bins privacy is stated: half of them if symmetric."""
+        """Return the number of bins that need privacy rows. By symmetry half of them are enough."""
         return (self.m + 1) // 2 if self.symmetric else self.m
 
     @cached_property
     def losses(self) -> Vector:
-        """Return (8) as costs of the columns, shape (size,).
+        """Return the coefficients of the objective (8) in the columns, shape (size,).
 
-        Its constant is a cost of left vectors, whose sums are 1.
+        The constant of (8) is part of the coefficients of left vectors, because their sums are 1.
         """
         loss = np.zeros(self.size)
         bins = np.array(self.bins)
@@ -260,10 +285,13 @@ class TwoBinShape:
 
         Args:
             epsilon: ε.
-            bounds: (o, u) of every vector in `bounded_vectors`.
-            optimistic: whether o and u change places in the products. This turns the restriction
-                into a relaxation of every LP whose bounds lie within these, so that its value
-                bounds their values from below.
+            bounds: bounds (o, u) of every vector in `bounded_vectors`, arrays of its length.
+            optimistic: whether o and u change places in the products. The program is then a
+                relaxation of every program of Theorem 5 whose bounds lie within these bounds. Its
+                value is a lower bound on their values.
+
+        Returns:
+            The program. Its columns are the selection probabilities (`columns`) and t_1..t_m.
         """
         lp = self.start_program(self.m, bounds)
         odds = float(np.exp(epsilon))
@@ -307,10 +335,13 @@ class TwoBinShape:
         B_s < B_t are the bins in (-1, 1) closest to -1 and 1. Entries that equal 1 need no bound.
 
         Args:
-            epsilon: ε.
-            u: upper bound of q_{s-1}(s-1).
-            o_before: lower bound of q_{t-1}(1).
-            o_last: lower bound of q_t(1).
+            epsilon: ε > 0.
+            u: upper bound of the probability q_{s-1}(s-1).
+            o_before: lower bound of the probability q_{t-1}(1).
+            o_last: lower bound of the probability q_t(1).
+
+        Returns:
+            The program. Its columns are the selection probabilities (`columns`).
 
         Raises:
             ValueError: the bins are not symmetric, or fewer than two are inside (-1, 1).
@@ -403,7 +434,7 @@ class TwoBinShape:
 
         Args:
             x: a point of a program, shape (columns,).
-            key: the distribution.
+            key: side ("l" or "r") and length of the distribution.
         """
         q = np.maximum(x[self.columns[key]], 0.0)
         return np.asarray(q / q.sum())
@@ -424,12 +455,12 @@ class TwoBinShape:
 
 @dataclass(frozen=True, eq=False)
 class ProductModel:
-    """The boxes of one two-bin family.
+    """The linear programs of boxes for one choice of bins.
 
     Attributes:
-        shape: bins, pieces and vectors.
-        gains: the costs E[...] above of π_j for every piece j, shape (j, m - j); they depend on the
-            density and the error.
+        shape: the bins, pieces and selection distributions.
+        gains: coefficients of π_j in the expected error (see the module header) for every piece j,
+            each of shape (j, m - j). They depend on the density and the error function.
     """
 
     shape: TwoBinShape
@@ -452,8 +483,12 @@ class ProductModel:
         """Build the LP of a box.
 
         Args:
-            epsilon: ε.
-            box: (lo, hi) of every bounded vector.
+            epsilon: ε > 0.
+            box: bounds (lo, hi) of every vector in `bounded_vectors`, arrays of its length.
+
+        Returns:
+            The program. Its columns are the selection probabilities, then the joint laws
+            (`joint_columns`), then low(1)..low(m).
         """
         shape = self.shape
         odds = float(np.exp(epsilon))
@@ -498,13 +533,14 @@ class ProductModel:
             lp.add_row([column, q], [1.0, -max_q])
 
     def product_violation(self, x: Vector) -> dict[VectorKey, Vector]:
-        """Return how far π is from a product, summed for every entry of the bounded vectors.
+        """Compute the distance of π from the product of its two selection distributions.
 
         Args:
-            x: a point of a box's program, shape (columns,).
+            x: a point of the program of a box, shape (columns,).
 
         Returns:
-            For each bounded vector an array of its length.
+            For each bounded vector an array of its length. Entry k is the sum over k' of
+            |π(k, k') - q(k) q(k')|, over all pieces of this vector.
         """
         sums = {key: np.zeros(key[1]) for key in self.shape.bounded_vectors}
         for (j, _, _), pi in zip(self.shape.pieces, self.joint_columns, strict=True):
