@@ -133,7 +133,7 @@ _COUNT = "--answers 0..2 --max-shift 1 --epsilon 1"
         ),
         (
             "explore none.json",
-            "a saved mechanism is shown by `workbench audit FILE --html PAGE`. Got none.json.",
+            "`workbench audit FILE --html PAGE` shows a saved mechanism. Got none.json.",
         ),
     ],
 )
