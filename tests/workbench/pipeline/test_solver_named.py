@@ -146,7 +146,7 @@ def test_comparisons_show_no_row_under_the_name_of_a_solver_that_did_not_answer(
         (wb.IntegerNoise(1), {}),
         (wb.FiniteQuery("0..3", max_shift=1), {"method": "block"}),
     ):
-        with pytest.raises(wb.InvalidRequest, match="not asked"):
+        with pytest.raises(wb.InvalidRequest, match="was not used"):
             wb.compare(question, "highs,ortools:glop", epsilon=1, **given)
 
 
