@@ -174,7 +174,7 @@ def test_half_distances_have_powers_of_a_root_of_e() -> None:
             "would need binary variables",
         ),
         ("formula noise --sensitivity 1", "infinitely many masses"),
-        ("formula labels --labels 0..5", "needs method lp"),
+        ("formula labels --labels 0..5", "method must be lp for a formula"),
         ("formula quantizer --levels 4", "needs method exact with given bins"),
         ("formula quantizer --bins=-2,2 --method mvu", "needs method exact with given bins"),
         ("formula quantizer --bins=-2,2 --metric absolute", "metric must be left out"),

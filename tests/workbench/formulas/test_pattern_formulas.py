@@ -104,8 +104,8 @@ def test_it_says_that_it_is_proven_at_one_epsilon(tmp_path: Path) -> None:
     assert done.exit_code == 0
     words = " ".join(done.stdout.split())
     assert "1 - e^(2ε) δ" in words
-    assert "Proven at epsilon = 1.5 to 1e-9" in words
-    assert "only while this pattern is optimal" in words
+    assert "proven at epsilon = 1.5 to 1e-9" in words
+    assert "only while its pattern is optimal" in words
     values = json.loads(CliRunner().invoke(app, [*line.split(), "--json"]).stdout)
     assert values["proven_at"] == {"epsilon": 1.5}
     pattern = values["pieces"][1]["broken"]  # One of several patterns with this formula.
