@@ -1,9 +1,12 @@
 """Named losses ℓ(o, y) of publishing o for the label y, for every model, oracle and mechanism.
 
+`parse_loss` answers which loss a name such as "pinball:0.9" means. The paper of the last column is
+Ghazi et al. 2022, "Regression with Label Differential Privacy".
+
 | name             | ℓ(o, y)                                     | paper (Sec. 2)              |
 |------------------|---------------------------------------------|-----------------------------|
-| squared          | (o - y)²                                    | ℓ_sq; printed with ½,       |
-|                  |                                             | tabulated without           |
+| squared          | (o - y)²                                    | ℓ_sq; its definition has a  |
+|                  |                                             | factor ½, its tables do not |
 | absolute         | abs(o - y)                                  | ℓ_abs                       |
 | poisson          | o - y log o                                 | ℓ_Poi; negative for some    |
 |                  |                                             | o, y                        |
@@ -14,8 +17,8 @@
 | huber:h          | r²/2 if r <= h else h (r - h/2),            | (h > 0)                     |
 |                  | r = abs(o-y)                                |                             |
 
-0 log 0 is 0, and ℓ_Poi(0, y) is infinite for y > 0 (so the bound B of Theorem 7 is infinite when 0
-is a label).
+0 log 0 is 0, and ℓ_Poi(0, y) is infinite for y > 0. Therefore the bound B in Theorem 7 of the paper
+is infinite if 0 is a label.
 """
 
 from __future__ import annotations
@@ -135,7 +138,7 @@ class Loss:
 
 
 def parse_loss(name: str | Loss) -> Loss:
-    """Return the loss of a name.
+    """Parse the name of a loss.
 
     Args:
         name: a name such as "squared" or "pinball:0.9", or a loss, which is returned.

@@ -35,8 +35,9 @@ segments within all bounds that has the smallest loss. If all bounds are smooth,
 method finds the first inner point and its tangents (`workbench.models.convex.interior`).
 
 Invariants. `_start_even` reads positions among the entries as column numbers, so it needs
-`Comparisons.entries` to be the identity. In `_BoundState.columns`, 0 marks an outcome without a t of
-its own (see `_add_tangents`).
+`Comparisons.entries` to be the identity; this is so unless `has_similar_comparisons`. In
+`StatedBound.columns` of a bound with limit 0, the value 0 marks a row without a t (see
+`_add_tangents`).
 """
 
 from __future__ import annotations
@@ -72,21 +73,22 @@ class TangentLimits:
     Attributes:
         simplex_tolerance: tolerance of HiGHS, the smallest it accepts. Its usual tolerance on
             reduced costs can shift a bound by 1e-8 of its value.
-        max_rounds: rounds of solving and adding tangents.
-        max_bounds_per_round: bounds that gain tangents in one round, and passes that look for
-            further bounds on one segment.
+        max_rounds: largest number of rounds of solving and adding tangents.
+        max_bounds_per_round: largest number of bounds that gain tangents in one round, and of
+            passes that look for further bounds on one segment.
         min_gap_share: outcomes gain tangents if their gap is above this share of the largest gap.
         max_excess_for_new_bounds: further bounds are searched while the relative excess is below
             this.
         active_margin: a bound this close below its limit, relatively, may be active at the optimum.
         min_ratio_mass: smaller masses count as this where a ratio of masses is limited.
-        segment_halvings: bisection steps that find where a segment leaves a bound.
+        segment_halvings: number of bisection steps that find where a segment leaves a bound.
         inner_step_share: share of the feasible part of a segment by which the inner point follows.
-        max_exit_bounds: bounds of a comparison that gain tangents on one segment, in the order
-            in which the segment leaves them.
-        min_exit_share: as `min_gap_share`, for tangents where a segment leaves a bound.
+        max_exit_bounds: largest number of bounds of a comparison that gain tangents on one segment,
+            in the order in which the segment leaves them.
+        min_exit_share: the same share as `min_gap_share`, for tangents where a segment leaves a
+            bound.
         closed_gap: relative gap at which no further rounds are worth their time.
-        idle_rounds: rounds over which the gap must shrink.
+        idle_rounds: number of rounds over which the gap must shrink.
         max_gap_ratio: the gap after `idle_rounds` must be at most this share of the gap before.
         min_devex_outcomes: with this many outcomes of similar comparisons or more, HiGHS uses
             Devex weights.
@@ -125,7 +127,8 @@ class Comparisons:
     With e = entries x, the laws are P = e[first] and Q = e[second].
 
     Attributes:
-        entries: nonnegative matrix, shape (entries, columns).
+        entries: nonnegative matrix, shape (entries, columns). It is the identity, unless
+            `has_similar_comparisons`; `TangentProgram._start_even` relies on this.
         first: positions of P among the entries, shape (comparisons, outcomes), or (outcomes,) if P
             is the same in all comparisons.
         second: positions of Q among the entries, shape (comparisons, outcomes).
@@ -162,14 +165,16 @@ class StatedBound:
 
     Args:
         bound: the bound on every comparison.
-        shape: (comparisons, outcomes).
+        shape: numbers of comparisons and of outcomes.
 
     Attributes:
-        requirement: the bound.
-        limit: the largest sum of its terms.
-        unit: factor by which its rows are divided.
-        columns: column of each t, -1 where none is stated, shape (comparisons, outcomes).
-        sums: row Σ t <= limit of each comparison, -1 where none is stated, shape (comparisons,).
+        requirement: the bound on every comparison.
+        limit: largest sum of the terms of one comparison.
+        unit: factor by which the rows of the bound are divided.
+        columns: column of each t, shape (comparisons, outcomes). It is -1 for an outcome without
+            rows. If the limit is 0, there are no t, and 0 marks an outcome with rows.
+        sums: number of the row Σ t <= limit of each comparison, -1 before it is stated,
+            shape (comparisons,).
     """
 
     def __init__(
@@ -204,14 +209,14 @@ class StatedBound:
         inner_laws: Pair,
         outer_laws: Pair,
     ) -> Vector:
-        """Find how much of the segment between two points is within the bound.
+        """Find the share of the segment between two points that is within the bound.
 
         Args:
             inner_laws: (P, Q) within the bound, each of shape (comparisons, outcomes).
             outer_laws: (P, Q) at the other end, the same shapes.
 
         Returns:
-            Share of the segment that is within the bound, shape (comparisons,); 1 for all of it.
+            Share in [0, 1] of the segment that is within the bound, shape (comparisons,).
         """
 
         def is_outside(shares: Vector) -> Flags:
@@ -230,7 +235,7 @@ class StatedBound:
         terms: Vector,
         p: Vector,
     ) -> Vector:
-        """Compute how far the terms exceed the limit, relatively.
+        """Compute the relative excess of the terms over the limit.
 
         Args:
             terms: terms of the outcomes, shape (comparisons, outcomes).
@@ -295,9 +300,9 @@ class TangentProgram:
     """A linear program with the tangents that have been added so far.
 
     Args:
-        base: the rows of x, without a moving number.
-        comparisons: the pairs of laws that are bounded.
-        bounds: bounds on every comparison.
+        base: program with the columns x and their rows, without parameters.
+        comparisons: pairs of laws that are bounded.
+        bounds: bounds that hold for every comparison.
         solver: name of the backend. HiGHS continues from basis to basis, unless there are
             integer columns.
         has_similar_comparisons: whether the comparisons are nearly alike (shifts of one law). Then
@@ -361,9 +366,10 @@ class TangentProgram:
         """Solve, adding tangents until the optimum breaks no limit by more than the precision.
 
         Args:
-            find_broken_bounds: finds further bounds if there are infinitely many, else None.
-            precision: relative excess over a limit that is accepted.
-            deadline: time limit; None for none.
+            find_broken_bounds: function that finds further bounds that two laws break. None if
+                `bounds` has all of them.
+            precision: accepted relative excess over a limit.
+            deadline: deadline of the solve. None: no time limit.
 
         Returns:
             The last optimum. It may break a limit if rounds or time ran out.
@@ -465,6 +471,8 @@ class TangentProgram:
         is_compared = np.zeros(self.size, dtype=bool)
         for comparison in range(len(self.comparisons.second)):
             for law in self.comparisons.law_entries(comparison):
+                # `law` has positions among the entries. They are columns if `entries` is the
+                # identity.
                 usable_count = max(1, is_usable[law].sum())
                 even[law] = self.x[law].sum() * is_usable[law] / usable_count
                 is_compared[law] = True
@@ -713,6 +721,9 @@ class TangentProgram:
             parts.append((np.full(count, -1.0), np.arange(count), columns[outcomes]))
             column_rows = np.full(new_outcomes.size, bound.sums[comparison])
         else:
+            # The 0 marks an outcome with rows, since the bound has no t. The callers then read the
+            # column x[0] as its t. For a hockey stick this is harmless: the filter above keeps an
+            # outcome with a row from gaining another one.
             columns[new_outcomes] = 0
             row_width = self.size
             column_rows = no_columns

@@ -1,13 +1,23 @@
-"""Search for the least-squares unbiased label randomizer, from few labels to many.
+"""Find the unbiased label randomizer with the smallest expected squared loss under label DP.
 
-`workbench.models.labels.unbiased` states a cone program over some intervals of labels. All k (k +
-1)/2 intervals are too many beyond a hundred labels, so groups of four labels are merged until few
-are left. The coarsest program has all intervals. Every finer one has a band of intervals around
-those that the coarser level uses, and every label by itself.
+The functions answer: for given labels, a prior and a budget ε, which unbiased ε-DP randomizer has
+the smallest mean squared error, and what lower bound is proven? They solve the problem for few
+labels first and refine it step by step to all labels.
 
-The program of each coarser level is solved once. The last one is solved again on a wider band, with
-the intervals of negative reduced cost, until its bound is met or the bands are used up. The bound
-covers all sets and all outputs, so it holds for any band.
+Terms. A set is an interval of consecutive labels that the randomizer prefers for one output; it has
+a mass t (a weight of its output) and a moment s (mass times output). The cone program over some
+sets, and the randomizer that a solution defines, are in `workbench.models.labels.unbiased`. A level
+is a problem in which groups of consecutive labels are merged into one label. A ray is a set of
+labels with negative reduced cost, so adding it may lower the objective.
+
+All k (k + 1)/2 intervals of k labels are too many beyond a hundred labels. Therefore groups of four
+labels are merged until few labels are left. The coarsest program has all intervals. Every finer
+program has a band, the intervals near those that the coarser level uses, and the interval of each
+single label.
+
+The program of each coarser level is solved once. The program of the last level is solved again on
+wider bands, to which the hulls of the rays are added, until the objective meets the bound or the
+bands are used up. The bound covers all sets and all outputs, so it holds for any band.
 """
 
 from __future__ import annotations
@@ -47,13 +57,13 @@ class UnbiasedOptimum:
     """A randomizer on intervals and a proven bound.
 
     Attributes:
-        sets: the n intervals.
-        t: their masses, shape (n,).
-        s: their moments, shape (n,).
+        sets: the n intervals of labels.
+        t: masses of the intervals, shape (n,).
+        s: moments of the intervals, shape (n,).
         objective: loss of the point that the solver returned, which satisfies the equations up to
             its tolerance.
-        proof: the bound on Σ p (o - y)², in the original units of the labels. Its multipliers are
-            in units of the labels' width.
+        proof: proof of the bound on Σ p (o - y)². The bound is in squared label units. The
+            multipliers in the proof belong to labels that are rescaled to width 1.
         solution: solution of the last program.
     """
 
@@ -174,7 +184,8 @@ class UnbiasedSearch:
             y: labels of width 1, shape (k,).
             p: their weights, shape (k,).
             sets: the intervals.
-            unit: about the size of the objective, since tolerances of solvers are absolute.
+            unit: estimate of the objective. The program is divided by it, because the tolerances
+                of solvers are absolute.
 
         Returns:
             The optimum with the bound that its multipliers prove, and the sets of negative reduced
@@ -271,10 +282,10 @@ def _build_band(
 
     Each label by itself and the hulls of rays are included.
     """
-    share = _GROUP_SIZE if fine_count > coarse_count else 1
-    offsets = np.arange(-pad, share + pad)
-    first = sets.first * share
-    last = sets.last * share
+    labels_per_group = _GROUP_SIZE if fine_count > coarse_count else 1
+    offsets = np.arange(-pad, labels_per_group + pad)
+    first = sets.first * labels_per_group
+    last = sets.last * labels_per_group
     if rays is not None and rays.any():
         rays = rays[rays.any(axis=1)]
         first = np.append(first, rays.argmax(axis=1))

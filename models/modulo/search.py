@@ -25,9 +25,9 @@ the dual values, recomputed from the data (`workbench.solvers.solution.lagrangia
 variables are bounded, so any dual values give a valid bound, minus possible rounding. If the bound
 of the parent is larger, that bound is used. An infeasible node is proven by its ray (a vector of
 multipliers of the rows) if the ray passes the check of the session; otherwise
-`unchecked_infeasible` counts the node. If the solver fails on a program, the node keeps the largest bound that is proven
-for it and is split at the solution of its parent. The proof may then stay incomplete, but it is
-never claimed.
+`unchecked_infeasible` counts the node. If the solver fails on a program, the node keeps the largest
+bound that is proven for it and is split at the solution of its parent. The proof may then stay
+incomplete, but it is never claimed.
 
 Splits at an element. If δ is given, f(η) is more than twice δ, and several pairs of η are free, the
 node is split at η instead: in one child f(η) <= δ (the element is light), in the other all pairs of

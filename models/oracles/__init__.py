@@ -1,9 +1,10 @@
-"""Closed forms and combinatorial algorithms that judge a solver's answer, with their domains.
+"""Prove the smallest error rate of noise modulo a group without a solver, to judge its answers.
 
-`error_rate_bounds` returns the proven interval of the smallest error rate of a question, and its
-strongest statement. Every oracle is a function from a question to the statements that it can prove;
-a new one is a file and a line in ORACLES. For questions under PDP that they leave open, the level
-search computes the optimum if the group is small enough.
+`error_rate_bounds` answers: in which interval is the smallest error rate of a question, and which
+statement proves it? The statements come from oracles. An oracle is a closed form or a combinatorial
+algorithm with a proven domain: a function from a question to the statements that it can prove. To
+add one, write a file and add a line to ORACLES. For questions under PDP that the oracles leave
+open, the level search computes the optimum if the group is small enough.
 
 An oracle should not need more time than the answer that it judges. Searches (`column_cut`,
 `level_search`) count their work and stop, or are left out, at about a second of it. The work is
@@ -82,12 +83,12 @@ def error_rate_bounds(
     """Compute proven bounds on the smallest error rate of noise on Z_{n1} x ... x Z_{nk}.
 
     Args:
-        sizes: n1..nk.
+        sizes: orders n1..nk of the cyclic factors of the group.
         shifts: differences of neighbouring answers, each a tuple of k integers. The zero shift is
             ignored.
         is_directed: whether the relation is directed; else it must list -μ beside every μ.
         epsilon: ε, one number or one for each shift.
-        delta: δ.
+        delta: budget δ in [0, 1].
         requires: "hockey-stick" (DP) or "mass-above-ratio" (PDP), the same at δ = 0.
         loss: no loss but "error-rate" has an oracle.
         nodes: limit of the level search; 0 leaves it out.

@@ -1,6 +1,11 @@
-"""RR-on-Bins with the best bins, by Algorithm 2 of "Regression with Label DP" and by a faster one.
+"""Find the optimal bins of RR-on-Bins, the label randomizer with the smallest expected loss.
 
-Both algorithms are exact.
+`optimal_bins` answers: into which intervals (bins) are the labels divided, which value is published
+for each bin, and what is the expected loss? The paper is Ghazi et al. 2022, "Regression with Label
+Differential Privacy". `printed_bins` is its Algorithm 2, `optimal_bins` is faster. Both are exact.
+
+Notation. y is a label with the prior probability p_y, o an output, ℓ(o, y) the loss, k the number
+of labels and d the number of bins.
 
 With q = e^ε - 1, F(o) = Σ_y p_y ℓ(o, y) and, for a set S of labels,
 
@@ -113,8 +118,8 @@ def evaluate_partition(
 
     Args:
         labels: increasing labels, shape (k,).
-        prior: their probabilities, shape (k,).
-        epsilon: ε.
+        prior: probabilities of the labels, shape (k,).
+        epsilon: budget ε > 0.
         loss: a loss of BIN_LOSSES.
         starts: first label of each bin, shape (d,).
 
@@ -320,7 +325,7 @@ def best_partition(losses: Vector, q: float) -> tuple[Integers, float]:
 
     Args:
         losses: L[r, i] of the interval r..i, shape (k, k).
-        q: e^ε - 1.
+        q: the number e^ε - 1.
 
     Returns:
         The first label of each bin, shape (d,), and the value of the partition.
@@ -354,8 +359,8 @@ def interval_losses(
 
     Args:
         y: labels, shape (k,).
-        p: their probabilities, shape (k,).
-        epsilon: ε.
+        p: probabilities of the labels, shape (k,).
+        epsilon: budget ε > 0.
         loss: a loss of BIN_LOSSES.
 
     Returns:

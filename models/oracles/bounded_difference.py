@@ -1,9 +1,14 @@
-"""Bounded difference (BD): 𝓜 = {1..μ̄}, or {±1..±μ̄}, on Z_{n+1}.
+"""Bound the smallest error rate of noise modulo n + 1 if neighbours differ by 1, 2, ..., or μ̄.
 
-Lemma 4 (δ = 0) is right. Theorem 3 and Corollary 2 of Kadam et al. 2024 (δ > 0) are not, see
-`printed_theorem3`; the column-cut law replaces them. A law is called an optimum only where the
-chain bound, which holds for every mechanism, equals it (`column_cut`); elsewhere it is an upper
-bound on the optimal error rate and the chain bound a lower one.
+The functions answer: under (ε, δ)-PDP, what is the smallest error rate if the set of shifts 𝓜 is
+{1..μ̄} (or also contains their negatives), and is it proven? Kadam et al. 2024 call this bounded
+difference (BD).
+
+Their Lemma 4 (δ = 0) is correct. Their Theorem 3 and Corollary 2 (δ > 0) are not, see
+`printed_theorem3`; the column-cut law (`column_cut`) replaces them. The law is the error rate of a
+private mechanism. The chain bound (`column_cut`) is a lower bound on the error rate of every
+mechanism. A law is called an optimum only if the chain bound equals it. Otherwise the law is an
+upper bound on the optimal error rate, and the chain bound is a lower bound.
 
 | paper      | here                                                          |
 |------------|---------------------------------------------------------------|
@@ -82,10 +87,10 @@ def column_cut_law(
     Its kind tells whether it is proven optimal. At δ = 0, or where no cut helps, it is Lemma 4.
 
     Args:
-        n: answers are 0..n.
-        mu_bar: μ̄.
-        epsilon: ε.
-        delta: δ.
+        n: largest answer; the answers are 0..n.
+        mu_bar: largest difference μ̄ of neighbouring answers.
+        epsilon: budget ε > 0.
+        delta: budget δ in [0, 1].
 
     Raises:
         OutsideDomain: n and mu_bar are too large.
@@ -115,10 +120,10 @@ def chain_bound(
     """Compute a lower bound on the error rate of every mechanism for 𝓜 ⊇ {1..mu_bar} under PDP.
 
     Args:
-        n: answers are 0..n.
-        mu_bar: μ̄.
-        epsilon: ε.
-        delta: δ.
+        n: largest answer; the answers are 0..n.
+        mu_bar: largest difference μ̄ of neighbouring answers.
+        epsilon: budget ε > 0.
+        delta: budget δ in [0, 1].
 
     Raises:
         OutsideDomain: n and mu_bar are too large to search.
@@ -174,7 +179,7 @@ def state_bounded_difference(question: Question) -> Iterator[ClosedForm]:
     a relation of several shifts is BD for any u: {2, 4, 6} mod 9 is {1, 2, 3} in the unit 2.
 
     Args:
-        question: any question.
+        question: question about the error rate, of any notion and with any shifts.
     """
     epsilon = question.epsilon
     shifts = question.shifts

@@ -1,14 +1,18 @@
-"""Canonical noise on the integers for a trade-off function, D = 1.
+"""Compute the smallest mean loss of integer noise for a trade-off function, at sensitivity D = 1.
 
-The sources are Awan and Vadhan 2023 and Awan and Ramasethu 2023.
+The functions answer: what is the smallest mean of a loss of η if the trade-off curve of the noise η
+and the shifted noise η + 1 is at least f? Canonical noise attains it. The sources are Awan and
+Vadhan 2023 and Awan and Ramasethu 2023.
+
+Notation. T(P, Q) is the trade-off curve of two laws: the smallest type II error of a test between
+them as a function of its type I error α. Φ is the normal distribution function.
 
 For a symmetric trade-off function f with f(c) = c, the law with Pr[η > 0] = c and
 
     Pr[η > k] = f(1 - Pr[η > k - 1]),   k = 1, 2, ...,     symmetric about 0,
 
-satisfies T(η, η + 1) >= f, and |η| is stochastically smallest among all noise on the integers that
-does: it has the least mean of every loss that is even and does not fall as |η| grows (arXiv
-2308.08343).
+satisfies T(η, η + 1) >= f. Among all such noise on the integers, |η| is stochastically smallest:
+the mean of every loss that is even and does not fall as |η| grows is minimal (arXiv 2308.08343).
 
     trade-off function                               its noise
     max_i(0, 1 - δ_i - e^ε_i α, e^-ε_i (1 - δ_i - α))    of (ε_i, δ_i) at once; δ = 0: the
@@ -36,7 +40,7 @@ def canonical_loss(points: Sequence[tuple[float, float]], loss: Callable[[int], 
     """Compute the mean loss of canonical noise for several budgets (ε, δ) at once.
 
     Args:
-        points: the budgets (ε, δ), some δ < 1.
+        points: pairs (ε, δ) of budgets. At least one δ is below 1.
         loss: even function of η that does not fall as |η| grows.
     """
 
@@ -63,7 +67,7 @@ def rounded_gaussian_loss(mu: float, loss: Callable[[int], float]) -> float:
     """Compute the mean loss of rounded N(0, 1/μ²): Pr[|η| > k] = 2 Φ(-μ (k + ½)).
 
     Args:
-        mu: μ.
+        mu: budget μ > 0 of Gaussian DP.
         loss: even function of η that does not fall as |η| grows.
     """
     normal = NormalDist()

@@ -1,4 +1,12 @@
-"""The column-cut law for BD, 𝓜 = {1..μ̄}, under (ε, δ)-PDP, and the chain bound that judges it.
+"""Compute the column-cut law and the chain bound for noise modulo n + 1 with differences 1..μ̄.
+
+`best_column_cut` answers: under (ε, δ)-PDP with the shifts 𝓜 = {1..μ̄}, what is the largest f(0) of
+a cut mechanism (the law), and what is an upper bound on f(0) for every mechanism (the chain bound)?
+
+Notation. f is the PMF of the noise, a = e^-ε. The noise values 1..n are written in rows of μ̄
+columns (`cut_vectors`). A cut vector c empties the rows from c_j on in column j. T_c is the total
+weight of the support that is left, S_c the weight of the broken constraints, T₀ the weight of the
+uncut law (`cuts`). "j cut" means that column j is not whole. φ₀ is 1/T₀.
 
 Law (achievable, any ε and n):
 
@@ -69,10 +77,10 @@ class ColumnCut(NamedTuple):
     """The best cut, and the chain bound on every mechanism.
 
     Attributes:
-        mass: f(0).
+        mass: mass f(0) of the noise value 0.
         vector: cut vector (c_1..c_μ̄), all 1 for "everything but 0 is a hole". None for the uncut
             law.
-        loss: S_c.
+        loss: weight S_c of the broken constraints of the cut.
         bound: chain bound on f(0), or None if it is not computed.
     """
 
@@ -186,7 +194,7 @@ class DigitSums:
 
         Args:
             size: number of summands.
-            target: the target.
+            target: number that the sums should be close to.
 
         Returns:
             For the largest sum <= target and the least sum > target, if they exist, how often each
@@ -220,7 +228,7 @@ def truncation_cuts(grid: Grid) -> Cuts:
     μ = μ̄ loses the most.
 
     Args:
-        grid: the question.
+        grid: table of rows and columns for n, μ̄ and ε.
     """
     ends = np.arange(grid.mu_bar, grid.n)
     leaving_weights = grid.weights
@@ -337,7 +345,7 @@ def list_cuts(grid: Grid) -> Cuts | None:
     When n <= 2μ̄ the truncations are all cuts up to order.
 
     Args:
-        grid: the question.
+        grid: table of rows and columns for n, μ̄ and ε.
 
     Returns:
         The cuts, or None if they are too many to list.
@@ -357,10 +365,10 @@ def best_column_cut(
     """Find the cut vector with the largest f(0), and the chain bound.
 
     Args:
-        n: answers are 0..n.
-        mu_bar: μ̄.
-        epsilon: ε.
-        delta: δ.
+        n: largest answer; the answers are 0..n.
+        mu_bar: largest difference μ̄ of neighbouring answers.
+        epsilon: budget ε > 0.
+        delta: budget δ in [0, 1].
 
     Raises:
         OutsideDomain: n and mu_bar are too large.

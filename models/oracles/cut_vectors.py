@@ -1,6 +1,11 @@
-"""Cut vectors of the bounded-difference (BD) relation 𝓜 = {1..μ̄} on Z_{n+1}.
+"""List cut mechanisms for noise modulo n + 1 with differences 1..μ̄, with their weights.
 
-They have totals T, losses S and chain losses.
+The functions answer: which sets of noise values may be emptied (holes), and what are the total
+weight T of the rest, the weight S of the broken constraints and the chain loss of each? The search
+for the best cut is in `column_cut`, the mechanism of a cut in `cuts`.
+
+Notation. a = e^-ε, w is the weight of a noise value relative to f(0), and n = b μ̄ + r, 0 <= r < μ̄.
+"Off the holes" means on the elements that are not holes.
 
 Write η = (i - 1) μ̄ + j, row i >= 1, column j in 1..μ̄; row(0) = 0 and w(η) = a^row. The first r
 columns are tall (b + 1 rows), the others short (b rows). A cut vector c makes the rows >= c_j >= 2
@@ -46,9 +51,9 @@ class Grid:
     """The table of rows and columns of one BD question.
 
     Attributes:
-        n: answers are 0..n.
-        mu_bar: μ̄.
-        epsilon: ε.
+        n: largest answer; the answers are 0..n.
+        mu_bar: largest difference μ̄ of neighbouring answers.
+        epsilon: budget ε > 0.
     """
 
     n: int
@@ -116,9 +121,9 @@ class Cuts(NamedTuple):
 
     Attributes:
         vectors: the cut vectors, shape (V, μ̄).
-        totals: T of each, shape (V,).
-        losses: S of each, shape (V,).
-        chain_losses: chain loss of each, shape (V,).
+        totals: total weight T of each cut, shape (V,).
+        losses: weight S of the broken constraints of each cut, shape (V,).
+        chain_losses: chain loss of each cut, shape (V,).
     """
 
     vectors: Integers
@@ -144,7 +149,7 @@ class Cuts(NamedTuple):
         """Return several families of cuts as one.
 
         Args:
-            families: the families.
+            families: the families of cuts.
         """
         return Cuts(*(np.concatenate(parts) for parts in zip(*families, strict=True)))
 
@@ -153,7 +158,7 @@ def evaluate_cuts(grid: Grid, vectors: Integers) -> Cuts:
     """Compute T, S and the chain loss of cut vectors.
 
     Args:
-        grid: the question.
+        grid: table of rows and columns for n, μ̄ and ε.
         vectors: cut vectors with entries 2..height + 1, shape (V, μ̄).
     """
     heights = grid.heights
@@ -191,7 +196,7 @@ def grouped_cuts(grid: Grid) -> Cuts | None:
     """Return every grouped cut vector but the uncut one, for every δ.
 
     Args:
-        grid: the question.
+        grid: table of rows and columns for n, μ̄ and ε.
 
     Returns:
         The cuts, or None if there are too many.

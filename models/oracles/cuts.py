@@ -1,4 +1,12 @@
-"""Cut mechanisms: PDP noise with holes in its support. Every PDP law here is a family of cuts.
+"""Compute the error rate and the PMF of cut mechanisms: PDP noise that is smaller on some values.
+
+The functions answer: given a list of cuts, which one has the largest f(0) at a given δ, and what is
+its PMF? All PDP laws of `workbench.models.oracles` are families of cuts.
+
+Notation. f is the PMF of the noise, a = e^-ε, μ a shift (a difference of neighbouring answers), and
+θ in [0, 1] the factor of the holes. A constraint f(η) <= e^ε f(η + μ) is broken if it does not
+hold. The hop level of an element is the smallest number of shifts that lead to it from 0. The
+uncut law has no holes. The paper is Kadam et al. 2024.
 
 Let w be hop weights (w(0) = 1 and w(η + μ) >= a w(η)) and declare some elements, never 0, to be
 holes. With
@@ -61,9 +69,9 @@ def cut_values(totals: Vector, losses: Vector, delta: float) -> Vector:
     """Compute min(1 / T, δ / S) of each cut, also for S that underflows.
 
     Args:
-        totals: T of each cut, shape (cuts,).
-        losses: S of each cut, shape (cuts,).
-        delta: δ.
+        totals: total weight T of the support of each cut, shape (cuts,).
+        losses: weight S of the broken constraints of each cut, shape (cuts,).
+        delta: budget δ in [0, 1].
 
     Returns:
         The largest f(0) of each cut, shape (cuts,).
@@ -80,10 +88,10 @@ def best_cut(
     """Return the cut with the largest f(0), and that f(0).
 
     Args:
-        totals: T of each cut, shape (cuts,).
-        losses: S of each cut, shape (cuts,).
-        total: T₀.
-        delta: δ.
+        totals: total weight T of the support of each cut, shape (cuts,).
+        losses: weight S of the broken constraints of each cut, shape (cuts,).
+        total: total weight T₀ of the uncut law.
+        delta: budget δ in [0, 1].
 
     Returns:
         The number of the cut, or None if no cut is better than the uncut law, and f(0).
@@ -108,10 +116,10 @@ def least_delta(
     floating-point neighbour of the exact error rate counts as reached.
 
     Args:
-        totals: T of each cut, shape (cuts,).
-        losses: S of each cut, shape (cuts,).
-        total: T₀.
-        error_rate: 1 - f(0).
+        totals: total weight T of the support of each cut, shape (cuts,).
+        losses: weight S of the broken constraints of each cut, shape (cuts,).
+        total: total weight T₀ of the uncut law.
+        error_rate: error rate 1 - f(0) in [0, 1].
     """
     mass = 1.0 - error_rate
     max_total = 1.0 + _MASS_TOLERANCE
@@ -130,10 +138,10 @@ def cut_pmf(
     """Compute the error rate 1 - f(0) and the PMF of one cut at δ.
 
     Args:
-        weights: w of every element, shape (N,).
+        weights: hop weight w of every element, shape (N,).
         holes: which elements are holes, the first not, shape (N,). The uncut law has none.
-        loss: S of the cut; 0 for the uncut law.
-        delta: δ.
+        loss: weight S of the broken constraints of the cut; 0 for the uncut law.
+        delta: budget δ in [0, 1].
 
     Returns:
         The error rate and the PMF, shape (N,).
@@ -158,10 +166,10 @@ class LevelCuts(NamedTuple):
 
     Attributes:
         levels: level of every element, row-major, shape (N,).
-        weights: w of every element, row-major, shape (N,).
-        totals: T of every cut, shape (cuts,).
-        losses: S of every cut, shape (cuts,).
-        total: T₀.
+        weights: hop weight w of every element, row-major, shape (N,).
+        totals: total weight T of the support of every cut, shape (cuts,).
+        losses: weight S of the broken constraints of every cut, shape (cuts,).
+        total: total weight T₀ of the uncut law.
     """
 
     levels: Integers
@@ -176,9 +184,9 @@ def level_cuts(sizes: Ints, shifts: tuple[Shift, ...], epsilon: float) -> LevelC
     """Compute all level cuts of a relation.
 
     Args:
-        sizes: orders of the cyclic factors.
-        shifts: the shifts.
-        epsilon: ε of every shift.
+        sizes: orders of the cyclic factors of the group.
+        shifts: differences of neighbouring answers, one integer per cyclic factor.
+        epsilon: budget ε > 0, the same for every shift.
     """
     hops = hop_distances(sizes, shifts)
     levels = hops.reshape(sizes)
@@ -206,10 +214,10 @@ def best_level_cut(
     """Compute the error rate and the PMF of the level cut with the largest f(0).
 
     Args:
-        sizes: orders of the cyclic factors.
-        shifts: the shifts.
-        epsilon: ε of every shift.
-        delta: δ.
+        sizes: orders of the cyclic factors of the group.
+        shifts: differences of neighbouring answers, one integer per cyclic factor.
+        epsilon: budget ε > 0, the same for every shift.
+        delta: budget δ in [0, 1].
 
     Returns:
         The error rate and the PMF, row-major, shape (prod(sizes),).
@@ -225,7 +233,7 @@ def state_level_cut(question: Question) -> Iterator[ClosedForm]:
     """Yield an achievable error rate for every PDP question with one ε.
 
     Args:
-        question: any question.
+        question: question about the error rate, of any notion and with any shifts.
     """
     if question.requires == MASS_ABOVE_RATIO and question.epsilon is not None:
         error, pmf = best_level_cut(

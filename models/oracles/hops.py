@@ -1,4 +1,11 @@
-"""Hop law and hockey-stick law: the smallest error rate of (ε, δ)-DP for any shifts and dimension.
+"""Compute the smallest error rate of additive noise under (ε, δ)-DP, for any shifts and dimension.
+
+`dp_law` answers this in closed form, and gives the PMF that attains it: the hop law for δ = 0, the
+hockey-stick law for δ > 0.
+
+Notation. f is the PMF of the noise η on the group, so the error rate is 1 - f(0). μ is a shift (a
+difference of neighbouring answers) with the budget ε_μ, and 𝓜 the set of shifts. N is the order of
+the group, N_μ the order of μ in it. 1₀ is the PMF with all mass at 0, and x⁺ = max(0, x).
 
 δ = 0, the hop law. Each constraint f(η) <= e^{ε_μ} f(η + μ) says f(η + μ) >= e^{-ε_μ} f(η), hence
 f(η) >= f(0) e^{-d(η)} with d the length of a shortest path from 0 to η whose steps are the shifts
@@ -10,12 +17,12 @@ d = ε · (least number of shifts): the law contains Lemmas 3 and 4 and example 
 δ > 0, the hockey-stick law: (1 - δ) times that error rate. It is attained by δ·1₀ + (1 - δ)·f₀ with
 f₀ the hop law: only η = 0 can exceed e^ε times its shifted mass, and by δ at most.
 
-No mechanism does better. Let T = Σ e^{-d} be the hop law's total and give every reachable η the
-lexicographically least of its shortest words of shifts. A sub-word of such a word is again such a
-word (a better one could be put in its place), so the words form a tree rooted at 0. Write
-excess(e) = f(p) - e^{ε_μ} f(c) for an edge e = (p -> c) of shift μ. Down the tree,
-f(0) e^{-d(η)} - f(η) is the sum, over the edges e on the way to η, of excess(e) times the weight of
-the word from p to η. Summed over η: T f(0) - 1 <= Σ_e excess(e)⁺ W(e), W(e) the weight of all words
+No mechanism does better. Let T = Σ e^{-d} be the hop law's total. A word is a sequence of shifts.
+Give every reachable η the lexicographically smallest of its shortest words. A sub-word of such a
+word is again such a word (a better one could be put in its place), so the words form a tree rooted
+at 0. Write excess(e) = f(p) - e^{ε_μ} f(c) for an edge e = (p -> c) of shift μ. Down the tree, f(0)
+e^{-d(η)} - f(η) is the sum, over the edges e on the way to η, of excess(e) times the weight of the
+word from p to η. Summed over η: T f(0) - 1 <= Σ_e excess(e)⁺ W(e), W(e) the weight of all words
 that start with e. Such a word, which begins with μ, is a sub-word, hence it hangs from 0 as well:
 W(e) <= W(0 -> μ). The excesses of one shift add up to δ at most and the W(0 -> μ) add up to T - 1,
 so T f(0) <= 1 + δ (T - 1), that is 1 - f(0) >= (1 - δ)(1 - 1/T). ∎
@@ -90,8 +97,8 @@ def shift_order(sizes: Ints, shift: Shift) -> int:
     It is N_μ = (n + 1) / gcd(n + 1, μ) for one cyclic factor, (18).
 
     Args:
-        sizes: orders of the cyclic factors.
-        shift: μ.
+        sizes: orders of the cyclic factors of the group.
+        shift: the shift μ, one integer per cyclic factor.
     """
     orders = [size // math.gcd(step, size) for step, size in zip(shift, sizes, strict=True)]
     return math.lcm(*orders)
@@ -101,8 +108,8 @@ def shift_multiples(sizes: Ints, shift: Shift) -> Integers:
     """Return the row-major positions of 0, μ, 2μ, ..., (N_μ - 1) μ, shape (N_μ,).
 
     Args:
-        sizes: orders of the cyclic factors.
-        shift: μ.
+        sizes: orders of the cyclic factors of the group.
+        shift: the shift μ, one integer per cyclic factor.
     """
     times = np.arange(shift_order(sizes, shift), dtype=np.int64)
     positions = np.zeros_like(times)
@@ -116,7 +123,7 @@ def values_after_shift(values: NDArray[Any], shift: Shift) -> NDArray[Any]:
 
     Args:
         values: values of the elements, in the shape of the group.
-        shift: μ.
+        shift: the shift μ, one integer per cyclic factor.
     """
     return np.roll(values, tuple(-step for step in shift), axis=tuple(range(values.ndim)))
 
@@ -140,8 +147,8 @@ def hop_distances(sizes: Ints, shifts: tuple[Shift, ...]) -> Integers:
     """Compute the smallest number of shifts from 0 to each element, row-major.
 
     Args:
-        sizes: orders of the cyclic factors.
-        shifts: the shifts.
+        sizes: orders of the cyclic factors of the group.
+        shifts: differences of neighbouring answers, one integer per cyclic factor.
 
     Returns:
         Distances, -1 where no path leads, read-only, shape (prod(sizes),).
@@ -164,8 +171,8 @@ def hop_weights(sizes: Ints, budgets: tuple[tuple[Shift, float], ...]) -> Vector
     With one ε, d is ε times the hop distance, computed from integers.
 
     Args:
-        sizes: orders of the cyclic factors.
-        budgets: ε of every shift.
+        sizes: orders of the cyclic factors of the group.
+        budgets: budget ε > 0 of every shift.
 
     Returns:
         Weights, 1 at 0 and exactly 0 where no path leads, shape (prod(sizes),).
@@ -206,7 +213,7 @@ def state_dp_law(question: Question) -> Iterator[ClosedForm]:
     At δ = 0 both notions are the same. For δ > 0 PDP implies DP.
 
     Args:
-        question: any question.
+        question: question about the error rate, of any notion and with any shifts.
     """
     law = dp_law(question)
     if question.requires == HOCKEY_STICK or question.delta == 0.0:

@@ -1,4 +1,11 @@
-"""Level search: the exact optimum under (ε, δ)-PDP for any shifts and one ε, without a solver.
+"""Compute the smallest error rate under (ε, δ)-PDP for any shifts with one ε, without a solver.
+
+`search_levels` answers: is a known noise optimal, and if not, which noise is? It searches all level
+functions.
+
+Notation. f is the PMF of the noise η, μ a shift (a difference of neighbouring answers), a = e^-ε.
+The hop law is the optimum at δ = 0 (`hops`): hop weights w(η) = a^(smallest number of shifts from 0
+to η). A level ℓ(η) = ∞ means a^ℓ(η) = 0. Equation numbers are those of Kadam et al. 2024.
 
 Level theorem. Give every element a level ℓ(η) in {0, 1, 2, ..., ∞} with ℓ(0) = 0, and let
     T = Σ a^{ℓ(η)},    S = max over μ of Σ { a^{ℓ(η)} : ℓ(η + μ) > ℓ(η) + 1 }.
@@ -52,7 +59,7 @@ def search_levels(
     Args:
         question: a question about a mass above a ratio, with one ε.
         feasible_form: a feasible answer to it.
-        nodes: decisions after which the search stops.
+        nodes: number of decisions after which the search stops.
 
     Raises:
         OutsideDomain: ε is tiny, or the group is too large.

@@ -1,4 +1,6 @@
-"""Closed forms of additive noise on the integers and on the reals, loss absolute |η| or squared η².
+"""Compute closed forms of the loss of additive noise on the integers Z and on the reals R.
+
+The functions answer: what is the smallest mean of |η| or η² at sensitivity D, or a bound on it?
 
     function             value and the statement it proves                    source
     staircase_reals      least loss of pure noise on R: optimum, δ = 0        Geng, Viswanath 2014
@@ -93,8 +95,8 @@ def truncated_laplace_support(epsilon: float, delta: float) -> float:
     """Compute A/Δ: truncated Laplace noise lies in [-A, A], A = (Δ/ε) ln(1 + (e^ε - 1)/(2δ)).
 
     Args:
-        epsilon: ε.
-        delta: δ.
+        epsilon: budget ε > 0.
+        delta: budget δ in [0, 1].
     """
     return _log_ratio(epsilon, delta) / epsilon
 
@@ -111,8 +113,8 @@ def truncated_laplace(
     summed as a series where it is a small difference.
 
     Args:
-        epsilon: ε.
-        delta: δ.
+        epsilon: budget ε > 0.
+        delta: budget δ in [0, 1].
         sensitivity: Δ.
         loss: "absolute" or "squared".
     """
@@ -141,8 +143,8 @@ def geng_formula(
     has the values that the tables of Selvi, Liu and Wiesemann have there.
 
     Args:
-        epsilon: ε.
-        delta: δ.
+        epsilon: budget ε > 0.
+        delta: budget δ in [0, 1].
         sensitivity: Δ.
         omitted_terms: number of terms to omit.
     """

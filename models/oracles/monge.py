@@ -1,5 +1,8 @@
-"""Least-loss partitions under a Monge interval loss, the inner loop of the fast algorithm of
-`bins`.
+"""Find the partition of labels into intervals (bins) with the smallest sum of interval losses.
+
+`least_partition` answers this for one penalty λ per bin. It is the inner loop of the fast algorithm
+of `bins`, which defines the interval loss L_c and the numbers q, F, p_y and ℓ. A loss is Monge if
+it satisfies the quadrangle inequality below. k is the number of labels.
 
 Numba compiles it. For a small problem loading Numba takes longer than the problem in plain Python,
 which is then used. The code is the same, so the sums are the same in the same order (except for
@@ -44,7 +47,7 @@ def prefix_pairs(values: Vector) -> Pair:
     """Compute running sums as pairs hi and lo, each of shape (k + 1,).
 
     Args:
-        values: the summands, shape (k,).
+        values: numbers that are summed, shape (k,).
     """
     if _uses_plain_python(values.size):
         return _prefix_pairs(values)
@@ -55,8 +58,8 @@ def least_partition(problem: Problem, penalty: float) -> tuple[float, Integers, 
     """Find the partition with the smallest Σ (L_c(S) - penalty).
 
     Args:
-        problem: the problem.
-        penalty: λ.
+        problem: kind, table, weight sums and numbers of the problem (see `Problem`).
+        penalty: number λ that is subtracted for each bin.
 
     Returns:
         The minimum, the first labels of its bins, shape (d,), and how often L_c was evaluated.

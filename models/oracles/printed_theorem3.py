@@ -40,10 +40,10 @@ class Staircase:
     """One printed flat region.
 
     Attributes:
-        h: h.
-        j: j.
+        h: the index h of the region, as printed; 0 for Lemma 4.
+        j: the index j of the region, as printed; 0 for Lemma 4.
         lengths: group lengths ℓ_0..ℓ_last.
-        mass: f(0).
+        mass: mass f(0) of the noise value 0.
         lower: lower end of the claimed δ interval.
         upper: upper end of the claimed δ interval.
     """
@@ -91,9 +91,9 @@ def staircases(n: int, mu_bar: int, epsilon: float) -> list[Staircase]:
     """Return the printed flat regions k = 0 (Lemma 4), 1, 2, ... with printed boundaries.
 
     Args:
-        n: answers are 0..n.
-        mu_bar: μ̄.
-        epsilon: ε.
+        n: largest answer; the answers are 0..n.
+        mu_bar: largest difference μ̄ of neighbouring answers.
+        epsilon: budget ε > 0.
     """
     grid = Grid(n, mu_bar, epsilon)
     b = grid.rows
@@ -116,7 +116,7 @@ def staircase_pmf(stairs: Staircase, epsilon: float) -> Vector:
 
     Args:
         stairs: the region.
-        epsilon: ε.
+        epsilon: budget ε > 0.
     """
     powers = np.exp(-epsilon * np.arange(len(stairs.lengths)))
     return stairs.mass * np.repeat(powers, stairs.lengths)
@@ -153,10 +153,10 @@ def printed_pmf(
     It is not (ε, δ)-PDP in general.
 
     Args:
-        n: answers are 0..n.
-        mu_bar: μ̄.
-        epsilon: ε.
-        delta: δ.
+        n: largest answer; the answers are 0..n.
+        mu_bar: largest difference μ̄ of neighbouring answers.
+        epsilon: budget ε > 0.
+        delta: budget δ in [0, 1].
     """
     regions = staircases(n, mu_bar, epsilon)
     for k, stairs in enumerate(regions):
@@ -178,10 +178,10 @@ def printed_level_curve(
     """Compute the δ of the printed Corollary 2 for an error rate, (44), (45).
 
     Args:
-        n: answers are 0..n.
-        mu_bar: μ̄.
-        epsilon: ε.
-        error_rate: 1 - f(0).
+        n: largest answer; the answers are 0..n.
+        mu_bar: largest difference μ̄ of neighbouring answers.
+        epsilon: budget ε > 0.
+        error_rate: error rate 1 - f(0) in [0, 1].
     """
     mass = 1.0 - error_rate
     for stairs in staircases(n, mu_bar, epsilon):
@@ -200,11 +200,11 @@ def phi_35_36(
     """Compute φ₀^k by (35)-(36), the second equality of (34), which differs when j = h.
 
     Args:
-        n: answers are 0..n.
-        mu_bar: μ̄.
-        epsilon: ε.
-        h: h.
-        j: j.
+        n: largest answer; the answers are 0..n.
+        mu_bar: largest difference μ̄ of neighbouring answers.
+        epsilon: budget ε > 0.
+        h: the index h of the region, as printed; 0 for Lemma 4.
+        j: the index j of the region, as printed; 0 for Lemma 4.
     """
     grid = Grid(n, mu_bar, epsilon)
     b = grid.rows

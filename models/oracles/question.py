@@ -1,4 +1,7 @@
-"""The question that an oracle answers, and the form of its answer.
+"""State a question about the smallest error rate of noise, and an answer to it with its proof.
+
+`Question` is what every oracle takes; `ClosedForm` is what it yields. `build_question` makes a
+question from shifts and budgets. f is the PMF of the noise. The paper is Kadam et al. 2024.
 
 A closed form is a number together with the statement that it proves. `kind` describes the *error
 rate* 1 - f(0): "optimum" is the smallest error rate of any feasible mechanism, "upper bound" is the
@@ -77,9 +80,9 @@ class Question:
     Build it with `build_question`.
 
     Attributes:
-        sizes: n1..nk.
-        budgets: ε of every distinct non-zero shift.
-        delta: δ.
+        sizes: orders n1..nk of the cyclic factors of the group.
+        budgets: budget ε of every distinct non-zero shift.
+        delta: budget δ in [0, 1].
         requires: the bound on neighbouring distributions.
     """
 
@@ -104,8 +107,8 @@ def negate_shift(sizes: Ints, shift: Shift) -> Shift:
     """Return -μ in the group.
 
     Args:
-        sizes: orders of the cyclic factors.
-        shift: μ.
+        sizes: orders of the cyclic factors of the group.
+        shift: the shift μ, one integer per cyclic factor.
     """
     return tuple(-step % size for step, size in zip(shift, sizes, strict=True))
 

@@ -1,7 +1,8 @@
-"""Closed forms as rational functions of x = e^ε.
+"""Return closed forms of optimal losses as exact rational functions of x = e^ε.
 
-A formula can then equal a closed form identically, and not only at points. a = 1/x below. Error
-rates of additive noise modulo n + 1 (Kadam et al. 2024):
+With them a caller can check that a formula equals a closed form for every ε, not only at some
+points. Below, a = 1/x, f is the PMF of the noise, and equation numbers are those of Kadam et al.
+2024. Error rates of additive noise modulo n + 1:
 
     `hop_law`      1 - 1/Σ_η a^d(η), d the least number of shifts from 0 to η; (1 - δ) times that
                    under (ε, δ)-DP
@@ -13,7 +14,8 @@ rates of additive noise modulo n + 1 (Kadam et al. 2024):
     `staircase_error_rate`
                    1 - 1/Σ_i ℓ_i a^i          (34): a flat region of the printed Theorem 3
 
-Channels on answers y with a prior p and a loss ℓ:
+Channels on answers y with a prior p and a loss ℓ(y,o) of the output o. G is clamped geometric
+noise, z a noisy answer, and d the number of bins:
 
     `geometric_post_processing`
                    Σ_z min_o Σ_y p_y G[y,z] ℓ(y,o)      (Ghosh et al. 2009; `finite_channel`)
@@ -58,8 +60,8 @@ def hop_law(sizes: Ints, shifts: tuple[Shift, ...]) -> Affine:
     """Return the least error rate under (ε, δ)-DP, affine in δ.
 
     Args:
-        sizes: orders of the cyclic factors.
-        shifts: the shifts.
+        sizes: orders of the cyclic factors of the group.
+        shifts: differences of neighbouring answers, one integer per cyclic factor.
     """
     distances = [d for d in hop_distances(sizes, shifts).tolist() if d >= 0]
     max_distance = max(distances)
@@ -82,8 +84,8 @@ def lemma4(n: int, mu_bar: int) -> Affine:
     """Return the least error rate of the differences 1..μ̄ for pure ε.
 
     Args:
-        n: answers are 0..n.
-        mu_bar: μ̄.
+        n: largest answer; the answers are 0..n.
+        mu_bar: largest difference μ̄ of neighbouring answers.
     """
     b, r = divmod(n, mu_bar)
     return staircase_error_rate([1, *[mu_bar] * b, r])
@@ -136,8 +138,9 @@ def geometric_post_processing(weights: Table, x: Fraction) -> Affine:
     """Return the loss of the post-processing of geometric noise that is best at x.
 
     Args:
-        weights: p_y ℓ(y,o), answers in a row.
-        x: e^ε.
+        weights: weighted losses p_y ℓ(y,o), shape (answers, outputs). Consecutive answers are
+            neighbours.
+        x: ratio e^ε > 1 at which the outputs are chosen.
     """
     table, common = _to_integer_table(weights)
     noise = _geometric_table(len(table))
@@ -156,8 +159,8 @@ def bins_loss(weights: Table, x: Fraction) -> Affine:
     """Return the loss of RR-on-Bins onto the outputs that are best at x.
 
     Args:
-        weights: p_y ℓ(y,o).
-        x: e^ε.
+        weights: weighted losses p_y ℓ(y,o), shape (answers, outputs).
+        x: ratio e^ε > 1 at which the outputs are chosen.
     """
     table, common = _to_integer_table(weights)
     best = None

@@ -8,9 +8,9 @@ Equation and theorem numbers below are those of the paper.
 
 Notation. B_1 < ... < B_m are the bins (outputs), x is the input in [-1, 1], and X is an input drawn
 from the density. A selection distribution q_j = (q_j(1), ..., q_j(j)) has length j. Its
-superscripts l and r are the left and the right side. Piece j is the interval of inputs that have j bins at or
-left of them. p(x, i) is the probability of bin i at input x. Within one bin i, z(x, i) is an upper
-bound and w(x, i) a lower bound of p(x, i).
+superscripts l and r are the left and the right side. Piece j is the interval of inputs that have j
+bins at or left of them. p(x, i) is the probability of bin i at input x. Within one bin i, z(x, i)
+is an upper bound and w(x, i) a lower bound of p(x, i).
 
 The mechanism draws a left bin by q^l_j and, independently, a right bin by q^r_{m-j}. It then
 publishes one of the two so that the mean is x (mechanisms.baselines.two_bin in the workbench). On
