@@ -1,5 +1,9 @@
 """Solve the linear programs of modulo noise in exact arithmetic, and judge what a solver proves.
 
+`solve_exactly` gives an exactly private solution; `is_solution_proven` and `why_unproven` answer
+whether a solver's solution is proven optimal. (14) is the linear program of pure DP in Kadam et al.
+2024. A pattern lists the inequalities that PDP noise may violate.
+
 The programs have E = ⌊2^112 e^ε (1-τ)⌋/2^112 instead of e^ε and δ(1-τ) instead of δ, τ = 2^-64. The
 difference absorbs rounding and raises the loss by about 1e-19.
 
@@ -57,7 +61,7 @@ def solve_exactly(
         request: the request, whose budgets are the parameters of the program.
         program: the program of a pattern.
         solution: a solver's solution of the request; its basis is used if its program is the same.
-        time_limit: seconds, or None for no limit.
+        time_limit: the time limit in seconds, or None for no limit.
 
     Returns:
         The exact solution. Its bound holds for the request if the request has no pattern.
@@ -131,10 +135,10 @@ def _lift_basis(
     Along paths from masses that the solver sees, f(η+μ) = e^-ε f(η) is tight.
 
     Args:
-        request: the request.
-        shape: (rows, columns) of the program.
-        f: the solver's masses (N,).
-        basis: the solver's basis.
+        request: the checked request of the design.
+        shape: the numbers of rows and columns of the program.
+        f: the masses that the solver returned, shape (N,).
+        basis: the final basis of the solver.
 
     Returns:
         The rows and columns at their lower and at their upper limits, for LP (14). None for
@@ -207,7 +211,7 @@ def should_refine(request: ModuloRequest, solution: Solution) -> bool:
     may be below its tolerances.
 
     Args:
-        request: the request.
+        request: the checked request of the design.
         solution: a solver's solution of its program.
     """
     row_count = request.question.order * len(request.budgets)
@@ -224,7 +228,7 @@ def refine_exactly(
     """Replace the point and the bound of a solution by those of the exact program.
 
     Args:
-        request: the request.
+        request: the checked request of the design.
         solution: a solver's solution of its linear program.
         time_limit: seconds, or None for no limit.
 

@@ -3,8 +3,9 @@
 curve       what a row is
 point       the certified optimum at (ε, δ), with its bound and its closed form
 piece       ρ* between two deltas at fixed ε, exact: for PDP from workbench.models.modulo.frontier,
-            for DP and the error rate (1-δ)ρ₀
-level       the least δ at (ε, error), certified, minimum-δ form (15); `max_loss` is the error
+            for DP and the error rate (1-δ)ρ₀, where ρ* is the optimal error, ρ₀ that at δ = 0
+level       the least δ at (ε, error), certified, by the minimum-δ program (15) of Kadam et al.
+            2024; `max_loss` is the error
 baseline    a published mechanism with the smallest parameter that is private at (ε, δ), audited
             exactly
 """

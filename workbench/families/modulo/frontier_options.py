@@ -1,4 +1,4 @@
-"""Declare the options of `workbench frontier modulo`."""
+"""Declare the command `workbench frontier modulo`: its options, examples and points."""
 
 from __future__ import annotations
 

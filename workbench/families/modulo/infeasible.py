@@ -30,8 +30,8 @@ def explain_infeasibility(
 
     Args:
         problem: makes the problem of a request.
-        request: the infeasible request.
-        programs: the compiled programs of the session.
+        request: the checked request, which no mechanism satisfies.
+        programs: the compiled programs that the requests of one session share.
 
     Returns:
         Sentences that follow "No noise meets the request ...". Empty if nothing was found in time.

@@ -28,7 +28,7 @@ def find_strongest_law(
 
     Args:
         request: the request, whose notion, ε and loss decide which closed forms apply.
-        delta: δ in [0, 1].
+        delta: the budget δ in [0, 1].
         nodes: the largest number of nodes of the level search; 0 skips it.
 
     Returns:
@@ -79,7 +79,7 @@ def find_closed_form_bound(request: ModuloRequest) -> tuple[float, str] | None:
     """Find a lower bound on the loss of all private noise from a closed form.
 
     Args:
-        request: the request.
+        request: the checked request of the design.
 
     Returns:
         The bound, lowered by the rounding of its evaluation, and a note that names its source.
@@ -102,7 +102,7 @@ def judge_by_closed_form(
 
     Args:
         request: the request for the least loss or the least δ.
-        solution: the solver's solution.
+        solution: the solution that the solver returned.
         is_proven: whether the solver proved its objective optimal.
 
     Returns:

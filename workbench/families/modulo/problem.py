@@ -1,4 +1,7 @@
-"""Design modulo noise for one request: routes, exact repair, proof; and the session of requests.
+"""Design modulo noise for one request: solve it, repair the result exactly and prove it.
+
+`ModuloProblem` does this for one request; `ModuloSession` for the points of a frontier, which share
+their compiled programs. The report says where the masses of a design come from (its origin):
 
 origin of a design            where the masses come from
 "exact optimum ...", ...      one bound on ratios: `workbench.families.modulo.repair`
@@ -96,7 +99,7 @@ class ModuloProblem(Problem):
     """Answer one request for modulo noise.
 
     Args:
-        request: the request.
+        request: the checked request of the design.
         explains: whether an error for an infeasible request names the conflicting constraints.
     """
 
@@ -130,7 +133,7 @@ class ModuloProblem(Problem):
         """Answer by the integer or linear program, or by the fast search over patterns.
 
         Args:
-            programs: the compiled programs of the session.
+            programs: the compiled programs that the requests of one session share.
             start: "hot" or "cold".
 
         Raises:
@@ -178,7 +181,7 @@ class ModuloProblem(Problem):
         """Raise the error for a solution without a point.
 
         Args:
-            solution: the solver's solution.
+            solution: the solution that the solver returned.
             explain: returns sentences on what conflicts, for an infeasible request.
         """
         request = self.request
@@ -219,7 +222,7 @@ class ModuloProblem(Problem):
         the tolerances of the request.
 
         Args:
-            programs: the compiled programs of the session.
+            programs: the compiled programs that the requests of one session share.
             start: "hot" or "cold".
 
         Returns:

@@ -1,6 +1,8 @@
 """Build instances of the models of modulo noise for the program library and the suites.
 
-The models are LP (14), the DP-LP, the literal MILP (13), the same by patterns, and minimum δ (15).
+The models are those of Kadam et al. 2024: the linear program (14) of pure DP, the mixed-integer
+program (13) of PDP as printed (literal) and by violation patterns, and its minimum-δ form (15); and
+the linear program of (ε, δ)-DP.
 """
 
 from __future__ import annotations

@@ -1,4 +1,11 @@
-"""List published mechanisms for count queries with answers 0..n, with their least error at (ε, δ).
+"""Find the smallest error of published mechanisms for count queries with answers 0..n, at (ε, δ).
+
+A caller gets each published mechanism with the parameter at which its error is smallest and it is
+proven private, for comparison with optimal modulo noise.
+
+Notation. Pr[k|q] is the probability of the output k at the answer q, δ(ε) the smallest δ of the
+mechanism at ε, N the number of noise values, f(0) the mass of the noise value 0, and ρ = 1 - f(0)
+the error rate.
 
     clamped geometric, clamped discrete   the smallest parameter whose δ(ε) is at most δ
     Gaussian, exponential
@@ -9,11 +16,11 @@
            Σ_k Pr[k|q] over {Pr[k|q] > e^ε Pr[k|q']}      (pdp)
            Σ_k max(0, Pr[k|q] - e^ε Pr[k|q'])             (dp)
 
-The error of a family grows with its parameter, so the smallest parameter is the best. It is found
-by a scan, refined by bisection, whose result is audited exactly. (δ(ε) need not fall as the
-parameter grows, so a feasible interval narrower than the scan's step could be missed.) Neighbours
-are answers that differ by one of the given distances, without wrapping. Optimal modulo noise also
-protects the pairs that wrap.
+The error of a family grows with its parameter, so the smallest private parameter is the best. It is
+found by a scan of parameters, which bisection refines, and the result is audited exactly. (δ(ε)
+need not fall as the parameter grows, so the scan could miss a feasible interval that is narrower
+than its step.) Neighbours are answers that differ by one of the given distances, without wrapping.
+Optimal modulo noise also protects the pairs that wrap.
 """
 
 from __future__ import annotations
@@ -103,7 +110,7 @@ class Scan:
         family: "geometric", "gaussian" or "exponential".
         n: the largest answer.
         distances: the distances of neighbouring answers.
-        steps: the number of values of equal distance in the scan.
+        steps: the number of parameter values in the scan.
     """
 
     def __init__(self, family: str, n: int, distances: Sequence[int], steps: int = 401) -> None:
@@ -123,12 +130,12 @@ class Scan:
         """Compute δ of every table.
 
         Args:
-            tables: laws of all answers. Shape (..., n + 1, outputs).
-            ratio: r.
-            weight: w.
+            tables: the laws of all answers, shape (..., n + 1, outputs).
+            ratio: the ratio r = e^ε.
+            weight: the weight w: 1 for the hockey stick (dp), 0 for the mass above the ratio (pdp).
 
         Returns:
-            The largest Σ P - w r Q over {P > r Q} of two neighbours. Shape (...).
+            The largest Σ (P - w r Q) over {P > r Q} of two neighbours P and Q, shape (...).
         """
         p = tables.take(self._first_answers, axis=-2)
         q = tables.take(self._second_answers, axis=-2) * ratio
@@ -142,8 +149,8 @@ class Scan:
         """Find the smallest parameter that the exact audit proves private.
 
         Args:
-            epsilon: ε >= 0.
-            delta: δ in [0, 1].
+            epsilon: the budget ε >= 0.
+            delta: the budget δ in [0, 1].
             notion: "pdp", "dp" or "pure".
 
         Returns:
@@ -162,8 +169,8 @@ class Scan:
     def _find_deciding_pairs(self, channel: Channel, epsilon: Fraction) -> list[Pair]:
         """Find pairs with the largest hockey stick, mass above e^ε, and ratio.
 
-        They are found in floats, with room for rounding; that of the logarithms of masses is well
-        below. Pairs within the budget have no hockey stick.
+        The pairs are chosen in floats, with tolerances larger than the rounding error, so no
+        deciding pair is missed. Pairs within the budget have the hockey stick 0.
         """
         p = channel.matrix[self._first_answers]
         q = channel.matrix[self._second_answers]
@@ -190,7 +197,8 @@ class Scan:
         weight = 1.0 if ratio_bounds.kind == HOCKEY_STICK else 0.0
         max_delta = float(ratio_bounds.delta)
         if get_notion(notion).has_delta:
-            # Sums are rounded; the exact audit decides. Without δ every ratio counts, not sums.
+            # Float sums may exceed δ by rounding; the exact audit decides. A notion without δ gets
+            # no tolerance, because it limits every ratio and not a sum.
             max_delta += min(1e-12, 1e-6 * max_delta) * weight
         private_indices = np.flatnonzero(self._scanned_deltas(ratio, weight) <= max_delta)
         if not private_indices.size:
@@ -218,7 +226,7 @@ def compute_data_independent_error(
     Args:
         order: N, the number of noise values.
         epsilon: ε >= 0; e^ε is rounded down.
-        delta: δ in [0, 1].
+        delta: the budget δ in [0, 1].
         notion: "pdp", "dp" or "pure".
     """
     ratio_bounds = make_ratio_bounds(notion, {(): epsilon}, delta)

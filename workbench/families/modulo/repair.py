@@ -1,4 +1,7 @@
-"""Turn a solver's noise into certified noise: re-solve its pattern exactly, repair it and audit it.
+"""Turn a solver's noise into certified noise, which is private in exact arithmetic.
+
+`certify_noise` and `find_cheapest_repair` answer: which exactly private noise is closest in loss to
+the solver's? f is the PMF of the noise η, μ a shift (a difference of neighbouring answers).
 
 If the pattern V_μ = {η : f(η) > e^ε f(η+μ)} of the solver's solution is fixed, every model of
 `workbench.models.modulo.program` is a linear program. It is solved in rationals to 230 bits
@@ -121,7 +124,7 @@ def certify_noise(
 
     Args:
         request: a request under a notion of one bound on ratios.
-        solution: the solver's solution.
+        solution: the solution that the solver returned.
         closed_form: returns the closed form with the least error rate and its PMF (N,), or None.
             It is called only if the exact programs miss what the solver claims.
         deadline: after it no exact program is solved, and only the solver's floats are repaired.
@@ -252,7 +255,7 @@ def _repair_masses(
     """Repair masses (N,) to private noise and audit it.
 
     Args:
-        request: the request.
+        request: the checked request of the design.
         masses: exact masses, private up to rounding.
         pattern: the violations that are allowed, None without.
         origin: where the masses come from.
@@ -362,9 +365,9 @@ def describe_shortfalls(
     """Describe what certified noise lacks of the request and of the solver's claim.
 
     Args:
-        request: the request.
+        request: the checked request of the design.
         proof: the certified noise.
-        solution: the solver's solution.
+        solution: the solution that the solver returned.
 
     Returns:
         Notes for the report.

@@ -1,5 +1,10 @@
 """Turn a solver's quantizer into a certified one: exactly unbiased and exactly private.
 
+Terms. A knot is an input at which the law of the output is given; between two knots the law is
+affine. An end law is the law at the left or right end of such a piece. The centre is an unbiased
+mechanism that is strictly private. Dithering rounds an input at random, without bias, to one of the
+two knots next to it; the knot channel is the channel from the knots to the outputs.
+
 The laws of a solver miss their means and their budget by about 1e-15. Every end law first gets its
 exact mean. Then all laws are mixed with an unbiased, strictly private centre, with the least share
 at which the exact audit accepts (workbench.privacy.repair_channel). Equal laws are repaired
@@ -8,10 +13,11 @@ equally, so a continuous law stays continuous.
 The audit compares laws by conditions that are linear in the end laws:
 
 pure ε           the end laws with the most and the least mass at each output (Cai et al. 2024, (6))
-metric, |x-x'|   the steepest slope of ln p (`workbench.notions.metric`); jumps are not private
-metric, |x-x'|²  only for inputs dithered to the knots (see `PiecewiseAffine.knot_channel`).
-                 Neighbouring knots are compared. This decides all knots, as |x-x'|² is at least
-                 the sum of the squares between neighbouring knots
+metric, |x-x'|   the steepest slope of ln p (`workbench.notions.metric`). A law with a jump is
+                 never private.
+metric, |x-x'|²  inputs are first dithered to knots (see `PiecewiseAffine.knot_channel`). Only
+                 neighbouring knots are compared. That is enough, because |x-x'|² is at least the
+                 sum of the squared steps between x and x'.
 
 For |x-x'|² the certificate is that of the channel from the knots, with all pairs of knots.
 """
@@ -129,8 +135,9 @@ def repair_quantizer(
 ) -> tuple[Quantizer, Fraction]:
     """Repair a quantizer that is unbiased and ε-private up to rounding.
 
-    A solver's zeros are masses of 1e-17 or 1e-9, whose ratios no small share repairs. If the share
-    is large, outputs that no law draws more often than a threshold are taken out first.
+    A solver returns 1e-17 or 1e-9 where the mass should be 0, and mixing in a small share of the
+    centre cannot bound the ratio of such masses. If the share is large, outputs are taken out first
+    that no law draws more often than a threshold.
 
     Args:
         quantizer: the solver's quantizer.

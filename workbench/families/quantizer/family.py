@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 METHODS = ("exact", "optm", "product", "mvu")
 METRICS = ("absolute", "squared")
+# Part of the key of a stored sweep. Older keys have no revision: HiGHS solved those requests even
+# if they named another solver.
 _KEY_REVISION = 2
-"""The revision in keys of sweeps. Keys without a revision belong to requests that HiGHS solved,
-whatever solver they named."""
 
 _MAX_BASELINE_BIAS = 1e-9  # Baselines may have this bias, as their laws may have been floats.
 
@@ -260,13 +260,13 @@ class _Quantizer(Family):
         return find_least_epsilon(design.privacy, request.aim.metric, request.claim.epsilon)
 
     def loss_unit(self, request: QuantizerRequest) -> float:
-        """Return the loss in the units of the request of a loss of 1 in the program."""
+        """Return the factor from a loss in the program to the loss in the units of the request."""
         return request.loss_factor
 
     def exact_values(self, design: Design) -> Record:
         """Return the exact values of the audit.
 
-        At the budget every δ is 0. Beyond it δ is not computed.
+        δ is 0 if the mechanism is private at the budget; otherwise δ is not computed.
         """
         delta = None
         if design.private:

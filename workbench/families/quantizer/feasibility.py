@@ -19,7 +19,7 @@ def find_smallest_epsilon(request: QuantizerRequest) -> float | None:
     """Find the smallest ε at which a quantizer with the given outputs exists.
 
     Args:
-        request: the request.
+        request: the checked request of the design.
 
     Returns:
         The smallest ε; None if the outputs are optimised, or privacy is by |x - x'|².
@@ -62,7 +62,7 @@ def describe_infeasibility(request: QuantizerRequest, bins: Bins | None) -> str:
     """Return a sentence for a request without a solution.
 
     Args:
-        request: the infeasible request.
+        request: the checked request, which no mechanism satisfies.
         bins: the given outputs in units of c, None if outputs are optimised.
 
     Returns:

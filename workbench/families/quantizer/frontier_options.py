@@ -1,4 +1,4 @@
-"""Declare the options of `workbench frontier quantizer`."""
+"""Declare the command `workbench frontier quantizer`: its options, examples and points."""
 
 from __future__ import annotations
 
@@ -55,5 +55,6 @@ FRONTIER = Frontier(
         "frontier quantizer --levels 4 --epsilon 0.5:3:11 --method exact,mvu,optm --out quantizers "
         "--json",
     ),
+    # Baselines of other packages are compared at the points of the method exact.
     points=select_loss_points(list_quantizer_points, method=("exact",)),
 )

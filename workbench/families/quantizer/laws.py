@@ -1,4 +1,9 @@
-"""Solve linear programs for unbiased private laws at given points: the exact quantizer, and MVU.
+"""Find the unbiased private laws with the smallest loss on given outputs, by a linear program (LP).
+
+`solve_exact_quantizer` answers this for all inputs in a range (the exact quantizer).
+`make_grid_problem` states it for inputs on a grid (MVU, the mechanism of Chaudhuri et al. 2022). A
+law is the distribution of the output at one input. A knot is an input at which the law is a
+variable; between knots it is affine.
 
 Inputs are in [-1, 1]; requests for other inputs are rescaled by half their width.
 
@@ -54,7 +59,7 @@ class LawQuestion:
     """The question of an unbiased private law on [-1, 1] of least expected error, without outputs.
 
     Attributes:
-        epsilon: ε > 0.
+        epsilon: the budget ε > 0.
         density: the density of the inputs.
         loss: "absolute", "squared", or λ for λ|e| + (1 - λ) e².
         metric: None for ε-DP, otherwise a metric of `make_exact_problem`.
@@ -87,7 +92,7 @@ class QuantizerAnswer:
         objective: the optimal value of the program.
         bound: a lower bound on the objective, None without one.
         quantizer: the laws of the program as exact numbers.
-        solution: the solver's solution.
+        solution: the solution that the solver returned.
         start_values: the value that each start of a search over outputs reached; empty without
             a search.
         notes: notes for the report.
@@ -109,7 +114,7 @@ class LawAnswer:
         value: the optimal value of the LP.
         laws: the laws at all points. Shape (n, m).
         slopes: the slope of the value in every output. Shape (m,), or empty without dual values.
-        solution: the solver's solution.
+        solution: the solution that the solver returned.
     """
 
     value: float
@@ -122,7 +127,7 @@ def make_no_answer_error(solution: Solution) -> NotProven:
     """Make the error for a solver that ended without an optimum.
 
     Args:
-        solution: the solver's solution.
+        solution: the solution that the solver returned.
     """
     reason = f"{solution.solver} stopped without an answer: {solution.raw_status}."
     return NotProven(reason, bound=solution.bound)
@@ -196,7 +201,7 @@ class LawProblem:
         and the mirror image of this. At the largest such B the law on ±B alone is private.
 
         Args:
-            epsilon: ε > 0.
+            epsilon: the budget ε > 0.
         """
         odds = self.odds(epsilon)
         if self.model.relation == "all":
@@ -235,7 +240,7 @@ class LawProblem:
         """Return the parameter values of `model.program`.
 
         Args:
-            epsilon: ε > 0.
+            epsilon: the budget ε > 0.
             outputs: the outputs (m,).
         """
         losses = self._fold(self.compute_losses(outputs)[0])
@@ -246,7 +251,7 @@ class LawProblem:
         """Solve the program and return the solver's solution.
 
         Args:
-            epsilon: ε > 0.
+            epsilon: the budget ε > 0.
             outputs: the outputs (m,).
             start: "hot" or "cold".
         """
@@ -268,7 +273,7 @@ class LawProblem:
         """Return the optimum at given outputs, or None if the solver has none.
 
         Args:
-            epsilon: ε > 0.
+            epsilon: the budget ε > 0.
             outputs: the outputs (m,).
             start: "hot" or "cold".
 
@@ -284,7 +289,7 @@ class LawProblem:
         """Return the optimum of a solution, or None if it has no point.
 
         Args:
-            solution: the solver's solution.
+            solution: the solution that the solver returned.
             outputs: the outputs (m,) that were solved for.
         """
         if solution.x is None:
@@ -418,12 +423,13 @@ def make_grid_problem(
         points: the grid points (n,).
         outputs: the number of outputs.
         loss: "absolute", "squared", or λ for λ|e| + (1 - λ) e².
-        weights: the weights of the points (n,). Default: equal weights.
+        weights: the weights of the points, shape (n,). Default: equal weights.
         symmetric: whether points, weights and outputs are symmetric. Default: whether points and
             weights are.
-        metric: as in `make_exact_problem`. "absolute" holds for all real inputs, which are dithered
+        metric: None for ε-DP, or "absolute" or "squared" for privacy by distance. "absolute" holds
+        for all real inputs, which are dithered
             to the points.
-        context: see `LawProblem`.
+        context: the question whose solver, options and deadline are used (see `LawProblem`).
     """
     if weights is None:
         weights = np.full(points.size, 1 / points.size)
@@ -464,7 +470,7 @@ def solve_exact_quantizer(
 
     Args:
         bins: the outputs in increasing order.
-        question: the question of the law.
+        question: density, loss, metric and ε of the law, with the solver (see `LawQuestion`).
         knots: the number of equally spaced extra knots, or the extra knots themselves.
 
     Returns:

@@ -1,4 +1,13 @@
-"""Prove lower bounds on the error of unbiased ε-private laws, for any outputs or a number of them.
+"""Prove lower bounds on the error of every unbiased ε-private mechanism with real inputs in [-1,
+1].
+
+`bound_least_error` and `compute_output_bound` answer: which error can no such mechanism undercut,
+with any outputs or with a given number of outputs?
+
+Notation. LP is the linear program of laws p_e at points x_e, with neighbouring points e and e'; LP
+duals are its multipliers. loss_e(a) is the loss of the output a at x_e, n the number of points, M
+the mechanism, X a random input, Δ, χ² and q are defined where they occur, and (z)^+ = max(0, z).
+MAE is the mean absolute error. The reach is the largest output allowed in size.
 
 The limit, for any number of outputs. Outputs are added to the LP until its duals (α_e for Σ p = 1,
 β_e for the mean) prove that no other real output a reduces the error:
@@ -98,7 +107,7 @@ class _LimitDual:
         x: the points (n,).
         w: their weights (n,).
         loss: the loss, as in `LawQuestion`.
-        odds: e^ε.
+        odds: the ratio e^ε.
         alpha: the duals of Σ p = 1 (n,).
         beta: the duals of the means (n,).
     """
@@ -194,13 +203,13 @@ def solve_unlimited_outputs(
 
     Args:
         points: the points (n,).
-        epsilon: ε > 0.
+        epsilon: the budget ε > 0.
         loss: the loss, as in `LawQuestion`.
-        reach: outputs are in [-reach, reach].
-        weights: the weights of the points (n,). Default: equal weights.
+        reach: the largest output allowed in size; outputs are in [-reach, reach].
+        weights: the weights of the points, shape (n,). Default: equal weights.
         symmetric: whether points and weights are symmetric around 0.
         rounds: the largest number of times that outputs are generated.
-        context: see `LawProblem`.
+        context: the question whose solver, options and deadline are used (see `LawProblem`).
 
     Returns:
         The interval that contains the least loss. `upper` is reached on `outputs`.
@@ -293,8 +302,8 @@ def bound_least_error(question: LawQuestion, reach: float = math.inf) -> Limit:
     """Bound the error of all unbiased ε-private mechanisms on [-1, 1] from below.
 
     Args:
-        question: the question of the law.
-        reach: outputs are in [-reach, reach].
+        question: density, loss, metric and ε of the law, with the solver (see `LawQuestion`).
+        reach: the largest output allowed in size; outputs are in [-reach, reach].
 
     Returns:
         The limit, whose `lower` is the bound. `upper` and `outputs` belong to the LP over the
@@ -390,7 +399,7 @@ def _compute_largest_bound(
     Args:
         compute_limit: computes the limit of any number of outputs.
         levels: the number of outputs; only 2 matters.
-        question: the question of the law.
+        question: density, loss, metric and ε of the law, with the solver (see `LawQuestion`).
         inputs: the inputs x (n,) and their weights (n,).
         median_distance: E|X - median|.
     """
@@ -415,8 +424,8 @@ def compute_alphabet_bound(
 
     Args:
         points: the points from -1 to 1, symmetric around 0. Shape (n,).
-        question: the question of the law.
-        reach: outputs are in [-reach, reach].
+        question: density, loss, metric and ε of the law, with the solver (see `LawQuestion`).
+        reach: the largest output allowed in size; outputs are in [-reach, reach].
         levels: 2 if the alphabet has two outputs; otherwise the bound holds for any size.
     """
     inputs = points, np.full(points.size, 1 / points.size)
@@ -439,8 +448,8 @@ def compute_output_bound(
 
     Args:
         levels: the number of outputs.
-        question: the question of the law.
-        reach: outputs are in [-reach, reach].
+        question: density, loss, metric and ε of the law, with the solver (see `LawQuestion`).
+        reach: the largest output allowed in size; outputs are in [-reach, reach].
 
     Returns:
         The bound; None if it is 0.
@@ -479,8 +488,8 @@ def compute_mae_limit(epsilon: float, *, reach: float = math.inf) -> Limit:
     """Compute an interval that contains the least MAE for uniform x in [-1, 1] and any outputs.
 
     Args:
-        epsilon: ε > 0.
-        reach: outputs are in [-reach, reach].
+        epsilon: the budget ε > 0.
+        reach: the largest output allowed in size; outputs are in [-reach, reach].
 
     Returns:
         The interval. The mechanism of its upper end has 41 knots and is exactly unbiased and

@@ -1,4 +1,8 @@
-"""Find MVU, the minimum variance unbiased mechanism (Chaudhuri et al. 2022), by an LP in P.
+"""Find MVU, the minimum variance unbiased mechanism of Chaudhuri et al. 2022, by linear programs.
+
+`solve_mvu` answers: which outputs and probabilities minimise the mean squared error of an unbiased
+ε-private mechanism on a grid of inputs? d(x, x') is a distance of inputs (for metric privacy), LP a
+linear program, and an alphabet is a set of outputs.
 
 Inputs are dithered to n_in equally spaced points of [-1, 1] (x between two points goes to one of
 them, unbiasedly). A row-stochastic matrix P (n_in, m) then draws one of the outputs a_1..a_m.

@@ -1,4 +1,10 @@
-"""Find OPTM's best two-bin mechanism (Algorithm 2) by a search over the bounds of q.
+"""Find the best OPTM mechanism (Cai et al. 2024, Algorithm 2) on given outputs.
+
+`solve_optm` answers: which selection probabilities q of a two-bin mechanism minimise the bound on
+the mean absolute error (MAE) that OPTM uses? It searches over the bounds of q that the linear
+programs of `workbench.models.quantizer.two_bin` need; that module defines q and the theorems. The
+outputs are called bins, m is their number, and a bounded vector is a selection distribution whose
+entries need bounds o <= q <= u.
 
 Slices. If one vector of two entries is bounded (m <= 5 with the outer bins outside the inputs, any
 density), the bounds are slices [l, l + width] of its first entry. A range of slices is discarded if
@@ -61,13 +67,13 @@ class RelativeSliceLimits:
     """Parameters of slices that are thin relative to q, for small ε.
 
     Attributes:
-        max_epsilon: below this ε slices of the paper's width are too thick.
-        thickness: how far ln q may be from the centre of a slice, as a share of ε.
+        max_epsilon: the ε below which slices of the paper's width are too thick.
+        thickness: the largest distance of ln q from the centre of a slice, as a share of ε.
         centre_ratio: the ratio of neighbouring centres.
         centre_count: the number of centres below tanh(ε/2).
         no_law_value: the value of a slice without a solution, more than any error of bins.
-        mass_scale: masses are multiplied by this in programs at a small ε, where masses are small.
-            A tolerance of 1e-7 is then 1e-13 of probability.
+        mass_scale: the factor of masses in programs at a small ε, where masses are small. A
+            tolerance of 1e-7 is then 1e-13 of probability.
     """
 
     max_epsilon: float = 0.1
@@ -98,7 +104,7 @@ def make_rqm_selections(shape: TwoBinShape, q: float) -> dict[VectorKey, Vector]
     """Make RQM's selections of the bounded vectors.
 
     Args:
-        shape: the two-bin family.
+        shape: the bins, pieces and selection distributions.
         q: the selection probability. 0 is two-point randomized response, which is private whenever
             any law on these bins is.
     """
@@ -212,8 +218,8 @@ class _SliceSearch:
     """Search for the best selection by Theorem 5's programs on one two-bin family.
 
     Args:
-        shape: the two-bin family.
-        epsilon: ε > 0.
+        shape: the bins, pieces and selection distributions.
+        epsilon: the budget ε > 0.
         solver: solves the programs.
 
     Attributes:
@@ -403,7 +409,7 @@ def solve_optm_with_thinner_slices(
 
     Args:
         bins: the outputs in increasing order, in units of c.
-        question: as in `solve_optm`.
+        question: ε, density and solver. The loss is not used.
 
     Returns:
         As `solve_optm`.
@@ -419,6 +425,6 @@ def list_slice_widths(epsilon: Fraction) -> tuple[float | None, ...]:
     """List the widths of slices to try in turn; None stands for slices relative to q.
 
     Args:
-        epsilon: ε > 0.
+        epsilon: the budget ε > 0.
     """
     return (None,) if epsilon < _RELATIVE.max_epsilon else (*WIDTHS, None)

@@ -1,17 +1,28 @@
-"""Search for the outputs of the exact quantizer, for 2, 3, ... outputs in turn.
+"""Find the outputs of the exact quantizer with the smallest loss, for 2, 3, ... outputs in turn.
 
-The outputs are optimised for all private unbiased laws (window_laws) or, for metric privacy, for
-laws that are affine between knots (outputs). The searches for m outputs start from
+`optimise_bins` answers: which outputs (at most `levels`), with which private unbiased laws, have
+the smallest expected loss? The search is local: it does not prove that the outputs are optimal.
 
-    the best m - 1 outputs and one more    where it helps most; m outputs are never worse than m - 1
+Terms. A law is the distribution of the output at one input. The least reach is the smallest size of
+the outermost outputs at which a private unbiased law exists. Laws bend at an input if their slope
+in the input changes there. A knot is an input at which a law of the program is a variable; between
+knots the laws are affine.
+
+The outputs are optimised for all private unbiased laws (`window_laws`) or, for metric privacy, for
+laws that are affine between knots (`outputs`). The searches for m outputs start from
+
+    start                                  when, and why
+    the best m - 1 outputs and one more    where one more lowers the loss most; so m outputs are
+                                           never worse than m - 1
     equally spaced outputs and outputs     at large ε
     near the inputs, as MVU's searches
     equally spaced outputs and powers      always
-    random asymmetric outputs              for few outputs; the sequence is fixed (ε = 2, four
-                                           outputs: 0.694529; symmetric outputs have 0.700259)
+    random asymmetric outputs              for few outputs; the random sequence is fixed (ε = 2,
+                                           four outputs: the loss is 0.694529, with symmetric
+                                           outputs 0.700259)
 
-Outputs are published as decimals. Their laws are those of the LP whose knots are equally spaced
-points, the outputs, and the inputs at which the best laws bend.
+Outputs are published as decimals. Their laws are those of the linear program whose knots are
+equally spaced points, the outputs, and the inputs at which the best laws bend.
 """
 
 from __future__ import annotations
@@ -60,14 +71,16 @@ class OutputSearchLimits:
     """Limits and tolerances of the search for outputs.
 
     Attributes:
-        max_random_outputs: random asymmetric starts are used up to this many outputs.
+        max_random_outputs: the largest number of outputs with random asymmetric starts.
         random_start_count: the number of random starts.
-        fold_distance: outputs this close to symmetric ones are also searched as symmetric ones.
-        min_gain: an additional output must lower the value by this share.
-        max_loss_share: a published answer may exceed the value of the search by this share.
-        inner_decimals: decimals of inner outputs and of bends.
-        merge_distance: outputs closer than this are merged.
-        min_metric_knots: knots of the program by a metric, at least.
+        fold_distance: the distance to symmetric outputs within which symmetric outputs are also
+            searched.
+        min_gain: the share of the loss by which an additional output must lower it.
+        max_loss_share: the share by which the loss of published decimals may exceed the loss of the
+            search.
+        inner_decimals: the number of decimals of inner outputs and of bends.
+        merge_distance: the distance below which two outputs are merged.
+        min_metric_knots: the smallest number of knots of a program for metric privacy.
     """
 
     max_random_outputs: int = 4
@@ -95,7 +108,7 @@ def optimise_bins(
 
     Args:
         levels: the largest number of outputs.
-        question: the question of the law.
+        question: density, loss, metric and ε of the law, with the solver (see `LawQuestion`).
         reach: the largest output allowed. Default: twice the least feasible one,
             2 (e^ε+1)/(e^ε-1). The mean absolute error keeps falling slightly as outermost outputs
             go to infinity (their masses vanish), while the squared error grows without limit.
@@ -159,11 +172,11 @@ class _OutputSearch:
     """A search for outputs, for any number of them.
 
     Attributes:
-        question: the question of the law.
+        question: density, loss, metric and ε of the law, with the solver (see `LawQuestion`).
         limit: the largest output allowed.
         knots: the number of equally spaced knots.
         starts: the number of spread starts.
-        solver_options: the solver's options, for the equality of searches in a cache.
+        solver_options: the options of the solver, which distinguish searches in a cache.
     """
 
     question: LawQuestion
@@ -192,7 +205,7 @@ class _OutputSearch:
 
         Args:
             m: the number of outputs.
-            previous: the best of fewer outputs, None without.
+            previous: the best optimum with fewer outputs, None for the first search.
 
         Raises:
             _TimeIsUpError: the deadline passed before the search ended.

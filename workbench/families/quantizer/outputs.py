@@ -1,4 +1,8 @@
-"""Optimise the outputs of a quantizer, or MVU's alphabet, by the duals of an LP.
+"""Optimise the outputs of a quantizer, or of MVU, by local searches from several starts.
+
+`search_best_outputs` answers: at which outputs B is the optimum V(B) of a linear program (LP) of
+`laws` smallest? MVU is the mechanism of Chaudhuri et al. 2022, whose outputs are called its
+alphabet; m is the number of outputs and n_in the number of points to which inputs are dithered.
 
 V(B), the optimum of the LP at the outputs B, is piecewise smooth and not convex. Every solution of
 the LP also gives the slope of V. From each start SciPy's SLSQP descends, and it is restarted where
@@ -62,11 +66,11 @@ class DescentLimits:
     """Limits and tolerances of the descents.
 
     Attributes:
-        output_step: outputs are multiples of this.
-        z_step: z are multiples of this.
+        output_step: the step of the grid on which outputs lie.
+        z_step: the step of the grid on which the variables z lie.
         min_z: the least z; the output is then a millionth of r - 1 beyond the least reach.
         stall_window: a descent ends if this many iterations gain less than `stall_share`.
-        stall_share: share of the value.
+        stall_share: the smallest gain within `stall_window` iterations, as a share of the value.
         short_iterations: iterations of a short descent.
         value_tolerance: the change of the value at which SLSQP ends.
         default_reach_factor: outputs may reach this multiple of the least reach by default.
@@ -114,7 +118,7 @@ def make_spread_starts(m: int, epsilon: float, count: int) -> list[Vector]:
 
     Args:
         m: the number of outputs.
-        epsilon: ε > 0.
+        epsilon: the budget ε > 0.
         count: the number of starts, at most 7.
 
     Returns:
@@ -148,7 +152,7 @@ def make_start_alphabets(
 
     Args:
         m: the number of outputs.
-        epsilon: ε > 0.
+        epsilon: the budget ε > 0.
         inputs: the number of points to which inputs are dithered.
         starts: the number of spread alphabets.
         reach: the largest output allowed.
@@ -214,7 +218,7 @@ def widen_outermost_outputs(outputs: Vector, problem: LawProblem, epsilon: float
     Args:
         outputs: the outputs (m,).
         problem: the program of the laws.
-        epsilon: ε > 0.
+        epsilon: the budget ε > 0.
     """
     excess = problem.compute_reach_excess(epsilon)
     min_reach = 1 + (1 + _LIMITS.room_share) * excess
@@ -378,7 +382,7 @@ class _OutputDescent:
 
     Args:
         problem: the program of the laws.
-        epsilon: ε > 0.
+        epsilon: the budget ε > 0.
         coordinates: the variables.
     """
 
@@ -447,7 +451,7 @@ def search_best_outputs(
 
     Args:
         problem: the program of the laws.
-        epsilon: ε > 0.
+        epsilon: the budget ε > 0.
         starts: outputs (m,); symmetric ones if `symmetric`.
         symmetric: whether outputs stay symmetric.
         limit: the largest output allowed in size. Default: 40 times the least feasible reach.

@@ -1,4 +1,8 @@
-"""Design quantizers for one request: the method, the repair, the proof, and notes for the report.
+"""Design a quantizer for one request: solve it by its method, repair the result and prove it.
+
+The table says what each method solves, which objective its solution has, and which bound it proves.
+OPTM is the mechanism of Cai et al. 2024, MVU that of Chaudhuri et al. 2022; (8) is the bound on the
+mean absolute error that OPTM minimises. LP is a linear program, bins are outputs.
 
 method     what is solved                                       objective          bound
 exact      the exact LP (`models.quantizer.program`); with      exact error        LP dual; any bins
@@ -84,7 +88,7 @@ class QuantizerProblem(Problem):
     Programs are solved in units of c, half the width of the inputs.
 
     Args:
-        request: the request.
+        request: the checked request of the design.
 
     Attributes:
         law_question: the question of the law, in units of c.

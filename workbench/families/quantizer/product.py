@@ -1,8 +1,13 @@
-"""Find the optimal two-bin mechanism by branch and bound on boxes of the bounded vectors.
+"""Find the optimal two-bin mechanism on given outputs, with a proof.
 
-OPTM approximates this optimum. A node is a box. Its LP (workbench.models.quantizer.two_bin) bounds
-it below, and fixing the bounded vectors at the LP's point bounds it above. The box is split at the
-entry where π is farthest from a product.
+`solve_product_optimum` answers: which two-bin mechanism has the smallest expected loss at ε, and
+what lower bound is proven? OPTM (`optm`) approximates this optimum.
+
+The search is a branch and bound on boxes, which are lower and upper bounds of the bounded selection
+distributions (workbench.models.quantizer.two_bin, which also defines the joint laws π). The linear
+program of a box gives a lower bound on the loss of all mechanisms in it. Fixing the bounded
+distributions at the solution gives a mechanism, and so an upper bound. A box is split at the entry
+where π is farthest from a product.
 """
 
 from __future__ import annotations
@@ -65,8 +70,8 @@ class _ProductSearch:
     """Branch and bound for the optimal two-bin mechanism.
 
     Args:
-        shape: the two-bin family.
-        question: the question of the law.
+        shape: the bins, pieces and selection distributions.
+        question: density, loss, metric and ε of the law, with the solver (see `LawQuestion`).
         solver: solves the programs.
 
     Attributes:
@@ -147,7 +152,7 @@ def solve_product_optimum(
 
     Args:
         bins: the outputs in increasing order, in units of c.
-        question: the question of the law.
+        question: density, loss, metric and ε of the law, with the solver (see `LawQuestion`).
         nodes: the largest number of boxes that are split.
 
     Returns:

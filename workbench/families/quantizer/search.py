@@ -1,11 +1,21 @@
-"""Search for bins and parameters of published mechanisms if only the number of outputs is given.
+"""Search for the outputs and parameters of published quantizers when only their number is given.
 
-OPTM and the product optimum (the outer loop of Algorithm 2): m bins are -B, then m - 2 equally
-spaced from -b to b, then B. B and b run over a grid; for four bins that is the paper's search. The
-exact MAE is minimised, and a mechanism whose exact ε exceeds the request does not count.
+`search_bins` answers: at which outputs does OPTM or the product optimum have the smallest mean
+absolute error (MAE)? `find_best_rqm` answers the same for RQM, with its parameter.
 
-RQM: its outermost output runs over a grid, bins are equally spaced, and its selection probability q
-is the largest that is private.
+Terms. The outputs of a two-bin mechanism are called bins, as in Cai et al. 2024; m is their number.
+OPTM (`optm`) and the product optimum (`product`) are designs of two-bin mechanisms. RQM is the
+randomized quantization mechanism: each inner output is selected with probability q, and one of the
+two selected outputs next to the input is published. The least reach is the smallest size of the
+outermost outputs at which an unbiased private law exists.
+
+OPTM and the product optimum (the outer loop of Algorithm 2 of Cai et al. 2024): the m bins are -B,
+then m - 2 equally spaced bins from -b to b, then B. B and b run over a grid; for four bins this is
+the search of the paper. The exact MAE is minimised. A mechanism whose exact ε exceeds the requested
+ε is left out.
+
+RQM: the outermost output runs over a grid, the outputs are equally spaced, and q is the largest
+private selection probability.
 """
 
 from __future__ import annotations
@@ -32,13 +42,13 @@ from workbench.privacy.audit import audit_extremes
 from workbench.questions.density import Density
 from workbench.solvers.search import bisect
 
-_MAX_SELECTION_UNITS = 10**18  # q is resolved to at most this many parts of 1 - q.
+_MAX_SELECTION_UNITS = 10**18  # q is a multiple of 1/k for some k up to this.
 _RQM_REACH_FACTORS = (1.0001, 1.03, 1.1, 1.15, 1.2, 1.25, 1.3, 1.35, 1.45, 1.6, 1.9)
 """Outermost outputs of RQM that are tried, as multiples of the least reach."""
 
 _RQM_REFINEMENTS = 4  # The grid of outermost outputs is halved around the best this often.
 _MAX_FINE_LEVELS = 5  # For more outputs the grid of bins is coarser.
-_INNER_BIN_REACH = 5.0  # Outputs this far beyond the least reach are not useful.
+_INNER_BIN_REACH = 5.0  # The grid of B ends at most this far beyond the least reach.
 _FIRST_BIN_STEP = Fraction(1, 5)  # Bins are moved by this step first.
 _LAST_BIN_STEP = Fraction(1, 100)  # Bins are not moved by this step or a smaller one.
 _MIN_BIN_GAIN = 1e-6  # A move must lower the error by this.
@@ -57,7 +67,7 @@ def search_bins(
 
     Args:
         m: the number of bins.
-        question: the question of the law.
+        question: density, loss, metric and ε of the law, with the solver (see `LawQuestion`).
         method: "optm" or "product".
         reach: the largest output allowed. Default: twice the least feasible one.
         stride: only every stride-th outer and inner bin of the grid is tried.
@@ -91,9 +101,9 @@ def list_bin_grid(
     """List the bins that Algorithm 2 searches: -B, m - 2 around a centre, B.
 
     Args:
-        m: the number of bins. One inner bin is the centre itself.
-        question: the question of the law.
-        max_output: the largest B.
+        m: the number of bins. If m = 3, the inner bin is the centre.
+        question: density, loss, metric and ε of the law, with the solver (see `LawQuestion`).
+        max_output: the largest outermost bin B.
         stride: only every stride-th outer and inner bin of the grid is listed.
 
     Returns:
@@ -102,8 +112,8 @@ def list_bin_grid(
     density = question.density
     step = max(stride, 2 if m > _MAX_FINE_LEVELS else 1)
     least_reach = smallest_reach(question.float_epsilon)
-    # Outputs are useful up to about 2 beyond the least reach, however far that is: inner bins get
-    # at most about ε/2 each.
+    # Farther outputs are not useful. At a small ε the least reach is large, but inner bins get a
+    # probability of at most about ε/2 each, so the grid does not grow with the reach.
     span = min(least_reach, _INNER_BIN_REACH)
     last_output = max_output
     if span != least_reach:
@@ -201,9 +211,10 @@ def find_largest_q_rqm(bins: Any, epsilon: Real, *, digits: int = 3) -> Quantize
     """Find RQM with the largest q that is exactly ε-private on these bins.
 
     Args:
-        bins: the bins, as text or numbers.
-        epsilon: ε > 0.
-        digits: the digits of q; of 1 - q where that is smaller, as q of a large budget is near 1.
+        bins: the outputs in increasing order, as text or numbers.
+        epsilon: the budget ε > 0.
+        digits: the number of significant digits of min(q, 1 - q). At a large budget q is near 1, so
+            1 - q is resolved.
 
     Returns:
         The mechanism, or None if no q is private.
@@ -242,7 +253,7 @@ def find_best_rqm(
 
     Args:
         levels: the number of outputs.
-        epsilon: ε > 0.
+        epsilon: the budget ε > 0.
         loss: "absolute", "squared", or λ for λ|e| + (1 - λ) e².
         density: the density of the inputs. Default: uniform.
 

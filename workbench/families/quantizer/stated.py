@@ -1,7 +1,9 @@
-"""State the exact quantizer LP with polynomials of e^ε as entries, for formulas.
+"""State the linear program of the exact quantizer with polynomials of e^ε as entries, for formulas.
 
-The outputs and knots are given. With inputs uniform on [-1, 1] the losses are rational. In a piece
-[a, b] of width w, with D = B - a, a law at a (at b) that is published as B has the loss
+`state_exact_program` gives the program whose optimum is the smallest loss as a function of ε, at
+given outputs and knots. A knot is an input at which the law of the output is a variable, and a
+piece is the interval between two knots. With inputs uniform on [-1, 1] the losses are rational. In
+a piece [a, b] of width w, with D = B - a, a law at a (at b) that is published as B has the loss
 
     absolute    w/2 |D/2 - w/6|              (w/2 |D/2 - w/3|)         no output lies inside a piece
     squared     w/2 (D²/2 - D w/3 + w²/12)   (w/2 (D²/2 - 2 D w/3 + w²/4))

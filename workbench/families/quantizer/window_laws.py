@@ -1,6 +1,9 @@
-"""Find outputs for the least error of private unbiased laws at every input of [-1, 1].
+"""Find the outputs at which private unbiased laws have the smallest expected error on [-1, 1].
 
-The error is a smooth function of the outputs and of their least masses.
+`search_window_outputs` answers this by a local search. The error is a smooth function of the
+outputs o_i and of their least masses low_i (the smallest probability of output i at any input).
+Below, e is the error function, f the density of the inputs x, and α and β are the dual values of
+the two equations.
 
 A law p_x on outputs o_1 <= ... <= o_m is ε-private if low_i <= p_x(i) <= t low_i for every x, with
 t = e^ε. For given low, the program
@@ -62,7 +65,7 @@ class WindowLimits:
         first_tolerance: SLSQP ends a start at this change of the value over the limit.
         last_tolerance: the same for the end of the best start.
         stall_window: a descent ends if this many iterations gain less than `stall_share`.
-        stall_share: share of the value.
+        stall_share: the smallest gain within `stall_window` iterations, as a share of the value.
         min_outermost: the least outermost output, in units of r - 1 from 1.
         decimals: decimals of outputs in their units.
         fold_distance: outputs this close to symmetric ones are made symmetric, in their units.
@@ -90,7 +93,7 @@ class WindowObjective:
     """The error of the best laws for given outputs and least masses.
 
     Attributes:
-        value: F.
+        value: the expected error F.
         slopes: the slopes of F in the outputs, then in the least masses. Shape (2 m,).
         bends: the inputs x at which the laws bend, in increasing order.
     """
@@ -106,7 +109,7 @@ def compute_window_objective(
     """Compute F. Inputs beyond the means use more capacity of the window's last outputs.
 
     Args:
-        question: the question of the law.
+        question: density, loss, metric and ε of the law, with the solver (see `LawQuestion`).
         outputs: the outputs in increasing order (m,).
         low: their least masses (m,).
     """
@@ -155,7 +158,7 @@ def compute_farthest_mean(ratio: float, outputs: Vector, low: Vector) -> tuple[f
     """Compute how far the mean of the window farthest right is beyond 1.
 
     Args:
-        ratio: e^ε.
+        ratio: the ratio e^ε > 1.
         outputs: the outputs in increasing order (m,).
         low: their least masses (m,).
 
@@ -181,7 +184,7 @@ class _WindowDescent:
     least reach, and then t low.
 
     Attributes:
-        question: the question of the law.
+        question: density, loss, metric and ε of the law, with the solver (see `LawQuestion`).
         m: the number of outputs.
         limit: the largest output allowed.
     """
@@ -345,7 +348,7 @@ def search_window_outputs(
     Of equal values (nine digits) the first is returned.
 
     Args:
-        question: the question of the law.
+        question: density, loss, metric and ε of the law, with the solver (see `LawQuestion`).
         m: the number of outputs.
         starts: the starts, (m,) each.
         limit: the largest output allowed.
