@@ -56,7 +56,8 @@ class Distribution:
             name: What error messages call the values.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If the array is not 1-D, if a value is negative, infinite or NaN, or if
+                all are 0.
         """
         constraint = "an array of finite numbers >= 0"
         if type(values) is np.ndarray and values.dtype == np.float64:
@@ -87,7 +88,7 @@ class Distribution:
             name: What error messages call the weights.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If a weight is negative or no finite number, or if all are 0.
         """
         if isinstance(weights, Distribution):
             return weights
@@ -107,7 +108,7 @@ class Distribution:
             name: What error messages call a row.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If a weight is negative or no finite number, or if a row has only zeros.
         """
         return tuple([cls.read(row, name) for row in rows])
 
@@ -121,7 +122,8 @@ class Distribution:
             name: What error messages call the weights.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If a weight is no finite number or is at most -1e-6, if an exact weight
+                is negative, or if all are 0.
         """
         entries = []
         for value in weights:
@@ -140,7 +142,7 @@ class Distribution:
             name: What error messages call the weights.
 
         Raises:
-            InvalidRequest: If all are 0.
+            InvalidRequest: If all weights are 0, or the list is empty.
         """
         self = cls.__new__(cls)
         self._set_integers(weights, name)
@@ -187,7 +189,7 @@ class Distribution:
             scale: A positive integer.
 
         Raises:
-            InvalidRequest: For another number of values.
+            InvalidRequest: If the number of values is not the number of masses.
         """
         if len(values) != len(self.integers):
             raise InvalidRequest(f"A mean over {len(self.integers)} masses needs as many values.")

@@ -75,10 +75,10 @@ def raise_law_to_ratio(
     every reach.
 
     Args:
-        first: the integer of the first weight.
+        first: The integer of the first weight.
         weights: integers >= 0, not all 0.
-        reach: the largest shift, >= 1.
-        ratio: in (0, 1).
+        reach: The largest shift, >= 1.
+        ratio: In (0, 1).
 
     Returns:
         The law, which starts at first - reach.
@@ -100,13 +100,14 @@ class IntegerLaw:
     Immutable, equal to its multiples.
 
     Args:
-        first: the integer of the first weight, less than 2^40 in size.
-        weights: non-negative ints or Fractions, not all 0, or a Distribution.
-        period: the period of the tails, 1..m.
-        ratio: the ratio of the tails, in [0, 1).
+        first: The integer of the first weight, less than 2^40 in size.
+        weights: Non-negative ints or Fractions, not all 0, or a Distribution.
+        period: The period of the tails, 1..m.
+        ratio: The ratio of the tails, in [0, 1).
 
     Raises:
-        InvalidRequest.
+        InvalidRequest: If a weight is negative, if all are 0, if period is not in 1..m, if ratio is
+            outside [0, 1), or if first is 2^40 or larger in size.
     """
 
     def __init__(
@@ -282,16 +283,17 @@ class IntegerLaw:
 
         Args:
             loss: η -> its loss.
-            tail_terms: coefficients of 1, |η|, |η|² of the loss in the tails; empty for a law
+            tail_terms: Coefficients of 1, |η|, |η|² of the loss in the tails; empty for a law
                 without tails.
-            left_tail_terms: the coefficients in the left tail; empty where they are those of the
+            left_tail_terms: The coefficients in the left tail; empty where they are those of the
                 right tail.
 
         Returns:
             The mean.
 
         Raises:
-            InvalidRequest: if the law has tails in which the loss is not given, or which reach 0.
+            InvalidRequest: If the law has tails and no tail terms are given, or if a tail reaches
+                0.
         """
         total: Fraction | int = ZERO
         for i, weight in enumerate(self.weights):
@@ -388,9 +390,9 @@ class IntegerLaw:
         """Return f as floats together with its tails, for a picture.
 
         Args:
-            share: a tail ends where a period of it has fallen to this share of the last period of
+            share: A tail ends where a period of it has fallen to this share of the last period of
                 the weights.
-            max_count: the largest number of values of one tail.
+            max_count: The largest number of values of one tail.
 
         Returns:
             The first integer, and the masses from there on, shape (m + 2 tail values,).

@@ -57,14 +57,14 @@ def read_number(value: Any, name: str, constraint: str = "a finite number") -> F
 
     Args:
         value: str | int | float | Decimal | Fraction, or a NumPy scalar.
-        name: what the error message calls the value.
-        constraint: what the error message says a valid value is.
+        name: What the error message calls the value.
+        constraint: What the error message says a valid value is.
 
     Returns:
         The exact number.
 
     Raises:
-        InvalidRequest: for NaN, infinities, booleans and other types; also for numbers whose double
+        InvalidRequest: For NaN, infinities, booleans and other types; also for numbers whose double
             would be infinite or, unless the value is a Fraction, 0, because models and pictures are
             computed in doubles.
     """
@@ -84,16 +84,16 @@ def read_number_where(
     """Read a number as `read_number` does, and check a condition.
 
     Args:
-        value: as of `read_number`.
-        name: what the error message calls the value.
-        constraint: the condition in words, for the error message.
-        is_allowed: the condition.
+        value: As of `read_number`.
+        name: What the error message calls the value.
+        constraint: The condition in words, for the error message.
+        is_allowed: The condition.
 
     Returns:
         The exact number.
 
     Raises:
-        InvalidRequest: if the value is no number or the condition does not hold.
+        InvalidRequest: If the value is no number or the condition does not hold.
     """
     number = read_number(value, name, constraint)
     if not is_allowed(number):
@@ -105,15 +105,15 @@ def read_positive(value: Any, name: str, *, or_zero: bool = False) -> Fraction:
     """Read a number > 0, such as a budget ε.
 
     Args:
-        value: as of `read_number`.
-        name: what the error message calls the value.
-        or_zero: also accept 0.
+        value: As of `read_number`.
+        name: What the error message calls the value.
+        or_zero: Also accept 0.
 
     Returns:
         The exact number.
 
     Raises:
-        InvalidRequest: for any other value.
+        InvalidRequest: If the value is no number, is negative, or is 0 without `or_zero`.
     """
     relation = ">=" if or_zero else ">"
     return read_number_where(
@@ -132,7 +132,7 @@ def read_probability(value: Any, name: str) -> Fraction:
         name: What the error message calls the value.
 
     Raises:
-        InvalidRequest: If an argument is not allowed.
+        InvalidRequest: If the value is no number, or outside [0, 1].
     """
     return read_number_where(value, name, "a number in [0, 1]", lambda number: 0 <= number <= 1)
 
@@ -260,9 +260,9 @@ def exp_bounds_of_ratio(numerator: int, denominator: int, bits: int) -> tuple[in
     u/8 + u). The terms after the first that is 0 add up to less than u.
 
     Args:
-        numerator: of ε.
-        denominator: of ε, positive.
-        bits: the precision of the bounds.
+        numerator: Of ε.
+        denominator: Of ε, positive.
+        bits: The precision of the bounds.
 
     Returns:
         Integers (low, high) with low <= 2^bits e^ε <= high.
@@ -310,7 +310,7 @@ def ball_ends(ball: Any) -> Interval:
         ball: A flint `arb`.
 
     Raises:
-        NotProven: For a ball of infinite radius.
+        NotProven: If the ball is not finite.
     """
     if not ball.is_finite():
         raise NotProven("A number is beyond what can be enclosed.")
@@ -349,8 +349,8 @@ def sign_exp(a: Fraction, b: Fraction, epsilon: Fraction) -> int:
     """Return the sign (-1, 0 or 1) of a - b e^ε, decided exactly for all rationals.
 
     Args:
-        a: any rational.
-        b: any rational.
+        a: Any rational.
+        b: Any rational.
         epsilon: ε, any rational.
 
     Returns:
@@ -394,8 +394,8 @@ class ExpNumber:
         """Build a - b e^ε in canonical form.
 
         Args:
-            a: the rational part.
-            b: the coefficient of e^ε.
+            a: The rational part.
+            b: The coefficient of e^ε.
             epsilon: ε.
 
         Returns:
@@ -445,7 +445,7 @@ class ExpNumber:
             other: An ExpNumber, int, Fraction or float; a float is the rational that it is.
 
         Raises:
-            TypeError: For others.
+            TypeError: If other is of another type, or NaN.
         """
         if isinstance(other, float) and math.isinf(other):
             return -1 if other > 0 else 1
@@ -512,7 +512,7 @@ def max_exp_number(numbers: Iterable[ExpNumber]) -> ExpNumber:
         numbers: One number or more.
 
     Raises:
-        ValueError: If there is none.
+        ValueError: If there are no numbers.
     """
     return max(dict.fromkeys(numbers))
 

@@ -78,8 +78,8 @@ class Source:
         bits as needed.
 
         Args:
-            value: the first bits of U, as an integer.
-            bits: the number of these bits; 16 more are drawn until they decide.
+            value: The first bits of U, as an integer.
+            bits: The number of these bits; 16 more are drawn until they decide.
             numerator: >= 0.
             denominator: > 0.
 
@@ -97,7 +97,7 @@ class Source:
         Args:
             numerator: >= 0.
             denominator: >= numerator, > 0.
-            count: the number of draws.
+            count: The number of draws.
 
         Returns:
             Shape (count,).
@@ -120,7 +120,7 @@ class Source:
         Args:
             s: > 0.
             t: > 0, less than 2^40.
-            count: the number of draws.
+            count: The number of draws.
 
         Returns:
             Shape (count,).

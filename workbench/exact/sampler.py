@@ -106,7 +106,7 @@ class Sampler:
             count: A number >= 0.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If count is no integer, or is negative.
         """
         draws = np.empty(read_integer(count, "count", 0), dtype=np.int64)
         outcome_count = len(self.laws[0].integers)

@@ -32,8 +32,8 @@ class OutOfTime(Exception):
     """The time limit is reached. Whoever set the limit catches it.
 
     Attributes:
-        bound: a lower bound on the minimised value that was proven in time, or None.
-        incumbent: the smallest value that was found in time, or None.
+        bound: A lower bound on the minimised value that was proven in time, or None.
+        incumbent: The smallest value that was found in time, or None.
     """
 
     bound: float | None = None

@@ -102,7 +102,8 @@ class AdditiveNoise(ShownMechanism):
             pmf: Shape (N,) row-major, or the sizes of the group.
 
         Raises:
-            InvalidRequest: For NaN, infinities, negative masses, a wrong shape and a zero sum.
+            InvalidRequest: If question is no ModuloNoise, if a mass is negative, infinite or NaN,
+                if the shape is another one, or if all masses are 0.
         """
         order = _question(question).order
         sizes = question.sizes
@@ -122,7 +123,7 @@ class AdditiveNoise(ShownMechanism):
             x: An answer, or None.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If x is no answer of the question.
         """
         if x is None:
             return self.masses
@@ -163,7 +164,9 @@ class AdditiveNoise(ShownMechanism):
             epsilon: One number, or a mapping shift -> number.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If a budget is negative or no number, if a mapping leaves out a
+                difference or names another one, or if it has two budgets for μ and -μ although the
+                question is not directed.
         """
         return self.question.budgets(epsilon, or_zero=True)
 
@@ -192,15 +195,15 @@ class AdditiveNoise(ShownMechanism):
         """Draw x + η in the group, η itself without an x.
 
         Args:
-            x: an answer, or None.
-            count: the number of draws.
-            source: the source of randomness.
+            x: An answer, or None.
+            count: The number of draws.
+            source: The source of randomness.
 
         Returns:
             Shape (count,); (count, k) on a group of k > 1 factors.
 
         Raises:
-            InvalidRequest: if x is no answer.
+            InvalidRequest: If x is no answer of the question, or count is negative.
         """
         q = self.question
         origin = (0,) * len(q.sizes) if x is None else q.read_answer(x)
@@ -220,7 +223,8 @@ class AdditiveNoise(ShownMechanism):
             insecure_seed: A repeatable draw, for experiments only.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If the question is a vector query, if an answer is no integer in 0..N-1,
+                or if insecure_seed is negative.
         """
         if not self.question.is_scalar:
             must("mechanism", "noise on scalar answers", self.describe())
@@ -337,7 +341,9 @@ class AdditiveNoise(ShownMechanism):
                 losses, shape (N,).
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If losses are given for error-rate or missing for another name, if there
+                are not N losses, if they differ from the losses of a built-in name, or if the name
+                is worst-squared.
         """
         if (losses is None) != (name == "error-rate"):
             raise InvalidRequest(
@@ -387,7 +393,7 @@ class AdditiveNoise(ShownMechanism):
             loss: Shape (N,) row-major, or the sizes of the group; finite.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If loss has another shape, or an entry that is no finite number.
         """
         table = read_finite_table(loss, "loss", (self.question.order,), self.question.sizes)
         return math.fsum(self.pmf * table.reshape(-1))
@@ -407,8 +413,9 @@ class AdditiveNoise(ShownMechanism):
             data: The record.
 
         Raises:
-            CorruptFile: If the record is not valid.
-            InvalidRequest: If an argument is not allowed.
+            CorruptFile: If the record has another form.
+            InvalidRequest: If the sizes, shifts and weights make no mechanism, for example if the
+                number of weights is not N.
         """
         question, law = _FORM.read_beside_law(data)
         return cls(ModuloNoise(**question), law)

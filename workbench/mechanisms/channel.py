@@ -65,8 +65,8 @@ class Channel(ShownMechanism):
     """A finite channel. Build it with `from_pairs`, `from_rows` or `from_noise`.
 
     Attributes:
-        rows: rows[q] is the exact distribution of the output on answer q.
-        neighbours: ordered pairs of row numbers, sorted; None for every two rows (label privacy).
+        rows: Rows[q] is the exact distribution of the output on answer q.
+        neighbours: Ordered pairs of row numbers, sorted; None for every two rows (label privacy).
         axis_labels: (the input of every row, what every output publishes), numbers or texts; None
             if the numbers of the rows and of the outputs stand for themselves. They are no part of
             the law: channels that differ only in them are equal.
@@ -123,15 +123,16 @@ class Channel(ShownMechanism):
         """Build a channel from rows and neighbouring row numbers.
 
         Args:
-            rows: a Channel, a float matrix, or rows of exact numbers.
+            rows: A Channel, a float matrix, or rows of exact numbers.
             pairs: (i, j) of different rows; None for every two.
-            directed: keep pairs as they are listed. Default: a pair in one order stands for both.
+            directed: Keep pairs as they are listed. Default: a pair in one order stands for both.
 
         Returns:
             The channel.
 
         Raises:
-            InvalidRequest: If a row number is outside the channel, or a pair has two equal numbers.
+            InvalidRequest: If a row number is outside the channel, if a pair has two equal numbers,
+                or if the rows are no laws (see `from_rows`).
         """
         if not isinstance(directed, bool):
             must("directed", "True or False", repr(directed))
@@ -151,8 +152,8 @@ class Channel(ShownMechanism):
                 else ints and Fractions.
 
         Raises:
-            InvalidRequest: For NaN, infinities, negative numbers, rows of zeros and rows of
-                different lengths.
+            InvalidRequest: If a number is negative, infinite or NaN, if a row has only zeros, or if
+                the rows have different lengths.
         """
         row_list = read_list(rows, "rows", "a list of rows of numbers")
         return cls(Distribution.read_rows(row_list, "a row of the channel"))
@@ -166,7 +167,7 @@ class Channel(ShownMechanism):
             noise: An AdditiveNoise; the channel has N x N masses.
 
         Raises:
-            InvalidRequest: For anything else.
+            InvalidRequest: If noise is no AdditiveNoise.
         """
         if not isinstance(noise, AdditiveNoise):
             must("noise", "additive noise on a group", type(noise).__name__)
@@ -190,7 +191,8 @@ class Channel(ShownMechanism):
             losses: The distribution.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If losses is no PrivacyLossDistribution, if it is an optimistic
+                estimate, or if its infinite loss has a probability above 1.
         """
         if not hasattr(losses, "_pmf_remove"):
             must("losses", "a PrivacyLossDistribution of dp_accounting", repr(losses))
@@ -210,7 +212,7 @@ class Channel(ShownMechanism):
             x: An input, or a row number.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If x is no input of the channel.
         """
         return self.rows[self.find_row(x)]
 
@@ -221,7 +223,7 @@ class Channel(ShownMechanism):
             x: An input, or a row number.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If x is no input of the channel.
         """
         if self.axis_labels is None:
             top = len(self.rows) - 1
@@ -297,7 +299,8 @@ class Channel(ShownMechanism):
             epsilon: One number, or a mapping that may give one for (i, j) in both orders.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If a budget is negative or no number, or if a mapping leaves out a pair
+                or names rows that are no neighbours.
         """
         return assign_budgets(self.pairs, epsilon)
 
@@ -328,7 +331,7 @@ class Channel(ShownMechanism):
             source: The source of randomness, default: the operating system.
 
         Raises:
-            InvalidRequest: For other values.
+            InvalidRequest: If a value is no input of the channel.
         """
         entries = read_floats_and_entries(values, "inputs")[1].reshape(-1)
         if not entries.size:
@@ -443,8 +446,9 @@ class Channel(ShownMechanism):
             data: The record.
 
         Raises:
-            CorruptFile: If the record is not valid.
-            InvalidRequest: If an argument is not allowed.
+            CorruptFile: If the record has another form.
+            InvalidRequest: If the rows have different lengths, or a pair names a row that the
+                channel does not have.
         """
         if isinstance(data, dict) and "columns" in data:
             entries = take_entries(data, "The channel", {"kind", "rows", "columns", "pairs"})
@@ -468,7 +472,7 @@ class Channel(ShownMechanism):
             inputs: The mean that each row should have, shape (rows,).
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If there are not m outputs, or not as many inputs as rows.
         """
         if len(outputs) != len(self.rows[0]) or len(inputs) != len(self.rows):
             raise InvalidRequest(
@@ -593,7 +597,7 @@ def pairs_within(n: int, max_shift: int) -> list[Pair]:
         max_shift: 1..n.
 
     Raises:
-        InvalidRequest: If an argument is not allowed.
+        InvalidRequest: If max_shift is no integer from 1 to n.
     """
     reach = read_integer(max_shift, "max_shift", 1, n)
     pairs = []

@@ -27,15 +27,15 @@ class CutNoise:
     """The functions of the module's docstring for an `AdditiveRealNoise`, up to a largest u.
 
     Args:
-        noise: an AdditiveRealNoise.
+        noise: An AdditiveRealNoise.
         power: p, 1 or 2.
-        max_distance: the largest u.
+        max_distance: The largest u.
 
     Attributes:
-        is_even: whether the noise is even.
+        is_even: Whether the noise is even.
 
     Raises:
-        NotCertified: if the exact loss needs too large numbers.
+        NotCertified: If the exact loss needs too large numbers.
     """
 
     def __init__(self, noise: Any, power: int, max_distance: Fraction) -> None:

@@ -74,8 +74,8 @@ class LineNoise(ShownMechanism):
     Answers that differ by at most `sensitivity` are neighbours.
 
     Attributes:
-        cells: the weights by cell.
-        atom: a point mass beside them, which meets no mass when it is moved.
+        cells: The weights by cell.
+        atom: A point mass beside them, which meets no mass when it is moved.
     """
 
     question: Any
@@ -100,7 +100,7 @@ class LineNoise(ShownMechanism):
             x: A number.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If x is no answer of the query.
         """
 
     @abstractmethod
@@ -111,7 +111,7 @@ class LineNoise(ShownMechanism):
             name: "absolute" or "squared".
 
         Raises:
-            InvalidRequest: For any other name.
+            InvalidRequest: If name is neither absolute nor squared.
         """
 
     @property
@@ -134,7 +134,7 @@ class LineNoise(ShownMechanism):
             x: An answer, or None.
 
         Raises:
-            InvalidRequest: For any other value.
+            InvalidRequest: If x is no answer of the query.
         """
         if x is not None:
             self.read_answer(x)
@@ -195,7 +195,8 @@ class LineNoise(ShownMechanism):
             epsilon: One number, or a mapping by s or (s,), which counts for both signs.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If a budget is negative or no number, or if a mapping leaves out a shift
+                or names a shift outside ±1..±reach.
         """
         return assign_budgets(
             ((s,) for s in self._shifts),
@@ -245,7 +246,7 @@ class LineNoise(ShownMechanism):
             losses: Must be None.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If losses are given, or name is neither absolute nor squared.
         """
         if losses is not None:
             raise InvalidRequest(USER_LOSSES_REFUSED)
@@ -310,8 +311,8 @@ class LineNoise(ShownMechanism):
             entries: Name -> entry, of the class.
 
         Raises:
-            CorruptFile: If the record is not valid.
-            InvalidRequest: If an argument is not allowed.
+            CorruptFile: If the record has another form.
+            InvalidRequest: If the period or the ratio of the tails is outside its range.
         """
         form = RecordForm(
             "The noise", kind=UNCHANGED, first=INTEGER, period=INTEGER, ratio=RATIO, **entries
@@ -353,7 +354,7 @@ class AdditiveIntegerNoise(LineNoise):
         """Return the law of the published value for every answer, of clamped noise.
 
         Raises:
-            InvalidRequest: For unclamped noise.
+            InvalidRequest: If the noise is not clamped.
         """
         if self.question.clamp is None:
             raise InvalidRequest(
@@ -381,7 +382,7 @@ class AdditiveIntegerNoise(LineNoise):
             x: An answer.
 
         Raises:
-            InvalidRequest: For any other value.
+            InvalidRequest: If x is no answer of the query.
         """
         clamp = self.question.clamp
         if clamp is None:
@@ -410,7 +411,8 @@ class AdditiveIntegerNoise(LineNoise):
             x: An integer.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If x is no integer, is outside the clamped answers, or is 2^62 or larger
+                in size.
         """
         if self.question.clamp is not None:
             return read_integer(x, "answer", *self.question.clamp)
@@ -443,7 +445,8 @@ class AdditiveIntegerNoise(LineNoise):
                 rows).
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If a budget is negative or no number, or if a mapping leaves out a
+                comparison or names one that does not exist.
         """
         if self.question.clamp is None:
             return super().budgets(epsilon)
@@ -466,15 +469,15 @@ class AdditiveIntegerNoise(LineNoise):
         """Draw x + η (η itself without an x), clamped where the question says so. Shape (count,).
 
         Args:
-            x: an answer, or None.
-            count: the number of draws.
-            source: the source of randomness.
+            x: An answer, or None.
+            count: The number of draws.
+            source: The source of randomness.
 
         Returns:
             The published integers.
 
         Raises:
-            InvalidRequest: if x is no answer.
+            InvalidRequest: If x is no answer.
         """
         answer = 0
         if x is not None or self.question.clamp is not None:
@@ -489,7 +492,8 @@ class AdditiveIntegerNoise(LineNoise):
             insecure_seed: A repeatable draw, for experiments only.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If an answer is no integer, is outside the clamped answers, or is 2^62
+                or larger in size, or if insecure_seed is negative.
         """
         clamp = self.question.clamp
         if clamp is None:
@@ -565,7 +569,9 @@ class AdditiveIntegerNoise(LineNoise):
             losses: One for each weight, None for a loss of the table.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If losses are given under the name of a built-in loss, for clamped
+                noise, for noise with tails, or not one for each weight; also if name is unknown and
+                losses is None.
         """
         if losses is None or name in ("absolute", "error-rate", *PART_LOSSES):
             return super().exact_loss(name, losses)
@@ -606,8 +612,9 @@ class AdditiveIntegerNoise(LineNoise):
             data: The record.
 
         Raises:
-            CorruptFile: If the record is not valid.
-            InvalidRequest: If an argument is not allowed.
+            CorruptFile: If the record has another form.
+            InvalidRequest: If the sensitivity, the clamped answers, or the period or ratio of the
+                tails is outside its range.
         """
         question, law = cls.read_record(
             data, sensitivity=INTEGER, clamp=make_optional_entry(INTEGERS)

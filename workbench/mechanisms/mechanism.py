@@ -82,9 +82,9 @@ class Comparison:
     """P against Q on the same outcomes.
 
     Attributes:
-        label: the difference μ, or the ordered pair (i, j) of laws.
-        p: the law P.
-        q: the law Q.
+        label: The difference μ, or the ordered pair (i, j) of laws.
+        p: The law P.
+        q: The law Q.
         describe: outcome -> the names of its mass in P and in Q.
     """
 
@@ -114,12 +114,12 @@ class AuditSize:
     The comparisons of a mechanism without an `audit_size` are listed.
 
     Attributes:
-        comparisons: the number of comparisons.
-        outcomes: the number of outcomes of each.
-        laws: the number of laws that are stored.
-        bits: of the largest total of a law.
-        numbers: further numbers that the proof computes with.
-        extremes: the number of comparisons that decide the largest ratio, if these are fewer.
+        comparisons: The number of comparisons.
+        outcomes: The number of outcomes of each.
+        laws: The number of laws that are stored.
+        bits: Of the largest total of a law.
+        numbers: Further numbers that the proof computes with.
+        extremes: The number of comparisons that decide the largest ratio, if these are fewer.
     """
 
     comparisons: int
@@ -140,10 +140,10 @@ class AuditSize:
         """Count the size of an audit from the laws themselves.
 
         Args:
-            laws: the stored laws, all of one length.
-            comparisons: the number of comparisons.
-            numbers: further numbers that the proof computes with.
-            extremes: the number of comparisons that decide the largest ratio, if these are fewer.
+            laws: The stored laws, all of one length.
+            comparisons: The number of comparisons.
+            numbers: Further numbers that the proof computes with.
+            extremes: The number of comparisons that decide the largest ratio, if these are fewer.
 
         Returns:
             The size.
@@ -163,9 +163,9 @@ class Bias:
     """The mean of the output on every input, compared with the mean that it should have.
 
     Attributes:
-        outputs: the published values, shape (m,).
-        inputs: the mean that every row should have, shape (rows,).
-        worst: the exact max |E[o|y] - y|.
+        outputs: The published values, shape (m,).
+        inputs: The mean that every row should have, shape (rows,).
+        worst: The exact max |E[o|y] - y|.
     """
 
     outputs: Rationals
@@ -179,15 +179,15 @@ class Bias:
         """Measure the exact bias of a mechanism.
 
         Args:
-            mechanism: one with a method `measure_bias`.
-            outputs: the published values, shape (m,).
-            inputs: the mean that every row should have, shape (rows,).
+            mechanism: One with a method `measure_bias`.
+            outputs: The published values, shape (m,).
+            inputs: The mean that every row should have, shape (rows,).
 
         Returns:
             The bias.
 
         Raises:
-            InvalidRequest: if the mechanism has no bias, such as additive noise.
+            InvalidRequest: If the mechanism has no bias, such as additive noise.
         """
         if not hasattr(mechanism, "measure_bias"):
             raise InvalidRequest("bias must be left out of the certificate of additive noise.")
@@ -202,9 +202,9 @@ class Distances:
     Attributes:
         kind: "whole" or "real" for |x - x'|; "vector" for Σ |x_i - x'_i|; "listed" for 1 where
             every two inputs are neighbours, else steps between neighbours.
-        coordinate_ranges: the smallest and the largest number of each coordinate.
-        inputs: the inputs of kind "listed".
-        max_distance: the largest distance.
+        coordinate_ranges: The smallest and the largest number of each coordinate.
+        inputs: The inputs of kind "listed".
+        max_distance: The largest distance.
     """
 
     kind: str
@@ -260,14 +260,14 @@ class ColumnInputs:
     """The numbers of a column that a mechanism publishes.
 
     Attributes:
-        command: of `workbench privatise`, such as noise.
-        low: the smallest number.
-        high: the largest number.
-        constraint: what a number must be, in words.
-        is_whole: whether only integers are allowed.
-        is_bounded: whether other numbers may be moved to the nearest input. False if only the
+        command: Of `workbench privatise`, such as noise.
+        low: The smallest number.
+        high: The largest number.
+        constraint: What a number must be, in words.
+        is_whole: Whether only integers are allowed.
+        is_bounded: Whether other numbers may be moved to the nearest input. False if only the
             number format sets an end.
-        is_exact: whether decimals count as they are written, not as the nearest doubles.
+        is_exact: Whether decimals count as they are written, not as the nearest doubles.
     """
 
     command: str
@@ -297,7 +297,7 @@ class Mechanism(Protocol):
             x: An input.
 
         Raises:
-            InvalidRequest: For any other value.
+            InvalidRequest: If x is no input of the mechanism.
         """
 
     @property
@@ -324,7 +324,8 @@ class Mechanism(Protocol):
             epsilon: A number >= 0, or a mapping label -> number.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If a budget is negative or no number, or if a mapping leaves out a label
+                or names one that does not exist.
         """
 
     @property
@@ -344,15 +345,15 @@ class Mechanism(Protocol):
         """Draw independently what is published on an input, from the exact law.
 
         Args:
-            x: an input.
-            count: the number of draws.
-            source: the source of randomness.
+            x: An input.
+            count: The number of draws.
+            source: The source of randomness.
 
         Returns:
             The published values, shape (count,) or (count, k).
 
         Raises:
-            InvalidRequest: for any other input.
+            InvalidRequest: If x is no input of the mechanism.
         """
 
     def describe(self) -> str:
@@ -402,7 +403,7 @@ class ColumnPublisher(Mechanism, Protocol):
             insecure_seed: A repeatable draw, for experiments only.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If an entry of answers is no input, or insecure_seed is negative.
         """
 
 
@@ -413,7 +414,8 @@ def as_mechanism(subject: Any) -> Mechanism:
         subject: A mechanism, a Design or a Certificate.
 
     Raises:
-        InvalidRequest: With the reason if the mechanism has no exact laws (`not_exact`).
+        InvalidRequest: If subject is nothing of this kind, or its mechanism has no exact laws. The
+            message gives the reason (`not_exact`).
     """
     mechanism: Mechanism = getattr(subject, "mechanism", subject)
     reason = getattr(mechanism, "not_exact", None)
@@ -433,20 +435,21 @@ def sample(
     """Draw independently what a mechanism publishes.
 
     Args:
-        mechanism: any mechanism, or a Design or Certificate of one, or bare noise: a Distribution
+        mechanism: Any mechanism, or a Design or Certificate of one, or bare noise: a Distribution
             or an IntegerLaw.
-        count: the number of draws.
-        answer: the true input. For noise an integer, or a tuple for a vector query, to which it is
+        count: The number of draws.
+        answer: The true input. For noise an integer, or a tuple for a vector query, to which it is
             added in the group (without one: η itself). For a mechanism on real inputs a number. For
             a label randomizer and for a channel an input, which is a row number if the channel is
             bare rows.
-        insecure_seed: draw from a seeded generator instead, for experiments only.
+        insecure_seed: Draw from a seeded generator instead, for experiments only.
 
     Returns:
         The published values, shape (count,); (count, k) for noise on a group of k > 1 factors.
 
     Raises:
-        InvalidRequest: If an argument is not allowed.
+        InvalidRequest: If count is negative or above 10^9, if answer is no input of the mechanism,
+            if insecure_seed is negative, or if the mechanism has no exact laws.
     """
     count = read_integer(count, "count", 0, _MAX_DRAWS)
     source = Source(insecure_seed)
@@ -493,20 +496,21 @@ def assign_budgets(
     """Assign a budget to every label.
 
     Args:
-        labels: of the comparisons.
-        epsilon: one number for all, or a mapping that may give one number for a label and its
+        labels: Of the comparisons.
+        epsilon: One number for all, or a mapping that may give one number for a label and its
             mirror image.
-        kind: what a label is called in error messages.
-        read_key: key of the mapping -> label.
+        kind: What a label is called in error messages.
+        read_key: Key of the mapping -> label.
         mirror: label -> its mirror image.
         format_label: label -> how error messages write it.
-        or_zero: also accept 0.
+        or_zero: Also accept 0.
 
     Returns:
         label -> budget.
 
     Raises:
-        InvalidRequest: for missing, unknown or contradictory budgets.
+        InvalidRequest: If a budget is negative or no number, or if a mapping leaves out a label,
+            names an unknown one, or has two budgets for one label.
     """
     all_labels = tuple(labels)
     if not isinstance(epsilon, Mapping):
@@ -576,9 +580,9 @@ def compare_pairs(
     """Yield the comparisons of numbered laws.
 
     Args:
-        laws: by number.
-        pairs: of numbers.
-        name: number -> what stands behind the bar of Pr[output | input].
+        laws: By number.
+        pairs: Of numbers.
+        name: Number -> what stands behind the bar of Pr[output | input].
 
     Returns:
         One comparison for each pair.

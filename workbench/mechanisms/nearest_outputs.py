@@ -88,14 +88,15 @@ class NearestOutputs(RangePublisher, ShownMechanism):
 
     Attributes:
         ends: (low, high).
-        bins: the outputs, shape (m,).
+        bins: The outputs, shape (m,).
         own: L, the number of likelier outputs.
         odds: a.
         direct: d, the probability of publishing the step of the answer.
         steps: n, the number of equal steps of the range.
 
     Raises:
-        InvalidRequest.
+        InvalidRequest: If the ends do not increase, if the outputs fall or leave the range, if own
+            is not in 1..m-1, if odds or steps is below 1, or if direct is outside [0, 1].
     """
 
     ends: Rationals
@@ -204,7 +205,7 @@ class NearestOutputs(RangePublisher, ShownMechanism):
             x: A number; a double is the rational that it is.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If x is no finite number, or outside the range.
         """
         number = read_number(
             Fraction(x) if isinstance(x, float) and math.isfinite(x) else x, "answer"
@@ -278,7 +279,8 @@ class NearestOutputs(RangePublisher, ShownMechanism):
             epsilon: One number, or a mapping by order.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If a budget is negative or no number, or if a mapping leaves out one of
+                the orders or names another pair.
         """
         return assign_budgets([comparison.label for comparison in self.comparisons()], epsilon)
 
@@ -419,8 +421,9 @@ class NearestOutputs(RangePublisher, ShownMechanism):
             data: The record.
 
         Raises:
-            CorruptFile: If the record is not valid.
-            InvalidRequest: If an argument is not allowed.
+            CorruptFile: If the record has another form.
+            InvalidRequest: If the numbers make no mechanism, for example outputs that fall or odds
+                below 1.
         """
         return cls(*_FORM.read(data).values())
 

@@ -78,12 +78,13 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
 
     Attributes:
         knots: K+1 increasing rationals.
-        bins: the m published values.
+        bins: The m published values.
         ends: 2K laws; piece k lies between ends[2k] (at knots[k]+) and ends[2k+1] (at knots[k+1]-).
-        name: for tables.
+        name: For tables.
 
     Raises:
-        InvalidRequest.
+        InvalidRequest: If the knots are not increasing, if there are not two laws for each piece,
+            if a law has not one mass for each output, or if an attribute is no tuple.
     """
 
     knots: Rationals
@@ -122,16 +123,17 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         """Build the mechanism from its end laws, which are normalised by their exact sums.
 
         Args:
-            knots: increasing numbers, shape (K+1,).
-            outputs: the published values, shape (m,).
-            ends: the end laws, shape (2K, m) or (K, 2, m); floats are read as the rationals that
+            knots: Increasing numbers, shape (K+1,).
+            outputs: The published values, shape (m,).
+            ends: The end laws, shape (2K, m) or (K, 2, m); floats are read as the rationals that
                 they are.
 
         Returns:
             The mechanism.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If the knots are not increasing, if there are not two laws for each
+                piece, if a law has not one mass for each output, or if a mass is negative.
         """
         laws = _flatten_laws(ends) if isinstance(ends, np.ndarray) else ends
         return cls(
@@ -147,17 +149,18 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         """Build the quantizer of a request or a solver.
 
         Args:
-            name: for tables.
-            bins: the published values, read as the decimals that they show.
-            knots: from -c to c, read as the decimals that they show.
-            ends: end laws as of `from_laws`, or the laws at the knots of a continuous one, shape (K
+            name: For tables.
+            bins: The published values, read as the decimals that they show.
+            knots: From -c to c, read as the decimals that they show.
+            ends: End laws as of `from_laws`, or the laws at the knots of a continuous one, shape (K
                 + 1, m). A solver's negative rounding errors count as 0.
 
         Returns:
             The mechanism.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If the knots do not increase from -c to c, if the bins are not
+                increasing, if there are not two laws for each piece, or if a mass is below -1e-6.
         """
         cuts = tuple(read_number(k, "a knot") for k in read_list(knots, "knots"))
         if not cuts or cuts[0] != -cuts[-1]:
@@ -184,7 +187,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
                 nearest; a string is the decimal that it spells.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If x is no number, or outside the knots.
         """
         number = read_real_input(x, self.knots[0], self.knots[-1], self.knots)
         k = min(bisect_right(self.knots, number), len(self.knots) - 1) - 1
@@ -260,15 +263,16 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         the system.
 
         Args:
-            x: numbers in the range; integers and fractions are exact at any size.
-            clip: move numbers outside the range to its ends.
-            insecure_seed: a repeatable draw, for experiments only.
+            x: Numbers in the range; integers and fractions are exact at any size.
+            clip: Move numbers outside the range to its ends.
+            insecure_seed: A repeatable draw, for experiments only.
 
         Returns:
             A float for a scalar, else an array of x's shape.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If x has an entry that is no finite number, or one outside the knots
+                without `clip`, or if insecure_seed is negative.
         """
         values = read_inputs(x, self._cuts[0], self._cuts[-1], clip=clip)
         sampler = AffineSampler(self.knots, self.ends, Source(insecure_seed))
@@ -442,8 +446,9 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
             data: The record.
 
         Raises:
-            CorruptFile: If the record is not valid.
-            InvalidRequest: If an argument is not allowed.
+            CorruptFile: If the record has another form.
+            InvalidRequest: If the knots are not increasing, or there are not two laws for each
+                piece.
         """
         return cls(*_FORM.read(data).values())
 
@@ -459,7 +464,7 @@ def _flatten_laws(ends: Vector) -> Vector:
     """Flatten laws of shape (K, 2, m) or (rows, m) to rows.
 
     Raises:
-        InvalidRequest: If an argument is not allowed.
+        InvalidRequest: If the array is empty or 0-dimensional.
     """
     if not ends.size or not ends.ndim:
         must("ends", "laws on at least one output", f"an array of shape {ends.shape}")

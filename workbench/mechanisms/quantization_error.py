@@ -34,7 +34,7 @@ def error_coefficients(loss: Any) -> tuple[float, float]:
         loss: "absolute", "squared", or a number λ in [0, 1] for λ|e| + (1 - λ) e².
 
     Raises:
-        InvalidRequest: If an argument is not allowed.
+        InvalidRequest: If loss is another text, or a number outside [0, 1].
     """
     if isinstance(loss, str) and loss in ("absolute", "squared"):
         if loss == "absolute":
@@ -86,9 +86,9 @@ class RealErrors(ABC):
     floating-point laws.
 
     Attributes:
-        bins: the m outputs.
-        c: half the width of the inputs.
-        middle: the middle of the inputs.
+        bins: The m outputs.
+        c: Half the width of the inputs.
+        middle: The middle of the inputs.
     """
 
     bins: Rationals

@@ -71,13 +71,14 @@ class RangeMechanism(RangePublisher, Channel):
     """A channel that publishes the real answers of its rows.
 
     Attributes:
-        ends: of the cells, shape (n + 1,).
+        ends: Of the cells, shape (n + 1,).
         sensitivity: S > 0.
-        at_ends: whether answers are rounded at random to ends: see the module's text.
+        at_ends: Whether answers are rounded at random to ends: see the module's text.
         axis_labels: (the middles of cells or the ends, what is published), numbers.
 
     Raises:
-        InvalidRequest: if rows that the lemma names are no neighbours.
+        InvalidRequest: If the ends are not increasing, if the sensitivity is not > 0, if the number
+            of rows does not match the ends, or if rows that the lemma names are no neighbours.
     """
 
     ends: tuple[Fraction, ...] = ()
@@ -148,7 +149,7 @@ class RangeMechanism(RangePublisher, Channel):
             x: A number; a double is the rational that it is.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If x is no number, or outside the range.
         """
         return self.real_law.law(Fraction(x) if isinstance(x, float) else x)
 
@@ -214,8 +215,8 @@ class RangeMechanism(RangePublisher, Channel):
             data: The record.
 
         Raises:
-            CorruptFile: If the record is not valid.
-            InvalidRequest: If an argument is not allowed.
+            CorruptFile: If the record has another form.
+            InvalidRequest: If the numbers make no mechanism (see the class).
         """
         ends, sensitivity, at_ends, outputs, record = _FORM.read(data).values()
         channel = Channel.from_dict(record)

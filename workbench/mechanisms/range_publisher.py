@@ -22,7 +22,7 @@ class RangePublisher:
     """A mechanism of all real answers in a range.
 
     Attributes:
-        ends: increasing, the first and the last of the range.
+        ends: Increasing, the first and the last of the range.
     """
 
     ends: Rationals
@@ -48,7 +48,8 @@ class RangePublisher:
             insecure_seed: A repeatable draw, for experiments only.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If an answer is no finite number, if answers is not 1-D, or if
+                insecure_seed is negative.
         """
         return self.sample(answers, Source(insecure_seed))
 
@@ -60,7 +61,7 @@ class RangePublisher:
             source: The source of randomness, default: the operating system.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If a value is no finite number, or values is not 1-D.
         """
         x, exact_answers = read_floats_and_entries(
             values, "answers", "finite numbers, one for each row"

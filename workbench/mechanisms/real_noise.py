@@ -85,13 +85,15 @@ class AdditiveRealNoise(LineNoise):
     """The mechanism x -> x + η.
 
     Attributes:
-        question: the query.
+        question: The query.
         steps: k, the number of cells of one sensitivity.
-        cells: the masses of the cells by j, up to a factor.
-        atom: the point mass at 0, in the same units.
+        cells: The masses of the cells by j, up to a factor.
+        atom: The point mass at 0, in the same units.
 
     Raises:
-        InvalidRequest.
+        InvalidRequest: If question is no RealNoise, cells is no IntegerLaw, steps is not a positive
+            integer in its range, the atom is negative, or the cells with an atom do not contain
+            cell 0.
     """
 
     question: RealNoise
@@ -132,7 +134,7 @@ class AdditiveRealNoise(LineNoise):
             x: A number.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If x is no finite number.
         """
         return read_number(x, "answer")
 
@@ -147,15 +149,15 @@ class AdditiveRealNoise(LineNoise):
         """Draw x + η (η itself without an x) on the grid.
 
         Args:
-            x: an answer, or None.
-            count: the number of draws.
-            source: the source of randomness.
+            x: An answer, or None.
+            count: The number of draws.
+            source: The source of randomness.
 
         Returns:
             Shape (count,).
 
         Raises:
-            InvalidRequest: if x is no number.
+            InvalidRequest: If x is no number.
         """
         answer = ZERO if x is None else self.read_answer(x)
         return self._publish_all([answer] * int(count), source)
@@ -169,7 +171,8 @@ class AdditiveRealNoise(LineNoise):
             insecure_seed: A repeatable draw, for experiments only.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If an answer is no finite number, if answers is not 1-D, or if
+                insecure_seed is negative.
         """
         floats, entries = read_floats_and_entries(answers, "answers", "a column of finite numbers")
         if floats.ndim != 1:
@@ -241,7 +244,7 @@ class AdditiveRealNoise(LineNoise):
             name: "absolute" or "squared".
 
         Raises:
-            InvalidRequest: For any other name.
+            InvalidRequest: If name is neither absolute nor squared.
         """
         power = _power(name)
         quarter = Fraction(1, 4)
@@ -265,7 +268,9 @@ class AdditiveRealNoise(LineNoise):
                 bound).
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If name is neither absolute nor squared, or if the noise is not even and
+                the answer is not uniform on the whole range.
+            NotCertified: If the exact loss needs numbers of too many bits.
         """
         low, high = self.question.clamp
         width: Fraction = high - low
@@ -302,17 +307,18 @@ class AdditiveRealNoise(LineNoise):
         """Build the mechanism from exact masses, in one unit.
 
         Args:
-            question: the query.
+            question: The query.
             steps: k, the number of cells of one sensitivity.
-            first: the number of the first cell.
-            weights: the masses of the cells first, first + 1, ...
-            atom: the point mass at 0.
+            first: The number of the first cell.
+            weights: The masses of the cells first, first + 1, ...
+            atom: The point mass at 0.
 
         Returns:
             The mechanism.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If a mass is negative, if all are 0, if steps is not a positive integer
+                in its range, or if the cells with an atom do not contain cell 0.
         """
         cells = IntegerLaw(first, weights)
         position = next(i for i, w in enumerate(cells.weights) if w)
@@ -396,8 +402,9 @@ class AdditiveRealNoise(LineNoise):
             data: The record.
 
         Raises:
-            CorruptFile: If the record is not valid.
-            InvalidRequest: If an argument is not allowed.
+            CorruptFile: If the record has another form.
+            InvalidRequest: If the numbers make no mechanism, for example a negative atom or steps
+                outside their range.
         """
         ends = {"clamp": RATIOS} if isinstance(data, dict) and "clamp" in data else {}
         (steps, atom, *question), cells = cls.read_record(
@@ -414,7 +421,7 @@ def _power(name: str) -> int:
     """Return p of the loss |η|^p: 1 for "absolute", 2 for "squared".
 
     Raises:
-        InvalidRequest: If an argument is not allowed.
+        InvalidRequest: If name is neither absolute nor squared.
     """
     if name not in ("absolute", "squared"):
         must("objective", "absolute or squared for noise on the reals", name)

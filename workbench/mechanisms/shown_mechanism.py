@@ -58,22 +58,22 @@ class ShownMechanism(Shown):
             x: An input.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If x is no input of the mechanism.
         """
 
     def draw(self, x: Any, count: int, source: Source) -> NDArray[Any]:
         """Draw independently what is published on an input, from its exact law.
 
         Args:
-            x: an input.
-            count: the number of draws.
-            source: the source of randomness.
+            x: An input.
+            count: The number of draws.
+            source: The source of randomness.
 
         Returns:
             The published values, shape (count,).
 
         Raises:
-            InvalidRequest: for any other input.
+            InvalidRequest: If x is no input of the mechanism, or count is negative.
         """
         values: NDArray[Any] = self.outputs[Sampler(self.law(x), source).draw(count)]
         return values
@@ -139,9 +139,9 @@ def affine_series(outputs: Vector, knots: Vector, ends: Vector) -> list[FigureDa
     """Return p(x, i) against x as a line for each output, with gaps at jumps.
 
     Args:
-        outputs: the published values, shape (m,).
-        knots: the law is affine between these, shape (K + 1,).
-        ends: laws at the left and the right end of each of the K pieces between knots, in
+        outputs: The published values, shape (m,).
+        knots: The law is affine between these, shape (K + 1,).
+        ends: Laws at the left and the right end of each of the K pieces between knots, in
             turn, shape (2K, m).
 
     Returns:
@@ -164,9 +164,9 @@ def affine_figure(outputs: Vector, knots: Vector, ends: Vector) -> FigureData:
     """Return the complete output law of a mechanism on real inputs as a figure.
 
     Args:
-        outputs: the published values, shape (m,).
-        knots: the law is affine between these, shape (K + 1,).
-        ends: laws at the left and the right end of each of the K pieces between knots, in
+        outputs: The published values, shape (m,).
+        knots: The law is affine between these, shape (K + 1,).
+        ends: Laws at the left and the right end of each of the K pieces between knots, in
             turn, shape (2K, m).
 
     Returns:

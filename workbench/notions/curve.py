@@ -29,9 +29,9 @@ class HockeySticks(Notion):
     Its only parameter has the name of the notion.
 
     Attributes:
-        WORK_PER_STICK: the work for one outcome and one hockey stick, in comparisons of short
+        WORK_PER_STICK: The work for one outcome and one hockey stick, in comparisons of short
             numbers.
-        BUDGET_FORMAT: what a budget is, in words.
+        BUDGET_FORMAT: What a budget is, in words.
     """
 
     is_convex = True
@@ -45,7 +45,7 @@ class HockeySticks(Notion):
             value: A list or a mapping of pairs, or a text "0.5:0.1,1:0.01".
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If the value is not made of pairs.
         """
         entries = value
         if isinstance(value, Mapping):
@@ -74,7 +74,7 @@ class HockeySticks(Notion):
             scale: 1 for the budget itself, less for a budget nearer to perfect privacy.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If the notion does not accept this scale.
         """
 
     @abstractmethod
@@ -163,7 +163,8 @@ class Curve(HockeySticks):
             value: As for `read_pairs`.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If there is no pair, if an ε is negative or occurs twice, if a δ is
+                outside [0, 1], or if δ grows with ε.
         """
         pairs = self.read_pairs(value)
         points = {}

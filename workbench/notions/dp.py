@@ -49,7 +49,7 @@ class DeltaNotion(Notion):
             value: The value that the user gave.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If the value is no number, ε is negative, or δ is outside [0, 1].
         """
         if parameter == "epsilon":
             return read_positive(value, parameter, or_zero=True)

@@ -243,9 +243,9 @@ class GDP(SmallestParameterNotion):
         """Find the hockey sticks at the tangents of f at the vertices that lie furthest below it.
 
         Args:
-            p: the masses of P, shape (m,).
-            q: the masses of Q, shape (m,).
-            budget: the exact parameters by name.
+            p: The masses of P, shape (m,).
+            q: The masses of Q, shape (m,).
+            budget: The exact parameters by name.
 
         Returns:
             At most `_MAX_CUTS` hockey sticks.

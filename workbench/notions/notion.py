@@ -134,18 +134,18 @@ class Notion(ABC):
     Subclasses are stateless: two instances of one class are the same notion.
 
     Attributes:
-        name: in requests, files and tables.
-        title: in sentences and plots.
-        parameters: of a budget, as they are written.
-        defaults: the values of parameters that may be left out.
-        quantity: the name of the measured quantity. Notions with the same quantity share its
+        name: In requests, files and tables.
+        title: In sentences and plots.
+        parameters: Of a budget, as they are written.
+        defaults: The values of parameters that may be left out.
+        quantity: The name of the measured quantity. Notions with the same quantity share its
             measurement.
-        is_convex: whether the measure is quasi-convex in the pair (P, Q), so that laws at knots
+        is_convex: Whether the measure is quasi-convex in the pair (P, Q), so that laws at knots
             decide mechanisms on real inputs.
-        is_per_distance: whether on real inputs the first parameter is per unit of |x - x'|.
-        can_compose: whether designs for many runs are proven in it, by the composition of
+        is_per_distance: Whether on real inputs the first parameter is per unit of |x - x'|.
+        can_compose: Whether designs for many runs are proven in it, by the composition of
             dominating pairs.
-        series_work: the least work for the logarithms, powers or quantiles of one outcome, in
+        series_work: The least work for the logarithms, powers or quantiles of one outcome, in
             comparisons of short numbers. What a claim needs beyond it is counted while it is
             decided (`reserve_work`).
     """
@@ -177,7 +177,7 @@ class Notion(ABC):
             value: The value that the user gave.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If the value is not allowed for this parameter of the notion.
         """
 
     @property
@@ -211,14 +211,14 @@ class Notion(ABC):
         """Measure all pairs of inputs of a law that is affine on segments.
 
         Args:
-            segments: pieces with the attributes low, high, left and right.
-            budget: the exact parameters by name.
+            segments: Pieces with the attributes low, high, left and right.
+            budget: The exact parameters by name.
 
         Returns:
             The measurement; None if the comparisons of laws at knots decide the claim.
 
         Raises:
-            InvalidRequest: if nothing decides it.
+            InvalidRequest: If nothing decides it.
         """
         if self.is_convex:
             return None
@@ -290,9 +290,9 @@ class Notion(ABC):
         """Describe a measurement beside the requested budget, as part of a sentence.
 
         Args:
-            measurement: what `measure` returned.
-            budget: the exact parameters by name.
-            budget_text: the first parameter in words, such as "epsilon = 1".
+            measurement: What `measure` returned.
+            budget: The exact parameters by name.
+            budget_text: The first parameter in words, such as "epsilon = 1".
         """
 
     def describe_witness(self, laws: Laws, result: ComparisonResult, names: Names) -> str | None:
@@ -357,9 +357,9 @@ class Notion(ABC):
         What is implied is safe: bounds are never tighter than the budget.
 
         Args:
-            p: the masses of P, shape (m,).
-            q: the masses of Q, shape (m,).
-            budget: the exact parameters by name.
+            p: The masses of P, shape (m,).
+            q: The masses of Q, shape (m,).
+            budget: The exact parameters by name.
 
         Returns:
             The cuts; empty if none is violated, or if `initial_requirements` are all requirements.
@@ -405,7 +405,7 @@ class SmallestParameterNotion(Notion):
             value: The value that the user gave.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If the value is negative, or no finite number.
         """
         return read_positive(value, parameter, or_zero=True)
 
@@ -509,19 +509,19 @@ def decide_at_most(
     """Decide whether a number is at most a limit, by enclosures of growing precision.
 
     Args:
-        name: the parameter of the budget, for the error message.
-        budget: its value, for the error message.
+        name: The parameter of the budget, for the error message.
+        budget: Its value, for the error message.
         enclosure: bits -> an interval around the number.
-        limit: the limit.
+        limit: The limit.
         work: bits -> the work of an enclosure, in units of `reserve_work`.
-        bits: the precision of the first enclosure; it is doubled until the enclosure decides.
-        max_bits: the largest precision that is tried.
+        bits: The precision of the first enclosure; it is doubled until the enclosure decides.
+        max_bits: The largest precision that is tried.
 
     Returns:
         Whether the number is at most the limit.
 
     Raises:
-        NotProven: if the precision or the allowed work does not decide it.
+        NotProven: If the precision or the allowed work does not decide it.
     """
     while bits <= max_bits and reserve_work(work(bits)):
         low, high = enclosure(bits)

@@ -58,7 +58,7 @@ class Pure(Notion):
             value: The value that the user gave.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If ε is negative or no finite number, or δ is not 0.
         """
         if parameter == "epsilon":
             return read_positive(value, "epsilon", or_zero=True)

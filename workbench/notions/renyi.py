@@ -36,9 +36,9 @@ class PrivacyLoss:
     laws: the pair (P, Q).
 
     Attributes:
-        unmatched_outcome: an outcome that P has and Q has not, None if there is none.
-        is_same: whether P = Q.
-        masses: the number of outcomes of each pair (k, l) of positive integers of P and Q.
+        unmatched_outcome: An outcome that P has and Q has not, None if there is none.
+        is_same: Whether P = Q.
+        masses: The number of outcomes of each pair (k, l) of positive integers of P and Q.
     """
 
     def __init__(self, laws: Laws) -> None:
@@ -128,7 +128,7 @@ class Renyi(SmallestParameterNotion):
             value: The value that the user gave.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If ε is negative, α is at most 1, or the value is no finite number.
         """
         if parameter == "epsilon":
             return super().parse(parameter, value)

@@ -259,9 +259,9 @@ class ZCDP(SmallestParameterNotion):
         """Find the order α whose D_α/α is largest, if that exceeds ρ.
 
         Args:
-            p: the masses of P, shape (m,).
-            q: the masses of Q, shape (m,).
-            budget: the exact parameters by name.
+            p: The masses of P, shape (m,).
+            q: The masses of Q, shape (m,).
+            budget: The exact parameters by name.
 
         Returns:
             One requirement, or none.

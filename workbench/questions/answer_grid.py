@@ -26,13 +26,13 @@ class AnswerGrid:
     """The answers and outputs of a query on a grid.
 
     Attributes:
-        low: the smallest answer.
-        step: the distance of two places.
-        places: of the answers, in the query's order. Shape (k,).
-        reach: the largest number of steps between neighbours.
-        nearest_outputs: for every place the position of the output nearest to it; of two, the
+        low: The smallest answer.
+        step: The distance of two places.
+        places: Of the answers, in the query's order. Shape (k,).
+        reach: The largest number of steps between neighbours.
+        nearest_outputs: For every place the position of the output nearest to it; of two, the
             smaller output.
-        has_same_outputs: whether the outputs are the answers.
+        has_same_outputs: Whether the outputs are the answers.
     """
 
     low: Fraction
@@ -79,8 +79,8 @@ class AnswerGrid:
         """Convert laws on the places into laws on the query's outputs.
 
         Args:
-            rows: a law for each place, shape (last + 1,) each.
-            output_count: the number m of outputs of the query.
+            rows: A law for each place, shape (last + 1,) each.
+            output_count: The number m of outputs of the query.
 
         Returns:
             A law for each answer of the query, shape (m,) each.

@@ -54,12 +54,12 @@ class Density:
     """A distribution on [-c, c]: `shape` on the interior, plus atoms; another c stretches it.
 
     Attributes:
-        name: as users write it ("uniform", "normal:0.5,0.1").
-        c: half the width of its domain; all other attributes are in units of it.
+        name: As users write it ("uniform", "normal:0.5,0.1").
+        c: Half the width of its domain; all other attributes are in units of it.
         shape: x -> f(x), vectorised; None for the uniform law.
         breaks: points inside (-1, 1) where `shape` is not smooth.
         atoms: (x, mass) pairs; the integral of `shape` and the masses add up to 1.
-        is_symmetric: whether x and -x are equally likely.
+        is_symmetric: Whether x and -x are equally likely.
     """
 
     name: str
@@ -159,8 +159,8 @@ def normal_density(mu: float, sigma: float, c: float = 1.0) -> Density:
     """Return the density of N(mu, sigma²) clipped to [-c, c]: the mass outside lies at ±c.
 
     Args:
-        mu: the mean, at most 10^6 c in size; a larger one would lie at an end.
-        sigma: the standard deviation, from 10^-4 c to 10^6 c; a smaller one would be a point to the
+        mu: The mean, at most 10^6 c in size; a larger one would lie at an end.
+        sigma: The standard deviation, from 10^-4 c to 10^6 c; a smaller one would be a point to the
             quadrature.
         c: > 0.
 
@@ -168,7 +168,7 @@ def normal_density(mu: float, sigma: float, c: float = 1.0) -> Density:
         The density.
 
     Raises:
-        InvalidRequest: for another mean or deviation.
+        InvalidRequest: For another mean or deviation.
     """
     mean = float(read_number(mu, "mu"))
     deviation = float(read_number(sigma, "sigma"))
@@ -212,7 +212,7 @@ def density_from_function(
         The density.
 
     Raises:
-        InvalidRequest: if the function is no density.
+        InvalidRequest: If the function is no density.
     """
     default_breaks = np.linspace(-1, 1, _DEFAULT_BREAKS)[1:-1].tolist()
     cuts = tuple(sorted({*map(float, breaks), *default_breaks}))
@@ -232,14 +232,14 @@ def parse_density(text: Any, c: float = 1.0, middle: float = 0.0) -> Density:
     Args:
         text: "uniform", "normal:MU,SIGMA" of x, "parts:W,W,..." with the weights of equal parts,
             uniform on each, or a Density on [-c, c].
-        c: half the width of the domain.
-        middle: the middle of the domain of x.
+        c: Half the width of the domain.
+        middle: The middle of the domain of x.
 
     Returns:
         The density.
 
     Raises:
-        InvalidRequest: for any other text, and for a Density on another interval.
+        InvalidRequest: For any other text, and for a Density on another interval.
     """
     if isinstance(text, Density):
         if text.c != c:

@@ -44,26 +44,28 @@ class FiniteQuery(OneLine):
     """A finite question for any channel.
 
     Args:
-        inputs: numbers (read as the decimals they show), texts or tuples, all different; also a
+        inputs: Numbers (read as the decimals they show), texts or tuples, all different; also a
             text "0..100", "0..5:0.5" (LOW..HIGH:STEP), "a,b,c", or a CSV file of one column. Inputs
             may be places of the plane: pairs of numbers, or a CSV file of x, y[, weight], whose
             weights are the prior if none is given.
-        outputs: the same, or "free" for any real numbers, which a design chooses. Default: the
+        outputs: The same, or "free" for any real numbers, which a design chooses. Default: the
             inputs.
-        max_shift: numbers that differ by at most this are neighbours.
-        neighbours: instead of max_shift: "all"; "consecutive" in the order given; {"max_distance":
+        max_shift: Numbers that differ by at most this are neighbours.
+        neighbours: Instead of max_shift: "all"; "consecutive" in the order given; {"max_distance":
             D}; a list of pairs of inputs; a CSV file of pairs (a third column: their distance); a
             symmetric matrix of distances (k, k), inf between inputs that are no neighbours, also as
             a CSV file. For places also "within R NORM" and "all NORM" with NORM L1, L2 or Linf,
             which is the distance of metric privacy too (default: L2).
         prior: None or "uniform", "worst", weights >= 0, or a CSV file of them (or of inputs and
             weights).
-        directed: neighbours are symmetric, so a pair in one order stands for both. If directed,
+        directed: Neighbours are symmetric, so a pair in one order stands for both. If directed,
             only Pr[o | x] <= e^ε Pr[o | x'] + δ is required of every pair, x being the larger
             number (of other inputs the later one), or the first of a pair that is listed.
 
     Raises:
-        InvalidRequest.
+        InvalidRequest: If there are fewer than two inputs, if an input occurs twice, if not exactly
+            one of max_shift and neighbours is given, or if the prior has a negative weight or
+            another length.
 
     >>> FiniteQuery("0..3", max_shift=1).pairs
     ((0, 1), (1, 2), (2, 3))

@@ -47,7 +47,8 @@ class Labels(OneLine):
             text or file lists them.
 
     Raises:
-        InvalidRequest.
+        InvalidRequest: If the labels are not increasing or larger than 1e100 in size, or the prior
+            has not one weight >= 0 for each label, or has only zeros.
 
     >>> Labels("4,0,1", prior=[3, 1, 2]).prior.round(3).tolist()
     [0.167, 0.333, 0.5]
@@ -105,7 +106,7 @@ class Labels(OneLine):
             high: The largest one.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If an end is no integer, if low > high, or if there are too many labels.
         """
         low = read_integer_text(low)
         high = read_integer_text(high)
@@ -123,8 +124,9 @@ class Labels(OneLine):
                 of `read`).
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
-            CorruptFile: If the record is not valid.
+            InvalidRequest: If the text has none of these forms, a label is no number or occurs
+                twice, or a weight is negative.
+            CorruptFile: If the file is no table.
         """
         return cls._from_list(read_label_text(text))
 
@@ -136,8 +138,9 @@ class Labels(OneLine):
             path: A file with or without a header; its labels may have any order.
 
         Raises:
-            InvalidRequest: Naming line and column.
-            CorruptFile: If the record is not valid.
+            InvalidRequest: If a cell is no number, a weight is negative, or a label occurs twice.
+                The message names line and column.
+            CorruptFile: If the file is no table.
         """
         return cls._from_list(read_label_file(path))
 
@@ -150,7 +153,8 @@ class Labels(OneLine):
             prior: The prior, shape (k,).
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If the labels are not increasing and finite, or the prior has not one
+                weight >= 0 for each label.
         """
         labels = cls(values, prior)
         is_normalised = abs(prior.sum() - 1) <= _MAX_SUM_ERROR
@@ -173,7 +177,8 @@ class Labels(OneLine):
                 labelled container is aligned by its index.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If there is not one finite weight >= 0 for each label, or all weights
+                are 0.
         """
         order = self.listed_order
         if order is None:

@@ -46,20 +46,21 @@ class ModuloNoise(OneLine):
     """A query whose answers form a finite abelian group, and its neighbour relation.
 
     Args:
-        n: the answers are 0..n, of a scalar query.
-        shifts: the differences of neighbouring answers, integers for a scalar query, else tuples;
+        n: The answers are 0..n, of a scalar query.
+        shifts: The differences of neighbouring answers, integers for a scalar query, else tuples;
             also as a text "1,2" or "0,1;1,0".
-        sizes: instead of n, the orders of the cyclic factors of a vector query; also as a text
+        sizes: Instead of n, the orders of the cyclic factors of a vector query; also as a text
             "5x5".
-        max_shift: instead of shifts, all of 1..max_shift (scalar queries only).
-        directed: keep M one-sided instead of M ∪ -M.
+        max_shift: Instead of shifts, all of 1..max_shift (scalar queries only).
+        directed: Keep M one-sided instead of M ∪ -M.
 
     Attributes:
-        sizes: the orders of the cyclic factors.
-        shifts: the given shifts modulo the sizes, sorted, unique.
+        sizes: The orders of the cyclic factors.
+        shifts: The given shifts modulo the sizes, sorted, unique.
 
     Raises:
-        InvalidRequest.
+        InvalidRequest: If both or neither of n and sizes, or of shifts and max_shift, are given; if
+            a size is below 2; or if a shift is 0 or outside the group.
 
     >>> ModuloNoise(n=8, max_shift=3).differences
     ((1,), (2,), (3,), (6,), (7,), (8,))
@@ -183,7 +184,8 @@ class ModuloNoise(OneLine):
                 its factor, and not all be 0.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If the shift has another number of parts, a part is not below its size,
+                or all parts are 0.
         """
         parts = self._read_element(shift, lambda size: 1 - size)
         if parts is None or not any(parts):
@@ -202,7 +204,7 @@ class ModuloNoise(OneLine):
             x: An integer or a tuple of them.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If x has another number of parts, or a part is not in 0..size-1.
         """
         parts = self._read_element(x, lambda size: 0)
         if parts is None:
@@ -223,7 +225,7 @@ class ModuloNoise(OneLine):
             shift: As for `normalise_shift`.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If shift is no shift of the group, or is 0.
         """
         positions = np.arange(self.order, dtype=np.intp).reshape(self.sizes)
         for axis, (part, size) in enumerate(
@@ -262,7 +264,9 @@ class ModuloNoise(OneLine):
             or_zero: Also allow ε = 0 (an audit).
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If a budget is no number, is negative, or is 0 without `or_zero`, if a
+                mapping leaves out a difference or names another one, or if it has two budgets for μ
+                and -μ although the question is not directed.
         """
         mirror = tuple if self.directed else self.negate_shift
         budgets = assign_budgets(

@@ -63,11 +63,11 @@ class Plane:
         norm: "L1", "L2" or "Linf".
 
     Attributes:
-        unit: the common denominator of the coordinates.
-        table: the distances in units of 1/unit, for L2 their squares. Shape (k, m).
+        unit: The common denominator of the coordinates.
+        table: The distances in units of 1/unit, for L2 their squares. Shape (k, m).
 
     Raises:
-        InvalidRequest: for coordinates that are too large.
+        InvalidRequest: For coordinates that are too large.
     """
 
     def __init__(self, first: Sequence[Any], second: Sequence[Any], norm: str) -> None:
@@ -184,13 +184,13 @@ def pairs_within_radius(
         places: k points.
         radius: > 0.
         norm: "L1", "L2" or "Linf".
-        entries: what the places were read from, which decides the tolerance.
+        entries: What the places were read from, which decides the tolerance.
 
     Returns:
         Pairs of positions i < j.
 
     Raises:
-        InvalidRequest: if there is no pair.
+        InvalidRequest: If there is no pair.
     """
     plane = Plane(places, places, norm)
     coordinates = collect_numbers(places)
@@ -216,7 +216,7 @@ def reduce_metric_pairs(
 
     Args:
         places: k points.
-        pairs: pairs of positions; None for every two.
+        pairs: Pairs of positions; None for every two.
         norm: "L1", "L2" or "Linf".
 
     Returns:

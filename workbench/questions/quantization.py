@@ -29,19 +29,20 @@ class Quantization(OneLine):
     """Publish x in [-c, c], or in a range [low, high], as one of m outputs, without bias.
 
     Args:
-        bins: the outputs B_1 < ... < B_m that cover the inputs: numbers, or a string
+        bins: The outputs B_1 < ... < B_m that cover the inputs: numbers, or a string
             "-3,-0.5,0.5,3".
         levels: m >= 2 instead, when the outputs are to be optimised.
-        c: half the width of the input domain, 1 unless there is a range.
-        density: the law of the inputs: "uniform", "normal:MU,SIGMA" (clipped to the inputs),
+        c: Half the width of the input domain, 1 unless there is a range.
+        density: The law of the inputs: "uniform", "normal:MU,SIGMA" (clipped to the inputs),
             "parts:W,W,..." or a `Density` of x - middle.
         range: "LOW..HIGH" or two numbers, instead of c: the inputs in units of the data.
 
     Attributes:
-        middle: the middle of the inputs, 0 without a range.
+        middle: The middle of the inputs, 0 without a range.
 
     Raises:
-        InvalidRequest.
+        InvalidRequest: If both or neither of bins and levels, or both c and range, are given; if
+            the bins are not increasing or do not cover the inputs; or if the density is unknown.
     """
 
     bins: Rationals | None

@@ -37,8 +37,8 @@ def mean_cell_loss(loss: str, r: Fraction, h: Fraction) -> Fraction:
 
     Args:
         loss: "absolute" or "squared".
-        r: the signed distance of the output from the middle of the cell.
-        h: the width of the cell, > 0.
+        r: The signed distance of the output from the middle of the cell.
+        h: The width of the cell, > 0.
 
     Returns:
         The exact mean.
@@ -55,18 +55,19 @@ class RangeQuery(FiniteQuery):
 
     Args:
         range: "LOW..HIGH", or two numbers.
-        sensitivity: the largest difference of neighbouring answers. Default: the width of the
+        sensitivity: The largest difference of neighbouring answers. Default: the width of the
             range.
-        cells: the number of cells. Default: the design chooses it.
+        cells: The number of cells. Default: the design chooses it.
         prior: "uniform" on the range, "worst", or weights of equal parts of the range, uniform on
             each.
 
     Attributes:
-        weights: of the parts, None where the worst answer counts.
-        has_user_cells: whether the number of cells was given.
+        weights: Of the parts, None where the worst answer counts.
+        has_user_cells: Whether the number of cells was given.
 
     Raises:
-        InvalidRequest.
+        InvalidRequest: If range is not LOW..HIGH, if sensitivity is not in (0, high - low], or if
+            cells is not a multiple of the number of parts of the prior.
     """
 
     low: Fraction
@@ -242,7 +243,8 @@ class RangeQuery(FiniteQuery):
             channel: With axis labels.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If the channel has no axis labels or not one row for each point, or if
+                rows that must be compared are no neighbours.
         """
         return RangeMechanism(
             channel.rows,

@@ -68,7 +68,7 @@ def clamped_channel(n: int, law: IntegerLaw) -> Channel:
         law: The law of η.
 
     Raises:
-        InvalidRequest: If an argument is not allowed.
+        InvalidRequest: If n is no integer from 1 to 10,000.
     """
     read_integer(n, "n", 1, _MAX_ANSWERS)
     return Channel(tuple(law.clamp(-q, n - q) for q in range(n + 1)))
@@ -83,7 +83,7 @@ def geometric_alpha(variance: Real) -> float:
         variance: v > 0.
 
     Raises:
-        InvalidRequest: If an argument is not allowed.
+        InvalidRequest: If variance is not a finite number > 0.
     """
     v = float(read_positive(variance, "variance"))
     # This is the same root, without cancellation.
@@ -98,7 +98,7 @@ def clamped_geometric(n: int, alpha: Real) -> Channel:
         alpha: A number in [0, 1).
 
     Raises:
-        InvalidRequest: If an argument is not allowed.
+        InvalidRequest: If n is no integer from 1 to 10,000, or alpha is outside [0, 1).
     """
     ratio = read_number_where(alpha, "alpha", "a number in [0, 1)", lambda number: 0 <= number < 1)
     return clamped_channel(n, IntegerLaw(0, [1], ratio=ratio))
@@ -114,7 +114,7 @@ def clamped_gaussian(n: int, variance: Real) -> Channel:
             below it when σ² < 1).
 
     Raises:
-        InvalidRequest: If an argument is not allowed.
+        InvalidRequest: If n is no integer from 1 to 10,000, or variance is not a finite number > 0.
     """
     radius, law = discrete_gaussian(read_positive(variance, "variance"))
     return clamped_channel(n, IntegerLaw(-radius, law))
@@ -148,7 +148,7 @@ def exponential_mechanism(n: int, scale: Real) -> Channel:
         scale: β', finite and > 0; e^{-1/β'} is the rational that its float is.
 
     Raises:
-        InvalidRequest: If an argument is not allowed.
+        InvalidRequest: If n is no integer from 1 to 10,000, or scale is not a finite number > 0.
     """
     read_integer(n, "n", 1, _MAX_ANSWERS)
     step = Fraction(math.exp(-1 / float(read_positive(scale, "scale"))))
@@ -165,7 +165,7 @@ def data_independent(question: ModuloNoise, error_rate: Real) -> AdditiveNoise:
         error_rate: ρ in [0, 1].
 
     Raises:
-        InvalidRequest: If an argument is not allowed.
+        InvalidRequest: If question is no ModuloNoise, or error_rate is outside [0, 1].
     """
     rho = read_probability(error_rate, "error_rate")
     other_count = question.order - 1
@@ -215,7 +215,7 @@ class BaselineFamily(NamedTuple):
 
     Attributes:
         table: (n, coordinate) -> Pr[k|q] in floats.
-        span: the smallest and the largest coordinate.
+        span: The smallest and the largest coordinate.
         parameter: coordinate -> parameter.
         build: (n, parameter) -> the exact channel.
     """
@@ -243,15 +243,17 @@ def fit_baseline(
 
     Args:
         family: "geometric" (the parameter is α), "gaussian" (σ²) or "exponential" (β').
-        n: the largest answer.
-        mse: the mean squared error, > 0; give this or error_rate.
-        error_rate: the error rate, > 0.
+        n: The largest answer.
+        mse: The mean squared error, > 0; give this or error_rate.
+        error_rate: The error rate, > 0.
 
     Returns:
         The parameter.
 
     Raises:
-        InvalidRequest: also for an error that the family cannot have.
+        InvalidRequest: If the family is unknown, if both or neither of mse and error_rate are
+            given, if n is no integer from 1 to 10,000, or if no parameter of the family has this
+            error.
     """
     if family not in BASELINE_FAMILIES:
         must("family", f"one of {', '.join(BASELINE_FAMILIES)}", family)

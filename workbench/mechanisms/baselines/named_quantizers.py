@@ -55,8 +55,8 @@ def build_named_quantizer(
     """Build the mechanism of a name from all its parameters (`QUANTIZER_PARAMETERS`).
 
     Args:
-        mechanism: its name.
-        c: half the width of the inputs.
+        mechanism: Its name.
+        c: Half the width of the inputs.
         parameters: bins, increasing; q in [0, 1); gamma, beta >= 0; theta in (0, 1/2); levels >= 2;
             epsilon > 0.
 
@@ -64,7 +64,7 @@ def build_named_quantizer(
         The mechanism.
 
     Raises:
-        InvalidRequest: for missing and superfluous parameters.
+        InvalidRequest: For missing and superfluous parameters.
     """
     InvalidRequest.check_choice(QUANTIZER_PARAMETERS, "mechanism", mechanism)
     needs = {
@@ -88,12 +88,12 @@ def published_bounds(
     They hold for equally spaced bins only; for others the result is empty.
 
     Args:
-        mechanism: its name.
-        quantizer: the mechanism.
-        parameters: by name.
+        mechanism: Its name.
+        quantizer: The mechanism.
+        parameters: By name.
 
     Returns:
-        name -> bound.
+        Name -> bound.
     """
     gaps = [b - a for a, b in pairwise(quantizer.bins)]
     margin = quantizer.bins[-1] - quantizer.c

@@ -57,8 +57,8 @@ class NonAffine(RealErrors):
     `two_bin.BiasedQuantizer`.
 
     Attributes:
-        bins: the outputs, exact, increasing.
-        c: half the width of the inputs.
+        bins: The outputs, exact, increasing.
+        c: Half the width of the inputs.
     """
 
     bins: Rationals
@@ -146,7 +146,7 @@ class PoissonBinomial(NonAffine, ShownMechanism):
             x: A number; a float is the rational that it is.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If x is no number, or outside [-c, c].
         """
         n = self.m - 1
         p = Fraction(1, 2) + self.theta * read_real_input(x, -self.c, self.c) / self.c
@@ -159,7 +159,8 @@ class PoissonBinomial(NonAffine, ShownMechanism):
             epsilon: One number, or a mapping.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If a budget is negative or no number, or if a mapping names another pair
+                or leaves one out.
         """
         return assign_budgets(((0, 1), (1, 0)), epsilon)
 
@@ -179,14 +180,15 @@ class PoissonBinomial(NonAffine, ShownMechanism):
 
         Args:
             x: inputs.
-            clip: move inputs outside [-c, c] to its ends.
-            insecure_seed: a repeatable draw, for experiments only.
+            clip: Move inputs outside [-c, c] to its ends.
+            insecure_seed: A repeatable draw, for experiments only.
 
         Returns:
             A float for a scalar, else an array of x's shape.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If x has an entry that is no finite number, or one outside [-c, c]
+                without `clip`, or if insecure_seed is negative.
         """
         values = read_inputs(x, -float(self.c), float(self.c), clip=clip)
         half_width = Fraction(1, 2)
@@ -219,8 +221,9 @@ class PoissonBinomial(NonAffine, ShownMechanism):
             data: The record.
 
         Raises:
-            CorruptFile: If the record is not valid.
-            InvalidRequest: If an argument is not allowed.
+            CorruptFile: If the record has another form, or more than 10,000 outputs.
+            InvalidRequest: If the record has fewer than 2 outputs, θ outside (0, 1/2), or c outside
+                [1e-100, 1e100].
         """
         fields = _FORM.read(data)
         if fields["outputs"] > _MAX_FILE_OUTPUTS:
@@ -256,16 +259,17 @@ def poisson_binomial(
     """Build PBM with m outputs.
 
     Args:
-        m: the number of outputs, >= 2.
+        m: The number of outputs, >= 2.
         theta: θ in (0, 1/2); give this or epsilon.
-        epsilon: use the largest ε-private θ, ½ tanh(ε/(2(m-1))), rounded down.
-        c: half the width of the inputs.
+        epsilon: Use the largest ε-private θ, ½ tanh(ε/(2(m-1))), rounded down.
+        c: Half the width of the inputs.
 
     Returns:
         The mechanism.
 
     Raises:
-        InvalidRequest: If an argument is not allowed.
+        InvalidRequest: If m is below 2, if both or neither of theta and epsilon are given, if theta
+            is outside (0, 1/2), if epsilon is not > 0, or if c is not in [1e-100, 1e100].
     """
     read_integer(m, "m", 2)
     if (theta is None) == (epsilon is None):

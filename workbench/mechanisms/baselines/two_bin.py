@@ -73,7 +73,7 @@ def equal_bins(m: int, reach: Real) -> Rationals:
         reach: A number > 0.
 
     Raises:
-        InvalidRequest: If an argument is not allowed.
+        InvalidRequest: If m is no integer >= 2, or reach is not a finite number > 0.
     """
     read_integer(m, "m", 2)
     top = read_positive(reach, "reach")
@@ -94,16 +94,17 @@ def two_bin(
         bins: B_1 <= -c < c <= B_m.
         selection: m - 1 distributions, the j-th (from 1) over bins 1..j: probabilities or weights,
             floats or exact. Those that no input in [-c, c] uses may be None.
-        right: the same for right bins, counted from the right. Default: `selection` (symmetric
+        right: The same for right bins, counted from the right. Default: `selection` (symmetric
             use).
-        c: half the width of the input domain.
-        name: for tables.
+        c: Half the width of the input domain.
+        name: For tables.
 
     Returns:
         The quantizer.
 
     Raises:
-        InvalidRequest: for invalid bins or distributions.
+        InvalidRequest: If the bins are not increasing or do not cover [-c, c], if there are not m -
+            1 distributions, if the j-th has not j probabilities, or if one that inputs use is None.
     """
     half_width = read_half_width(c)
     outputs = read_bins(bins, half_width)
@@ -167,7 +168,7 @@ def rqm_selection(m: int, q: Real) -> Selection:
         q: A number in [0, 1).
 
     Raises:
-        InvalidRequest: If an argument is not allowed.
+        InvalidRequest: If q is outside [0, 1).
     """
     value = read_number_where(q, "q", "a number in [0, 1)", lambda number: 0 <= number < 1)
     keep = 1 - value
@@ -186,7 +187,8 @@ def rqm(bins: Any, q: Real, *, c: Real = 1) -> Quantizer:
         c: Half the width of the inputs.
 
     Raises:
-        InvalidRequest: If an argument is not allowed.
+        InvalidRequest: If the bins are not increasing or do not cover [-c, c], if q is outside [0,
+            1), or if c is outside [1e-100, 1e100].
     """
     outputs = read_bins(bins, read_half_width(c))
     return two_bin(outputs, rqm_selection(len(outputs), q), c=c, name="RQM")
@@ -200,7 +202,7 @@ def erm_selection(bins: Sequence[Fraction], gamma: Real) -> Selection:
         gamma: γ >= 0.
 
     Raises:
-        InvalidRequest: If an argument is not allowed.
+        InvalidRequest: If gamma is negative or no finite number.
     """
     value = read_positive(gamma, "gamma", or_zero=True)
     laws = [Distribution([1])]
@@ -219,7 +221,8 @@ def erm(bins: Any, gamma: Real, *, c: Real = 1) -> Quantizer:
         c: Half the width of the inputs.
 
     Raises:
-        InvalidRequest: If an argument is not allowed.
+        InvalidRequest: If the bins are not increasing, not symmetric around 0 or do not cover [-c,
+            c], if gamma is negative, or if c is outside [1e-100, 1e100].
     """
     outputs = read_bins(bins, read_half_width(c))
     if any(a != -b for a, b in zip(outputs, reversed(outputs), strict=True)):
@@ -236,8 +239,8 @@ def randomized_response(epsilon: Real, *, c: Real = 1) -> Quantizer:
         c: Half the width of the inputs.
 
     Raises:
-        InvalidRequest: If an argument is not allowed.
-        Infeasible: If an argument is not allowed.
+        InvalidRequest: If epsilon is not a finite number > 0, or c is outside [1e-100, 1e100].
+        Infeasible: If epsilon is larger than 700.
     """
     budget = read_positive(epsilon, "epsilon")
     half_width = read_half_width(c)
@@ -254,7 +257,7 @@ class BiasedQuantizer(NonAffine):
     """Biased quantization with a symmetric selection.
 
     Attributes:
-        selection: as of `two_bin`, the j-th over bins 1..j (right ones counted from the right).
+        selection: As of `two_bin`, the j-th over bins 1..j (right ones counted from the right).
         beta: β >= 0, exact.
     """
 
@@ -274,16 +277,17 @@ class BiasedQuantizer(NonAffine):
         """Build the biased variant of a symmetric two-bin mechanism.
 
         Args:
-            bins: as of `two_bin`.
-            selection: as of `two_bin`.
+            bins: As of `two_bin`.
+            selection: As of `two_bin`.
             beta: β >= 0.
-            c: half the width of the inputs.
+            c: Half the width of the inputs.
 
         Returns:
             The mechanism.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If the bins are not increasing or do not cover [-c, c], if a
+                distribution of the selection is not over bins 1..j, or if beta is negative.
         """
         half_width = read_half_width(c)
         outputs = read_bins(bins, half_width)
@@ -352,10 +356,10 @@ def erm_epsilon_bound(m: int, gamma: Real, delta: Real, c: Real = 1) -> float:
     takes m >= 4).
 
     Args:
-        m: the number of bins.
+        m: The number of bins.
         gamma: γ.
         delta: Δ >= 0.
-        c: half the width of the inputs.
+        c: Half the width of the inputs.
 
     Returns:
         The bound on ε.
@@ -368,10 +372,10 @@ def erm_error_bound(m: int, gamma: Real, delta: Real, c: Real = 1) -> float:
     """Compute Theorem 2: E|M(x) - x| <= 4/γ ln(m) (c+Δ) + (2c+2Δ)/(m-1) for ERM with m equal bins.
 
     Args:
-        m: the number of bins.
+        m: The number of bins.
         gamma: γ > 0.
         delta: Δ >= 0.
-        c: half the width of the inputs.
+        c: Half the width of the inputs.
 
     Returns:
         The bound on the error.
@@ -385,10 +389,10 @@ def rqm_epsilon_bound(m: int, q: Real, delta: Real, c: Real = 1) -> float:
     """Compute the bound of Youn et al. 2023, as quoted: ε <= ln(2(1-q)²(c+Δ)/Δ) + m ln 1/(1-q).
 
     Args:
-        m: the number of bins.
-        q: in [0, 1).
+        m: The number of bins.
+        q: In [0, 1).
         delta: Δ > 0.
-        c: half the width of the inputs.
+        c: Half the width of the inputs.
 
     Returns:
         The bound on ε.

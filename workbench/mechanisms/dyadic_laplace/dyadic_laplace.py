@@ -84,10 +84,10 @@ class DyadicLaplace(Shown):
     Args:
         epsilon: ε > 0, the scale is 1/ε.
         ell: ℓ > 1.
-        reach: public bound on |εx|, at most 2^60.
+        reach: Public bound on |εx|, at most 2^60.
 
     Raises:
-        InvalidRequest: for other values, and if ℓ - 1 is too small for any level within the reach.
+        InvalidRequest: For other values, and if ℓ - 1 is too small for any level within the reach.
     """
 
     not_exact = (
@@ -194,7 +194,7 @@ class DyadicLaplace(Shown):
             data: The law of x.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If code is neither gamma nor delta.
         """
         return mean_bits(self.epsilon, self.law, code, data)
 
@@ -204,15 +204,16 @@ class DyadicLaplace(Shown):
         """Encode x as M, one 64-bit integer a scalar, in the shape of x (an int for a scalar).
 
         Args:
-            x: real numbers with |εx| <= reach.
-            shared: the stream that the decoder knows; it advances by x.size scalars.
-            local: a fresh LocalStream if None.
+            x: Real numbers with |εx| <= reach.
+            shared: The stream that the decoder knows; it advances by x.size scalars.
+            local: A fresh LocalStream if None.
 
         Returns:
             The integers M.
 
         Raises:
-            InvalidRequest: for NaN, infinities, |εx| > reach, and generators in each other's place.
+            InvalidRequest: If a number is NaN or infinite, if |εx| > reach, if shared is no
+                SharedStream, or if local is no LocalStream.
         """
         tables = self._tables
 
@@ -235,7 +236,8 @@ class DyadicLaplace(Shown):
             shared: A stream of the encoder's key, nonce and position; it advances by m.size.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If m has an entry that is no 64-bit integer, or shared is no
+                SharedStream.
         """
 
         def chunk(part: Integers, shared_words: Words) -> Vector:

@@ -63,7 +63,7 @@ def delta_zero(ell: float) -> float:
         ell: ℓ > 1, at most 2^500.
 
     Raises:
-        InvalidRequest: If an argument is not allowed.
+        InvalidRequest: If ell is not a number in (1, 2^500].
     """
     from flint import ctx
 
@@ -198,7 +198,7 @@ def compute_levels(ell: float, max_level: int | None = None) -> Levels:
         max_level: An integer >= 0 or None.
 
     Raises:
-        InvalidRequest: If an argument is not allowed.
+        InvalidRequest: If ell is not a number in (1, 2^500], or max_level is negative.
     """
     largest_step = delta_zero(ell)
     if max_level is not None:
@@ -264,7 +264,7 @@ def tail(y: Vector, delta: Vector, ell: Vector | float) -> Vector:
     f_t(x + 2δ) = q f_t(x) for x >= 0, so only the quadratics on [0, 2) are needed.
 
     Args:
-        y: real numbers.
+        y: Real numbers.
         delta: δ_t.
         ell: ℓ.
 
@@ -297,8 +297,8 @@ def tail_mean(low: Vector, high: Vector, delta: Vector, ell: Vector | float) -> 
     broadcast.
 
     Args:
-        low: the lower ends.
-        high: the upper ends, >= low.
+        low: The lower ends.
+        high: The upper ends, >= low.
         delta: δ_t.
         ell: ℓ.
 

@@ -47,7 +47,7 @@ def check_code(code: str) -> Code:
         code: "gamma" or "delta".
 
     Raises:
-        InvalidRequest: For any other name.
+        InvalidRequest: If code is neither gamma nor delta.
     """
     if not isinstance(code, str) or code not in CODES:
         must("code", " or ".join(CODES), repr(code))
@@ -78,7 +78,8 @@ def encode(m: npt.ArrayLike, code: Code) -> bytes:
         code: "gamma" or "delta".
 
     Raises:
-        InvalidRequest: If an argument is not allowed.
+        InvalidRequest: If m has an entry that is no 64-bit integer, or code is neither gamma nor
+            delta.
     """
     check_code(code)
     k = _fold(m).reshape(-1)
@@ -101,15 +102,15 @@ def decode(data: bytes, count: int, code: Code) -> Integers:
     a checksum to detect.
 
     Args:
-        data: the bytes.
-        count: the number of integers.
+        data: The bytes.
+        count: The number of integers.
         code: "gamma" or "delta".
 
     Returns:
         The integers.
 
     Raises:
-        CorruptFile: if a codeword is longer than any 64-bit integer needs, if the data end before
+        CorruptFile: If a codeword is longer than any 64-bit integer needs, if the data end before
             `count` codewords or more than seven bits after them, or if the filling bits are not
             zero.
     """

@@ -45,10 +45,10 @@ class DataLaw:
     Build it with `point`, `uniform` or `density`.
 
     Attributes:
-        lows: the lower ends of the intervals, length I.
-        highs: the upper ends, length I.
-        masses: of the intervals, length I.
-        text: how tables write it.
+        lows: The lower ends of the intervals, length I.
+        highs: The upper ends, length I.
+        masses: Of the intervals, length I.
+        text: How tables write it.
     """
 
     lows: tuple[float, ...]
@@ -64,7 +64,7 @@ class DataLaw:
             x: A finite number.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If x is not one finite number.
         """
         number = read_finite_floats(x, "x", "a finite number")
         if number.ndim:
@@ -81,7 +81,7 @@ class DataLaw:
             high: Finite, > low.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If the ends are not finite, or low >= high.
         """
         constraint = "low and high", "finite numbers with low < high"
         ends = read_floats([low, high], *constraint)
@@ -102,15 +102,17 @@ class DataLaw:
             density: x -> density, vectorised, >= 0; its integral must be 1 within 1e-6 (it is
                 divided out).
             low: finite.
-            high: finite, > low.
-            panels: the number of intervals of the rule. The accuracy is that of the rule: double
+            high: Finite, > low.
+            panels: The number of intervals of the rule. The accuracy is that of the rule: double
                 `panels` to see it.
 
         Returns:
             The law.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If density is no function of an array or no density on [low, high], if
+                the ends are not finite numbers with low < high, or if panels is not from 1 to
+                100,000.
         """
         if not callable(density):
             must("density", "a function of an array", repr(density))
@@ -165,15 +167,15 @@ def mean_bits(epsilon: float, law: Levels, code: Code, data: DataLaw = UNIFORM_D
 
     Args:
         epsilon: ε > 0.
-        law: of T.
+        law: Of T.
         code: "gamma" or "delta".
-        data: the law of x.
+        data: The law of x.
 
     Returns:
         The mean length.
 
     Raises:
-        InvalidRequest: for an unknown code.
+        InvalidRequest: If code is neither gamma nor delta.
     """
     return float(
         mean_bits_at(
@@ -193,13 +195,13 @@ def mean_bits_at(
         deltas: δ_t, shape (n, rows).
         pmf: P(T = t), shape (n, rows).
         code: "gamma" or "delta".
-        data: the law of x.
+        data: The law of x.
 
     Returns:
         The mean lengths.
 
     Raises:
-        InvalidRequest: for an unknown code.
+        InvalidRequest: If code is neither gamma nor delta.
     """
     check_code(code)
     classes = np.arange(
@@ -246,7 +248,7 @@ def theorem8_bounds(epsilon: float, law: Levels, mean_size: float) -> tuple[floa
 
     Args:
         epsilon: ε > 0.
-        law: of T.
+        law: Of T.
         mean_size: ‖x‖₁/n (or E|x|), >= 0.
 
     Returns:
@@ -254,7 +256,7 @@ def theorem8_bounds(epsilon: float, law: Levels, mean_size: float) -> tuple[floa
         1) - 1/2, which the paper reads off a plot.
 
     Raises:
-        InvalidRequest: for mean_size < 0.
+        InvalidRequest: For mean_size < 0.
     """
     if not (math.isfinite(mean_size) and mean_size >= 0):
         must("mean_size", "a finite number >= 0", mean_size)

@@ -55,9 +55,9 @@ def dithered_round(quotient: Vector, noise: Vector, w: Vector, u: Vector) -> Int
 
     Args:
         quotient: x/δ, |x/δ| <= 2^61.
-        noise: integers, |noise| <= 2^53.
-        w: in (-1/2, 1/2).
-        u: in (-1/2, 1/2).
+        noise: Integers, |noise| <= 2^53.
+        w: In (-1/2, 1/2).
+        u: In (-1/2, 1/2).
 
     Returns:
         M; all arrays have one shape.
@@ -71,15 +71,15 @@ def read_real_array(x: npt.ArrayLike, max_size: float, bound_text: str) -> Vecto
     """Read x as doubles. Shape of x.
 
     Args:
-        x: real numbers.
-        max_size: the largest size, which is public.
-        bound_text: what the error message calls it.
+        x: Real numbers.
+        max_size: The largest size, which is public.
+        bound_text: What the error message calls it.
 
     Returns:
         The doubles.
 
     Raises:
-        InvalidRequest: naming the first number that is not finite or is larger.
+        InvalidRequest: Naming the first number that is not finite or is larger.
     """
     values = read_plain_array(x, "x", "finite numbers", column=True)
     if values.dtype.kind not in "fiu":
@@ -103,7 +103,7 @@ def read_integer_array(m: npt.ArrayLike) -> Integers:
         m: Integers.
 
     Raises:
-        InvalidRequest: For anything else.
+        InvalidRequest: If an entry is no integer, or is 2^63 or larger.
     """
     values = read_plain_array(m, "m", "integers", column=True)
     if values.size and (values.dtype.kind not in "iu" or values.max() >= 2**63):
@@ -119,7 +119,7 @@ def read_positive_float(value: Any, name: str) -> float:
         name: What the error message calls it.
 
     Raises:
-        InvalidRequest: If an argument is not allowed.
+        InvalidRequest: If the value is no number, or outside [2^-500, 2^500].
     """
     number = read_positive(value, name)
     value_as_float = float(number) if number < 2**1000 else math.inf
@@ -139,18 +139,18 @@ def encode_in_chunks(
     """Encode x in chunks as M: one integer per scalar, with the shape of x (an int for a scalar).
 
     Args:
-        x: real numbers.
-        max_size: the largest size of x.
-        bound_text: what the error message calls it.
-        shared_stream: advances by x.size scalars.
-        local_stream: a fresh local stream if None.
-        encode_chunk: numbers, their shared words (n, 2) and local words (n, 3) -> M.
+        x: Real numbers.
+        max_size: The largest size of x.
+        bound_text: What the error message calls it.
+        shared_stream: Advances by x.size scalars.
+        local_stream: A fresh local stream if None.
+        encode_chunk: Numbers, their shared words (n, 2) and local words (n, 3) -> M.
 
     Returns:
         The integers M.
 
     Raises:
-        InvalidRequest: also for generators in each other's place.
+        InvalidRequest: Also for generators in each other's place.
     """
     check_streams(shared_stream, local_stream)
     own_stream = LocalStream() if local_stream is None else local_stream
@@ -171,14 +171,15 @@ def decode_in_chunks(
 
     Args:
         m: integers.
-        shared_stream: advances by m.size scalars.
-        decode_chunk: integers and their shared words (n, 2) -> numbers.
+        shared_stream: Advances by m.size scalars.
+        decode_chunk: Integers and their shared words (n, 2) -> numbers.
 
     Returns:
         The numbers X̂.
 
     Raises:
-        InvalidRequest: If an argument is not allowed.
+        InvalidRequest: If m has an entry that is no 64-bit integer, or shared_stream is no
+            SharedStream.
     """
     check_streams(shared_stream)
     return _in_chunks(
@@ -207,15 +208,16 @@ class QuantizedPiecewiseLinear:
 
     Args:
         step: δ > 0.
-        core: weights a_first, a_(first+1), ... >= 0, which are divided by their sum.
-        first: the index of the first weight.
-        left: the ratio of the tail before the core, a_k = left a_(k+period), in [0, 1); 0 means no
+        core: Weights a_first, a_(first+1), ... >= 0, which are divided by their sum.
+        first: The index of the first weight.
+        left: The ratio of the tail before the core, a_k = left a_(k+period), in [0, 1); 0 means no
             tail.
-        right: the ratio of the tail after the core, a_k = right a_(k-period), in [0, 1).
+        right: The ratio of the tail after the core, a_k = right a_(k-period), in [0, 1).
         period: 1 for geometric tails, 2 if even and odd k differ; at most len(core).
 
     Raises:
-        InvalidRequest.
+        InvalidRequest: If step is not in [2^-500, 2^500], if a weight is negative or not finite, if
+            a ratio is outside [0, 1), or if period is not in 1..len(core).
     """
 
     step: float
@@ -316,15 +318,16 @@ class QuantizedPiecewiseLinear:
         scalar).
 
         Args:
-            x: real numbers with |x/δ| <= 2^61.
-            shared: the stream that the decoder knows; it advances by x.size scalars.
-            local: a fresh LocalStream if None.
+            x: Real numbers with |x/δ| <= 2^61.
+            shared: The stream that the decoder knows; it advances by x.size scalars.
+            local: A fresh LocalStream if None.
 
         Returns:
             The integers M.
 
         Raises:
-            InvalidRequest: for NaN, infinities, |x/δ| > 2^61, and generators in each other's place.
+            InvalidRequest: If a number is NaN or infinite, if |x/δ| > 2^61, if shared is no
+                SharedStream, or if local is no LocalStream.
         """
 
         def chunk(part: Vector, shared_words: Words, local_words: Words) -> Integers:
@@ -342,7 +345,8 @@ class QuantizedPiecewiseLinear:
             shared: The encoder's stream; it advances by m.size.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If m has an entry that is no 64-bit integer, or shared is no
+                SharedStream.
         """
         return decode_in_chunks(
             m,

@@ -97,12 +97,12 @@ class SharedStream:
     Two streams with equal (key, nonce, position) yield equal numbers.
 
     Args:
-        key: the shared secret, at least 16 bytes that were drawn at random.
+        key: The shared secret, at least 16 bytes that were drawn at random.
         nonce: 16 bytes, public, new for every data set.
-        position: the index of the next scalar, >= 0.
+        position: The index of the next scalar, >= 0.
 
     Raises:
-        InvalidRequest: for a short key, a nonce of another size, or a position < 0.
+        InvalidRequest: For a short key, a nonce of another size, or a position < 0.
     """
 
     def __init__(self, key: bytes, nonce: bytes, position: int = 0) -> None:
@@ -197,7 +197,7 @@ def check_streams(shared: Any, local: Any = None) -> None:
         local: The encoder's stream.
 
     Raises:
-        InvalidRequest: If an argument is not allowed.
+        InvalidRequest: If shared is no SharedStream, or local is neither None nor a LocalStream.
     """
     if not isinstance(shared, SharedStream):
         must("shared", "a SharedStream", type(shared).__name__)

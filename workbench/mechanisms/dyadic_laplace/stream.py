@@ -94,17 +94,18 @@ def write_stream(
     nonce.
 
     Args:
-        x: real numbers.
-        mechanism: the DQL mechanism.
-        key: the shared secret, at least 16 random bytes.
+        x: Real numbers.
+        mechanism: The DQL mechanism.
+        key: The shared secret, at least 16 random bytes.
         code: "gamma" or "delta".
-        local: a fresh LocalStream if None.
+        local: A fresh LocalStream if None.
 
     Returns:
         The bytes.
 
     Raises:
-        InvalidRequest: If an argument is not allowed.
+        InvalidRequest: If code is neither gamma nor delta, if the key is too short, if an entry of
+            x is no finite number or has |εx| > reach, or if local is no LocalStream.
     """
     elias.check_code(code)
     shared_stream = SharedStream.fresh(key)
@@ -139,8 +140,8 @@ def load_bytes(path: Path) -> bytes:
         path: The path of the file.
 
     Raises:
-        CorruptFile: If the record is not valid.
-        InvalidRequest: If an argument is not allowed.
+        InvalidRequest: If the path is no regular file, or the file cannot be read.
+        CorruptFile: If the file is larger than 2^30 bytes.
     """
     return read_bytes(path, _MAX_FILE_BYTES, "stream")
 
@@ -194,18 +195,18 @@ def read_stream(
     """Decode a DQL file.
 
     Args:
-        data: the bytes.
-        key: the encoder's.
-        epsilon: the expected ε; a stream of another ε is refused. None to accept the (sealed)
+        data: The bytes.
+        key: The encoder's.
+        epsilon: The expected ε; a stream of another ε is refused. None to accept the (sealed)
             header.
-        ell: the expected ℓ, likewise.
+        ell: The expected ℓ, likewise.
 
     Returns:
         (X̂, the header); X̂ has shape (count,).
 
     Raises:
-        CorruptFile: for a damaged or altered file.
-        InvalidRequest: for another key and for other parameters.
+        CorruptFile: For a damaged or altered file.
+        InvalidRequest: For another key and for other parameters.
     """
     header = read_header(data)
     shared_stream = SharedStream(key, header.nonce)

@@ -52,16 +52,17 @@ class LabelNoise:
     """Continuous noise on labels in [low, high].
 
     Args:
-        kind: one of NOISE_KINDS.
-        low: the smallest label.
-        high: the largest label.
+        kind: One of NOISE_KINDS.
+        low: The smallest label.
+        high: The largest label.
         epsilon: ε > 0.
-        clip: whether outputs are clipped to [low, high] ("exponential" is inside anyway).
-        loss: the loss for which γ of the staircase is optimal, "squared" or "absolute".
+        clip: Whether outputs are clipped to [low, high] ("exponential" is inside anyway).
+        loss: The loss for which γ of the staircase is optimal, "squared" or "absolute".
         gamma: γ of the staircase, None elsewhere. Default: the optimal one.
 
     Raises:
-        InvalidRequest.
+        InvalidRequest: If kind or loss is unknown, if the labels or epsilon are outside their
+            range, or if gamma is outside (0, 1) or given for another kind than the staircase.
     """
 
     not_exact = (
@@ -174,7 +175,8 @@ class LabelNoise:
             loss: "squared" or "absolute".
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If loss is neither squared nor absolute, or a label is outside [low,
+                high].
         """
         _check_loss(loss)
         y = np.asarray(labels, dtype=float)
@@ -201,7 +203,8 @@ class LabelNoise:
             loss: "squared" or "absolute".
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If loss is neither squared nor absolute, or a label is outside [low,
+                high].
         """
         return float(labels.prior @ self.losses(labels.values, loss))
 

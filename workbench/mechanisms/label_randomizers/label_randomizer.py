@@ -54,15 +54,15 @@ def split_budget(epsilon: Real, k: int, n: int, split: Real = 1) -> RationalPair
 
     Args:
         epsilon: ε > 0.
-        k: the number of labels.
-        n: the number of records.
-        split: the factor of sqrt(k/n).
+        k: The number of labels.
+        n: The number of records.
+        split: The factor of sqrt(k/n).
 
     Returns:
         (ε₁, ε₂), where ε₁ is a short rational.
 
     Raises:
-        InvalidRequest: unless ε₁ < ε, which is n > split² k/ε².
+        InvalidRequest: Unless ε₁ < ε, which is n > split² k/ε².
     """
     budget = read_positive(epsilon, "epsilon")
     factor = read_positive(split, "split")
@@ -93,7 +93,7 @@ def project_counts(noisy: ArrayLike, projection: str = "clip") -> Vector:
             nearest point of the "simplex" in Euclidean distance.
 
     Raises:
-        InvalidRequest: If an argument is not allowed.
+        InvalidRequest: If a count is no finite number, or projection is unknown.
     """
     h = read_finite_floats(noisy, "noisy counts")
     InvalidRequest.check_choice(PROJECTIONS, "projection", projection)
@@ -116,16 +116,17 @@ def estimate_private_prior(
     """Compute an ε-DP estimate of the distribution behind counts, by Algorithm 4. Shape (k,).
 
     Args:
-        counts: whole numbers, shape (k,).
+        counts: Whole numbers, shape (k,).
         epsilon: ε > 0.
-        projection: as of `project_counts`.
-        source: the source of randomness, default: the operating system.
+        projection: As of `project_counts`.
+        source: The source of randomness, default: the operating system.
 
     Returns:
         Probabilities.
 
     Raises:
-        InvalidRequest: If an argument is not allowed.
+        InvalidRequest: If a count is no integer in 0..2^53 - 1, if epsilon is not > 0 or has a
+            denominator of 2^39 or more, or if projection is unknown.
     """
     count_floats = read_floats(counts, "counts", "whole numbers >= 0")
     if not (
@@ -146,9 +147,9 @@ class Release:
     function of ε-DP outputs.
 
     Attributes:
-        labels: the randomized labels, shape (n,).
-        mechanism: the one that made them.
-        label_set: the label set with P'.
+        labels: The randomized labels, shape (n,).
+        mechanism: The one that made them.
+        label_set: The label set with P'.
         epsilon_prior: ε₁.
         epsilon_response: ε₂.
     """
@@ -189,16 +190,16 @@ class LabelRandomizer:
     """Algorithm 3 over a known label set.
 
     Args:
-        values: the label set 𝒴, shape (k,).
-        epsilon: the complete budget.
+        values: The label set 𝒴, shape (k,).
+        epsilon: The complete budget.
         optimise: (labels with P', ε₂) -> the mechanism to use (`best_bins` of
             workbench.families.labels.problem for a loss).
-        split: see the module's table.
-        projection: see the module's table.
+        split: See the module's table.
+        projection: See the module's table.
         epsilon_prior: ε₁ itself, instead of split.
 
     Raises:
-        InvalidRequest: also when it is run on n <= split² k/ε² records.
+        InvalidRequest: Also when it is run on n <= split² k/ε² records.
     """
 
     not_exact = (
@@ -237,7 +238,8 @@ class LabelRandomizer:
             n: The number of records.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If no `epsilon_prior` was given and n <= split² k/ε², so that nothing is
+                left for ε₂.
         """
         if self.first is not None:
             return self.first, self.epsilon - self.first

@@ -73,12 +73,12 @@ class RandomizedResponse(ShownMechanism):
     """A mechanism of the module's table.
 
     Attributes:
-        labels: with their prior.
-        outputs: the published values, shape (m,).
-        own: the position of each label's own output, -1 for none, shape (k,).
+        labels: With their prior.
+        outputs: The published values, shape (m,).
+        own: The position of each label's own output, -1 for none, shape (k,).
         odds: exact.
-        epsilon: the requested ε.
-        name: of the mechanism.
+        epsilon: The requested ε.
+        name: Of the mechanism.
     """
 
     labels: Labels
@@ -121,8 +121,9 @@ class RandomizedResponse(ShownMechanism):
             data: The record.
 
         Raises:
-            CorruptFile: If the record is not valid.
-            InvalidRequest: If an argument is not allowed.
+            CorruptFile: If the record has another form, a position outside the outputs, or odds
+                below 1.
+            InvalidRequest: If the labels are not increasing, or the prior has a negative weight.
         """
         values, prior, outputs, own_outputs, odds, *other_fields = _FORM.read(data).values()
         if (
@@ -293,7 +294,7 @@ class RandomizedResponse(ShownMechanism):
             x: A label.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If x is no label.
         """
         return self.row(self.find_row(x))
 
@@ -304,7 +305,8 @@ class RandomizedResponse(ShownMechanism):
             epsilon: One number, or a mapping.
 
         Raises:
-            InvalidRequest: If an argument is not allowed.
+            InvalidRequest: If a budget is negative or no number, or if a mapping leaves out a pair
+                of audited rows or names another one.
         """
         return self.audit_rows.budgets(epsilon)
 
@@ -355,7 +357,7 @@ def round_odds_down(epsilon: Real) -> RationalPair:
         epsilon: 0 < ε <= 700.
 
     Raises:
-        InvalidRequest: For any other name.
+        InvalidRequest: If epsilon is not a number in (0, 700].
     """
     budget = read_positive(epsilon, "epsilon")
     if budget > 700:
@@ -369,16 +371,17 @@ def rr_on_bins(
     """Build RR-on-Bins (Algorithm 1).
 
     Args:
-        labels: with their prior.
-        starts: the first label position of each bin, shape (d,).
-        values: what each bin publishes, shape (d,).
+        labels: With their prior.
+        starts: The first label position of each bin, shape (d,).
+        values: What each bin publishes, shape (d,).
         epsilon: ε > 0.
 
     Returns:
         The mechanism.
 
     Raises:
-        InvalidRequest: If an argument is not allowed.
+        InvalidRequest: If starts does not begin with 0 or is not increasing within 0..k-1, if there
+            is not one finite value for each bin, or if epsilon is not in (0, 700].
     """
     first_positions = np.asarray(starts, dtype=np.int64)
     outputs = np.array(values, dtype=float)
@@ -409,7 +412,7 @@ def rr_k_ary(labels: Labels, epsilon: Real) -> RandomizedResponse:
         epsilon: ε > 0.
 
     Raises:
-        InvalidRequest: If an argument is not allowed.
+        InvalidRequest: If epsilon is not in (0, 700].
     """
     return rr_top_k(labels, labels.k, epsilon, "RR")
 
@@ -419,16 +422,16 @@ def rr_top_k(labels: Labels, count: int, epsilon: Real, name: str = "") -> Rando
     uniformly among them.
 
     Args:
-        labels: with their prior. Of equally likely labels the smaller one goes first.
-        count: the number of likeliest labels.
+        labels: With their prior. Of equally likely labels the smaller one goes first.
+        count: The number of likeliest labels.
         epsilon: ε > 0.
-        name: of the mechanism, default: "RRTop-k".
+        name: Of the mechanism, default: "RRTop-k".
 
     Returns:
         The mechanism.
 
     Raises:
-        InvalidRequest: If an argument is not allowed.
+        InvalidRequest: If count is no integer from 1 to k, or epsilon is not in (0, 700].
     """
     label_count = read_integer(count, "count", 1, labels.k)
     top_positions = np.sort(np.argsort(-labels.prior, kind="stable")[:label_count])
@@ -454,7 +457,7 @@ def rr_with_prior(labels: Labels, epsilon: Real) -> RandomizedResponse:
         epsilon: ε > 0.
 
     Raises:
-        InvalidRequest: If an argument is not allowed.
+        InvalidRequest: If epsilon is not in (0, 700].
     """
     odds, _ = round_odds_down(epsilon)
     count = (
