@@ -1,1 +1,1 @@
-"""What comes out of a design, and what it is compared with."""
+"""Mechanisms with exact laws: those that designs return, and those that they are compared with."""

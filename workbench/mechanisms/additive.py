@@ -1,7 +1,10 @@
-"""Additive noise on a finite abelian group: answer q is published as q + η modulo the group, η ~ f.
+"""Additive noise on a finite abelian group: an answer q is published as q + η modulo the group.
 
-f is exact (`Distribution`), so that one and the same mechanism is audited, saved and sampled.
-Losses of η that have names, on sizes (s_1, ..., s_k), are the sum over the parts of η of
+Notation: the group is Z_{s_1} x ... x Z_{s_k} and has N elements; M is the set of differences of
+neighbouring answers; f is the law of the noise η. The masses of f are exact (`Distribution`), so
+the mechanism that is audited is also the one that is saved and sampled.
+
+The built-in losses are sums over the k parts of η. A part η of a factor of size s has the loss
 
 squared            η (s - η)
 eta-squared        η²
@@ -54,13 +57,14 @@ _FORM = RecordForm(
 
 
 def named_losses(name: str, sizes: Sequence[int]) -> Rationals | None:
-    """Return the losses (N,) of every η in row-major order.
-
-    Returns None for other names.
+    """Return the built-in loss of every element of a group.
 
     Args:
-        name: The name of a loss of the table.
-        sizes: The sizes of the group.
+        name: The name of the loss, such as squared (see the table of the module).
+        sizes: The sizes s_1, ..., s_k of the group's factors.
+
+    Returns:
+        The exact losses of η in row-major order, shape (N,). None if no built-in loss has the name.
     """
     if name not in PART_LOSSES:
         return None
@@ -74,8 +78,18 @@ class AdditiveNoise(ShownMechanism):
 
     Frozen and hashable; two mechanisms with proportional weights are equal.
 
-    question: the ModuloNoise that it answers; weights: N non-negative ints or Fractions in
-    row-major order, not all zero, or a Distribution. Raises InvalidRequest.
+    Args:
+        question: The query, with its group and its neighbouring answers.
+        weights: N non-negative ints or Fractions in row-major order, not all zero; or a
+            Distribution.
+
+    Attributes:
+        question: The query.
+        masses: The exact law f of η, in row-major order.
+
+    Raises:
+        InvalidRequest: If question is no ModuloNoise, if there are not N weights, or if a weight is
+            negative or all are 0.
     """
 
     question: ModuloNoise
@@ -94,12 +108,15 @@ class AdditiveNoise(ShownMechanism):
     def from_pmf(cls, question: ModuloNoise, pmf: ArrayLike) -> AdditiveNoise:
         """Build the mechanism that a float PMF describes.
 
-        Every float is read as the exact rational that it is, and divided by the exact sum of all (1
-        up to rounding, for a solver's answer).
+        Every float is read as the exact rational that it is, and divided by the exact sum of all
+        floats. For the PMF of a solver this sum is 1 up to rounding.
 
         Args:
-            question: A ModuloNoise.
-            pmf: Shape (N,) row-major, or the sizes of the group.
+            question: The query, with its group and its neighbouring answers.
+            pmf: Masses >= 0 of η, shape (N,) in row-major order, or shape (s_1, ..., s_k).
+
+        Returns:
+            The mechanism.
 
         Raises:
             InvalidRequest: If question is no ModuloNoise, if a mass is negative, infinite or NaN,
@@ -117,10 +134,10 @@ class AdditiveNoise(ShownMechanism):
     # Members of `Mechanism`.
 
     def law(self, x: Any = None) -> Distribution:
-        """Return the law of x + η over row-major positions; of η itself without an x.
+        """Return the exact law of x + η on row-major positions.
 
         Args:
-            x: An answer, or None.
+            x: An answer: an integer, or a tuple for a vector query. None for the law of η itself.
 
         Raises:
             InvalidRequest: If x is no answer of the question.
@@ -161,7 +178,10 @@ class AdditiveNoise(ShownMechanism):
         """Return the budget of every difference; 0 is allowed.
 
         Args:
-            epsilon: One number, or a mapping shift -> number.
+            epsilon: One number >= 0 for all differences, or a mapping shift -> number.
+
+        Returns:
+            The exact budget of every difference of M.
 
         Raises:
             InvalidRequest: If a budget is negative or no number, if a mapping leaves out a
@@ -171,8 +191,9 @@ class AdditiveNoise(ShownMechanism):
         return self.question.budgets(epsilon, or_zero=True)
 
     def comparisons(self) -> Iterator[Comparison]:
-        """Yield f against f moved by every difference μ of the question: (7), (8) of Kadam et
-        al. 2024.
+        """Yield the comparison of f with f moved by μ, for every difference μ in M.
+
+        These are (7) and (8) of Kadam et al. 2024.
         """
         question = self.question
         for shift in question.differences:
@@ -192,15 +213,15 @@ class AdditiveNoise(ShownMechanism):
         return AuditSize.from_laws((self.masses,), len(self.question.differences))
 
     def draw(self, x: Any, count: int, source: Source) -> Integers:
-        """Draw x + η in the group, η itself without an x.
+        """Draw independent values of x + η in the group.
 
         Args:
-            x: An answer, or None.
-            count: The number of draws.
+            x: An answer: an integer, or a tuple for a vector query. None to draw η itself.
+            count: The number of draws, >= 0.
             source: The source of randomness.
 
         Returns:
-            Shape (count,); (count, k) on a group of k > 1 factors.
+            The drawn elements, shape (count,); shape (count, k) on a group of k > 1 factors.
 
         Raises:
             InvalidRequest: If x is no answer of the question, or count is negative.
@@ -214,13 +235,15 @@ class AdditiveNoise(ShownMechanism):
         return np.asarray(sums[:, 0] if q.is_scalar else sums, dtype=np.int64)
 
     def publish(self, answers: Any, *, insecure_seed: int | None = None) -> Integers:
-        """Publish each of many true answers 0..N-1 of a scalar query independently.
-
-        Shape (n,).
+        """Publish each of many true answers of a scalar query independently.
 
         Args:
-            answers: The answers, shape (n,).
-            insecure_seed: A repeatable draw, for experiments only.
+            answers: True answers, integers in 0..N-1, shape (n,).
+            insecure_seed: A seed >= 0 that makes the draws repeatable, for experiments only.
+                Default: the randomness of the operating system.
+
+        Returns:
+            The published answers in 0..N-1, shape (n,).
 
         Raises:
             InvalidRequest: If the question is a vector query, if an answer is no integer in 0..N-1,
@@ -244,11 +267,12 @@ class AdditiveNoise(ShownMechanism):
     def with_neighbours_over(self, low: Fraction, high: Fraction) -> AdditiveNoise:
         """Return the same noise where every two answers of an interval are neighbours.
 
-        Returns itself if they are neighbours already.
-
         Args:
-            low: The smallest answer.
-            high: The largest one.
+            low: The lower end of the interval.
+            high: The upper end of the interval.
+
+        Returns:
+            The mechanism with the larger set M; this mechanism if M is large enough already.
         """
         max_shift = math.floor(high) - math.ceil(low)
         order = self.question.order
@@ -270,11 +294,11 @@ class AdditiveNoise(ShownMechanism):
         )
 
     def published_error(self) -> dict[str, float]:
-        """Return how often an answer is wrong, and how far off it is: around the circle, and as a
-        number.
+        """Return the errors of a published answer by name.
 
-        If η < N - x, the published answer is η above x. Otherwise it wraps around, and is N - η
-        below x.
+        They are the probability of a wrong answer, the mean distance around the circle of N
+        answers, and the errors of the answer as a number. If η < N - x, the published answer is η
+        above x. Otherwise it wraps around, and is N - η below x.
         """
         n = self.question.order
         steps = np.arange(n)
@@ -333,12 +357,15 @@ class AdditiveNoise(ShownMechanism):
         return float(1 - self.masses[0])
 
     def exact_loss(self, name: str, losses: Rationals | None) -> Fraction:
-        """Compute Σ f(η) loss(η) exactly.
+        """Compute the expected loss Σ f(η) loss(η) exactly.
 
         Args:
-            name: The name of the loss.
-            losses: None for error-rate. Losses under the name of a built-in loss must be its
-                losses, shape (N,).
+            name: The name of the loss: error-rate, a built-in loss, or a user-defined name.
+            losses: The exact losses of η in row-major order, shape (N,). None for error-rate. Under
+                the name of a built-in loss they must be its losses.
+
+        Returns:
+            The exact expected loss.
 
         Raises:
             InvalidRequest: If losses are given for error-rate or missing for another name, if there
@@ -377,7 +404,8 @@ class AdditiveNoise(ShownMechanism):
         both ways.
 
         Args:
-            distance: An integer, of |x - x'|, or Σ |x_i - x'_i| of vectors.
+            distance: The largest distance of neighbours, a positive integer. The distance of x and
+                x' is |x - x'|; for a vector query it is Σ |x_i - x'_i|.
         """
         sizes = self.question.sizes
         if self.question.is_scalar:
@@ -387,10 +415,13 @@ class AdditiveNoise(ShownMechanism):
         return AdditiveNoise(ModuloNoise(sizes=sizes, shifts=shifts), self.masses)
 
     def expected_loss(self, loss: ArrayLike) -> float:
-        """Compute Σ f(η) loss(η), correct to a few ulps.
+        """Compute the expected loss Σ f(η) loss(η) in floats, correct to a few ulps.
 
         Args:
-            loss: Shape (N,) row-major, or the sizes of the group; finite.
+            loss: Finite losses of η, shape (N,) in row-major order, or shape (s_1, ..., s_k).
+
+        Returns:
+            The expected loss.
 
         Raises:
             InvalidRequest: If loss has another shape, or an entry that is no finite number.
@@ -407,10 +438,12 @@ class AdditiveNoise(ShownMechanism):
 
     @classmethod
     def from_dict(cls, data: Any) -> AdditiveNoise:
-        """Return the mechanism written by `to_dict`, which claims no privacy: audit it.
+        """Return the mechanism written by `to_dict`.
+
+        A record claims no privacy, so the mechanism must be audited.
 
         Args:
-            data: The record.
+            data: The record, as parsed from JSON.
 
         Raises:
             CorruptFile: If the record has another form.

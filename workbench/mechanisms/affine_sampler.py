@@ -1,11 +1,14 @@
-"""Publish real inputs through a piecewise affine law, exactly, many at a time.
+"""Draw the outputs for many real inputs at once, exactly, from a law that is affine between knots.
+
+Let x lie between the neighbouring knots a < b, with the end laws p(a+, .) and p(b-, .). Then
 
     Pr[. | x] = (1 - t) p(a+, .) + t p(b-, .),   t = (x - a)/(b - a)
 
-so a draw is one Bernoulli(t), which says whose end law it comes from, and one draw from that end
-law (`workbench.exact.sampler`). x is the rational its float is; the float nearest to a knot means
-the knot. The first byte w of a uniform U decides U < t unless t lies in or next to [w, w + 1)/256;
-16 bits more settle most of these, and the others are decided in integers.
+A draw therefore takes two steps. A Bernoulli(t) selects one of the two end laws, and a draw from
+this law (`workbench.exact.sampler`) is the output. A float x counts as the rational that it is,
+except that the float nearest to a knot means the knot. The first byte w of a uniform U decides
+U < t unless t lies in or next to [w, w + 1)/256. Then 16 further bits decide most draws, and
+integer arithmetic decides the others.
 """
 
 from __future__ import annotations
@@ -34,8 +37,10 @@ _DECISION_POINT = 0.5  # Between the two values that decide a draw.
 class AffineSampler:
     """A sampler for a piecewise affine law.
 
-    knots: K+1 increasing rationals; ends: 2K laws, at both ends of every piece; source: the source
-    of randomness, by default the operating system.
+    Args:
+        knots: K + 1 increasing rationals.
+        ends: The 2K laws at the left and the right end of each piece between two knots.
+        source: The source of randomness. Default: the operating system.
     """
 
     def __init__(

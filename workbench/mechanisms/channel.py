@@ -1,7 +1,9 @@
-"""A finite channel: Pr[k | q] for answers q = 0..n and outputs k, with exact rows, and its
-neighbouring rows.
+"""A finite channel: a matrix of exact probabilities Pr[k | q], and the pairs of rows to protect.
 
-MSE = 1/(n+1) Σ_q Σ_k Pr[k|q] (k - q)²        ER = 1 - 1/(n+1) Σ_q Pr[q|q]        (answers uniform)
+Row q is the law of the output k if the true answer is q = 0..n. The mean squared error and the
+error rate are averages over uniform answers, with the row and output numbers as values:
+
+MSE = 1/(n+1) Σ_q Σ_k Pr[k|q] (k - q)²        ER = 1 - 1/(n+1) Σ_q Pr[q|q]
 """
 
 from __future__ import annotations
@@ -65,11 +67,12 @@ class Channel(ShownMechanism):
     """A finite channel. Build it with `from_pairs`, `from_rows` or `from_noise`.
 
     Attributes:
-        rows: Rows[q] is the exact distribution of the output on answer q.
-        neighbours: Ordered pairs of row numbers, sorted; None for every two rows (label privacy).
-        axis_labels: (the input of every row, what every output publishes), numbers or texts; None
-            if the numbers of the rows and of the outputs stand for themselves. They are no part of
-            the law: channels that differ only in them are equal.
+        rows: rows[q] is the exact distribution of the output on answer q.
+        neighbours: The ordered pairs of row numbers that are compared, sorted. None: every two rows
+            are neighbours, as in label privacy.
+        axis_labels: The inputs of the rows and the published values of the outputs, as two tuples
+            of numbers or texts. None: row and output numbers stand for themselves. Channels that
+            differ only in these labels are equal.
     """
 
     rows: tuple[Distribution, ...]
@@ -123,9 +126,10 @@ class Channel(ShownMechanism):
         """Build a channel from rows and neighbouring row numbers.
 
         Args:
-            rows: A Channel, a float matrix, or rows of exact numbers.
-            pairs: (i, j) of different rows; None for every two.
-            directed: Keep pairs as they are listed. Default: a pair in one order stands for both.
+            rows: A Channel, a float matrix of shape (answers, outputs), or rows of exact numbers.
+            pairs: Pairs (i, j) of numbers of different rows. Default: every two rows.
+            directed: Whether a pair (i, j) protects row i against row j only. Default: a pair in
+                one order stands for both orders.
 
         Returns:
             The channel.
@@ -148,8 +152,8 @@ class Channel(ShownMechanism):
         neighbours.
 
         Args:
-            rows: Shape (answers, outputs); floats are read as the exact rationals that they are,
-                else ints and Fractions.
+            rows: Weights >= 0 of shape (answers, outputs): ints, Fractions, or floats, which are
+                read as the exact rationals that they are.
 
         Raises:
             InvalidRequest: If a number is negative, infinite or NaN, if a row has only zeros, or if
@@ -164,7 +168,7 @@ class Channel(ShownMechanism):
         the group.
 
         Args:
-            noise: An AdditiveNoise; the channel has N x N masses.
+            noise: The noise on a group of N elements. The channel has N x N masses.
 
         Raises:
             InvalidRequest: If noise is no AdditiveNoise.
@@ -177,10 +181,9 @@ class Channel(ShownMechanism):
     def from_privacy_loss(cls, losses: Any) -> Channel:
         """Convert a PrivacyLossDistribution of dp_accounting to a channel.
 
-        Every direction of the distribution becomes two rows: row 0 against row 1, and, if the
-        distribution has two directions, row 2 against row 3. Each pair of rows is no less private
-        than a pessimistic distribution at any ε >= 0. Its masses are read as the doubles that they
-        are.
+        Rows 0 and 1 are the two laws of the first direction. If the distribution has a second
+        direction, rows 2 and 3 are its laws. At every ε >= 0 the δ of these rows is at most the δ
+        of the (pessimistic) distribution. Its masses are taken as exact doubles.
 
         A loss L of mass p becomes an outcome with the masses p and p e^-L, rounded down. If the
         masses of a law do not add up to 1, an outcome that only this law has takes the rest. If
@@ -188,7 +191,7 @@ class Channel(ShownMechanism):
         masses p e^-L are divided by their sum.
 
         Args:
-            losses: The distribution.
+            losses: A pessimistic PrivacyLossDistribution.
 
         Raises:
             InvalidRequest: If losses is no PrivacyLossDistribution, if it is an optimistic
@@ -296,7 +299,11 @@ class Channel(ShownMechanism):
         """Return the budget of every ordered pair.
 
         Args:
-            epsilon: One number, or a mapping that may give one for (i, j) in both orders.
+            epsilon: One number >= 0 for all pairs, or a mapping (i, j) -> number. An entry for
+                (i, j) also counts for (j, i) if that pair has no entry.
+
+        Returns:
+            The exact budget of every ordered pair of neighbours.
 
         Raises:
             InvalidRequest: If a budget is negative or no number, or if a mapping leaves out a pair
@@ -324,11 +331,14 @@ class Channel(ShownMechanism):
         return AuditSize.from_laws(self.rows, len(self.pairs), extremes=extremes)
 
     def sample(self, values: ArrayLike, source: Source | None = None) -> NDArray[Any]:
-        """Draw once for each of many inputs, independently. Shape (n,).
+        """Draw one output for each of many inputs, independently.
 
         Args:
-            values: Numbers, inputs, shape (n,).
-            source: The source of randomness, default: the operating system.
+            values: Inputs of the channel, shape (n,).
+            source: The source of randomness. Default: the operating system.
+
+        Returns:
+            The published values, shape (n,).
 
         Raises:
             InvalidRequest: If a value is no input of the channel.
@@ -364,7 +374,8 @@ class Channel(ShownMechanism):
         ways.
 
         Args:
-            distance: A number of steps.
+            distance: The largest distance of neighbours, >= 1. For consecutive integers it is
+                |x - x'|, otherwise the number of steps from neighbour to neighbour.
         """
         count = len(self.rows)
         if self.distances.kind == "whole":
@@ -378,12 +389,15 @@ class Channel(ShownMechanism):
         return Channel.from_pairs(self, np.argwhere(np.triu(is_reachable, 1)).tolist())
 
     def losses(self, loss: Callable[[Any, Any], Vector]) -> Vector:
-        """Compute E ℓ(o, x) of every input x, which must be numbers.
+        """Compute the expected loss E ℓ(o, x) for every input x of a channel on numbers.
 
-        Outputs of mass 0 are left out. Shape (k,).
+        Outputs of mass 0 are left out, so their losses may be infinite.
 
         Args:
-            loss: (outputs, inputs) -> ℓ, vectorised.
+            loss: A function (outputs, inputs) -> losses that broadcasts.
+
+        Returns:
+            The expected losses, shape (k,).
         """
         inputs = np.array([float(x) for x in self.inputs])
         table = loss(self.outputs[None, :], inputs[:, None])
@@ -416,9 +430,7 @@ class Channel(ShownMechanism):
 
     @property
     def record_digits(self) -> int:
-        """Return the least number of digits of `to_dict` if `short_record` may take fewer, else
-        0.
-        """
+        """Return a lower bound on the digits of `to_dict`; 0 if there is no `short_record`."""
         if self.neighbours is not None:
             return 0
         return sum(sum(k.bit_length() for k in row.integers) // 4 + len(row) for row in self.rows)
@@ -468,8 +480,11 @@ class Channel(ShownMechanism):
         """Measure how far the mean of a row is from what it should be.
 
         Args:
-            outputs: Published values, shape (m,).
-            inputs: The mean that each row should have, shape (rows,).
+            outputs: The published values, exact, shape (m,).
+            inputs: The mean that each row should have, exact, shape (rows,).
+
+        Returns:
+            The largest deviation, with the values it belongs to.
 
         Raises:
             InvalidRequest: If there are not m outputs, or not as many inputs as rows.
@@ -504,7 +519,7 @@ class Channel(ShownMechanism):
         """Return other laws under the same relation.
 
         Args:
-            rows: The laws.
+            rows: The new laws, as many as before.
         """
         return replace(self, rows=tuple(rows))
 
@@ -525,28 +540,26 @@ class Channel(ShownMechanism):
 
     @property
     def used_outputs(self) -> Positions:
-        """Return the positions of the outputs that are likelier than a rounding error, for some
-        answer.
-        """
+        """Return the positions of the outputs that some answer gives more than a rounding error."""
         return np.flatnonzero(self.matrix.max(axis=0) > _MIN_USED_MASS)
 
     def expected_loss(self, loss: ArrayLike) -> float:
-        """Compute 1/(n+1) Σ_q Σ_k Pr[k|q] loss[q, k], correct to a few ulps.
+        """Compute the mean loss 1/(n+1) Σ_q Σ_k Pr[k|q] loss[q, k], correct to a few ulps.
 
         Args:
-            loss: Shape (answers, outputs).
+            loss: Finite losses, shape (answers, outputs).
         """
         table = read_finite_table(loss, "loss", self.matrix.shape)
         return math.fsum((self.matrix * table).reshape(-1)) / len(self.rows)
 
     @property
     def mse(self) -> float:
-        """Return the mean squared error of the published answer, answers uniform on 0..n."""
+        """Return the mean squared error of the output number, for answers uniform on 0..n."""
         return self.expected_loss(self._gap() ** 2)
 
     @property
     def error_rate(self) -> float:
-        """Return the probability that the published answer is wrong, answers uniform on 0..n."""
+        """Return the probability that the output number is not q, for answers uniform on 0..n."""
         return self.expected_loss(self._gap() != 0)
 
     def _gap(self) -> Integers:
@@ -593,8 +606,8 @@ def pairs_within(n: int, max_shift: int) -> list[Pair]:
     """List the neighbouring answers {q, q'} of 0..n with 0 < |q - q'| <= max_shift, each once.
 
     Args:
-        n: The largest answer of 0..n.
-        max_shift: 1..n.
+        n: The largest answer.
+        max_shift: The largest difference of neighbours, an integer in 1..n.
 
     Raises:
         InvalidRequest: If max_shift is no integer from 1 to n.

@@ -1,7 +1,8 @@
-"""Expected loss of real noise that is cut off: g(u) = E c(min(|η|, u)), its integral, and the worst
-answer.
+"""Compute the exact expected loss of real noise whose sum with the answer is clamped into a range.
 
-With S(u) = Pr[|η| > u], a line on every cell, and c(h) = h^p for p = 1, 2,
+Notation: η is the noise, c(h) = h^p is the loss of an error h, with p = 1 or 2, and
+g(u) = E c(min(|η|, u)) is the expected loss if errors are cut off at u. The tail probability
+S(u) = Pr[|η| > u] is affine on every cell, so
 
     g(u) = ∫_0^u p h^(p-1) S(h) dh,        of degree p + 1 on every cell;        G(u) = ∫_0^u g
 """
@@ -24,15 +25,15 @@ _MAX_BITS = 1 << 20  # A law whose weights need more bits than this is not summe
 
 
 class CutNoise:
-    """The functions of the module's docstring for an `AdditiveRealNoise`, up to a largest u.
+    """The functions g and G of the module's docstring for one noise, up to a largest u.
 
     Args:
-        noise: An AdditiveRealNoise.
-        power: p, 1 or 2.
-        max_distance: The largest u.
+        noise: The `AdditiveRealNoise` whose loss is computed.
+        power: The exponent p of the loss, 1 or 2.
+        max_distance: The largest u, in the units of the answers.
 
     Attributes:
-        is_even: Whether the noise is even.
+        is_even: Whether η and -η have the same law.
 
     Raises:
         NotCertified: If the exact loss needs too large numbers.

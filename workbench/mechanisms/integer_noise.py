@@ -1,13 +1,14 @@
-"""Additive noise on all integers: answer q is published as q + η, η ~ f on Z, or clamped into the
-existing answers.
+"""Additive noise on all integers: an answer q is published as q + η, optionally clamped.
 
-Neighbouring answers differ by 1..D in either direction. The law of q + η is that of η moved, so f
-against f(· + s) for s = ±1..±D is all there is to compare, whatever q is. Clamped to low..high the
-mechanism is a finite channel and is compared as one, row by row: clamping is post-processing, which
-every notion but PDP survives.
+Notation: f is the law of η on the integers, and neighbouring answers differ by 1..D in either
+direction (D is the sensitivity). The law of q + η is f moved by q. It is therefore enough to
+compare f with f(· + s) for the shifts s = ±1..±D; the answer q does not matter. Noise that is
+clamped to low..high is a finite channel and is compared row by row. Clamping is post-processing,
+which preserves every notion but PDP.
 
-Noise on the reals is the same in cells (`workbench.mechanisms.real_noise`): weights by cell,
-`reach` cells a sensitivity, and an atom beside them.
+The base class `LineNoise` also serves noise on the reals (`workbench.mechanisms.real_noise`). Its
+cells are then intervals, a sensitivity contains `reach` of them, and there may be a point mass (the
+atom) besides the cells.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ USER_LOSSES_REFUSED = (
 
 
 class LineNoise(ShownMechanism):
-    """The common part of noise on the integers and on the reals.
+    """Base class of noise on the integers and of noise on the reals.
 
     Answers that differ by at most `sensitivity` are neighbours.
 
@@ -326,7 +327,12 @@ class LineNoise(ShownMechanism):
 class AdditiveIntegerNoise(LineNoise):
     """The mechanism q -> q + η of a question, clamped where the question says so.
 
-    question: the query; noise: the law of η. Raises InvalidRequest.
+    Attributes:
+        question: The query, with its sensitivity and the range of clamped answers.
+        noise: The law of η.
+
+    Raises:
+        InvalidRequest: If question is no IntegerNoise, or noise is no IntegerLaw.
     """
 
     question: IntegerNoise

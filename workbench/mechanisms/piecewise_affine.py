@@ -1,16 +1,17 @@
 """A mechanism on real inputs whose exact law is affine between knots.
 
-Such are the mechanisms of the exact LP, OPTM, RQM, ERM and MVU.
+The optimal quantizers of the workbench and the published ones (OPTM, RQM, ERM, MVU) are mechanisms
+of this kind.
 
 An input x in [k_0, k_K] is published as one of B_1, ..., B_m. Between neighbouring knots a < b the
 law is the mixture
 
     p(x, i) = (b - x)/(b - a) p(a+, i) + (x - a)/(b - a) p(b-, i)
 
-of its two one-sided end laws, and at a knot it may jump (p(x, .) is the right limit there, at k_K
-the left one). Every p(., i), every ratio of two and every hockey stick (convex in both laws) takes
-its extremes at end laws, and Σ_i p(x, i) B_i - x is affine on a piece: privacy and bias are read
-off the end laws alone, in exact arithmetic.
+of its two one-sided end laws. At a knot the law may jump: p(x, .) is its right limit there, and at
+k_K its left limit. Probabilities p(., i), their ratios, and hockey sticks (which are convex in both
+laws) are largest and smallest at end laws, and the bias Σ_i p(x, i) B_i - x is affine on a piece.
+The end laws alone therefore decide privacy and bias, in exact arithmetic.
 
     paper (Cai et al. 2024)  code
     B_1 .. B_m, c            bins, c (exact rationals)
@@ -77,7 +78,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
     Build it with `from_laws` or `from_ends`, or by `two_bin`, `rqm`, `erm`.
 
     Attributes:
-        knots: K+1 increasing rationals.
+        knots: The K + 1 ends of the pieces, increasing rationals.
         bins: The m published values.
         ends: 2K laws; piece k lies between ends[2k] (at knots[k]+) and ends[2k+1] (at knots[k+1]-).
         name: For tables.

@@ -1,14 +1,13 @@
-"""A channel that publishes every real answer in a range, and the proof that its rows decide
-privacy.
+"""Publish every real answer in a range through a finite channel, whose rows decide privacy.
 
-The ends are k_0 < ... < k_n, and neighbouring answers differ by at most S. An answer x is clamped
-into [k_0, k_n], which brings no two answers further apart. With u uniform in [0, 1), drawn for each
-x on its own, the row r(x, u) is
+The ends of the cells are k_0 < ... < k_n, and neighbouring answers differ by at most S. An answer x
+is clamped into [k_0, k_n], which brings no two answers further apart. For each x a number u is
+drawn, uniform in [0, 1). The answer then uses the row r(x, u):
 
     in cells    i for x in [k_i, k_i+1), n - 1 for k_n                                    n rows
     at ends     i + 1 if u < t, else i, for x = k_i + t (k_i+1 - k_i), 0 <= t < 1         n + 1 rows
 
-and what is published is one draw from that row.
+The output is one draw from this row.
 
 Lemma. |x - x'| <= S implies that r(x, u), r(x', u) are one row, or rows a < b (or b, a) with
 
@@ -71,8 +70,8 @@ class RangeMechanism(RangePublisher, Channel):
     """A channel that publishes the real answers of its rows.
 
     Attributes:
-        ends: Of the cells, shape (n + 1,).
-        sensitivity: S > 0.
+        ends: The ends k_0 < ... < k_n of the cells, shape (n + 1,).
+        sensitivity: The largest difference S of neighbouring answers, > 0.
         at_ends: Whether answers are rounded at random to ends: see the module's text.
         axis_labels: (the middles of cells or the ends, what is published), numbers.
 

@@ -1,5 +1,6 @@
-"""The common part of mechanisms of all real answers in a range: they clamp each answer and
-publish it independently.
+"""Base class of mechanisms for real answers in a range.
+
+They clamp every answer into the range and publish it independently of the others.
 """
 
 from __future__ import annotations

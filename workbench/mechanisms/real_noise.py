@@ -1,21 +1,22 @@
-"""Additive noise on the reals: a real answer x is published as x + η, η of piecewise constant
-density, and one atom.
+"""Additive noise on the reals: a real answer x is published as x + η.
 
-    η ~ density constant on the cells [(j - ½)β, (j + ½)β) with masses q_j, β = Δ/k;
-    Pr[η = 0] gains an atom a
+The density of η is constant on each cell [(j - ½)β, (j + ½)β), which has the mass q_j. The width of
+a cell is β = Δ/k, where Δ is the sensitivity and k the number of cells in one sensitivity. The
+value η = 0 may have a point mass a besides (the atom).
 
-Why k integer shifts prove privacy for every real one: for s = (i + t)β, 0 <= t < 1, every cell is
-cut into a share 1 - t that faces cell j + i and a share t that faces j + i + 1, so for any
-f-divergence D, and for the mass above a ratio,
+k integer shifts prove privacy for every real shift. For s = (i + t)β, 0 <= t < 1, every cell is cut
+into a share 1 - t that faces cell j + i and a share t that faces j + i + 1. So for any f-divergence
+D, and for the mass above a ratio,
 
     D(s) = a-part + (1 - t) D_i + t D_{i+1} <= max over integer shifts,
 
 where the atom counts in full at every s != 0, since the other law has no mass at its place.
 
-A draw is exact: the cell by integer weights, the place within it by as many fresh bits as it takes,
-added to the answer (a float is an exact dyadic rational) and rounded to the published grid.
-Rounding the exact sum is post-processing, so no attack on floating-point noise (Mironov 2012)
-applies. Δ must bound the differences of the answers as computed.
+A draw is exact. Integer weights select the cell, and further random bits, as many as are needed,
+select the place within it. The answer (a float is an exact dyadic rational) is added exactly, and
+the sum is rounded to the published grid. Rounding the exact sum is post-processing, so no attack on
+floating-point noise (Mironov 2012) applies. Δ must bound the differences of the answers as they are
+computed.
 """
 
 from __future__ import annotations
@@ -82,13 +83,13 @@ def best_gamma(epsilon: float, loss: str) -> float:
 
 @dataclass(frozen=True, repr=False)
 class AdditiveRealNoise(LineNoise):
-    """The mechanism x -> x + η.
+    """The mechanism x -> x + η of the module's docstring.
 
     Attributes:
-        question: The query.
-        steps: k, the number of cells of one sensitivity.
-        cells: The masses of the cells by j, up to a factor.
-        atom: The point mass at 0, in the same units.
+        question: The query, with its sensitivity, its grid and the range of clamped outputs.
+        steps: The number k of cells in one sensitivity.
+        cells: The masses q_j of the cells by j, up to a common factor.
+        atom: The point mass a at 0, up to the same factor.
 
     Raises:
         InvalidRequest: If question is no RealNoise, cells is no IntegerLaw, steps is not a positive
@@ -307,11 +308,11 @@ class AdditiveRealNoise(LineNoise):
         """Build the mechanism from exact masses, in one unit.
 
         Args:
-            question: The query.
-            steps: k, the number of cells of one sensitivity.
-            first: The number of the first cell.
-            weights: The masses of the cells first, first + 1, ...
-            atom: The point mass at 0.
+            question: The query, with its sensitivity, its grid and the range of clamped outputs.
+            steps: The number k of cells in one sensitivity.
+            first: The number j of the first cell.
+            weights: The masses q_j of the cells first, first + 1, ...; exact, not all 0.
+            atom: The point mass a at 0, in the unit of the weights.
 
         Returns:
             The mechanism.

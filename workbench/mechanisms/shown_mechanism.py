@@ -1,4 +1,8 @@
-"""Show a mechanism in a notebook, draw its law, and write it to a file that claims nothing."""
+"""Base class of the mechanisms of the package, and the figure of a piecewise affine law.
+
+The base class shows a mechanism in a notebook, draws its law, samples from it, and writes it to a
+file. Such a file claims no privacy.
+"""
 
 from __future__ import annotations
 
@@ -55,18 +59,21 @@ class ShownMechanism(Shown):
         """Return the exact law of the output's position on an input.
 
         Args:
-            x: An input.
+            x: One of `inputs`.
+
+        Returns:
+            The law on the positions 0..m-1 of `outputs`.
 
         Raises:
             InvalidRequest: If x is no input of the mechanism.
         """
 
     def draw(self, x: Any, count: int, source: Source) -> NDArray[Any]:
-        """Draw independently what is published on an input, from its exact law.
+        """Draw independent outputs for an input from its exact law.
 
         Args:
-            x: An input.
-            count: The number of draws.
+            x: One of `inputs`.
+            count: The number of draws, >= 0.
             source: The source of randomness.
 
         Returns:
@@ -83,7 +90,7 @@ class ShownMechanism(Shown):
         """Yield every ordered neighbouring pair of laws."""
 
     def extremes(self) -> Iterable[Comparison]:
-        """Return all comparisons, unless fewer are known to decide pure ε."""
+        """Return comparisons that decide pure ε: all of them, unless a subclass knows fewer."""
         return self.comparisons()
 
     @abstractmethod
@@ -95,7 +102,7 @@ class ShownMechanism(Shown):
         """Return a JSON-ready record."""
 
     def facts(self) -> Facts:
-        """Return what it is, and what it publishes, as (name, text) pairs."""
+        """Return (name, text) pairs: the mechanism in one line, and its first outputs."""
         first_outputs = np.asarray(self.outputs)[:_LISTED_OUTPUTS].tolist()
         text = ", ".join(str(value) for value in first_outputs)
         if len(self.outputs) > _LISTED_OUTPUTS:
@@ -103,9 +110,7 @@ class ShownMechanism(Shown):
         return [("mechanism", self.describe()), ("publishes", text)]
 
     def drawing(self) -> FigureData:
-        """Return the picture of its law as plain data: of a channel the used outputs, input by
-        input.
-        """
+        """Return the figure of the law as plain data: a heat map of inputs and used outputs."""
         cells = np.asarray(self.matrix, dtype=float)
         outputs = np.asarray(self.outputs)
         used_outputs = np.flatnonzero(cells.max(axis=0) > 0)
@@ -116,7 +121,7 @@ class ShownMechanism(Shown):
         )
 
     def figure(self) -> Drawn:
-        """Draw its law."""
+        """Draw the law with matplotlib."""
         return draw_chart(self.drawing(), self.describe())
 
     @property
@@ -127,7 +132,7 @@ class ShownMechanism(Shown):
     def save(self, path: str | Path) -> None:
         """Write the mechanism to a file, completely or not at all.
 
-        The file claims nothing; `workbench.load` reads it.
+        The file claims no privacy. `workbench.load` reads it.
 
         Args:
             path: The path of the file.
@@ -136,16 +141,16 @@ class ShownMechanism(Shown):
 
 
 def affine_series(outputs: Vector, knots: Vector, ends: Vector) -> list[FigureData]:
-    """Return p(x, i) against x as a line for each output, with gaps at jumps.
+    """Return one line for each output: its probability against the input, with gaps at jumps.
 
     Args:
         outputs: The published values, shape (m,).
-        knots: The law is affine between these, shape (K + 1,).
-        ends: Laws at the left and the right end of each of the K pieces between knots, in
-            turn, shape (2K, m).
+        knots: The inputs between which the law is affine, increasing, shape (K + 1,).
+        ends: The laws at the left and the right end of each of the K pieces between knots, in turn,
+            shape (2K, m).
 
     Returns:
-        m series.
+        The m series of a line chart, as plain data.
     """
     x = np.stack([knots[:-1], knots[1:], np.full(knots.size - 1, np.nan)], axis=1).ravel()
     lines = []
@@ -165,9 +170,9 @@ def affine_figure(outputs: Vector, knots: Vector, ends: Vector) -> FigureData:
 
     Args:
         outputs: The published values, shape (m,).
-        knots: The law is affine between these, shape (K + 1,).
-        ends: Laws at the left and the right end of each of the K pieces between knots, in
-            turn, shape (2K, m).
+        knots: The inputs between which the law is affine, increasing, shape (K + 1,).
+        ends: The laws at the left and the right end of each of the K pieces between knots, in turn,
+            shape (2K, m).
 
     Returns:
         The figure as plain data.

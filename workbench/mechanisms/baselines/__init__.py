@@ -1,1 +1,1 @@
-"""Published mechanisms that designs are compared with."""
+"""Published mechanisms with which designs are compared."""

@@ -1,5 +1,8 @@
-"""What optimal noise is compared with: the baselines of Figs 5-8 of Kadam et al. 2024, as exact
-finite mechanisms.
+"""Build the baselines of Figs 5-8 of Kadam et al. 2024 as exact finite mechanisms.
+
+Notation: answers q and outputs k are in 0..n; η is the noise, f its law and F its distribution
+function; neighbouring answers differ by at most μ̄; N is the number of elements of a group. Numbers
+in brackets are references of the paper, numbers in parentheses its equations.
 
     paper                               code
     two-sided geometric, α [8]          clamped_geometric(n, alpha):  f(η) = (1-α)/(1+α) α^|η|
@@ -12,18 +15,18 @@ finite mechanisms.
                                         (`clamped_channel`, Channel.from_rows,
                                         AdditiveNoise.from_pmf)
 
-Erratum. (58) gives the last output k = n the mass 1 - F(n - q); the rows then sum to 1 - f(n - q).
-(57) means Pr[η >= n - q] = 1 - F(n - q - 1), which `clamped_channel` uses.
+Erratum. (58) gives the last output k = n the mass 1 - F(n - q), so the rows sum to 1 - f(n - q).
+By (57) this mass is Pr[η >= n - q] = 1 - F(n - q - 1), which `clamped_channel` uses.
 
-Two readings are ours. The Gumbel mechanism: the paper adds "Gumbel(ε, β')" and cites the Gumbel-max
-trick [28], by which the argmax over outputs of score + Gumbel(0, β') noise draws from the softmax
-of score/β'; with the score -|k - q| this is the exponential mechanism [26], pure (2μ̄/β')-DP for
-neighbours within μ̄. The error measures: MSE and ER are averaged over uniform answers, as clamping
-makes them depend on q.
+The paper leaves two points open, and this module reads them as follows.
+* Gumbel mechanism. The paper adds "Gumbel(ε, β')" and cites the Gumbel-max trick [28]: the argmax
+  over outputs of score + Gumbel(0, β') noise has the softmax of score/β' as its law. With the score
+  -|k - q| this is the exponential mechanism [26], which is (2μ̄/β')-DP.
+* Errors. Clamping makes the errors depend on q. MSE and ER are averages over uniform answers.
 
-Figs 5-8 put mechanisms on equal footing: `fit_baseline` finds the parameter x at which a family's
-error rate or MSE is a target (Brent's method). Each error grows with the parameter, from 0 to a
-limit that no parameter reaches. A target above this limit is refused.
+Figs 5-8 compare mechanisms of equal error. `fit_baseline` finds the parameter at which the error
+rate or the MSE of a family is a target (by Brent's method). Each error grows with the parameter,
+from 0 towards a limit. A target at or above the limit is refused.
 """
 
 from __future__ import annotations
@@ -52,20 +55,24 @@ from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel
 from workbench.questions.modulo_noise import ModuloNoise
 
-_MAX_ANSWERS = 10_000  # More answers are refused.
+_MAX_ANSWERS = 10_000  # A larger n is refused.
 # The masses of a discrete Gaussian are multiples of 2^-160: the tail below is smaller than any δ
 # that a float can show.
 _MASS_BITS = 160
 
 
 def clamped_channel(n: int, law: IntegerLaw) -> Channel:
-    """Clamp integer noise into 0..n: the law of min(max(0, q + η), n), (57) and the corrected (58).
+    """Build the channel that adds integer noise and clamps the sum to 0..n, by (57) and (58).
 
+    The output is min(max(0, q + η), n). (58) is corrected as the module's docstring says:
     Pr[0|q] = F(-q), Pr[k|q] = f(k - q) for 0 < k < n, Pr[n|q] = 1 - F(n - q - 1).
 
     Args:
         n: The largest answer of 0..n.
-        law: The law of η.
+        law: The law f of the noise η.
+
+    Returns:
+        The channel of n + 1 answers and outputs.
 
     Raises:
         InvalidRequest: If n is no integer from 1 to 10,000.
@@ -77,10 +84,11 @@ def clamped_channel(n: int, law: IntegerLaw) -> Channel:
 def geometric_alpha(variance: Real) -> float:
     """Compute the α whose two-sided geometric law has a variance: α = (1 + v - sqrt(1 + 2v))/v.
 
-    Figs 6 and 8 print α = 0.7 with variance 3.38; it has variance 15.56, and 3.38 needs α = 0.4717.
+    Figs 6 and 8 print α = 0.7 with variance 3.38. The variance of α = 0.7 is 15.56; the variance
+    3.38 needs α = 0.4717.
 
     Args:
-        variance: v > 0.
+        variance: The variance v of the noise, > 0.
 
     Raises:
         InvalidRequest: If variance is not a finite number > 0.
@@ -95,7 +103,7 @@ def clamped_geometric(n: int, alpha: Real) -> Channel:
 
     Args:
         n: The largest answer of 0..n.
-        alpha: A number in [0, 1).
+        alpha: The ratio α of neighbouring masses, in [0, 1).
 
     Raises:
         InvalidRequest: If n is no integer from 1 to 10,000, or alpha is outside [0, 1).
@@ -122,11 +130,14 @@ def clamped_gaussian(n: int, variance: Real) -> Channel:
 
 @lru_cache(maxsize=64)
 def discrete_gaussian(variance: Fraction) -> tuple[int, Distribution]:
-    """Compute (R, the law on -R..R proportional to ⌊2^160 exp(-η²/2σ²)⌋), R the last η where that
-    is not 0.
+    """Compute the discrete Gaussian law with masses rounded down to multiples of about 2^-160.
 
     Args:
-        variance: σ² > 0.
+        variance: The parameter σ² > 0.
+
+    Returns:
+        R and the law on -R..R. Its masses are proportional to ⌊2^160 exp(-η²/2σ²)⌋, and R is the
+        largest η at which this integer is not 0.
     """
     right_weights = [1 << _MASS_BITS]
     while right_weights[-1]:
@@ -140,12 +151,11 @@ def discrete_gaussian(variance: Fraction) -> tuple[int, Distribution]:
 
 
 def exponential_mechanism(n: int, scale: Real) -> Channel:
-    """Build the exponential mechanism on 0..n with score -|k - q|: Pr[k|q] ∝ e^{-|k-q|/β'} (see the
-    reading above).
+    """Build the exponential mechanism on 0..n with the score -|k - q|: Pr[k|q] ∝ e^{-|k-q|/β'}.
 
     Args:
         n: The largest answer of 0..n.
-        scale: β', finite and > 0; e^{-1/β'} is the rational that its float is.
+        scale: The scale β' > 0. The float nearest to e^{-1/β'} is used as an exact rational.
 
     Raises:
         InvalidRequest: If n is no integer from 1 to 10,000, or scale is not a finite number > 0.
@@ -161,8 +171,8 @@ def data_independent(question: ModuloNoise, error_rate: Real) -> AdditiveNoise:
     """Build the exact data-independent mechanism of [13]: f(0) = 1 - ρ, every other mass ρ/(N-1).
 
     Args:
-        question: A ModuloNoise.
-        error_rate: ρ in [0, 1].
+        question: The query, on a group of N answers.
+        error_rate: The probability ρ of a wrong answer, in [0, 1].
 
     Raises:
         InvalidRequest: If question is no ModuloNoise, or error_rate is outside [0, 1].
@@ -173,19 +183,23 @@ def data_independent(question: ModuloNoise, error_rate: Real) -> AdditiveNoise:
 
 
 def _output_errors(n: int) -> Any:
-    """Return k - q. Shape (n+1, n+1)."""
+    """Return the errors k - q for all answers q and outputs k, shape (n+1, n+1)."""
     return np.arange(n + 1)[None, :] - np.arange(n + 1)[:, None]
 
 
 def _clamp_table(n: int, tails: Vector) -> Vector:
-    """Compute Pr[k|q] of clamped symmetric noise, no small one as a difference from 1.
+    """Compute Pr[k|q] of clamped symmetric noise as floats.
 
-    Shape (n+1, n+1).
+    Small probabilities are not computed as differences from 1, so they keep their digits.
 
     Args:
-        tails: Pr[η >= m], m = 1..n+1.
+        n: The largest answer.
+        tails: Pr[η >= m] for m = 1..n+1, shape (n+1,).
+
+    Returns:
+        Pr[k|q], shape (n+1, n+1).
     """
-    # These are the masses of |η| = 0..n, of one sign.
+    # law[d] is the mass f(d) = f(-d).
     law = np.concatenate([[1 - 2 * tails[0]], tails[:-1] - tails[1:]])
     table = law[np.abs(_output_errors(n))]
     table[0, 0] = table[n, n] = 1 - tails[0]
@@ -211,13 +225,13 @@ def _exponential(n: int, scale: float) -> Vector:
 
 
 class BaselineFamily(NamedTuple):
-    """A baseline with one parameter.
+    """A family of baselines with one parameter, which is searched along a coordinate x.
 
     Attributes:
-        table: (n, coordinate) -> Pr[k|q] in floats.
-        span: The smallest and the largest coordinate.
-        parameter: coordinate -> parameter.
-        build: (n, parameter) -> the exact channel.
+        table: Function (n, x) -> Pr[k|q] as floats, shape (n+1, n+1).
+        span: Interval in which x is searched.
+        parameter: Function x -> parameter; the exponential function if x is its logarithm.
+        build: Function (n, parameter) -> exact channel.
     """
 
     table: Callable[[int, float], Vector]
@@ -238,8 +252,9 @@ BASELINE_FAMILIES = {
 def fit_baseline(
     family: str, n: int, *, mse: Real | None = None, error_rate: Real | None = None
 ) -> float:
-    """Find the parameter at which a baseline on answers 0..n has a given MSE or error rate, to
-    about 1e-14.
+    """Find the parameter at which a baseline on answers 0..n has a requested MSE or error rate.
+
+    The relative error of the parameter is about 1e-14.
 
     Args:
         family: "geometric" (the parameter is α), "gaussian" (σ²) or "exponential" (β').

@@ -1,13 +1,14 @@
-"""Baselines whose law is not affine between bins: their common part, and the Poisson binomial
-mechanism.
+"""The Poisson binomial mechanism, and the base class of quantizers whose law is not affine.
+
+Notation: inputs x are in [-c, c]; the mechanism has m outputs; θ is its parameter, in (0, 1/2).
 
     Poisson binomial (Chen et al. 2022), one client, pure ε:
         Z ~ Binomial(n, 1/2 + θ x/c),  published as B_Z = c (2 Z/n - 1)/(2 θ),
         m = n + 1 outputs, unbiased;
         ε = n ln((1 + 2θ)/(1 - 2θ)), reached by the two outermost outputs at x = ±c
 
-Errors are integrated by 24-point Gauss-Legendre rules on short intervals (12 digits and more), ε is
-exact.
+Errors are integrated by 24-point Gauss-Legendre rules on short intervals and have 12 correct digits
+or more. The value of ε is exact.
 """
 
 from __future__ import annotations

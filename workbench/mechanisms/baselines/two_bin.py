@@ -1,16 +1,16 @@
-"""The two-bin family of Cai et al. 2024 and its special cases: draw a bin left and one right of x,
-keep one unbiasedly.
+"""Build the two-bin quantizers of Cai et al. 2024: RQM, ERM, randomized response and biased ones.
 
-For x in [B_j, B_{j+1}) a left bin l <= j is drawn with probability left[j](l) and a right bin r > j
-with right[m-j] (m+1-r); B_l is published with probability (B_r - x)/(B_r - B_l), else B_r. The
-output law, eq. (4), is
+A two-bin quantizer draws a bin at or left of the input x and a bin right of x. It publishes one of
+the two, such that the mean of the output is x. For x in [B_j, B_{j+1}) the left bin l <= j is drawn
+with probability left[j](l), and the right bin r > j with right[m-j] (m+1-r). B_l is published with
+probability (B_r - x)/(B_r - B_l), else B_r. The output law, eq. (4), is
 
     p(x, i) = left_j(i) Σ_{r>j} right_{m-j}(m+1-r) (B_r - x)/(B_r - B_i)           for B_i <= x
     p(x, i) = right_{m-j}(m+1-i) Σ_{l<=j} left_j(l) (x - B_l)/(B_i - B_l)          for B_i > x
 
-affine in x between bins and discontinuous at them. Everything is computed in rationals; selection
-probabilities given as floats are the rationals proportional to them, so the result is unbiased
-without any rounding error.
+The law is affine in x between bins and jumps at them. Everything is computed in rationals.
+Selection probabilities that are floats are read as exact rationals and divided by their sum, so the
+result is unbiased without any rounding error.
 
 Biased quantization (Section 5) keeps one of the two with Pr[B_l] : Pr[B_r] = exp(-β (x - B_l)) :
 exp(-β (B_r - x)), the exponential mechanism with score minus the distance. Between bins every p(x,
@@ -69,8 +69,11 @@ def equal_bins(m: int, reach: Real) -> Rationals:
     """Return m bins equally spaced from -reach to reach.
 
     Args:
-        m: A number >= 2.
-        reach: A number > 0.
+        m: The number of bins, >= 2.
+        reach: The largest bin, > 0.
+
+    Returns:
+        The m bins as exact rationals.
 
     Raises:
         InvalidRequest: If m is no integer >= 2, or reach is not a finite number > 0.
@@ -91,7 +94,7 @@ def two_bin(
     """Build the two-bin mechanism with given selection distributions, as an exact quantizer.
 
     Args:
-        bins: B_1 <= -c < c <= B_m.
+        bins: The m increasing bins, with B_1 <= -c < c <= B_m.
         selection: m - 1 distributions, the j-th (from 1) over bins 1..j: probabilities or weights,
             floats or exact. Those that no input in [-c, c] uses may be None.
         right: The same for right bins, counted from the right. Default: `selection` (symmetric
@@ -165,7 +168,10 @@ def rqm_selection(m: int, q: Real) -> Selection:
 
     Args:
         m: The number of bins.
-        q: A number in [0, 1).
+        q: The parameter of RQM, in [0, 1).
+
+    Returns:
+        m - 1 distributions, the j-th (from 1) over the bins 1..j.
 
     Raises:
         InvalidRequest: If q is outside [0, 1).
@@ -182,9 +188,12 @@ def rqm(bins: Any, q: Real, *, c: Real = 1) -> Quantizer:
     """Build the randomized quantization mechanism of Youn et al. 2023.
 
     Args:
-        bins: As for `two_bin` (equally spaced in the papers).
-        q: A number in [0, 1).
-        c: Half the width of the inputs.
+        bins: The m increasing bins, as for `two_bin`; equally spaced in the papers.
+        q: The parameter of RQM, in [0, 1).
+        c: Half the width of the inputs [-c, c].
+
+    Returns:
+        The exact quantizer.
 
     Raises:
         InvalidRequest: If the bins are not increasing or do not cover [-c, c], if q is outside [0,
@@ -198,8 +207,11 @@ def erm_selection(bins: Sequence[Fraction], gamma: Real) -> Selection:
     """Return the selection (2) of ERM, in floats that are read exactly.
 
     Args:
-        bins: Increasing numbers.
-        gamma: γ >= 0.
+        bins: The m increasing bins.
+        gamma: The parameter γ >= 0 of ERM.
+
+    Returns:
+        m - 1 distributions, the j-th (from 1) over the bins 1..j.
 
     Raises:
         InvalidRequest: If gamma is negative or no finite number.
@@ -216,9 +228,12 @@ def erm(bins: Any, gamma: Real, *, c: Real = 1) -> Quantizer:
     """Build the exponential randomized mechanism, eq. (2).
 
     Args:
-        bins: Symmetric around 0.
-        gamma: γ >= 0.
-        c: Half the width of the inputs.
+        bins: The m increasing bins, symmetric around 0.
+        gamma: The parameter γ >= 0 of ERM.
+        c: Half the width of the inputs [-c, c].
+
+    Returns:
+        The exact quantizer.
 
     Raises:
         InvalidRequest: If the bins are not increasing, not symmetric around 0 or do not cover [-c,
@@ -231,12 +246,16 @@ def erm(bins: Any, gamma: Real, *, c: Real = 1) -> Quantizer:
 
 
 def randomized_response(epsilon: Real, *, c: Real = 1) -> Quantizer:
-    """Build two-point randomized response: outputs ±c (e^ε + 1)/(e^ε - 1), rounded up so that ε
-    holds exactly.
+    """Build two-point randomized response, which publishes ±c (e^ε + 1)/(e^ε - 1).
+
+    The outputs are rounded up in size, so that the mechanism is exactly ε-private.
 
     Args:
-        epsilon: 0 < ε <= 700.
-        c: Half the width of the inputs.
+        epsilon: The budget, 0 < ε <= 700.
+        c: Half the width of the inputs [-c, c].
+
+    Returns:
+        The exact quantizer of two outputs.
 
     Raises:
         InvalidRequest: If epsilon is not a finite number > 0, or c is outside [1e-100, 1e100].
