@@ -119,41 +119,45 @@ def compared(family: Any, draw: random.Random, points: int = POINTS) -> dict[str
     meet. The independent checker must prove it as well.
     """
     question, options = family(draw)
-    with_delta = family not in (metric, quantizer)
-    free = with_delta and family is not constrained and draw.random() < 0.5
-    fixed = (
-        round(draw.random() ** 3, 3) if with_delta and not free and draw.random() < 0.7 else None
-    )
-    found = wb.formula(
-        question,
-        **options,
-        **({"delta": "0..1"} if free else {} if fixed is None else {"delta": fixed}),
-    )
+    has_delta = family not in (metric, quantizer)
+    is_delta_free = has_delta and family is not constrained and draw.random() < 0.5
+    fixed_delta = None
+    if has_delta and not is_delta_free and draw.random() < 0.7:
+        fixed_delta = round(draw.random() ** 3, 3)
+    delta_option: dict[str, Any] = {}
+    if is_delta_free:
+        delta_option = {"delta": "0..1"}
+    elif fixed_delta is not None:
+        delta_option = {"delta": fixed_delta}
+    formula = wb.formula(question, **options, **delta_option)
     with tempfile.TemporaryDirectory() as folder:
-        (path,) = found.save(Path(folder) / "f.json")
-        again = wb.check(path)
-        assert again.open == found.open == ()
-        assert again.to_dict() == found.to_dict()
+        (path,) = formula.save(Path(folder) / "f.json")
+        loaded_formula = wb.check(path)
+        assert loaded_formula.unproven == formula.unproven == ()
+        assert loaded_formula.to_dict() == formula.to_dict()
         assert CHECKER.prove_statement(json.loads(path.read_text())).endswith("without gap.")
-    worst = 0.0
+    max_difference = 0.0
     for _ in range(points):
         epsilon = round(draw.uniform(0.06, 4.9), 3)
-        delta = round(draw.uniform(0.001, 0.9), 3) if free else fixed
-        given = {} if delta is None else {"delta": delta}
+        delta = fixed_delta
+        if is_delta_free:
+            delta = round(draw.uniform(0.001, 0.9), 3)
+        point: dict[str, float] = {}
+        if delta is not None:
+            point = {"delta": delta}
         try:
-            value = float(sum(found(epsilon, *given.values())) / 2)
+            value = float(sum(formula(epsilon, *point.values())) / 2)
         except wb.Infeasible:
             value = math.inf
+        shares = options.get("epsilon")
+        budget: Any = epsilon
+        if shares is not None:
+            budget = {shift: epsilon * share for shift, share in shares.items()}
         try:
-            unit = options.get("epsilon")
-            here = (
-                epsilon
-                if unit is None
-                else {shift: epsilon * share for shift, share in unit.items()}
-            )
-            best = wb.design(question, **{**options, "epsilon": here}, **given).objective
+            optimum = wb.design(question, **{**options, "epsilon": budget}, **point).objective
         except (wb.Infeasible, wb.InvalidRequest):
-            best = math.inf
-        if value != best:
-            worst = max(worst, abs(value - best) / max(1.0, abs(best)))
-    return {"pieces": len(found.pieces), "difference": worst}
+            optimum = math.inf
+        if value != optimum:
+            difference = abs(value - optimum) / max(1.0, abs(optimum))
+            max_difference = max(max_difference, difference)
+    return {"pieces": len(formula.pieces), "difference": max_difference}
