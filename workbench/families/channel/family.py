@@ -195,7 +195,7 @@ class _ChannelFamily(Family):
             "max_shift",
             read_number,
             question=True,
-            help="Neighbours: answers that differ by at most this are neighbours.",
+            help="Answers that differ by at most this are neighbours.",
         ),
         Option(
             "neighbours",

@@ -38,7 +38,7 @@ def _read_levels(value: Any, name: str) -> list[Fraction] | None:
 
 FRONTIER = Frontier(
     "Error of optimal noise against ε and δ: certified points, exact breakpoints, level curves, "
-    "published mechanisms; least ε for given errors.",
+    "published mechanisms; smallest ε for given errors.",
     (
         *(option for option in FAMILY.options if option.question),
         *GRIDS,

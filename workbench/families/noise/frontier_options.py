@@ -17,7 +17,7 @@ from workbench.pipeline.option import CERTIFY, SOLVER, TIME_LIMIT
 
 FRONTIER = Frontier(
     "Least loss of noise on all integers or reals against ε and δ, ρ, μ or Rényi's ε, with lower "
-    "bounds; least ε for given losses.",
+    "bounds; smallest ε for given losses.",
     (
         *(option for option in FAMILY.options if option.question),
         *NOTION_OPTIONS,
