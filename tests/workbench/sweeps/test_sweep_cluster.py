@@ -225,7 +225,7 @@ def test_a_scheduler_that_dies_ends_the_run_in_one_sentence_and_it_resumes(
 
     with pytest.raises(
         WorkbenchError,
-        match="was lost. The rows that it had sent are kept. Run the same command",
+        match=r"was lost. The rows that it had sent are kept. Run the same command",
     ):
         wb.sweep(spec, tmp_path / "a.sqlite", cluster=address, progress=progress)
     assert time.monotonic() - ends[0] < HANG
