@@ -1,4 +1,4 @@
-"""A subset of CVXPY's language that builds a `Program` without CVXPY.
+"""Build a `Program` from a model in a subset of CVXPY's language, without loading CVXPY.
 
 Loading CVXPY takes half a second, longer than many of the solves, and its compilation takes longer
 than building the program here. A model is stated once, in a language that is passed to it: `cvxpy`,
@@ -77,7 +77,7 @@ class Affine:
 
     Args:
         shape: shape of the expression.
-        terms: its terms.
+        terms: terms of the expression.
     """
 
     __array_ufunc__ = None  # NumPy then leaves products and comparisons to this class.
@@ -231,7 +231,7 @@ class Row:
         expression: the expression.
         equal: whether the rows are equations.
         label: name of their block, or None.
-        is_user_constraint: as in `workbench.solvers.program.Block`.
+        is_user_constraint: whether a user defined the rows, for reports of conflicts.
     """
 
     expression: Affine

@@ -1,1 +1,1 @@
-"""Models of channels on finite inputs: programs, blocks and their interior method."""
+"""Find optimal private channels on finite inputs: linear programs and an interior-point method."""

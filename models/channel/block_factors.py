@@ -1,6 +1,7 @@
-"""Inverses of the blocks of `workbench.models.channel.block_interior`, without cancellation.
+"""Invert the blocks of the interior-point method for channels without losing digits.
 
-There is one block for each output. The inverses are summed over outputs, or applied to vectors.
+The method is `workbench.models.channel.block_interior`, which also defines the letters. There is
+one block H for each output. The inverses are summed over outputs, or applied to vectors.
 
     H = G' diag(z/w) G,    G v = w > 0:    rows λ v_b - v_a of a graph,
                                            or v_y - t and λ t - v_y of all pairs

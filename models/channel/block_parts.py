@@ -1,6 +1,7 @@
-"""The parts of the interior point method of `workbench.models.channel.block_interior`.
+"""State the problem of the interior-point method for channels, and hold its points and steps.
 
-They are the problem, the sums over outputs that it needs, and the columns of the channel.
+The method is `workbench.models.channel.block_interior`. This module has the problem, the sums over
+outputs that the method needs, and the columns of the channel.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ class BlockProblem:
         second: second labels of the rows, shape (rows,), or None.
         ratios: ratios of the rows, shape (rows,), or (1,) for all pairs.
         delta: limit of the sum of each row's slacks, shape (rows,), or one number for all rows.
-        is_stated: which masses may be positive if delta > 0, shape (k, m). None for all.
+        is_stated: whether each mass may be positive if delta > 0, shape (k, m). None for all.
         extra_rows: user-defined linear rows in M, with one column for each label and output, label
             by label; shape (R, k m). None for none.
         extra_limits: limits of the user-defined rows, shape (R,).
-        is_equation: which user-defined rows are equations; the others are at most their limit.
-            Shape (R,).
+        is_equation: whether each user-defined row is an equation, shape (R,). The others are at
+            most their limit.
     """
 
     losses: Vector
@@ -76,7 +77,7 @@ class BlockDirection(NamedTuple):
         x: change of x.
         w: change of w.
         z: change of z.
-        residual: what it leaves of the equations of the multipliers.
+        residual: remaining violation of the equations of the multipliers.
     """
 
     x: Vector

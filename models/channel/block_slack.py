@@ -1,6 +1,8 @@
-"""Blocks of `workbench.models.channel.block_interior` with slacks, for δ > 0.
+"""Invert the blocks of the interior-point method for channels that are (ε, δ)-DP with δ > 0.
 
-Outputs share the slack of every ordered pair beside their sums.
+The method is `workbench.models.channel.block_interior`, which also defines the letters. A slack s_p
+is the hockey-stick term of one output at an ordered pair p of labels. Outputs are coupled by the
+sum of the slacks of every pair, beside the sums of the rows.
 
     s_p >= v_a - λ v_b,    s_p >= 0,    v >= 0 in every output,
     Σ_o s_p <= δ for every ordered pair p = (a, b)
@@ -55,14 +57,14 @@ class SumLayout:
         k: number of labels.
         first: first labels of the ordered pairs, shape (pairs,).
         second: second labels of the ordered pairs, shape (pairs,).
-        ratios: λ of the ordered pairs, shape (pairs,).
+        ratios: factor λ of each ordered pair, shape (pairs,).
         extra: first label of each extra sum, shape (R,).
 
     Attributes:
         k: number of labels.
-        first: as above.
-        second: as above.
-        ratios: as above.
+        first: first labels of the ordered pairs, shape (pairs,).
+        second: second labels of the ordered pairs, shape (pairs,).
+        ratios: factor λ of each ordered pair, shape (pairs,).
         mass_sums: position of the sum of each label's masses, shape (k,).
         extra_sums: positions of the extra sums, shape (R,).
         pair_sums: positions of the sums of slacks, shape (pairs,).
@@ -98,7 +100,7 @@ class SumLayout:
         """Return the largest distance between two sums that one output enters.
 
         Args:
-            is_stated: which masses are stated, shape (k, outputs).
+            is_stated: whether each mass is stated, shape (k, outputs).
         """
         first = np.where(is_stated, self._starts[:, None], self.size).min(axis=0)
         last = np.where(is_stated, self._ends[:, None], 0).max(axis=0)
@@ -119,11 +121,11 @@ class _OutputPart(NamedTuple):
     """The part of one output in the flat arrays and in the sums.
 
     Attributes:
-        masses: its masses among the masses.
-        slacks: its slacks among the slacks.
-        pair_places: places of its pairs among its sums.
-        sums: positions of the sums that it enters, rising.
-        coefficients: how these sums depend on its masses, shape (sums, masses).
+        masses: positions of the masses of this output in the flat array of masses.
+        slacks: positions of the slacks of this output in the flat array of slacks.
+        pair_places: positions of the pairs of this output within `sums`.
+        sums: positions of the sums that this output enters, in increasing order.
+        coefficients: coefficients of the masses in these sums, shape (sums, masses).
     """
 
     masses: slice
@@ -138,7 +140,7 @@ class SlackFactors(BlockFactors):
 
     Args:
         layout: the pairs and the order of the sums.
-        is_stated: which masses are stated, shape (k, outputs).
+        is_stated: whether each mass is stated, shape (k, outputs).
         extra_sums: linear functions that are summed, shape (R, k outputs), or None.
     """
 

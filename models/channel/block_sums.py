@@ -1,7 +1,9 @@
-"""The sums over outputs in `workbench.models.channel.block_interior`.
+"""Solve the equations that couple the outputs in the interior-point method for channels.
 
-They are sums of masses, of losses if the worst input counts, of slacks if δ > 0, and the sums of
-user-defined rows.
+The method is `workbench.models.channel.block_interior`. The equations are sums over outputs: of
+masses, of losses if the loss of the worst input is minimised, of slacks if δ > 0, and the sums of
+user-defined rows. r are the slacks of these sums, q and π their multipliers, ω the largest loss,
+and S the Schur complement.
 
     Σ_o v_o = 1,    Σ_o ℓ_o v_o + r = ω (worst case),    Σ_o s_o + r = δ (δ > 0),
     Σ_o A_o v_o + r = b (user-defined),    r >= 0, or r = 0 where user-defined rows are equations
@@ -67,9 +69,9 @@ class Target(NamedTuple):
 
         Args:
             w: values, any shape.
-            dw: their directions, the same shape.
+            dw: Newton directions of w, the same shape.
             z: multipliers, the same shape.
-            dz: their directions, the same shape.
+            dz: Newton directions of z, the same shape.
         """
         products = (w + self.primal * dw) * (z + self.dual * dz)
         return np.maximum(np.clip(products, self.low, self.high) - products, -self.high)
@@ -82,16 +84,16 @@ class OutputSums:
         limit: limits of the sums: 1 for masses, δ for slacks, 0 for losses (which are at most ω),
             b for user-defined rows; shape (K,).
         inequalities: positions of the sums that are at most their limit, shape (inequalities,).
-        is_loss: which inequalities are sums of losses, limited by ω, shape (inequalities,).
+        is_loss: whether each inequality is a sum of losses, limited by ω, shape (inequalities,).
         start_sums: the sums at the start, shape (K,).
         scale: product of slack and multiplier at the start.
         band: bandwidth of the Schur complement, None for a full matrix.
 
     Attributes:
-        limit: as above.
-        inequalities: as above.
-        is_loss: as above.
-        has_losses: whether the worst input counts.
+        limit: limits of the sums, shape (K,).
+        inequalities: positions of the sums that are at most their limit, shape (inequalities,).
+        is_loss: whether each inequality is a sum of losses, shape (inequalities,).
+        has_losses: whether the loss of the worst input is minimised.
         equations: positions of the sums that equal their limit.
         q: multipliers of the sums, shape (K,); q = -π for inequalities.
         largest_loss: ω.

@@ -1,4 +1,8 @@
-"""The cheapest columns of a channel at multipliers of convex bounds, for every output.
+"""Find the column of a channel with the smallest reduced cost, for every output.
+
+With it a caller can prove a lower bound on the loss of channels under convex bounds. M is the
+channel, y a label, o an output, c the costs, φ_c the term of bound c, k the number of labels, and τ
+the weight of the barrier.
 
 With multipliers λ_c of bounds Σ_o φ_c(M[i,o], M[j,o]) <= L_c and v_y of the rows of M, a column x
 of masses costs

@@ -1,4 +1,7 @@
-"""Linear program of the private channel with the smallest loss, for finite labels and outputs.
+"""State the linear program of the private channel with the smallest loss, for finite labels.
+
+M[y,o] is the probability of the output o at the label y, p the prior of the labels, ℓ the loss, k
+the number of labels, m the number of outputs and d(y,y') a distance of labels.
 
     min Σ_y p_y Σ_o M[y,o] ℓ(o,y)   s.t.  M >= 0, Σ_o M[y,o] = 1, and the privacy rows:          (2)
 

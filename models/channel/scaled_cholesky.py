@@ -1,4 +1,6 @@
-"""Cholesky factors of the systems of interior-point methods, which rounding may make indefinite.
+"""Solve the linear systems of interior-point methods by Cholesky factors, despite rounding.
+
+Rounding may make the matrix of such a system indefinite, so that it has no Cholesky factors.
 
 Rows and columns are scaled to a diagonal of ones. If the factors do not exist, shifts of the
 diagonal are tried in turn. Solutions are refined against the system without its shift.

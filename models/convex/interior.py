@@ -1,7 +1,9 @@
-"""A primal-dual interior-point method for linear programs over laws under smooth convex bounds.
+"""Minimise a linear loss over laws under smooth convex privacy bounds by an interior-point method.
 
-It starts from even laws, which are within all bounds, and serves
-`workbench.models.convex.tangent_program`.
+`solve_interior_point` answers the question of a `TangentProgram` in one run if no bound is a hockey
+stick. x are the columns, P and Q two laws that are linear in x, φ the term of a bound at an outcome
+o, and μ the weight of the barrier. It starts from even laws, which are within all bounds, and
+serves `workbench.models.convex.tangent_program`.
 
     min c'x   s.t.   A x = b,   G x <= h,   low <= x <= high,
                      g_i(x) = Σ_o φ(P_o, Q_o) / limit - 1 <= 0
@@ -157,8 +159,8 @@ class ComparisonBounds:
     Attributes:
         comparisons: the comparison of every bound, shape (K,).
         bounds: the K bounds.
-        kinds: their kinds, shape (K,).
-        levels: their levels, shape (K, 1).
+        kinds: kinds of the bounds, shape (K,).
+        levels: levels of the bounds, shape (K, 1).
         limits: the largest sums of their terms, shape (K, 1).
     """
 

@@ -1,4 +1,6 @@
-"""Bounds that a model can require of two neighbouring distributions P and Q, by name; m = e^ε.
+"""Name the bounds that a model can require of two neighbouring distributions P and Q.
+
+Notation. m = e^ε is a ratio; δ, M and K are limits; α > 1 is the order of a Rényi divergence.
 
     "hockey-stick"        Σ max(0, P - m Q) <= δ              linear
     "mass-above-ratio"    Σ P over {P > m Q} <= δ             linear, a binary for each outcome

@@ -1,4 +1,4 @@
-"""Tangents of convex bounds on two laws (P, Q): linear inequalities that the bounds imply.
+"""Compute tangents of convex bounds on two laws (P, Q): linear inequalities that the bounds imply.
 
 They are exact in floats except for rounding, which only weakens them.
 

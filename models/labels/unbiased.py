@@ -1,4 +1,8 @@
-"""The least-squares unbiased label randomizer as a second-order cone program over label intervals.
+"""State and bound the unbiased label randomizer with the smallest expected squared loss.
+
+It is a second-order cone program over intervals of labels. M[y,o] is the probability of the output
+o at the label y, p the prior, E [o | y] the mean output at y, and 1_S the indicator of the set S.
+The label-DP paper is Ghazi et al. 2022, "Regression with Label Differential Privacy".
 
     min Σ_y p_y E (o-y)²   s.t.  M is ε-DP for all pairs of labels,  E[o | y] = y
                                                           (Sec. 6 of the label-DP paper)
@@ -88,7 +92,7 @@ class Proof:
 
         Args:
             labels: the original labels, shape (k,).
-            prior: their weights, shape (k,).
+            prior: weights of the labels, shape (k,).
             q: e^ε - 1.
             width: the width.
         """
@@ -130,7 +134,7 @@ class Intervals:
 
         Args:
             labels: increasing labels, shape (k,).
-            prior: their weights, shape (k,).
+            prior: weights of the labels, shape (k,).
             q: e^ε - 1.
         """
 
@@ -155,7 +159,7 @@ def randomized_response_loss(
 
     Args:
         labels: labels, shape (k,).
-        prior: their weights, shape (k,).
+        prior: weights of the labels, shape (k,).
         q: e^ε - 1.
     """
     k = labels.size
@@ -202,7 +206,7 @@ def build_cone_program(
 
     Args:
         labels: increasing labels, about 1 in size, shape (k,).
-        prior: their weights, shape (k,).
+        prior: weights of the labels, shape (k,).
         q: e^ε - 1.
         sets: the intervals.
         unit: unit of the objective, about the size of the optimum.
@@ -257,7 +261,7 @@ def masses_and_moments(
 
     Args:
         labels: labels of the program, shape (k,).
-        prior: their weights, shape (k,).
+        prior: weights of the labels, shape (k,).
         q: e^ε - 1.
         sets: the n intervals.
         unit: unit of the objective.
@@ -283,7 +287,7 @@ def label_multipliers(
 
     Args:
         labels: labels of the program, shape (k,).
-        prior: their weights, shape (k,).
+        prior: weights of the labels, shape (k,).
         q: e^ε - 1.
         unit: unit of the objective.
         row_dual: multipliers of the cone program's rows, shape (2 k,).
@@ -316,7 +320,7 @@ def prove_lower_bound(
 
     Args:
         labels: labels, shape (k,).
-        prior: their weights, shape (k,).
+        prior: weights of the labels, shape (k,).
         q: e^ε - 1.
         v: multipliers of the rows of masses, shape (k,).
         u: multipliers of the rows of moments, shape (k,).
@@ -361,7 +365,7 @@ def pool_multipliers(
 
     Args:
         labels: labels, shape (k,).
-        prior: their weights, shape (k,).
+        prior: weights of the labels, shape (k,).
         v: multipliers of the rows of masses, shape (k,).
         u: multipliers of the rows of moments, shape (k,).
 

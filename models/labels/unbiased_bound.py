@@ -1,4 +1,7 @@
-"""Exact lower bounds of `workbench.models.labels.unbiased` from multipliers, in rationals.
+"""Prove an exact lower bound on the squared loss of every unbiased ε-DP label randomizer.
+
+The bound follows from any multipliers of the cone program of `workbench.models.labels.unbiased`,
+which also defines the letters: y labels, p weights, o outputs, S sets of labels, q = e^ε - 1.
 
 Rationals avoid rounding errors, which e^ε would multiply.
 
@@ -83,7 +86,7 @@ class Quadratics:
 
         Args:
             labels: labels, shape (k,).
-            prior: their weights, shape (k,).
+            prior: weights of the labels, shape (k,).
             v: multipliers of the rows of masses, k floats or Fractions.
             u: multipliers of the rows of moments, k floats or Fractions.
         """
@@ -99,7 +102,7 @@ class Quadratics:
         """Return the quadratics with every v_y lowered.
 
         Args:
-            amounts: by how much each v_y falls, shape (k,).
+            amounts: decrease of each multiplier v_y, shape (k,).
         """
         steps = _to_rationals(amounts.tolist())
         constant_steps = np.outer(steps, [0, 0, 1])
@@ -144,7 +147,7 @@ class PiecePrices:
 
     Attributes:
         minima: minimum of φ on each of the n pieces, up to the slack.
-        slack: how much φ can be below.
+        slack: largest amount by which φ can be below these minima.
         pieces: first piece and end of the pieces with f_y < 0, for each label, shape (k, 2).
     """
 

@@ -4,8 +4,9 @@ The functions answer: for given labels, a prior and a budget ε, which unbiased 
 the smallest mean squared error, and what lower bound is proven? They solve the problem for few
 labels first and refine it step by step to all labels.
 
-Terms. A set is an interval of consecutive labels that the randomizer prefers for one output; it has
-a mass t (a weight of its output) and a moment s (mass times output). The cone program over some
+Terms. A set is an interval of consecutive labels for which one output is more probable, by the
+factor e^ε, than for all other labels. It has a mass t (the probability of this output for the other
+labels) and a moment s (t times the output). The cone program over some
 sets, and the randomizer that a solution defines, are in `workbench.models.labels.unbiased`. A level
 is a problem in which groups of consecutive labels are merged into one label. A ray is a set of
 labels with negative reduced cost, so adding it may lower the objective.
@@ -182,7 +183,7 @@ class UnbiasedSearch:
 
         Args:
             y: labels of width 1, shape (k,).
-            p: their weights, shape (k,).
+            p: weights of the labels, shape (k,).
             sets: the intervals.
             unit: estimate of the objective. The program is divided by it, because the tolerances
                 of solvers are absolute.
@@ -225,7 +226,7 @@ class UnbiasedSearch:
 
         Args:
             y: labels of width 1, shape (k,).
-            p: their weights, shape (k,).
+            p: weights of the labels, shape (k,).
             sets: the intervals of the first band.
             unit: about the size of the objective.
 

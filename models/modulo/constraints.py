@@ -1,5 +1,6 @@
-"""User-defined linear constraints on additive noise: a function of the CVXPY variable of its
-masses.
+"""Read user-defined linear constraints on the masses of additive noise.
+
+A constraint is a function of the CVXPY variable of the masses.
 
 The constraints of `NoiseEquations` are stated without CVXPY. Any other function is compiled.
 """

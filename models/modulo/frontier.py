@@ -1,4 +1,8 @@
-"""The optimal value function rho*(delta) of PDP noise at fixed epsilon, as a list of linear pieces.
+"""Compute the smallest loss rho* of PDP noise as a function of delta, at fixed epsilon, exactly.
+
+The result is a list of linear pieces. f is the PMF of the noise, rho the vector of losses, mu a
+shift. A pair (eta, mu) is broken if f(eta) > e^eps f(eta + mu). (13) is the mixed-integer program
+of Kadam et al. 2024.
 
 For a set B of pairs that may be broken let v_B(delta) be the least loss of a PMF that keeps all
 other pairs and has, for every mu, mass delta at most on the elements of B. It is a linear program
@@ -208,16 +212,16 @@ class _FrontierSearch:
     """The computation of one frontier by the search over patterns.
 
     Attributes:
-        noise: the problem.
-        backend: the solver.
-        relaxation: the program of every pattern.
-        session: a session of that program.
-        deadline: time limit.
+        noise: group, shifts, budgets and loss of the noise.
+        backend: solver of the linear programs.
+        relaxation: linear program that all patterns share.
+        session: solver session of `relaxation.program`.
+        deadline: deadline at which the search stops.
         progress: called with the delta up to which all is proven and the number of pieces.
         functions: points of v_B on its lower hull, by pattern.
-        proven_pieces: the pieces that are proven.
+        proven_pieces: pieces of the frontier that are proven.
         bounds: bounds on loss - slope delta of pieces that were given up.
-        tries: how often each piece was searched.
+        tries: number of searches of each piece.
     """
 
     noise: NoiseProblem

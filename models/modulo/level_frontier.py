@@ -1,6 +1,7 @@
-"""The frontier rho*(delta) as linear pieces, and its value at one delta, from level functions.
+"""Compute the smallest error rate rho*(delta) of PDP noise, for all delta or at a single one.
 
-Both come from the staircase of `workbench.models.modulo.levels`.
+Both come from level functions, by the staircase of `workbench.models.modulo.levels`, which also
+defines the weights T (of all elements) and S (of the broken pairs) of a level function.
 
 Windows of S are proven one after the other, from S = 1 (delta = 1) down to 0. If a search is
 stopped, the staircase found so far is an upper bound of rho*. A lower bound is (1 - delta) rho*(0),
@@ -121,7 +122,7 @@ def has_levels(noise: NoiseProblem) -> bool:
     It does for the error rate at one eps, which must not be tiny if the group is small.
 
     Args:
-        noise: the problem.
+        noise: group, shifts, budgets and loss of the noise.
     """
     has_one_epsilon = bool((noise.exp_epsilon == noise.exp_epsilon[0]).all())
     has_shift = any(
@@ -205,7 +206,7 @@ def is_searchable(noise: NoiseProblem) -> bool:
     It accepts the error rate at one eps and a given delta, on groups of a suitable order.
 
     Args:
-        noise: the problem.
+        noise: group, shifts, budgets and loss of the noise.
     """
     has_suitable_order = MAX_PATTERN_ELEMENTS < noise.N <= _MAX_ELEMENTS
     if noise.delta is None or not has_suitable_order or not has_levels(noise):
@@ -224,7 +225,7 @@ def search_level_optimum(
 
     Args:
         noise: a problem that `is_searchable` accepts.
-        w: its weights, shape (N,).
+        w: weights e^-d by the distance d from 0, shape (N,).
         best_known: the best noise so far, with f(0) > 0.
         deadline: time limit; None for none.
         max_decisions: decisions after which the search stops.
@@ -284,9 +285,9 @@ class _OptimumSearch(LevelSearch):
         """Keep a level function if it is better than phi.
 
         Args:
-            T: its T.
-            S: its S.
-            trace: its first levels, as in `LevelSearch.record`.
+            T: total weight of the level function.
+            S: weight of its broken pairs, for the shift where it is largest.
+            trace: first levels of the function, as `LevelSearch.record` takes them.
             dropped_mask: the dropped shifts, as in `LevelSearch.record`.
         """
         phi = 1.0 / T if S <= 0.0 else min(1.0 / T, self.delta / S)

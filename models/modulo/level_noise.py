@@ -1,6 +1,9 @@
-"""Noise of level functions, whose masses fall with the distance from 0.
+"""Build PDP noise that attains the smallest error rate and falls with the distance from 0.
 
-The smallest error rate is attained by such noise.
+`simplest_noise` gives such noise as a first incumbent. f is the PMF of the noise eta, mu a shift
+with the budget eps_mu, and (13) and (15) are programs of Kadam et al. 2024: the smallest loss at a
+given delta, and the smallest delta at a given loss. A pair (eta, mu) is kept by a function f if
+f(eta) <= e^eps_mu f(eta + mu), otherwise broken.
 
 Let d(eta) be the length of a shortest path from 0 to eta whose steps are the shifts mu and whose
 lengths are the eps_mu (infinite where none leads), and w = e^{-d}.
@@ -42,8 +45,8 @@ class LevelNoise:
 
     Attributes:
         pmf: masses, shape (N,).
-        broken_pairs: which pairs it breaks, shape (shifts, N).
-        value: its value in the model's objective.
+        broken_pairs: whether the noise breaks each pair, shape (shifts, N).
+        value: value of the noise in the objective of the model.
     """
 
     pmf: Vector
@@ -57,7 +60,7 @@ def distance_weights(noise: NoiseProblem, level: Vector | float = 0.0) -> Vector
     It is exact after as many rounds as the longest shortest path has steps.
 
     Args:
-        noise: the problem.
+        noise: group, shifts, budgets and loss of the noise.
         level: levels of the elements, shape (N,); d uses the pairs that these levels keep. One
             number stands for equal levels, which keep all pairs.
     """
@@ -78,8 +81,8 @@ def simplest_noise(noise: NoiseProblem, w: Vector) -> LevelNoise:
     """Return the better of the PMF that breaks nothing and the PMF with theta w except at 0.
 
     Args:
-        noise: the problem.
-        w: its weights, shape (N,).
+        noise: group, shifts, budgets and loss of the noise.
+        w: weights e^-d by the distance d from 0, shape (N,).
     """
     private_noise = best_noise_of_masses(noise, w, w)
     if private_noise.value == 0.0:
@@ -96,8 +99,8 @@ def best_noise_of_masses(noise: NoiseProblem, w: Vector, v: Vector) -> LevelNois
     at most 1/T; else there is no such PMF, and the value is infinite.
 
     Args:
-        noise: the problem.
-        w: its weights, shape (N,).
+        noise: group, shifts, budgets and loss of the noise.
+        w: weights e^-d by the distance d from 0, shape (N,).
         v: masses <= w of a level function, shape (N,).
     """
     total = float(v.sum())

@@ -1,6 +1,8 @@
-"""The frontier rho*(delta) of PDP noise for the error rate and one eps, without a solver.
+"""Compute the smallest error rate rho*(delta) of PDP noise with one eps, without a solver.
 
-It is computed from level functions.
+`LevelSearch` searches all level functions, which give every element eta of the group a level
+l(eta). f is the PMF of the noise, mu a shift, M the set of shifts. A pair (eta, mu) is broken if
+f(eta) > e^eps f(eta + mu), otherwise kept.
 
 **Level theorem.** Give every element a level l(eta) in {0, 1, ..., infinity} with l(0) = 0, let a =
 e^-eps and
@@ -107,7 +109,8 @@ class LevelSearch:
         deadline: `prove` raises OutOfTime after it.
         work_limit: `prove` raises OutOfTime after this much work. It is counted in decisions, the
             same on every machine. None for no limit.
-        tolerance: of the error rate; level functions that are better by less need not be found.
+        tolerance: tolerance of the error rate. Level functions that are better by less need not be
+            found.
         stairs: the staircase found so far.
         decisions: decisions taken so far.
         work: decisions plus the work of states, in decisions.
@@ -201,9 +204,10 @@ class LevelSearch:
         """Record a level function that was found.
 
         Args:
-            T: its T.
-            S: its S.
-            trace: its first levels. Then nothing is delayed by the shifts that are not dropped.
+            T: total weight of the level function.
+            S: weight of its broken pairs, for the shift where it is largest.
+            trace: first levels of the function. After them, the shifts that are not dropped delay
+                no element.
             dropped_mask: the dropped shifts as a bit mask; None if everything is delayed.
         """
         self.stairs.insert(T, S)
@@ -212,8 +216,8 @@ class LevelSearch:
         """Rebuild a recorded level function, or its mirror image.
 
         Args:
-            trace: as in `record`.
-            dropped_mask: as in `record`.
+            trace: first levels of the function, as `record` takes them.
+            dropped_mask: the dropped shifts as a bit mask; None if everything is delayed.
 
         Returns:
             Levels, infinite for elements without one, shape (N,).

@@ -1,4 +1,8 @@
-"""The violation patterns of PDP noise: one linear program for every partly decided pattern.
+"""State the linear program of PDP noise for a given choice of broken inequalities (a pattern).
+
+`build_relaxation` gives the program that all patterns share, `build_milp` the mixed-integer program
+that chooses the pattern itself. f is the PMF of the noise eta, mu a shift, rho the vector of
+losses; (13) and (15) are the programs of Kadam et al. 2024.
 
 A pair (eta, mu) stands for the inequality f(eta) <= e^eps_mu f(eta + mu). PDP allows some pairs to
 be broken: for each mu, the elements of the broken pairs may have mass delta together. A pattern
@@ -117,9 +121,9 @@ class _MassFrame:
     """The part that the relaxation and the MILP share: masses, objective, constraints and pairs.
 
     Args:
-        noise: the problem.
-        has_own_mass: which noise values have a variable of their own, shape (N,). The others share
-            the last column.
+        noise: group, shifts, budgets and loss of the noise.
+        has_own_mass: whether each noise value has a variable of its own, shape (N,). The others
+            share the last column.
         upper: upper bound of the masses.
 
     Attributes:
@@ -244,10 +248,10 @@ class Relaxation:
         """Return the parameter values of a pattern.
 
         Args:
-            noise: the problem.
-            is_kept: which pairs are kept, shape (pairs,), or one value for all.
-            is_broken: which pairs are broken, shape (pairs,), or one value for all.
-            is_light: which elements have f <= delta, shape (masses,), or one value for all.
+            noise: group, shifts, budgets and loss of the noise.
+            is_kept: whether each pair is kept, shape (pairs,), or one value for all.
+            is_broken: whether each pair is broken, shape (pairs,), or one value for all.
+            is_light: whether f <= delta is imposed on each element, shape (masses,), or one value.
         """
         parameters = self.program.parameters
         pair_count = self.y.size
@@ -269,7 +273,7 @@ class Relaxation:
         An excess that y does not cover is the solver's rounding: on rows with e^15 it reaches 1e-9.
 
         Args:
-            noise: the problem.
+            noise: group, shifts, budgets and loss of the noise.
             x: solution of the program, shape (columns,).
 
         Returns:
@@ -282,7 +286,7 @@ class Relaxation:
         """Return the pairs that a solution breaks as a table, shape (shifts, N).
 
         Args:
-            noise: the problem.
+            noise: group, shifts, budgets and loss of the noise.
             x: solution of the program, shape (columns,).
         """
         table = np.zeros((len(noise.shifts), noise.N), dtype=bool)
@@ -295,8 +299,8 @@ def build_relaxation(noise: NoiseProblem, has_own_mass: Flags | None = None) -> 
     """State the program of this module's docstring.
 
     Args:
-        noise: the problem.
-        has_own_mass: which noise values have a variable of their own, shape (N,). None for all.
+        noise: group, shifts, budgets and loss of the noise.
+        has_own_mass: whether each noise value has a variable of its own, shape (N,). None for all.
     """
     if has_own_mass is None:
         has_own_mass = np.ones(noise.N, dtype=bool)
@@ -342,7 +346,7 @@ def build_milp(noise: NoiseProblem, name: str) -> Program:
     f - e^eps f(eta + mu) <= u at will.
 
     Args:
-        noise: the problem.
+        noise: group, shifts, budgets and loss of the noise.
         name: name of the program.
     """
     frame = _MassFrame(noise, np.ones(noise.N, dtype=bool))

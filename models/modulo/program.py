@@ -1,4 +1,6 @@
-"""Optimal additive noise on a finite abelian group: the models of Kadam et al. 2024, and DP models.
+"""State the programs of optimal additive noise on a finite abelian group, for PDP and DP.
+
+The programs (13) to (15) are those of Kadam et al. 2024.
 
 The answer q is an element of G = Z_{n1} x ... x Z_{nk} (a scalar query is k = 1, N = n + 1). Noise
 is added in G, and neighbouring databases move the answer by a difference mu in M. With f the
@@ -205,7 +207,7 @@ class ModuloModel:
         broken_pairs: the pairs that may be broken, shape (shifts, N), which makes the model linear.
             None if the model chooses them.
         unit: a program that minimises a loss (N,) is solved in (loss - shift) / unit.
-        shift: see `unit`.
+        shift: number that is subtracted from the loss before it is divided by `unit`.
     """
 
     sizes: Ints

@@ -1,6 +1,7 @@
-"""The smallest T for every bound on S, as a staircase.
+"""Store the smallest total weight T of a level function for every bound on its broken weight S.
 
-`workbench.models.modulo.levels` searches it, and the frontier is computed from it.
+T as a function of the bound is a staircase. `workbench.models.modulo.levels` defines T and S and
+searches the staircase; the frontier of the error rate is computed from it.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Models of additive noise on the integers."""
+"""Find optimal additive noise on the integers, for one run or several."""

@@ -1,4 +1,4 @@
-"""Losses c(η) >= 0 of additive noise η on the integers.
+"""Define the losses c(η) >= 0 of additive noise η on the integers, and of cells on the reals.
 
 They do not fall as |η| grows, except the mean loss of a clamped answer.
 

@@ -1,4 +1,7 @@
-"""Additive noise on the integers under bounds on neighbouring laws, with a proven lower bound.
+"""Find the noise on the integers with the smallest expected loss under convex privacy bounds.
+
+A lower bound on the loss of all such noise is proven as well. f is the PMF of the noise η; φ and
+limit define a bound (`workbench.models.convex.requirements`).
 
 The noise is the solution of one linear program:
 
@@ -326,7 +329,7 @@ class LineAnswer:
     """A point of a `LineProgram` with a proven bound.
 
     Attributes:
-        program: the program.
+        program: linear program that the point belongs to.
         x: values of the columns, shape (columns,).
         value: value of the program at the point.
         bound: proven lower bound on the optimum.

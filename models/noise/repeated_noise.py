@@ -1,4 +1,7 @@
-"""Noise on the integers with the smallest loss of one run when T runs together are (ε, δ)-private.
+"""Find integer noise with the smallest expected loss if T runs together are (ε, δ)-private.
+
+f is the PMF of the noise of one run, c its loss, P and Q the laws at two neighbouring answers, E
+the mean under P, and (z)+ = max(0, z). The search is local, so no lower bound is proven.
 
 Symmetric noise of sensitivity 1 is described by its privacy losses, constant from K on, so that the
 tails are geometric:
@@ -48,14 +51,16 @@ class RepeatedNoiseLimits:
 
     Attributes:
         tail_exponent: sums over a tail omit e^-tail_exponent of its mass.
-        grid_points: points of the grid of losses for the final δ_T.
-        search_grid_points: points of that grid during the search.
-        loss_margin: sums of losses beyond ε plus this are too rare to matter.
-        max_loss: the largest loss that is tried; e^709 is the largest float.
-        max_improved_losses: SLSQP takes cubic time, so it improves at most this many losses.
-        stretch: how far losses may be stretched to be feasible.
-        min_trust: smaller trust regions gain less than a millionth.
-        max_runs_of_steep_end: up to this many runs losses of ε/T before a steep end may be optimal.
+        grid_points: number of grid points of the privacy losses for the final δ_T.
+        search_grid_points: number of grid points during the search.
+        loss_margin: margin above ε beyond which sums of privacy losses are too rare to matter.
+        max_loss: largest privacy loss that is tried; e^709 is the largest float.
+        max_improved_losses: largest number of privacy losses that SLSQP improves, since its time is
+            cubic in their number.
+        stretch: largest factor by which losses are stretched to be feasible.
+        min_trust: smallest trust region; smaller ones gain less than a millionth.
+        max_runs_of_steep_end: largest number of runs T for which privacy losses of ε/T before a
+            steep end may be optimal.
         unspent_delta: share of δ that the steep end leaves unspent, at a negligible loss.
         first_trust: relative size of the first trust region.
         min_gain: rounds with a smaller relative gain shrink the trust region.
@@ -253,7 +258,7 @@ def find_largest_factor(
 
     Args:
         composed_delta: function from a factor to δ_T, which grows with the factor.
-        delta: δ.
+        delta: budget δ in (0, 1).
         start: factor at which the search starts.
         max_factor: the largest factor that is tried.
     """

@@ -1,5 +1,6 @@
-"""Noise for many runs and answers that differ by up to D: the steepest noise of a shape that is
-private.
+"""Find the steepest private noise of a given shape, for T runs and answers that differ by up to D.
+
+η is the noise, s its steepness, L its shape, and δ_T the smallest δ of T runs together at ε.
 
     f(η) ∝ exp(-s L(|η|)),  L convex, L(0) = 0           maximise s   subject to   δ_T <= δ
 

@@ -135,7 +135,7 @@ class Cuts(NamedTuple):
         """Return the cuts of a mask.
 
         Args:
-            mask: which cuts to return, shape (V,).
+            mask: whether each cut is returned, shape (V,).
         """
         return Cuts(
             self.vectors[mask],

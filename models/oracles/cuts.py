@@ -139,7 +139,7 @@ def cut_pmf(
 
     Args:
         weights: hop weight w of every element, shape (N,).
-        holes: which elements are holes, the first not, shape (N,). The uncut law has none.
+        holes: whether each element is a hole, shape (N,). The first is not; the uncut law has none.
         loss: weight S of the broken constraints of the cut; 0 for the uncut law.
         delta: budget δ in [0, 1].
 

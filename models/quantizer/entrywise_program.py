@@ -1,4 +1,4 @@
-"""A linear program that is written row by row and whose entries may all change.
+"""Build a linear program row by row, such that all its entries may change between solves.
 
 It serves models with bins in every coefficient. Programs that are written by the same code have one
 pattern (which entries exist), so that a live solver object follows from one to the next instead of

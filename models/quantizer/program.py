@@ -1,8 +1,9 @@
-"""The best private unbiased laws at given points: the exact quantizer LP, and MVU's LP in P.
+"""State the linear program (LP) of the private unbiased laws with the smallest loss.
 
-Both are one model. Points x_1..x_n have laws p_e over outputs B_1..B_m. Laws between points are
-mixtures, so that unbiasedness and privacy of the laws at the points are those of the whole
-mechanism (workbench.mechanisms.quantizer):
+It serves the exact quantizer, which is private and unbiased for every real input, and MVU, the
+mechanism of Chaudhuri et al. 2022 on a grid of inputs. Both are one model. Points x_1..x_n have
+laws p_e over outputs B_1..B_m. Laws between points are mixtures, so that unbiasedness and privacy
+of the laws at the points are those of the whole mechanism (workbench.mechanisms.quantizer):
 
     exact quantizer LP   points = both one-sided limits at every knot,          relation "all"
     MVU for fixed a      points = the n_in grid points inputs are dithered to,  relation "all"

@@ -284,7 +284,7 @@ class TwoBinShape:
         """Build the LP of Theorem 5 (Theorem 4 if not symmetric).
 
         Args:
-            epsilon: ε.
+            epsilon: the budget ε > 0.
             bounds: bounds (o, u) of every vector in `bounded_vectors`, arrays of its length.
             optimistic: whether o and u change places in the products. The program is then a
                 relaxation of every program of Theorem 5 whose bounds lie within these bounds. Its
