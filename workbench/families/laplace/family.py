@@ -1,4 +1,4 @@
-"""The family of the dyadic quantized Laplace mechanism within a bit budget.
+"""Describe the family of dyadic quantized Laplace noise within a bit budget, with its reports.
 
 No solver takes part. The objective is the decoder's ε, found by a search over an exact mean length;
 no lower bound is proven.

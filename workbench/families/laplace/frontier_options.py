@@ -1,4 +1,4 @@
-"""Declare the options of `workbench frontier laplace`."""
+"""Declare the command `workbench frontier laplace`: its options, examples and points."""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 """Find the smallest ℓ, hence the smallest decoder ε, whose exact mean length fits a bit budget.
 
+The mechanism is ε-private towards the database and ℓε-private towards the decoder, who sees the
+message. The mean length is the mean number of bits of a message, and δ₀ the smallest step size.
+
 The mean length is not monotone in ℓ. Every step size is a power of two times δ₀. If the length of a
 code jumps at powers of two, all levels jump at the same δ₀, once per octave. The search therefore
 runs over log2 δ₀, with ℓ = (e^(δ₀) - 1)/δ₀:

@@ -64,14 +64,14 @@ class CertifiedNoise:
     """Noise that the exact audit proves private for its request.
 
     Attributes:
-        mechanism: the noise.
-        privacy: its exact audit.
+        mechanism: the noise, with exact masses.
+        privacy: the exact audit of the noise.
         origin: where its masses come from, for the report.
-        objective: its exact loss, or its exact δ, rounded up, if δ is minimised.
+        objective: the exact loss of the noise, or its exact δ, rounded up, if δ is minimised.
         delta: the δ that is certified: that of the request, or the least one reached.
         lower_bound: a proven lower bound for all mechanisms with the same violations; None if
             none is proven.
-        residual: by how much the noise violates the request's extra linear constraints or its
+        residual: the largest violation of the request's extra linear constraints or of its
             max_loss, exact. None if those constraints are not linear in f alone.
     """
 

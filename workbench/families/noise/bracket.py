@@ -358,7 +358,7 @@ class LineProgramSolver:
         """Solve a program from scratch.
 
         Args:
-            line: the program.
+            line: the linear program of the noise.
         """
         solver = self.request.how.solver
         precision = _LIMITS.exact_precision
@@ -400,7 +400,7 @@ class LineProgramSolver:
         """Solve a program from a law that is close to its solution.
 
         Args:
-            line: the program.
+            line: the linear program of the noise.
             initial_law: masses on -k..k of a coarser grid. None starts from a Gaussian if the
                 claim is not one of hockey sticks of δ > 0, otherwise from scratch.
             refinement: how many times finer the grid of the program is.

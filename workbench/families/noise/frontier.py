@@ -1,8 +1,8 @@
 """Plan the trade-off of noise: the least loss against the budget, and the least ε against the loss.
 
 curve       what a row is
-point       the least-loss noise, certified unless certify is off, with its bound for all noise; for
-            many runs the best noise found, without a bound
+point       the noise with the smallest loss, certified unless certify is off, with its bound for
+            all noise; for many runs the best noise found, without a bound
 level       the least ε for a limit on the loss (mechanism "least epsilon", its objective)
 baseline    published noise at the same budget, in floating point, for comparison only
 """

@@ -1,4 +1,4 @@
-"""Declare the options of `workbench frontier noise`."""
+"""Declare the command `workbench frontier noise`: its options, examples and points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Design noise on the integers or the reals for one request: routes, repair, exact loss and proof.
+"""Design noise on the integers or the reals for one request: solve, repair, evaluate and prove it.
+
+The budget decides how the noise is computed:
 
 δ = 0        the staircase, which is optimal (Geng and Viswanath 2014); its ratio is a rational
              slightly above e^-ε

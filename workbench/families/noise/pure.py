@@ -1,4 +1,7 @@
-"""Find the best pure noise on the integers by a program on a window with geometric tails.
+"""Find the optimal ε-DP noise on the integers for any loss and prior, with a proven lower bound.
+
+It solves a linear program on a window |η| <= L of noise values; geometric tails continue the law
+beyond it. f is the PMF of the noise η, c its loss, D the sensitivity.
 
 The loss and the prior are arbitrary. All masses beyond the window are merged into two:
 

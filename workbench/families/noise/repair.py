@@ -1,7 +1,7 @@
 """Repair noise on the integers and the reals by mixing it with private noise.
 
 The share of private noise is about the least for which the exact audit accepts the mixture. The
-private noise satisfies the budget with room to spare.
+private noise satisfies a smaller budget than the requested one.
 """
 
 from __future__ import annotations

@@ -426,9 +426,8 @@ def make_grid_problem(
         weights: the weights of the points, shape (n,). Default: equal weights.
         symmetric: whether points, weights and outputs are symmetric. Default: whether points and
             weights are.
-        metric: None for ε-DP, or "absolute" or "squared" for privacy by distance. "absolute" holds
-        for all real inputs, which are dithered
-            to the points.
+        metric: None for ε-DP, or "absolute" or "squared" for privacy by distance. "absolute"
+            holds for all real inputs, which are dithered to the points.
         context: the question whose solver, options and deadline are used (see `LawProblem`).
     """
     if weights is None:

@@ -1,13 +1,12 @@
-"""Prove lower bounds on the error of every unbiased ε-private mechanism with real inputs in [-1,
-1].
+"""Prove lower bounds on the error of every unbiased ε-private mechanism for inputs in [-1, 1].
 
 `bound_least_error` and `compute_output_bound` answer: which error can no such mechanism undercut,
 with any outputs or with a given number of outputs?
 
-Notation. LP is the linear program of laws p_e at points x_e, with neighbouring points e and e'; LP
-duals are its multipliers. loss_e(a) is the loss of the output a at x_e, n the number of points, M
-the mechanism, X a random input, Δ, χ² and q are defined where they occur, and (z)^+ = max(0, z).
-MAE is the mean absolute error. The reach is the largest output allowed in size.
+Notation. LP is the linear program of laws p_e at points x_e (e and e' are any two points), and
+duals are its multipliers. loss_e(a) is the loss of the output a at x_e, and n the number of points.
+M is the mechanism, X a random input, χ² the chi-squared divergence of two laws, and (z)^+ = max(0,
+z). MAE is the mean absolute error. The reach is the largest output allowed in size.
 
 The limit, for any number of outputs. Outputs are added to the LP until its duals (α_e for Σ p = 1,
 β_e for the mean) prove that no other real output a reduces the error:
@@ -105,7 +104,7 @@ class _LimitDual:
 
     Attributes:
         x: the points (n,).
-        w: their weights (n,).
+        w: the weights of the points, shape (n,).
         loss: the loss, as in `LawQuestion`.
         odds: the ratio e^ε.
         alpha: the duals of Σ p = 1 (n,).

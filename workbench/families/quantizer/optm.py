@@ -143,7 +143,7 @@ class ProgramSolver:
         """Return the optimum of a program, or None without one.
 
         Args:
-            lp: the program.
+            lp: the linear program to solve.
 
         Raises:
             NotProven: the time limit ended the solver.
@@ -157,7 +157,7 @@ class ProgramSolver:
         proves nothing.
 
         Args:
-            lp: the program.
+            lp: the linear program to solve.
 
         Raises:
             NotProven: the time limit ended the solver.

@@ -61,7 +61,7 @@ def _make_route(
     """Make the route of a method.
 
     Args:
-        name: what the report calls the route.
+        name: the name of the route in reports.
         method: the method that a request must name.
         solve: solves a problem.
         required_input: "outputs" or "levels" if the route only accepts these.

@@ -132,7 +132,7 @@ def _make_two_bin_instance(
     Args:
         name: the name of the instance.
         bins: the outputs.
-        epsilon: ε.
+        epsilon: the budget ε > 0.
         centres: the centres of the slices of every bounded vector, by its length.
     """
     outputs = [Fraction(b) for b in bins]

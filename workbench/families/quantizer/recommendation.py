@@ -30,7 +30,7 @@ def candidates(query: Query) -> Iterable[Candidate]:
     """Recommend no quantizer for finitely many answers, and give the reason.
 
     Args:
-        query: the query.
+        query: the query with its answers, budget and loss.
     """
     reason = "it is for real answers in a range: --range instead of --answers"
     yield Candidate("quantizer", reason=reason)

@@ -111,7 +111,7 @@ def compute_window_objective(
     Args:
         question: density, loss, metric and ε of the law, with the solver (see `LawQuestion`).
         outputs: the outputs in increasing order (m,).
-        low: their least masses (m,).
+        low: the least masses of the outputs, shape (m,).
     """
     odds = compute_odds(question.float_epsilon)
     width = 1 - low.sum()
@@ -160,7 +160,7 @@ def compute_farthest_mean(ratio: float, outputs: Vector, low: Vector) -> tuple[f
     Args:
         ratio: the ratio e^ε > 1.
         outputs: the outputs in increasing order (m,).
-        low: their least masses (m,).
+        low: the least masses of the outputs, shape (m,).
 
     Returns:
         The distance, and its slopes in the outputs and in the least masses (2 m,).
