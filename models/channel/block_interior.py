@@ -8,24 +8,28 @@ privacy rows with multipliers z_o, λ = e^ε, and 1 the vector of ones.
 
     min Σ_o c_o · v_o    s.t.  Σ_o v_o = 1,    w_o = G v_o >= 0 for every output o,
 
-G are the privacy rows of `workbench.models.channel.program`, the same for every output: λ v_b - v_a
-of neighbours, or t <= v <= λ t of all pairs. With multipliers y of the sums and z_o of G, Newton's
-step towards w z = ν splits into outputs,
+The privacy rows G are those of `workbench.models.channel.program` and the same for every output:
+λ v_b - v_a >= 0 for neighbours a and b, or t <= v <= λ t if all pairs are neighbours. With
+multipliers y of the sums and z_o of G, the Newton step towards w z = ν splits into outputs,
 
     H_o = G' diag(z_o/w_o) G,    H_o dv_o = dy + h_o,    h_o = G'(ν/w_o) - c_o + y,
     (Σ_o H_o⁻¹) dy = 1 - Σ_o v_o - Σ_o H_o⁻¹ h_o,
 
-a k × k Schur complement. Step lengths and centring are Mehrotra's (1992), with correctors after
-Gondzio (1996): several for each factorisation, while they lengthen the step. For the worst input
-c_o = π ∘ ℓ_o with the multipliers π of Σ_o ℓ_o v_o + s = ω, which join the sums:
-q = (y, -π), W_o = [1, ℓ_o] in what follows. User-defined linear rows Σ_o A_o v_o <= b or = b join
-them too; a row within one output is a sum over that output alone.
+where h_o is the right-hand side of output o and Σ_o H_o⁻¹ the k × k Schur complement. The step
+lengths and the centring are those of Mehrotra 1992, with the correctors of Gondzio 1996. One
+factorisation serves several correctors, as long as each lengthens the step.
 
-`workbench.models.channel.block_factors` inverts the blocks without cancellation; δ > 0 adds the
-slacks of pairs (`workbench.models.channel.block_slack`). `workbench.models.channel.block_parts` has
-the columns, one for each output, of which this file needs sums over outputs alone, of K or K × K
-numbers. The multipliers satisfy G'z + Σ W q = c after every step up to the residual that is refined
-here, since z/w multiplies the rounding of dw.
+If the loss of the worst input is minimised, the rows Σ_o ℓ_o v_o + s = ω with multipliers π are
+further sums, and c_o = π ∘ ℓ_o (the product entry by entry). In what follows q = (y, -π) are the
+multipliers of all sums, and W_o = [1, ℓ_o] are their coefficients. User-defined linear rows
+Σ_o A_o v_o <= b or = b are further sums as well. A row within one output is a sum over that output
+alone.
+
+`workbench.models.channel.block_factors` inverts the blocks without cancellation. If δ > 0,
+`workbench.models.channel.block_slack` adds the slacks of pairs.
+`workbench.models.channel.block_parts` has the columns. This file only needs sums over outputs,
+which are K or K × K numbers. After every step the multipliers satisfy G'z + Σ W q = c up to a
+residual. It is refined here, since z/w multiplies the rounding of dw.
 
 | here             | meaning                                                                       |
 |------------------|-------------------------------------------------------------------------------|

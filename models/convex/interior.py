@@ -19,15 +19,15 @@ channel it has one block for each output.
 φ is homogeneous: its second derivative is w (dP - r dQ)², r = P/Q, so that each outcome adds a
 matrix of rank one to H.
 
-A notion that bounds every level θ of a range, g(x, θ) <= 0, is stated where g has its maxima over
-θ, which move with x. There ∂g/∂θ = 0, so that the largest g has the derivative of g in x, and as
-its second derivative (local reduction, Hettich and Kortanek 1993, Sec. 7)
+Some notions bound g(x, θ) <= 0 for every level θ of a range. Such a bound is stated at the maxima
+of g over θ, which move with x (local reduction, Hettich and Kortanek 1993, Sec. 7). There ∂g/∂θ =
+0, so the derivative of the largest g in x is that of g, and its second derivative is
 
     ∇²g - (∂²g/∂x∂θ) (∂²g/∂x∂θ)' / (∂²g/∂θ²)
 
-The steps are Mehrotra's predictor and corrector (1992) with one step length. At its end x is within
-all bounds of all levels, and no product s y is far below the others. The result is only a guess:
-claims are proven by the tangents at its point, with y as their multipliers.
+The steps are the predictor and the corrector of Mehrotra 1992 with one step length. At the end x is
+within all bounds of all levels, and no product s y is much smaller than the others. The result is
+only a guess: bounds are proven by the tangents at its point, with y as their multipliers.
 """
 
 from __future__ import annotations

@@ -5,10 +5,11 @@ shift. A pair (eta, mu) is broken if f(eta) > e^eps f(eta + mu). (13) is the mix
 of Kadam et al. 2024.
 
 For a set B of pairs that may be broken let v_B(delta) be the least loss of a PMF that keeps all
-other pairs and has, for every mu, mass delta at most on the elements of B. It is a linear program
-with delta on the right-hand side, so v_B is convex, piecewise linear and non-increasing from the
-least delta it needs on; and rho* = min over B of v_B, as f is feasible for (13) at delta exactly
-when it is so for B = the pairs it breaks. The frontier is a lower envelope:
+other pairs and has, for every mu, mass at most delta on the elements of B. This is a linear program
+with delta on the right-hand side. So v_B is convex, piecewise linear and non-increasing from the
+smallest delta at which it is feasible. rho* is the minimum of v_B over all B, because f is feasible
+for (13) at delta if and only if it is feasible for the set B of pairs that it breaks. The frontier
+is therefore a lower envelope:
 
 1. Known patterns give an envelope E >= rho*, at first v of "nothing broken", the loss at delta = 0.
 2. A piece of E, alpha + beta delta on [d1, d2], is proven by one more optimisation in which delta
@@ -38,7 +39,7 @@ below the chord, or proves that v_B is the chord.
 | paper       | here                       |
 |-------------|----------------------------|
 | rho*(delta) | `compute_delta_frontier`   |
-| (15)        | its inverse                |
+| (15)        | the inverse of rho*        |
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ charges a^k to each mu that leads to it. The search leaves out:
 
 * Labels of a state that are nowhere smaller than another label of it; states that are mirror
   images, if M = -M.
-* Charges that cannot decide: the further charge to mu is at most the mass of the last level plus
+* Charges that cannot matter. The further charge to mu is at most the mass of the last level plus
   the mass of all later levels, which is smallest if nothing more is delayed. If S_mu plus this
   charge stays below max S, the pairs of mu may all be broken at no loss, which lowers T: mu is
   dropped.

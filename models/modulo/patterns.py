@@ -13,11 +13,11 @@ says whether every pair is kept, broken, or free (undecided). Its program is
                       y = 0 on kept pairs,  y >= f(eta) on broken pairs.
 
 * It is a relaxation of (13) restricted to the PMFs that keep the kept and break the broken pairs:
-  such a PMF enters it with y = f on all pairs that it breaks, y = 0 elsewhere. Every PMF keeps a
-  pair or breaks it, so deciding a free pair both ways loses none.
-* With no pair decided it is the DP-LP, as PDP implies DP.
-* When its solution f breaks, for every mu, pairs of mass delta at most, f is feasible for (13), and
-  optimal among the completions of the pattern.
+  such a PMF is feasible with y = f on all pairs that it breaks and y = 0 elsewhere. Every PMF keeps
+  a pair or breaks it, so deciding a free pair both ways loses no PMF.
+* If no pair is decided, it is the linear program of (ε, δ)-DP, as PDP implies DP.
+* If the pairs that its solution f breaks have mass at most delta for every mu, f is feasible for
+  (13), and optimal among all ways to decide the free pairs of the pattern.
 * An element with f(eta) > delta breaks no pair, as a broken pair at eta would add f(eta) to a sum
   that is at most delta. So every feasible PMF has f(eta) <= delta, a bound of the program, or keeps
   all pairs at eta: this splits a pattern as well.

@@ -2,9 +2,11 @@
 
 The programs (13) to (15) are those of Kadam et al. 2024.
 
-The answer q is an element of G = Z_{n1} x ... x Z_{nk} (a scalar query is k = 1, N = n + 1). Noise
-is added in G, and neighbouring databases move the answer by a difference mu in M. With f the
-noise's PMF on G the models are
+Notation. rho is the vector of losses of the noise values, rho'f the expected loss, MILP a
+mixed-integer and LP a linear program, (u, y) auxiliary variables: u(eta) = 1 if the inequality of
+(eta, mu) may be broken, and y is the mass of such elements. The answer q is an element of G =
+Z_{n1} x ... x Z_{nk} (a scalar query is k = 1, N = n + 1). Noise is added in G, and neighbouring
+databases move the answer by a difference mu in M. With f the noise's PMF on G the models are
 
     literal MILP (13)   min rho'f   s.t.  sum f = 1, and for every mu in M a pair (u, y) with, for
                                           every eta,

@@ -16,23 +16,24 @@ alone in every round. Solvers other than HiGHS get all tangents of hockey sticks
     D           sensitivity              f(η)        columns, |η| <= last
     c           losses                   a           atom: a point mass beside the cells (reals)
 
-Ended (`is_open` False): f vanishes beyond the reach L, last = L. A feasible point is a mechanism,
-under hockey sticks.
+Ended program (`is_open` is False): f is 0 beyond the reach L, and last = L. Under hockey sticks
+every feasible point is a mechanism.
 
-Open: f is stated up to last = L + D. The mass beyond, on the right and on the left, has columns of
-its own. All outcomes η > L, and all η < -L, are merged, which is post-processing: every bound holds
-for the merged pair. The loss of the mass beyond is at least the loss at its first value, as c does
-not fall. So the optimum is a lower bound for all noise.
+Open program: f is stated up to last = L + D. The mass beyond, on the right and on the left, has
+columns of its own. All outcomes η > L, and all η < -L, are merged, which is post-processing: every
+bound holds for the merged pair. The loss of the mass beyond is at least the loss at its first
+value, as c does not fall. So the optimum is a lower bound for all noise.
 
-Folded: if c is even, so is f (the mean of f and its mirror image; bounds are jointly convex), and s
-> 0 suffice. With several losses the largest mean counts: min z, z >= Σ c_q f, whose multipliers p_q
-are weights that add up to 1; c = Σ p_q c_q.
+Folded program: if c is even, some optimal f is even, because the mean of f and its mirror image is
+feasible (the bounds are jointly convex). Then the shifts s > 0 suffice. With several losses c_q the
+largest mean is minimised: min z, z >= Σ c_q f. The multipliers p_q of these rows are weights that
+add up to 1, and c = Σ p_q c_q.
 
-Bound: for any multipliers v >= 0 of tangents, and u of sums with Σ v <= u for every t,
+Lower bound: for any multipliers v >= 0 of tangents, and u of sums with Σ v <= u for every t,
 
     min >= min_j (c + Σ v (a P + b Q))_j / w_j - Σ u limit      in exact arithmetic,
 
-where w_j is how often column j counts in Σ f.
+where w_j is the coefficient of column j in Σ f.
 """
 
 from __future__ import annotations

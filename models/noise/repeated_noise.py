@@ -207,7 +207,7 @@ class ComposedDelta:
         density, all_losses = noise_masses(losses)
         composed_pair = self._compose_noise(density, all_losses)
         size = all_losses.size
-        # The worth of a loss is W of the module's docstring, on the grid.
+        # The weight of a privacy loss is W in the header of the module, on the grid.
         spectrum = np.conj(self._stick_transform * composed_pair.other_runs)
         worth = self.runs * fft.irfft(spectrum, self.points)
         low = worth[composed_pair.cells]

@@ -91,14 +91,14 @@ class ColumnCut(NamedTuple):
 
 
 class _Split(NamedTuple):
-    """How many columns are cut.
+    """The numbers of columns that are cut, for a group of cut vectors.
 
     Attributes:
-        deep: columns that are cut above row b + 1.
-        tall_deep: tall columns among them.
-        edge: tall columns that are cut at row b + 1.
+        deep: number of columns that are cut above row b + 1.
+        tall_deep: number of tall columns among the deep columns.
+        edge: number of tall columns that are cut at row b + 1.
         bound: largest f(0) that a real-valued σ could give.
-        target: that σ.
+        target: value of σ at which this largest f(0) is reached.
     """
 
     deep: int

@@ -1,12 +1,14 @@
-"""The printed Theorem 3, Corollary 2 and Table 1 staircases, which are WRONG.
+"""Evaluate the printed Theorem 3, Corollary 2 and Table 1 of Kadam et al. 2024, which are WRONG.
 
-They stay to draw the curves of the paper.
+The functions only serve to draw the curves of the paper; no other computation uses this module.
+`bounded_difference` has the correct laws.
 
-Kadam et al. 2024, (30)-(45), read as printed, for 𝓜 = {1..μ̄} under (ε, δ)-PDP. The printed PMFs
-need more δ than they claim from h = 2 or 3 on (n = 24, μ̄ = 6, ε = 1.5: claimed .083636, needed
-.087800), and are not optimal (Table 1, δ = .1212: printed f(0) .5432, optimum .549828): "groups
-shorter than μ̄ never split" is false. The truth is in `bounded_difference`. No other computation
-uses this module.
+The equations (30)-(45) are read as printed, for the shifts 𝓜 = {1..μ̄} under (ε, δ)-PDP. A printed
+staircase is a PMF f whose masses fall by e^-ε from one group of ℓ_i masses to the next.
+
+The errors. For h >= 2 or 3 the printed PMFs need a larger δ than the paper claims (n = 24, μ̄ = 6,
+ε = 1.5: claimed .083636, needed .087800). They are not optimal either (Table 1, δ = .1212: printed
+f(0) .5432, optimum .549828). The reason is that "groups shorter than μ̄ never split" is false.
 
 Reading of the misprints. (38) omits the group b + 1 when j < h; μ̄ - 1 is the length that makes the
 sum n + 1. (41) swaps the two indices of the singleton's ψ. (34) is 1/Σ ℓ_i e^{-iε}; (35)-(36)
