@@ -30,7 +30,7 @@ _REVEALING_FACTOR = 100  # A decoder with this multiple of ε learns nearly ever
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LaplaceAim(Aim):
-    """What a request for the Laplace mechanism limits.
+    """The limits of a request for the Laplace mechanism.
 
     Attributes:
         bits: the largest mean number of bits per scalar.

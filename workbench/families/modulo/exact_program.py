@@ -49,7 +49,7 @@ LIMIT_NAMES = {
     Termination.INTERRUPTED: "an interrupt",
     Termination.NUMERICAL: "numerical trouble",
 }
-"""What stopped a solver, for messages."""
+"""The reasons for which a solver stopped, for messages."""
 
 
 def solve_exactly(

@@ -116,7 +116,7 @@ class Scan:
     def __init__(self, family: str, n: int, distances: Sequence[int], steps: int = 401) -> None:
         self.family = BASELINE_FAMILIES[family]
         self.n = n
-        # Pairs in the other order have the mirror images of these laws, as those of n - q.
+        # The laws of a pair in the other order are mirror images: those of n - q and n - q'.
         self.pairs = []
         for d in sorted(set(distances)):
             self.pairs += [(q, q + d) for q in range(n + 1 - d)]

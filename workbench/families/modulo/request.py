@@ -51,7 +51,7 @@ Budgets = Mapping[Shift, Fraction]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ModuloAim(Aim):
-    """What a request for modulo noise minimises.
+    """The loss that a request for modulo noise minimises, and its constraints.
 
     Attributes:
         loss: a name, or user-defined losses under a name.
@@ -66,7 +66,7 @@ class ModuloAim(Aim):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ModuloHow(How):
-    """How a request for modulo noise is solved.
+    """The method, solver and limits with which a request for modulo noise is solved.
 
     Attributes:
         method: "fast" or "literal".

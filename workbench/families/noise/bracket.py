@@ -1,6 +1,8 @@
 """Bound the optimal noise on the integers or the reals from both sides by linear programs.
 
-The linear program is that of `workbench.models.noise.program`.
+The bracket answers: which private noise has the smallest expected loss, up to a small gap, and what
+lower bound is proven? The linear program is that of `workbench.models.noise.program`; D is the
+sensitivity in its integer steps, and Δ the sensitivity on the reals.
 
 Integers. The program on a window is a relaxation for all noise, so its optimum is a lower bound.
 Its law is private except for the mass beyond the window. If every δ of the budget is positive, the

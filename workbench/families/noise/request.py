@@ -80,7 +80,7 @@ def tabulate_difference_losses(name: str, unit: Fraction, span: int) -> dict[int
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NoiseAim(Aim):
-    """What a request for noise minimises.
+    """The loss that a request for noise minimises, with its unit and prior.
 
     Attributes:
         loss: absolute, squared, pinball:τ or huber:h (for clamped noise also error-rate). Or the
@@ -98,7 +98,7 @@ class NoiseAim(Aim):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NoiseHow(How):
-    """How a request for noise is solved.
+    """The method, solver and limits with which a request for noise is solved.
 
     Attributes:
         gap: the relative gap between loss and bound at which the search may stop.

@@ -390,7 +390,7 @@ class _OutputDescent:
         self.problem = problem
         self.epsilon = epsilon
         self.coordinates = coordinates
-        # The best point of a descent. The point at which SLSQP ends may be worse.
+        # This is the best point of a descent. The point at which SLSQP ends may be worse.
         self._best: _ValueAndVector | None = None
 
     def run(self, z: Vector, rounds: int, iterations: int) -> _ValueAndVector:

@@ -25,7 +25,7 @@ _REACH_MARGIN = 1e-9  # A reach is larger than the least one by at least this sh
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class QuantizerAim(Aim):
-    """What a request for a quantizer minimises.
+    """The loss that a request for a quantizer minimises, with its metric.
 
     Attributes:
         loss: "absolute", "squared", or λ in [0, 1] for λ|e| + (1 - λ) e². MVU minimises the
@@ -42,7 +42,7 @@ class QuantizerAim(Aim):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class QuantizerHow(How):
-    """How a request for a quantizer is solved.
+    """The method, solver and limits with which a request for a quantizer is solved.
 
     Attributes:
         method: "exact" (the exact LP), "optm", "product" or "mvu".
