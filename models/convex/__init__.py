@@ -1,1 +1,1 @@
-"""Models for smooth notions of privacy: tangents and the interior method."""
+"""Solve linear programs over laws under convex privacy bounds: tangents, interior-point method."""

@@ -1,1 +1,1 @@
-"""Models of unbiased label randomizers."""
+"""Find unbiased label randomizers with the smallest squared loss."""

@@ -1,1 +1,1 @@
-"""Models of additive noise modulo n: the program, fast searches and frontiers."""
+"""Find optimal additive noise modulo n + 1: programs, fast searches and frontiers."""

@@ -241,7 +241,7 @@ class LineProgram:
 
         Args:
             masses: the law, shape (2 k + 1,).
-            refinement: how many times finer the grid of this program is than the grid of the law.
+            refinement: number of grid steps of this program in one step of the grid of the law.
                 Unless it is 1 the columns are approximate.
 
         Returns:

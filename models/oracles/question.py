@@ -67,8 +67,8 @@ def is_close(left: float, right: float) -> bool:
     """Check whether two error rates, or two masses f(0), are the same number up to rounding.
 
     Args:
-        left: the first number.
-        right: the second number.
+        left: error rate or mass that is compared.
+        right: error rate or mass to which it is compared.
     """
     return math.isclose(left, right, rel_tol=ROUNDING, abs_tol=_MASS_ROUNDING)
 
@@ -83,7 +83,7 @@ class Question:
         sizes: orders n1..nk of the cyclic factors of the group.
         budgets: budget ε of every distinct non-zero shift.
         delta: budget δ in [0, 1].
-        requires: the bound on neighbouring distributions.
+        requires: bound on neighbouring distributions, "hockey-stick" or "mass-above-ratio".
     """
 
     sizes: Ints

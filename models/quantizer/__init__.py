@@ -1,1 +1,1 @@
-"""Models of private quantizers."""
+"""State the programs of optimal private quantizers."""

@@ -1,4 +1,4 @@
-"""Linear programs for the best two-bin mechanisms: the programs OPTM and the optimum in a box.
+"""State the linear programs of the best two-bin mechanisms: OPTM and the optimum in a box.
 
 `TwoBinShape.theorem5` and `theorem6` build the programs of Theorems 4-6 of Cai et al. 2024. That
 paper calls its mechanism, and these programs, OPTM. `ProductModel.build_box_program` builds a

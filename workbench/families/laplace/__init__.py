@@ -1,1 +1,1 @@
-"""Laplace noise in few bits (dyadic quantized Laplace)."""
+"""Design Laplace noise in few bits (dyadic quantized Laplace)."""

@@ -18,8 +18,9 @@ runs over log2 δ₀, with ℓ = (e^(δ₀) - 1)/δ₀:
 a budget that is not reached by then is not reached by any ℓ. (For ℓ → ∞, without privacy towards
 the decoder, the length oscillates for ever and need not fall below the budget.)
 
-Theorem 8 is a check: if its bound on the mean length (of the Elias delta code) fits the bits at
-some ℓ, then this ℓ fits them, so the least ℓε is at most that of the smallest such ℓ.
+Theorem 8 of the paper on the dyadic quantized Laplace mechanism is a check: if its bound on the
+mean length (of the Elias delta code) fits the bits at some ℓ, then this ℓ fits them, so the least
+ℓε is at most that of the smallest such ℓ.
 
     paper                               code
     "the expected length is set to 5"   bits = 5
@@ -64,8 +65,8 @@ _OCTAVE_SWING_BITS: Final = 3.0  # The length varies by at most this within an o
 _MAX_DIP_BITS: Final = 0.25  # A minimum between two points is at most this far below them.
 _MAX_BISECTIONS: Final = 60  # A bracket is halved this many times.
 _MAX_ROUNDING_STEPS: Final = 40  # An ℓ is rounded up by doubling steps at most this often.
+# Values of log2 δ₀ for Theorem 8. Each one that fits bounds the least ℓ from above.
 _THEOREM_LOG_DELTAS = np.arange(-30, 7.01, 0.25)
-"""Values of log2 δ₀ for Theorem 8. Each one that fits bounds the least ℓ from above."""
 
 
 @dataclass(frozen=True)

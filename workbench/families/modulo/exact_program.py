@@ -39,9 +39,10 @@ _RATIO_BITS = 112  # e^ε is rounded to this many bits.
 _DIGIT_BITS = 320  # Exact values of the program are rounded to this many bits.
 MIN_SEEN_MASS = 1e-7  # A solver knows several digits of larger masses.
 
+# Terminations after which looser tolerances or exact arithmetic may still give an answer.
 SOLVER_FAILURES = frozenset((Termination.NUMERICAL, Termination.ERROR, Termination.INFEASIBLE))
-"""Terminations after which looser tolerances or exact arithmetic may still give an answer."""
 
+# The reasons for which a solver stopped, for messages.
 LIMIT_NAMES = {
     Termination.TIME_LIMIT: "the time limit",
     Termination.NODE_LIMIT: "the node limit",
@@ -49,7 +50,6 @@ LIMIT_NAMES = {
     Termination.INTERRUPTED: "an interrupt",
     Termination.NUMERICAL: "numerical trouble",
 }
-"""The reasons for which a solver stopped, for messages."""
 
 
 def solve_exactly(

@@ -1,4 +1,6 @@
-"""The family of additive noise modulo a finite group: its options, requests and reports.
+"""Define the family of additive noise modulo a finite group: its options, requests and reports.
+
+The option `check` decides how a solution is verified:
 
 check      what is done with the solver's solution                            status of an optimum
 none       the objective is recomputed at the solver's point                  claimed
@@ -63,8 +65,8 @@ if TYPE_CHECKING:
 
 METHODS = ("fast", "literal")
 CHECKS = ("none", "bound", "audit", "certify")
+# Losses whose frontier over δ is traced pattern by pattern.
 _TRACED_LOSSES = ("error-rate", "eta-squared", "squared", "circular-squared")
-"""Losses whose frontier over δ is traced pattern by pattern."""
 
 _MAX_LISTED_MASSES = 24  # Up to this many masses are all listed in a report.
 _HEAVIEST_MASSES = 16  # Of more masses, a report lists this many.

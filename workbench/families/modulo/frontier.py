@@ -44,6 +44,7 @@ from workbench.pipeline.requirements import (
 )
 from workbench.questions.modulo_noise import ModuloNoise
 
+# The legend, colour and line style of every mechanism in plots.
 SERIES = {
     "optimal": Series("optimal modulo noise", 0),
     "geometric": Series("clamped geometric", 1, "--"),
@@ -51,7 +52,6 @@ SERIES = {
     "exponential": Series("exponential mechanism", 3, ":"),
     "data-independent": Series("data-independent", 4, (0, (5, 1, 1, 1))),
 }
-"""The legend, colour and line style of every mechanism in plots."""
 
 LEVEL_CURVE_COUNT = 4  # This many level curves are drawn if no errors are given.
 _MAX_TRACED_ORDER = 64  # Up to this many noise values exact pieces are traced at every ε.

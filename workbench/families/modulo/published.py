@@ -61,6 +61,7 @@ _SMALL_STEPS = 12  # A scan has this many values below its steps of equal length
 _LARGE_STEPS = 25  # A scan has this many values above its steps of equal length.
 _BISECTION_STEPS = 60  # The interval of a parameter is halved this many times.
 
+# The channel's published mechanism of a name, which is used for more answers.
 _WIDE_NAMES = {
     "geometric": "clamped geometric",
     "gaussian": "clamped discrete Gaussian",
@@ -68,7 +69,6 @@ _WIDE_NAMES = {
     "truncated geometric": "clamped truncated geometric",
     "staircase": "clamped staircase",
 }
-"""The channel's published mechanism of a name, which is used for more answers."""
 
 _CHANNEL_ENTRIES = index_by_name(CHANNEL_PUBLISHED)
 _SCANNED_FAMILIES = ("geometric", "gaussian", "exponential")

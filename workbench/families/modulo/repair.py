@@ -1,7 +1,8 @@
 """Turn a solver's noise into certified noise, which is private in exact arithmetic.
 
-`certify_noise` and `find_cheapest_repair` answer: which exactly private noise is closest in loss to
-the solver's? f is the PMF of the noise η, μ a shift (a difference of neighbouring answers).
+`certify_noise` and `find_cheapest_repair` answer: which exactly private noise, made from the
+solver's solution, has the smallest loss? f is the PMF of the noise η, and μ is a shift (a
+difference of neighbouring answers).
 
 If the pattern V_μ = {η : f(η) > e^ε f(η+μ)} of the solver's solution is fixed, every model of
 `workbench.models.modulo.program` is a linear program. It is solved in rationals to 230 bits
@@ -55,8 +56,8 @@ _CLAIM_TOLERANCE = Fraction(1, 10**12)  # Beyond this above the solver's claim, 
 _MASS_BITS = 120  # Masses with steeper tails are rounded to this many bits.
 _MAX_RELATIVE_GAP = 1e-7  # A repair within this gap of the bound ends the search.
 _DELTA_BITS = 200  # A minimised δ that is no rational is rounded up to this many bits.
+# Privacy losses of repaired tails, as multiples of the largest one among larger masses.
 _TAIL_FACTORS = (1, Fraction(9, 8), Fraction(5, 4), Fraction(3, 2), 2)
-"""Privacy losses of repaired tails, as multiples of the largest one among larger masses."""
 
 
 @dataclass(frozen=True)

@@ -45,8 +45,8 @@ MIN_EPSILON = Fraction(1, 10**12)  # For a smaller ε, e^ε cannot be distinguis
 MAX_COLUMNS = 5_000_000  # Programs with more columns are refused.
 _LOSS_RULE = "a finite number >= 0"
 
+# The ε of every difference.
 Budgets = Mapping[Shift, Fraction]
-"""The ε of every difference."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -121,7 +121,7 @@ class BracketResult:
     Attributes:
         mechanism: noise that is private up to the accuracy of the solver.
         bound: a proven lower bound on the expected loss of all noise.
-        solver_details: what the report says about the solver.
+        solver_details: sentences of the report about the solver.
     """
 
     mechanism: LineNoise
@@ -405,7 +405,7 @@ class LineProgramSolver:
             line: the linear program of the noise.
             initial_law: masses on -k..k of a coarser grid. None starts from a Gaussian if the
                 claim is not one of hockey sticks of δ > 0, otherwise from scratch.
-            refinement: how many times finer the grid of the program is.
+            refinement: number of grid steps of the program in one step of the grid of the law.
             precision: relative excess over a limit at which a point counts as feasible.
         """
         can_end = self.claim_bounds.can_end

@@ -1,4 +1,4 @@
-"""The family of additive noise on the integers or the reals: its options, requests and reports.
+"""Define the family of noise on the integers or the reals: its options, requests and reports.
 
 The command is `workbench design noise --on integers|reals`. Noise modulo a group is another family,
 with other questions, losses and defaults.

@@ -18,6 +18,7 @@ from workbench.pipeline.frontier_plots import Series
 from workbench.pipeline.notion_points import list_notion_requests, make_notion_plan
 from workbench.pipeline.requirements import list_hockey_stick_notions
 
+# The legend, colour and line style of every mechanism in plots.
 SERIES = {
     "noise": Series("optimal noise", 2),
     "geometric": Series("geometric", 7, ":"),
@@ -31,7 +32,6 @@ SERIES = {
     "truncated Laplace": Series("truncated Laplace", 6, "--"),
     "Gaussian": Series("Gaussian", 5, "--"),
 }
-"""The legend, colour and line style of every mechanism in plots."""
 
 
 def plan_noise_frontier(question: Any, values: Values) -> Plan:

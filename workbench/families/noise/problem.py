@@ -56,8 +56,8 @@ _SHORT_RATIO_BITS = 32  # The same for clamped noise, whose loss needs many powe
 _MIN_SEARCHED_EPSILON = Fraction(1, 1000)  # A minimised ε is at least this.
 _MAX_AUDIT_WORK = 10 * MAX_WORK_UNITS  # Audits with more work (about ten seconds) are refused.
 _MAX_PURE_PROGRAM_REACH = 400  # Up to this reach the exact program at δ = 0 is solved first.
+# Up to this δ the optimum at δ = 0 may end the search on the reals.
 MAX_TINY_DELTA = Fraction(1, 10**9)
-"""Up to this δ the optimum at δ = 0 may end the search on the reals."""
 
 
 def has_open_gap(design: Design) -> bool:

@@ -44,11 +44,11 @@ from workbench.questions.unbounded_noise import IntegerNoise, RealNoise
 from workbench.solvers.arrays import Pair, Vector
 from workbench.solvers.search import bisect
 
+# Noise that is published for several runs (`published_shapes`).
 REPEATED_NOISE_NAMES = ("geometric", "discrete Gaussian")
-"""Noise that is published for several runs (`published_shapes`)."""
 
+# Loss, symbol of the parameter, its value, and whether it is proven private; for Δ = 1.
 _Fit = tuple[float, str, float, bool]
-"""Loss, symbol of the parameter, its value, and whether it is proven private; for Δ = 1."""
 
 _PARAMETER_ROUNDING = 1e-14  # A parameter is enlarged by this share, which covers its own rounding.
 _MIN_SIGMA = 1e-3  # No budget allows this σ: 1/2σ² is above the largest ε.

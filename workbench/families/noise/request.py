@@ -31,8 +31,8 @@ MAX_EPSILON = 700  # Up to this ε, e^ε is a finite double.
 MIN_DELTA = Fraction(1, 10**12)  # A minimised δ, and the δ of many runs, is at least this.
 MAX_RUNS_SENSITIVITY = 32  # The composition of many runs is proven at every shift up to this.
 MAX_HUBER_BEND = 2_000  # The losses of noise that is not clamped are listed up to this bend.
+# Names of the losses for noise. pinball and huber have a parameter.
 NAMED_LOSSES = ("absolute", "squared", "error-rate", "pinball", "huber")
-"""Names of the losses for noise. pinball and huber have a parameter."""
 
 
 @dataclass(frozen=True)

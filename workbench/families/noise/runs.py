@@ -1,5 +1,8 @@
 """Design noise on the integers for several runs under one budget (ε, δ) for all runs together.
 
+Notation. T is the number of runs, f the PMF of the noise η of one run, and D the sensitivity. The
+privacy loss of an outcome is the logarithm of the ratio of its probabilities at two neighbours.
+
 `workbench.models.noise.repeated_noise` finds the privacy losses for D = 1 in floats. Rounded to
 rational masses they are a mechanism, whose T-fold composition is then bounded by convolution in
 integers (`workbench.privacy.composition`). The losses shrink until that bound is at most δ. The
@@ -50,8 +53,8 @@ from workbench.privacy.repair import bound_inverse_exponential, build_staircase_
 from workbench.questions.unbounded_noise import IntegerNoise
 from workbench.solvers.arrays import Vector
 
+# Noise, and a proven bound on the δ of all runs at the requested ε.
 ProvenNoise = tuple[AdditiveIntegerNoise, Fraction]
-"""Noise, and a proven bound on the δ of all runs at the requested ε."""
 
 _MASS_BITS = 80  # Masses are rounded to this many bits.
 _MAX_SHRINKINGS = 12  # A candidate is made less steep at most this many times.

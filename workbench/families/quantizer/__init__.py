@@ -1,1 +1,1 @@
-"""Unbiased quantizers of a real input."""
+"""Design unbiased private quantizers of a real input."""

@@ -42,9 +42,10 @@ from workbench.privacy.claim import Claim
 from workbench.privacy.repair_channel import repair_rows
 from workbench.solvers.arrays import Ints
 
+# After a larger repair other outputs are tried, and the report contains a note.
 SMALL_REPAIR_SHARE = Fraction(1, 10**6)
-"""After a larger repair other outputs are tried, and the report contains a note."""
 
+# Outputs that no law draws more often than this are taken out, from the first threshold on.
 _MASS_THRESHOLDS = (
     ZERO,
     Fraction(1, 10**11),
@@ -52,7 +53,6 @@ _MASS_THRESHOLDS = (
     Fraction(1, 10**7),
     Fraction(1, 10**5),
 )
-"""Outputs that no law draws more often than this are taken out, from the first threshold on."""
 
 
 def _make_audit_subject(

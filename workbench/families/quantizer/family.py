@@ -1,4 +1,4 @@
-"""The family of unbiased private quantizers: its options, requests and reports."""
+"""Define the family of unbiased private quantizers: its options, requests and reports."""
 
 from __future__ import annotations
 

@@ -3,9 +3,11 @@
 curve       what a row is
 point       a designed quantizer, certified; `levels` outputs, `objective` its exact error in the
             requested loss. `bound` holds for all outputs within the reach (method exact)
-baseline    RQM (best of a grid of outer outputs, largest q) and PBM (its largest θ) with the same
-            number of outputs; Laplace with a real number as output
-limit       [bound, objective] contains the least MAE with any outputs (uniform inputs)
+baseline    RQM (the best of a grid of outermost outputs, with the largest private selection
+            probability q) and PBM (with its largest private parameter θ), both with the same number
+            of outputs; Laplace noise with a real number as output
+limit       [bound, objective] contains the smallest mean absolute error with any outputs, for
+            uniform inputs
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from workbench.pipeline.design import Design
 
 
+# The legend, colour and line style of every mechanism in plots.
 SERIES = {
     "exact": Series("exact quantizer, outputs within 2x the least reach", 0),
     "product": Series("product optimum", 5),
@@ -36,7 +39,6 @@ SERIES = {
     "pbm": Series("PBM", 4, "--"),
     "laplace": Series("Laplace, any real output", 7, ":"),
 }
-"""The legend, colour and line style of every mechanism in plots."""
 
 _ERROR_NAMES = {"absolute": "mean absolute error", "squared": "mean squared error"}
 

@@ -38,8 +38,8 @@ from workbench.solvers.backend import Options, Session, get_backend
 from workbench.solvers.search import Deadline
 from workbench.solvers.solution import Solution, Termination
 
+# Maps outputs (m,) to the losses of all laws and their slopes in the outputs, both (n, m).
 LossTables = Callable[[Vector], Pair]
-"""Maps outputs (m,) to the losses of all laws and their slopes in the outputs, both (n, m)."""
 
 Bins = Rationals
 _MIN_PROGRAM_SECONDS = 5.0  # One program gets this time, or the whole time limit if that is less.

@@ -51,15 +51,15 @@ from workbench.solvers.backend import Session, get_backend
 from workbench.solvers.search import OpenNodes
 from workbench.solvers.solution import Solution, Termination
 
+# Widths of slices: the paper's, then thinner ones if that leaves no solution.
 WIDTHS = (0.01, 0.002, 0.0004)
-"""Widths of slices: the paper's, then thinner ones if that leaves no solution."""
 
 _FIRST_SLICE_WIDTH = 0.04  # Slices around an incumbent have this width first.
 _LAST_SLICE_WIDTH = 2e-4  # The search around an incumbent ends at this width.
 _MIN_SLICE_GAIN = 1e-4  # Slices are narrowed if an LP gains less than this.
 _PRUNING_TOLERANCE = 1e-9  # A solver's bound may exceed the optimum by this.
+# Selection probabilities q of RQM from which a local search starts.
 _START_SELECTIONS = (0.03, 0.1, 0.2, 0.35, 0.5)
-"""Selection probabilities q of RQM from which a local search starts."""
 
 
 @dataclass(frozen=True)

@@ -62,8 +62,8 @@ from workbench.models.quantizer.program import default_reach
 from workbench.questions.quantization import are_symmetric
 from workbench.solvers.arrays import Vector
 
+# Numbers of outputs that are searched for on the way to more outputs.
 _RUNGS = (*range(2, 17), 24, 36, 54)
-"""Numbers of outputs that are searched for on the way to more outputs."""
 
 
 @dataclass(frozen=True)

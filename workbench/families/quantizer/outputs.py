@@ -43,12 +43,13 @@ from workbench.solvers.arrays import Pair, Positions, Vector
 if TYPE_CHECKING:
     from scipy.optimize import OptimizeResult
 
+# The value of outputs at which no law is private and unbiased.
 INFEASIBLE_VALUE = 1e6
-"""The value of outputs at which no law is private and unbiased."""
 
+# A value, with its slope or with its point.
 _ValueAndVector = tuple[float, Vector]
-"""A value, with its slope or with its point."""
 
+# Reaches of starts as multiples of the least reach, and powers by which outputs are spaced.
 _START_SHAPES = (
     (1.3, 1.0),
     (1.05, 0.7),
@@ -58,7 +59,6 @@ _START_SHAPES = (
     (1.15, 0.3),
     (1.4, 2.5),
 )
-"""Reaches of starts as multiples of the least reach, and powers by which outputs are spaced."""
 
 
 @dataclass(frozen=True)

@@ -35,8 +35,8 @@ from workbench.questions.density import Density, find_pieces
 from workbench.solvers.arrays import Pair, Vector
 from workbench.solvers.search import OpenNodes
 
+# The lower and upper bounds of every bounded vector.
 Box = dict[VectorKey, Pair]
-"""The lower and upper bounds of every bounded vector."""
 
 _MAX_GAP = 1e-5  # The search ends at this absolute gap.
 _MIN_GAIN = 1e-12  # An optimum must be better than the best one by this.

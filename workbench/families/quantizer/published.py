@@ -39,13 +39,13 @@ from workbench.questions.range_query import RangeQuery
 
 _MAX_RQM_LEVELS = 8  # The parameters of RQM are not searched for more outputs.
 _HYBRID_ROOT = 405 * math.sqrt(241)  # A root in the closed form of ε*.
+# ε*, from which on the hybrid mechanism uses the piecewise mechanism.
 _HYBRID_MIN_EPSILON = math.log(
     (-5 + 2 * (6353 - _HYBRID_ROOT) ** (1 / 3) + 2 * (6353 + _HYBRID_ROOT) ** (1 / 3)) / 27
 )
-"""ε*, from which on the hybrid mechanism uses the piecewise mechanism."""
 
+# The expected absolute and squared error.
 ErrorPair = tuple[float, float]
-"""The expected absolute and squared error."""
 
 
 # Randomizers of a value in a range.
@@ -158,13 +158,13 @@ def _is_for_local_ranges(query: Any) -> bool:
     return isinstance(query.question, RangeQuery) and query.question.has_all_neighbours
 
 
+# Name, source, losses, and whether the mechanism is unbiased.
 _RANGE_MECHANISMS = (
     ("Duchi et al.", "Duchi, Jordan and Wainwright 2018", _compute_duchi_losses, True),
     ("piecewise", "Wang et al. 2019", _compute_piecewise_losses, True),
     ("hybrid", "Wang et al. 2019", _compute_hybrid_losses, True),
     ("optimal piecewise", "Zheng, Mishra and Hu 2025", _compute_optimal_losses, False),
 )
-"""Name, source, losses, and whether the mechanism is unbiased."""
 
 PUBLISHED = (
     *(

@@ -43,8 +43,8 @@ from workbench.questions.density import Density
 from workbench.solvers.search import bisect
 
 _MAX_SELECTION_UNITS = 10**18  # q is a multiple of 1/k for some k up to this.
+# Outermost outputs of RQM that are tried, as multiples of the least reach.
 _RQM_REACH_FACTORS = (1.0001, 1.03, 1.1, 1.15, 1.2, 1.25, 1.3, 1.35, 1.45, 1.6, 1.9)
-"""Outermost outputs of RQM that are tried, as multiples of the least reach."""
 
 _RQM_REFINEMENTS = 4  # The grid of outermost outputs is halved around the best this often.
 _MAX_FINE_LEVELS = 5  # For more outputs the grid of bins is coarser.
