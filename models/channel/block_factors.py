@@ -13,14 +13,15 @@ exact forms keep them:
                 Σ λ z v_a v_b / w >= 0 of the pairs: elimination on weights and row sums (Grassmann,
                 Taksar and Heyman 1985) only adds positive numbers to the weights; the inverse is
                 sums of products of the factors (Takahashi's recursion). The label eliminated last
-                is treated apart, H⁻¹ = N + u u'/(u'H u), u = v - N H v, N the inverse of the
-                others: where other sums of an output are tight, their differences of H⁻¹ would
-                cancel
-    all pairs   H is diagonal plus one row, its Schur complement Σ_y D1 D2 (λ-1)²/(D1+D2) a sum of
-                positive terms, for D1, D2 the scalings z/w of v - t and λ t - v
+                is treated apart: H⁻¹ = N + u u'/(u'H u) with u = v - N H v, where N is the inverse
+                of the block of the other labels. Otherwise differences of entries of H⁻¹ would
+                cancel where further sums of an output are tight
+    all pairs   H is diagonal plus one row. Its Schur complement Σ_y D1 D2 (λ-1)²/(D1+D2) is a sum
+                of positive terms, with D1, D2 the scalings z/w of v - t and λ t - v
 
-Labels are put in an order of small bandwidth b: 1 for a line, the side for a grid, the result of
-reverse Cuthill-McKee for other graphs. An elimination takes k b² steps, the inverse k² b.
+Labels are put in an order of small bandwidth b. It is 1 for a line and the side for a grid; for
+other graphs the order is that of reverse Cuthill-McKee. An elimination takes k b² steps, the
+inverse k² b.
 
 Arrays have the shape (labels or rows, outputs).
 """

@@ -19,9 +19,10 @@ g H⁻¹ g' would cancel. So the label eliminated last is treated apart: with N 
 others' block and u = v - N H v, H⁻¹ = N + u u'/(u'H u). Here g u = (s - (s - g v)) - g N H v comes
 from the slacks as they are stored, and u'H u is a sum of numbers >= 0.
 
-Masses far from their label may be left out if δ makes them needless: an output states the masses of
-some inputs alone. Its block and its share are then small, and the Schur complement is banded if
-neighbouring inputs share outputs. No proof depends on this choice: multipliers bound all channels.
+If δ makes the masses far from their label needless, they may be left out: an output then states the
+masses of some inputs only. Its block and its share are small, and the Schur complement is banded if
+neighbouring inputs share outputs. No proof depends on this choice, because the multipliers bound
+the loss of all channels.
 
 Arrays are flat. They list the stated masses of all outputs, then the slacks, then s - g v. The last
 part is stored separately because it falls to 0.

@@ -30,17 +30,19 @@ The two algorithms:
 
 * `printed_bins`: Algorithm 2 as printed. Erratum: it takes O(k³), not O(k²), because A[i][j] is a
   minimum over r for every pair (i, j). It is the readable oracle, for small k.
-* `optimal_bins`: the objective is a fractional programme. Dinkelbach: start at λ = min_o F(o) (one
-  bin); solve B(λ) = min over partitions of Σ_S (L(S) - λ) - λ q; set λ to the ratio of the
-  minimiser; repeat until it stops falling. L(r, i) itself is not Monge, but the clamped L_c(r, i)
-  is, which takes o between the labels next to the bin, for every loss unimodal in o. The optimum is
-  the same, since the neighbouring bin serves a clamped bin's label better. So each round is one
-  pass of `monge.least_partition`, O(k log k). B(λ) >= B(the last) proves the bound
-  λ + B(λ) / e^ε.
+* `optimal_bins`: the objective is a ratio, which Dinkelbach's iteration minimises. It starts at
+  λ = min_o F(o), the loss with a single bin. Each round solves B(λ) = min over partitions of
+  Σ_S (L(S) - λ) - λ q, and sets λ to the ratio of the minimiser. The iteration ends when λ stops
+  falling. The loss L(r, i) of the labels r..i is not Monge (`monge`). The clamped loss L_c(r, i),
+  whose output o lies between the labels next to the bin, is Monge for every loss unimodal in o. The
+  optimum is the same, because a label of a clamped bin has a smaller loss in the neighbouring bin.
+  So each round is one pass of `monge.least_partition`, in O(k log k) steps. The value B(λ) of the
+  last round proves the lower bound λ + B(λ) / e^ε.
 
-Valid for squared, absolute, poisson, poisson-deviance and pinball. (ℓ_Poi itself violates
-Assumption 4; it differs from the deviance by one constant for every mechanism, so its bins are the
-deviance's.) Zero-one loss has no interval structure: see RRTop-k.
+The algorithms are valid for the losses squared, absolute, poisson, poisson-deviance and pinball.
+The Poisson loss violates Assumption 4, but it differs from the deviance by the same constant for
+every mechanism, so both have the same bins. The optimal randomizer for the error rate does not use
+intervals: see RRTop-k.
 """
 
 from __future__ import annotations

@@ -4,9 +4,10 @@
 a cut mechanism (the law), and what is an upper bound on f(0) for every mechanism (the chain bound)?
 
 Notation. f is the PMF of the noise, a = e^-ε. The noise values 1..n are written in rows of μ̄
-columns (`cut_vectors`). A cut vector c empties the rows from c_j on in column j. T_c is the total
-weight of the support that is left, S_c the weight of the broken constraints, T₀ the weight of the
-uncut law (`cuts`). "j cut" means that column j is not whole. φ₀ is 1/T₀.
+columns (`cut_vectors`). A cut vector c makes the rows from c_j on in column j holes, whose masses
+are smaller. T_c is the total weight of the support that is left, S_c the weight of the broken
+constraints, T₀ the weight of the uncut law (`cuts`). "j cut" means that column j is not whole. φ₀
+is 1/T₀.
 
 Law (achievable, any ε and n):
 

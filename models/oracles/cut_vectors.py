@@ -1,16 +1,16 @@
 """List cut mechanisms for noise modulo n + 1 with differences 1..μ̄, with their weights.
 
-The functions answer: which sets of noise values may be emptied (holes), and what are the total
-weight T of the rest, the weight S of the broken constraints and the chain loss of each? The search
-for the best cut is in `column_cut`, the mechanism of a cut in `cuts`.
+The functions answer: which sets of noise values may have smaller masses (holes), and what are the
+total weight T of the rest, the weight S of the broken constraints and the chain loss of each? The
+search for the best cut is in `column_cut`, the mechanism of a cut in `cuts`.
 
-Notation. a = e^-ε, w is the weight of a noise value relative to f(0), and n = b μ̄ + r, 0 <= r < μ̄.
-"Off the holes" means on the elements that are not holes.
+Notation. a = e^-ε, w is the weight of a noise value relative to f(0), and n = b μ̄ + r, 0 <= r <
+μ̄. "Off the holes" means on the elements that are not holes.
 
 Write η = (i - 1) μ̄ + j, row i >= 1, column j in 1..μ̄; row(0) = 0 and w(η) = a^row. The first r
-columns are tall (b + 1 rows), the others short (b rows). A cut vector c makes the rows >= c_j >= 2
-of column j holes; c_j = height + 1 leaves column j whole. The mechanism and its δ are those of
-`cuts`, with
+columns are tall (b + 1 rows), the others are short (b rows). A cut vector c makes the rows >= c_j
+of column j holes, with c_j >= 2. If c_j is the height of the column plus 1, the column has no hole.
+The mechanism and its δ are those of `cuts`, with
 
     T_c = 1 + Σ_j (a + ... + a^{c_j - 1}),
     S_c = max over μ of the w-mass of the elements off the holes whose η + μ is a hole;
@@ -25,7 +25,7 @@ but some exist: for n = 59, μ̄ = 7, ε = .8772, δ = .0506 one is better by 6e
 | paper    | here                                   |
 |----------|----------------------------------------|
 | μ̄        | `mu_bar`                               |
-| b, r     | `rows`, `tall_columns`, (26)                   |
+| b, r     | `rows`, `tall_columns`, (26)           |
 | e^{-ε}   | a                                      |
 """
 

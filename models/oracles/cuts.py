@@ -13,11 +13,13 @@ holes. With
     T  = the total of w off the holes,
     S  = the largest, over the shifts μ, w-mass of the elements off the holes whose η + μ is a hole,
     T₀ = the total of w,
-the mechanism that puts w on the support and θ·w on the holes, 0 <= θ <= 1, normalised, breaks e^ε
-only on the elements S counts: a step inside the support or inside the holes keeps its ratio, a step
-out of a hole only gains. So it is (ε, δ)-PDP as soon as S f(0) <= δ, and the best θ gives
-    f(0) = min(1 / T, δ / S)    whenever that is at least 1 / T₀:
-flat in δ while θ = 0, linear in δ while S f(0) = δ. Making everything but 0 a hole gives f(0) = δ.
+consider the mechanism that puts w on the support and θ·w on the holes, normalised. It breaks
+constraints only at the elements that S counts: a step inside the support or inside the holes keeps
+its ratio, and a step out of a hole only increases the mass. So it is (ε, δ)-PDP if S f(0) <= δ, and
+the best θ gives
+    f(0) = min(1 / T, δ / S)    whenever that is at least 1 / T₀.
+This f(0) is constant in δ while θ = 0, and linear in δ while S f(0) = δ. If all elements but 0 are
+holes, f(0) = δ.
 
 | paper            | here                                  |
 |------------------|---------------------------------------|

@@ -6,10 +6,10 @@ or -μ)? The source is "single distance" in Kadam et al. 2024: Lemma 3, Theorem 
 
 Notation. 𝓜 is the set of shifts, {μ} or {μ, -μ}. f is the PMF of the noise, so that the error rate
 is 1 - f(0). a = e^-ε. A constraint f(η) <= e^ε f(η + μ) is broken if it does not hold; PDP allows
-a mass of at most δ on the elements η of broken constraints. A hop is one step from η to η + μ. A
-level cut (`cuts`) is a PMF that falls by the factor a at each hop from 0, up to a last hop, and is
-0 beyond. The hop law (`hops`) is the same without a last hop: f(η) = f(0) a^d, where d is the
-smallest number of hops from 0 to η.
+a mass of at most δ on the elements η of broken constraints. A hop is one step from η to η + μ. The
+hop law (`hops`) is the PMF f(η) = f(0) a^d, where d is the smallest number of hops from 0 to η. A
+level cut (`cuts`) falls in the same way up to a last hop; beyond it all masses are smaller by a
+further factor θ in [0, 1].
 
 Proof. The multiples of μ form a cycle of N_μ elements. Follow it from 0 until the first broken
 constraint, at hop h: then f(hμ) >= a^h f(0) and f(hμ) <= δ, while the hops 0..h alone weigh

@@ -61,7 +61,7 @@ _SMALL_STEPS = 12  # A scan has this many values below its steps of equal length
 _LARGE_STEPS = 25  # A scan has this many values above its steps of equal length.
 _BISECTION_STEPS = 60  # The interval of a parameter is halved this many times.
 
-# The channel's published mechanism of a name, which is used for more answers.
+# Names of the same mechanisms among those for channels, which are used for more answers.
 _WIDE_NAMES = {
     "geometric": "clamped geometric",
     "gaussian": "clamped discrete Gaussian",
