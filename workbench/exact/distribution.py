@@ -104,7 +104,7 @@ class Distribution:
         """Read the laws of several rows, each as `read` does.
 
         Args:
-            rows: An iterable of weights.
+            rows: The weights of each law.
             name: What error messages call a row.
 
         Raises:
@@ -118,7 +118,7 @@ class Distribution:
         as 0 there.
 
         Args:
-            weights: A list of numbers.
+            weights: The weights of the outcomes, shape (len,).
             name: What error messages call the weights.
 
         Raises:
@@ -185,8 +185,8 @@ class Distribution:
         """Compute Σ Pr[i] values[i] / scale exactly.
 
         Args:
-            values: Integers, shape (len,).
-            scale: A positive integer.
+            values: The numerators of the values, shape (len,).
+            scale: The common denominator of the values, > 0.
 
         Raises:
             InvalidRequest: If the number of values is not the number of masses.
@@ -244,7 +244,7 @@ def to_common_denominator(values: Sequence[Fraction | int]) -> tuple[list[int], 
     """Return (integers, scale) with values = integers / scale.
 
     Args:
-        values: Rationals.
+        values: The rationals to convert.
     """
     scale = math.lcm(*{value.denominator for value in values})
     return [value.numerator * (scale // value.denominator) for value in values], scale

@@ -43,7 +43,7 @@ def raise_to_floors(
     the queue.
 
     Args:
-        weights: Numbers >= 0.
+        weights: The weights to raise, >= 0.
         floors_of: (i, w_i) -> pairs (j, floor) that require w_j >= floor.
     """
     raised = [*weights]
@@ -78,7 +78,7 @@ def raise_law_to_ratio(
         first: The integer of the first weight.
         weights: integers >= 0, not all 0.
         reach: The largest shift, >= 1.
-        ratio: In (0, 1).
+        ratio: The smallest allowed ratio of two masses within the reach, in (0, 1).
 
     Returns:
         The law, which starts at first - reach.
@@ -168,7 +168,7 @@ class IntegerLaw:
         """Return f(η), not normalised.
 
         Args:
-            eta: η, any integer.
+            eta: The value η of the noise, any integer.
             with_repeats: Add the weights that repeat it period by period farther out.
         """
         distance_outside = max(eta - self.last, self.first - eta, 0)
@@ -195,7 +195,7 @@ class IntegerLaw:
         """Return f(low..high), not normalised.
 
         Args:
-            low, high: Integers, low <= high.
+            low, high: The first and the last value of η, low <= high.
         """
         if self.ratio:
             weights: list[Fraction | int] = []
@@ -222,7 +222,7 @@ class IntegerLaw:
         right tail first.
 
         Args:
-            shift: Any integer but 0.
+            shift: The shift of the law, an integer other than 0.
         """
         low = self.first - abs(shift)
         high = self.last + abs(shift)
@@ -240,7 +240,7 @@ class IntegerLaw:
         """Return the law of min(high, max(low, η)) on low..high.
 
         Args:
-            low, high: Integers, low < high.
+            low, high: The smallest and the largest output, integers with low < high.
         """
         weights = self.weights_between(low, high)
         weights[0] = self.weight_below(low + 1)
@@ -253,7 +253,7 @@ class IntegerLaw:
         """Return Σ_{x < η} f(x), not normalised.
 
         Args:
-            eta: η, any integer.
+            eta: The value η of the noise, any integer.
         """
         if eta > self.last:
             last_block = self.weights[-self.period :]
@@ -282,7 +282,7 @@ class IntegerLaw:
         """Compute E loss(η) exactly.
 
         Args:
-            loss: η -> its loss.
+            loss: Function η -> loss.
             tail_terms: Coefficients of 1, |η|, |η|² of the loss in the tails; empty for a law
                 without tails.
             left_tail_terms: The coefficients in the left tail; empty where they are those of the
@@ -341,7 +341,7 @@ class IntegerLaw:
         The number of blocks into a tail is drawn by Bernoulli(ratio) trials.
 
         Args:
-            count: A number >= 0.
+            count: The number of draws, >= 0.
             source: The source of randomness.
         """
         left_tail, right_tail = (self.ratio / (1 - self.ratio) * end for end in self.end_sums)

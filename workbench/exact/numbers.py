@@ -84,10 +84,10 @@ def read_number_where(
     """Read a number as `read_number` does, and check a condition.
 
     Args:
-        value: As of `read_number`.
+        value: The value of a request, as for `read_number`.
         name: What the error message calls the value.
         constraint: The condition in words, for the error message.
-        is_allowed: The condition.
+        is_allowed: The condition on the exact number.
 
     Returns:
         The exact number.
@@ -105,9 +105,9 @@ def read_positive(value: Any, name: str, *, or_zero: bool = False) -> Fraction:
     """Read a number > 0, such as a budget ε.
 
     Args:
-        value: As of `read_number`.
+        value: The value of a request, as for `read_number`.
         name: What the error message calls the value.
-        or_zero: Also accept 0.
+        or_zero: Whether 0 is accepted too.
 
     Returns:
         The exact number.
@@ -128,7 +128,7 @@ def read_probability(value: Any, name: str) -> Fraction:
     """Read a number in [0, 1], such as a budget δ.
 
     Args:
-        value: As for `read_number`.
+        value: The value of a request, as for `read_number`.
         name: What the error message calls the value.
 
     Raises:
@@ -260,8 +260,8 @@ def exp_bounds_of_ratio(numerator: int, denominator: int, bits: int) -> tuple[in
     u/8 + u). The terms after the first that is 0 add up to less than u.
 
     Args:
-        numerator: Of ε.
-        denominator: Of ε, positive.
+        numerator: The numerator of ε.
+        denominator: The denominator of ε, positive.
         bits: The precision of the bounds.
 
     Returns:
@@ -325,7 +325,7 @@ def log_upper_bound(ratio: Fraction) -> float:
     """Return the smallest float >= ln(ratio), decided exactly; 0 for ratio = 1.
 
     Args:
-        ratio: A number > 0.
+        ratio: The rational whose logarithm is bounded, > 0.
     """
     bound = _approximate_log(ratio)
     while sign_exp(ratio, ONE, Fraction(bound)) > 0:
@@ -349,9 +349,9 @@ def sign_exp(a: Fraction, b: Fraction, epsilon: Fraction) -> int:
     """Return the sign (-1, 0 or 1) of a - b e^ε, decided exactly for all rationals.
 
     Args:
-        a: Any rational.
-        b: Any rational.
-        epsilon: ε, any rational.
+        a: The left side a, any rational.
+        b: The factor b of e^ε, any rational.
+        epsilon: The exponent ε, any rational.
 
     Returns:
         1 if a > b e^ε, 0 if they are equal, -1 if a < b e^ε.
@@ -396,7 +396,7 @@ class ExpNumber:
         Args:
             a: The rational part.
             b: The coefficient of e^ε.
-            epsilon: ε.
+            epsilon: The exponent ε, a rational.
 
         Returns:
             The number; its b and ε are 0 if the number is rational.
@@ -509,7 +509,7 @@ def max_exp_number(numbers: Iterable[ExpNumber]) -> ExpNumber:
     """Return the largest of several numbers a - b e^ε, decided exactly.
 
     Args:
-        numbers: One number or more.
+        numbers: The numbers to compare, at least one.
 
     Raises:
         ValueError: If there are no numbers.

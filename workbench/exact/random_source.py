@@ -62,7 +62,7 @@ class Source:
         """Draw uniform integers in 0..bound-1. Shape (count,).
 
         Args:
-            bound: 1 <= bound < 2^63.
+            bound: The number of possible values, 1 <= bound < 2^63.
         """
         # Words up to the limit are accepted, a multiple of `bound` of them.
         limit = np.uint64(_WORD_COUNT - _WORD_COUNT % bound - 1)
@@ -80,8 +80,8 @@ class Source:
         Args:
             value: The first bits of U, as an integer.
             bits: The number of these bits; 16 more are drawn until they decide.
-            numerator: >= 0.
-            denominator: > 0.
+            numerator: The numerator of the probability, >= 0.
+            denominator: The denominator of the probability, > 0.
 
         Returns:
             Whether U < numerator/denominator.
@@ -95,8 +95,8 @@ class Source:
         """Draw booleans that are true with probability numerator/denominator exactly.
 
         Args:
-            numerator: >= 0.
-            denominator: >= numerator, > 0.
+            numerator: The numerator of the probability, >= 0.
+            denominator: The denominator of the probability, > 0 and >= numerator.
             count: The number of draws.
 
         Returns:
@@ -118,8 +118,8 @@ class Source:
         """Draw from Pr[y] ∝ e^{-|y| s/t}.
 
         Args:
-            s: > 0.
-            t: > 0, less than 2^40.
+            s: The numerator of the rate s/t, > 0.
+            t: The denominator of the rate s/t, > 0 and less than 2^40.
             count: The number of draws.
 
         Returns:

@@ -103,7 +103,7 @@ class Sampler:
         Returns outcomes 0..m-1, shape (count,).
 
         Args:
-            count: A number >= 0.
+            count: The number of draws, >= 0.
 
         Raises:
             InvalidRequest: If count is no integer, or is negative.
@@ -180,7 +180,7 @@ class Sampler:
         Args:
             sums: C_1..C_m.
             value: The first bits of U/T.
-            bits: Their number.
+            bits: The number of these bits.
         """
         while True:
             # The ends of the cell lie in the pieces of the first C_i beyond them.

@@ -45,7 +45,7 @@ def limit_time(seconds: float | None) -> Iterator[None]:
     """Limit the exact work inside to a number of seconds.
 
     Args:
-        seconds: None for no limit.
+        seconds: The limit in seconds of wall-clock time. None: no limit.
     """
     end = math.inf if seconds is None else time.perf_counter() + seconds
     token = _end.set(end)

@@ -64,7 +64,7 @@ class AffineSampler:
         """Draw what is published for every input. Shape of x.
 
         Args:
-            x: Inputs within the range.
+            x: The inputs, within the range of the knots.
             outputs: Published values, shape (m,).
         """
         inputs = x.reshape(-1)

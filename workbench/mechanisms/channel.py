@@ -455,7 +455,7 @@ class Channel(ShownMechanism):
         it.
 
         Args:
-            data: The record.
+            data: The record, as parsed from JSON.
 
         Raises:
             CorruptFile: If the record has another form.

@@ -75,7 +75,7 @@ class LineNoise(ShownMechanism):
     Answers that differ by at most `sensitivity` are neighbours.
 
     Attributes:
-        cells: The weights by cell.
+        cells: The weights of the cells, as an IntegerLaw.
         atom: A point mass beside them, which meets no mass when it is moved.
     """
 
@@ -98,7 +98,7 @@ class LineNoise(ShownMechanism):
         """Read an answer of the query as an exact number.
 
         Args:
-            x: A number.
+            x: The number to read.
 
         Raises:
             InvalidRequest: If x is no answer of the query.
@@ -109,7 +109,7 @@ class LineNoise(ShownMechanism):
         """Compute the exact mean of |η| ("absolute") or η² ("squared").
 
         Args:
-            name: "absolute" or "squared".
+            name: The loss, "absolute" or "squared".
 
         Raises:
             InvalidRequest: If name is neither absolute nor squared.
@@ -132,7 +132,7 @@ class LineNoise(ShownMechanism):
         The first and the last position stand for all cells beyond the weights.
 
         Args:
-            x: An answer, or None.
+            x: An answer of the query. None for the noise η itself.
 
         Raises:
             InvalidRequest: If x is no answer of the query.
@@ -163,7 +163,7 @@ class LineNoise(ShownMechanism):
         """Compare cells and atom with themselves, moved by a shift.
 
         Args:
-            shift: s != 0, in cells.
+            shift: The shift s != 0, in cells.
         """
         cells = self.cells
         p, q, low = cells.compare_with_shift(shift)
@@ -229,7 +229,7 @@ class LineNoise(ShownMechanism):
 
         Args:
             span: The number of cells over which the powers reach.
-            extra_powers: Powers that are added.
+            extra_powers: The number of powers of the ratio that are counted besides.
         """
         law = self.cells
         powers = 0
@@ -243,8 +243,8 @@ class LineNoise(ShownMechanism):
         There are no user-defined losses.
 
         Args:
-            name: As for `loss`.
-            losses: Must be None.
+            name: The loss, "absolute" or "squared".
+            losses: None, since user-defined losses are not supported.
 
         Raises:
             InvalidRequest: If losses are given, or name is neither absolute nor squared.
@@ -268,7 +268,7 @@ class LineNoise(ShownMechanism):
 
         Args:
             low: The smallest answer.
-            high: The largest one.
+            high: The upper end of the interval.
         """
         width = high - low
         if width <= self.question.sensitivity:
@@ -308,7 +308,7 @@ class LineNoise(ShownMechanism):
         """Read the entries of a record that belong to the class, and the law.
 
         Args:
-            data: The record.
+            data: The record, as parsed from JSON.
             entries: Name -> entry, of the class.
 
         Raises:
@@ -385,7 +385,7 @@ class AdditiveIntegerNoise(LineNoise):
         """Return the law of the answer published on x, of clamped noise; else that of η.
 
         Args:
-            x: An answer.
+            x: An answer of the query.
 
         Raises:
             InvalidRequest: If x is no answer of the query.
@@ -475,7 +475,7 @@ class AdditiveIntegerNoise(LineNoise):
         """Draw x + η (η itself without an x), clamped where the question says so. Shape (count,).
 
         Args:
-            x: An answer, or None.
+            x: An answer of the query. None for the noise η itself.
             count: The number of draws.
             source: The source of randomness.
 
@@ -554,7 +554,7 @@ class AdditiveIntegerNoise(LineNoise):
         """Compute the exact mean of |η| ("absolute") or η² ("squared") of unclamped noise.
 
         Args:
-            name: "absolute" or "squared".
+            name: The loss, "absolute" or "squared".
 
         Raises:
             InvalidRequest: For any other, and for clamped noise.
@@ -597,7 +597,7 @@ class AdditiveIntegerNoise(LineNoise):
         """Return the same question answered with another law.
 
         Args:
-            noise: The law.
+            noise: The new law of η.
         """
         return AdditiveIntegerNoise(self.question, noise)
 
@@ -615,7 +615,7 @@ class AdditiveIntegerNoise(LineNoise):
         """Return the mechanism written by `to_dict`, which claims no privacy.
 
         Args:
-            data: The record.
+            data: The record, as parsed from JSON.
 
         Raises:
             CorruptFile: If the record has another form.

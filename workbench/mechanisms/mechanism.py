@@ -1,4 +1,4 @@
-"""Protocol of a mechanism: an exact law for every input, and the inputs that neighbour each other.
+"""The protocol that every mechanism implements: exact laws, neighbouring inputs, and draws.
 
     M : x -> Pr[. | x]      law(x), a distribution on positions 0..m-1; outputs[i] is what position
                             i publishes
@@ -6,8 +6,8 @@
                             P = Pr[. | x], Q = Pr[. | x']
     ε, or ε of a distance   budgets(ε): the budget of every comparison, by its label
 
-The mechanism says who is compared with whom; a request gives the budgets; a notion of privacy
-measures one comparison.
+The mechanism lists the comparisons, a request gives their budgets, and a notion of privacy measures
+one comparison.
 
     mechanism                    label                comparisons
     additive noise f on a group  the difference μ     f against f(· + μ), for every difference of
@@ -18,8 +18,8 @@ measures one comparison.
                                                       affine (`segments`)
     randomized response          labels (y, y')       one pair of labels for every kind of pair
 
-Besides the members of the protocol, a mechanism may have the following. If it lacks one, the
-request that needs it is refused in one sentence, or does without it:
+A mechanism may have further members, which are listed below. If it lacks one of them, a request
+that needs it is refused, or the feature is left out:
 
     can_publish_reals, real_law,   whether it publishes real inputs although it has finitely many
     errors                         laws; their piecewise affine law; (mean, largest, where) of its
@@ -44,8 +44,9 @@ request that needs it is refused in one sentence, or does without it:
                                    numbers of columns
     column_inputs, ...             the members of `ColumnPublisher`, to publish columns
 
-On real inputs finitely many laws suffice where the measure is a maximum at ends: ratios and hockey
-sticks are. Measures that are not (the PDP δ, the slope of a metric) are computed on `segments`.
+On real inputs finitely many laws decide a measure that is largest at ends of pieces, such as a
+ratio or a hockey stick. Other measures (the PDP δ, the slope of metric privacy) are computed on
+`segments`.
 """
 
 from __future__ import annotations
@@ -79,13 +80,13 @@ _MAX_DRAWS = 1_000_000_000  # More draws at once would not fit into memory.
 
 @dataclass(frozen=True)
 class Comparison:
-    """P against Q on the same outcomes.
+    """The laws P and Q of two neighbouring inputs, on the same outcomes.
 
     Attributes:
-        label: The difference μ, or the ordered pair (i, j) of laws.
-        p: The law P.
-        q: The law Q.
-        describe: outcome -> the names of its mass in P and in Q.
+        label: The difference μ of the inputs, or the ordered pair (i, j) of numbers of laws.
+        p: The law P of the one input.
+        q: The law Q of its neighbour.
+        describe: Function outcome -> the names of its mass in P and in Q.
     """
 
     label: Label
@@ -117,7 +118,7 @@ class AuditSize:
         comparisons: The number of comparisons.
         outcomes: The number of outcomes of each.
         laws: The number of laws that are stored.
-        bits: Of the largest total of a law.
+        bits: The number of bits of the largest total of a law.
         numbers: Further numbers that the proof computes with.
         extremes: The number of comparisons that decide the largest ratio, if these are fewer.
     """
@@ -260,10 +261,10 @@ class ColumnInputs:
     """The numbers of a column that a mechanism publishes.
 
     Attributes:
-        command: Of `workbench privatise`, such as noise.
-        low: The smallest number.
-        high: The largest number.
-        constraint: What a number must be, in words.
+        command: The subcommand of `workbench privatise`, such as noise.
+        low: The smallest accepted number.
+        high: The largest accepted number.
+        constraint: The condition on a number, in words.
         is_whole: Whether only integers are allowed.
         is_bounded: Whether other numbers may be moved to the nearest input. False if only the
             number format sets an end.
@@ -386,8 +387,8 @@ class ColumnPublisher(Mechanism, Protocol):
         Returns itself if they are neighbours already.
 
         Args:
-            low: The smallest number.
-            high: The largest one.
+            low: The lower end of the interval.
+            high: The upper end of the interval.
         """
 
     def published_error(self) -> dict[str, float] | None:
@@ -496,14 +497,14 @@ def assign_budgets(
     """Assign a budget to every label.
 
     Args:
-        labels: Of the comparisons.
+        labels: The labels of the comparisons.
         epsilon: One number for all, or a mapping that may give one number for a label and its
             mirror image.
         kind: What a label is called in error messages.
         read_key: Key of the mapping -> label.
         mirror: label -> its mirror image.
         format_label: label -> how error messages write it.
-        or_zero: Also accept 0.
+        or_zero: Whether 0 is accepted too.
 
     Returns:
         label -> budget.
@@ -580,8 +581,8 @@ def compare_pairs(
     """Yield the comparisons of numbered laws.
 
     Args:
-        laws: By number.
-        pairs: Of numbers.
+        laws: The laws by number.
+        pairs: Ordered pairs of numbers of laws.
         name: Number -> what stands behind the bar of Pr[output | input].
 
     Returns:

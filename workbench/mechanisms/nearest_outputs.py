@@ -1,4 +1,4 @@
-"""Publish a number of a range as one of m outputs, of which the L nearest to it are likelier.
+"""Publish a number in a range as one of m outputs, where the L nearest outputs are likelier.
 
 For L = 1 this is RR-on-Bins.
 
@@ -87,10 +87,10 @@ class NearestOutputs(RangePublisher, ShownMechanism):
     """The mechanism of the module's docstring.
 
     Attributes:
-        ends: (low, high).
+        ends: The range (low, high) of the answers.
         bins: The outputs, shape (m,).
         own: L, the number of likelier outputs.
-        odds: a.
+        odds: The ratio a of a likelier mass to another mass, >= 1.
         direct: d, the probability of publishing the step of the answer.
         steps: n, the number of equal steps of the range.
 
@@ -157,7 +157,7 @@ class NearestOutputs(RangePublisher, ShownMechanism):
         """Return the number of the step, 0..n-1, in which a number lies, clamped into the range.
 
         Args:
-            x: A number.
+            x: A number in the range.
         """
         low, high = self.ends
         return max(0, min(int((x - low) * self.steps / (high - low)), self.steps - 1))
@@ -226,7 +226,7 @@ class NearestOutputs(RangePublisher, ShownMechanism):
         """Return the laws of the inputs. Shape (cells, outputs).
 
         Raises:
-            InvalidRequest: For more than 4·10^6 masses.
+            InvalidRequest: If there are more than 4·10^6 masses.
         """
         if (size := len(self.cells) * self.outputs.size) > _MAX_MASSES:
             must("the matrix", f"of at most {_MAX_MASSES} masses", size)
@@ -334,7 +334,7 @@ class NearestOutputs(RangePublisher, ShownMechanism):
         """Compute (mean loss, largest loss, where) exactly.
 
         Args:
-            loss: "absolute" or "squared".
+            loss: The loss, "absolute" or "squared".
             weights: The weights of equal parts of the range, with uniform answers on each.
         """
         own_weight, other_weight, step_weight = self._weights
@@ -418,7 +418,7 @@ class NearestOutputs(RangePublisher, ShownMechanism):
         """Return the mechanism written by `to_dict`, which claims no privacy: audit it.
 
         Args:
-            data: The record.
+            data: The record, as parsed from JSON.
 
         Raises:
             CorruptFile: If the record has another form.
@@ -451,7 +451,7 @@ def _power_sums(
     Shape of x.
 
     Args:
-        points: Sorted, shape (m,).
+        points: Increasing numbers, shape (m,).
     """
     zero = np.zeros(1, dtype=object)
     sums, square_sums = (np.concatenate([zero, np.cumsum(points**power)]) for power in (1, 2))

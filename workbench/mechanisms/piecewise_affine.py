@@ -81,7 +81,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         knots: The K + 1 ends of the pieces, increasing rationals.
         bins: The m published values.
         ends: 2K laws; piece k lies between ends[2k] (at knots[k]+) and ends[2k+1] (at knots[k+1]-).
-        name: For tables.
+        name: The name of the mechanism in tables.
 
     Raises:
         InvalidRequest: If the knots are not increasing, if there are not two laws for each piece,
@@ -150,7 +150,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         """Build the quantizer of a request or a solver.
 
         Args:
-            name: For tables.
+            name: The name of the mechanism in tables.
             bins: The published values, read as the decimals that they show.
             knots: From -c to c, read as the decimals that they show.
             ends: End laws as of `from_laws`, or the laws at the knots of a continuous one, shape (K
@@ -219,7 +219,8 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
             epsilon: One number, or a mapping to a single number.
 
         Raises:
-            InvalidRequest: For different ones.
+            InvalidRequest: If a mapping has different budgets, or a budget is negative or no
+                number.
         """
         if isinstance(epsilon, Mapping):
             values = set(epsilon.values())
@@ -320,7 +321,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         """Return other end laws on the same knots and bins.
 
         Args:
-            rows: 2K laws.
+            rows: The 2K new end laws.
         """
         return PiecewiseAffine(self.knots, self.bins, tuple(rows), self.name)
 
@@ -370,11 +371,11 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         """Return p(x, i) as floats. Shape x.shape + (m,).
 
         Args:
-            x: Inputs.
+            x: The inputs, any shape.
             clip: Move inputs outside the range to its ends.
 
         Raises:
-            InvalidRequest: For x outside unless clip.
+            InvalidRequest: If an input is outside the range and `clip` is not set.
         """
         values = read_inputs(x, self._cuts[0], self._cuts[-1], clip=clip)
         piece, share = locate_inputs(self._cuts, values)
@@ -444,7 +445,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         """Return the mechanism written by `to_dict`, which claims no privacy: audit it.
 
         Args:
-            data: The record.
+            data: The record, as parsed from JSON.
 
         Raises:
             CorruptFile: If the record has another form.

@@ -1,4 +1,6 @@
-"""Loss functions of quantizers, and their exact integrals over a law that is affine between knots.
+"""Compute the expected loss of quantizers, exactly for laws that are affine between knots.
+
+Notation: B_i are the outputs, e = B_i - x is the error on the input x, and f is the density of x.
 
 paper (Cai et al. 2024)  code
 E|M(X) - X|, eq. (5)     `ErrorIntegrals`, exact; the paper's average over 51 points: mae_51
@@ -52,7 +54,7 @@ def locate_inputs(knots: Vector, x: Vector) -> tuple[Positions, Vector]:
 
     Args:
         knots: Increasing, shape (K + 1,).
-        x: Inputs. Shapes of x.
+        x: The inputs, any shape.
     """
     piece = find_pieces(knots, x)
     width = np.diff(knots)[piece]
@@ -63,7 +65,7 @@ def compute_error(gap: Vector, loss: Any) -> Vector:
     """Compute a |e| + b e² of distances. Shape of gap.
 
     Args:
-        gap: Distances |e|.
+        gap: The sizes |e| of the errors, any shape.
         loss: As for `error_coefficients`.
     """
     a, b = error_coefficients(loss)
@@ -74,7 +76,7 @@ def error_slope(gap: Vector, loss: Any) -> Vector:
     """Compute the derivative of the error in e. Shape of gap.
 
     Args:
-        gap: Signed distances e.
+        gap: The signed errors e, any shape.
         loss: As for `error_coefficients`.
     """
     a, b = error_coefficients(loss)
@@ -86,7 +88,7 @@ class RealErrors(ABC):
     floating-point laws.
 
     Attributes:
-        bins: The m outputs.
+        bins: The m outputs, exact and increasing.
         c: Half the width of the inputs.
         middle: The middle of the inputs.
     """
@@ -127,7 +129,7 @@ class RealErrors(ABC):
         """Return p(x, i) as floats. Shape x.shape + (m,).
 
         Args:
-            x: Inputs.
+            x: The inputs, any shape.
             clip: Move inputs outside the range to its ends, instead of refusing them.
         """
 
@@ -160,7 +162,7 @@ class RealErrors(ABC):
         """Compute the expected error at given inputs (Fig. 3). Shape of x.
 
         Args:
-            x: Inputs.
+            x: The inputs, any shape.
             loss: As for `error_coefficients`.
         """
         values = read_floats(x, "x", column=True)
@@ -180,11 +182,15 @@ class RealErrors(ABC):
 
 
 class ErrorIntegrals:
-    """Integrals of the factors that multiply p(x, i), between knots.
+    """Weights of the end laws in the expected error of a piecewise affine law.
 
-    E error = Σ weights * end laws, the exact integral of p(x, i) e(B_i - x) f(x).
+    The expected error is Σ weights * end laws. This is the exact integral of p(x, i) e(B_i - x)
+    f(x).
 
-    knots: (K + 1,) from -c to c; outputs: (m,); density: of the inputs.
+    Args:
+        knots: The K + 1 increasing knots from -c to c.
+        outputs: The m published values B_i.
+        density: The density f of the inputs.
     """
 
     def __init__(self, knots: Vector, outputs: Vector, density: Density) -> None:

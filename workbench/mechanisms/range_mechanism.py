@@ -164,8 +164,8 @@ class RangeMechanism(RangePublisher, Channel):
         already.
 
         Args:
-            low: The smallest number.
-            high: The largest one.
+            low: The lower end of the interval.
+            high: The upper end of the interval.
         """
         if self.neighbours is None:
             return self
@@ -211,7 +211,7 @@ class RangeMechanism(RangePublisher, Channel):
         """Return the mechanism written by `to_dict`, which claims no privacy: audit it.
 
         Args:
-            data: The record.
+            data: The record, as parsed from JSON.
 
         Raises:
             CorruptFile: If the record has another form.

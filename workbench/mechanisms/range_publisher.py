@@ -77,8 +77,8 @@ class RangePublisher:
         """Return itself: all numbers of the range are neighbours already.
 
         Args:
-            low: The smallest number.
-            high: The largest one.
+            low: The lower end of the interval.
+            high: The upper end of the interval.
         """
         return self
 

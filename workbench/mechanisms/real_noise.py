@@ -69,8 +69,8 @@ def best_gamma(epsilon: float, loss: str) -> float:
     γ is the share of Δ up to which its density is largest.
 
     Args:
-        epsilon: ε > 0.
-        loss: "squared" or "absolute".
+        epsilon: The budget ε > 0.
+        loss: The loss, "squared" or "absolute".
     """
     if loss == "absolute":
         return 1.0 / (1.0 + math.exp(epsilon / 2))
@@ -132,7 +132,7 @@ class AdditiveRealNoise(LineNoise):
         """Read an answer.
 
         Args:
-            x: A number.
+            x: The number to read.
 
         Raises:
             InvalidRequest: If x is no finite number.
@@ -150,7 +150,7 @@ class AdditiveRealNoise(LineNoise):
         """Draw x + η (η itself without an x) on the grid.
 
         Args:
-            x: An answer, or None.
+            x: An answer of the query. None for the noise η itself.
             count: The number of draws.
             source: The source of randomness.
 
@@ -242,7 +242,7 @@ class AdditiveRealNoise(LineNoise):
         grid.
 
         Args:
-            name: "absolute" or "squared".
+            name: The loss, "absolute" or "squared".
 
         Raises:
             InvalidRequest: If name is neither absolute nor squared.
@@ -264,7 +264,7 @@ class AdditiveRealNoise(LineNoise):
         from differences of G.
 
         Args:
-            name: "absolute" or "squared".
+            name: The loss, "absolute" or "squared".
             weights: Prior weights of equal parts of the range, None for the worst answer (an upper
                 bound).
 
@@ -334,7 +334,7 @@ class AdditiveRealNoise(LineNoise):
         """Return the same question answered with other cells and no atom.
 
         Args:
-            cells: The law of the cell.
+            cells: The new masses of the cells.
         """
         return AdditiveRealNoise(self.question, self.steps, cells)
 
@@ -400,7 +400,7 @@ class AdditiveRealNoise(LineNoise):
         """Return the mechanism written by `to_dict`, which claims no privacy.
 
         Args:
-            data: The record.
+            data: The record, as parsed from JSON.
 
         Raises:
             CorruptFile: If the record has another form.

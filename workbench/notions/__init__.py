@@ -1,4 +1,4 @@
-"""The notions of privacy, one file each.
+"""The notions of privacy that the workbench can design for and verify, one file each.
 
 pure      P <= e^ε Q                            (Dwork et al. 2006)
 dp        Σ max(0, P - e^ε Q) <= δ              the hockey stick
@@ -87,7 +87,7 @@ def get_notion(notion: str | Notion) -> Notion:
         notion: A name, or a Notion, which is returned itself.
 
     Raises:
-        InvalidRequest: With all names.
+        InvalidRequest: If no notion has the name. The message lists all names.
     """
     if isinstance(notion, Notion):
         return notion
@@ -105,7 +105,7 @@ def get_delta_notion(notion: str | Notion) -> DeltaNotion:
         notion: A name, or a Notion.
 
     Raises:
-        InvalidRequest: With the names of the notions that have one.
+        InvalidRequest: If the notion has no δ. The message lists the notions that have one.
     """
     registered = _find_notion(notion) if isinstance(notion, str) else notion
     if not isinstance(registered, DeltaNotion):
@@ -121,7 +121,7 @@ def register_notion(notion: Notion) -> None:
         notion: The notion of a new name.
 
     Raises:
-        InvalidRequest: For a name that is taken.
+        InvalidRequest: If another notion has the name.
     """
     if not isinstance(notion, Notion):
         must("notion", "a Notion", type(notion).__name__)

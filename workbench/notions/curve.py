@@ -1,4 +1,4 @@
-"""A privacy curve: hockey sticks at several ε at once, Σ max(0, P - e^ε_i Q) <= δ_i for every i.
+"""A privacy curve: (ε_i, δ_i)-DP at several points at once, Σ max(0, P - e^ε_i Q) <= δ_i.
 
 The convex piecewise linear trade-off functions are the same thing: a line β >= c - m α between type
 I error α and type II error β says that the hockey stick at ε = ln m is at most 1 - c (Dong, Roth
@@ -70,7 +70,7 @@ class HockeySticks(Notion):
         """Return the budget at a scale.
 
         Args:
-            points: The budget.
+            points: The (ε, δ) or (slope, δ) of the budget.
             scale: 1 for the budget itself, less for a budget nearer to perfect privacy.
 
         Raises:
@@ -83,7 +83,7 @@ class HockeySticks(Notion):
 
         Args:
             laws: The pair (P, Q).
-            position: An ε or a slope.
+            position: The ε, or the slope, of the hockey stick.
         """
 
     def measure(self, laws: Laws, budget: Values) -> Any:
@@ -199,7 +199,7 @@ class Curve(HockeySticks):
 
         Args:
             points: The points (ε, δ).
-            scale: A number > 0.
+            scale: The factor > 0 of every ε.
         """
         return tuple((epsilon * scale, delta) for epsilon, delta in points)
 
@@ -208,7 +208,7 @@ class Curve(HockeySticks):
 
         Args:
             laws: The pair (P, Q).
-            position: ε.
+            position: The ε of the hockey stick.
         """
         delta: ExpNumber = self._point_notion.measure(laws, {"epsilon": position})
         return delta

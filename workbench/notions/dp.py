@@ -36,8 +36,8 @@ class DeltaNotion(Notion):
         """Return (c, d) with δ = c - d e^ε.
 
         Args:
-            a: P(V).
-            b: Q(V).
+            a: The mass P(V) of the violations.
+            b: The mass Q(V) of the violations.
         """
         return a, b if self.counts_excess else ZERO
 
@@ -82,7 +82,7 @@ class DeltaNotion(Notion):
         """Decide whether the exact δ is at most the requested one.
 
         Args:
-            measurement: The δ.
+            measurement: The exact δ of the comparison.
             budget: The exact parameters by name.
         """
         return bool(measurement <= budget["delta"])
@@ -91,7 +91,7 @@ class DeltaNotion(Notion):
         """Return the δ itself, which is compared exactly.
 
         Args:
-            measurement: The δ.
+            measurement: The exact δ of the comparison.
             budget: The exact parameters by name.
         """
         return measurement
@@ -100,7 +100,7 @@ class DeltaNotion(Notion):
         """Return a rational >= δ: δ itself if it is rational, else at most 2^-60 of it above.
 
         Args:
-            measurement: The δ, an ExpNumber.
+            measurement: The exact δ of the comparison, an ExpNumber.
         """
         delta: ExpNumber = measurement
         return delta.a if delta.b == 0 else delta.tight_enclosure()[1]
@@ -109,7 +109,7 @@ class DeltaNotion(Notion):
         """Describe the exact δ beside the requested one.
 
         Args:
-            measurement: The δ.
+            measurement: The exact δ of the comparison.
             budget: The exact parameters by name.
             budget_text: ε in words.
         """

@@ -1,9 +1,9 @@
-"""μ-Gaussian DP: the trade-off function T(P, Q) lies above f(α) = Φ(Φ^-1(1-α) - μ) (Dong, Roth and
-Su 2022).
+"""μ-Gaussian DP: the trade-off function T(P, Q) lies above f(α) = Φ(Φ^-1(1-α) - μ).
 
-T is piecewise linear; its vertices come from the sets A = {P/Q >= r}, with 1 - α = P(A) and β =
-Q(A). f is convex, so a chord whose ends lie above it lies above it: T >= f everywhere when at every
-vertex
+The definition is by Dong, Roth and Su 2022; Φ is the normal distribution function. T(P, Q)(α) is
+the smallest type II error of a test of P against Q with type I error α. It is piecewise linear; its
+vertices come from the sets A = {P/Q >= r}, with 1 - α = P(A) and β = Q(A). f is convex, so a chord
+whose ends lie above it lies above it: T >= f everywhere when at every vertex
 
     Φ^-1(P(A)) - Φ^-1(Q(A)) <= μ
 
@@ -99,7 +99,7 @@ class TradeOffCurve:
 
         Args:
             vertex: A vertex with 0 < l/L < k/K < 1.
-            bits: The working precision.
+            bits: The working precision in bits.
         """
         from flint import arb, ctx
 
@@ -124,7 +124,7 @@ class TradeOffCurve:
         """Decide whether μ is enough.
 
         Args:
-            mu: μ.
+            mu: The parameter μ of Gaussian DP.
 
         Raises:
             NotProven: If 4096 bits, or the allowed work, do not decide it.
@@ -198,7 +198,7 @@ class GDP(SmallestParameterNotion):
             budget: The exact parameters by name.
 
         Raises:
-            InvalidRequest: For a μ that is too large for a program.
+            InvalidRequest: If μ is too large for a program.
         """
         if budget["mu"] > _MAX_PROGRAM_MU:
             mu_text = f"{nearest_float(budget['mu']):g}"

@@ -1,13 +1,12 @@
-"""Compare two exact distributions P and Q on the same outcomes: violations of a budget ε, and the
-largest ratio.
+"""Compare two exact distributions P and Q: violations of a budget ε, and the largest ratio P/Q.
 
 violations        V = {i : P(i) > e^ε Q(i)}       decided exactly, outcome by outcome
 violation_masses  P(V) and Q(V)                   rationals
 max_ratio         max P(i) / Q(i)                 a rational, or None for ∞ (a zero of Q is reached)
 corners, steps    P and Q of {P/Q >= r}           for every ratio r there is, the largest first
 
-Floating point decides all outcomes whose ratio is not within 10^-6 of what it is compared with;
-integers the rest.
+Floating point decides the outcomes whose ratio is not within 10^-6 of the number with which it is
+compared. Integer arithmetic decides the others.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ class Laws:
         decide, the integers are compared with an enclosure of e^ε.
 
         Args:
-            epsilon: ε.
+            epsilon: The budget ε, a rational.
         """
         excess = self.losses - float(epsilon) / math.log(2)
         is_violated = excess > LOG2_TOLERANCE
@@ -90,7 +89,7 @@ class Laws:
         """Return P(V) and Q(V) of the violations V at ε.
 
         Args:
-            epsilon: ε.
+            epsilon: The budget ε, a rational.
         """
         # The budget of many comparisons is one object, so that comparing identities is enough.
         if self._masses_epsilon is not epsilon:
@@ -178,7 +177,7 @@ class Laws:
 
         Args:
             outcome: The position of the outcome.
-            epsilon: ε.
+            epsilon: The budget ε, a rational.
             names: Outcome -> how its mass in P and in Q is written.
         """
         high, low = names(outcome)

@@ -1,5 +1,6 @@
-"""Metric privacy: P <= e^ε(x, x') Q, each neighbouring pair under its own budget; ε |x - x'| on
-real inputs.
+"""Metric privacy: P <= e^ε(x, x') Q, where the budget grows with the distance of the inputs.
+
+Each neighbouring pair (x, x') has a budget ε(x, x'). On real inputs it is ε |x - x'|.
 
 Where the law is affine in x, ln Pr[i|x] is concave and its slope is largest at the end with less
 mass:

@@ -1,20 +1,23 @@
 """Base class of the notions of privacy: measure one comparison exactly, and decide a claim.
 
-A notion also describes the result in words, reads its own budget, and says what a model must
-require. Nothing else in the workbench branches on the name of a notion.
+A notion also reads its budget, describes the result in words, and lists the constraints that a
+model must state. Nothing else in the workbench branches on the name of a notion.
 
-    parameters         of a budget, such as epsilon and delta; the first may differ from neighbour
-                       to neighbour
-    measure            (P, Q) and a budget -> a measurement: a δ, a ratio, a divergence; exact, or
-                       an interval that decides
-    is_within_budget   measurement and budget -> whether the claim holds there
-    requirements       budget -> what a model of an optimisation must require of (P, Q), as plain
-                       data; a notion that amounts to infinitely many requirements gives some
-                       (`initial_requirements`) and adds those that an answer violates (`find_cuts`)
+Notation: P and Q are the laws of two neighbouring inputs; a budget is the set of parameters of a
+claim, such as ε and δ; a knot is an input between which and the next knot the law is affine.
 
-A mechanism satisfies a claim when all its comparisons do. On real inputs the laws between two knots
-are mixtures of those at the knots: a measure that is quasi-convex in the pair (P, Q) is then
-largest at knots (`is_convex`); any other must be measured on segments.
+    parameters         the names of a budget's parameters, such as epsilon and delta; the first may
+                       differ from neighbour to neighbour
+    measure            (P, Q) and a budget -> a measurement: a δ, a ratio or a divergence. It is
+                       exact, or an interval that decides the claim
+    is_within_budget   measurement and budget -> whether the claim holds for this comparison
+    requirements       budget -> the constraints on (P, Q) in a model, as plain data. A notion with
+                       infinitely many constraints gives some of them (`initial_requirements`) and
+                       adds those that a solution violates (`find_cuts`)
+
+A mechanism satisfies a claim if all its comparisons do. On real inputs the laws between two knots
+are mixtures of the laws at the knots. A measure that is quasi-convex in the pair (P, Q) is
+therefore largest at knots (`is_convex`). Any other measure must be computed on segments.
 
 To add a notion: subclass `Notion` in one file and name it in `workbench.notions`, or
 `register_notion` it there.
@@ -66,8 +69,10 @@ class HockeyStick:
 class SlopedHockeyStick(HockeyStick):
     """Σ max(0, P - slope Q) <= delta for a rational slope >= 1, which is e^ε of no rational ε > 0.
 
-    epsilon: the largest float at most ln(slope), for code that raises masses to a ratio; it decides
-    nothing.
+    Attributes:
+        epsilon: The largest float at most ln(slope), for code that raises masses to a ratio. No
+            claim is decided with it.
+        slope: The exact slope.
     """
 
     slope: Fraction = ONE
@@ -77,8 +82,8 @@ class SlopedHockeyStick(HockeyStick):
         """Build the requirement from its slope.
 
         Args:
-            slope: A number >= 1.
-            delta: δ in [0, 1].
+            slope: The slope, a rational >= 1.
+            delta: The largest allowed hockey stick δ, in [0, 1].
         """
         return cls(-Fraction(log_upper_bound(1 / slope)), delta, slope)
 
@@ -117,10 +122,12 @@ Requirement: TypeAlias = HockeyStick | MassAboveRatio | PowerCone | RelativeEntr
 
 @dataclass(frozen=True)
 class ComparisonResult:
-    """What a notion measured of one comparison.
+    """The measurement of one comparison, with the budget of the claim.
 
-    label: of the comparison, () for a mechanism that is measured as a whole; measurement: what
-    `Notion.measure` returned; budget: the parameters of the claim by name.
+    Attributes:
+        label: The label of the comparison; () for a mechanism that is measured as a whole.
+        measurement: The value that `Notion.measure` returned.
+        budget: The parameters of the claim by name.
     """
 
     label: Label
@@ -134,9 +141,9 @@ class Notion(ABC):
     Subclasses are stateless: two instances of one class are the same notion.
 
     Attributes:
-        name: In requests, files and tables.
-        title: In sentences and plots.
-        parameters: Of a budget, as they are written.
+        name: The name in requests, files and tables.
+        title: The name in sentences and plots.
+        parameters: The names of the parameters of a budget.
         defaults: The values of parameters that may be left out.
         quantity: The name of the measured quantity. Notions with the same quantity share its
             measurement.
@@ -446,7 +453,7 @@ class SmallestParameterNotion(Notion):
         Args:
             measurement: What `measure` returned.
             budget: The exact parameters by name.
-            budget_text: The first in words.
+            budget_text: The first parameter of the budget in words.
         """
         text = "unbounded"
         if not measurement.is_unbounded:
@@ -512,7 +519,7 @@ def decide_at_most(
         name: The parameter of the budget, for the error message.
         budget: Its value, for the error message.
         enclosure: bits -> an interval around the number.
-        limit: The limit.
+        limit: The limit with which the value is compared.
         work: bits -> the work of an enclosure, in units of `reserve_work`.
         bits: The precision of the first enclosure; it is doubled until the enclosure decides.
         max_bits: The largest precision that is tried.
@@ -547,7 +554,7 @@ def format_delta(value: Fraction, budget: Fraction) -> str:
     from it.
 
     Args:
-        value: The δ.
+        value: The δ to write.
         budget: The requested δ.
     """
     text = ""

@@ -25,8 +25,10 @@ from workbench.notions.notion import ComparisonResult, HockeyStick, Notion, Requ
 class Ratio:
     """The largest ratio of masses, max P/Q.
 
-    value: the ratio, None where Q vanishes and P does not; outcome: an outcome with this ratio;
-    mass: the mass P of all outcomes with P > e^ε Q.
+    Attributes:
+        value: The ratio. None if Q vanishes at an outcome where P does not.
+        outcome: An outcome with this ratio.
+        mass: The mass P of all outcomes with P > e^ε Q.
     """
 
     value: Fraction | None

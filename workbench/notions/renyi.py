@@ -1,9 +1,9 @@
 """Rényi DP of order α > 1: D_α(P‖Q) = 1/(α-1) ln Σ P^α Q^(1-α) <= ε (Mironov 2017).
 
-Decided as Σ P^α Q^(1-α) <= e^((α-1)ε), with balls of growing precision: for rational α and masses
-the sum is algebraic, and e^x is not for rational x != 0 (Lindemann), so the two differ and the
-balls separate. ε = 0 means P = Q. P^α Q^(1-α) is jointly convex, so the laws at knots decide
-mechanisms on real inputs.
+The claim is decided as Σ P^α Q^(1-α) <= e^((α-1)ε), with balls of growing precision: for rational α
+and masses the sum is algebraic, and e^x is not for rational x != 0 (Lindemann), so the two differ
+and the balls separate. ε = 0 means P = Q. P^α Q^(1-α) is jointly convex, so the laws at knots
+decide mechanisms on real inputs.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class PrivacyLoss:
         All mass of P must lie within Q's.
 
         Args:
-            order: α > 1.
-            bits: The working precision.
+            order: The order α > 1.
+            bits: The working precision in bits.
         """
         from flint import arb, ctx
 
@@ -76,7 +76,7 @@ class PrivacyLoss:
         """Return a ball around Σ P ln P/Q, the Kullback-Leibler divergence.
 
         Args:
-            bits: The working precision.
+            bits: The working precision in bits.
         """
         from flint import arb, ctx
 
@@ -102,7 +102,7 @@ class PrivacyLoss:
         """Return a float >= D_α, at most the second one above it; inf if Q lacks mass of P.
 
         Args:
-            order: α > 1.
+            order: The order α > 1.
         """
         if self.is_same:
             return 0.0

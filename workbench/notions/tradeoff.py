@@ -1,5 +1,4 @@
-"""A trade-off function f: between neighbours every test with a type I error of α has a type II
-error >= f(α).
+"""f-DP: every test of two neighbours with type I error α has a type II error of at least f(α).
 
 f is convex and piecewise linear, through given points (α, β) (Dong, Roth and Su 2022). Its line β
 >= c - m α holds of all tests of two laws, whichever of them is the null hypothesis, when
@@ -72,7 +71,7 @@ class TradeOffFunction(HockeySticks):
             value: As for `read_pairs`.
 
         Raises:
-            InvalidRequest: For points that are not convex, or that are no trade-off function.
+            InvalidRequest: If the points are not convex, or are no trade-off function.
         """
         pairs = self.read_pairs(value)
         errors = {}
@@ -117,10 +116,10 @@ class TradeOffFunction(HockeySticks):
 
         Args:
             points: The points (α, β).
-            scale: s in (0, 1].
+            scale: The factor s in (0, 1].
 
         Raises:
-            InvalidRequest: For another scale.
+            InvalidRequest: If the scale is not in (0, 1].
         """
         if not 0 < scale <= 1:
             must("scale", f"in (0, 1] for a {self.title}", f"{float(scale):g}")
@@ -136,7 +135,7 @@ class TradeOffFunction(HockeySticks):
 
         Args:
             laws: The pair (P, Q).
-            position: The slope M.
+            position: The slope M of the hockey stick.
         """
         gaps, unit = _compute_gaps(laws, position)
         return ExpNumber.from_terms(Fraction(sum(gap for gap in gaps if gap > 0), unit), ZERO, ZERO)

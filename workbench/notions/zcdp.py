@@ -5,8 +5,8 @@ is proven piece by piece: on [a, b] g lies below its chord, whose largest distan
 right side is known in closed form; a piece that fails is cut in two. Beyond α = pure ε / ρ nothing
 can break it, as D_α <= pure ε. On the first piece (1, b] the chord decides when D_b <= ρ, which
 some b reaches if Σ P ln P/Q < ρ; above ρ the claim is false (they cannot be equal: e^ρ is
-transcendental for rational ρ != 0). A claim that is tight at some order may stay undecided:
-NotProven.
+transcendental for rational ρ != 0). A claim that is tight at some order may stay undecided;
+then NotProven is raised.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class ConcentratedLoss(PrivacyLoss):
         """Return rationals around g(α).
 
         Args:
-            order: α > 1.
+            order: The order α > 1.
         """
         if order not in self._moments:
             self._moments[order] = ball_ends(self.log_moment(order, _MOMENT_BITS))
@@ -94,7 +94,7 @@ class ConcentratedLoss(PrivacyLoss):
         """Decide whether ρ is enough; None if it stays undecided.
 
         Args:
-            rho: ρ >= 0.
+            rho: The parameter ρ >= 0 of zCDP.
         """
         if rho not in self._decisions:
             self._decisions[rho] = self._decide(rho)

@@ -28,7 +28,7 @@ class AnswerGrid:
     Attributes:
         low: The smallest answer.
         step: The distance of two places.
-        places: Of the answers, in the query's order. Shape (k,).
+        places: The places of the answers on the grid, in the query's order, shape (k,).
         reach: The largest number of steps between neighbours.
         nearest_outputs: For every place the position of the output nearest to it; of two, the
             smaller output.

@@ -150,7 +150,7 @@ def uniform_density(c: float = 1.0) -> Density:
     """Return the uniform density on [-c, c].
 
     Args:
-        c: A number > 0.
+        c: Half the width of the inputs [-c, c], > 0.
     """
     return Density("uniform", float(c), is_symmetric=True)
 
@@ -162,13 +162,13 @@ def normal_density(mu: float, sigma: float, c: float = 1.0) -> Density:
         mu: The mean, at most 10^6 c in size; a larger one would lie at an end.
         sigma: The standard deviation, from 10^-4 c to 10^6 c; a smaller one would be a point to the
             quadrature.
-        c: > 0.
+        c: Half the width of the inputs [-c, c], > 0.
 
     Returns:
         The density.
 
     Raises:
-        InvalidRequest: For another mean or deviation.
+        InvalidRequest: If the mean or the deviation is outside its range.
     """
     mean = float(read_number(mu, "mu"))
     deviation = float(read_number(sigma, "sigma"))

@@ -142,7 +142,7 @@ class FiniteQuery(OneLine):
             entries: What the inputs were read from.
 
         Raises:
-            InvalidRequest: For inputs that are no places.
+            InvalidRequest: If the inputs are no places of the plane.
         """
         if not self.is_planar or relation.norm is None:
             constraint = "without a norm for inputs that are no places of the plane"

@@ -103,7 +103,7 @@ class Labels(OneLine):
 
         Args:
             low: The smallest label.
-            high: The largest one.
+            high: The upper end of the interval.
 
         Raises:
             InvalidRequest: If an end is no integer, if low > high, or if there are too many labels.
@@ -204,11 +204,11 @@ class Labels(OneLine):
         """Find the position of each value among the labels. Shape (n,).
 
         Args:
-            values: Labels, shape (n,).
+            values: The labels, shape (n,).
             name: What the error message calls them.
 
         Raises:
-            InvalidRequest: For a value that is no label.
+            InvalidRequest: If a value is no label.
         """
         constraint = f"one of the {self.k} labels from {self.values[0]:g} to {self.values[-1]:g}"
         floats = read_floats(values, name, constraint, column=True)

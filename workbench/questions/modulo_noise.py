@@ -152,7 +152,7 @@ class ModuloNoise(OneLine):
         """Return -shift in the group.
 
         Args:
-            shift: A tuple of integers.
+            shift: A group element, as a tuple of integers.
         """
         return tuple(-part % size for part, size in zip(shift, self.sizes, strict=True))
 
@@ -162,7 +162,7 @@ class ModuloNoise(OneLine):
         Returns None unless every part is in min_part(size)..size-1.
 
         Args:
-            value: The integers.
+            value: The integers of an element: one integer or a sequence.
             min_part: Size -> the smallest part that is allowed.
         """
         is_vector = isinstance(value, np.ndarray) and value.ndim == 1
@@ -239,7 +239,7 @@ class ModuloNoise(OneLine):
         """Return the group element at a row-major position.
 
         Args:
-            position: 0..N-1.
+            position: A row-major position, 0..N-1.
         """
         return tuple(int(part) for part in np.unravel_index(position, self.sizes))
 
@@ -286,7 +286,7 @@ class ModuloNoise(OneLine):
         """Format a shift or group element: 3, or (0, 1).
 
         Args:
-            shift: A tuple of integers.
+            shift: A group element, as a tuple of integers.
         """
         return str(shift[0]) if self.is_scalar else str(shift)
 

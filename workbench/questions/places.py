@@ -43,7 +43,7 @@ def are_planar(values: Sequence[Any]) -> bool:
     """Return whether all values are points of the plane, pairs of rationals.
 
     Args:
-        values: Any sequence.
+        values: The values to test.
     """
     return all(_is_planar(value) for value in values)
 
@@ -58,16 +58,16 @@ class Plane:
     """Distances between two lists of places, in integers over a common denominator.
 
     Args:
-        first: k points.
-        second: m points.
-        norm: "L1", "L2" or "Linf".
+        first: The k points of the rows.
+        second: The m points of the columns.
+        norm: The norm of the distances, "L1", "L2" or "Linf".
 
     Attributes:
         unit: The common denominator of the coordinates.
         table: The distances in units of 1/unit, for L2 their squares. Shape (k, m).
 
     Raises:
-        InvalidRequest: For coordinates that are too large.
+        InvalidRequest: If a coordinate is too large.
     """
 
     def __init__(self, first: Sequence[Any], second: Sequence[Any], norm: str) -> None:
@@ -99,7 +99,7 @@ class Plane:
         """Decide exactly which distances are at most a radius. Shape (k, m).
 
         Args:
-            radius: A number >= 0.
+            radius: The largest distance, >= 0.
         """
         scaled_radius = radius * self.unit
         if self.norm == "L2":
@@ -181,9 +181,9 @@ def pairs_within_radius(
     """List the pairs of positions at most a radius apart, up to the rounding of floats.
 
     Args:
-        places: k points.
-        radius: > 0.
-        norm: "L1", "L2" or "Linf".
+        places: The k points of the plane, exact.
+        radius: The largest distance of neighbours, > 0.
+        norm: The norm of the distances, "L1", "L2" or "Linf".
         entries: What the places were read from, which decides the tolerance.
 
     Returns:
@@ -215,9 +215,9 @@ def reduce_metric_pairs(
     down.
 
     Args:
-        places: k points.
+        places: The k points of the plane, exact.
         pairs: Pairs of positions; None for every two.
-        norm: "L1", "L2" or "Linf".
+        norm: The norm of the distances, "L1", "L2" or "Linf".
 
     Returns:
         (pairs of positions i < j, their distances).

@@ -116,6 +116,6 @@ def are_symmetric(bins: Sequence[Fraction]) -> bool:
     """Return whether the mirror image of every bin is a bin.
 
     Args:
-        bins: Increasing numbers.
+        bins: The outputs, increasing.
     """
     return [*bins] == [-value for value in reversed(bins)]

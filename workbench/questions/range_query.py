@@ -36,7 +36,7 @@ def mean_cell_loss(loss: str, r: Fraction, h: Fraction) -> Fraction:
     """Compute the mean loss of an output, of answers that are uniform on a cell.
 
     Args:
-        loss: "absolute" or "squared".
+        loss: The loss, "absolute" or "squared".
         r: The signed distance of the output from the middle of the cell.
         h: The width of the cell, > 0.
 
@@ -62,7 +62,7 @@ class RangeQuery(FiniteQuery):
             each.
 
     Attributes:
-        weights: Of the parts, None where the worst answer counts.
+        weights: The prior weights of the parts of the range. None if the worst answer counts.
         has_user_cells: Whether the number of cells was given.
 
     Raises:
@@ -187,7 +187,7 @@ class RangeQuery(FiniteQuery):
         """Return the ends of cells, and of equal parts of each cell.
 
         Args:
-            parts: The parts of a cell.
+            parts: The number of equal parts of each cell.
         """
         part_width = self.width / parts
         return tuple(self.low + part_width * i for i in range(parts * self.cells + 1))
@@ -201,7 +201,7 @@ class RangeQuery(FiniteQuery):
         """Return (output, expected loss) of the best mechanism that ignores the answer.
 
         Args:
-            loss: "absolute" or "squared".
+            loss: The loss, "absolute" or "squared".
         """
         width = (self.high - self.low) / self.part_count
         middles = [self.low + width * (2 * i + 1) / 2 for i in range(self.part_count)]
@@ -230,7 +230,7 @@ class RangeQuery(FiniteQuery):
         """Return the same question with another number of cells.
 
         Args:
-            cells: Their number.
+            cells: The new number of cells.
         """
         prior = "worst" if self.weights is None else self.weights
         ends = (self.low, self.high)
@@ -240,7 +240,7 @@ class RangeQuery(FiniteQuery):
         """Make the mechanism on all real answers from a channel of the points.
 
         Args:
-            channel: With axis labels.
+            channel: The channel of the points, with axis labels.
 
         Raises:
             InvalidRequest: If the channel has no axis labels or not one row for each point, or if

@@ -55,7 +55,7 @@ def build_named_quantizer(
     """Build the mechanism of a name from all its parameters (`QUANTIZER_PARAMETERS`).
 
     Args:
-        mechanism: Its name.
+        mechanism: The name of the mechanism, a key of `QUANTIZER_PARAMETERS`.
         c: Half the width of the inputs.
         parameters: bins, increasing; q in [0, 1); gamma, beta >= 0; theta in (0, 1/2); levels >= 2;
             epsilon > 0.
@@ -64,7 +64,7 @@ def build_named_quantizer(
         The mechanism.
 
     Raises:
-        InvalidRequest: For missing and superfluous parameters.
+        InvalidRequest: If a parameter is missing, or belongs to another mechanism.
     """
     InvalidRequest.check_choice(QUANTIZER_PARAMETERS, "mechanism", mechanism)
     needs = {
@@ -88,9 +88,9 @@ def published_bounds(
     They hold for equally spaced bins only; for others the result is empty.
 
     Args:
-        mechanism: Its name.
+        mechanism: The name of the mechanism, a key of `QUANTIZER_PARAMETERS`.
         quantizer: The mechanism.
-        parameters: By name.
+        parameters: The parameters of the mechanism by name.
 
     Returns:
         Name -> bound.

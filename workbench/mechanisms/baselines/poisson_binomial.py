@@ -79,11 +79,11 @@ class NonAffine(RealErrors):
         """Compute p(x, i). Shape x.shape + (m,).
 
         Args:
-            x: Inputs.
+            x: The inputs, any shape.
             clip: Move inputs outside [-c, c] to its ends.
 
         Raises:
-            InvalidRequest: For x outside unless clip.
+            InvalidRequest: If an input is outside the range and `clip` is not set.
         """
         values = read_inputs(x, -float(self.c), float(self.c), clip=clip)
         return self._probabilities(values.ravel()).reshape((*values.shape, self.m))
@@ -126,7 +126,7 @@ class PoissonBinomial(NonAffine, ShownMechanism):
     """The Poisson binomial mechanism. Build it with `poisson_binomial`.
 
     Attributes:
-        theta: θ in (0, 1/2).
+        theta: The parameter θ, in (0, 1/2).
     """
 
     theta: Fraction
@@ -180,7 +180,7 @@ class PoissonBinomial(NonAffine, ShownMechanism):
         each affine in x.
 
         Args:
-            x: inputs.
+            x: The inputs, any shape.
             clip: Move inputs outside [-c, c] to its ends.
             insecure_seed: A repeatable draw, for experiments only.
 
@@ -219,7 +219,7 @@ class PoissonBinomial(NonAffine, ShownMechanism):
         """Return the mechanism written by `to_dict`, which claims no privacy: audit it.
 
         Args:
-            data: The record.
+            data: The record, as parsed from JSON.
 
         Raises:
             CorruptFile: If the record has another form, or more than 10,000 outputs.

@@ -100,7 +100,7 @@ def two_bin(
         right: The same for right bins, counted from the right. Default: `selection` (symmetric
             use).
         c: Half the width of the input domain.
-        name: For tables.
+        name: The name of the mechanism in tables.
 
     Returns:
         The quantizer.
@@ -277,7 +277,7 @@ class BiasedQuantizer(NonAffine):
 
     Attributes:
         selection: As of `two_bin`, the j-th over bins 1..j (right ones counted from the right).
-        beta: β >= 0, exact.
+        beta: The exact rate β >= 0 of the bias.
     """
 
     selection: tuple[Distribution, ...]
@@ -296,9 +296,9 @@ class BiasedQuantizer(NonAffine):
         """Build the biased variant of a symmetric two-bin mechanism.
 
         Args:
-            bins: As of `two_bin`.
-            selection: As of `two_bin`.
-            beta: β >= 0.
+            bins: The m increasing bins, as for `two_bin`.
+            selection: The m - 1 distributions over bins, as for `two_bin`.
+            beta: The rate β >= 0 of the bias.
             c: Half the width of the inputs.
 
         Returns:
@@ -376,8 +376,8 @@ def erm_epsilon_bound(m: int, gamma: Real, delta: Real, c: Real = 1) -> float:
 
     Args:
         m: The number of bins.
-        gamma: γ.
-        delta: Δ >= 0.
+        gamma: The parameter γ of ERM.
+        delta: The margin Δ >= 0 of the outermost bins beyond c.
         c: Half the width of the inputs.
 
     Returns:
@@ -392,8 +392,8 @@ def erm_error_bound(m: int, gamma: Real, delta: Real, c: Real = 1) -> float:
 
     Args:
         m: The number of bins.
-        gamma: γ > 0.
-        delta: Δ >= 0.
+        gamma: The parameter γ > 0 of ERM.
+        delta: The margin Δ >= 0 of the outermost bins beyond c.
         c: Half the width of the inputs.
 
     Returns:
@@ -409,8 +409,8 @@ def rqm_epsilon_bound(m: int, q: Real, delta: Real, c: Real = 1) -> float:
 
     Args:
         m: The number of bins.
-        q: In [0, 1).
-        delta: Δ > 0.
+        q: The parameter of RQM, in [0, 1).
+        delta: The margin Δ > 0 of the outermost bins beyond c.
         c: Half the width of the inputs.
 
     Returns:

@@ -1,10 +1,11 @@
-"""Dyadic quantized Laplace mechanism (DQL): exact Laplace noise in few bits (Sec. 5 and 6, Theorem
-7).
+"""The dyadic quantized Laplace mechanism (DQL): exact Laplace noise that is sent in few bits.
 
-Encoder and decoder share (T, U); the encoder adds local randomness and sends one integer a scalar,
-M = round(εx/δ_T + M̃ + W - U) (Algorithm 1); the decoder returns X̂ = δ_T (M + U)/ε (6). Then X̂ -
-x ~ Laplace(0, 1/ε) for every x (Proposition 6). Who sees (T, U, M) has ℓε·d-privacy, who sees X̂
-has ε·d-privacy, d(x, x') = ‖x - x'‖₁.
+This is Sec. 5 and 6 of the paper, with Theorem 7. Encoder and decoder share the level T and the
+uniform number U. The encoder adds local randomness and sends one integer for each scalar x, M =
+round(εx/δ_T + M̃ + W - U) (Algorithm 1), where δ_T is the step of the level. The decoder returns X̂
+= δ_T (M + U)/ε (6). Then X̂ - x ~ Laplace(0, 1/ε) for every x (Proposition 6). With d(x, x') = ‖x -
+x'‖₁, a decoder, who sees (T, U, M), learns x under ℓε·d-privacy, and a reader of X̂ under
+ε·d-privacy.
 
     paper               code                        paper               code
     ε                   epsilon, database_epsilon   ℓ                   ell
@@ -83,7 +84,7 @@ class DyadicLaplace(Shown):
 
     Args:
         epsilon: ε > 0, the scale is 1/ε.
-        ell: ℓ > 1.
+        ell: The ratio ℓ > 1 of the decoder's ε to the database's.
         reach: Public bound on |εx|, at most 2^60.
 
     Raises:
@@ -145,10 +146,9 @@ class DyadicLaplace(Shown):
 
     @property
     def database_epsilon_as_run(self) -> float:
-        """ε (e^δ - 1)/δ, δ = δ_(t_max): the slope with T capped (Lemma 5 on g_δ); 1 part in 2^38
-        above ε for ℓ = 2.
+        """Return the ε of the database with T capped: ε (e^δ - 1)/δ, δ = δ_(t_max), rounded up.
 
-        Rounded up.
+        By Lemma 5 it is the slope of g_δ. For ℓ = 2 it is 1 part in 2^38 above ε.
         """
         step = float(self.law.deltas[-1])
         # The factor covers four roundings of 2^-53.
@@ -156,11 +156,11 @@ class DyadicLaplace(Shown):
 
     @property
     def mse(self) -> float:
-        """E[(X̂ - x)²] = 2/ε² a scalar."""
+        """Return the mean squared error E[(X̂ - x)²] = 2/ε² of one scalar."""
         return 2 / self.epsilon**2
 
     def facts(self) -> Facts:
-        """Its parameters, what it leaks, and its error."""
+        """Return the parameters, the privacy guarantees and the error as (name, text) pairs."""
         return [
             ("mechanism", "dyadic quantized Laplace"),
             ("epsilon, ell", f"{self.epsilon:g}, {self.ell:g}"),
@@ -190,8 +190,8 @@ class DyadicLaplace(Shown):
         """Compute the exact mean length of the description of one scalar x ~ data, T capped.
 
         Args:
-            code: "gamma" or "delta".
-            data: The law of x.
+            code: The Elias code, "gamma" or "delta".
+            data: The law of the scalar x.
 
         Raises:
             InvalidRequest: If code is neither gamma nor delta.
@@ -232,7 +232,7 @@ class DyadicLaplace(Shown):
         """Decode X̂ = δ_T (M + U)/ε (6), in the shape of m (a float for a scalar).
 
         Args:
-            m: Integers, from `encode`.
+            m: The integers M that `encode` returned, any shape.
             shared: A stream of the encoder's key, nonce and position; it advances by m.size.
 
         Raises:
@@ -280,9 +280,9 @@ class _Tables:
         return np.searchsorted(self._thresholds, random_words, side="right")
 
     def noise(self, level: Positions, choice: Words, repeat: Words) -> Vector:
-        """Draw M̃ = M₀ + Z G, G geometric on 0, 1, ...
+        """Draw M̃ = M₀ + Z G, where G is geometric on 0, 1, ... with the ratio e^(-2δ).
 
-        with ratio e^(-2δ): steps 9 and 10 of Algorithm 1.
+        These are steps 9 and 10 of Algorithm 1.
         """
         case = np.sum([choice >= bounds[level] for bounds in self._bounds], axis=0)
         repeats = np.floor(np.log(symmetric_uniform(repeat) + 0.5) * self._periods[level])

@@ -1,7 +1,7 @@
-"""The laws of DQL's T and of its noise components f_t, in forms that lose no digits as δ -> 0 or ℓ
--> 1.
+"""Compute the laws of the level T of DQL and of its noise components f_t.
 
-All for the scale ε = 1; with τ = tanh(δ/2), q = e^(-2δ), s = 1 + δℓ
+DQL is the dyadic quantized Laplace mechanism. The formulas below lose no digits as δ -> 0 or
+ℓ -> 1. They are for the scale ε = 1. With τ = tanh(δ/2), q = e^(-2δ), s = 1 + δℓ
 
     1 - ρ(δ) = τ² (2 + δℓ + tanh δ) / (δℓ - tanh δ)               ρ: the factor of (4)
     ρ(δ)     = 4 e^-δ (δ(ℓ-1) - (e^δ - 1 - δ)) / ((1 + e^-δ)² (δℓ - tanh δ))
@@ -60,7 +60,7 @@ def delta_zero(ell: float) -> float:
     """Compute the largest step δ₀ of DQL as the nearest double.
 
     Args:
-        ell: ℓ > 1, at most 2^500.
+        ell: The ratio ℓ of the decoder's ε to the database's, in (1, 2^500].
 
     Raises:
         InvalidRequest: If ell is not a number in (1, 2^500].
@@ -81,8 +81,8 @@ def level_thresholds(ell: float, max_level: int) -> tuple[int, ...]:
     ratio of F_T is the finite product of (4) over i = t+1, ..., max_level.
 
     Args:
-        ell: ℓ > 1.
-        max_level: A number >= 0.
+        ell: The ratio ℓ > 1 of the decoder's ε to the database's.
+        max_level: The cap on the level T, an integer >= 0.
     """
     from flint import arb, ctx
 
@@ -106,10 +106,10 @@ class Levels:
     The rows of the ideal T end where the remaining mass is below 2^-70.
 
     Attributes:
-        ell: ℓ.
-        deltas: δ_t, shape (rows,).
-        cdf: F_T(t), shape (rows,).
-        pmf: P(T = t), shape (rows,).
+        ell: The ratio ℓ of the decoder's ε to the database's.
+        deltas: The steps δ_t of the levels, shape (rows,).
+        cdf: The probabilities F_T(t) = P(T <= t), shape (rows,).
+        pmf: The probabilities P(T = t), shape (rows,).
     """
 
     ell: float
@@ -169,7 +169,7 @@ def ell_from_delta(delta0: npt.ArrayLike) -> tuple[Vector, Vector]:
     Any shape.
 
     Args:
-        delta0: δ₀ > 0.
+        delta0: The largest step δ₀ > 0.
     """
     step = np.asarray(delta0, dtype=np.float64)
     return np.expm1(step) / step, _excess_exp(step) / step
@@ -194,8 +194,8 @@ def compute_levels(ell: float, max_level: int | None = None) -> Levels:
     """Compute the law of T for ℓ, ideal or given T <= max_level.
 
     Args:
-        ell: Finite, > 1.
-        max_level: An integer >= 0 or None.
+        ell: The ratio ℓ of the decoder's ε to the database's, in (1, 2^500].
+        max_level: The cap on the level T, an integer >= 0. None: no cap.
 
     Raises:
         InvalidRequest: If ell is not a number in (1, 2^500], or max_level is negative.
@@ -225,8 +225,8 @@ def step_weights(delta: Vector, ell: Vector | float) -> tuple[Vector, Vector, Ve
     two.
 
     Args:
-        delta: δ_t.
-        ell: ℓ. Shapes broadcast.
+        delta: The step δ_t of a level.
+        ell: The ratio ℓ of the decoder's ε to the database's. Shapes broadcast.
     """
     q = np.exp(-2 * delta)
     s = 1 + delta * ell
@@ -241,11 +241,11 @@ def component(ell: float, t: int) -> QuantizedPiecewiseLinear:
     Its Lemma 5 ε is ℓ for every t.
 
     Args:
-        ell: ℓ.
-        t: The level.
+        ell: The ratio ℓ of the decoder's ε to the database's.
+        t: The level, an integer >= 0.
 
     Raises:
-        InvalidRequest: For ell <= 1, t < 0 and δ_t < 2^-51.
+        InvalidRequest: If ell <= 1, t < 0, or δ_t < 2^-51.
     """
     first = delta_zero(ell)
     # The ratio e^(-2δ) leaves too few digits of 1 - q below δ_t = 2^-50.
@@ -265,8 +265,8 @@ def tail(y: Vector, delta: Vector, ell: Vector | float) -> Vector:
 
     Args:
         y: Real numbers.
-        delta: δ_t.
-        ell: ℓ.
+        delta: The step δ_t of a level.
+        ell: The ratio ℓ of the decoder's ε to the database's.
 
     Returns:
         Probabilities.
@@ -299,8 +299,8 @@ def tail_mean(low: Vector, high: Vector, delta: Vector, ell: Vector | float) -> 
     Args:
         low: The lower ends.
         high: The upper ends, >= low.
-        delta: δ_t.
-        ell: ℓ.
+        delta: The step δ_t of a level.
+        ell: The ratio ℓ of the decoder's ε to the database's.
 
     Returns:
         The means.

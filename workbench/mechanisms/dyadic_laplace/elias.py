@@ -1,5 +1,6 @@
-"""Signed Elias gamma and delta codes as real bit streams (Elias 1975), vectorised, each stream
-checked bit by bit.
+"""Encode and decode signed integers by the Elias gamma and delta codes (Elias 1975).
+
+The functions are vectorised, and a decoder checks every bit of its stream.
 
 A signed integer m is sent as k = 2|m - 1/4| + 1/2 >= 1 (proof of Theorem 8): 0, 1, -1, 2, -2 become
 1, 2, 3, 4, 5. With n = ⌊log2 k⌋
@@ -44,7 +45,7 @@ def check_code(code: str) -> Code:
     """Return the code of a name.
 
     Args:
-        code: "gamma" or "delta".
+        code: The Elias code, "gamma" or "delta".
 
     Raises:
         InvalidRequest: If code is neither gamma nor delta.
@@ -62,8 +63,8 @@ def class_length(n: npt.ArrayLike, code: Code) -> Integers:
     Any shape.
 
     Args:
-        n: A number >= 0.
-        code: "gamma" or "delta".
+        n: The class ⌊log2 k⌋ of the sent integer k, >= 0.
+        code: The Elias code, "gamma" or "delta".
     """
     size = np.asarray(n, dtype=np.int64)
     return size + 1 + (size if code == "gamma" else 2 * _log2((size + 1).astype(np.uint64)))
@@ -74,8 +75,8 @@ def encode(m: npt.ArrayLike, code: Code) -> bytes:
     zeros.
 
     Args:
-        m: Integers, |m| < 2^63.
-        code: "gamma" or "delta".
+        m: The integers to encode, |m| < 2^63, any shape.
+        code: The Elias code, "gamma" or "delta".
 
     Raises:
         InvalidRequest: If m has an entry that is no 64-bit integer, or code is neither gamma nor
@@ -102,9 +103,9 @@ def decode(data: bytes, count: int, code: Code) -> Integers:
     a checksum to detect.
 
     Args:
-        data: The bytes.
+        data: The bytes to read.
         count: The number of integers.
-        code: "gamma" or "delta".
+        code: The Elias code, "gamma" or "delta".
 
     Returns:
         The integers.

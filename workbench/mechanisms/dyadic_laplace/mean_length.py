@@ -1,8 +1,9 @@
-"""Mean description lengths of DQL, by summation (not by sampling), and Theorem 8's two bounds.
+"""Compute the mean number of bits that DQL sends, and the two bounds of Theorem 8 on it.
 
-Given T = t, M is the integer nearest to (εx + N)/δ_t with N ~ f_t, because U is uniform. A code's
-length depends on k = 2|M - 1/4| + 1/2 through n = ⌊log2 k⌋ alone, and k >= 2^j for j >= 1 exactly
-when |M| >= 2^(j-1); so
+DQL is the dyadic quantized Laplace mechanism; `dyadic_laplace` defines its symbols. The means are
+sums, not samples. Given T = t, M is the integer nearest to (εx + N)/δ_t with N ~ f_t, because U is
+uniform. A code's length depends on k = 2|M - 1/4| + 1/2 through n = ⌊log2 k⌋ alone, and k >= 2^j
+for j >= 1 exactly when |M| >= 2^(j-1); so
 
     E[length] = length(0) + Σ_t P(T = t) Σ_(j>=1) (length(n = j) - length(n = j-1)) P(|M| >= 2^(j-1)
     | T = t)
@@ -47,8 +48,8 @@ class DataLaw:
     Attributes:
         lows: The lower ends of the intervals, length I.
         highs: The upper ends, length I.
-        masses: Of the intervals, length I.
-        text: How tables write it.
+        masses: The masses of the intervals, length I.
+        text: The name of the law in tables.
     """
 
     lows: tuple[float, ...]
@@ -61,7 +62,7 @@ class DataLaw:
         """Return the law of a constant.
 
         Args:
-            x: A finite number.
+            x: The constant, a finite number.
 
         Raises:
             InvalidRequest: If x is not one finite number.
@@ -77,8 +78,8 @@ class DataLaw:
         """Return the law x ~ Unif(low, high).
 
         Args:
-            low: Finite.
-            high: Finite, > low.
+            low: The lower end of the interval, finite.
+            high: The upper end of the interval, finite, > low.
 
         Raises:
             InvalidRequest: If the ends are not finite, or low >= high.
@@ -101,8 +102,8 @@ class DataLaw:
         Args:
             density: x -> density, vectorised, >= 0; its integral must be 1 within 1e-6 (it is
                 divided out).
-            low: finite.
-            high: Finite, > low.
+            low: The lower end of the interval, finite.
+            high: The upper end of the interval, finite, > low.
             panels: The number of intervals of the rule. The accuracy is that of the rule: double
                 `panels` to see it.
 
@@ -166,10 +167,10 @@ def mean_bits(epsilon: float, law: Levels, code: Code, data: DataLaw = UNIFORM_D
     """Compute E[bits of M] for one scalar x ~ data at scale ε, T ~ law.
 
     Args:
-        epsilon: ε > 0.
-        law: Of T.
-        code: "gamma" or "delta".
-        data: The law of x.
+        epsilon: The budget ε > 0.
+        law: The law of the level T.
+        code: The Elias code, "gamma" or "delta".
+        data: The law of the scalar x.
 
     Returns:
         The mean length.
@@ -190,12 +191,12 @@ def mean_bits_at(
     """Compute `mean_bits` for many ℓ at once. Shape (n,).
 
     Args:
-        epsilon: ε > 0.
-        ell: ℓ, shape (n,).
-        deltas: δ_t, shape (n, rows).
-        pmf: P(T = t), shape (n, rows).
-        code: "gamma" or "delta".
-        data: The law of x.
+        epsilon: The budget ε > 0.
+        ell: The ratios ℓ of the decoder's ε to the database's, shape (n,).
+        deltas: The steps δ_t of the levels, shape (n, rows).
+        pmf: The probabilities P(T = t), shape (n, rows).
+        code: The Elias code, "gamma" or "delta".
+        data: The law of the scalar x.
 
     Returns:
         The mean lengths.
@@ -237,7 +238,7 @@ def elias_delta_bound(z: float) -> float:
     """Compute L(z) = z log2 e + 2 log2(z log2 e + 1) + 1 of Theorem 8, a bound on the bits of k.
 
     Args:
-        z: ln k >= 0.
+        z: The logarithm ln k of the sent integer k, >= 0.
     """
     bits = z * math.log2(math.e)
     return bits + 2 * math.log2(bits + 1) + 1
@@ -247,8 +248,8 @@ def theorem8_bounds(epsilon: float, law: Levels, mean_size: float) -> tuple[floa
     """Compute Theorem 8's two bounds on the mean signed Elias delta length of one scalar.
 
     Args:
-        epsilon: ε > 0.
-        law: Of T.
+        epsilon: The budget ε > 0.
+        law: The law of the level T.
         mean_size: ‖x‖₁/n (or E|x|), >= 0.
 
     Returns:
@@ -256,7 +257,7 @@ def theorem8_bounds(epsilon: float, law: Levels, mean_size: float) -> tuple[floa
         1) - 1/2, which the paper reads off a plot.
 
     Raises:
-        InvalidRequest: For mean_size < 0.
+        InvalidRequest: If mean_size is negative.
     """
     if not (math.isfinite(mean_size) and mean_size >= 0):
         must("mean_size", "a finite number >= 0", mean_size)

@@ -1,5 +1,6 @@
-"""Quantized piecewise-linear mechanism: noise with a piecewise-linear density, sent as one integer
-(Sec. 4, Lemma 5).
+"""The quantized piecewise-linear mechanism: noise of piecewise-linear density, sent as an integer.
+
+This is Sec. 4 of the paper, with Lemma 5.
 
 For a step δ > 0 and weights a_k >= 0 with Σ a_k = 1, the noise X̂ - x has the density (1),
 f(x) = (1/δ) Σ_k a_k tri(x/δ - k), tri(y) = max(1 - |y|, 0), whatever x is. With U ~ Unif(-1/2, 1/2)
@@ -56,8 +57,8 @@ def dithered_round(quotient: Vector, noise: Vector, w: Vector, u: Vector) -> Int
     Args:
         quotient: x/δ, |x/δ| <= 2^61.
         noise: Integers, |noise| <= 2^53.
-        w: In (-1/2, 1/2).
-        u: In (-1/2, 1/2).
+        w: The local uniform number W, in (-1/2, 1/2).
+        u: The shared uniform number U, in (-1/2, 1/2).
 
     Returns:
         M; all arrays have one shape.
@@ -71,7 +72,7 @@ def read_real_array(x: npt.ArrayLike, max_size: float, bound_text: str) -> Vecto
     """Read x as doubles. Shape of x.
 
     Args:
-        x: Real numbers.
+        x: The real numbers to encode, any shape.
         max_size: The largest size, which is public.
         bound_text: What the error message calls it.
 
@@ -79,7 +80,7 @@ def read_real_array(x: npt.ArrayLike, max_size: float, bound_text: str) -> Vecto
         The doubles.
 
     Raises:
-        InvalidRequest: Naming the first number that is not finite or is larger.
+        InvalidRequest: If a number is not finite or is larger. The message names the first one.
     """
     values = read_plain_array(x, "x", "finite numbers", column=True)
     if values.dtype.kind not in "fiu":
@@ -100,7 +101,7 @@ def read_integer_array(m: npt.ArrayLike) -> Integers:
     Shape of m.
 
     Args:
-        m: Integers.
+        m: The integers M, any shape.
 
     Raises:
         InvalidRequest: If an entry is no integer, or is 2^63 or larger.
@@ -115,7 +116,7 @@ def read_positive_float(value: Any, name: str) -> float:
     """Read a number > 0 as a double whose square and reciprocal are doubles.
 
     Args:
-        value: As for `read_number`.
+        value: The value of a request, as for `read_number`.
         name: What the error message calls it.
 
     Raises:
@@ -139,8 +140,8 @@ def encode_in_chunks(
     """Encode x in chunks as M: one integer per scalar, with the shape of x (an int for a scalar).
 
     Args:
-        x: Real numbers.
-        max_size: The largest size of x.
+        x: The real numbers to encode, any shape.
+        max_size: The largest accepted |x|.
         bound_text: What the error message calls it.
         shared_stream: Advances by x.size scalars.
         local_stream: A fresh local stream if None.
@@ -150,7 +151,8 @@ def encode_in_chunks(
         The integers M.
 
     Raises:
-        InvalidRequest: Also for generators in each other's place.
+        InvalidRequest: If a number is not finite or too large, or a stream is of the other party's
+            type.
     """
     check_streams(shared_stream, local_stream)
     own_stream = LocalStream() if local_stream is None else local_stream
@@ -170,7 +172,7 @@ def decode_in_chunks(
     """Decode X̂ in chunks, with the shape of m (a float for a scalar).
 
     Args:
-        m: integers.
+        m: The integers M, any shape.
         shared_stream: Advances by m.size scalars.
         decode_chunk: Integers and their shared words (n, 2) -> numbers.
 
@@ -207,7 +209,7 @@ class QuantizedPiecewiseLinear:
     """The mechanism of Section 4 for one step δ and one step sequence a.
 
     Args:
-        step: δ > 0.
+        step: The step δ > 0 between outputs.
         core: Weights a_first, a_(first+1), ... >= 0, which are divided by their sum.
         first: The index of the first weight.
         left: The ratio of the tail before the core, a_k = left a_(k+period), in [0, 1); 0 means no
@@ -341,7 +343,7 @@ class QuantizedPiecewiseLinear:
         """Decode X̂ = δ (M + U) in the shape of m (a float for a scalar).
 
         Args:
-            m: Integers.
+            m: The integers M, any shape.
             shared: The encoder's stream; it advances by m.size.
 
         Raises:

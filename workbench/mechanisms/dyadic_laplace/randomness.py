@@ -1,5 +1,4 @@
-"""Random streams of a two-party mechanism: one that both parties know, and one of the encoder
-alone.
+"""Draw the random words of a two-party mechanism from a shared stream and from a local one.
 
     stream                known to            carries                       equation
     ------                --------            -------                       --------
@@ -102,7 +101,8 @@ class SharedStream:
         position: The index of the next scalar, >= 0.
 
     Raises:
-        InvalidRequest: For a short key, a nonce of another size, or a position < 0.
+        InvalidRequest: If the key is too short, the nonce has another size, or the position is
+            negative.
     """
 
     def __init__(self, key: bytes, nonce: bytes, position: int = 0) -> None:
@@ -151,8 +151,8 @@ class LocalStream:
         """Return the next `count` rows of `columns` words. Shape (count, columns).
 
         Args:
-            count: The count of rows.
-            columns: Words of a row.
+            count: The number of rows.
+            columns: The number of words in a row.
         """
         if self._process != os.getpid():
             self._rekey()
@@ -168,11 +168,15 @@ class LocalStream:
 
 
 class InsecureLocalStream(LocalStream):
-    """A repeatable local stream for experiments and tests: whoever knows the seed reads the data.
+    """A repeatable local stream for experiments and tests.
 
-    No privacy.
+    It gives no privacy, because whoever knows the seed can read the data.
 
-    seed: an integer >= 0. Raises InvalidRequest for any other.
+    Args:
+        seed: An integer >= 0.
+
+    Raises:
+        InvalidRequest: If seed is no integer >= 0.
     """
 
     def __init__(self, seed: int) -> None:

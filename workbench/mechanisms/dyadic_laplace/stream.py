@@ -1,5 +1,7 @@
-"""The DQL file: a description M₁, M₂, ... as bits, with a header that proves key and parameters
-before any is decoded.
+"""Write and read DQL files: encoded integers M₁, M₂, ... behind a header.
+
+A reader checks the key and the parameters in the header before it decodes an integer. DQL is the
+dyadic quantized Laplace mechanism.
 
     offset  bytes  field         meaning (numbers little endian)
     0       8      magic         89 "DQL" 0D 0A 1A 0A, which text-mode transfers damage visibly
@@ -94,10 +96,10 @@ def write_stream(
     nonce.
 
     Args:
-        x: Real numbers.
+        x: The real numbers to encode, any shape.
         mechanism: The DQL mechanism.
         key: The shared secret, at least 16 random bytes.
-        code: "gamma" or "delta".
+        code: The Elias code, "gamma" or "delta".
         local: A fresh LocalStream if None.
 
     Returns:
@@ -150,10 +152,10 @@ def read_header(data: bytes) -> Header:
     """Read the header of a DQL file whose shape and checksum are right; no key is needed.
 
     Args:
-        data: The bytes.
+        data: The bytes to read.
 
     Raises:
-        CorruptFile: If the record is not valid.
+        CorruptFile: If the record has another form.
     """
     if not isinstance(data, (bytes, bytearray)):
         must("data", "the bytes of a DQL stream", type(data).__name__)
@@ -195,8 +197,8 @@ def read_stream(
     """Decode a DQL file.
 
     Args:
-        data: The bytes.
-        key: The encoder's.
+        data: The bytes to read.
+        key: The key of the encoder.
         epsilon: The expected ε; a stream of another ε is refused. None to accept the (sealed)
             header.
         ell: The expected ℓ, likewise.
@@ -205,8 +207,8 @@ def read_stream(
         (X̂, the header); X̂ has shape (count,).
 
     Raises:
-        CorruptFile: For a damaged or altered file.
-        InvalidRequest: For another key and for other parameters.
+        CorruptFile: If the file is damaged or altered.
+        InvalidRequest: If the key or a parameter is not the one of the encoder.
     """
     header = read_header(data)
     shared_stream = SharedStream(key, header.nonce)

@@ -1,5 +1,4 @@
-"""Adding real noise to a label in [low, high]: Laplace, staircase and the exponential mechanism,
-with exact losses.
+"""Compute the expected losses of real noise on labels: Laplace, staircase, exponential mechanism.
 
 With D = high - low (the sensitivity), u = y - low, v = high - y, b = D/ε and S(x) = Pr[noise > x]
 for x >= 0:
@@ -49,13 +48,13 @@ NOISE_KINDS = ("laplace", "staircase", "exponential")
 
 @dataclass(frozen=True, init=False)
 class LabelNoise:
-    """Continuous noise on labels in [low, high].
+    """Continuous noise on labels in [low, high], with its expected losses.
 
     Args:
-        kind: One of NOISE_KINDS.
+        kind: The kind of noise, one of NOISE_KINDS.
         low: The smallest label.
         high: The largest label.
-        epsilon: ε > 0.
+        epsilon: The budget ε > 0.
         clip: Whether outputs are clipped to [low, high] ("exponential" is inside anyway).
         loss: The loss for which γ of the staircase is optimal, "squared" or "absolute".
         gamma: γ of the staircase, None elsewhere. Default: the optimal one.
@@ -172,7 +171,7 @@ class LabelNoise:
 
         Args:
             labels: A number in [low, high], shape (n,).
-            loss: "squared" or "absolute".
+            loss: The loss, "squared" or "absolute".
 
         Raises:
             InvalidRequest: If loss is neither squared nor absolute, or a label is outside [low,
@@ -200,7 +199,7 @@ class LabelNoise:
 
         Args:
             labels: The labels with their prior.
-            loss: "squared" or "absolute".
+            loss: The loss, "squared" or "absolute".
 
         Raises:
             InvalidRequest: If loss is neither squared nor absolute, or a label is outside [low,
@@ -245,7 +244,7 @@ class LabelNoise:
         `AdditiveIntegerNoise`, clamped, publishes labels exactly.
 
         Args:
-            values: Labels.
+            values: The labels, any shape.
             rng: A NumPy generator.
         """
         y = np.asarray(values, dtype=float)

@@ -1,4 +1,6 @@
-"""The labels party: Algorithm 3 (LabelRandomizer) with its private prior, Algorithm 4.
+"""Publish a column of labels privately: Algorithm 3, with the private prior of Algorithm 4.
+
+Notation: k labels 𝒴, n records y_i, P' the estimated prior, and budgets ε₁ + ε₂ = ε.
 
     1. h_y = number of labels equal to y;                                            (Algorithm 4)
        h'_y = h_y + noise with Pr[η] ∝ e^{-|η| ε₁/2}
@@ -53,7 +55,7 @@ def split_budget(epsilon: Real, k: int, n: int, split: Real = 1) -> RationalPair
     exactly.
 
     Args:
-        epsilon: ε > 0.
+        epsilon: The budget ε > 0.
         k: The number of labels.
         n: The number of records.
         split: The factor of sqrt(k/n).
@@ -62,7 +64,7 @@ def split_budget(epsilon: Real, k: int, n: int, split: Real = 1) -> RationalPair
         (ε₁, ε₂), where ε₁ is a short rational.
 
     Raises:
-        InvalidRequest: Unless ε₁ < ε, which is n > split² k/ε².
+        InvalidRequest: If ε₁ >= ε, that is, n <= split² k/ε².
     """
     budget = read_positive(epsilon, "epsilon")
     factor = read_positive(split, "split")
@@ -117,8 +119,8 @@ def estimate_private_prior(
 
     Args:
         counts: Whole numbers, shape (k,).
-        epsilon: ε > 0.
-        projection: As of `project_counts`.
+        epsilon: The budget ε > 0.
+        projection: The projection, as for `project_counts`.
         source: The source of randomness, default: the operating system.
 
     Returns:
@@ -148,10 +150,10 @@ class Release:
 
     Attributes:
         labels: The randomized labels, shape (n,).
-        mechanism: The one that made them.
+        mechanism: The mechanism that published the labels.
         label_set: The label set with P'.
-        epsilon_prior: ε₁.
-        epsilon_response: ε₂.
+        epsilon_prior: The budget ε₁ spent on the prior.
+        epsilon_response: The budget ε₂ spent on the labels.
     """
 
     labels: Vector
@@ -194,12 +196,13 @@ class LabelRandomizer:
         epsilon: The complete budget.
         optimise: (labels with P', ε₂) -> the mechanism to use (`best_bins` of
             workbench.families.labels.problem for a loss).
-        split: See the module's table.
-        projection: See the module's table.
+        split: The factor of sqrt(k/n) in ε₁ (see the module's table).
+        projection: The projection of noisy counts, "clip" or "simplex".
         epsilon_prior: ε₁ itself, instead of split.
 
     Raises:
-        InvalidRequest: Also when it is run on n <= split² k/ε² records.
+        InvalidRequest: If a parameter is outside its range. `run` also refuses n <= split² k/ε²
+            records.
     """
 
     not_exact = (
@@ -249,11 +252,12 @@ class LabelRandomizer:
         """Randomize a column of labels.
 
         Args:
-            values: Labels, shape (n,).
+            values: The labels, shape (n,).
             source: The source of randomness, default: the operating system.
 
         Raises:
-            InvalidRequest: Also for a value outside the label set.
+            InvalidRequest: If a value is outside the label set, or there are too few records (see
+                `budgets`).
             NotCertified: If the mechanism spends more than ε₂.
         """
         column = read_floats(values, "labels", column=True)

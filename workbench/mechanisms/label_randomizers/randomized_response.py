@@ -1,10 +1,12 @@
-"""Exact randomized response on labels: a label has one own output, or none.
+"""Build exact randomized response on labels: k-ary, on bins, on the top k labels, with a prior.
+
+Every label has one own output, which is the likeliest, or none. There are k labels and m outputs.
 
     own output j:   Pr[j] = odds / (odds + m - 1),  every other output 1 / (odds + m - 1),
                     odds <= e^ε
     no own output:  every output 1/m
 
-with m outputs. odds is ⌊2^64 e^ε⌋ / 2^64, so the exact audit passes and the law is within 2^-64 of
+The ratio odds is ⌊2^64 e^ε⌋ / 2^64, so the exact audit passes and the law is within 2^-64 of
 the ideal one.
 
 | mechanism                               | own output                     | built by        |
@@ -73,12 +75,12 @@ class RandomizedResponse(ShownMechanism):
     """A mechanism of the module's table.
 
     Attributes:
-        labels: With their prior.
+        labels: The labels, with their prior.
         outputs: The published values, shape (m,).
         own: The position of each label's own output, -1 for none, shape (k,).
-        odds: exact.
+        odds: The exact ratio of the two masses of a row, >= 1.
         epsilon: The requested ε.
-        name: Of the mechanism.
+        name: The name of the mechanism in reports.
     """
 
     labels: Labels
@@ -118,7 +120,7 @@ class RandomizedResponse(ShownMechanism):
         """Return the mechanism written by `to_dict`, which claims no privacy: audit it.
 
         Args:
-            data: The record.
+            data: The record, as parsed from JSON.
 
         Raises:
             CorruptFile: If the record has another form, a position outside the outputs, or odds
@@ -204,7 +206,7 @@ class RandomizedResponse(ShownMechanism):
         """Return Pr[o|y] as floats, for every label. Shape (k, m).
 
         Raises:
-            InvalidRequest: For more than 4·10^6 masses.
+            InvalidRequest: If there are more than 4·10^6 masses.
         """
         m = self.outputs.size
         k = self.labels.k
@@ -259,11 +261,11 @@ class RandomizedResponse(ShownMechanism):
         """Draw a randomized copy of labels, from the exact law. Shape (n,).
 
         Args:
-            values: Labels, shape (n,).
+            values: The labels, shape (n,).
             source: The source of randomness, default: the operating system.
 
         Raises:
-            InvalidRequest: For a value that is no label.
+            InvalidRequest: If a value is no label.
         """
         own_outputs = self.own[self.labels.find_positions(values)]
         source = source or Source()
@@ -283,7 +285,7 @@ class RandomizedResponse(ShownMechanism):
             label: A number.
 
         Raises:
-            InvalidRequest: For a value that is no label.
+            InvalidRequest: If a value is no label.
         """
         return int(self.labels.find_positions(float(read_number(label, "answer")), "answer"))
 
@@ -322,7 +324,7 @@ class RandomizedResponse(ShownMechanism):
         """Return the channel that a certificate holds: a row for every label.
 
         Raises:
-            InvalidRequest: For more than 4·10^6 masses.
+            InvalidRequest: If there are more than 4·10^6 masses.
         """
         return self._rows(np.arange(self.labels.k))
 
@@ -351,10 +353,10 @@ class RandomizedResponse(ShownMechanism):
 
 
 def round_odds_down(epsilon: Real) -> RationalPair:
-    """Return (the largest multiple of 2^-64 that is <= e^ε, ε exact).
+    """Return the largest multiple of 2^-64 that is at most e^ε, and ε as an exact number.
 
     Args:
-        epsilon: 0 < ε <= 700.
+        epsilon: The budget, 0 < ε <= 700.
 
     Raises:
         InvalidRequest: If epsilon is not a number in (0, 700].
@@ -371,10 +373,10 @@ def rr_on_bins(
     """Build RR-on-Bins (Algorithm 1).
 
     Args:
-        labels: With their prior.
+        labels: The labels, with their prior.
         starts: The first label position of each bin, shape (d,).
         values: What each bin publishes, shape (d,).
-        epsilon: ε > 0.
+        epsilon: The budget ε > 0.
 
     Returns:
         The mechanism.
@@ -409,7 +411,7 @@ def rr_k_ary(labels: Labels, epsilon: Real) -> RandomizedResponse:
 
     Args:
         labels: The labels with their prior.
-        epsilon: ε > 0.
+        epsilon: The budget ε > 0.
 
     Raises:
         InvalidRequest: If epsilon is not in (0, 700].
@@ -424,7 +426,7 @@ def rr_top_k(labels: Labels, count: int, epsilon: Real, name: str = "") -> Rando
     Args:
         labels: With their prior. Of equally likely labels the smaller one goes first.
         count: The number of likeliest labels.
-        epsilon: ε > 0.
+        epsilon: The budget ε > 0.
         name: Of the mechanism, default: "RRTop-k".
 
     Returns:
@@ -454,7 +456,7 @@ def rr_with_prior(labels: Labels, epsilon: Real) -> RandomizedResponse:
 
     Args:
         labels: The labels with their prior.
-        epsilon: ε > 0.
+        epsilon: The budget ε > 0.
 
     Raises:
         InvalidRequest: If epsilon is not in (0, 700].
