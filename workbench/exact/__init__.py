@@ -1,1 +1,1 @@
-"""Exact arithmetic: rationals, balls around e^ε, exact distributions and draws from them."""
+"""Exact arithmetic: rational numbers, comparisons with e^ε, exact distributions, exact draws."""

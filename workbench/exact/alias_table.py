@@ -1,11 +1,12 @@
-"""Draw exactly from many outcomes by the alias method (Walker 1977), in integers: no float decides
-anything.
+"""Draw exactly from one law with many outcomes, by the alias method (Walker 1977) in integers.
 
-Weights k_1..k_m of sum T fill N = 2^b >= m columns of height T, N k_i of outcome i: column j holds
-a_j of outcome j and T - a_j of one other (Vose 1991). A draw is a uniform column j and a uniform
-real U in [0, T): outcome j where U < a_j, the other elsewhere, so that its probabilities are
-exactly k_i / T. Of 24 random bits b name the column; the others are the first ones v of U/T and
-decide unless v = ⌊a_j 2^(24 - b) / T⌋, where 48 more are drawn, and then 16 at a time.
+The weights k_1..k_m have the sum T. They fill N = 2^b >= m columns of height T, where outcome i
+has the total area N k_i. Column j contains the mass a_j of outcome j and the mass T - a_j of one
+other outcome (Vose 1991). A draw selects a uniform column j and a uniform real U in [0, T). The
+result is outcome j if U < a_j, and the other outcome otherwise, so its probabilities are exactly
+k_i / T. Of the first 24 random bits, b bits select the column. The others are the first bits v of
+U/T. They decide unless v = ⌊a_j 2^(24 - b) / T⌋. Then 48 more bits are drawn, and then 16 at a
+time. No float decides an outcome.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ _WORD_BITS = 16
 class AliasTable:
     """The alias table of one law.
 
-    weights: 257..MAX_OUTCOMES integers >= 0, not all 0; source: the source of randomness.
+    Args:
+        weights: The weights of the outcomes: 257 to MAX_OUTCOMES integers >= 0, not all 0.
+        source: The source of randomness.
     """
 
     def __init__(self, weights: Sequence[int], source: Source) -> None:

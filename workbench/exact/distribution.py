@@ -2,10 +2,10 @@
 
     Pr[i] = k_i / Σ k_j,    k_i integers without a common factor
 
-A float is a dyadic rational, so a solver's PMF is stored as it is, subnormal masses included, and
-normalised by its exact sum. Comparisons start from the logarithms of the integers, which makes an
-exact audit of 10^5 masses fast; the integers themselves are only compared where the logarithms do
-not decide.
+A float is a dyadic rational. The PMF of a solver is therefore stored without rounding, subnormal
+masses included, and normalised by its exact sum. Comparisons use the logarithms of the integers
+first, which makes an exact audit of 10^5 masses fast. The integers themselves are only compared if
+the logarithms do not decide.
 """
 
 from __future__ import annotations
@@ -34,8 +34,17 @@ _MAX_NEGATIVE_ROUNDING = 1e-6  # Masses of a solver that are below 0 by less tha
 class Distribution:
     """A probability distribution on 0..len-1 with exact masses. Immutable and hashable.
 
-    weights: non-negative ints or Fractions, not all zero; the masses are the weights over their
-    sum. name: what error messages call the weights. Raises InvalidRequest.
+    Args:
+        weights: Non-negative ints or Fractions, not all zero. The masses are the weights divided by
+            their sum.
+        name: What error messages call the weights.
+
+    Attributes:
+        integers: The masses as integers without a common factor, shape (len,).
+        total: The sum of these integers.
+
+    Raises:
+        InvalidRequest: If a weight is negative or no int or Fraction, or if all are 0.
     """
 
     integers: tuple[int, ...]

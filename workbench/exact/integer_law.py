@@ -1,13 +1,14 @@
-"""Store a distribution on all integers exactly: finitely many weights, and geometric tails beyond
-them.
+"""Store a distribution on all integers exactly, as finitely many weights with geometric tails.
+
+The law is f, its m weights are w_0, ..., w_{m-1}, and f need not be normalised:
 
     f(first + i) = w_i,  0 <= i < m;     f(η + period) = ratio f(η) to the right of the weights,
                                          f(η - period) = ratio f(η) to the left;
     ratio = 0: no tails
 
-Two laws P = f and Q = f(· + s) are compared on finitely many outcomes: far out P/Q depends on η
-modulo the period, and outcomes of one ratio P/Q may be merged, as every measure of privacy is a
-function of the law of that ratio.
+Two laws P = f and Q = f(· + s) are compared on finitely many outcomes. In the tails P/Q depends
+only on η modulo the period. Outcomes with the same ratio P/Q may be merged, because every measure
+of privacy depends only on the law of this ratio.
 """
 
 from __future__ import annotations
@@ -319,8 +320,9 @@ class IntegerLaw:
         """Compute Σ_{b >= 1} ratio^b Σ_k terms_k Σ w (a + b period)^k, k <= 2, over the (w, a) of a
         period.
 
-        side: pairs (w, a) of a weight and its distance |η|; terms: the coefficients of 1, |η|,
-        |η|².
+        Args:
+            side: Pairs (w, a) of a weight and its distance |η|.
+            terms: The coefficients of 1, |η|, |η|².
         """
         r = self.ratio
         period = self.period

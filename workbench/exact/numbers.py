@@ -1,9 +1,9 @@
-"""Read the exact number that a request means, and compare numbers with e^ε without guessing.
+"""Read the exact number that a request means, and compare rational numbers with e^ε exactly.
 
-A budget is a rational number. A comparison "a > b e^ε" between rationals is decided by refining a
-ball around e^ε until the answer is certain; for rational ε != 0 the number e^ε is transcendental
-(Lindemann), so a != b e^ε unless a = b = 0 and the refinement always ends. ε = 0 is compared
-exactly.
+A budget is a rational number. A comparison "a > b e^ε" between rationals is decided by enclosing
+e^ε more and more tightly until the answer is certain. For rational ε != 0 the number e^ε is
+transcendental (Lindemann), so a != b e^ε unless a = b = 0, and the refinement always ends. ε = 0 is
+compared exactly.
 
     meaning                                  name
     the value of a request                   read_number, read_number_where, read_positive,

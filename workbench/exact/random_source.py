@@ -1,15 +1,15 @@
-"""Draw random numbers that follow exact rational laws: no float decides an outcome.
+"""Draw random numbers from exact rational laws, so that no float decides an outcome.
 
-    draw_uint64,              independent words, from the operating system (or, seeded, from PCG64:
-    draw_uint16, draw_uint8   not for releases)
+    draw_uint64,              independent words from the operating system. With a seed they come
+    draw_uint16, draw_uint8   from PCG64, which is for experiments only
     draw_integers             uniform on 0..bound-1, by rejection
     draw_bernoulli            true with probability a/b: the next word against ⌊2^64 a/b⌋, more bits
                               only on a tie
     draw_discrete_laplace     Pr[y] ∝ e^{-|y| s/t} for integers s, t > 0 (Canonne, Kamath, Steinke
                               2020, Algorithm 2)
 
-Samplers with floats are a known hole in published mechanisms (Mironov 2012); these have none to
-attack.
+Samplers with floats are a known weakness of published mechanisms (Mironov 2012). These samplers use
+integers only.
 """
 
 from __future__ import annotations
@@ -30,8 +30,12 @@ Word = TypeVar("Word", np.uint64, np.uint16, np.uint8)
 class Source:
     """A stream of random words of the operating system.
 
-    insecure_seed: an integer >= 0 makes the stream repeatable, for experiments only, because
-    whoever knows the seed knows the noise. Raises InvalidRequest.
+    Args:
+        insecure_seed: An integer >= 0 that makes the stream repeatable. This is for experiments
+            only, because whoever knows the seed knows the noise.
+
+    Raises:
+        InvalidRequest: If insecure_seed is no integer >= 0.
     """
 
     def __init__(self, insecure_seed: int | None = None) -> None:

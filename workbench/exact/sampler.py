@@ -1,20 +1,21 @@
-"""Sample exactly from integer weights with integer randomness: no float decides anything.
+"""Draw from one or several exact distributions with integer randomness, so that no float decides.
 
-For weights k_1..k_m with sum T the cumulative sums C_0 = 0 < ... < C_m = T cut [0, T). A draw is
-a uniform real U in [0, T), of which only the leading bits are drawn, and the i with C_{i-1} <= U <
-C_i. The first n bits v of U/T leave it in the cell [v, v+1) T / 2^n; where no C lies inside the
-cell the draw is settled, otherwise more bits are taken. Hence the probabilities are exactly k_i /
-T, whatever T is, with no rejection:
+Let the weights k_1..k_m have the sum T and the cumulative sums C_0 = 0 <= ... <= C_m = T. A draw is
+a uniform real U in [0, T), of which only the leading bits are drawn, and its outcome is the i with
+C_{i-1} <= U < C_i. The first n bits v of U/T say that U lies in the cell [v, v+1) T / 2^n. If no C
+lies inside the cell, the outcome is decided; otherwise more bits are drawn. The probabilities are
+therefore exactly k_i / T for every T, and no draw is rejected:
 
     n <= 16    a table of 2^n entries for every law settles all but a share m / 2^n
     n = 48     a search among the integers ⌊C 2^n / T⌋, of several laws in one array, settles all
                but m / 2^n
     beyond     16 bits at a time, integers compared with integers
 
-Many draws from one law of many outcomes come from an alias table (`workbench.exact.alias_table`),
-as exact.
+For many draws from one law with many outcomes an alias table is used
+(`workbench.exact.alias_table`), which is exact too.
 
-Words come from the operating system in bulk (`Source`). Against timing attacks nothing is claimed.
+Words come from the operating system in bulk (`Source`). There is no protection against timing
+attacks.
 """
 
 from __future__ import annotations
@@ -47,8 +48,12 @@ class Sampler:
     """Draw from one distribution, or from several on equally many outcomes, with exact
     probabilities k_i / T.
 
-    laws: at most 65536 distributions; source: the source of randomness, by default the operating
-    system. Raises InvalidRequest.
+    Args:
+        laws: One distribution, or 1 to 65,536 distributions with equally many outcomes.
+        source: The source of randomness. Default: the operating system.
+
+    Raises:
+        InvalidRequest: If the number or the lengths of the laws are others.
     """
 
     def __init__(

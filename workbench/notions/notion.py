@@ -4,7 +4,7 @@ A notion also reads its budget, describes the result in words, and lists the con
 model must state. Nothing else in the workbench branches on the name of a notion.
 
 Notation: P and Q are the laws of two neighbouring inputs; a budget is the set of parameters of a
-claim, such as ε and δ; a knot is an input between which and the next knot the law is affine.
+claim, such as ε and δ. On real inputs the law is affine between consecutive knots.
 
     parameters         the names of a budget's parameters, such as epsilon and delta; the first may
                        differ from neighbour to neighbour

@@ -1,1 +1,1 @@
-"""Questions: who may answer what, and who are neighbours."""
+"""Questions: the inputs, the outputs, the neighbouring inputs, and the prior of a design."""

@@ -1,5 +1,6 @@
-"""Numbers as places on a grid, so that noise on integers serves answers of any start, step and
-order.
+"""Convert the answers of a query to places on a grid, so that integer noise can be added to them.
+
+The answers may have any start, step and order.
 
 x = low + step place,  place = 0..last        step: the greatest common divisor of all differences
 """

@@ -1,4 +1,6 @@
-"""The question of a finite channel: its inputs and outputs, its neighbours, and a prior.
+"""The question of a finite channel: its inputs, its outputs, its neighbours, and a prior.
+
+There are k inputs and m outputs.
 
 x in inputs, o in outputs        inputs (k,), outputs (m,): exact numbers, texts, or tuples of these
 x ~ x'                           pairs of positions i < j, None for every two, in both orders;

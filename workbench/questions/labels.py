@@ -1,4 +1,4 @@
-"""The question of a label randomizer: the labels, and a prior on them.
+"""The question of a label randomizer: k labels, and a prior on them.
 
 paper ("Regression with Label Differential Privacy")    code
 𝒴 = {y^1 < ... < y^k}                                    values (k,)

@@ -1,8 +1,8 @@
 """The question of additive noise: the answers, and the differences of neighbouring answers.
 
-Answers live on a finite abelian group G = Z_{s1} x ... x Z_{sk} and the noise η is added modulo the
-group (Sec. 3 of Kadam et al. 2024). Neighbouring datasets move the answer by a shift μ (6); the set
-of all shifts is M.
+Answers are elements of a finite abelian group G = Z_{s1} x ... x Z_{sk}, and the noise η is added
+modulo the group (Sec. 3 of Kadam et al. 2024). The answers of neighbouring datasets differ by a
+shift μ (6). The set of all shifts is M.
 
     paper                       code
     n, N = n + 1                n (answers 0..n), order

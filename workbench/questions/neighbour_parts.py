@@ -1,4 +1,4 @@
-"""Find the connected parts of a neighbour relation. Between two parts nothing is hidden."""
+"""Find the connected parts of a neighbour relation. No budget applies between two parts."""
 
 from __future__ import annotations
 

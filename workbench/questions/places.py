@@ -1,5 +1,4 @@
-"""Distances of places in the plane, neighbours within a radius, and the pairs that imply metric
-privacy.
+"""Compute distances of places in the plane, and the pairs that are neighbours or imply all others.
 
     norm    distance of (a, b)          exact as
     L1      |a1 - b1| + |a2 - b2|       a rational

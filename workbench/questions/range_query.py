@@ -1,10 +1,11 @@
-"""The question of a channel for real answers in a range: answers are rounded to points that are h
-apart.
+"""The question of a channel for real answers in a range, which are rounded to points.
 
-The points are the middles of equal cells; where the worst answer counts, the ends of cells, of
-which an answer goes at random to one of the two nearest, with itself as the mean. Neighbours differ
-by S at most: their points by ⌈S/h⌉ h, at random too if both use one draw. All points are neighbours
-where S is the whole range, the default.
+The range is divided into equal cells of width h. The points are the middles of the cells. If the
+worst answer counts, the points are the ends of the cells instead, and an answer is rounded at
+random to one of the two nearest ends, such that the mean is the answer. Neighbours differ by at
+most the sensitivity S, so their points differ by at most ⌈S/h⌉ h. With random rounding this holds
+if both answers use the same random number. By default S is the width of the range, and all points
+are neighbours.
 """
 
 from __future__ import annotations

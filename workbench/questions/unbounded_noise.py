@@ -43,8 +43,13 @@ class IntegerNoise(UnboundedNoise):
     """A query with integer answers, and its neighbours: answers that differ by at most
     `sensitivity`.
 
-    sensitivity: an integer from 1 to 10,000; clamp: (low, high), or "low..high", if only these
-    answers exist and outputs are clamped into them; None for all integers. Raises InvalidRequest.
+    Attributes:
+        sensitivity: The largest difference of neighbours, an integer from 1 to 10,000.
+        clamp: The range of existing answers (low, high), also as "low..high"; outputs are clamped
+            into it. None: all integers are answers.
+
+    Raises:
+        InvalidRequest: If the sensitivity is outside its range, or clamp is no range of integers.
     """
 
     sensitivity: int = 1
@@ -87,9 +92,14 @@ class IntegerNoise(UnboundedNoise):
 class RealNoise(UnboundedNoise):
     """A query with real answers, and its neighbours: answers that differ by at most `sensitivity`.
 
-    sensitivity: Δ > 0, exact; grid: > 0, outputs are rounded to its multiples, default: a power of
-    two near Δ/2^20; clamp: (low, high) into which outputs are clamped, or None. Raises
-    InvalidRequest.
+    Attributes:
+        sensitivity: The largest difference Δ > 0 of neighbours, exact.
+        grid: Outputs are rounded to multiples of this number > 0. Default: a power of two near
+            Δ/2^20.
+        clamp: The range (low, high) into which outputs are clamped. None: no clamping.
+
+    Raises:
+        InvalidRequest: If the sensitivity or the grid is outside its range, or clamp is no range.
     """
 
     sensitivity: Any = 1
