@@ -1,4 +1,4 @@
-"""Alias tables in integers: the law of the columns, of every first word, and of what first words leave open."""
+"""Alias tables draw every outcome with exactly its probability."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_columns_have_the_law_exactly(size: int, total: int):
     assert masses == [len(others) * k for k in weights] + [0] * (len(others) - size)
 
 
-def test_every_first_word_has_its_share():
+def test_every_first_word_gives_each_outcome_its_share():
     weights = weights_of(300, 1 << 10, 3)
     words = np.repeat(np.arange(1 << 16, dtype=np.uint16), 64)
     counts = np.zeros(300, dtype=int)
@@ -70,10 +70,10 @@ def test_open_draws_take_words_until_they_are_decided():
     weights = weights_of(300, 1001, 5)
     table, total = AliasTable(weights, Source()), 1001
     for column in np.flatnonzero(table.own_masses)[:40].tolist():
-        digits = (
-            table.own_masses[column] << table.value_bits + 48 + 32
-        ) // total  # of a_j / T, which are never all
-        first, later = digits >> 80, [digits >> at & 0xFFFF for at in (64, 48, 32, 16, 0)]
+        # These are the leading bits of a_j / T, which has infinitely many.
+        digits = (table.own_masses[column] << table.value_bits + 48 + 32) // total
+        first = digits >> 80
+        later = [digits >> position & 0xFFFF for position in (64, 48, 32, 16, 0)]
         word = column << table.value_bits | first
         for last, place in ((later[-1] - 1, 0), (later[-1] + 1, 1)):
             if 0 <= last < 1 << 16:
@@ -88,14 +88,15 @@ def test_open_draws_take_words_until_they_are_decided():
                 assert source.later == []
 
 
-def test_many_draws_from_many_outcomes_have_their_law():
+def test_many_draws_from_many_outcomes_follow_the_law():
     weights = [1 + i % 7 for i in range(5000)]
     sampler = Sampler(Distribution(weights), Source(insecure_seed=1))
     drawn = sampler.draw(400_000)
     assert "_alias_table" in vars(sampler)
     few = Sampler(Distribution(weights), Source(insecure_seed=1))
     assert few.draw(1000).size == 1000
-    assert "_alias_table" not in vars(few)  # which takes longer to make than these to draw
+    # To make the table takes longer than to draw these few outcomes without it.
+    assert "_alias_table" not in vars(few)
     by_weight = np.bincount(drawn % 7, minlength=7) / 400_000
     share = np.array([sum(w for i, w in enumerate(weights) if i % 7 == r) for r in range(7)]) / sum(
         weights

@@ -57,7 +57,7 @@ def slow_value(a: Fraction, b: Fraction, epsilon: Fraction) -> Decimal:
         (Fraction(1, 10**400), Fraction(1, 10**400)),
     ],
 )
-def test_a_request_means_the_decimal_it_shows(value: object, meant: Fraction) -> None:
+def test_a_float_is_read_as_the_decimal_that_it_shows(value: object, meant: Fraction) -> None:
     assert read_number(value, "epsilon") == meant
 
 
@@ -88,12 +88,11 @@ def test_a_request_means_the_decimal_it_shows(value: object, meant: Fraction) ->
         np.nan,
     ],
 )
-def test_what_is_no_finite_number_is_refused_in_one_form(value: object) -> None:
+def test_values_that_are_no_finite_number_are_refused(value: object) -> None:
     with pytest.raises(InvalidRequest) as caught:
         read_number(value, "epsilon")
-    shown = (
-        f"{'9' * 157}..." if value == "9" * 20_000 else value
-    )  # a message is one line of moderate length
+    # A message is one line of moderate length, so a long value is cut.
+    shown = f"{'9' * 157}..." if value == "9" * 20_000 else value
     assert str(caught.value) == f"epsilon must be a finite number. Got {shown}."
 
 
@@ -101,14 +100,14 @@ def test_what_is_no_finite_number_is_refused_in_one_form(value: object) -> None:
     "value",
     ["1e400", "-1e400", 10**400, Decimal("1e-400"), "1e-5000", "1/1e400", Fraction(10**400)],
 )
-def test_what_floating_point_has_no_number_for_is_refused(value: object) -> None:
+def test_numbers_outside_the_range_of_doubles_are_refused(value: object) -> None:
     with pytest.raises(
         InvalidRequest, match=r"^epsilon must be 0, or of a size from 5e-324 to 1.79e308\. Got "
     ):
         read_number(value, "epsilon")
 
 
-def test_budgets_state_their_range() -> None:
+def test_a_refused_budget_is_told_its_range() -> None:
     with pytest.raises(InvalidRequest, match=r"^epsilon must be a finite number > 0\. Got -1\.$"):
         read_positive(-1, "epsilon")
     with pytest.raises(InvalidRequest, match=r"^epsilon must be a finite number > 0\. Got 0\.$"):
@@ -133,7 +132,7 @@ def test_rounding_up_is_the_nearest_float_above(value: Fraction) -> None:
 
 @given(budgets, st.integers(8, 300))
 @settings(max_examples=80, deadline=None)
-def test_exp_bounds_enclose(epsilon: Fraction, bits: int) -> None:
+def test_exp_bounds_enclose_the_exponential(epsilon: Fraction, bits: int) -> None:
     low, high = exp_bounds(epsilon, bits)
     with localcontext() as context:
         context.prec = 150
@@ -143,8 +142,8 @@ def test_exp_bounds_enclose(epsilon: Fraction, bits: int) -> None:
     assert (high == low) == (epsilon == 0)
 
 
-def test_the_convergents_of_e_are_told_apart() -> None:
-    """p/q of the continued fraction [2; 1, 2, 1, 1, 4, 1, ...] lie within 1/q² of e, alternately below and above."""
+def test_convergents_of_e_are_compared_with_e_correctly() -> None:
+    """Convergents p/q of e = [2; 1, 2, 1, 1, 4, ...] lie within 1/q² of it, on alternate sides."""
     p, q, p1, q1 = 2, 1, 1, 0
     for k in range(1, 400):
         term = 2 * (k + 1) // 3 if k % 3 == 2 else 1
@@ -156,13 +155,12 @@ def test_the_convergents_of_e_are_told_apart() -> None:
 
 @given(rationals, rationals, budgets)
 @settings(max_examples=200, deadline=None)
-def test_signs_agree_with_decimal(a: Fraction, b: Fraction, epsilon: Fraction) -> None:
+def test_signs_agree_with_the_decimal_module(a: Fraction, b: Fraction, epsilon: Fraction) -> None:
     with localcontext() as context:
         context.prec = 150
         value = slow_value(a, b, epsilon)
-        if abs(value) < Decimal(
-            "1e-100"
-        ):  # decimal cannot tell it from zero; only an exact zero comes this close
+        # Only an exact zero comes this close to 0, but its decimal value may be rounded.
+        if abs(value) < Decimal("1e-100"):
             value = Decimal(0)
     assert sign_exp(a, b, epsilon) == (value > 0) - (value < 0)
 
@@ -178,7 +176,7 @@ def test_the_float_neighbours_of_exp_are_on_their_sides(epsilon: str) -> None:
             assert sign_exp(Fraction(value), Fraction(1), budget) == (1 if truth > 0 else -1)
 
 
-def test_the_bounds_know_the_side_of_one() -> None:
+def test_bounds_of_tiny_exponents_lie_on_the_correct_side_of_one() -> None:
     tiny = Fraction(1, 10**400)
     assert exp_bounds(tiny, 64) == (2**64, 2**64 + 1)
     assert exp_bounds(-tiny, 64) == (2**64 - 1, 2**64)
@@ -188,7 +186,8 @@ def test_extreme_budgets_are_decided_at_once() -> None:
     tiny, huge = Fraction(1, 10**400), Fraction(10**40)
     assert sign_exp(Fraction(1), Fraction(1), tiny) == -1
     assert sign_exp(1 + 2 * tiny, Fraction(1), tiny) == 1
-    assert sign_exp(1 + tiny, Fraction(1), tiny) == -1  # e^x > 1 + x
+    # e^x > 1 + x for x > 0.
+    assert sign_exp(1 + tiny, Fraction(1), tiny) == -1
     assert sign_exp(Fraction(10) ** 300, Fraction(1, 10**300), huge) == -1
     assert sign_exp(Fraction(1, 10**300), Fraction(10) ** 300, -huge) == 1
     assert sign_exp(Fraction(1), Fraction(1), Fraction(0)) == 0
@@ -201,7 +200,7 @@ def test_an_exp_number_lies_between_its_floats(a: Fraction, b: Fraction, epsilon
     with localcontext() as context:
         context.prec = 150
         truth = slow_value(a, b, epsilon)
-        slack = Decimal("1e-120")  # of the decimal reference
+        slack = Decimal("1e-120")  # The rounding error of the decimal reference is smaller.
         assert Decimal(number.lower) - slack <= truth <= Decimal(number.upper) + slack
     assert number.upper <= math.nextafter(math.nextafter(number.lower, math.inf), math.inf)
 
@@ -238,7 +237,7 @@ def test_exp_numbers_compare_with_rationals_and_each_other() -> None:
 @example(1 - Fraction(1, 2**60))
 @example(Fraction(10) ** 400)
 @settings(max_examples=80, deadline=None)
-def test_logarithms_are_rounded_up_but_little(ratio: Fraction) -> None:
+def test_logarithms_are_rounded_up_by_at_most_one_float(ratio: Fraction) -> None:
     up = log_upper_bound(ratio)
     with localcontext() as context:
         context.prec = 400
@@ -257,6 +256,6 @@ def test_a_logarithm_beside_a_float_rounds_up_to_it_or_past_it(bits: int) -> Non
     assert log_upper_bound(Fraction(high, 2**bits)) == math.nextafter(1.5, 2)
 
 
-def test_the_largest_float_is_no_ceiling() -> None:
+def test_numbers_above_the_largest_float_round_up_to_infinity() -> None:
     assert round_up(Fraction(sys.float_info.max) + 1) == math.inf
     assert round_down(Fraction(sys.float_info.max) + 1) == sys.float_info.max

@@ -1,4 +1,4 @@
-"""The laws of the DQL paper exactly as printed, in 160-digit arithmetic: which judge the mechanism's own forms."""
+"""The laws of the DQL paper exactly as printed, in 160-digit arithmetic, as a reference."""
 
 from __future__ import annotations
 
@@ -69,7 +69,10 @@ def pmf(ell: float, t: int) -> float:
 
 
 def cell(ell: float, t: int, m: np.ndarray, low: float, high: float, x: float) -> np.ndarray:
-    """P(M = m, low < U <= high | T = t) at ε = 1: ∫ δ f_t(δ(m + u) - x) du, by Simpson on 400 pieces."""
+    """Compute P(M = m, low < U <= high | T = t) at ε = 1.
+
+    It is ∫ δ f_t(δ(m + u) - x) du, by Simpson's rule on 400 pieces.
+    """
     delta = float(delta_zero(ell)) / 2**t
     u = np.linspace(low, high, 401)
     weights = np.ones(401)

@@ -32,7 +32,7 @@ def questions(draw: st.DrawFn) -> ModuloNoise:
     return ModuloNoise(sizes=sizes, shifts=shifts, directed=draw(st.booleans()))
 
 
-def test_a_scalar_question() -> None:
+def test_a_scalar_question_has_integer_answers_and_differences() -> None:
     q = ModuloNoise(n=8, max_shift=3)
     assert (q.sizes, q.order, q.directed) == ((9,), 9, False)
     assert q.shifts == ((1,), (2,), (3,))
@@ -44,13 +44,13 @@ def test_a_scalar_question() -> None:
     assert ModuloNoise(n=1, max_shift=1).differences == ((1,),)
 
 
-def test_a_vector_question() -> None:
+def test_a_vector_question_has_tuples_as_answers_and_differences() -> None:
     q = ModuloNoise(sizes=(5, 4), shifts=[(0, 1), (2, 2), (-2, 2)])
     assert q.shifts == ((0, 1), (2, 2), (3, 2))
     assert q.differences == ((0, 1), (0, 3), (2, 2), (3, 2))
 
 
-def test_questions_are_values() -> None:
+def test_questions_with_equal_fields_are_equal() -> None:
     a, b = ModuloNoise(n=8, shifts=[1, 2]), ModuloNoise(sizes=[9], max_shift=2)
     assert a == b
     assert hash(a) == hash(b)
@@ -150,7 +150,7 @@ def test_bad_questions_are_refused_in_one_line(arguments: dict[str, Any], messag
 
 @given(questions())
 @settings(max_examples=60)
-def test_index_is_addition_in_the_group(q: ModuloNoise) -> None:
+def test_shifted_positions_add_in_the_group(q: ModuloNoise) -> None:
     points = list(product(*map(range, q.sizes)))
     for shift in q.differences:
         moved = q.shifted_positions(shift)
@@ -162,7 +162,7 @@ def test_index_is_addition_in_the_group(q: ModuloNoise) -> None:
 
 @given(questions())
 @settings(max_examples=60)
-def test_symmetric_differences_are_closed(q: ModuloNoise) -> None:
+def test_symmetric_differences_contain_their_negatives(q: ModuloNoise) -> None:
     assert set(q.shifts) <= set(q.differences)
     if not q.directed:
         assert {q.negate_shift(shift) for shift in q.differences} == set(q.differences)
@@ -171,7 +171,7 @@ def test_symmetric_differences_are_closed(q: ModuloNoise) -> None:
     assert ModuloNoise(**json.loads(json.dumps(q.to_dict()))) == q
 
 
-def test_budgets() -> None:
+def test_budgets_are_read_by_difference_and_bad_ones_refused() -> None:
     q = ModuloNoise(n=8, shifts=[1, 2])
     assert q.budgets(0.1) == dict.fromkeys([(1,), (2,), (7,), (8,)], Fraction(1, 10))
     assert q.budgets({1: "0.5", (2,): 1}) == {
@@ -280,7 +280,7 @@ def test_weights_are_exact_and_as_many_as_answers(weights: list[Any]) -> None:
         AdditiveNoise(ModuloNoise(n=2, max_shift=1), weights)
 
 
-def test_losses_are_checked() -> None:
+def test_losses_of_a_wrong_name_or_shape_are_refused() -> None:
     noise = AdditiveNoise(ModuloNoise(n=2, max_shift=1), [2, 1, 1])
     for loss in ([1, 2], [1, 2, math.nan]):
         with pytest.raises(InvalidRequest, match=r"^loss must be"):
@@ -307,7 +307,7 @@ def test_broken_files_are_refused() -> None:
             AdditiveNoise.from_dict(bad)
 
 
-def test_a_large_mechanism_with_subnormal_masses_is_held_exactly() -> None:
+def test_a_large_mechanism_with_subnormal_masses_is_stored_exactly() -> None:
     pmf = np.full(20_000, 1 / 20_000)
     pmf[7], pmf[8] = 5e-324, 0.0
     noise = AdditiveNoise.from_pmf(ModuloNoise(n=19_999, max_shift=2), pmf)
@@ -317,11 +317,12 @@ def test_a_large_mechanism_with_subnormal_masses_is_held_exactly() -> None:
 
 
 def test_loading_a_mechanism_needs_no_solver_and_no_model() -> None:
-    """Floors: mechanisms and privacy stand on nothing above or beside them, and leave the heavy libraries alone."""
+    """Mechanisms and privacy import no higher layer and no library that is slow to load."""
     code = (
         "import sys, workbench.privacy.audit, workbench.privacy.curve\n"
         "import workbench.mechanisms.baselines.count_queries\n"
-        "bad = [m for m in ('models', 'solvers', 'cvxpy', 'scipy', 'flint', 'highspy') if m in sys.modules]\n"
+        "names = ('models', 'solvers', 'cvxpy', 'scipy', 'flint', 'highspy')\n"
+        "bad = [name for name in names if name in sys.modules]\n"
         "assert not bad, bad"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

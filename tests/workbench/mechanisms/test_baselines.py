@@ -49,7 +49,7 @@ def gaussian(variance: float) -> np.ndarray:
 
 @pytest.mark.parametrize("n", [1, 2, 7, 8])
 @pytest.mark.parametrize("alpha", [0.1, 0.4717, 0.7])
-def test_clamped_geometric(n: int, alpha: float) -> None:
+def test_the_clamped_geometric_channel_has_its_law(n: int, alpha: float) -> None:
     assert clamped_geometric(n, alpha).matrix == pytest.approx(
         brute(geometric(alpha), n), abs=1e-15
     )
@@ -57,7 +57,7 @@ def test_clamped_geometric(n: int, alpha: float) -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 7, 8])
 @pytest.mark.parametrize("variance", [0.05, 0.7, 3.38, 40.0])
-def test_clamped_gaussian(n: int, variance: float) -> None:
+def test_the_clamped_gaussian_channel_has_its_law(n: int, variance: float) -> None:
     assert clamped_gaussian(n, variance).matrix == pytest.approx(
         brute(gaussian(variance), n), abs=1e-15
     )
@@ -72,13 +72,13 @@ def geometric_cdf(alpha: Fraction, eta: int) -> Fraction:
 
 
 @given(st.fractions(0, Fraction(49, 50), max_denominator=50), st.integers(-6, 6))
-def test_the_geometric_law_and_its_running_sum_are_one(alpha: Fraction, eta: int) -> None:
+def test_the_geometric_law_and_its_distribution_function_agree(alpha: Fraction, eta: int) -> None:
     assert geometric_cdf(alpha, eta) - geometric_cdf(alpha, eta - 1) == geometric_pmf(alpha, eta)
     assert geometric_cdf(alpha, -eta) == 1 - geometric_cdf(alpha, eta - 1)
 
 
-def test_58_as_printed_loses_mass() -> None:
-    """Printed: Pr[n|q] = 1 - F(n - q). The rows then miss f(n - q); with 1 - F(n - q - 1) they sum to 1."""
+def test_equation_58_as_printed_loses_mass() -> None:
+    """The printed 1 - F(n - q) misses f(n - q); with 1 - F(n - q - 1) the rows sum to 1."""
     alpha, n = Fraction(7, 10), 8
     found = clamped_geometric(n, alpha)
     for q in range(n + 1):
@@ -109,7 +109,7 @@ def test_clamped_geometric_keeps_the_pure_epsilon_of_its_noise() -> None:
     )
 
 
-def test_exponential_mechanism() -> None:
+def test_the_exponential_mechanism_has_its_law() -> None:
     channel = exponential_mechanism(6, 1.3)
     weights = np.exp(-np.abs(np.subtract.outer(np.arange(7), np.arange(7))) / 1.3)
     assert channel.matrix == pytest.approx(weights / weights.sum(axis=1, keepdims=True), abs=1e-15)
@@ -122,13 +122,16 @@ def test_exponential_mechanism() -> None:
 
 def test_gumbel_noise_and_argmax_draw_from_the_exponential_mechanism() -> None:
     rng = np.random.default_rng(11)
-    n, q, scale, draws = 5, 1, 0.9, 200_000
+    n = 5
+    q = 1
+    scale = 0.9
+    draws = 200_000
     scores = -np.abs(np.arange(n + 1) - q) + rng.gumbel(0, scale, size=(draws, n + 1))
     found = np.bincount(scores.argmax(axis=1), minlength=n + 1) / draws
     assert found == pytest.approx(exponential_mechanism(n, scale).matrix[q], abs=0.006)
 
 
-def test_data_independent() -> None:
+def test_the_data_independent_mechanism_has_its_law() -> None:
     noise = data_independent(ModuloNoise(n=7, max_shift=1), "0.3")
     assert noise.exact_pmf == [Fraction(7, 10), *[Fraction(3, 70)] * 7]
     assert noise.error_rate == 0.3
@@ -136,7 +139,7 @@ def test_data_independent() -> None:
     assert audit(noise, 1).pdp_delta == Fraction(7, 10)
 
 
-def test_any_law_can_be_plugged_in() -> None:
+def test_any_law_can_be_clamped() -> None:
     """An asymmetric law with a gap: η = -1, 0, 2."""
     channel = clamped_channel(3, IntegerLaw(-1, [1, 2, 0, Fraction(1)]))
     quarter = Fraction(1, 4)
@@ -154,7 +157,7 @@ def test_any_law_can_be_plugged_in() -> None:
 
 
 @pytest.mark.parametrize("family", BASELINE_FAMILIES)
-def test_fitted_parameters_have_the_error_asked(family: str) -> None:
+def test_fitted_parameters_have_the_requested_error(family: str) -> None:
     for n, mse in [(8, 0.6101), (8, 3.38), (1, 0.2), (20, 30.0)]:
         assert BASELINE_FAMILIES[family].build(
             n, fit_baseline(family, n, mse=mse)
@@ -165,7 +168,7 @@ def test_fitted_parameters_have_the_error_asked(family: str) -> None:
 
 
 @pytest.mark.parametrize("family", BASELINE_FAMILIES)
-def test_the_fast_table_is_the_exact_channel(family: str) -> None:
+def test_the_float_table_agrees_with_the_exact_channel(family: str) -> None:
     table, _, parameter, build = BASELINE_FAMILIES[family]
     for x in (0.2, 0.6):
         assert table(7, x) == pytest.approx(build(7, parameter(x)).matrix, abs=1e-15)

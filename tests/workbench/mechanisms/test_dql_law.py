@@ -1,3 +1,5 @@
+"""The laws of DQL agree with the printed formulas in many digits."""
+
 from __future__ import annotations
 
 import decimal
@@ -24,7 +26,7 @@ from workbench.mechanisms.dyadic_laplace.dyadic_law import (
 ELLS = (1 + 2.0**-40, 1.001, 1.3, 2.0, 7.5, 50.0, 1e6)
 
 
-def test_values_of_the_spec() -> None:
+def test_laws_have_the_pinned_values() -> None:
     law = compute_levels(2.0)
     assert delta_zero(2.0) == pytest.approx(1.2564312086262, abs=5e-14)
     assert law.cdf[0] == pytest.approx(0.321039280262, abs=5e-13)
@@ -33,7 +35,7 @@ def test_values_of_the_spec() -> None:
 
 
 @pytest.mark.parametrize("ell", ELLS)
-def test_cancellation_free_forms_are_the_printed_ones_to_the_last_digits(ell: float) -> None:
+def test_cancellation_free_forms_equal_the_printed_formulas(ell: float) -> None:
     assert delta_zero(ell) == float(oracle.delta_zero(ell))
     law = compute_levels(ell)
     for t in (0, 1, 2, 5, 20, 40):
@@ -70,7 +72,7 @@ def test_thresholds_are_pinned_because_both_parties_must_agree() -> None:
     assert level_thresholds(2.0, 37)[:3] == pinned
 
 
-def test_ell_of_inverts_delta_zero() -> None:
+def test_ell_from_delta_inverts_delta_zero() -> None:
     for ell in ELLS:
         assert ell_from_delta(delta_zero(ell))[0] == pytest.approx(ell, rel=1e-15)
         assert ell_from_delta(delta_zero(ell))[1] == pytest.approx(ell - 1, rel=2e-15)
@@ -81,7 +83,7 @@ def test_ell_of_inverts_delta_zero() -> None:
 
 
 @pytest.mark.parametrize("ell", ELLS)
-def test_step_nine_weights_in_many_digits(ell: float) -> None:
+def test_step_nine_weights_agree_with_many_digits(ell: float) -> None:
     """A/B = 1 + δℓ for the weights as printed, with r = F_T(t-1)/F_T(t)."""
     with decimal.localcontext(oracle.DIGITS):
         for t in (0, 1, 2, 7, 15):
@@ -101,7 +103,7 @@ def test_step_nine_weights_in_many_digits(ell: float) -> None:
 
 
 @pytest.mark.parametrize("ell", [1.001, 1.3, 2.0, 7.5, 50.0])
-def test_components_are_the_printed_ones_and_positive(ell: float) -> None:
+def test_components_equal_the_printed_formula_and_are_positive(ell: float) -> None:
     x = np.linspace(-30, 30, 6007)
     for t in range(7):
         ours = component(ell, t).density(x)
@@ -110,7 +112,7 @@ def test_components_are_the_printed_ones_and_positive(ell: float) -> None:
 
 
 @pytest.mark.parametrize("ell", [1.3, 2.0, 50.0])
-def test_mixture_is_laplace(ell: float) -> None:
+def test_the_mixture_of_components_is_laplace(ell: float) -> None:
     x = np.linspace(-20, 20, 4001)
     law = compute_levels(ell)
     mixture = sum(law.pmf[t] * component(ell, t).density(x) for t in range(48))
@@ -134,7 +136,7 @@ def test_lipschitz_constant_of_every_component_is_exactly_ell(ell: float) -> Non
             assert abs(max(constants) / Decimal(ell) - 1) < Decimal("1e-90")
 
 
-def test_mean_neg_log_delta_obeys_the_bound_the_paper_reads_off_a_plot() -> None:
+def test_the_mean_of_minus_log_delta_obeys_the_bound_of_the_paper() -> None:
     ells = 1 + np.concatenate([np.geomspace(1e-12, 1, 60), np.linspace(1, 49, 60)])
     gaps = [
         math.log1p(math.e / (ell - 1)) - 0.5 - compute_levels(ell).mean_neg_log_delta
@@ -182,14 +184,14 @@ def test_tail_mean_is_the_mean_of_the_tail(ell: float, width: float) -> None:
 
 
 @pytest.mark.parametrize("ell", [1.0, 0.5, -2.0, math.nan, math.inf, 2.0**501, "2"])
-def test_bad_ell(ell: object) -> None:
+def test_ell_outside_its_range_is_refused(ell: object) -> None:
     with pytest.raises(
         InvalidRequest, match=r"ell must be a finite number > 1, at most 2\^500\. Got"
     ):
         delta_zero(ell)
 
 
-def test_bad_levels() -> None:
+def test_invalid_levels_are_refused() -> None:
     with pytest.raises(InvalidRequest, match="max_level must be"):
         compute_levels(2.0, -1)
     with pytest.raises(InvalidRequest, match="t must be an integer from 0 to"):

@@ -1,3 +1,5 @@
+"""Random streams of DQL are pinned, independent, and refused if invalid."""
+
 from __future__ import annotations
 
 import copy
@@ -19,7 +21,8 @@ from workbench.mechanisms.dyadic_laplace.randomness import (
     symmetric_uniform,
 )
 
-KEY, NONCE = bytes(range(32)), b"a public nonce.."
+KEY = bytes(range(32))
+NONCE = b"a public nonce.."
 
 
 def test_counter_stream_is_aes_256_ctr_of_nist_sp_800_38a_f55() -> None:
@@ -50,7 +53,7 @@ def test_shared_stream_is_a_function_of_key_nonce_and_position_alone() -> None:
     assert KEY.hex() not in repr(fresh[0])
 
 
-def test_shared_and_insecure_local_streams_do_not_meet_even_on_one_secret() -> None:
+def test_shared_and_insecure_local_streams_differ_for_one_secret() -> None:
     shared = set(SharedStream(b"7" * 16, NONCE).take(500).reshape(-1).tolist())
     local = set(InsecureLocalStream(7777777777777777).take(500, 3).reshape(-1).tolist())
     assert not shared & local
@@ -66,7 +69,9 @@ def test_shared_and_insecure_local_streams_do_not_meet_even_on_one_secret() -> N
         (KEY, NONCE, -1),
     ],
 )
-def test_bad_shared_streams(key: object, nonce: object, position: object) -> None:
+def test_invalid_keys_nonces_and_positions_are_refused(
+    key: object, nonce: object, position: object
+) -> None:
     with pytest.raises(InvalidRequest, match=r"must be .*Got"):
         SharedStream(key, nonce, position)
 
@@ -79,7 +84,7 @@ def test_local_streams_differ_and_cannot_be_repeated() -> None:
             twice(one)
 
 
-def test_insecure_local_stream_repeats() -> None:
+def test_an_insecure_local_stream_repeats_its_words() -> None:
     one, two = InsecureLocalStream(5), InsecureLocalStream(5)
     assert np.array_equal(one.take(10, 3), np.concatenate([two.take(4, 3), two.take(6, 3)]))
     assert not np.array_equal(
@@ -116,4 +121,4 @@ def test_symmetric_uniform_is_exact_symmetric_and_open() -> None:
     drawn = symmetric_uniform(SharedStream(KEY, NONCE).take(200_000).reshape(-1))
     assert abs(drawn.mean()) < 4 * (1 / 12 / drawn.size) ** 0.5
     assert abs(drawn.var() - 1 / 12) < 0.001
-    assert words.tolist()[1] == 2**63 - 1  # the input is left as it was
+    assert words.tolist()[1] == 2**63 - 1  # The input is not changed.

@@ -1,3 +1,5 @@
+"""DQL files are read as they were written, and damaged ones are refused."""
+
 from __future__ import annotations
 
 import zlib
@@ -24,7 +26,7 @@ def resealed(data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("code", elias.CODES)
-def test_exchange(code: elias.Code) -> None:
+def test_a_written_stream_is_read_as_the_same_numbers(code: elias.Code) -> None:
     data = write_stream(X, MECHANISM, KEY, code, local=InsecureLocalStream(1))
     noisy, header = read_stream(data, KEY, epsilon=0.5, ell=1.7)
     assert (header.mechanism, header.code, header.count) == (MECHANISM, code, X.size)
@@ -51,10 +53,10 @@ def test_neither_key_nor_shared_randomness_is_in_the_file() -> None:
     header = read_header(write_stream(X, MECHANISM, KEY))
     data = write_stream(X, MECHANISM, KEY)
     assert KEY[:8] not in data
-    assert header.key_check != read_header(data).key_check  # it changes with the nonce
+    assert header.key_check != read_header(data).key_check  # The check depends on the nonce.
 
 
-def test_another_key_is_refused_by_name_not_by_garbage() -> None:
+def test_another_key_is_refused_before_decoding() -> None:
     data = write_stream(X, MECHANISM, KEY)
     with pytest.raises(InvalidRequest, match="key must be the one the stream was encoded with"):
         read_stream(data, KEY[::-1])
@@ -71,7 +73,7 @@ def test_other_parameters_are_refused(name: str, value: float) -> None:
         read_stream(data, KEY, **{name: value})
 
 
-def test_every_truncation_is_damage() -> None:
+def test_every_truncated_file_is_refused() -> None:
     data = write_stream(X[:50], MECHANISM, KEY)
     for size in range(len(data)):
         with pytest.raises(CorruptFile):
@@ -80,7 +82,7 @@ def test_every_truncation_is_damage() -> None:
         read_stream(data + b"\0", KEY)
 
 
-def test_every_changed_byte_is_damage_and_with_a_new_checksum_a_forgery() -> None:
+def test_every_changed_byte_is_refused_with_and_without_a_new_checksum() -> None:
     data = write_stream(X[:50], MECHANISM, KEY)
     for at in range(len(data)):
         changed = bytearray(data)
@@ -106,7 +108,7 @@ def test_every_changed_byte_is_damage_and_with_a_new_checksum_a_forgery() -> Non
         (48, b"\xff" * 8, "sizes that do not add up"),
     ],
 )
-def test_hostile_headers(at: int, value: bytes, message: str) -> None:
+def test_hostile_headers_are_refused(at: int, value: bytes, message: str) -> None:
     data = write_stream(X[:50], MECHANISM, KEY)
     with pytest.raises(CorruptFile, match=message):
         read_header(resealed(data[:at] + value + data[at + len(value) :]))
@@ -122,7 +124,7 @@ def test_a_sealed_file_with_a_wrong_count_is_still_noticed() -> None:
             read_stream(resealed(body + seal + bytes(4)), KEY)
 
 
-def test_layout_is_pinned() -> None:
+def test_the_layout_of_the_file_is_pinned() -> None:
     """Version 1 as documented, built by hand."""
     import hashlib
     import hmac
@@ -152,6 +154,8 @@ def test_layout_is_pinned() -> None:
         ((X, MECHANISM, KEY, "zip"), "code must be"),
     ],
 )
-def test_bad_requests(arguments: tuple[object, ...], message: str) -> None:
+def test_invalid_data_keys_and_codes_are_refused(
+    arguments: tuple[object, ...], message: str
+) -> None:
     with pytest.raises(InvalidRequest, match=message):
         write_stream(*arguments)

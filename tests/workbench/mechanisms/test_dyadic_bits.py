@@ -1,3 +1,5 @@
+"""Mean lengths of DQL agree with sums over all integers and with real streams."""
+
 from __future__ import annotations
 
 import math
@@ -25,10 +27,11 @@ from workbench.mechanisms.dyadic_laplace.mean_length import (
 )
 from workbench.mechanisms.dyadic_laplace.randomness import InsecureLocalStream, SharedStream
 
-POINT, FAR = DataLaw.point(0.5), DataLaw.point(20.0)
+POINT = DataLaw.point(0.5)
+FAR = DataLaw.point(20.0)
 
 
-def test_values_of_the_spec() -> None:
+def test_mean_lengths_have_the_pinned_values() -> None:
     law = compute_levels(2.0)
     assert mean_bits(1, law, "gamma", POINT) == pytest.approx(4.4598316722, abs=6e-11)
     assert mean_bits(1, law, "delta", POINT) == pytest.approx(4.8191868149, abs=6e-11)
@@ -37,7 +40,10 @@ def test_values_of_the_spec() -> None:
 
 
 def _length(m: np.ndarray, code: str) -> np.ndarray:
-    """Bits of every codeword: 2n + 1, or n + 2⌊log2(n + 1)⌋ + 1, n = ⌊log2 k⌋ of k = 2|m - 1/4| + 1/2."""
+    """Return the bits of every codeword, where n = ⌊log2 k⌋ and k = 2|m - 1/4| + 1/2.
+
+    They are 2n + 1 for gamma, and n + 2⌊log2(n + 1)⌋ + 1 for delta.
+    """
     folded = np.where(m > 0, 2 * m, 1 - 2 * m)
     n = np.floor(np.log2(folded)).astype(int)
     return 2 * n + 1 if code == "gamma" else n + 2 * np.floor(np.log2(n + 1)).astype(int) + 1
@@ -50,7 +56,7 @@ def _length(m: np.ndarray, code: str) -> np.ndarray:
 def test_mean_is_the_sum_over_every_integer(
     code: elias.Code, epsilon: float, ell: float, x: float
 ) -> None:
-    """Against Σ_m length(m) P(M = m | T = t), P by integrating f_t between its vertices, for T <= 9."""
+    """The reference is Σ_m length(m) P(M = m | T = t), with exact integrals of f_t, for T <= 9."""
     law = compute_levels(ell, 9)
     total = 0.0
     for t in range(10):
@@ -70,7 +76,7 @@ def test_mean_is_the_sum_over_every_integer(
 
 
 @pytest.mark.parametrize("code", elias.CODES)
-def test_mean_is_what_real_streams_take(code: elias.Code) -> None:
+def test_the_mean_is_the_mean_length_of_real_streams(code: elias.Code) -> None:
     mechanism = DyadicLaplace(1.0, 1.5)
     x = np.random.default_rng(1).uniform(-1, 1, 400_000)
     m = mechanism.encode(x, SharedStream(bytes(16), bytes(16)), InsecureLocalStream(1))
@@ -99,7 +105,7 @@ def test_data_laws_agree_with_each_other(epsilon: float) -> None:
     )
 
 
-def test_mean_size() -> None:
+def test_the_mean_size_of_data_laws_is_exact() -> None:
     assert UNIFORM_DATA.mean_size == 0.5
     assert DataLaw.uniform(-1, 3).mean_size == pytest.approx(1.25)
     assert DataLaw.point(-3).mean_size == 3
@@ -160,7 +166,7 @@ def far_lengths() -> tuple[np.ndarray, np.ndarray]:
 def test_smallest_ell_where_the_length_is_not_monotone(
     bits: float, far_lengths: tuple[np.ndarray, np.ndarray]
 ) -> None:
-    """x = 20: the length has local minima in ℓ; nothing on a fine grid below the answer meets the budget."""
+    """For x = 20 the length has local minima in ℓ; no smaller ℓ on a fine grid meets the budget."""
     delta0, lengths = far_lengths
     assert (np.diff(lengths) > 0.001).any()
     design = find_least_ell(1.0, bits, "gamma", FAR)
@@ -173,7 +179,7 @@ def test_smallest_ell_where_the_length_is_not_monotone(
 
 @pytest.mark.parametrize("centre", [1 / 256, 0.3, 1 - 1 / 200])
 def test_a_dip_between_two_points_of_the_scan_is_found(centre: float) -> None:
-    """Also where the dip's lowest scanned point ends an octave. A made-up length stands in for the real one."""
+    """A dip whose lowest scanned point ends an octave is found too (for an artificial length)."""
 
     class Made(search._LengthFunction):
         def __init__(self) -> None:
@@ -198,7 +204,7 @@ def test_lengths_repeat_each_octave_far_out_so_the_search_may_end() -> None:
         assert values[0] == pytest.approx(values[1], abs=1e-13)
 
 
-def test_extreme_budgets() -> None:
+def test_extreme_budgets_of_bits_are_decided() -> None:
     assert find_least_ell(1.0, 1.0).ell is None
     tight = find_least_ell(1.0, 90)
     assert 1 < tight.ell < 1 + 1e-12
@@ -223,13 +229,13 @@ def test_extreme_budgets() -> None:
         (lambda: mean_bits(1, compute_levels(2.0), "zip"), "code must be"),
     ],
 )
-def test_bad_requests(call: object, message: str) -> None:
+def test_invalid_budgets_codes_and_data_are_refused(call: object, message: str) -> None:
     with pytest.raises(InvalidRequest, match=message):
         call()
 
 
 def test_the_boundary_of_five_bits_is_decided_where_lengths_repeat():
-    """For ε = 10.4735 a whole octave far out (ℓ = ∞ to a double) dips below 5 bits, for 10.4736 it does not."""
+    """For ε = 10.4735 an octave of very large ℓ dips below 5 bits, for ε = 10.4736 it does not."""
     octave = 2.0 ** (np.log2(80.0) + np.arange(1025) / 1024)
     lengths = {
         epsilon: np.concatenate(

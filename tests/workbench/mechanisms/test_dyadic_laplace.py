@@ -1,3 +1,5 @@
+"""The noise of DQL is Laplace, and the mechanism has its exact privacy."""
+
 from __future__ import annotations
 
 import math
@@ -17,7 +19,8 @@ from workbench.mechanisms.dyadic_laplace.randomness import (
     SharedStream,
 )
 
-KEY, NONCE = bytes(range(32)), bytes(16)
+KEY = bytes(range(32))
+NONCE = bytes(16)
 
 
 def exchange(
@@ -45,21 +48,24 @@ def test_noise_is_independent_of_the_data() -> None:
     edges = stats.laplace.ppf(np.linspace(0, 1, 41))
     table = np.array([np.histogram(noise[x == value], bins=edges)[0] for value in np.unique(x)])
     assert stats.chi2_contingency(table).pvalue > 1e-3
-    # neighbours in a vector are independent as well
+    # Neighbouring entries of a vector are independent too.
     assert abs(np.corrcoef(noise[1:], noise[:-1])[0, 1]) < 4 / math.sqrt(noise.size)
     assert abs(np.corrcoef(np.abs(noise[1:]), np.abs(noise[:-1]))[0, 1]) < 4 / math.sqrt(noise.size)
 
 
 @pytest.mark.parametrize(("ell", "x"), [(2.0, 0.3), (1.2, -5.0), (30.0, 0.0)])
-def test_joint_law_of_m_u_t_is_the_printed_one(ell: float, x: float) -> None:
-    n, levels, cells = 600_000, 4, 6
+def test_the_joint_law_of_m_u_t_is_the_law_in_the_paper(ell: float, x: float) -> None:
+    n = 600_000
+    levels = 4
+    cells = 6
     mechanism = DyadicLaplace(1.0, ell)
     m, _ = exchange(mechanism, np.full(n, x), seed=4)
     t, u = mechanism._level_and_dither(SharedStream(KEY, NONCE).take(n))
     edges = np.linspace(-0.5, 0.5, cells + 1)
 
     def pvalue(law: float) -> float:
-        observed, expected = [], []
+        observed = []
+        expected = []
         for level in range(levels):
             here = t == level
             values = np.arange(m[here].min() - 1, m[here].max() + 2)
@@ -80,10 +86,10 @@ def test_joint_law_of_m_u_t_is_the_printed_one(ell: float, x: float) -> None:
         )
 
     assert pvalue(ell) > 1e-3
-    assert pvalue(1 + 1.15 * (ell - 1)) < 1e-9  # the test sees a wrong ℓ
+    assert pvalue(1 + 1.15 * (ell - 1)) < 1e-9  # A wrong ℓ fails the test.
 
 
-def test_levels_follow_their_law_deep_down() -> None:
+def test_rare_levels_follow_their_law() -> None:
     mechanism = DyadicLaplace(1.0, 2.0)
     t, _ = mechanism._level_and_dither(SharedStream(KEY, NONCE).take(4_000_000))
     wanted = np.array([oracle.pmf(2.0, level) for level in range(14)])
@@ -112,7 +118,7 @@ def test_encode_and_the_component_mechanism_agree_in_law() -> None:
 
 
 def test_decoder_density_ratio_is_bounded_by_ell_epsilon() -> None:
-    """The exact law of (M, U) given T moves by at most e^(ℓε|x - x'|), and somewhere by nearly as much."""
+    """Given T, the density of (M, U) grows at most by e^(ℓε|x - x'|), and nearly attains it."""
     ell = 2.0
     mechanism = DyadicLaplace(1.0, ell)
     z, gap = np.linspace(-8, 8, 4001), 0.01
@@ -125,7 +131,7 @@ def test_decoder_density_ratio_is_bounded_by_ell_epsilon() -> None:
     assert worst > 0.97 * ell
 
 
-def test_reported_privacy() -> None:
+def test_reported_epsilons_are_those_of_the_density() -> None:
     mechanism = DyadicLaplace(0.1, 1.7)
     assert mechanism.decoder_epsilon >= 0.17
     assert mechanism.decoder_epsilon == pytest.approx(0.17, rel=1e-15)
@@ -140,7 +146,8 @@ def test_capped_mixture_is_the_piecewise_linear_laplace() -> None:
     """Σ_(t<=s) P(T=t | T<=s) f_t = g_(δ_s), whose exact ε is (e^δ - 1)/δ."""
     mechanism = DyadicLaplace(1.0, 2.0, reach=2.0**57)
     assert mechanism.max_level == 4
-    law, x = mechanism.law, np.linspace(-9, 9, 3001)
+    law = mechanism.law
+    x = np.linspace(-9, 9, 3001)
     mixture = sum(law.pmf[t] * component(mechanism.ell, t).density(x) for t in range(5))
     assert mixture == pytest.approx(oracle.g(law.deltas[-1], x), abs=1e-14)
     slope = np.abs(np.diff(np.log(oracle.g(law.deltas[-1], x)))).max() / (x[1] - x[0])
@@ -151,7 +158,7 @@ def test_capped_mixture_is_the_piecewise_linear_laplace() -> None:
     )
 
 
-def test_pinned_exchange() -> None:
+def test_a_pinned_exchange_gives_the_same_integers_and_numbers() -> None:
     """Key, nonce and seed fix every number, on every machine and for every version of numpy."""
     m, noisy = exchange(DyadicLaplace(1.0, 2.0), np.array([0.0, 0.5, -3.25, 1e6, 12.0]))
     assert m.tolist() == [-3, 3, -3, 1591816, 17]
@@ -168,7 +175,7 @@ def test_pinned_exchange() -> None:
     )
 
 
-def test_batches_do_not_matter() -> None:
+def test_batch_sizes_do_not_change_the_integers() -> None:
     x = np.linspace(-4, 4, 40_001)
     mechanism = DyadicLaplace(1.0, 2.0)
     whole, noisy = exchange(mechanism, x, seed=9)
@@ -181,7 +188,7 @@ def test_batches_do_not_matter() -> None:
     assert np.array_equal(mechanism.decode(whole[39_000:], late), noisy[39_000:])
 
 
-def test_shapes() -> None:
+def test_integers_and_numbers_have_the_shape_of_the_data() -> None:
     mechanism = DyadicLaplace(1.0, 2.0)
     m, noisy = exchange(mechanism, np.zeros((2, 3, 4)))
     assert m.shape == noisy.shape == (2, 3, 4)
@@ -196,7 +203,7 @@ def test_shapes() -> None:
     )
     x = np.zeros(5)
     exchange(mechanism, x)
-    assert not x.any()  # the input is left alone
+    assert not x.any()  # The input is not changed.
 
 
 def test_local_randomness_is_fresh_by_default() -> None:
@@ -234,7 +241,7 @@ def test_reach_is_a_public_bound() -> None:
 @pytest.mark.parametrize(
     "x", [math.nan, math.inf, -math.inf, [[0.0, 1.0], [2.0, math.nan]], "1", True]
 )
-def test_bad_data(x: object) -> None:
+def test_data_that_are_no_finite_numbers_are_refused(x: object) -> None:
     with pytest.raises(InvalidRequest, match=r"^x.* must be a .*Got"):
         DyadicLaplace(1.0, 2.0).encode(x, SharedStream(KEY, NONCE))
 
@@ -256,7 +263,9 @@ def test_bad_data(x: object) -> None:
         ((1.0, 1 + 2.0**-52), "ell must be larger"),
     ],
 )
-def test_bad_parameters(arguments: tuple[float, ...], message: str) -> None:
+def test_parameters_outside_their_range_are_refused(
+    arguments: tuple[float, ...], message: str
+) -> None:
     with pytest.raises(InvalidRequest, match=message):
         DyadicLaplace(*arguments)
 

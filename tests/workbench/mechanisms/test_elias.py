@@ -1,3 +1,5 @@
+"""Elias codes follow their definition, and corrupt streams are refused."""
+
 from __future__ import annotations
 
 import sys
@@ -49,7 +51,7 @@ def packed(bits: str) -> bytes:
 @pytest.mark.parametrize("code", CODES)
 @settings(max_examples=150, deadline=None)
 @given(st.lists(WIDE, max_size=40))
-def test_streams_are_the_definition_and_round_trip(code: elias.Code, m: list[int]) -> None:
+def test_streams_follow_the_definition_and_are_decoded(code: elias.Code, m: list[int]) -> None:
     words = [spelled(value, code) for value in m]
     data = elias.encode(m, code)
     assert data == packed("".join(words))
@@ -57,7 +59,7 @@ def test_streams_are_the_definition_and_round_trip(code: elias.Code, m: list[int
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_every_integer_alone(code: elias.Code) -> None:
+def test_every_single_integer_is_encoded_and_decoded(code: elias.Code) -> None:
     for m in [*range(-300, 301), *EDGES]:
         assert elias.decode(elias.encode(m, code), 1, code).tolist() == [m]
 
@@ -71,7 +73,7 @@ def test_zero_is_one_bit_and_the_first_codewords_are_those_of_the_textbook() -> 
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_many_integers_and_window_borders(code: elias.Code) -> None:
+def test_many_integers_are_decoded_and_truncation_is_refused(code: elias.Code) -> None:
     rng = np.random.default_rng(5)
     m = np.rint(np.exp(rng.uniform(0, 20, 500_000)) * rng.choice([-1, 1], 500_000)).astype(np.int64)
     data = elias.encode(m, code)
@@ -122,7 +124,11 @@ def test_one_changed_bit_gives_an_error_or_a_valid_stream_of_other_numbers(
         (bytes(8) + b"\x80" + bytes(8), "gamma", "too long for 64 bits"),
         (bytes(400_000), "gamma", "too long for 64 bits"),
         (bytes(400_000), "delta", "too long for 64 bits"),
-        (b"\x01" + b"\xff" * 40, "delta", "too long for 64 bits"),  # a length of 255
+        (
+            b"\x01" + b"\xff" * 40,
+            "delta",
+            "too long for 64 bits",
+        ),  # The first codeword claims a length of 255.
         (packed("000000" + format(65, "b") + "0" * 64), "delta", "too long for 64 bits"),
         (packed("000000" + format(64, "b") + "1" * 50), "delta", "ends within integer 1 of 1"),
         (b"\x00", "gamma", "ends within integer 1 of 1"),
@@ -131,17 +137,17 @@ def test_one_changed_bit_gives_an_error_or_a_valid_stream_of_other_numbers(
         (b"", "gamma", "0 bytes cannot hold 1"),
     ],
 )
-def test_corrupt_streams(data: bytes, code: elias.Code, message: str) -> None:
+def test_corrupt_streams_are_refused(data: bytes, code: elias.Code, message: str) -> None:
     with pytest.raises(CorruptFile, match=message):
         elias.decode(data, 1, code)
 
 
-def test_empty_stream() -> None:
+def test_an_empty_stream_has_no_bytes() -> None:
     assert elias.encode([], "gamma") == b""
     assert elias.decode(b"", 0, "delta").shape == (0,)
 
 
-def test_bad_requests() -> None:
+def test_unknown_codes_and_invalid_integers_are_refused() -> None:
     for m in (0.5, 2**63, -(2**63), [True], "1"):
         with pytest.raises(InvalidRequest, match="m must be"):
             elias.encode(m, "gamma")
@@ -160,7 +166,7 @@ def _answer(data: bytes, count: int, code: elias.Code) -> object:
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_the_compiled_loop_decodes_what_the_plain_one_does(
+def test_compiled_and_plain_loops_decode_the_same_integers(
     code: elias.Code, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = np.random.default_rng(7)

@@ -14,14 +14,14 @@ from workbench.exact.integer_law import IntegerLaw
 @pytest.mark.parametrize(
     "first", [MAX_FILE_INTEGER + 1, -MAX_FILE_INTEGER - 1, 2**62, 2**63 - 5, 10**30]
 )
-def test_noise_so_far_out_is_refused(first: int):
-    """The sum with an answer would overflow, and be published, or clamped, as a number at the other end."""
+def test_noise_on_too_large_integers_is_refused(first: int):
+    """The sum with an answer would overflow, and become a number at the other end of the range."""
     with pytest.raises(InvalidRequest, match="first must be an integer in"):
         IntegerLaw(first, [1, 2, 1])
 
 
 @pytest.mark.parametrize("low", [MAX_FILE_INTEGER - 4, -MAX_FILE_INTEGER - 1, 2**63 - 6, 2**70])
-def test_clamps_so_far_out_are_refused(low: int):
+def test_clamping_ranges_of_too_large_integers_are_refused(low: int):
     with pytest.raises(InvalidRequest, match="clamp must be within"):
         wb.IntegerNoise(1, (low, low + 5))
 
@@ -32,7 +32,7 @@ def test_the_farthest_clamp_is_published_inside_and_read_back(low: int, tmp_path
     noise = wb.AdditiveIntegerNoise(wb.IntegerNoise(1, (low, low + 5)), law)
     drawn = noise.publish(np.full(500, low + 5), insecure_seed=3) - low
     assert set(drawn.tolist()) <= set(range(6))
-    assert (drawn == 5).mean() > 0.5  # noise >= 0
+    assert (drawn == 5).mean() > 0.5  # The noise is never negative.
     wb.certify(noise, "dp", epsilon=3, delta=0).save(tmp_path / "far.json")
     assert wb.check(tmp_path / "far.json").holds()
 

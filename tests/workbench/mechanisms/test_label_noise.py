@@ -51,14 +51,17 @@ def test_continuous_losses_are_the_integrals_of_their_law(kind, epsilon, loss):
         assert noise.losses([y], loss)[0] == pytest.approx(value, rel=1e-6)
 
 
-def test_clipped_laplace_closed_form():
-    b, u, v = 4.0, 3.0, 5.0  # range 8, ε = 2, y = low + 3
+def test_clipped_laplace_noise_has_its_closed_form():
+    # The range is 8, ε = 2, and y = low + 3.
+    b = 4.0
+    u = 3.0
+    v = 5.0
     expected = 2 * b * b - math.exp(-u / b) * b * (b + u) - math.exp(-v / b) * b * (b + v)
     assert LabelNoise("laplace", 0, 8, 2).losses([3.0])[0] == pytest.approx(expected, rel=1e-14)
 
 
 def test_stairs_of_large_epsilon_keep_their_digits():
-    """At a label in the middle the first two stairs hold all but e^(-2ε): E|o - y| is that of a sum in rationals."""
+    """At the middle label two stairs have all mass but e^(-2ε), so E|o - y| is a rational sum."""
     for epsilon in (30, 60):
         noise = LabelNoise("staircase", 0.0, 2.0, epsilon, loss="absolute")
         c, gamma = Fraction(math.exp(-epsilon)), Fraction(noise.gamma)
@@ -69,7 +72,7 @@ def test_stairs_of_large_epsilon_keep_their_digits():
         assert noise.losses([1.0], "absolute")[0] == pytest.approx(float(2 * half), rel=1e-12)
 
 
-def test_the_staircase_is_the_right_one():
+def test_the_staircase_has_its_known_loss_and_optimal_gamma():
     for epsilon in (0.2, 1.0, 4.0):
         noise = LabelNoise("staircase", 0, 1, epsilon, clip=False, loss="absolute")
         least = math.exp(epsilon / 2) / math.expm1(epsilon)

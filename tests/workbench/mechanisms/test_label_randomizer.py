@@ -1,4 +1,4 @@
-"""Algorithm 3: budgets, projections, the private prior, a whole run; and the label sets it is asked about."""
+"""Algorithm 3: budgets, projections, the private prior, complete runs, and sets of labels."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_budgets_add_up_exactly_and_too_few_records_are_refused():
     assert split_budget(1, 10, 11)[0] < 1
 
 
-def test_projections():
+def test_projections_give_the_expected_probabilities():
     assert project_counts([3.0, -1.0, 1.0]).tolist() == [0.75, 0.0, 0.25]
     assert project_counts([-1.0, -2.0]).tolist() == [0.5, 0.5]
     near = project_counts([0.9, 0.4, -0.2], "simplex")
@@ -63,7 +63,7 @@ def test_the_private_prior_has_noise_of_the_stated_scale():
     assert np.var(noisy) == pytest.approx(2 * alpha / (1 - alpha) ** 2, rel=0.1)
 
 
-def test_a_run_of_algorithm_3():
+def test_a_run_publishes_labels_by_algorithm_3():
     rng = np.random.default_rng(8)
     truth = rng.integers(0, 4, 20_000).astype(float)
     seen = []
@@ -88,7 +88,7 @@ def test_a_run_of_algorithm_3():
 # Labels.
 
 
-def test_labels_are_read_in_any_order_and_bad_ones_named(tmp_path: Path):
+def test_labels_are_read_in_any_order_and_errors_name_the_line(tmp_path: Path):
     file = tmp_path / "prior.csv"
     file.write_text("label,weight\n3,1\n-1,3\n")
     read = Labels.parse(str(file))
@@ -126,7 +126,7 @@ def test_labels_are_read_in_any_order_and_bad_ones_named(tmp_path: Path):
 
 
 def test_a_response_beyond_its_budget_is_refused():
-    """Whatever its kind: the masses of every output are compared over all labels, not over neighbours alone."""
+    """The masses of every output are compared over all labels, not only over neighbouring ones."""
 
     def too_much(labels: Labels, second: Fraction):
         return rr_on_bins(labels, [0, 2], [0.5, 2.5], second + Fraction(1, 10**6))

@@ -1,4 +1,4 @@
-"""Nearest outputs that are likelier: every pair of answers, every loss, every draw and file against the definition."""
+"""Mechanisms with likelier nearest outputs: privacy, losses, draws and files by the definition."""
 
 from __future__ import annotations
 
@@ -75,9 +75,8 @@ def test_the_two_ends_decide_every_pair_of_answers(seed: int):
         mass = dict.fromkeys(values, Fraction(0))
         for value, p in zip(values, law, strict=True):
             mass[value] += p
-        for value, p in zip(
-            values, mechanism.law(x), strict=True
-        ):  # of equal outputs it does not matter which
+        # Only the total mass of equal outputs matters.
+        for value, p in zip(values, mechanism.law(x), strict=True):
             mass[value] -= p
         assert not any(mass.values())
     for epsilon in ("0", "0.3", "1", "1.1"):
@@ -90,7 +89,8 @@ def test_the_two_ends_decide_every_pair_of_answers(seed: int):
         masses = max(sum(p for p, q in pair if p > e * q * (1 + 1e-12)) for pair in pairs)
         assert sticks <= audited.dp_delta.upper + 1e-12
         assert masses <= float(audited.pdp_delta) + 1e-12
-        if len({*values}) == len(values):  # else fewer own outputs may differ than the ends have
+        # With equal outputs, fewer likelier outputs may differ than at the two ends.
+        if len({*values}) == len(values):
             assert sticks == pytest.approx(audited.dp_delta.upper, abs=1e-12)
             assert masses == pytest.approx(float(audited.pdp_delta), abs=1e-12)
     assert audited.pure_epsilon == (math.inf if mechanism.direct else pytest.approx(math.log(2.75)))
@@ -108,7 +108,7 @@ def test_the_two_ends_decide_every_pair_of_answers(seed: int):
 
 @pytest.mark.parametrize("loss", ["absolute", "squared"])
 @pytest.mark.parametrize("seed", range(18))
-def test_losses_are_those_of_the_laws(seed: int, loss: str):
+def test_reported_losses_equal_the_losses_of_the_laws(seed: int, loss: str):
     mechanism, power = made(seed) if seed < 12 else with_steps(seed), 1 if loss == "absolute" else 2
 
     def at(x: Fraction) -> Fraction:
@@ -135,7 +135,7 @@ def test_losses_are_those_of_the_laws(seed: int, loss: str):
     )
 
 
-def test_what_is_drawn_follows_the_law_and_cuts_are_exact():
+def test_draws_follow_the_law_and_cuts_are_exact():
     mechanism = NearestOutputs(
         (Fraction(0), Fraction(3)), tuple(Fraction(k, 3) for k in (1, 2, 3, 5, 8)), 2, ODDS
     )
@@ -145,9 +145,8 @@ def test_what_is_drawn_follows_the_law_and_cuts_are_exact():
             drawn = mechanism.publish([x] * 4000, insecure_seed=(seed := seed + 1))
             counts = np.bincount(np.searchsorted(mechanism.outputs, drawn), minlength=5)
             expected = 4000 * np.array([*map(float, mechanism.law(x))])
-            assert (
-                float(((counts - expected) ** 2 / expected).sum()) < 30
-            )  # chi-square, 4 degrees: 5e-6
+            # A chi-square value of 4 degrees exceeds 30 with probability 5e-6.
+            assert float(((counts - expected) ** 2 / expected).sum()) < 30
     direct = replace(mechanism, direct=Fraction(1, 3), steps=4)
     for x in (Fraction(3, 4) - tiny, Fraction(3, 4), Fraction(3)):
         drawn = direct.publish([x] * 4000, insecure_seed=(seed := seed + 1))
@@ -156,7 +155,8 @@ def test_what_is_drawn_follows_the_law_and_cuts_are_exact():
         assert not counts[expected == 0].any()
         assert float(((counts - expected)[expected > 0] ** 2 / expected[expected > 0]).sum()) < 32
     whole = replace(direct, direct=Fraction(1))
-    beyond = [-0.2, -5.0, -1e300, Fraction(-1, 10**40), 3.5, 1e300]  # clamped into the range
+    # These answers are clamped into the range.
+    beyond = [-0.2, -5.0, -1e300, Fraction(-1, 10**40), 3.5, 1e300]
     assert whole.publish(beyond).tolist() == [0.375] * 4 + [2.625] * 2
     assert whole.publish(np.array([0.75, 2.9], dtype=np.float32)).tolist() == [1.125, 2.625]
     assert mechanism.law(-0.0) == mechanism.law(0)
@@ -170,12 +170,12 @@ def test_what_is_drawn_follows_the_law_and_cuts_are_exact():
         mechanism.law("3.5")
 
 
-def test_equal_outputs_count_once():
+def test_equal_outputs_are_one_outcome():
     values = tuple(Fraction(k) for k in (0, 0, 1, 1, 1, 3))
     assert [*NearestOutputs((Fraction(0), Fraction(3)), values, 2, ODDS).used_outputs] == [0, 2, 5]
 
 
-def test_a_file_holds_the_outputs_alone(tmp_path: Path):
+def test_a_file_contains_only_the_outputs_of_the_mechanism(tmp_path: Path):
     mechanism = made(3)
     wb.Certificate(mechanism, "pure", "1.1").save(tmp_path / "f.json")
     assert wb.load(tmp_path / "f.json") == mechanism
@@ -193,10 +193,19 @@ def test_a_file_holds_the_outputs_alone(tmp_path: Path):
         "outputs": ["0", "1", "2"],
         "rows": [0],
     }
-    wrong = [{"mechanism": {**record, name: value}}
-             for name, value in (("own", 0), ("own", len(record["outputs"])), ("own", True), ("odds", "1/2"),
-                                 ("ends", ["0", "1"]), ("ends", ["0"]), ("outputs", record["outputs"][::-1]),
-                                 ("outputs", ["1"]))]  # fmt: skip
+    wrong = [
+        {"mechanism": {**record, name: value}}
+        for name, value in (
+            ("own", 0),
+            ("own", len(record["outputs"])),
+            ("own", True),
+            ("odds", "1/2"),
+            ("ends", ["0", "1"]),
+            ("ends", ["0"]),
+            ("outputs", record["outputs"][::-1]),
+            ("outputs", ["1"]),
+        )
+    ]
     wrong += [{"bias": bias}, {"objective": loss}, {"claim": {**data["claim"], "notion": "metric"}}]
     for changed in wrong:
         assert verdict({**data, **changed}) == "unreadable", changed
@@ -208,7 +217,7 @@ def test_a_file_holds_the_outputs_alone(tmp_path: Path):
         wb.Certificate(mechanism, "pure", {(0, 1): 2})
 
 
-def test_a_file_of_published_answers_is_proven_and_never_under_pdp(tmp_path: Path):
+def test_a_file_that_publishes_the_step_is_certified_but_not_under_pdp(tmp_path: Path):
     mechanism = replace(made(3), direct=Fraction(1, 10), steps=8)
     wb.Certificate(mechanism, "dp", "1.1", "0.1").save(tmp_path / "f.json")
     data = json.loads((tmp_path / "f.json").read_text())
@@ -251,7 +260,7 @@ def test_twenty_thousand_outputs_are_designed_saved_and_checked(tmp_path: Path):
 
 
 def test_equal_outputs_are_published_as_one_so_that_pdp_is_not_certified():
-    """0, 0, 1 with odds 9: 0 comes with 10/11 near 0 and with 2/11 near 1, a ratio of 5 > e, where each 0 has 9/11."""
+    """For outputs 0, 0, 1 and odds 9, 0 has probability 10/11 or 2/11, a ratio of 5 > e."""
     equal = NearestOutputs(
         (Fraction(0), Fraction(1)), (Fraction(0), Fraction(0), Fraction(1)), 1, Fraction(9)
     )

@@ -1,3 +1,5 @@
+"""The quantized piecewise-linear mechanism has its density and its ε."""
+
 from __future__ import annotations
 
 import math
@@ -17,7 +19,8 @@ from workbench.mechanisms.dyadic_laplace.randomness import (
     SharedStream,
 )
 
-KEY, NONCE = bytes(range(32)), bytes(16)
+KEY = bytes(range(32))
+NONCE = bytes(16)
 LOPSIDED = QuantizedPiecewiseLinear(
     0.7, (1.0, 3.0, 2.0, 0.5), first=-1, left=0.25, right=0.4, period=2
 )
@@ -84,9 +87,10 @@ def test_epsilon_of_the_two_sided_geometric_and_of_finite_supports() -> None:
 
 
 @pytest.mark.parametrize("x", [0.0, -3.21])
-def test_joint_law_of_m_and_u(x: float) -> None:
+def test_m_and_u_follow_their_joint_law(x: float) -> None:
     """P(M = m, U in a cell) = ∫ δ f(δ(m + u) - x) du, (c) in the proof of Lemma 5."""
-    n, cells = 400_000, 8
+    n = 400_000
+    cells = 8
     shared = SharedStream(KEY, NONCE)
     m = LOPSIDED.encode(np.full(n, x), shared, InsecureLocalStream(11))
     u = (LOPSIDED.decode(m, SharedStream(KEY, NONCE)) / LOPSIDED.step) - m
@@ -109,7 +113,7 @@ def test_joint_law_of_m_and_u(x: float) -> None:
     )
 
 
-def test_shapes_and_streams() -> None:
+def test_integers_and_numbers_have_the_shape_of_the_data() -> None:
     m = LOPSIDED.encode(np.zeros((3, 4)), SharedStream(KEY, NONCE), InsecureLocalStream(1))
     assert m.shape == (3, 4)
     assert m.dtype == np.int64
@@ -133,13 +137,13 @@ def test_shapes_and_streams() -> None:
 @pytest.mark.parametrize(
     "x", [math.nan, math.inf, -math.inf, 2.0**61, [0.0, math.nan], "a", 1j, True, None]
 )
-def test_bad_inputs(x: object) -> None:
+def test_inputs_that_are_no_finite_numbers_are_refused(x: object) -> None:
     with pytest.raises(InvalidRequest, match=r"^x.* must be .*Got"):
         LOPSIDED.encode(x, SharedStream(KEY, NONCE))
 
 
 @pytest.mark.parametrize("m", [0.5, math.nan, "a", 2**63, None])
-def test_bad_descriptions(m: object) -> None:
+def test_descriptions_that_are_no_integers_are_refused(m: object) -> None:
     with pytest.raises(InvalidRequest, match="m must be"):
         LOPSIDED.decode(m, SharedStream(KEY, NONCE))
 
@@ -159,7 +163,9 @@ def test_bad_descriptions(m: object) -> None:
         ("period", {"period": 0}),
     ],
 )
-def test_bad_mechanisms(name: str, arguments: dict[str, object]) -> None:
+def test_parameters_outside_their_range_are_refused(
+    name: str, arguments: dict[str, object]
+) -> None:
     with pytest.raises(InvalidRequest, match=f"{name} must be"):
         QuantizedPiecewiseLinear(**{"step": 1.0, "core": (1.0,), **arguments})
 

@@ -1,4 +1,4 @@
-"""Quantizers: eq. (4) against Algorithm 1 spelled out, exact integrals, sampling, requests that make no sense."""
+"""Quantizers: eq. (4) against Algorithm 1, exact integrals, sampling, and refused requests."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def algorithm1(
 
 
 @pytest.mark.parametrize("m", [3, 4, 6, 9])
-def test_the_law_is_algorithm_1(m: int):
+def test_the_law_is_that_of_algorithm_1(m: int):
     rng = np.random.default_rng(m)
     bins = np.sort(np.concatenate([[-2.5, 3.0], rng.uniform(-1.5, 1.5, m - 2)]))
     left = [rng.dirichlet(np.ones(j)).tolist() for j in range(1, m)]
@@ -71,7 +71,7 @@ def test_the_law_is_algorithm_1(m: int):
             )
 
 
-def test_rqm_by_drawing_subsets_of_bins():
+def test_rqm_has_the_law_of_random_subsets_of_bins():
     bins, q, x = [-2.0, -0.4, 0.3, 0.9, 2.0], 0.3, 0.5
     p = np.zeros(5)
     for chosen in range(8):
@@ -85,7 +85,7 @@ def test_rqm_by_drawing_subsets_of_bins():
     np.testing.assert_allclose(rqm(bins, q).probabilities(x), p, atol=1e-14)
 
 
-def test_known_values_of_published_mechanisms():
+def test_published_mechanisms_have_their_known_values():
     one = rqm("-2.7,-0.9,0.9,2.7", "0.22")
     assert one.mae_51 == pytest.approx(1.99286, abs=5e-6)
     assert one.mae() == pytest.approx(1.99734, abs=5e-6)
@@ -94,7 +94,7 @@ def test_known_values_of_published_mechanisms():
     assert randomized_response("0.5").mae() == pytest.approx(4.0013, abs=1e-4)
 
 
-def test_integrals_against_brute_force():
+def test_exact_integrals_agree_with_numerical_ones():
     made = rqm([-1.7, -0.35, 0.2, 0.8, 1.9], "0.4")
     for density in (uniform_density(), normal_density(0.5, 0.2), normal_density(-0.1, 0.03)):
         x, w = density.quadrature(np.linspace(-1, 1, 4001))
@@ -110,7 +110,7 @@ def test_integrals_against_brute_force():
     assert made.mae(drawn) == pytest.approx(made.error_at([-1.0, 0.3, 0.3, 0.77]).mean())
 
 
-def test_two_outputs_in_closed_form():
+def test_a_quantizer_of_two_outputs_has_its_closed_form():
     made = two_bin([-2, 2], [[1]])
     assert made.mae() == pytest.approx((4 - 1 / 3) / 2, abs=1e-14)
     assert made.mse() == pytest.approx(4 - 1 / 3, abs=1e-14)  # E(M - x)² = B² - x²
@@ -136,7 +136,7 @@ def test_samples_follow_the_law():
     assert abs(drawn.mean() - 0.37) < 5 * drawn.std() / np.sqrt(x.size)
 
 
-def test_inputs_outside_are_an_error_unless_clipping_is_asked_for():
+def test_inputs_outside_the_range_are_refused_without_clipping():
     made = rqm("-2,-0.5,0.5,2", "0.3")
     for bad in (1.01, [0.0, -3.0]):
         with pytest.raises(InvalidRequest, match=r"x must be in \[-1, 1\]"):
@@ -147,7 +147,7 @@ def test_inputs_outside_are_an_error_unless_clipping_is_asked_for():
     np.testing.assert_array_equal(made.probabilities(7.0, clip=True), made.probabilities(1.0))
 
 
-def test_bins_that_make_no_sense():
+def test_invalid_bins_are_refused():
     for bins, words in (
         ("3,1,-3", "strictly increasing. Got 3, 1, -3"),
         ([-3, -3, 3], "strictly increasing"),
@@ -168,7 +168,7 @@ def test_bins_that_make_no_sense():
         error_coefficients("rmse")
 
 
-def test_densities_that_are_none():
+def test_functions_that_are_no_density_are_refused():
     for text in ("gauss", "normal:1", "normal:0,0", "normal:a,b", "uniform:2"):
         with pytest.raises(InvalidRequest):
             parse_density(text)
@@ -178,7 +178,7 @@ def test_densities_that_are_none():
         density_from_function(lambda x: 0.5 + x)
 
 
-def test_a_clipped_normal_has_its_atoms():
+def test_a_clipped_normal_density_has_point_masses_at_the_ends():
     density = normal_density(0.5, 0.3)
     assert density.interval_masses([-1, 0.5, 1]) == pytest.approx([0.5, 0.5], abs=1e-12)
     assert dict(density.atoms)[1.0] == pytest.approx(0.047790, abs=1e-6)
@@ -208,7 +208,7 @@ def test_files_round_trip_and_damage_is_noticed():
             Quantizer.from_dict(damage)
 
 
-def test_poisson_binomial():
+def test_the_poisson_binomial_mechanism_has_its_law_and_epsilon():
     made = poisson_binomial(4, theta="0.2")
     assert made.ratio == Fraction(7, 3) ** 3
     x = np.linspace(-1, 1, 2001)
@@ -224,7 +224,7 @@ def test_poisson_binomial():
         poisson_binomial(4, theta="0.5")
 
 
-def test_the_biased_variant():
+def test_the_biased_quantizer_has_its_law_and_epsilon():
     made = BiasedQuantizer.from_selection("-2.7,-0.9,0.9,2.7", rqm_selection(4, "0.22"), "0.4")
     x = np.linspace(-1, 1, 20_001)
     law = made.probabilities(x)

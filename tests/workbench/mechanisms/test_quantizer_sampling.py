@@ -1,4 +1,4 @@
-"""The law that is sampled is the law that is audited: chi-square with fixed seeds, at bins, at ±c and between."""
+"""Quantizers are sampled from the law that is audited (chi-square tests with fixed seeds)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ COUNT = 20_000
 
 def fits(drawn: np.ndarray, outputs: np.ndarray, law: np.ndarray) -> float:
     counts = (drawn[:, None] == outputs).sum(axis=0)
-    assert counts.sum() == drawn.size  # nothing but outputs
+    assert counts.sum() == drawn.size  # Only outputs are drawn.
     keep = law > 0
     assert not counts[~keep].any()
     return float(chisquare(counts[keep], drawn.size * law[keep] / law[keep].sum()).pvalue)
@@ -54,7 +54,7 @@ def test_published_quantizers_draw_from_their_law(name: str):
 
 
 def test_inputs_between_knots_are_decided_exactly_where_floats_cannot():
-    """First bytes and words that leave U < t open: t = 1/3 exactly, and a t that only many bits tell from its float."""
+    """Some draws leave U < t open: t = 1/3, and a t whose float differs in late bits only."""
     third = Quantizer.from_ends("x", [0, 1], [-1, 1], [[[1, 0], [0, 1]]])
 
     class Fixed(Source):
@@ -69,10 +69,12 @@ def test_inputs_between_knots_are_decided_exactly_where_floats_cannot():
             return np.array([self.queue.pop(0) for _ in range(count)], dtype=np.uint16)
 
     t = (Fraction(0.1) + 1) / 2
-    bits = int(t * (1 << 72))  # U just below and just above t, in 8 + 4 * 16 bits
+    # U is just below or just above t, in 8 + 4 * 16 bits.
+    bits = int(t * (1 << 72))
     for value, output in ((bits - 1, 1), (bits + 1, 0)):
         words = [value >> shift & 0xFFFF for shift in (48, 32, 16, 0)]
-        source = Fixed(value >> 64, *words, 7)  # and one word for the end law, which is certain
+        # The last word draws from the end law, which has one outcome.
+        source = Fixed(value >> 64, *words, 7)
         assert AffineSampler(third.knots, third.ends, source).positions(
             np.array([0.1])
         ).tolist() == [output]
@@ -95,7 +97,7 @@ def test_the_law_of_a_float_input_is_the_exact_law_there():
         ("-3,-0.5,0.5,3", {"metric": "absolute", "knots": 9}),
     ],
 )
-def test_designs_draw_from_the_law_that_their_file_proves(
+def test_designs_draw_from_the_certified_law_in_their_file(
     bins: str, request_: dict, tmp_path: Path
 ):
     made = wb.design(wb.Quantization(bins), epsilon=1, **request_)
@@ -115,7 +117,7 @@ def test_designs_draw_from_the_law_that_their_file_proves(
         assert fits(drawn, proven.outputs, law) > 1e-4
 
 
-def test_a_changed_file_proves_nothing(tmp_path: Path):
+def test_a_changed_certificate_is_refused(tmp_path: Path):
     made = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1)
     path = tmp_path / "q.json"
     save(made.certificate, path)

@@ -1,4 +1,4 @@
-"""Channels of real answers in a range: which rows are neighbours, what is drawn, what a file and a command say."""
+"""Channels of real answers in a range: neighbouring rows, draws, files, and commands."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def run(capsys: pytest.CaptureFixture[str], line: str) -> tuple[int, str, str]:
 def test_the_rows_of_answers_within_the_sensitivity_are_neighbours(
     ends, sensitivity: str, at_ends: bool
 ):
-    """Against the definition: answers on a fine grid, and just below the ends; one draw for both."""
+    """The reference are answers on a fine grid, and just below the ends, with a common draw."""
     reach, tiny, count = Fraction(sensitivity), Fraction(1, 10**6), len(ends) - (not at_ends)
     answers = sorted(
         {x + e for x in ends for e in (-tiny, 0, tiny)} | {Fraction(i, 24) for i in range(72)}
@@ -68,9 +68,13 @@ def test_the_rows_of_answers_within_the_sensitivity_are_neighbours(
         else [Fraction(0)]
     )
     at = [[row_of(x, u, ends, at_ends=at_ends) for u in draws] for x in answers]
-    met = {(a, b) if a < b else (b, a)
-           for i, j in combinations(range(len(answers)), 2) if abs(answers[i] - answers[j]) <= reach
-           for a, b in zip(at[i], at[j], strict=True) if a != b}  # fmt: skip
+    met = {
+        (a, b) if a < b else (b, a)
+        for i, j in combinations(range(len(answers)), 2)
+        if abs(answers[i] - answers[j]) <= reach
+        for a, b in zip(at[i], at[j], strict=True)
+        if a != b
+    }
     every = {(a, b) for a, b in combinations(range(count), 2)}
     assert {*made(ends, sensitivity, at_ends, None)._related_rows()} == met
     both = tuple(sorted(met | {(b, a) for a, b in met}))
@@ -83,18 +87,20 @@ def test_the_rows_of_answers_within_the_sensitivity_are_neighbours(
 
 
 @pytest.mark.parametrize("at_ends", [False, True])
-def test_what_is_drawn_follows_the_law_of_every_answer(at_ends: bool):
+def test_draws_follow_the_law_of_every_answer(at_ends: bool):
     mechanism = made(UNEVEN, 3, at_ends, None)
     for k, x in enumerate(
         [Fraction(1, 3), Fraction(2, 3), Fraction(1.1), Fraction(99, 100), Fraction(3)]
     ):
-        counts = np.bincount(np.searchsorted(mechanism.outputs, mechanism.publish([x] * 20_000, insecure_seed=k)),
-                             minlength=mechanism.outputs.size)  # fmt: skip
+        counts = np.bincount(
+            np.searchsorted(mechanism.outputs, mechanism.publish([x] * 20_000, insecure_seed=k)),
+            minlength=mechanism.outputs.size,
+        )
         expected = 20_000 * mechanism.law(x).floats
-        assert (
-            float(((counts - expected) ** 2 / expected).sum()) < 30
-        )  # chi-square, at most 4 degrees: 5e-6
-    if at_ends:  # between ends the law is the mixture
+        # A chi-square value of 4 degrees exceeds 30 with probability 5e-6.
+        assert float(((counts - expected) ** 2 / expected).sum()) < 30
+    # Between two ends the law is a mixture of their rows.
+    if at_ends:
         a, b = mechanism.rows[2:4]
         assert [*mechanism.law("9/8")] == [(p + q) / 2 for p, q in zip(a, b, strict=True)]
     for wrong in ([np.nan], [np.inf], [[1.0]]):
@@ -102,8 +108,8 @@ def test_what_is_drawn_follows_the_law_of_every_answer(at_ends: bool):
             mechanism.publish(wrong)
 
 
-def test_answers_beside_an_end_go_to_their_own_cells():
-    """Below 1/3 by less than doubles tell apart, and where answers are clamped; the law of a row is one output here."""
+def test_answers_beside_an_end_are_in_the_correct_cells():
+    """Answers nearly 1/3, and answers that are clamped. Every row has one output."""
     rows = tuple(Distribution([int(i == j) for j in range(4)]) for i in range(4))
     points = tuple(map(Fraction, range(5)))
     tiny = Fraction(1, 10**40)
@@ -117,11 +123,8 @@ def test_answers_beside_an_end_go_to_their_own_cells():
     ]
     cells = RangeMechanism(rows, None, (points[:4], points[:4]), tuple(UNEVEN), Fraction(1), False)
     assert cells.publish(x).tolist() == [0, 1, 1, 2, 3, 3, 0, 3]
-    assert cells.publish([1 / 3, 1.0, np.nextafter(1.0, 0)]).tolist() == [
-        0,
-        2,
-        1,
-    ]  # 1/3 as a double is below 1/3
+    # The double nearest to 1/3 is below 1/3.
+    assert cells.publish([1 / 3, 1.0, np.nextafter(1.0, 0)]).tolist() == [0, 2, 1]
     rows = tuple(Distribution([int(i == j) for j in range(5)]) for i in range(5))
     ends = RangeMechanism(rows, None, (tuple(UNEVEN), points), tuple(UNEVEN), Fraction(1), True)
     assert ends.publish([*UNEVEN, Fraction(-9), Fraction(9)]).tolist() == [0, 1, 2, 3, 4, 0, 4]
@@ -137,7 +140,7 @@ ASKED: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize(("options", "at_ends"), [(each, "prior" in each) for each in ASKED])
-def test_a_design_saves_what_it_costs_on_real_answers(options, at_ends: bool, tmp_path: Path):
+def test_a_design_saves_its_expected_loss_on_real_answers(options, at_ends: bool, tmp_path: Path):
     value = FAMILY.design_request(
         FAMILY.make_request_from_options(range="-1/3..5", epsilon=1, loss="absolute", **options)
     )
@@ -149,7 +152,7 @@ def test_a_design_saves_what_it_costs_on_real_answers(options, at_ends: bool, tm
         5,
         at_ends,
     )
-    error = compute_expected_error(mechanism)  # by pieces of real inputs
+    error = compute_expected_error(mechanism)
     assert float(error.worst_error if "prior" in options else error.mean_error) == pytest.approx(
         value.objective, rel=1e-12
     )
@@ -162,15 +165,20 @@ def test_a_design_saves_what_it_costs_on_real_answers(options, at_ends: bool, tm
         assert verdict(changed) == "unreadable"
         with pytest.raises(wb.CorruptFile, match="all rows of answers"):
             certificate_from_dict(changed)
-    for name, wrong in (("ends", record["ends"][1:]), ("at_ends", not at_ends), ("sensitivity", "0"),
-                        ("outputs", record["outputs"][1:]), ("at_ends", 1)):  # fmt: skip
+    for name, wrong in (
+        ("ends", record["ends"][1:]),
+        ("at_ends", not at_ends),
+        ("sensitivity", "0"),
+        ("outputs", record["outputs"][1:]),
+        ("at_ends", 1),
+    ):
         changed = {**data, "mechanism": {**record, name: wrong}}
         assert verdict(changed) == "unreadable", name
         with pytest.raises((wb.CorruptFile, wb.InvalidRequest)):
             certificate_from_dict(changed)
 
 
-def test_notions_that_mixing_or_reals_destroy_are_refused(tmp_path: Path):
+def test_notions_that_mixing_does_not_preserve_are_refused(tmp_path: Path):
     mechanism, delta = made(UNEVEN, 3, True, None), Fraction(1, 10)
     wb.Certificate(mechanism, "pdp", 1)
     wb.Certificate(mechanism, "dp", 1, delta)
@@ -187,7 +195,7 @@ def test_notions_that_mixing_or_reals_destroy_are_refused(tmp_path: Path):
         assert verdict({**data, "claim": {**data["claim"], "notion": notion}}) == "unreadable"
 
 
-def test_a_column_through_the_best_channel_of_a_range(
+def test_a_column_is_published_by_the_optimal_channel_of_a_range(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
 ):
     monkeypatch.chdir(tmp_path)
@@ -212,19 +220,21 @@ def test_a_column_through_the_best_channel_of_a_range(
         rows = [*csv.DictReader(file)]
     assert [row["who"] for row in rows] == ["ann", "bob", "cyd", "dan"]
     assert {float(row["x"]) for row in rows} <= {*mechanism.outputs.tolist()}
-    assert "clipped_rows" not in json.loads(
-        Path("o.csv.json").read_text()
-    )  # the data's, not the mechanism's
+    # The number of clipped rows depends on the data, so it is not published.
+    assert "clipped_rows" not in json.loads(Path("o.csv.json").read_text())
     code, out, _ = run(
         capsys, "privatise channel d.csv --column x --mechanism f.json --clip --out p.csv"
     )
     assert code == 0
     assert "2 of 4 rows" in out
-    for more, words in (("--mechanism f.json", "line 3 of d.csv, column x, must be in [0, 10]. Got '-3' (2 such rows"),
-                        ("--range 0..10", "range and epsilon. Got no epsilon"),
-                        ("--mechanism f.json --epsilon 1", "epsilon must be left out with a mechanism"),
-                        ("--mechanism d.csv", "is not a finite number"),
-                        ("--range 0..10 --epsilon 1 --loss huber:1", "loss of a range must be")):  # fmt: skip
+    outside = "line 3 of d.csv, column x, must be in [0, 10]. Got '-3' (2 such rows"
+    for more, words in (
+        ("--mechanism f.json", outside),
+        ("--range 0..10", "range and epsilon. Got no epsilon"),
+        ("--mechanism f.json --epsilon 1", "epsilon must be left out with a mechanism"),
+        ("--mechanism d.csv", "is not a finite number"),
+        ("--range 0..10 --epsilon 1 --loss huber:1", "loss of a range must be"),
+    ):
         code, _, err = run(capsys, f"{line.replace('o.csv', 'q.csv')} {more}")
         assert code != 0
         assert words in err
@@ -236,17 +246,16 @@ def test_a_column_through_the_best_channel_of_a_range(
     )
 
 
-def test_decimals_beside_an_end_count_as_they_are_written(tmp_path: Path):
-    """4 - 2e-16 is the double 4, and 1 - 2e-16 is not 1: as doubles, two answers 3 apart would lie 4 cells apart."""
+def test_decimals_beside_an_end_are_read_exactly(tmp_path: Path):
+    """As doubles, 4 - 2e-16 and 1 - 2e-16 would be 4 cells apart instead of 3."""
     (tmp_path / "d.csv").write_text("x\n3.9999999999999998\n0.9999999999999998\n4\n1\n")
     ends = [Fraction(i) for i in range(6)]
     pairs = tuple((i, j) for i in range(5) for j in range(5) if 0 < abs(i - j) <= 3)
     subject = column_mechanism_of_design(wb.Certificate(made(ends, 3, False, pairs), "pure", 1))
     assert any("at most 3 apart" in words for words in subject.notes)
     values = ColumnRows.read(CsvColumn.read(tmp_path / "d.csv"), subject).values
-    rows = [
-        Distribution([int(i == j) for j in range(5)]) for i in range(5)
-    ]  # every row its own output
+    # Every row has one output.
+    rows = [Distribution([int(i == j) for j in range(5)]) for i in range(5)]
     assert [*np.floor(subject.mechanism.with_rows(rows).publish(values))] == [3, 0, 4, 1]
     (tmp_path / "d.csv").write_text("x\n1e-6000\n")
     with pytest.raises(wb.InvalidRequest, match="a decimal within 5000 digits"):

@@ -15,8 +15,8 @@ from workbench.mechanisms.range_mechanism import RangeMechanism
 from workbench.mechanisms.real_noise import AdditiveRealNoise
 from workbench.questions.unbounded_noise import RealNoise
 
-LARGE = 2**53 + 1  # as a float it is 2^53
-# no noise but the atom: what is published is the answer on the grid
+LARGE = 2**53 + 1  # The nearest float is 2^53.
+# The atom has nearly all mass, so the answer is published on the grid without noise.
 BARE = AdditiveRealNoise(RealNoise(1, 2), 1, IntegerLaw(0, [1]), Fraction(10**40))
 
 
@@ -36,14 +36,16 @@ def test_large_whole_answers_stay_exact(answers):
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64, np.longdouble, np.int8])
-def test_other_kinds_of_numbers(kind):
+def test_other_number_types_are_published_exactly(kind):
     assert BARE.publish(np.array([100], dtype=kind), insecure_seed=1).tolist() == [100.0]
 
 
-def test_every_mechanism_of_numbers_takes_them_as_they_are() -> None:
-    """A list with one float in it is no list of doubles, and a double means the decimal it shows."""
+def test_every_mechanism_reads_numbers_exactly() -> None:
+    """Numbers beside a float in a list stay exact, and a float is the decimal that it shows."""
     assert BARE.publish([LARGE, 0.5], insecure_seed=1).tolist() == [2.0**53 + 2, 0.0]
-    first, second = 10**17 + 8, 10**17 + 9  # one double
+    # Both numbers have the same nearest double.
+    first = 10**17 + 8
+    second = 10**17 + 9
     rows = Channel.from_rows([[1, 0], [0, 1]]).rows
     labelled = Channel(
         rows, None, ((Fraction(first), Fraction(second)), (Fraction(0), Fraction(1)))

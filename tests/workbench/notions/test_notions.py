@@ -1,4 +1,4 @@
-"""Every notion against its definition, in fractions and intervals of e^ε written here; and a notion from outside."""
+"""Every notion agrees with its definition in exact arithmetic, and a user-defined notion works."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def e_to(epsilon: Fraction, terms: int = 60) -> tuple[Fraction, Fraction]:
 
 
 def above(p: Masses, q: Masses, epsilon: Fraction) -> list[int]:
-    """Outcomes with P > e^ε Q. No sampled mass is so close to e^ε times another that the interval cannot tell."""
+    """Return the outcomes with P > e^ε Q. No sampled ratio is in the interval around e^ε."""
     low, high = e_to(epsilon)
     assert all(a <= low * b or a > high * b for a, b in zip(p, q, strict=True))
     return [i for i, (a, b) in enumerate(zip(p, q, strict=True)) if a > high * b]
@@ -66,7 +66,9 @@ ROWS = st.lists(
     st.sampled_from(["0", "0.1", "0.7", "1.5", "3"]),
     st.sampled_from(["0", "0.01", "0.2", "1/3", "0.9"]),
 )
-def test_each_notion_is_its_definition(rows: list[list[int]], epsilon: str, delta: str) -> None:
+def test_every_notion_agrees_with_its_definition(
+    rows: list[list[int]], epsilon: str, delta: str
+) -> None:
     channel = Channel.from_rows(rows)
     privacy = wb.audit(channel, epsilon)
     laws = [[Fraction(k, sum(row)) for k in row] for row in rows]
@@ -78,13 +80,11 @@ def test_each_notion_is_its_definition(rows: list[list[int]], epsilon: str, delt
             for pair in ((p, q), (q, p))
         )
         assert privacy.meets(name, epsilon, share) == expected
-        words = privacy.verdict(name, epsilon, share)
-        assert words.startswith(
-            f"The mechanism {'is private' if expected else 'is NOT private'} at the requested budget: exact "
-        )
-        assert (
-            "where" in words or "exceeds" in words
-        ) != expected  # an outcome is shown exactly where one is broken
+        verdict = privacy.verdict(name, epsilon, share)
+        answer = "is private" if expected else "is NOT private"
+        assert verdict.startswith(f"The mechanism {answer} at the requested budget: exact ")
+        # An outcome is shown exactly if the claim is false.
+        assert ("where" in verdict or "exceeds" in verdict) != expected
 
 
 @settings(max_examples=60, deadline=None)
@@ -95,10 +95,10 @@ def test_each_notion_is_its_definition(rows: list[list[int]], epsilon: str, delt
     st.sampled_from(["0.3", "1", "4"]),
     st.booleans(),
 )
-def test_metric_privacy_on_real_inputs(
+def test_metric_privacy_on_real_inputs_is_the_steepest_slope(
     ends: list[list[int]], epsilon: str, continuous: bool
 ) -> None:
-    """No two inputs of a fine grid break a slope that holds, and two near the steepest place break half of it."""
+    """On a fine grid no ratio exceeds the slope, and the largest one nearly attains it."""
     if continuous:
         ends[2] = ends[1]
     law = wb.PiecewiseAffine.from_laws([0, 1, 2], [0, 1, 2], ends)
@@ -125,9 +125,8 @@ def test_metric_privacy_on_real_inputs(
         for i in range(3)
         if p[i]
     ]
-    most = max(
-        growth
-    )  # e^(slope step) - 1 over step: at least slope / (1 + slope step) on the steepest step
+    # On the steepest step (e^(slope step) - 1) / step is at least slope / (1 + slope step).
+    most = max(growth)
     assert most <= slope * (1 + slope * step * e_to(min(slope * step, Fraction(8)))[1])
     assert slope == 0 or most >= slope / (1 + slope * step)
 
@@ -151,7 +150,7 @@ def test_the_registry_lists_its_names_and_refuses_others() -> None:
 
 
 class Halved(DP):
-    """DP whose ε is spent on two runs: (ε/2, δ) for each. Built of a known kind, known to nobody."""
+    """DP whose ε is spent on two runs, (ε/2, δ) for each. Only the tests register it."""
 
     name = "halved"
     title = "halved DP"
@@ -200,11 +199,12 @@ def test_a_notion_from_outside_audits_and_certifies(halved: Halved) -> None:
     assert wb.certify(law, "halved", 1, "0.001").privacy.meets("dp", "0.5", "0.001")
 
 
-def test_a_notion_that_only_says_other_coefficients_is_not_measured_as_its_base(
+def test_a_subclass_with_other_coefficients_is_not_measured_as_its_base(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Twice(DP):
-        name, title = "twice", "twice the DP"
+        name = "twice"
+        title = "twice the DP"
 
         def coefficients(self, a: Fraction, b: Fraction) -> tuple[Fraction, Fraction]:
             return 2 * a, 2 * b
@@ -213,9 +213,8 @@ def test_a_notion_that_only_says_other_coefficients_is_not_measured_as_its_base(
         plugins, "_plugins", {group: dict(known) for group, known in plugins._plugins.items()}
     )
     notions.register_notion(twice := Twice())
-    noise = wb.AdditiveNoise(
-        wb.ModuloNoise(n=2, max_shift=1), [2, 1, 1]
-    )  # of DP delta 0.0878 at epsilon 0.5
+    # Its DP delta is 0.0878 at epsilon 0.5.
+    noise = wb.AdditiveNoise(wb.ModuloNoise(n=2, max_shift=1), [2, 1, 1])
     privacy = wb.audit(noise, "0.5")
     for delta in ("0.04", "0.08", "0.1", "0.17", "0.18"):
         assert privacy.meets(twice, "0.5", delta) == privacy.meets("dp", "0.5", Fraction(delta) / 2)
@@ -223,19 +222,20 @@ def test_a_notion_that_only_says_other_coefficients_is_not_measured_as_its_base(
         wb.Certificate(noise, "twice", "0.5", "0.1")
 
 
-def test_a_notion_that_only_counts_the_whole_mass_is_not_measured_as_its_base(
+def test_a_subclass_that_counts_the_total_mass_is_not_measured_as_its_base(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Whole(DP):
-        name, title, counts_excess = "whole", "whole mass", False
+        name = "whole"
+        title = "whole mass"
+        counts_excess = False
 
     monkeypatch.setattr(
         plugins, "_plugins", {group: dict(known) for group, known in plugins._plugins.items()}
     )
     notions.register_notion(whole := Whole())
-    noise = wb.AdditiveNoise(
-        wb.ModuloNoise(n=2, max_shift=1), [2, 1, 1]
-    )  # of PDP delta 1/2 at epsilon 0.5
+    # Its PDP delta is 1/2 at epsilon 0.5.
+    noise = wb.AdditiveNoise(wb.ModuloNoise(n=2, max_shift=1), [2, 1, 1])
     privacy = wb.audit(noise, "0.5")
     for delta in ("0.1", "0.49", "0.5"):
         assert (
@@ -269,7 +269,9 @@ class Certain(Halved):
     requirements = notions.Notion.requirements
 
 
-def test_what_a_model_does_not_state_is_refused_with_what_it_does(halved: Halved) -> None:
+def test_a_notion_that_a_model_cannot_state_is_refused_with_the_alternatives(
+    halved: Halved,
+) -> None:
     notions.register_notion(Certain())
     with pytest.raises(
         wb.InvalidRequest, match=r"notion must be one of pure, dp, .*, halved, .*gdp. Got 'certain'"
@@ -302,7 +304,7 @@ def decimal(value: Fraction) -> Decimal:
     st.sampled_from(["2", "3", "3/2", "1.01", "17"]),
     st.sampled_from(["0", "0.05", "0.3", "1", "2.5"]),
 )
-def test_renyi_is_its_definition(rows: list[list[int]], alpha: str, epsilon: str) -> None:
+def test_renyi_agrees_with_its_definition(rows: list[list[int]], alpha: str, epsilon: str) -> None:
     channel = Channel.from_rows(rows)
     laws = [[Fraction(k, sum(row)) for k in row] for row in rows]
     order = Fraction(alpha)
@@ -333,7 +335,7 @@ def test_renyi_is_its_definition(rows: list[list[int]], alpha: str, epsilon: str
     st.lists(st.sampled_from(["0", "0.3", "1", "2"]), min_size=1, max_size=3, unique=True),
     st.data(),
 )
-def test_a_curve_is_its_points(
+def test_a_curve_holds_if_all_its_points_hold(
     rows: list[list[int]], epsilons: list[str], data: st.DataObject
 ) -> None:
     deltas = sorted(
@@ -429,8 +431,8 @@ FULL = st.lists(st.lists(st.integers(1, 9), min_size=3, max_size=3), min_size=2,
 
 @settings(max_examples=60, deadline=None)
 @given(FULL)
-def test_gdp_is_the_worst_of_all_tests(rows: list[list[int]]) -> None:
-    """μ from every set of outcomes, not only those of largest ratios, by the quantiles of another library."""
+def test_mu_of_gdp_is_the_largest_over_all_tests(rows: list[list[int]]) -> None:
+    """The reference takes μ from every set of outcomes, with the quantiles of another library."""
     laws = [[Fraction(k, sum(row)) for k in row] for row in rows]
     quantile = NormalDist().inv_cdf
     needed = [
@@ -450,8 +452,8 @@ def test_gdp_is_the_worst_of_all_tests(rows: list[list[int]]) -> None:
 
 @settings(max_examples=16, deadline=None)
 @given(FULL)
-@example([[7, 5, 8], [8, 9, 1]])  # worst at α = 1.74
-def test_zcdp_is_the_worst_of_all_orders(rows: list[list[int]]) -> None:
+@example([[7, 5, 8], [8, 9, 1]])  # The worst order is α = 1.74.
+def test_rho_of_zcdp_is_the_largest_over_all_orders(rows: list[list[int]]) -> None:
     laws = [[k / sum(row) for k in row] for row in rows]
     orders = [1 + 2.0**k for k in (*range(-20, -6), *[j / 16 for j in range(-96, 128)])]
     most = max(
@@ -472,7 +474,7 @@ def test_zcdp_is_the_worst_of_all_orders(rows: list[list[int]]) -> None:
     assert privacy.meets("zcdp", rho=pure * pure / 2 + 1e-9)  # ε-DP is ε²/2-zCDP
 
 
-def test_what_another_law_cannot_produce_meets_no_budget() -> None:
+def test_an_outcome_that_only_one_law_has_breaks_every_budget() -> None:
     privacy = wb.audit(Channel.from_rows([[1, 1, 0], [1, 0, 1]]), 0)
     for notion, budget in (
         ("renyi", {"epsilon": 9, "alpha": 2}),
@@ -490,8 +492,8 @@ def test_what_another_law_cannot_produce_meets_no_budget() -> None:
         assert same.meets(notion, **budget)  # type: ignore[arg-type]
 
 
-def test_a_discrete_gaussian_has_its_rho() -> None:
-    """σ² = 1 on a window where wrapping is about 1e-50: ρ = D²/(2σ²) = 1/2 for D = 1, within the interval."""
+def test_a_discrete_gaussian_has_its_known_rho() -> None:
+    """With σ² = 1 and D = 1 the known ρ = D²/(2σ²) = 1/2 is in the interval."""
     side = 15
     weights = [
         Fraction(math.exp(-(min(k, 2 * side + 1 - k) ** 2) / 2)) for k in range(2 * side + 1)
@@ -502,22 +504,20 @@ def test_a_discrete_gaussian_has_its_rho() -> None:
     assert low <= high
 
 
-def test_a_claim_that_costs_too_much_is_refused_before_it_starts() -> None:
+def test_a_claim_that_needs_too_much_work_is_refused_before_it_starts() -> None:
     wide = wb.AdditiveNoise(wb.ModuloNoise(n=29_999, shifts=[1]), [2] + [1] * 29_999)
     with pytest.raises(wb.CorruptFile, match="units of work is refused"):
         check_work_units(count_work_units(wide, notions.get_notion("zcdp")))
     check_work_units(count_work_units(wide, notions.get_notion("dp")))
 
 
-def test_what_designs_of_noise_ask_of_a_notion() -> None:
-    """Not its name: whether it is one hockey stick at its own budget, and which Gaussian meets it."""
+def test_designs_of_noise_read_the_properties_of_a_notion() -> None:
+    """Designs read whether a notion is one hockey stick, and its Gaussian variance."""
     from workbench.notions import get_notion
     from workbench.pipeline.requirements import list_hockey_stick_notions
 
-    assert list_hockey_stick_notions() == (
-        "dp",
-        "pure",
-    )  # pdp bounds a mass, metric goes by distance
+    # PDP bounds a mass, and the budget of metric privacy depends on the distance.
+    assert list_hockey_stick_notions() == ("dp", "pure")
     assert get_notion("zcdp").gaussian_variance({"rho": Fraction(1, 8)}) == 4
     assert (
         get_notion("renyi").gaussian_variance({"alpha": Fraction(3), "epsilon": Fraction(1, 2)})
@@ -538,6 +538,6 @@ def test_a_curve_whose_delta_grows_is_refused():
         )
 
 
-def test_a_family_names_the_notions_it_has():
+def test_a_family_lists_its_notions():
     with pytest.raises(wb.InvalidRequest, match=r"notion must be one of dp, pure\. Got 'zcdp'"):
         wb.design("quantizer", levels=2, epsilon=1, notion="zcdp")

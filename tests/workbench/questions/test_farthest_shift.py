@@ -1,4 +1,4 @@
-"""Even noise that never rises with its size: the largest shift alone has the largest ratio of all."""
+"""For even noise that falls with its size, the largest shift has the largest ratio."""
 
 from __future__ import annotations
 

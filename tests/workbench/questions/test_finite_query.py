@@ -1,4 +1,4 @@
-"""What a finite question reads, and what it refuses in one sentence."""
+"""Finite questions are read in every format, and invalid ones are refused in one sentence."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from workbench.data.points import read_number_matrix
 Q = wb.FiniteQuery
 
 
-def test_answers_in_every_spelling(tmp_path: Path):
+def test_answers_are_read_in_every_format(tmp_path: Path):
     column = tmp_path / "answers.csv"
     column.write_text("0\n0.5\n1\n")
     for given in (
@@ -35,9 +35,10 @@ def test_answers_in_every_spelling(tmp_path: Path):
     assert Q("0..2", "0..9", max_shift=1).m == 10
 
 
-def test_neighbours_in_every_spelling(tmp_path: Path):
+def test_neighbours_are_read_in_every_format(tmp_path: Path):
     line = ((0, 1), (1, 2), (2, 3))
-    pairs, graph = tmp_path / "pairs.csv", tmp_path / "graph.csv"
+    pairs = tmp_path / "pairs.csv"
+    graph = tmp_path / "graph.csv"
     pairs.write_text("from,to\n0,1\n2,1\n3,2\n")
     graph.write_text("0,1,1\n1,2,2\n2,3,3\n")
     for given in (
@@ -55,22 +56,19 @@ def test_neighbours_in_every_spelling(tmp_path: Path):
     for table in (matrix, matrix.tolist()):
         found = Q("a,b,c", neighbours=table)
         assert (found.pairs, found.distances) == (((0, 1), (1, 2)), (1, 2))
-    assert Q("0..2", neighbours=[(0, 1, 2), (1, 2, 1), (0, 2, 1)]).distances == (
-        2,
-        1,
-        1,
-    )  # pairs, though square
+    # These are pairs with distances, although the list has the shape of a matrix.
+    assert Q("0..2", neighbours=[(0, 1, 2), (1, 2, 1), (0, 2, 1)]).distances == (2, 1, 1)
     assert Q("0..3", max_shift=2).pairs == ((0, 1), (0, 2), (1, 2), (1, 3), (2, 3))
     assert Q("0..3", max_shift=3).pairs is None
     assert Q("0..3", neighbours=[(0, 1), (2, 3)]).components == [[0, 1], [2, 3]]
     assert Q([3, 1, 2], neighbours="all").metric_pairs() == (((0, 2), (1, 2)), (1, 1))
-    assert not Q(
-        [3, 1, 2], max_shift=1
-    ).is_line  # neighbours are 2 of 1 and 3, which do not follow each other here
+    # 2 is a neighbour of 1 and of 3, but 3 and 1 are consecutive inputs.
+    assert not Q([3, 1, 2], max_shift=1).is_line
 
 
-def test_priors(tmp_path: Path):
-    one, two = tmp_path / "one.csv", tmp_path / "two.csv"
+def test_priors_are_read_and_normalised(tmp_path: Path):
+    one = tmp_path / "one.csv"
+    two = tmp_path / "two.csv"
     one.write_text("1\n0\n3\n")
     two.write_text("answer,weight\n2,3\n0,1\n")
     for given in ([1, 0, 3], "1,0,3", one, two):
@@ -181,7 +179,7 @@ def test_priors(tmp_path: Path):
         ),
     ],
 )
-def test_what_makes_no_sense_is_one_sentence(question, sentence: str):
+def test_invalid_questions_are_refused_in_one_sentence(question, sentence: str):
     with pytest.raises(wb.InvalidRequest, match=re.escape(sentence)) as error:
         question()
     assert "\n" not in str(error.value)

@@ -45,7 +45,7 @@ def close(count: np.ndarray, law: np.ndarray, size: int) -> bool:
         lambda e: rr_with_prior(SMALL, e),
     ],
 )
-def test_randomized_response_is_exactly_private_and_no_more_than_asked(make, epsilon):
+def test_randomized_response_is_private_at_the_requested_budget_and_not_below(make, epsilon):
     made = make(epsilon)
     channel, m = made._rows(made.distinct_rows()), made.outputs.size
     pairs = list(combinations(range(len(channel.rows)), 2)) if len(channel.rows) > 1 else None
@@ -70,7 +70,7 @@ def test_randomized_response_is_exactly_private_and_no_more_than_asked(make, eps
         assert found.pure_epsilon == pytest.approx(float(Fraction(epsilon)), rel=1e-12)
 
 
-def test_rr_with_prior_maximises_the_chance_of_the_truth():
+def test_rr_with_prior_maximises_the_probability_of_the_true_label():
     for epsilon in (0.3, 1.0, 4.0):
         chosen = rr_with_prior(SMALL, epsilon)
         error_rate = parse_loss("error-rate")
@@ -78,7 +78,7 @@ def test_rr_with_prior_maximises_the_chance_of_the_truth():
         assert chosen.loss(error_rate) == pytest.approx(min(losses), rel=1e-12)
 
 
-def test_a_large_audit_is_the_full_one():
+def test_the_audit_of_few_rows_equals_the_complete_audit():
     labels = Labels.uniform(0, 59)
     made = rr_k_ary(labels, 1)
     assert len(made.audit_rows.rows) == 2
@@ -118,18 +118,20 @@ def test_bernoulli_and_choose_resolve_ties_with_more_bits():
             taken, self.queue = self.queue[:count], self.queue[count:]
             return np.array(taken, dtype=np.uint64)
 
-    third = (1 << 64) // 3  # 2^64/3 = third + 1/3: the first word ties, the second decides
+    # 2^64/3 = third + 1/3, so the first word ties and the second decides.
+    third = (1 << 64) // 3
     assert Fixed([third, 0]).draw_bernoulli(1, 3, 1).tolist() == [True]
     assert Fixed([third, third + 1]).draw_bernoulli(1, 3, 1).tolist() == [False]
     assert Fixed([third, third, third + 1]).draw_bernoulli(1, 3, 1).tolist() == [False]
     assert Fixed([third - 1]).draw_bernoulli(1, 3, 1).tolist() == [True]
-    assert Fixed([(1 << 64) - 1, 5]).draw_integers(10, 1).tolist() == [
-        5
-    ]  # above the last multiple of 10: drawn again
+    # The first word lies above the last multiple of 10, so another one is drawn.
+    assert Fixed([(1 << 64) - 1, 5]).draw_integers(10, 1).tolist() == [5]
 
 
 def test_discrete_laplace_follows_its_law():
-    s, t, size = 3, 7, 60_000
+    s = 3
+    t = 7
+    size = 60_000
     drawn = Source(1).draw_discrete_laplace(s, t, size)
     alpha = math.exp(-s / t)
     values = np.arange(-6, 7)

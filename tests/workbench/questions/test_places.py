@@ -1,4 +1,4 @@
-"""Places of the plane: files, distances, neighbours within a norm, and the pairs from which metric budgets follow."""
+"""Places of the plane: files, distances, neighbours, and pairs that imply metric privacy."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_file_has_places_and_weights(tmp_path: Path) -> None:
     ("norm", "radius", "count"),
     [("L1", 1, 24), ("L2", "1.41", 24), ("L2", "1.42", 42), ("Linf", 1, 42)],
 )
-def test_neighbours_within_a_norm(norm: str, radius: object, count: int) -> None:
+def test_neighbours_are_the_places_within_a_radius(norm: str, radius: object, count: int) -> None:
     assert len(wb.FiniteQuery(SQUARE, neighbours=f"within {radius} {norm}").pairs or ()) == count
 
 
@@ -50,8 +50,8 @@ def test_a_radius_is_compared_up_to_the_rounding_of_floats() -> None:
 
 
 @pytest.mark.parametrize("norm", ["L1", "L2", "Linf"])
-def test_the_pairs_that_are_left_out_follow(norm: str) -> None:
-    """The budgets of what is kept, added up along shortest paths, are all distances, and none is larger."""
+def test_the_omitted_pairs_are_implied_by_the_others(norm: str) -> None:
+    """Budgets of the remaining pairs, added along shortest paths, are all distances."""
     pairs, distances = reduce_metric_pairs(
         wb.FiniteQuery(SQUARE, neighbours="all").inputs, None, norm
     )
@@ -72,7 +72,7 @@ def test_unit_steps_suffice_for_l1() -> None:
     assert len(pairs) == 24
 
 
-def test_losses_are_distances() -> None:
+def test_losses_of_places_are_distances() -> None:
     plane = Plane(
         [(Fraction(0), Fraction(0))], [(Fraction(3), Fraction(4)), (Fraction(1), Fraction(1))], "L2"
     )
@@ -104,7 +104,7 @@ def test_metric_privacy_of_places_is_certified_for_every_pair() -> None:
         ("0,0\n7,0\n", "within the smallest distance"),
     ],
 )  # fmt: skip
-def test_bad_places_are_one_sentence(tmp_path: Path, text: str, words: str) -> None:
+def test_invalid_places_are_refused_in_one_sentence(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(wb.InvalidRequest, match=words) as error:
         wb.FiniteQuery(city(tmp_path, text), neighbours="within 1 L1")
     assert "\n" not in str(error.value)
@@ -118,12 +118,12 @@ def test_bad_relations_are_refused(relation: str) -> None:
         wb.FiniteQuery(SQUARE, neighbours=relation)
 
 
-def test_norms_are_of_places_only() -> None:
+def test_norms_are_refused_without_places() -> None:
     with pytest.raises(wb.InvalidRequest, match="no places of the plane"):
         wb.FiniteQuery("0..5", neighbours="all L1")
 
 
-def test_separate_parts_are_said() -> None:
+def test_separate_parts_are_reported() -> None:
     places = [(0, 0), (0, 1), (9, 9), (9, 8)]
     design = wb.design(
         wb.FiniteQuery(places, neighbours="within 1"), loss="euclidean", epsilon=1, notion="pure"
