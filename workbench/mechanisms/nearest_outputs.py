@@ -1,23 +1,23 @@
 """Publish a number in a range as one of m outputs, where the L nearest outputs are likelier.
 
-For L = 1 this is RR-on-Bins.
+For L = 1 this is RR-on-Bins. The range is [low, high], and a is the ratio of the two masses:
 
     o_0 <= ... <= o_m-1 in [low, high],  a >= 1
     i(x) = the number of cuts e_i = (o_i + o_i+L)/2 that are <= x
     Pr[o_j | x] = a/N for the own outputs j = i(x)..i(x) + L - 1, else 1/N,      N = m - L + a L
 
-With probability d the output is instead the middle of the step in which x lies, one of n equal
-steps of the range: at δ = d the answer itself, up to rounding. The law above then applies with
-probability 1 - d.
+The range may also be divided into n equal steps. With probability d the output is then the middle
+of the step that contains x, and the law above applies with probability 1 - d. This is (ln a, d)-DP,
+and in this case the answer is published up to rounding.
 
-Any two answers are neighbours. Lemma: the answers at both ends, with k = min(L, m - L) own outputs
-of each that are not the other's, decide every notion. Proof. Of x and x' with r <= k such outputs
-each, outcomes of one ratio taken together (which leaves every notion as it is) give P = (r a, r, N
-- r - r a)/N and Q with the first two exchanged. These are P, Q at r = k after the first two
-outcomes are moved to the third, each with probability 1 - r/k, which makes no hockey stick larger;
-and the mass r a/N of the one ratio above 1, where that counts (PDP), grows with r. The two steps
-are two more outcomes, of masses d, 0 and 0, d; where they are one step, or one of the outputs,
-outcomes are taken together. ∎
+Any two answers are neighbours. Lemma: the two ends of the range decide every notion. Each end has k
+= min(L, m - L) own outputs that are not own outputs of the other end. Proof. Let x and x' have r <=
+k such outputs each. Merge the outcomes with the same ratio, which changes no notion. This gives P =
+(r a, r, N - r - r a)/N, and Q with the first two masses exchanged. These laws are the ones for r =
+k after each of the first two outcomes is moved to the third with probability 1 - r/k, which makes
+no hockey stick larger. For PDP the mass r a/N of the one ratio above 1 counts, which grows with r.
+The steps of x and x' are two more outcomes, of masses d, 0 and 0, d. If they are one step, or
+coincide with outputs, outcomes are merged. ∎
 
 Losses c(o - x), c(r) = |r| or r², are exact: with F(x) = Σ_j c(o_j - x),
 

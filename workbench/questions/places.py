@@ -6,10 +6,10 @@
                                         to 2^-60 as a loss
     Linf    max(|a1-b1|, |a2-b2|)       a rational
 
-Budgets ε d add up along a path. Where a place c lies between a and b, d(a,c) + d(c,b) = d(a,b)
-exactly, the bound of (a, b) follows from those of (a, c) and (c, b), whose distances are less:
-pairs with nobody between them imply all. Everything here is decided in integers, coordinates being
-taken over their common denominator.
+Budgets ε d add up along a path. If a place c lies between a and b, that is
+d(a,c) + d(c,b) = d(a,b) exactly, the budget of (a, b) follows from the budgets of (a, c) and
+(c, b), whose distances are smaller. Pairs without a place between them therefore imply all pairs.
+Everything is decided in integers, with coordinates over their common denominator.
 """
 
 from __future__ import annotations

@@ -69,9 +69,8 @@ class IntegerNoise(UnboundedNoise):
         ):
             must("clamp", f"two integers low < high, at most {MAX_ANSWERS} answers", self.clamp)
         self.__dict__["clamp"] = ends = (int(ends[0]), int(ends[1]))
-        if (
-            max(map(abs, ends)) > MAX_FILE_INTEGER
-        ):  # a sum that overflows would be clamped to the other end
+        # A sum that overflows would be clamped to the other end.
+        if max(map(abs, ends)) > MAX_FILE_INTEGER:
             must("clamp", f"within {-MAX_FILE_INTEGER}..{MAX_FILE_INTEGER}", self.clamp)
         if self.sensitivity > ends[1] - ends[0]:
             must(
