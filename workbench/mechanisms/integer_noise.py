@@ -264,7 +264,7 @@ class LineNoise(ShownMechanism):
     def with_neighbours_over(self, low: Fraction, high: Fraction) -> LineNoise:
         """Return the same noise where every two answers of an interval are neighbours.
 
-        Returns itself if they are neighbours already.
+        If they are neighbours already, this mechanism itself is returned.
 
         Args:
             low: The smallest answer.

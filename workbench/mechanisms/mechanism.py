@@ -384,7 +384,7 @@ class ColumnPublisher(Mechanism, Protocol):
         """Return the mechanism under the relation that every two numbers from low to high are
         neighbours.
 
-        Returns itself if they are neighbours already.
+        If they are neighbours already, this mechanism itself is returned.
 
         Args:
             low: The lower end of the interval.

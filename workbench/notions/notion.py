@@ -517,7 +517,7 @@ def decide_at_most(
 
     Args:
         name: The parameter of the budget, for the error message.
-        budget: Its value, for the error message.
+        budget: The value of the budget, for the error message.
         enclosure: bits -> an interval around the number.
         limit: The limit with which the value is compared.
         work: bits -> the work of an enclosure, in units of `reserve_work`.

@@ -276,7 +276,8 @@ class BiasedQuantizer(NonAffine):
     """Biased quantization with a symmetric selection.
 
     Attributes:
-        selection: As of `two_bin`, the j-th over bins 1..j (right ones counted from the right).
+        selection: The m - 1 distributions over bins, as for `two_bin`: the j-th over bins 1..j,
+            where right bins are counted from the right.
         beta: The exact rate β >= 0 of the bias.
     """
 

@@ -155,7 +155,7 @@ def read_header(data: bytes) -> Header:
         data: The bytes to read.
 
     Raises:
-        CorruptFile: If the record has another form.
+        CorruptFile: If the bytes are no DQL file of this version.
     """
     if not isinstance(data, (bytes, bytearray)):
         must("data", "the bytes of a DQL stream", type(data).__name__)

@@ -424,10 +424,10 @@ def rr_top_k(labels: Labels, count: int, epsilon: Real, name: str = "") -> Rando
     uniformly among them.
 
     Args:
-        labels: With their prior. Of equally likely labels the smaller one goes first.
+        labels: The labels with their prior. Of equally likely labels the smaller one is taken.
         count: The number of likeliest labels.
         epsilon: The budget ε > 0.
-        name: Of the mechanism, default: "RRTop-k".
+        name: The name of the mechanism in reports. Default: "RRTop-k".
 
     Returns:
         The mechanism.
