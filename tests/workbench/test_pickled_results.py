@@ -171,7 +171,7 @@ def test_a_question_is_given_once():
 
 @pytest.mark.parametrize("unused", [{"solver": "highs"}, {"method": "block"}, {"certify": False}])
 def test_a_formula_refuses_options_of_solvers(unused: dict[str, Any]):
-    with pytest.raises(InvalidRequest, match="by no solver"):
+    with pytest.raises(InvalidRequest, match="without a solver"):
         wb.formula(QUESTION, loss="absolute", **unused)
 
 

@@ -258,7 +258,7 @@ def test_any_multipliers_bound_the_optimum():
 def test_floats_that_are_no_randomizer_are_refused():
     y, _ = uniform(3)
     sets = Intervals(np.arange(3), np.arange(3))
-    with pytest.raises(ArithmeticError, match="tell all labels apart"):
+    with pytest.raises(ArithmeticError, match="distinguish all labels"):
         build_exact_channel(
             y, Fraction(2), point(Intervals(np.array([0]), np.array([2])), np.ones(1), np.ones(1))
         )

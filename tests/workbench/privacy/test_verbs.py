@@ -300,7 +300,7 @@ def test_another_library_takes_the_privacy_loss_and_gives_it_back(name: str):
         ),
         (
             wb.LabelRandomizer([0, 1], 1, lambda labels, epsilon: rr_k_ary(labels, epsilon)),
-            "whole column",
+            "complete column",
         ),
         ([[0.5, 0.5]], "a mechanism, a Design or a Certificate. Got list."),
         (Design(3), "a mechanism, a Design or a Certificate. Got Design."),

@@ -49,8 +49,8 @@ def test_loss_function_may_be_uneven_and_decreasing() -> None:
 @pytest.mark.parametrize(
     ("question", "loss", "words"),
     [
-        (wb.IntegerNoise(1), abs, "a function is one of clamped integers"),
-        (wb.RealNoise(1, clamp=(0, 6)), abs, "a function is one of clamped integers"),
+        (wb.IntegerNoise(1), abs, "a function is allowed for clamped integers"),
+        (wb.RealNoise(1, clamp=(0, 6)), abs, "a function is allowed for clamped integers"),
         (CLAMPED, lambda e: -1, r"loss\(6, 0\) must be a finite number >= 0. Got -1"),
         (CLAMPED, lambda e: 1 / e if e > -6 else "x", "must be a finite number"),
         (
