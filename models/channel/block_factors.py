@@ -1,13 +1,18 @@
 """Invert the blocks of the interior-point method for channels without losing digits.
 
-The method is `workbench.models.channel.block_interior`, which also defines the letters. There is
-one block H for each output. The inverses are summed over outputs, or applied to vectors.
+The method is `workbench.models.channel.block_interior`. There is one block H for each output. Its
+inverses are summed over outputs, or applied to vectors.
 
-    H = G' diag(z/w) G,    G v = w > 0:    rows λ v_b - v_a of a graph,
-                                           or v_y - t and λ t - v_y of all pairs
+Notation. v are the masses of the k labels at one output, G v = w > 0 the slacks of the privacy
+rows, z > 0 their multipliers, and λ = e^ε. ' is the transpose, and ∘ the product entry by entry.
+W are the coefficients of the K sums over outputs, and q their multipliers.
 
-Near an optimum z/w spans 1e-16..1e16 and H written as a matrix has lost the digits that decide. Two
-exact forms keep them:
+    H = G' diag(z/w) G,    G v = w > 0:    rows λ v_b - v_a for neighbours a and b of a graph,
+                                           or v_y - t and λ t - v_y for every label y if all pairs
+                                           are neighbours (t is one more variable)
+
+Near an optimum z/w spans 1e-16..1e16, and a matrix H of floats has lost the digits that decide. Two
+equivalent forms keep them:
 
     graph       with V = diag(v), V H V = L + diag(v ∘ G'z), L the Laplacian with weights
                 Σ λ z v_a v_b / w >= 0 of the pairs: elimination on weights and row sums (Grassmann,
@@ -47,8 +52,9 @@ class BlockFactors(ABC):
     Attributes:
         k: number of labels.
         n: number of variables of a block; the first k are the masses of the labels.
-        extra_sums: linear functions of all masses that are summed beside the row sums, with one
-            column for each label and output, label by label; shape (R, k outputs). None for none.
+        extra_sums: coefficients of R further sums, beside the k row sums, so that K = k + R. There
+            is one column for each label and output, label by label, shape (R, k outputs). None if
+            R = 0.
     """
 
     k: int
@@ -94,7 +100,9 @@ class BlockFactors(ABC):
     ) -> Vector:
         """Compute the multipliers of sums with which z proves a lower bound.
 
-        They are the smallest reduced cost of every label, then q of the other sums.
+        They are the smallest reduced cost of every label over all outputs, then q of the other
+        sums. A reduced cost is the cost of a mass minus the share G'z of the privacy rows and minus
+        the share of the other sums.
 
         Args:
             costs: costs of the variables, shape (n, outputs).
@@ -142,7 +150,7 @@ class BlockFactors(ABC):
         """Return a point, shape (n, outputs), that is strictly feasible except for its sums.
 
         Args:
-            share: masses of the labels, all equal unless slacks are shared, shape (k, 1).
+            share: mass of each label at every output, shape (k, 1).
             outputs: number of outputs.
         """
 
@@ -163,7 +171,9 @@ class BlockFactors(ABC):
         """
 
     def make_feasible(self, z: Vector) -> Vector:
-        """Return multipliers near z that prove a bound: G'z <= 0 at variables without a sum.
+        """Return multipliers near z that prove a bound.
+
+        They satisfy G'z <= 0 at variables that are in no sum.
 
         Args:
             z: multipliers, shape (rows, outputs).
@@ -177,7 +187,7 @@ class BlockFactors(ABC):
         w: Vector,
         z: Vector,
     ) -> None:
-        """Compute the factors at a point.
+        """Compute the factors of H at a point; the solving methods use them.
 
         Args:
             x: variables > 0, shape (n, outputs).
@@ -199,11 +209,13 @@ class BlockFactors(ABC):
 
 
 class AllPairsFactors(BlockFactors):
-    """Blocks of t <= v <= λ t. The last variable is t; the rows are v - t, then λ t - v.
+    """The blocks if all pairs of labels are neighbours: t <= v <= λ t for every output.
+
+    The last variable is t. The rows of G are v - t for every label, then λ t - v.
 
     Args:
         k: number of labels.
-        ratio: λ.
+        ratio: λ = e^ε > 1.
     """
 
     def __init__(
@@ -223,10 +235,10 @@ class AllPairsFactors(BlockFactors):
         share: Vector,
         outputs: int,
     ) -> Vector:
-        """Return equal masses, with t at the geometric mean of its ends.
+        """Return equal masses, with t at the geometric mean of its smallest and largest value.
 
         Args:
-            share: masses of the labels, shape (k, 1).
+            share: mass of each label at every output, shape (k, 1).
             outputs: number of outputs.
         """
         x = np.full((self.n, outputs), share[0])
@@ -312,8 +324,8 @@ class AllPairsFactors(BlockFactors):
 class BandedOrder:
     """The rows λ x[second] >= x[first] of a graph, with the labels in an order of small bandwidth.
 
-    A label in no row gets the row x >= 0. For all others x >= 0 follows, round a cycle, from ratios
-    whose product exceeds 1.
+    A label in no row gets the row x >= 0. For all other labels x >= 0 follows from the rows: a
+    cycle of rows back to the label gives (product of their λ) x >= x, and this product exceeds 1.
 
     Args:
         k: number of labels.
@@ -404,7 +416,7 @@ def _bandwidth(
 
 
 class GraphFactors(BlockFactors):
-    """Blocks of a graph, with the labels in the order of `BandedOrder`.
+    """The blocks if neighbours are the pairs of a graph, with the labels in a banded order.
 
     Args:
         order: the rows and the order of the labels.
@@ -469,7 +481,7 @@ class GraphFactors(BlockFactors):
         w: Vector,
         z: Vector,
     ) -> None:
-        """Factor V H V as L D L'. Eliminated entries are never subtracted from.
+        """Factor V H V as L D L', with V = diag(v), without any subtraction.
 
         Args:
             x: masses > 0 in the banded order, shape (k, outputs).
@@ -546,13 +558,16 @@ def eliminate(
 ) -> None:
     """Factor Laplacians plus diagonals as L D L', one matrix for each output.
 
-    Eliminated entries are never subtracted from. The arguments `band` and `sums` are overwritten.
+    Only positive numbers are added, so no digits cancel. The arguments `band` and `sums` are
+    overwritten.
 
     Args:
-        band: weights of label a to the labels a - b..a + b, shape (n + b, 2 b + 1, outputs).
-        sums: row sums, shape (n + b, outputs).
-        shares: the factors L, which are written, shape (n, b, outputs).
-        pivots: the diagonal D, which is written, shape (n, outputs).
+        band: weights >= 0 of label a to the labels a - b..a + b (the entries off the diagonal,
+            with their sign changed), shape (n + b, 2 b + 1, outputs).
+        sums: sums of the rows of each matrix, shape (n + b, outputs).
+        shares: output array for the factors: row a of L' right of its diagonal, with its sign
+            changed, shape (n, b, outputs).
+        pivots: output array for the diagonal D, shape (n, outputs).
     """
     n, b, outputs = shares.shape
     itemsize = band.itemsize
@@ -586,7 +601,7 @@ def substitute(
     """Solve systems that `eliminate` has factored.
 
     Args:
-        shares: the factors L, shape (n, b, outputs).
+        shares: the factors that `eliminate` wrote, shape (n, b, outputs).
         pivots: the diagonal D, shape (n, outputs).
         right: right-hand sides, shape (n, outputs).
 
@@ -610,13 +625,14 @@ def invert_blocks(shares: Vector, pivots: Vector) -> Vector:
     Takahashi's recursion runs over groups of labels, from the last group to the first.
 
     Args:
-        shares: the factors L, shape (n, b, outputs).
+        shares: the factors that `eliminate` wrote, shape (n, b, outputs).
         pivots: the diagonal D, shape (n, outputs).
 
     Returns:
         The inverses, shape (outputs, n, n).
     """
     n, b, outputs = shares.shape
+    # The height of a group affects the speed only.
     if b < 16:
         height = 24
     elif b <= 64:

@@ -27,9 +27,16 @@ alone.
 
 `workbench.models.channel.block_factors` inverts the blocks without cancellation. If δ > 0,
 `workbench.models.channel.block_slack` adds the slacks of pairs.
-`workbench.models.channel.block_parts` has the columns. This file only needs sums over outputs,
-which are K or K × K numbers. After every step the multipliers satisfy G'z + Σ W q = c up to a
-residual. It is refined here, since z/w multiplies the rounding of dw.
+`workbench.models.channel.block_parts` has the columns. `workbench.models.channel.block_sums` has
+the sums over outputs with their multipliers; `self._master` below is this system, which couples the
+outputs. This file only needs sums over outputs, which are K or K × K numbers. After every step the
+multipliers satisfy G'z + Σ W q = c up to a residual. It is refined here, since z/w multiplies the
+rounding of dw.
+
+Words used below. The products are the numbers w z (and slack times multiplier of the sums). Their
+target ν is the value to which a step shall bring them; it falls to 0. The centring is this target
+as a share of the mean product. An affine step has target 0, a corrector changes the targets of a
+direction, and a refinement removes the error that rounding left in a direction.
 
 | here             | meaning                                                                       |
 |------------------|-------------------------------------------------------------------------------|
@@ -55,25 +62,26 @@ from workbench.solvers.search import Deadline
 
 @dataclass(frozen=True)
 class BlockLimits:
-    """The tuning numbers of the interior point method.
+    """The tuning numbers of the interior-point method.
 
     Attributes:
-        max_steps: steps after which the method stops.
+        max_steps: number of steps after which the method stops.
         boundary_share: share of the way to the boundary that a step of length near 1 takes.
         short_boundary_share: the same share for a step of length near 0.
-        min_centring: smallest aim of the products, over their mean.
-        max_centring: largest aim of the products, over their mean.
-        max_correctors: correctors of a step.
+        min_centring: smallest target of the products w z, as a share of their mean.
+        max_centring: largest target of the products w z, as a share of their mean.
+        max_correctors: largest number of correctors in one step.
         long_step: correctors stop when a step is this long.
         min_step_share: a corrector is dropped if the shorter step falls below this share of it.
-        lookahead_factor: a corrector looks at products further along by this factor ...
-        lookahead_offset: ... and by this offset.
-        low_product: smallest product that a corrector leaves, over the aim.
-        high_product: largest product that a corrector leaves, over the aim.
+        lookahead_factor: a corrector looks at the products after a step of length
+            lookahead_factor * step + lookahead_offset, at most 1.
+        lookahead_offset: the offset in this length.
+        low_product: smallest product that a corrector aims at, as a multiple of the target.
+        high_product: largest product that a corrector aims at, as a multiple of the target.
         max_sum_error: residual of a sum at which a point counts as feasible.
         min_refinements: refinements after which `usable_residual` is enough.
         good_residual: residual of multipliers, in units of the largest loss, that ends refinement.
-        max_refinements: refinements if the residual stays above `usable_residual`.
+        max_refinements: number of refinements after which refinement ends in any case.
         usable_residual: residual that ends refinement after `min_refinements`.
         max_residual: directions with a larger residual are not used.
         min_step: the method stops when a step would be shorter.
@@ -110,16 +118,18 @@ class BlockPoint:
     """The best point and the best multipliers of a solve.
 
     Attributes:
-        masses: channel with masses > 0, whose rows nearly sum to 1, shape (k, m).
+        masses: channel with masses >= 0, whose rows nearly sum to 1, shape (k, m).
         multipliers: multipliers of the rows G, shape (rows, m).
         weights: weights of the inputs if the worst one counts, shape (k,), else None.
-        extra_multipliers: multipliers of the user-defined rows, <= 0 except for equations.
+        extra_multipliers: multipliers of the R user-defined rows, <= 0 except for equations,
+            shape (R,).
         objective: loss of the channel, in floats.
         bound: lower bound, in floats.
         iterations: number of steps.
         seconds: runtime.
-        stop_reason: why the method stopped: "optimal" if loss and bound meet, "interrupted" by
-            Ctrl-C, or another text.
+        stop_reason: why the method stopped: "optimal" if the gap is closed, "time limit",
+            "iteration limit", "interrupted" (Ctrl-C), or "floats end here" if rounding errors
+            allow no further progress.
     """
 
     masses: Vector
@@ -139,12 +149,12 @@ class _Best:
 
     Attributes:
         objective: loss of the best point.
-        merit: that loss plus the point's violation of the sums.
+        merit: that loss plus the largest violation of a sum at the point.
         bound: the best lower bound.
-        x: variables of the best point.
-        z: multipliers of the best bound.
+        x: variables of the best point; None before a point nearly satisfies all sums.
+        z: multipliers of the best bound; None before the first bound.
         total_weight: sum of the weights of inputs that belongs to `z`.
-        weights: weights of the inputs of the best bound.
+        weights: weights of the inputs in the best bound, shape (k,); None with a prior.
         extra_multipliers: multipliers of the user-defined rows of the best bound.
         stale_steps: steps since the bound last rose.
     """
@@ -161,7 +171,7 @@ class _Best:
 
 
 class BlockInteriorPoint:
-    """The interior point method on one channel program.
+    """The interior-point method on one channel program.
 
     Args:
         blocks: the channel program.
@@ -200,6 +210,7 @@ class BlockInteriorPoint:
         self._setup = replace(self._setup, scale=scale)
         self._columns = self._setup.build_columns()
         start_sums, _, row_count = self._columns.start()
+        # The master system has the sums over all outputs with their multipliers.
         self._master = self._setup.build_sums(start_sums)
         self._product_count = row_count + self._master.slack.size
         self._state = self._columns.state()
@@ -210,12 +221,13 @@ class BlockInteriorPoint:
         deadline: Deadline | None = None,
         loss_floor: float = 0.0,
     ) -> BlockPoint:
-        """Run the method until the gap is closed, floats end, the time limit or Ctrl-C.
+        """Run until the gap is closed or no progress is possible, or until a limit or Ctrl-C.
 
         Args:
-            gap: relative gap to end at; losses count from `loss_floor` on.
+            gap: gap at which the method ends, relative to the larger of |loss - loss_floor| and
+                |bound - loss_floor|.
             deadline: time limit; None for none.
-            loss_floor: a loss that no channel is below.
+            loss_floor: a loss that no channel falls below.
 
         Returns:
             The best point and the best multipliers.
@@ -292,7 +304,7 @@ class BlockInteriorPoint:
             best.extra_multipliers = master.q[self._setup.user_sums] / total_weight
 
     def _take_step(self) -> bool:
-        """Take one step of Mehrotra's, with Gondzio's correctors while they lengthen it.
+        """Take one step of Mehrotra's method, with Gondzio's correctors while they lengthen it.
 
         Returns False if floats allow no step.
         """
@@ -319,7 +331,7 @@ class BlockInteriorPoint:
         return True
 
     def _add_correctors(self) -> None:
-        """Correct the direction while that lengthens the steps."""
+        """Add correctors to the direction while they lengthen the steps."""
         low = _LIMITS.low_product * self._aim
         high = _LIMITS.high_product * self._aim
         steps = np.minimum(self._max_steps(), 1.0)
@@ -349,7 +361,10 @@ class BlockInteriorPoint:
         return self._refine(self._columns.start_direction(self._master.q))
 
     def _solve_centred(self) -> float:
-        """Compute Mehrotra's direction, whose aim the affine one predicts; return its residual."""
+        """Compute Mehrotra's direction and return its residual.
+
+        The affine direction predicts how far the products can fall, which gives the target.
+        """
         steps = np.minimum(self._max_steps(), 1.0)
         predicted_sum = self._columns.complementarity_after(*steps)
         predicted_sum = predicted_sum + self._master.complementarity_after(*steps)
@@ -359,7 +374,7 @@ class BlockInteriorPoint:
         return self._correct(Target(1.0, 1.0, self._aim, self._aim))
 
     def _correct(self, target: Target) -> float:
-        """Compute the direction to other products and return its residual."""
+        """Change the target products of the direction and return its residual."""
         self._master.correct_direction(target)
         return self._refine(self._columns.correct_direction(target))
 
@@ -368,7 +383,10 @@ class BlockInteriorPoint:
         sums: Vector,
         good_residual: float = _LIMITS.usable_residual,
     ) -> float:
-        """Refine the direction while that helps and return its residual."""
+        """Refine the direction while its residual at least halves, and return the residual.
+
+        The argument `sums` has the sums Σ_o W_o' H_o⁻¹ r_o of the residual r of the direction.
+        """
         master = self._master
         last_residual = np.inf
         lack = master.residuals(self._sums)
@@ -389,6 +407,6 @@ class BlockInteriorPoint:
         return float(residual)
 
     def _max_steps(self) -> Vector:
-        """Return the longest steps of values and of multipliers, shape (2,)."""
+        """Return the longest step of values (w, slacks) and of multipliers, shape (2,)."""
         steps = [self._columns.max_steps(), self._master.max_steps()]
         return np.asarray(np.min(steps, axis=0))

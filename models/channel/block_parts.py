@@ -1,7 +1,19 @@
 """State the problem of the interior-point method for channels, and hold its points and steps.
 
-The method is `workbench.models.channel.block_interior`. This module has the problem, the sums over
-outputs that the method needs, and the columns of the channel.
+The method is `workbench.models.channel.block_interior`. `BlockProblem` is the input. `BlockSetup`
+decides which sums over outputs exist and at which positions they stand. `BlockColumns` has the
+current point and the current direction.
+
+Notation, as in `block_interior`. A column of the channel is one output o, which is one block of the
+program. It has the masses v_o of the k labels; x holds the variables of all blocks. w = G x > 0 are
+the slacks of the privacy rows G, and z > 0 their multipliers. The products w z fall to 0 on the way
+to the optimum. q are the K multipliers of the sums Σ_o W_o' x_o over outputs (W' is the transpose
+of W): first the row sums, then the losses (worst case only), user-defined rows and slacks.
+H_o = G' diag(z/w) G is the matrix of block o, and h_o the right-hand side of its equation
+H_o dx_o = W_o dq + h_o. A residual is the amount by which a point or a direction misses an equation.
+
+Another kind of sum needs an entry in `BlockSetup.extra_sums`, its positions (as `loss_sums`) and
+its limit in `BlockSetup.build_sums`.
 """
 
 from __future__ import annotations
@@ -92,7 +104,7 @@ class BlockSetup:
 
     Attributes:
         problem: the channel program.
-        costs: scaled costs of the masses, with the labels in their own order, shape (k, m).
+        costs: scaled costs of the masses, with the labels in the order of `problem`, shape (k, m).
         scale: product w z at the start.
     """
 
@@ -107,7 +119,10 @@ class BlockSetup:
 
     @cached_property
     def order(self) -> BandedOrder | None:
-        """Return the rows of a graph without slacks, None in other cases."""
+        """Return the privacy rows of a graph, in a banded order of the labels.
+
+        None if all pairs of labels are neighbours, or if δ > 0.
+        """
         problem = self.problem
         if problem.first is None or problem.second is None or np.any(problem.delta):
             return None
@@ -115,9 +130,11 @@ class BlockSetup:
 
     @cached_property
     def extra_sums(self) -> sp.csr_array | None:
-        """Return the sums beside those of masses: losses, then user-defined rows.
+        """Return the coefficients of the sums other than Σ_o v_o = 1 and the sums of slacks.
 
-        The matrix has one column for each label and output, label by label.
+        They are first the loss of each label (worst case only), then the user-defined rows. The
+        matrix has one column for each label and output, label by label, shape (R, k m). It is None
+        if there are no such sums.
         """
         user_rows = self.problem.extra_rows
         if not self.has_worst_case:
@@ -131,7 +148,7 @@ class BlockSetup:
 
     @cached_property
     def layout(self) -> SumLayout | None:
-        """Return the order of the sums if there are slacks, else None."""
+        """Return the order of the sums if pairs have slacks (δ > 0), else None."""
         problem = self.problem
         if problem.first is None or problem.second is None or not np.any(problem.delta):
             return None
@@ -142,10 +159,10 @@ class BlockSetup:
         return SumLayout(k, problem.first, problem.second, problem.ratios, first_labels)
 
     def build_sums(self, start_sums: Vector) -> OutputSums:
-        """Build the sums over outputs.
+        """Build the sums over outputs, with their limits and their multipliers at the start.
 
         Args:
-            start_sums: the sums at the start, shape (K,).
+            start_sums: values of the sums at the starting point, shape (K,).
         """
         problem = self.problem
         loss_sums = self.loss_sums
@@ -166,18 +183,18 @@ class BlockSetup:
 
     @property
     def loss_sums(self) -> Positions:
-        """Return the positions of the sums of losses."""
+        """Return the positions of the sums of losses among the K sums; none with a prior."""
         k = self.costs.shape[0]
         return self._extra_positions[: k * self.has_worst_case]
 
     @property
     def user_sums(self) -> Positions:
-        """Return the positions of the sums of user-defined rows."""
+        """Return the positions of the sums of user-defined rows among the K sums."""
         return self._extra_positions[self.loss_sums.size :]
 
     @property
     def _extra_positions(self) -> Positions:
-        """Return the positions of the sums beside those of masses and slacks."""
+        """Return the positions of the sums of `extra_sums` among the K sums."""
         if self.layout is not None:
             return self.layout.extra_sums
         k = self.costs.shape[0]
@@ -248,7 +265,12 @@ class BlockColumns:
         return BlockState(self.x, self.w, self.z)
 
     def start(self) -> tuple[Vector, float, int]:
-        """Return the sums, the total effect of multipliers 1/w on labels, and the row count."""
+        """Return the facts about the starting point that the method needs.
+
+        Returns:
+            The sums, shape (K,); the sum of |G' (1/w)| over all masses, which tells the size of the
+            multipliers; and the number of rows of G in all blocks.
+        """
         effects = self._factors.apply_adjoint(1 / self.w)
         total_effect = float(np.abs(self._factors.label_masses(effects)).sum())
         return self._factors.sum_outputs(self.x), total_effect, self.w.size
@@ -276,7 +298,8 @@ class BlockColumns:
             q: multipliers of the sums, shape (K,).
 
         Returns:
-            The sums (K,), the cost, w · z, and the multipliers of sums that prove a bound (K,).
+            The sums, shape (K,); the cost Σ costs x; the total w · z of the products; and
+            multipliers of the sums with which z proves a lower bound, shape (K,).
         """
         cost = float((self._costs * self.x).sum())
         proof = self._factors.min_reduced_costs(self._costs, self.z, q)
@@ -296,7 +319,8 @@ class BlockColumns:
             q: multipliers of the sums, shape (K,).
 
         Returns:
-            Σ W' H⁻¹ h, shape (K,).
+            The sums Σ_o W_o' H_o⁻¹ h_o, shape (K,). They are part of the right-hand side of the
+            equations that couple the outputs (the Schur complement).
         """
         slack = self._costs - self._factors.spread_multipliers(q, self._outputs)
         self._residual = slack - self._factors.apply_adjoint(self.z)
@@ -306,13 +330,13 @@ class BlockColumns:
         return self.solve_residual()
 
     def correct_direction(self, target: Target) -> Vector:
-        """Change the products at which the direction aims.
+        """Change the products w z at which the direction aims.
 
         Args:
-            target: the products.
+            target: the new products.
 
         Returns:
-            Σ W' H⁻¹ h of the change, shape (K,).
+            The sums Σ_o W_o' H_o⁻¹ h_o, with the change of h_o in place of h_o, shape (K,).
         """
         self._saved = self._direction
         x, w, z, residual = self._direction

@@ -1,14 +1,18 @@
 """Invert the blocks of the interior-point method for channels that are (ε, δ)-DP with δ > 0.
 
-The method is `workbench.models.channel.block_interior`, which also defines the letters. A slack s_p
-is the hockey-stick term of one output at an ordered pair p of labels. Outputs are coupled by the
-sum of the slacks of every pair, beside the sums of the rows.
+The method is `workbench.models.channel.block_interior`. A slack s_p is the hockey-stick term
+max(0, v_a - λ v_b) of one output at an ordered pair p = (a, b) of labels. Outputs are coupled by
+the sum of the slacks of every pair, beside the sums of the rows.
+
+Notation. v are the masses of the k labels at one output o, λ = e^ε, and H is the matrix of one
+output's block (`workbench.models.channel.block_factors`). w are the rows of the program that must
+be positive, z their multipliers, ' is the transpose, and V = diag(v).
 
     s_p >= v_a - λ v_b,    s_p >= 0,    v >= 0 in every output,
     Σ_o s_p <= δ for every ordered pair p = (a, b)
 
-With g_p v = v_a - λ v_b and D0, D1, D2 the scalings z/w of v, of s - g v and of s, slacks are
-eliminated in a block:
+Let g_p v = v_a - λ v_b, let g be the matrix with the rows g_p, and let D0, D1 and D2 be the ratios
+z/w of the rows v, s - g v and s. The slacks of a block are eliminated:
 
     H = diag(D0) + Σ_p D1 D2/(D1 + D2) g_p' g_p  (sums of numbers >= 0),    f = D1/(D1 + D2),
     [I; f g] H⁻¹ [I, g' f] + diag(0, 1/(D1 + D2))    is the block's share of the Schur complement
@@ -16,13 +20,15 @@ eliminated in a block:
 
 Near an optimum H⁻¹ is large along v itself if all pairs of an output are tight, and the differences
 g H⁻¹ g' would cancel. So the label eliminated last is treated apart: with N the inverse of the
-others' block and u = v - N H v, H⁻¹ = N + u u'/(u'H u). Here g u = (s - (s - g v)) - g N H v comes
-from the slacks as they are stored, and u'H u is a sum of numbers >= 0.
+block of the other labels and u = v - N H v, H⁻¹ = N + u u'/(u'H u). Here
+g u = (s - (s - g v)) - g N H v comes from the slacks as they are stored, and u'H u is a sum of
+numbers >= 0.
 
-If δ makes the masses far from their label needless, they may be left out: an output then states the
-masses of some inputs only. Its block and its share are small, and the Schur complement is banded if
-neighbouring inputs share outputs. No proof depends on this choice, because the multipliers bound
-the loss of all channels.
+With δ > 0 an optimal channel has no mass at outputs far from the label. Such masses may be left
+out: the program then has a variable (a stated mass) for some inputs of each output only. The block
+of the output and its share are small, and the Schur complement is banded if neighbouring inputs
+share outputs. No proof depends on this choice, because the multipliers bound the loss of all
+channels.
 
 Arrays are flat. They list the stated masses of all outputs, then the slacks, then s - g v. The last
 part is stored separately because it falls to 0.
@@ -50,16 +56,17 @@ _OUTPUTS_PER_PRODUCT = 8  # This many outputs of few masses are added by one pro
 
 
 class SumLayout:
-    """The order of the sums that all outputs share, for rows first <= ratios second + slack.
+    """The order of the K sums over outputs, for rows v[first] <= ratio v[second] + slack.
 
-    For every label the order lists its mass, the extra sums that begin with it, then its pairs.
+    For every label the order lists the sum of its masses, the extra sums (losses and user-defined
+    rows) that begin with it, then the sums of slacks of the pairs that begin with it.
 
     Args:
         k: number of labels.
         first: first labels of the ordered pairs, shape (pairs,).
         second: second labels of the ordered pairs, shape (pairs,).
         ratios: factor λ of each ordered pair, shape (pairs,).
-        extra: first label of each extra sum, shape (R,).
+        extra: smallest label that occurs in each extra sum, shape (R,).
 
     Attributes:
         k: number of labels.
@@ -101,7 +108,7 @@ class SumLayout:
         """Return the largest distance between two sums that one output enters.
 
         Args:
-            is_stated: whether each mass is stated, shape (k, outputs).
+            is_stated: whether the program has a variable for each mass, shape (k, outputs).
         """
         first = np.where(is_stated, self._starts[:, None], self.size).min(axis=0)
         last = np.where(is_stated, self._ends[:, None], 0).max(axis=0)
@@ -141,8 +148,9 @@ class SlackFactors(BlockFactors):
 
     Args:
         layout: the pairs and the order of the sums.
-        is_stated: whether each mass is stated, shape (k, outputs).
-        extra_sums: linear functions that are summed, shape (R, k outputs), or None.
+        is_stated: whether the program has a variable for each mass, shape (k, outputs).
+        extra_sums: coefficients of the extra sums (losses and user-defined rows), with one column
+            for each label and output, label by label, shape (R, k outputs). None if R = 0.
     """
 
     def __init__(
@@ -269,10 +277,10 @@ class SlackFactors(BlockFactors):
         share: Vector,
         outputs: int,
     ) -> Vector:
-        """Return equal masses of every label, with slacks above their smallest values.
+        """Return equal masses of every label, with slacks above their smallest values, (n, 1).
 
         Args:
-            share: masses of the labels, shape (k, 1).
+            share: mass of each label at every output, shape (k, 1).
             outputs: number of outputs.
         """
         v = share[self.inputs]
@@ -283,7 +291,7 @@ class SlackFactors(BlockFactors):
         return np.concatenate([v, slacks, differences])
 
     def apply_rows(self, x: Vector) -> Vector:
-        """Return the variables, which are the rows.
+        """Return the variables, since the rows that must be positive are the variables.
 
         Args:
             x: flat variables, shape (n, 1).
@@ -291,7 +299,7 @@ class SlackFactors(BlockFactors):
         return x
 
     def apply_adjoint(self, z: Vector) -> Vector:
-        """Apply the transpose of (v, s) -> (v, s, s - g v).
+        """Apply the transpose of the map (v, s) -> (v, s, s - g v), shape (n, 1).
 
         Args:
             z: flat multipliers, shape (n, 1).
@@ -382,7 +390,7 @@ class SlackFactors(BlockFactors):
         w: Vector,
         z: Vector,
     ) -> None:
-        """Factor and invert V H V of all outputs.
+        """Factor and invert V H V of all outputs, with V = diag(v).
 
         V H V is a Laplacian plus diag(v ∘ (z0 + g'(f z2 - (1 - f) z1))).
 
@@ -499,7 +507,7 @@ class SlackFactors(BlockFactors):
                 total[np.ix_(sums, sums)] += share
 
     def solve(self, right: Vector) -> Vector:
-        """Compute H⁻¹ times a right-hand side, by elimination of the slacks.
+        """Compute H⁻¹ times a right-hand side by elimination of the slacks, shape (n, 1).
 
         Args:
             right: flat right-hand side, shape (n, 1).

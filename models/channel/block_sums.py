@@ -2,8 +2,13 @@
 
 The method is `workbench.models.channel.block_interior`. The equations are sums over outputs: of
 masses, of losses if the loss of the worst input is minimised, of slacks if δ > 0, and the sums of
-user-defined rows. r are the slacks of these sums, q and π their multipliers, ω the largest loss,
-and S the Schur complement.
+user-defined rows.
+
+Notation. v_o, ℓ_o and s_o are the masses, the losses and the hockey-stick slacks at output o, A_o
+and b the coefficients and the limits of the user-defined rows. r are the slacks of the sums that
+have an upper limit, q the multipliers of all sums, π = -q those of the sums with a limit, ω the
+largest loss, and S the Schur complement (`workbench.models.channel.block_factors`), shape (K, K)
+for K sums.
 
     Σ_o v_o = 1,    Σ_o ℓ_o v_o + r = ω (worst case),    Σ_o s_o + r = δ (δ > 0),
     Σ_o A_o v_o + r = b (user-defined),    r >= 0, or r = 0 where user-defined rows are equations
@@ -11,7 +16,7 @@ and S the Schur complement.
     (S + diag(r/π at sums that have one)) dq - [0, 1, 0] dω = residuals of the sums,
     Σ dq of losses = Σ π - 1,    π = -q
 
-The last equation exists only if there is an ω.
+The last line exists only if the loss of the worst input is minimised, so that there is an ω.
 """
 
 from __future__ import annotations
@@ -27,11 +32,12 @@ from workbench.solvers.arrays import Flags, Positions, Vector
 _DIAGONAL_SHIFTS = (0.0, *(10.0**power for power in range(-16, -5)))
 _REFINEMENT_STEPS = 3  # A solution of the Schur complement is refined this many times.
 _MIN_START_SLACK = 0.01  # A sum with a limit of at most 0 has at least this slack at the start.
-_MIN_BAND_RATIO = 4  # A band is factored as one if it is this many times narrower than the matrix.
+# A matrix is factored as a band matrix if it has more than this many times its bandwidth in rows.
+_MIN_BAND_RATIO = 4
 
 
 def max_step(values: Vector, direction: Vector) -> float:
-    """Return the longest step that keeps positive values from falling below 0.
+    """Return the longest step that keeps positive values from falling below 0, else infinity.
 
     Args:
         values: positive values, any shape.
@@ -44,7 +50,8 @@ def max_step(values: Vector, direction: Vector) -> float:
 class Target(NamedTuple):
     """Products w z at which a corrector aims (Mehrotra 1992; Gondzio 1996).
 
-    The aim are the products after steps, clipped to [low, high] and lowered by at most `high`.
+    The target of a product is its value after the steps below, clipped to [low, high]. A product is
+    lowered by at most `high`.
 
     Attributes:
         primal: step length of the values.
@@ -65,7 +72,7 @@ class Target(NamedTuple):
         z: Vector,
         dz: Vector,
     ) -> Vector:
-        """Compute how much larger than w z + w dz + z dw the products are to be.
+        """Compute the targets minus the products after the steps, in the shape of `w`.
 
         Args:
             w: values, any shape.
@@ -85,8 +92,8 @@ class OutputSums:
             b for user-defined rows; shape (K,).
         inequalities: positions of the sums that are at most their limit, shape (inequalities,).
         is_loss: whether each inequality is a sum of losses, limited by ω, shape (inequalities,).
-        start_sums: the sums at the start, shape (K,).
-        scale: product of slack and multiplier at the start.
+        start_sums: values of the sums at the starting point, shape (K,).
+        scale: product of slack and multiplier at the start, for sums other than losses.
         band: bandwidth of the Schur complement, None for a full matrix.
 
     Attributes:
@@ -184,10 +191,10 @@ class OutputSums:
         self.d_largest_loss = 0.0
 
     def correct_direction(self, target: Target) -> None:
-        """Change the products at which the direction aims.
+        """Change the products r π at which the direction aims.
 
         Args:
-            target: the products.
+            target: the new products.
         """
         self._saved = self._product_steps, self.d_q, self.d_largest_loss
         self._product_steps = self._product_steps + target.product_corrections(
@@ -207,7 +214,8 @@ class OutputSums:
         """Add multipliers that remove the residuals that the direction leaves.
 
         Args:
-            lack: residuals minus the sums of dx, shape (K,).
+            lack: amounts by which the sums of the direction dx miss the residuals of the sums,
+                shape (K,).
 
         Returns:
             The added multipliers, shape (K,).
