@@ -10,7 +10,8 @@ the slacks of the privacy rows G, and z > 0 their multipliers. The products w z 
 to the optimum. q are the K multipliers of the sums Σ_o W_o' x_o over outputs (W' is the transpose
 of W): first the row sums, then the losses (worst case only), user-defined rows and slacks.
 H_o = G' diag(z/w) G is the matrix of block o, and h_o the right-hand side of its equation
-H_o dx_o = W_o dq + h_o. A residual is the amount by which a point or a direction misses an equation.
+H_o dx_o = W_o dq + h_o. A residual is the amount by which a point or a direction misses an
+equation.
 
 Another kind of sum needs an entry in `BlockSetup.extra_sums`, its positions (as `loss_sums`) and
 its limit in `BlockSetup.build_sums`.

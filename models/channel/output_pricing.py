@@ -1,18 +1,21 @@
 """Find the column of a channel with the smallest reduced cost, for every output.
 
-With it a caller can prove a lower bound on the loss of channels under convex bounds. M is the
-channel, y a label, o an output, c the costs, φ_c the term of bound c, k the number of labels, and τ
-the weight of the barrier.
+With it a caller can prove a lower bound on the loss of channels under convex bounds.
 
-With multipliers λ_c of bounds Σ_o φ_c(M[i,o], M[j,o]) <= L_c and v_y of the rows of M, a column x
-of masses costs
+Notation. M[y,o] is the channel, with k labels y and m outputs o. c[y,o] are the costs. Bound b says
+Σ_o φ_b(M[i,o], M[j,o]) <= L_b for two labels i and j; φ_b is its term
+(`workbench.models.convex.requirements`), L_b its limit and λ_b its multiplier. v_y is the
+multiplier of the row Σ_o M[y,o] = 1, and τ the weight of the barrier.
 
-    h_o(x) = Σ_y (c[y,o] - v_y) x_y + Σ_c λ_c φ_c(x_i, x_j)
+A column x of masses, one for each label, has at output o the reduced cost
 
-convex and homogeneous of degree 1. Where h_o(x) - τ Σ_y ln x_y is smallest over Σ_y x_y = 1, the
-slopes of φ_c leave every reduced cost above the minimum of h_o minus k τ. The masses of an interior
-method do so only where an output is in use. Newton's method minimises the barrier function for all
-outputs at once, with steps that lower it, while τ falls.
+    h_o(x) = Σ_y (c[y,o] - v_y) x_y + Σ_b λ_b φ_b(x_i, x_j)
+
+It is convex and homogeneous of degree 1. Let x minimise h_o(x) - τ Σ_y ln x_y over Σ_y x_y = 1.
+With the tangents of φ_b at x in place of φ_b, every reduced cost of a label at output o is at least
+min h_o - k τ. Tangents at the masses of an interior-point method have this property only for
+outputs of positive mass. Newton's method minimises the barrier function for all outputs at once,
+with steps that lower it, while τ falls.
 """
 
 from __future__ import annotations
@@ -32,16 +35,17 @@ class PricingLimits:
     """The tuning numbers of the pricing of columns.
 
     Attributes:
-        first_barrier: the first τ, over the range of costs.
-        barrier_factor: factor by which τ falls.
-        steps: Newton steps for each τ.
-        last_steps: Newton steps for the last τ.
-        min_decrease: steps that promise a smaller decrease, over τ, end the iteration.
-        function_noise: relative rounding error of the function.
+        first_barrier: τ before the first decrease, divided by the range (largest minus smallest)
+            of the costs.
+        barrier_factor: factor by which τ falls, below 1.
+        steps: largest number of Newton steps for each τ but the last.
+        last_steps: largest number of Newton steps for the last τ.
+        min_decrease: a step that promises a decrease below this multiple of τ is the last for τ.
+        function_noise: relative rounding error of the barrier function.
         boundary_share: share of the way to the boundary that a step takes.
         armijo_share: share of the promised decrease that a step must reach (Armijo's rule).
         max_halvings: halvings of a step; a step that still fails is not taken.
-        min_ratio: smaller ratios count as this where they divide.
+        min_ratio: ratios of a step to x below this count as this, so that they can divide.
     """
 
     first_barrier: float = 0.1
@@ -60,7 +64,17 @@ _LIMITS = PricingLimits()
 
 
 class _ColumnCosts:
-    """The costs h_o of columns, with their derivatives."""
+    """The reduced costs h_o of columns, with their derivatives.
+
+    Args:
+        costs: c - v, shape (k, m).
+        active_bounds: bounds, each a tuple (bound, i, j, multiplier) with the positions i and j of
+            its labels and its multiplier λ >= 0.
+
+    Attributes:
+        i: label i of each bound, shape (bounds,).
+        j: label j of each bound, shape (bounds,).
+    """
 
     def __init__(
         self,
@@ -74,10 +88,14 @@ class _ColumnCosts:
         bounds = [bound for bound, *_ in active_bounds]
         self._bounds = ComparisonBounds(np.arange(count), bounds)
         multipliers = np.array([multiplier for *_, multiplier in active_bounds])
+        # `ComparisonBounds.evaluate` divides by the limits; the weights multiply them back.
         self._weights = multipliers[:, None] * self._bounds.limits
 
     def slopes(self, x: Vector) -> tuple[Vector, Vector]:
-        """Compute the gradient of h, shape (k, m), and the weighted w of the bounds."""
+        """Compute the gradient of h, shape (k, m), and λ_b times the second derivative of φ_b.
+
+        The second derivatives are those in x_i, shape (bounds, m).
+        """
         _, a, b, w = self._bounds.evaluate(x[self.i], x[self.j])
         gradient = self._costs.copy()
         np.add.at(gradient, self.i, self._weights * a)
@@ -100,12 +118,13 @@ def find_cheapest_columns(
     active_bounds: Sequence[tuple[Bound, int, int, float]],
     final_barrier: float,
 ) -> Vector:
-    """Find the masses at which every column costs least.
+    """Find the masses at which every column has the smallest reduced cost, up to the barrier.
 
     Args:
         costs: c - v, shape (k, m).
-        active_bounds: bounds φ, each with the labels i and j and its multiplier λ.
-        final_barrier: the last τ.
+        active_bounds: bounds, each a tuple (bound, i, j, multiplier) with the positions i and j of
+            its labels and its multiplier λ >= 0.
+        final_barrier: the last τ > 0, in units of the costs.
 
     Returns:
         Masses > 0 with sum 1 for each output, shape (k, m).
@@ -130,7 +149,7 @@ def _take_newton_step(
 ) -> tuple[Vector, float]:
     """Take one Newton step for all outputs.
 
-    Returns the new masses, shape (k, m), and the largest promised decrease over τ.
+    Returns the new masses, shape (k, m), and the largest promised decrease divided by τ.
     """
     gradient, w = column_costs.slopes(x)
     hessian = _hessian(column_costs.i, column_costs.j, x, w, tau)
@@ -165,7 +184,10 @@ def _hessian(
     w: Vector,
     tau: float,
 ) -> Vector:
-    """Compute the second derivative of the barrier function, shape (k, k, m)."""
+    """Compute the second derivative of the barrier function, shape (k, k, m).
+
+    The argument w has the weighted second derivatives of the bounds in x_i, shape (bounds, m).
+    """
     k, m = x.shape
     r = x[i] / x[j]
     hessian = np.zeros((k, k, m))

@@ -1,7 +1,9 @@
 """State the linear program of the private channel with the smallest loss, for finite labels.
 
 M[y,o] is the probability of the output o at the label y, p the prior of the labels, ℓ the loss, k
-the number of labels, m the number of outputs and d(y,y') a distance of labels.
+the number of labels, m the number of outputs and d(y,y') a distance of labels. s, t, b and z are
+further variables; dp and pdp are the notions (ε, δ)-DP and (ε, δ)-PDP. (2) is the linear program of
+the paper "Regression with Label Differential Privacy" (Ghazi et al. 2022).
 
     min Σ_y p_y Σ_o M[y,o] ℓ(o,y)   s.t.  M >= 0, Σ_o M[y,o] = 1, and the privacy rows:          (2)
 
@@ -22,17 +24,21 @@ the number of labels, m the number of outputs and d(y,y') a distance of labels.
     worst case          min z  s.t.  z >= Σ_o M[y,o] ℓ(o,y) for every y
     minimum δ           min δ  s.t.  the expected (or every) loss is at most "max_loss"
 
-The column form has the same feasible channels: t_o = min_y M[y,o] serves whenever any t does.
+The form with t has the same feasible channels as the constraints of all pairs: if a t is feasible,
+so is t_o = min_y M[y,o].
 
-| paper ("Regression with Label DP", App. A) | here                     |
+To add a named constraint, add its name to CONSTRAINTS and its rows to
+`ChannelModel._constraint_rows`.
+
+| paper (Ghazi et al. 2022, App. A)          | here                     |
 |--------------------------------------------|--------------------------|
 | M_{y→ŷ}                                    | variable "M" (k, m)      |
 | p_ŷ^min                                    | variable "t" (m,)        |
 | 𝒴, 𝒪, P                                    | labels, outputs, prior   |
 | e^ε                                        | parameter "exp_epsilon"  |
 
-Optional constraints, by name (Sec. 6 of the paper proposes the first, Cormode et al. 2018 the
-others):
+Optional constraints, by name (Sec. 6 of Ghazi et al. 2022 proposes the first, Cormode et al. 2018
+propose the others):
 
     unbiased          Σ_o o M[y,o] = y
     row-monotone      M[y,·] falls as o moves away from y
@@ -65,9 +71,9 @@ if TYPE_CHECKING:
     from workbench.models.convex.tangent_program import Comparisons
 
 
-# Losses in rows of the program are 0 below this, where solvers would drop them.
+# Smaller losses are 0 in the rows of the program, because solvers would drop them.
 _MIN_ROW_LOSS = 1.1e-9
-# Larger losses, which no good channel has, are stated as this.
+# Larger losses are stated as this. No good channel publishes such an output.
 _MAX_STATED_LOSS = 1e12
 
 Pairs = tuple[tuple[int, int], ...]
@@ -107,12 +113,14 @@ class ChannelModel:
         scale: the program is solved in units of 1/scale of probability.
         unit: factor from `loss` to the objective. The program is solved in `loss`, whose values
             should be near 1 where they matter.
-        shift: loss of every channel that is added to the objective.
-        support: masses that may be positive, shape (k, m). None for all. This restricts the
-            program; its duals bound the whole if they leave no reduced cost negative.
-        is_directed: whether a pair (i, j) bounds row i by row j alone.
-        stated_comparisons: comparisons of masses that are stated with δ, shape (ordered pairs, m),
-            in the order of "ratio" in `multipliers`. None for all. This relaxes the program.
+        shift: constant that is added to the objective, in units of the objective.
+        support: whether each mass may be positive, shape (k, m). None for all. A support restricts
+            the program. Its dual values bound the unrestricted optimum if all reduced costs are
+            nonnegative.
+        is_directed: whether a pair (i, j) only bounds row i by row j, and not row j by row i.
+        stated_comparisons: whether the program has the row of each ordered pair and output, with
+            δ; shape (ordered pairs, m), in the order of "ratio" in `multipliers`. None for all.
+            Leaving rows out relaxes the program.
     """
 
     labels: Vector
@@ -203,14 +211,17 @@ class ChannelModel:
 
     @property
     def has_changed_losses(self) -> bool:
-        """Check whether the program states other losses for very small or very large ones."""
+        """Check whether the program states changed losses, because some are very small or large."""
         losses = np.where(np.isfinite(self.loss), self.loss, 0.0)
         if self.prior is not None:
             losses = losses * self.prior[:, None]
         return not np.array_equal(self._stated_data[0], losses)
 
     def _ordered_pairs(self) -> Iterator[tuple[int, Positions, Positions]]:
-        """Yield every budget with the two ends of its pairs, in both orders unless directed."""
+        """Yield (group, first labels, second labels) for the pairs of every budget.
+
+        Each pair occurs in both orders, unless the relation is directed.
+        """
         ends = np.array(self.pairs or (), dtype=int).reshape(-1, 2)
         groups = np.array(self.groups or (0,) * len(ends), dtype=int)
         # A set replaces np.unique here, whose first call imports slowly.
@@ -257,9 +268,11 @@ class ChannelModel:
             row_dual: dual values of all rows, shape (rows,).
 
         Returns:
-            "ratio" of shape (ordered pairs, m), group by group both orders of pairs unless
-            directed; or "least" and "most", each of shape (k, m). With rows of losses also
-            "losses" of shape (k,) or (1,).
+            Multipliers by the name of their rows. With listed pairs, "ratio" has the shape
+            (ordered pairs, m): group by group the pairs in their order, then, unless directed, the
+            pairs in the opposite order. For all pairs, "least" (t <= M) and "most" (M <= e^ε t)
+            have the shape (k, m). With rows of losses, "losses" has the shape (k,) for the worst
+            label, or (1,) for a largest expected loss.
         """
         if self.minimise == "loss":
             row_dual = row_dual / self.unit
@@ -355,7 +368,7 @@ class ChannelModel:
         return replace(program, template=data, cost=1 / self.unit, shift=self.shift)
 
     def build_comparisons(self, pairs: Pairs) -> Comparisons:
-        """Return the rows of ordered pairs of labels, for bounds that are stated by tangents.
+        """Return the laws M[y] of ordered pairs of labels, for bounds stated by tangents.
 
         Args:
             pairs: ordered pairs of label positions.
@@ -375,12 +388,14 @@ class ChannelModel:
         delta: float = 0.0,
         max_loss: float = 0.0,
     ) -> Mapping[str, Any]:
-        """Return the parameter values of the program.
+        """Return the values of the parameters "exp_epsilon", "delta" and "max_loss" by name.
+
+        Only the parameters that the model has are returned.
 
         Args:
             epsilons: ε of every group.
-            delta: δ, if the model has one as a parameter.
-            max_loss: largest loss (as in `loss`), if δ is minimised.
+            delta: δ; ignored unless the model has it as a parameter.
+            max_loss: largest loss (as in `loss`); ignored unless δ is minimised.
         """
         values: dict[str, Any] = {"exp_epsilon": np.exp(np.asarray(epsilons, dtype=float))}
         if self.minimise == "delta":

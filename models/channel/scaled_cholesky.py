@@ -23,7 +23,7 @@ class ScaledCholesky:
     Args:
         system: the matrix, shape (n, n).
         shifts: shifts of the diagonal of the scaled system, in the order in which they are tried.
-        turns: refinement steps of a solution.
+        turns: number of refinement steps of every solution.
         band: bandwidth of the system; None for a full matrix.
 
     Raises:
@@ -50,10 +50,10 @@ class ScaledCholesky:
         self.increase_shift()
 
     def increase_shift(self) -> None:
-        """Factor with the next shift that makes the system positive definite.
+        """Factor with the next shift at which the system has Cholesky factors.
 
         Raises:
-            LinAlgError: no such shift is left.
+            LinAlgError: no shift is left at which the system has factors.
         """
         while self._shifts:
             shift = self._shifts.pop(0)

@@ -1,27 +1,31 @@
 """Minimise a linear loss over laws under smooth convex privacy bounds by an interior-point method.
 
-`solve_interior_point` answers the question of a `TangentProgram` in one run if no bound is a hockey
-stick. x are the columns, P and Q two laws that are linear in x, φ the term of a bound at an outcome
-o, and μ the weight of the barrier. It starts from even laws, which are within all bounds, and
-serves `workbench.models.convex.tangent_program`.
+`solve_interior_point` gives a point near the optimum with multipliers, in one run, if no bound is a
+hockey stick. `workbench.models.convex.tangent_program` uses it as a first guess.
+
+Notation. x are the columns (variables), c their costs, and ' is the transpose. P and Q are two laws
+that are linear in x; such a pair is a comparison. φ is the term of a bound at an outcome o
+(`workbench.models.convex.requirements`), ∇² a second derivative, and μ the weight of the barrier.
+The method starts from even (uniform) laws, which are within all bounds.
 
     min c'x   s.t.   A x = b,   G x <= h,   low <= x <= high,
-                     g_i(x) = Σ_o φ(P_o, Q_o) / limit - 1 <= 0
+                     g_i(x) = Σ_o φ(P_o, Q_o) / limit - 1 <= 0   for every bound and comparison i
 
-With slacks s of all inequalities, their multipliers y and derivatives J, and H = Σ y_i ∇²g_i,
-Newton's equations are
+s are the slacks of all inequalities, y > 0 their multipliers, J the derivatives of the inequalities
+in x, and λ the multipliers of the equations. With H = Σ y_i ∇²g_i, Newton's equations are
 
     (H + J'(y/s)J) dx - A'dλ = A'λ - c - J'(y + (μ - s y + y (Jx + s))/s),     A dx = b - A x
 
 They are solved with the rows of J and A as further unknowns beside x, so that H stays sparse: for a
 channel it has one block for each output.
 
-φ is homogeneous: its second derivative is w (dP - r dQ)², r = P/Q, so that each outcome adds a
-matrix of rank one to H.
+φ is homogeneous, so its second derivative along (dP, dQ) is w (dP - r dQ)², where r = P/Q and w is
+the second derivative of φ in P. Each outcome adds a matrix of rank one to H.
 
-Some notions bound g(x, θ) <= 0 for every level θ of a range. Such a bound is stated at the maxima
-of g over θ, which move with x (local reduction, Hettich and Kortanek 1993, Sec. 7). There ∂g/∂θ =
-0, so the derivative of the largest g in x is that of g, and its second derivative is
+Some notions bound g(x, θ) <= 0 for every level θ of a range, such as every order of a Rényi
+divergence. Such a bound is stated at the maxima of g over θ, which move with x (local reduction,
+Hettich and Kortanek 1993, Sec. 7). There ∂g/∂θ = 0, so the derivative of the largest g in x is that
+of g, and its second derivative is
 
     ∇²g - (∂²g/∂x∂θ) (∂²g/∂x∂θ)' / (∂²g/∂θ²)
 
@@ -53,33 +57,38 @@ class InteriorLimits:
     """The tuning numbers of the interior-point method.
 
     Attributes:
-        max_steps: steps after which the method ends.
-        boundary_share: share of the way to where a variable vanishes that a step takes.
+        max_steps: number of steps after which the method ends.
+        boundary_share: share of the longest step (at which a slack or multiplier becomes 0) that
+            is taken.
         step_reduction: factor by which a refused step is shortened.
         min_step: the method ends when a step would have to be shorter.
         min_plain_step: after shorter steps, multipliers y are raised so that no product s y is
             far below the mean.
         min_product_share: smallest product s y after a step, over the mean product.
-        centring_after_stall: share of the mean product that stays the aim after a step of length 0.
-        gap: relative complementarity Σ s y at which the method ends.
-        max_residual: largest residual of the equations, over the largest cost, at the end.
+        centring_after_stall: smallest target of the products s y after a step of length 0, as a
+            share of their mean.
+        gap: the method ends when Σ s y is below this share of the objective.
+        max_residual: largest residual of the equations at the end; residuals of costs are divided
+            by the largest cost.
         short_step: steps of this length or less count as stalled.
         max_stalled_steps: consecutive stalled steps, or steps at the gap, after which it ends.
-        min_active_share: a bound counts as active if its costs exceed this share of the largest.
+        min_active_share: a bound is returned as active if its multiplier times its largest slope
+            exceeds this share of the largest cost.
         min_level_height: levels of the grid are added where g is above this value.
         height_noise: rounding error of g.
         min_curvature: smaller second derivatives of g in θ count as 0.
         level_step: step of difference quotients in θ.
-        levels_per_unit: θ are multiples of the inverse of this.
-        level_updates: passes in which levels follow the maxima.
-        grid_levels: levels of the grid in which maxima over θ are found.
+        levels_per_unit: levels θ are rounded to multiples of the inverse of this.
+        level_updates: number of passes after each step in which levels follow the maxima.
+        grid_levels: number of levels in the grid in which maxima over θ are found.
         max_level_step: the longest step of a level in one pass.
-        max_multiplier_division: multipliers of column ends are at least the even ones over this.
-        max_multiplier_factor: multipliers of column ends are at most the even ones times this.
-        scalings: passes that scale the equations to entries of about one.
+        max_multiplier_division: multipliers of lower ends of columns are at least the even
+            multiplier (for which s y is the mean product) divided by this.
+        max_multiplier_factor: they are at most the even multiplier times this.
+        scalings: number of passes that scale the equations to entries of about one.
         min_mass: smaller numbers count as this where they divide or have a logarithm.
         min_start_slack: smallest slack at the start.
-        start_complementarity: Σ s y at the start, over the largest cost.
+        start_complementarity: Σ s y at the start, divided by the largest cost.
     """
 
     max_steps: int = 300
@@ -115,7 +124,7 @@ _LIMITS = InteriorLimits()
 
 @dataclass(frozen=True)
 class LevelRange:
-    """The bounds of every level θ in a range.
+    """A family of bounds, one for every level θ in a range.
 
     Attributes:
         low: the smallest level.
@@ -134,9 +143,10 @@ def _evaluate_kind(
     p: Vector,
     q: Vector,
 ) -> tuple[Vector, ...]:
-    """Compute φ, its derivatives in P and in Q, and w of bounds of one kind.
+    """Compute φ, its derivatives in P and in Q, and its second derivative w in P.
 
-    Levels have the shape (..., 1), p and q the shape (..., outcomes).
+    All bounds are of one kind. Levels have the shape (..., 1), p and q the shape (..., outcomes),
+    which is also the shape of the four results.
     """
     ratio = p / q
     if kind == POWER_CONE:
@@ -153,15 +163,15 @@ class ComparisonBounds:
     """A list of K bounds, each on the laws of one comparison.
 
     Args:
-        comparisons: the comparison of every bound, shape (K,).
+        comparisons: number of the comparison of every bound, shape (K,).
         bounds: the K bounds.
 
     Attributes:
-        comparisons: the comparison of every bound, shape (K,).
+        comparisons: number of the comparison of every bound, shape (K,).
         bounds: the K bounds.
-        kinds: kinds of the bounds, shape (K,).
-        levels: levels of the bounds, shape (K, 1).
-        limits: the largest sums of their terms, shape (K, 1).
+        kinds: kinds of the bounds, such as "power-cone", shape (K,).
+        levels: levels of the bounds (the order α of a power cone), shape (K, 1).
+        limits: the largest sums of terms that the bounds allow, shape (K, 1).
     """
 
     def __init__(
@@ -187,8 +197,8 @@ class ComparisonBounds:
             q: masses Q of all comparisons, the same shape.
 
         Returns:
-            g of shape (K,), then the derivatives of its terms in P and in Q, and w, each of shape
-            (K, outcomes).
+            g of shape (K,), then the derivatives of its terms in P and in Q, and their second
+            derivative w in P, each of shape (K, outcomes). All are divided by the limits.
         """
         parts = [np.zeros((len(self.bounds), p.shape[1])) for _ in range(4)]
         for kind in set(self.kinds):
@@ -201,7 +211,7 @@ class ComparisonBounds:
 
 
 class _FreeProgram:
-    """The program in its free columns, of which only lower ends are stated.
+    """The program in its free columns (those whose ends differ), with their lower ends only.
 
     Equations are A x = b, inequalities G x <= h. Vectors of columns have the shape (columns,).
     """
@@ -280,12 +290,12 @@ class _FreeProgram:
 
 
 class _Iterate:
-    """The iterate of the method: x, s, y and λ.
+    """The iterate of the method: x, s, y and λ (`dual`).
 
-    s and y list the column ends, then the rows, then the bounds. The bounds
-    are first the fixed ones, each of all comparisons, then those of the levels θ. With `is_loose`
-    the multipliers of column ends follow the reduced costs, as the caller prices the columns
-    again.
+    s and y list the lower ends of the columns, then the rows, then the bounds. The bounds are first
+    the fixed ones, each for all comparisons, then those of the levels θ. With `is_loose` the
+    multipliers of column ends follow the reduced costs; this is correct if the caller computes the
+    reduced costs of all columns again.
     """
 
     def __init__(
@@ -332,9 +342,10 @@ class _Iterate:
         return float(self.s @ self.y)
 
     def step(self) -> bool:
-        """Take a step with one predictor and one corrector. Raises LinAlgError.
+        """Take a step with one predictor and one corrector.
 
-        Returns False if every step that keeps x within the bounds is too short.
+        Returns False if every step that keeps x within the bounds is too short. Raises LinAlgError
+        if the equations of the step cannot be solved.
         """
         program = self.program
         s = self.s
@@ -562,9 +573,10 @@ def _factor_newton_system(
     rows: Vector,
     diagonal: Vector,
 ) -> Callable[[Vector, Vector], Pair]:
-    """Factor the system M x + R'v = a, R x - D v = b and return its solver. Raises LinAlgError.
+    """Factor the system M x + R'v = a, R x - D v = b and return its solver.
 
-    The system is scaled to entries of about one. Its columns come first, since M is sparse.
+    The solver maps (a, b) to (x, v). The system is scaled to entries of about one. The columns x
+    come first, since M is sparse. Raises LinAlgError if the system is singular.
     """
     from scipy.sparse.linalg import splu  # This import is slow.
 
@@ -603,8 +615,8 @@ class InteriorPoint(NamedTuple):
 
     Attributes:
         x: values of the columns, shape (columns,).
-        active_bounds: the bounds that are active at x, each with its comparison and with its
-            multiplier of Σ φ <= limit.
+        active_bounds: the bounds that are active at x, each a tuple (bound, number of the
+            comparison, multiplier of Σ φ <= limit).
         row_multipliers: multipliers of the rows, >= 0 for rows with an upper side, shape (rows,).
     """
 
@@ -625,15 +637,16 @@ def solve_interior_point(
     """Minimise a linear objective over laws under smooth bounds.
 
     Args:
-        data: the program without the bounds.
-        comparisons: entries, first and second of
+        data: the program without the bounds: costs, rows and ends of the columns.
+        comparisons: the tuple (entries, first, second) of
             `workbench.models.convex.tangent_program.Comparisons`.
         bounds: bounds on all comparisons; cones must have limits > 0.
         level_range: further bounds, one for each level of a range, or None.
         even_columns: columns whose laws are even, shape (columns,).
         deadline: time limit; None for none.
-        gap: relative gap to end at if the caller prices the columns again, so that only the
-            multipliers of columns in use count. None for the default gap.
+        gap: relative gap at which the method ends. A number says that the caller computes the
+            reduced costs of all columns again, so that only the multipliers of columns in use
+            count. None for the default gap, without this assumption.
 
     Returns:
         The last iterate, or None if the even laws are not within the bounds.
