@@ -1,12 +1,16 @@
 """Name the bounds that a model can require of two neighbouring distributions P and Q.
 
-Notation. m = e^ε is a ratio; δ, M and K are limits; α > 1 is the order of a Rényi divergence.
+Notation. m = e^ε is a ratio; δ, M and K are limits; α > 1 is the order of a Rényi divergence. All
+sums are over the outcomes of P and Q. {P > m Q} is the set of outcomes where this holds.
 
     "hockey-stick"        Σ max(0, P - m Q) <= δ              linear
     "mass-above-ratio"    Σ P over {P > m Q} <= δ             linear, a binary for each outcome
     both, with δ = 0      P <= m Q                            linear
     "power-cone"          Σ P^α Q^(1-α) <= M                  a power cone for each outcome
     "relative-entropy"    Σ P ln(P/Q) <= K                    an exponential cone for each outcome
+
+The last column says what the bound is in a conic program. No backend gets these cones: the models
+replace them by tangents (`workbench.models.convex.tangent_program`), and a binary by a search.
 
 A notion of privacy lists the bounds that it needs. Models and oracles do not know notions by name.
 
@@ -32,9 +36,10 @@ class Bound:
     """One bound on (P, Q) in numbers.
 
     Attributes:
-        kind: one of the names above.
-        level: m of a hockey stick or a mass above a ratio, α of a power cone.
-        limit: δ, M or K.
+        kind: one of the constants of this module, such as HOCKEY_STICK.
+        level: m of a hockey stick or a mass above a ratio, α of a power cone; unused for a relative
+            entropy.
+        limit: the largest allowed sum: δ, M or K.
     """
 
     kind: str

@@ -76,7 +76,8 @@ class TangentLimits:
         max_rounds: largest number of rounds of solving and adding tangents.
         max_bounds_per_round: largest number of bounds that gain tangents in one round, and of
             passes that look for further bounds on one segment.
-        min_gap_share: outcomes gain tangents if their gap is above this share of the largest gap.
+        min_gap_share: an outcome gains a tangent if its term exceeds its t by more than this share
+            of the largest such excess.
         max_excess_for_new_bounds: further bounds are searched while the relative excess is below
             this.
         active_margin: a bound this close below its limit, relatively, may be active at the optimum.
@@ -87,8 +88,9 @@ class TangentLimits:
             in the order in which the segment leaves them.
         min_exit_share: the same share as `min_gap_share`, for tangents where a segment leaves a
             bound.
-        closed_gap: relative gap at which no further rounds are worth their time.
-        idle_rounds: number of rounds over which the gap must shrink.
+        closed_gap: the method ends at this gap between the best value and the proven bound,
+            relative to the objective.
+        idle_rounds: number of rounds over which this gap must shrink.
         max_gap_ratio: the gap after `idle_rounds` must be at most this share of the gap before.
         min_devex_outcomes: with this many outcomes of similar comparisons or more, HiGHS uses
             Devex weights.
@@ -392,6 +394,8 @@ class TangentProgram:
                 is_first_round = self.rounds == 1
                 if is_first_round and self._start_even(deadline) and self._start_inside(deadline):
                     continue
+            # The second relaxation has the tangents at the interior point. If it proves that the
+            # interior point is optimal, no further rounds are needed.
             max_gap = _LIMITS.interior_gap * abs(self.point.value)
             if self.rounds == 2 and self.best_value - self.proven_bound <= max_gap:
                 break
@@ -447,7 +451,8 @@ class TangentProgram:
             tangent_multipliers = np.concatenate(slices)
             sum_row = bound.sums[comparison]
             sum_dual = duals[sum_row] if 0 <= sum_row < duals.size else 0.0
-            # A t may be at its own upper bound; then the sum row has no multiplier.
+            # If t_o is at its own upper bound, the multipliers of its tangents are not in the dual
+            # value of the sum row. Their sum is then the multiplier of the limit.
             outcome_sums = np.bincount(outcomes[: tangent_multipliers.size], tangent_multipliers)
             yield BoundMultipliers(
                 limit=bound.limit / bound.unit,

@@ -1,9 +1,14 @@
 """Compute tangents of convex bounds on two laws (P, Q): linear inequalities that the bounds imply.
 
-They are exact in floats except for rounding, which only weakens them.
+`compute_tangents` returns the coefficients a and b of inequalities a P + b Q <= term. Rounding only
+weakens them, so they are valid in floats.
 
-A bound Σ Q φ(P/Q) <= M, φ convex, implies for any ratios r_i (Q φ(P/Q) is convex and homogeneous in
-(P, Q))
+Notation. i counts the outcomes, r_i is a ratio at which a tangent touches, φ is the function of the
+ratio P/Q that defines the bound, and φ' its derivative. m, α, δ, M and K are the level and the
+limit of a bound (`workbench.models.convex.requirements`).
+
+Let φ be convex. Then Q φ(P/Q) is convex and homogeneous in (P, Q), and so a bound
+Σ_i Q_i φ(P_i/Q_i) <= M implies for any ratios r_i
 
     Σ_i φ'(r_i) P_i + (φ(r_i) - r_i φ'(r_i)) Q_i  <=  M
 
@@ -11,9 +16,10 @@ A bound Σ Q φ(P/Q) <= M, φ convex, implies for any ratios r_i (Q φ(P/Q) is c
     power-cone (α, M)       φ(r) = r^α / M, bounded by 1
     relative-entropy (K)    φ(r) = r ln r
 
-A multiple a (P - Q) may be added to φ: it sums to 0 for laws of one mass, so that nothing above
-changes. With φ(1) = φ'(1) = 0 every term Q φ(P/Q) is >= 0, the sum of some of the terms is within
-the limit too, and each term is the largest of 0 and its tangents.
+A multiple of (P - Q) may be added to the terms: its sum over all outcomes is 0, because P and Q
+have the same total mass. It is chosen so that φ(1) = φ'(1) = 0. Then every term Q φ(P/Q) is >= 0,
+the sum of some of the terms is within the limit too, and each term is the largest of 0 and its
+tangents.
 
     bound                term                            a and b of the tangent at r          limit
 
@@ -31,11 +37,12 @@ import numpy as np
 from workbench.models.convex.requirements import HOCKEY_STICK, POWER_CONE, Bound
 from workbench.solvers.arrays import Pair, Vector
 
-# Tangents with larger coefficients, in units of the limit, become the steepest allowed one.
+# A tangent whose coefficients exceed this multiple of max(1, limit) is replaced by the steepest
+# allowed one.
 _MAX_TANGENT_COEFFICIENT = 1e6
 # Coefficients are lowered by this relative amount, which exceeds their rounding error.
 _ROUNDING_ALLOWANCE = 1e-13
-# Up to this relative entropy one term alone has a tangent that reaches the limit.
+# Up to this limit of a relative entropy, the steepest tangent of a single term reaches the limit.
 _MAX_SINGLE_TERM_ENTROPY = 24.0
 # Masses below this count as this when a ratio is computed, so that no division by 0 occurs.
 _MIN_MASS = 1e-300

@@ -1,11 +1,13 @@
 """Define the losses c(η) >= 0 of additive noise η on the integers, and of cells on the reals.
 
-They do not fall as |η| grows, except the mean loss of a clamped answer.
+`LineLoss` is a loss on the integers, `cell_loss` a loss on the reals. They do not fall as |η|
+grows, except the mean loss of a clamped answer.
 
     integers          |η|, η², a user-defined table by |η|, lines with two slopes (pinball, huber),
                       or the mean loss of the published answer if the sum is clamped
-    reals, β = Δ/k    losses of noise that is constant on the cells [(j - ½)β, (j + ½)β):
-                      |j| β, and β/4 for j = 0; (j² + 1/12) β²
+    reals, β = Δ/k    noise whose density is constant on the cells [(j - ½)β, (j + ½)β) of width β:
+                      k cells in the sensitivity Δ. The mean of |η| in cell j is |j| β, and β/4 for
+                      j = 0; the mean of η² is (j² + 1/12) β²
 """
 
 from __future__ import annotations
@@ -24,9 +26,9 @@ class LineLoss:
 
     Attributes:
         name: name of the loss in reports.
-        power: 1 or 2, or 0 for a table.
-        table: values >= 0 for η = -m..m.
-        slopes: slopes of the lines beyond the table, on the right and on the left.
+        power: exponent 1 or 2 of |η|, or 0 for a table.
+        table: values >= 0 for η = -m..m, length 2 m + 1; empty for a power.
+        slopes: (right, left): increase of the loss in each step away from 0 beyond the table.
         may_fall: whether the table may fall as |η| grows. Programs then include all of -m..m.
 
     Raises:

@@ -1,7 +1,11 @@
 """Find integer noise with the smallest expected loss if T runs together are (ε, δ)-private.
 
-f is the PMF of the noise of one run, c its loss, P and Q the laws at two neighbouring answers, E
-the mean under P, and (z)+ = max(0, z). The search is local, so no lower bound is proven.
+`optimise_losses` returns such noise, described by its privacy losses. The search is local, so no
+lower bound is proven.
+
+Notation. f is the PMF of the noise of one run, c its loss, P and Q the laws of the published number
+at two neighbouring answers, E the mean under P, and (z)+ = max(0, z). A privacy loss is ln P/Q of
+an outcome. δ_T is the smallest δ at which T runs together are (ε, δ)-private.
 
 Symmetric noise of sensitivity 1 is described by its privacy losses, constant from K on, so that the
 tails are geometric:
@@ -11,18 +15,21 @@ tails are geometric:
     minimise  Σ f(k) c(|k|)   subject to   δ_T = E (1 - e^{ε - L_1 - ... - L_T})+  <=  δ,
                                            L_i i.i.d. losses under P
 
-which is not convex in f. δ_T and its gradient come from one FFT pair: with A the law of T - 1
-losses,
+which is not convex in f. δ_T and its gradient come from one pair of fast Fourier transforms. Let A
+be the sum of T - 1 privacy losses, y an outcome, and L(y) its privacy loss. Then
 
     W(x) = T E_A (1 - e^{ε - x - A})+        dδ_T = Σ W(L(y)) df(y) + Σ f(y) W'(L(y)) dL(y)
 
-Each loss is cut in two on a grid (with the same masses in both laws), so that δ_T is an upper bound
-up to floating point. The search starts from l_k = c (k + a)^p. This contains geometric (p = 0) and
-discrete Gaussian (p = 1, a = 1/2) noise. SLSQP improves the start in small trust regions.
+On the grid of privacy losses each loss is replaced by its two neighbouring grid points, with masses
+that have the same sums under P and Q. This splitting can only increase δ_T, so the result is an
+upper bound up to rounding. The search starts from losses l_k = scale * (k + a)^p. These contain
+geometric (p = 0) and discrete Gaussian (p = 1, a = 1/2) noise. SciPy's SLSQP improves the start in
+small trust regions.
 
-For few runs the optimal sums of losses may be kinks of δ_T, where gradients do not lead. A second
-candidate has losses of ε/T, which add up to ε in T runs, then one loss between, then losses of
-3ε/T, so that δ pays for the end alone. The result is feasible, and no worse than its start.
+For few runs the optimal sums of losses may be kinks of δ_T, which a gradient method does not find.
+So there is a second candidate. Its first losses are ε/T, which add up to exactly ε in T runs; then
+comes one loss between, then losses of 3ε/T. Only the last losses exceed ε and need δ. The result is
+feasible, and no worse than its start.
 
 The numbers are floats: the guarantee of mechanisms built from them is proven elsewhere, in
 integers.
@@ -85,10 +92,10 @@ _MIN_DELTA = 1e-300  # A δ below this counts as this, so that it has a logarith
 
 
 def noise_masses(losses: ArrayLike) -> Pair:
-    """Compute the masses of noise and all its losses, until the tail is negligible.
+    """Compute the masses of noise and all its privacy losses, until the tail is negligible.
 
     Args:
-        losses: l_0..l_K > 0, shape (K + 1,).
+        losses: privacy losses l_0..l_K > 0, shape (K + 1,). The last one continues in the tail.
 
     Returns:
         f(k) and l_k for k = 0..M, each of shape (M + 1,).
@@ -136,10 +143,10 @@ class ComposedPair(NamedTuple):
 
     Attributes:
         delta: δ_T.
-        cells: grid cell of each loss, modulo the grid, shape (outcomes,).
+        cells: grid cell of each privacy loss, modulo the grid, shape (outcomes,).
         shares: share of each mass that goes to the upper end of its cell, shape (outcomes,).
         slopes: derivative of each share in its loss, shape (outcomes,).
-        other_runs: transform of the sum of T - 1 losses.
+        other_runs: Fourier transform of the law of the sum of T - 1 losses, as of `rfft`.
     """
 
     delta: float
@@ -151,12 +158,12 @@ class ComposedPair(NamedTuple):
 
 @dataclass(frozen=True)
 class ComposedDelta:
-    """δ_T as a function of the losses.
+    """δ_T as a function of the privacy losses; call it with l_0..l_K, shape (K + 1,).
 
     Attributes:
-        runs: T.
+        runs: number T of runs.
         epsilon: ε of the T runs together.
-        reach: sums of losses are resolved within ±reach.
+        reach: sums of privacy losses are resolved within ±reach.
         points: number of grid points.
     """
 
@@ -199,10 +206,10 @@ class ComposedDelta:
         return self._compose_noise(density, all_losses).delta
 
     def value_and_gradient(self, losses: Vector) -> tuple[float, Vector]:
-        """Compute δ_T and its gradient in l_0..l_K.
+        """Compute δ_T and its gradient in l_0..l_K, shape (K + 1,).
 
         Args:
-            losses: l_0..l_K > 0, shape (K + 1,).
+            losses: privacy losses l_0..l_K > 0, shape (K + 1,).
         """
         density, all_losses = noise_masses(losses)
         composed_pair = self._compose_noise(density, all_losses)
@@ -326,13 +333,13 @@ def optimise_losses(
         runs: T >= 2.
         epsilon: ε > 0 of the T runs together.
         delta: δ of the T runs together, in (0, 1).
-        loss: function from an array of distances to their losses, which do not fall.
-        max_rounds: trust regions at most.
+        loss: function c from an array of distances to their losses, which do not fall.
+        max_rounds: largest number of rounds, each with one trust region.
         should_stop: called before each round; if it returns True, the best noise so far is
             returned.
 
     Returns:
-        The losses l_0..l_K, shape (K + 1,).
+        The privacy losses l_0..l_K, shape (K + 1,).
     """
 
     def mean_loss(losses: Vector) -> float:

@@ -1,13 +1,16 @@
 """Find the steepest private noise of a given shape, for T runs and answers that differ by up to D.
 
-η is the noise, s its steepness, L its shape, and δ_T the smallest δ of T runs together at ε.
+It serves wide noise, which has too many masses to optimise each one of them; only its steepness is
+optimised. η is the noise, f its PMF, s its steepness, L its shape, c its loss, and δ_T the smallest
+δ at which T runs together are (ε, δ)-private.
 
     f(η) ∝ exp(-s L(|η|)),  L convex, L(0) = 0           maximise s   subject to   δ_T <= δ
 
-f is log-concave, so that the ratio f(η)/f(η - d) is monotone in η. Its laws at a shift of D
-therefore dominate those at every smaller shift, in one run (threshold tests are optimal, and their
-power grows with the shift) and hence in T of them. δ_T is that of the shift D
-(`workbench.models.noise.repeated_noise.ComposedDelta`), and grows with s.
+f is log-concave, so that the ratio f(η)/f(η - d) is monotone in η for every shift d. Therefore the
+pair of laws at shift D dominates the pair at every smaller shift: an optimal test between the two
+laws is a threshold test, and its power grows with the shift. Domination in one run implies
+domination in T runs. So δ_T is computed at the shift D
+(`workbench.models.noise.repeated_noise.ComposedDelta`). It grows with s.
 
     geometric            L(η) = η/D
     discrete Gaussian    L(η) = (η/D)²/2
@@ -29,16 +32,17 @@ from workbench.solvers.arrays import Pair, Vector
 Shape = Callable[[Vector], Vector]
 
 _MAX_EXPONENT = 45.0  # Mass at a larger exponent s L is left out.
-_LOSS_MARGIN = 12.0  # Sums of losses are resolved up to this plus _LOSS_FACTOR times ε.
-_LOSS_FACTOR = 1.3  # Sums of losses are resolved up to _LOSS_MARGIN plus this times ε.
+# Sums of privacy losses are resolved up to _LOSS_FACTOR * ε + _LOSS_MARGIN.
+_LOSS_MARGIN = 12.0
+_LOSS_FACTOR = 1.3  # See _LOSS_MARGIN.
 _MAX_SIDE_VALUES = 1 << 21  # Noise with more values on one side is refused.
 
 
 def published_shapes(sensitivity: int) -> dict[str, Shape]:
-    """Return the shapes L of this module's docstring by name.
+    """Return the shapes "geometric" and "discrete Gaussian" of the module header by name.
 
     Args:
-        sensitivity: D.
+        sensitivity: D, the largest difference of neighbouring answers.
     """
     return {
         "geometric": lambda eta: eta / sensitivity,
@@ -50,11 +54,11 @@ class RepeatedWideNoise:
     """The private noise of one shape.
 
     Args:
-        runs: T.
-        epsilon: ε of the T runs together.
-        delta: δ of the T runs together.
-        sensitivity: D.
-        shape: function L from an array of distances.
+        runs: number T of runs.
+        epsilon: ε > 0 of the T runs together.
+        delta: δ of the T runs together, in (0, 1).
+        sensitivity: D, the largest difference of neighbouring answers.
+        shape: convex function L from an array of distances to their values, with L(0) = 0.
     """
 
     def __init__(
@@ -80,7 +84,7 @@ class RepeatedWideNoise:
         """Compute s L(k) for k = 0..K, where K is a multiple of D and mass beyond is negligible.
 
         Args:
-            steepness: s.
+            steepness: s > 0.
 
         Returns:
             The exponents, shape (K + 1,).
@@ -115,16 +119,17 @@ class RepeatedWideNoise:
         """Compute Σ f(η) c(|η|) of the steepest private noise.
 
         Args:
-            loss: function c from an array of distances to their losses.
+            loss: function c from an array of distances |η| to their losses. It has the signature
+                of a shape.
         """
         values, masses = self.law()
         return float(masses @ loss(np.abs(values)))
 
     def composed_delta(self, steepness: float) -> float:
-        """Compute δ_T, ignoring the mass beyond K.
+        """Compute δ_T, ignoring the negligible mass beyond K (see `exponents`).
 
         Args:
-            steepness: s.
+            steepness: s > 0.
         """
         exponents = self.exponents(steepness)
         d = self.sensitivity
