@@ -7,10 +7,12 @@ The label-DP paper is Ghazi et al. 2022, "Regression with Label Differential Pri
     min Σ_y p_y E (o-y)²   s.t.  M is ε-DP for all pairs of labels,  E[o | y] = y
                                                           (Sec. 6 of the label-DP paper)
 
-Every ε-DP channel is a mixture of rays: a column M[·,o] is t (1 + q 1_S) for outputs o, label sets
-S and t >= 0, with q = e^ε - 1 (the extreme rays of t_o <= M[y,o] <= e^ε t_o). By Jensen's
-inequality rays of the same S merge to a mass t_S and a moment s_S, with the output s_S / t_S. With
-w_yS = 1 + q 1[y in S], W_S = Σ p w, c_S = Σ p w y / W_S and V_S = Σ p w (y - c_S)², the program
+Every ε-DP channel is a mixture of rays: a ray has an output o, a set S of labels and a mass t >= 0,
+and its column M[·,o] is t (1 + q 1_S), with q = e^ε - 1 (these are the extreme rays of
+t_o <= M[y,o] <= e^ε t_o). By Jensen's inequality all rays of the same S may be merged into one,
+with a mass t_S, a moment s_S (mass times output) and the output s_S / t_S, without a larger loss.
+Let w_yS = 1 + q 1[y in S] be the weight of the label y in the ray, W_S = Σ_y p_y w_yS,
+c_S = Σ_y p_y w_yS y / W_S the centre and V_S = Σ_y p_y w_yS (y - c_S)² the variance. The program
 over a family of sets is
 
     min Σ_S V_S t_S + W_S (s_S - c_S t_S)² / t_S
@@ -21,9 +23,10 @@ to {k-1}. This is not assumed: the lower bound covers all sets and all outputs. 
 difference of two consecutive labels' rows contains only the intervals that start at the one or end
 at the other, so the equations are a flow and one dense row each.
 
-The bound is computed exactly (`workbench.models.labels.unbiased_bound`). Multipliers v, u of the
-two rows of y give f_y(o) = p_y (o-y)² - v_y - u_y (o-y). Multipliers that the solver leaves
-undetermined are pooled (`pool_multipliers`).
+The lower bound is computed exactly (`workbench.models.labels.unbiased_bound`). Let v_y be the
+multiplier of the mass row of the label y, and u_y that of its moment row. They define the
+quadratics f_y(o) = p_y (o-y)² - v_y - u_y (o-y), from which the bound follows. Multipliers that the
+solver leaves undetermined are pooled (`pool_multipliers`).
 
 Outputs may lie outside the label range. Unbiasedness increases the loss by an order of magnitude
 (labels 0..10 uniform, ε = 1: 98.0075420 against 8.40878638).
@@ -36,8 +39,9 @@ Outputs may lie outside the label range. Unbiasedness increases the loss by an o
 |                                  | cost of ρ is 1                                              |
 | h² = unit                        | about the size of the optimum: tolerances of solvers are    |
 |                                  | absolute                                                    |
-| build_cone_program: step, steps  | consecutive rows' differences over q/(1+q)                  |
-| build_cone_program: whole, mean  | the rows' averages under p                                  |
+| build_cone_program: step, steps  | differences of consecutive labels' mass rows and moment     |
+|                                  | rows, divided by q/(1+q)                                    |
+| build_cone_program: whole, mean  | the mean under p of the mass rows and of the moment rows    |
 | prove_lower_bound                | the best bound that (v, u) give, and the sets of negative   |
 |                                  | reduced cost                                                |
 """
@@ -61,7 +65,8 @@ from workbench.solvers.arrays import Flags, Pair, Positions, Vector
 from workbench.solvers.data import MIN_COEFFICIENT
 from workbench.solvers.program import Block, Data, Program
 
-# Solvers would drop smaller coefficients. The error of dropping them is below the solver's error.
+# A scaled centre c_S / h below this counts as 0, since solvers would drop it. This changes the
+# result by less than the error of a solver.
 _MIN_CENTRE = 1e-8
 
 
@@ -86,15 +91,16 @@ class Proof:
         q: float,
         width: float,
     ) -> Proof:
-        """Return the bound that these multipliers prove for the original labels.
+        """Return a proof whose bound holds for the original labels.
 
-        The multipliers belong to labels that were shifted and divided by a width.
+        The multipliers belong to labels that were shifted and divided by a width. They stay as they
+        are in the result; only the bound changes.
 
         Args:
             labels: the original labels, shape (k,).
             prior: weights of the labels, shape (k,).
             q: e^ε - 1.
-            width: the width.
+            width: number by which the labels were divided, in label units.
         """
         unit = Fraction(width)
         v = [x * unit**2 for x in map(Fraction, self.v)]
@@ -173,14 +179,15 @@ def build_flow_rows(
     k: int,
     last_row: Vector,
 ) -> sp.csr_array:
-    """Build the rows of consecutive labels' differences, and a last row.
+    """Build the differences of consecutive labels' rows, and a last row.
 
-    A difference has 1 where a set starts and -1 where it ends.
+    Row y of the result, y = 0..k-2, has 1 for the sets that start at the label y + 1, and -1 for
+    the sets that end at the label y.
 
     Args:
         sets: the n sets.
         k: number of labels.
-        last_row: the last row, shape (n,).
+        last_row: coefficients of the last row, shape (n,).
 
     Returns:
         The rows, shape (k, n).
@@ -208,8 +215,11 @@ def build_cone_program(
         labels: increasing labels, about 1 in size, shape (k,).
         prior: weights of the labels, shape (k,).
         q: e^ε - 1.
-        sets: the intervals.
-        unit: unit of the objective, about the size of the optimum.
+        sets: the n intervals.
+        unit: number by which the objective is divided, about the size of the optimum.
+
+    Returns:
+        The program. Its columns are "upper", "lower" and "moment", n each.
     """
     k = labels.size
     n = sets.first.size
@@ -316,7 +326,7 @@ def prove_lower_bound(
     v: Vector,
     u: Vector,
 ) -> tuple[Proof, Flags]:
-    """Return the better bound of (v, u) and of these multipliers after pooling.
+    """Prove a lower bound from (v, u) and from these multipliers after pooling.
 
     Args:
         labels: labels, shape (k,).
@@ -326,7 +336,8 @@ def prove_lower_bound(
         u: multipliers of the rows of moments, shape (k,).
 
     Returns:
-        The proof, and the sets of the rays of negative reduced cost, shape (rays, k).
+        The proof with the larger bound, and its rays of negative reduced cost as flags of labels,
+        shape (rays, k): each row is the set of one ray.
     """
     odds = round_odds_up(q)
     candidates = []
@@ -338,7 +349,10 @@ def prove_lower_bound(
 
 
 class _Pool(NamedTuple):
-    """Consecutive labels with the sum a o² + b o + c of their f_y, and its roots."""
+    """Consecutive labels with the sum a o² + b o + c of their quadratics f_y(o), and its roots.
+
+    `first_label` is the position of the first label; the pool ends where the next one starts.
+    """
 
     a: float
     b: float
@@ -354,14 +368,14 @@ def pool_multipliers(
     v: Vector,
     u: Vector,
 ) -> Pair:
-    """Return multipliers for which every {y : f_y(o) < 0} is an interval.
+    """Return multipliers for which the set {y : f_y(o) < 0} is an interval for every output o.
 
-    Multipliers of neighbouring labels whose roots do not rise are averaged. The roots l_y <= r_y of
-    f_y rise with y for the multipliers of an optimum on intervals. A solver leaves them
-    undetermined where labels hardly differ (a cluster far from another one): each alone is noise
-    that no interval shows and other sets add up, while their sum is accurate. Labels are pooled
-    until both roots rise: of a pool's share p_y/Σp each label takes Σ f. (Pool adjacent violators;
-    any multipliers bound the optimum, so nothing is assumed.)
+    f_y is the quadratic of the module header. At an optimum on intervals both roots of f_y rise
+    with y. Where labels hardly differ (in a cluster far from the other labels), a solver determines
+    the sum of their multipliers accurately, but not each of them. Such errors lower the bound. So
+    neighbouring labels whose roots do not rise are pooled, until both roots rise: each label of a
+    pool gets the share p_y/Σp of the sum Σ f of the pool (the algorithm "pool adjacent violators").
+    Any multipliers prove a bound, so nothing is assumed.
 
     Args:
         labels: labels, shape (k,).

@@ -1,23 +1,27 @@
 """Prove an exact lower bound on the squared loss of every unbiased ε-DP label randomizer.
 
-The bound follows from any multipliers of the cone program of `workbench.models.labels.unbiased`,
-which also defines the letters: y labels, p weights, o outputs, S sets of labels, q = e^ε - 1.
-
+The bound follows from any multipliers of the cone program of `workbench.models.labels.unbiased`.
 Rationals avoid rounding errors, which e^ε would multiply.
 
-With multipliers v, u of the two rows of y, and f_y(o) = p_y (o-y)² - v_y - u_y (o-y), a ray (o, S)
-has the reduced loss Σ_y w_y f_y(o), smallest for S = {y : f_y(o) < 0}:
-φ(o) = Σ_y f_y(o) + q Σ_y min(0, f_y(o)). Where φ >= -m everywhere, lowering every v_y by m/k makes
-the multipliers feasible: Σ v - m is a lower bound.
+Notation. y is one of k labels, p_y its weight, o an output, S a set of labels, q = e^ε - 1. A ray
+(o, S) is a column of a channel that publishes o with a probability larger by the factor e^ε for the
+labels in S. w_y = 1 + q for y in S, else 1. v_y is the multiplier of the row Σ_o M[y,o] = 1, and
+u_y that of the row "the mean output at y is y".
 
-Floats are rationals, and so are the coefficients of the f_y. Their roots are rounded outwards to a
-fine grid, and f_y counts in full between them. The amount that this subtracts from φ at most is
-`slack`, far below any digit of interest. From one of these points to the next φ is one convex
-quadratic, whose minimum is a rational. Its coefficients change by one label at a time, so that all
-pieces take O(k log k).
+Let f_y(o) = p_y (o-y)² - v_y - u_y (o-y). A ray (o, S) has the reduced loss (cost) Σ_y w_y f_y(o).
+For a given o it is smallest for S = {y : f_y(o) < 0}:
+φ(o) = Σ_y f_y(o) + q Σ_y min(0, f_y(o)). If φ >= -m everywhere, lowering every v_y by m/k makes
+the multipliers feasible, so Σ v - m is a lower bound.
 
-A ray of reduced cost r < 0 requires every v_y to fall by at most -r/Σw, or those in S alone by
--r/((1+q) |S|). They are lowered by the largest of those first, and priced again.
+Floats are rationals, and so are the coefficients of the f_y. The roots of f_y are rounded outwards
+to a fine grid, and f_y counts in full between the rounded roots. This changes φ by at most `slack`,
+which is far below any digit of interest. A piece is the interval from one of these points to the
+next; on it φ is one convex quadratic, whose minimum is a rational. Its coefficients change by one
+label at a time, so that all pieces take O(k log k) steps.
+
+A ray of reduced cost r < 0 becomes feasible if every v_y falls by -r/Σw, or if those in S alone
+fall by -r/((1+q) |S|). The multipliers are lowered by the amounts that all rays require, and the
+rays are priced again.
 
 | here            | meaning                                                                    |
 |-----------------|----------------------------------------------------------------------------|
@@ -46,7 +50,7 @@ Number = Fraction | float
 FlintArray = NDArray[np.object_]  # An array of FLINT's rationals.
 Ends = tuple[int | None, int | None]  # Ends of an interval in grid units, None if infinite.
 
-_MAX_LOWERINGS = 8  # Multipliers are lowered this often.
+_MAX_LOWERINGS = 8  # At most this many bounds are computed; multipliers are lowered between them.
 _GRID = 1 << 160  # Roots are rounded to multiples of the inverse of this.
 _SHORTFALL_MARGIN = 1 + 2.0**-40  # Multipliers are lowered by this factor more than rays require.
 _FLOAT_ROUNDING = Fraction(1, 2**52)  # A float differs from its number by at most this, relatively.
@@ -148,7 +152,8 @@ class PiecePrices:
     Attributes:
         minima: minimum of φ on each of the n pieces, up to the slack.
         slack: largest amount by which φ can be below these minima.
-        pieces: first piece and end of the pieces with f_y < 0, for each label, shape (k, 2).
+        pieces: for each label the first piece with f_y < 0 and the end of these pieces (the number
+            after the last), shape (k, 2).
     """
 
     minima: list[fmpq]
@@ -169,7 +174,7 @@ class PiecePrices:
         return np.array([float(to_fraction(x)) for x in self.minima])
 
     def label_sets(self, pieces: Positions) -> Flags:
-        """Return the sets S of some pieces, shape (pieces, k).
+        """Return the set S of each given piece as flags of labels, shape (pieces, k).
 
         Args:
             pieces: numbers of the pieces, shape (pieces,).
@@ -178,7 +183,10 @@ class PiecePrices:
 
     @property
     def negative_sets(self) -> Flags:
-        """Return the sets of the rays of negative reduced cost, shape (rays, k)."""
+        """Return the rays of negative reduced cost as flags of labels, shape (rays, k).
+
+        Each row is the set S of one ray.
+        """
         return self.label_sets(np.flatnonzero([x < 0 for x in self.minima]))
 
 

@@ -63,9 +63,9 @@ class UnbiasedOptimum:
         s: moments of the intervals, shape (n,).
         objective: loss of the point that the solver returned, which satisfies the equations up to
             its tolerance.
-        proof: proof of the bound on Σ p (o - y)². The bound is in squared label units. The
-            multipliers in the proof belong to labels that are rescaled to width 1.
-        solution: solution of the last program.
+        proof: proof of a lower bound on the expected squared loss, in squared label units. Its
+            multipliers are for labels that are shifted and scaled to width 1.
+        solution: solution of the last program, restated in the original label units.
     """
 
     sets: Intervals
@@ -81,10 +81,10 @@ class UnbiasedOptimum:
         return self.proof.bound
 
     def is_gap_closed(self, gap: float) -> bool:
-        """Check whether the relative gap is at most this.
+        """Check whether objective - bound is at most a share of the objective.
 
         Args:
-            gap: a relative gap.
+            gap: the share, such as 1e-8.
         """
         return self.objective - self.bound <= gap * self.objective
 
@@ -115,7 +115,7 @@ def find_unbiased_optimum(
     """Find the best unbiased randomizer and prove a bound.
 
     Args:
-        search: the solver, its options and the odds.
+        search: the solver, its options and q = e^ε - 1.
         labels: increasing labels, shape (k,).
         prior: weights >= 0 with sum 1, shape (k,).
 
@@ -189,8 +189,8 @@ class UnbiasedSearch:
                 of solvers are absolute.
 
         Returns:
-            The optimum with the bound that its multipliers prove, and the sets of negative reduced
-            cost, shape (rays, k).
+            The optimum with the bound that its multipliers prove, and the rays as flags of labels,
+            shape (rays, k): each row is a set with negative reduced cost.
 
         Raises:
             NoPoint: the solver found no randomizer.
@@ -228,7 +228,10 @@ class UnbiasedSearch:
             y: labels of width 1, shape (k,).
             p: weights of the labels, shape (k,).
             sets: the intervals of the first band.
-            unit: about the size of the objective.
+            unit: estimate of the objective, as in `solve`.
+
+        Returns:
+            The last optimum, with the largest bound that any of the programs proved.
 
         Raises:
             NoPoint: the solver found no randomizer.

@@ -1,8 +1,8 @@
 """Find the steepest private noise of a given shape, for T runs and answers that differ by up to D.
 
-It serves wide noise, which has too many masses to optimise each one of them; only its steepness is
-optimised. η is the noise, f its PMF, s its steepness, L its shape, c its loss, and δ_T the smallest
-δ at which T runs together are (ε, δ)-private.
+It serves neighbouring answers that differ by more than 1 ("wide"): the shape of the noise is given,
+and only its steepness is optimised. η is the noise, f its PMF, s its steepness, L its shape, c its
+loss, and δ_T the smallest δ at which T runs together are (ε, δ)-private.
 
     f(η) ∝ exp(-s L(|η|)),  L convex, L(0) = 0           maximise s   subject to   δ_T <= δ
 

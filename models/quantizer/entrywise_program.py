@@ -1,8 +1,8 @@
 """Build a linear program row by row, such that all its entries may change between solves.
 
-It serves models with bins in every coefficient. Programs that are written by the same code have one
-pattern (which entries exist), so that a live solver object follows from one to the next instead of
-being rebuilt.
+It serves models whose bins (outputs) occur in every coefficient. The pattern of a program says
+which entries of its matrix exist. Programs written by the same code have the same pattern, so a
+live solver object is updated from one program to the next instead of being rebuilt.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ class EntrywiseProgram:
         low: float = -np.inf,
         high: float = 0.0,
     ) -> None:
-        """Add a row.
+        """Add the row low <= Σ values x[columns] <= high.
 
         Args:
             columns: columns of the entries, shape (k,). Entries of a repeated column add up.
             values: entries, shape (k,). Entries of 0 stay in the pattern.
-            low: lower side.
-            high: upper side.
+            low: lower side; -inf for none.
+            high: upper side; inf for none.
         """
         self._columns.append(np.asarray(columns, dtype=np.intp))
         self._values.append(np.asarray(values, dtype=float))
@@ -73,12 +73,12 @@ class EntrywiseProgram:
         greater: Terms,
         factor: float = 1.0,
     ) -> None:
-        """Add the row lesser <= factor greater.
+        """Add the row lesser <= factor * greater.
 
         Args:
-            lesser: terms of the left side.
-            greater: terms of the right side.
-            factor: factor of the right side.
+            lesser: left side, as its columns and their coefficients.
+            greater: right side, as its columns and their coefficients.
+            factor: number that multiplies the right side.
         """
         columns = np.concatenate([lesser[0], greater[0]])
         values = np.concatenate([lesser[1], -factor * np.asarray(greater[1])])
@@ -99,7 +99,7 @@ class EntrywiseProgram:
         name: str,
         scale: float = 1.0,
     ) -> Program:
-        """Return the program in numbers. A session follows from one to another of its pattern.
+        """Return the collected program. Its session can solve other programs of the same pattern.
 
         Args:
             name: name of the program.

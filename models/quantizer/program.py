@@ -1,36 +1,43 @@
 """State the linear program (LP) of the private unbiased laws with the smallest loss.
 
 It serves the exact quantizer, which is private and unbiased for every real input, and MVU, the
-mechanism of Chaudhuri et al. 2022 on a grid of inputs. Both are one model. Points x_1..x_n have
-laws p_e over outputs B_1..B_m. Laws between points are mixtures, so that unbiasedness and privacy
-of the laws at the points are those of the whole mechanism (workbench.mechanisms.quantizer):
+mechanism of Chaudhuri et al. 2022 on a grid of inputs. Both are one model (`LawModel`).
 
-    exact quantizer LP   points = both one-sided limits at every knot,          relation "all"
-    MVU for fixed a      points = the n_in grid points inputs are dithered to,  relation "all"
-    metric privacy       points = knots (the law is continuous),                relation "chain"
+Notation. The outputs are B_1..B_m, also called bins. A law is the distribution of the output at one
+input. Law p_e belongs to the point x_e, e = 1..n; p_e(i) is the probability of B_i. low(i) is a
+variable below all p_e(i). A knot is an input at which the law may jump or bend; between knots the
+laws are mixtures of the laws at the two ends, so that unbiasedness and privacy at the points imply
+both for the whole mechanism (workbench.mechanisms.quantizer). r_e = e^{ε d} with d the distance of
+x_e and x_{e+1} in the metric. Equation numbers are those of Cai et al. 2024.
+
+    exact quantizer      points = both one-sided limits at every knot,             relation "all"
+    MVU, fixed outputs   points = the grid points to which inputs are dithered     relation "all"
+                         (rounded at random without bias),
+    metric privacy       points = knots (the law is continuous),                   relation "chain"
 
     minimise    Σ_e Σ_i loss[e, i] p_e(i)
     subject to  Σ_i p_e(i) = 1,   Σ_i B_i p_e(i) = x_e,      so every x between is unbiased too
-                "all":    low(i) <= p_e(i) <= e^ε low(i)     (6) for every real x, in n m rows
+                "all":    low(i) <= p_e(i) <= e^ε low(i)     (6), ε-DP for every real x, in n m rows
                 "chain":  p_e(i) <= r_e p_{e+1}(i),  p_{e+1}(i) <= r_e p_e(i)
                                                              neighbouring points imply all pairs
 
-The loss is the exact integral of the error over the pieces, linear in the end laws. The LP has no
-bounds to search, no proxy objective and no monotonicity assumption; for the same bins it contains
-every two-bin mechanism.
+loss[e, i] is the integral of the error over the pieces between knots. It is exact, because it is
+linear in the laws at the ends of a piece. For the same bins, every two-bin mechanism
+(`workbench.models.quantizer.two_bin`) is feasible.
 
 Symmetry. If bins, points and costs are symmetric, averaging a law with its mirror image does not
-change the loss. So only the points x > 0 (and at 0 one side) are stated, with loss[e, i] the sum
-over a point and its mirror.
+change the loss. So only the points x > 0 (and at 0 one side) have a law in the program, and
+loss[e, i] is the sum over a point and its mirror image.
 
 `program` is built without CVXPY (a cold solve takes milliseconds); the tests state the same in
-CVXPY and solve both. With p = low + s the rows of "all" become s_e(i) <= (e^ε - 1) low(i).
+CVXPY and solve both. With p = low + s, s >= 0, the rows of "all" become s_e(i) <= (e^ε - 1) low(i).
+Another relation changes `LawModel.program`, `LawModel.laws` and `LawModel._odds_shape`.
 
-| paper           | here                                         |
-|-----------------|----------------------------------------------|
-| e^ε - 1         | parameter "odds"; "chain": r_e - 1, (n - 1,) |
-| B_i, x          | parameters "bins" (m,), "at" (n,)            |
-| (5), integrated | parameter "loss" (n, m)                      |
+| paper (Cai et al. 2024) | here                                         |
+|-------------------------|----------------------------------------------|
+| e^ε - 1                 | parameter "odds"; "chain": r_e - 1, (n - 1,) |
+| B_i, x                  | parameters "bins" (m,), "at" (n,)            |
+| (5), integrated         | parameter "loss" (n, m)                      |
 """
 
 from __future__ import annotations
@@ -61,10 +68,9 @@ def smallest_epsilon(
 ) -> float:
     """Compute the smallest ε of an unbiased private quantizer on [-c, c] with given outputs.
 
-    The means at ±c differ by 2c. For e^ε-close laws with outputs in [low, high] and means -c and c
-    the extreme laws are two-point, on the ends: with t = e^ε the most likely p of `high` at c and q
-    at -c satisfy p <= t q and 1 - q <= t (1 - p), p = (c - low)/w, q = (-c - low)/w,
-    w = high - low. Symmetric: ln((B + c)/(B - c)).
+    The extreme laws publish only `low` and `high`. Let p = Pr[high | c] and q = Pr[high | -c]. By
+    unbiasedness p = (c - low)/w and q = (-c - low)/w with w = high - low. Privacy requires
+    p <= e^ε q and 1 - q <= e^ε (1 - p). If -low = high = B, the result is ln((B + c)/(B - c)).
 
     Args:
         low: the smallest output.
@@ -105,8 +111,9 @@ def smallest_reach(
 ) -> float:
     """Compute the smallest B for which outputs in [-B, B] can be unbiased and ε-private.
 
-    It is c (e^ε + 1)/(e^ε - 1). Under the metric "absolute", e^{ε|x - x'|}, it is c + 1/ε:
-    Σ_i (B_i + B) p_i(x) = x + B grows at most by ε of itself.
+    It is c (e^ε + 1)/(e^ε - 1). Under the metric "absolute", which allows the ratio e^{ε|x - x'|},
+    it is c + 1/ε. There Σ_i (B_i + B) p_i(x) = x + B may grow at most at the rate ε (x + B), and
+    its slope is 1; at x = -c this gives B >= c + 1/ε.
 
     Args:
         epsilon: ε > 0.
@@ -119,10 +126,10 @@ def smallest_reach(
 
 
 def default_reach(epsilon: float) -> float:
-    """Return the default of the largest output for inputs in [-1, 1], twice the smallest reach.
+    """Return the default limit of the outputs for inputs in [-1, 1], twice the smallest reach.
 
-    A limit is needed because the mean absolute error has no minimum: it keeps falling slightly as
-    the outermost outputs go to infinity.
+    Outputs lie in [-limit, limit]. A limit is needed because the mean absolute error has no
+    minimum: it keeps falling slightly as the outermost outputs go to infinity.
 
     Args:
         epsilon: ε > 0.
@@ -132,14 +139,16 @@ def default_reach(epsilon: float) -> float:
 
 @dataclass(frozen=True)
 class LawModel:
-    """One shape of the model. ε, bins, points and costs are parameters.
+    """The linear program for given numbers of points and outputs.
+
+    ε, bins, points and costs are parameters of the program, so it is built once.
 
     Attributes:
-        points: n, the number of laws that are stated.
-        outputs: m, the number of outputs.
-        symmetric: whether low(i) = low(m + 1 - i), so that mirror images are not stated; only with
-            relation "all".
-        relation: "all" or "chain".
+        points: number n of points with a law in the program.
+        outputs: number m of outputs.
+        symmetric: whether low(i) = low(m + 1 - i), so that the mirror images of the points have no
+            law in the program; only with relation "all".
+        relation: "all" if all inputs are neighbours under one ε, "chain" for metric privacy.
     """
 
     points: int
@@ -149,7 +158,7 @@ class LawModel:
 
     @property
     def _low_numbers(self) -> Positions:
-        """Return which variable each low(i) is, shape (m,)."""
+        """Return the number of the variable that each low(i) is, counted from 0, shape (m,)."""
         i = np.arange(self.outputs)
         if self.symmetric:
             return np.minimum(i, self.outputs - 1 - i)
@@ -174,7 +183,8 @@ class LawModel:
     def program(self) -> Program:
         """Build the program.
 
-        Its columns are s (Fortran order), then low. Its rows are "sum", "mean", "private".
+        Its columns are s, or p for relation "chain" (Fortran order), then low. Its row blocks are
+        "sum" (masses sum to 1), "mean" (unbiasedness) and "private".
         """
         n = self.points
         m = self.outputs
@@ -214,10 +224,10 @@ class LawModel:
         """Return the parameter values of the program.
 
         Args:
-            odds: e^ε - 1, or r_e - 1 for relation "chain", shape (n - 1,).
-            bins: outputs B_i, shape (m,). Bins below 1e-9 in size are set to 0.
-            point_values: points x, shape (n,).
-            loss: costs, shape (n, m).
+            odds: e^ε - 1, a number; for relation "chain" r_e - 1, shape (n - 1,).
+            bins: outputs B_i, shape (m,). Outputs below 1e-9 in size are set to 0.
+            point_values: points x_e, shape (n,).
+            loss: cost loss[e, i] of each point and output, shape (n, m).
         """
         outputs = np.asarray(bins, dtype=float)
         return {
@@ -246,9 +256,10 @@ class LawModel:
         row_dual: Vector,
         loss_slope: Vector,
     ) -> Vector:
-        """Compute dV/dB of the optimal value V: Σ_e (∂loss[e, i]/∂B_i - y_e) p_e(i).
+        """Compute the slopes of the optimal value in the outputs B_i.
 
-        If V has a kink, the result is one of its slopes.
+        They are Σ_e (∂loss[e, i]/∂B_i - y_e) p_e(i), where y_e is the dual value of the row "mean"
+        of point e. If the optimal value has a kink, the result is one of its slopes.
 
         Args:
             laws: the laws p_e, shape (n, m).

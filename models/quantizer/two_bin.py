@@ -1,10 +1,12 @@
 """State the linear programs of the best two-bin mechanisms: OPTM and the optimum in a box.
 
-`TwoBinShape.theorem5` and `theorem6` build the programs of Theorems 4-6 of Cai et al. 2024. That
-paper calls its mechanism, and these programs, OPTM. `ProductModel.build_box_program` builds a
-linear program whose value bounds the loss of all two-bin mechanisms in a box from below. With them
-a caller can answer: which selection probabilities give the smallest expected error at a given ε?
-Equation and theorem numbers below are those of the paper.
+A two-bin mechanism publishes a private, unbiased estimate of a real input: it draws one output left
+and one output right of the input, and publishes one of the two. `TwoBinShape.theorem5` and
+`theorem6` build the programs of Theorems 4-6 of Cai et al. 2024. That paper calls its mechanism,
+and these programs, OPTM. `ProductModel.build_box_program` builds a linear program whose value is a
+lower bound on the loss of all two-bin mechanisms in a box. With them a caller can answer: which
+selection probabilities give the smallest expected error at a given ε? Equation, lemma and theorem
+numbers below are those of the paper.
 
 Notation. B_1 < ... < B_m are the bins (outputs), x is the input in [-1, 1], and X is an input drawn
 from the density. A selection distribution q_j = (q_j(1), ..., q_j(j)) has length j. Its
@@ -13,7 +15,7 @@ bins at or left of them. p(x, i) is the probability of bin i at input x. Within 
 is an upper bound and w(x, i) a lower bound of p(x, i).
 
 The mechanism draws a left bin by q^l_j and, independently, a right bin by q^r_{m-j}. It then
-publishes one of the two so that the mean is x (mechanisms.baselines.two_bin in the workbench). On
+publishes one of the two so that the mean is x (workbench.mechanisms.baselines.two_bin). On
 piece j the left bin l and the right bin r have the joint law
 π_j(l, r) = q^l_j(l) q^r_{m-j}(m+1-r), and
 
@@ -106,6 +108,10 @@ def _left_probabilities(
 class TwoBinShape:
     """The columns, pieces and products of the two-bin mechanisms with given bins.
 
+    A vector is a selection distribution q_j. Its key is a side ("l" or "r") and a length; if
+    `symmetric`, only the side "l" exists. To add rows to the programs, see `theorem5`, `theorem6`
+    and `ProductModel.build_box_program`; the rows that all share are in `start_program`.
+
     Attributes:
         bins: bins B_1 < ... < B_m, in floats. Inputs are in [-1, 1].
         masses: probability Pr[X in piece] of every piece, from left to right.
@@ -166,7 +172,9 @@ class TwoBinShape:
         return self.columns["l", j], self.columns[self.right_side, self.m - j][::-1]
 
     def shorter_vector(self, j: int) -> VectorKey:
-        """Return the vector of piece j that is bounded: the left one if both are equally long.
+        """Return the key of the vector of piece j that gets bounds.
+
+        It is the shorter one of q^l_j and q^r_{m-j}, the left one if both are equally long.
 
         Args:
             j: number of bins at or left of the piece.
@@ -177,7 +185,7 @@ class TwoBinShape:
 
     @cached_property
     def bounded_vectors(self) -> list[VectorKey]:
-        """Return the vectors of at least two entries that need bounds."""
+        """Return the keys of the vectors that need bounds; a vector of one entry needs none."""
         keys = {self.shorter_vector(j) for j, _, _ in self.pieces}
         return sorted(key for key in keys if key[1] > 1)
 
@@ -201,16 +209,19 @@ class TwoBinShape:
         bounded_values: Mapping[VectorKey, Vector],
         right_x: float | None = None,
     ) -> list[Entries]:
-        """Return p(x, i), i = 1..m, on piece j, with one factor of each product fixed.
+        """Return the probabilities p(x, i) of all bins on piece j as linear expressions.
+
+        In each product of two selection probabilities, one factor is replaced by a number (see OPTM
+        in the module header).
 
         Args:
             j: number of bins at or left of the piece.
             x: input in [-1, 1].
-            bounded_values: values of each vector in `bounded_vectors`, arrays of its length.
+            bounded_values: the numbers, for each key of `bounded_vectors` an array of its length.
             right_x: input for the bins i > j. None: the same input as for the other bins.
 
         Returns:
-            For each bin the columns and the coefficients of its probability.
+            For each bin i = 1..m the columns and the coefficients of p(x, i).
         """
         left, right = self.piece_columns(j)
         bounded_key = self.shorter_vector(j)
@@ -260,11 +271,11 @@ class TwoBinShape:
         extra: int,
         bounds: VectorBounds,
     ) -> EntrywiseProgram:
-        """Return a program with Σ q = 1 and bounds on vectors, without losses.
+        """Return a program with the rows Σ q = 1 and bounds on vectors, without losses.
 
         Args:
-            extra: number of further columns in [0, 1].
-            bounds: lower and upper bounds of some vectors.
+            extra: number of further columns in [0, 1], behind the selection probabilities.
+            bounds: lower and upper bounds of some vectors, for each key two arrays of its length.
         """
         lp = EntrywiseProgram(self.size + extra)
         for key, (low, high) in bounds.items():
@@ -281,11 +292,11 @@ class TwoBinShape:
         *,
         optimistic: bool = False,
     ) -> EntrywiseProgram:
-        """Build the LP of Theorem 5 (Theorem 4 if not symmetric).
+        """Build the linear program of Theorem 5 (Theorem 4 if not symmetric).
 
         Args:
             epsilon: the budget ε > 0.
-            bounds: bounds (o, u) of every vector in `bounded_vectors`, arrays of its length.
+            bounds: bounds (o, u) for every key in `bounded_vectors`, two arrays of its length.
             optimistic: whether o and u change places in the products. The program is then a
                 relaxation of every program of Theorem 5 whose bounds lie within these bounds. Its
                 value is a lower bound on their values.
@@ -330,9 +341,10 @@ class TwoBinShape:
         o_before: float,
         o_last: float,
     ) -> EntrywiseProgram:
-        """Build the reduced LP of Theorem 6, for symmetric bins with at least two inside (-1, 1).
+        """Build the reduced linear program of Theorem 6, for symmetric bins.
 
-        B_s < B_t are the bins in (-1, 1) closest to -1 and 1. Entries that equal 1 need no bound.
+        At least two bins lie in (-1, 1); B_s < B_t are those closest to -1 and 1. Selection
+        probabilities that equal 1 need no bound; the bounds given for them are ignored.
 
         Args:
             epsilon: ε > 0.
@@ -440,12 +452,13 @@ class TwoBinShape:
         return np.asarray(q / q.sum())
 
     def read_selections(self, x: Vector) -> tuple[list[Vector | None], list[Vector | None]]:
-        """Return the left and right selection distributions of a point, for `two_bin`.
-
-        A distribution that no input uses is None.
+        """Return the left and right selection distributions of a point, for the mechanism.
 
         Args:
             x: a point of a program, shape (columns,).
+
+        Returns:
+            q^l_1..q^l_{m-1} and q^r_1..q^r_{m-1}. A distribution that no input uses is None.
         """
         laws = {key: np.maximum(x[columns], 0.0) for key, columns in self.columns.items()}
         left = [laws.get(("l", j)) for j in range(1, self.m)]
@@ -455,7 +468,7 @@ class TwoBinShape:
 
 @dataclass(frozen=True, eq=False)
 class ProductModel:
-    """The linear programs of boxes for one choice of bins.
+    """The linear programs of boxes for one choice of bins (see "The optimum" in the header).
 
     Attributes:
         shape: the bins, pieces and selection distributions.
@@ -480,11 +493,11 @@ class ProductModel:
         epsilon: float,
         box: VectorBounds,
     ) -> EntrywiseProgram:
-        """Build the LP of a box.
+        """Build the linear program whose value is a lower bound on the loss in a box.
 
         Args:
             epsilon: ε > 0.
-            box: bounds (lo, hi) of every vector in `bounded_vectors`, arrays of its length.
+            box: bounds (lo, hi) for every key in `bounded_vectors`, two arrays of its length.
 
         Returns:
             The program. Its columns are the selection probabilities, then the joint laws
