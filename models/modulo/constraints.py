@@ -1,8 +1,9 @@
 """Read user-defined linear constraints on the masses of additive noise.
 
-A constraint is a function of the CVXPY variable of the masses.
-
-The constraints of `NoiseEquations` are stated without CVXPY. Any other function is compiled.
+A constraint is a function of the CVXPY variable of the masses f(η), η an element of the group. The
+constraints of `NoiseEquations` (mean zero, equal masses) are stated without loading CVXPY; any
+other function is compiled by CVXPY. A further constraint that needs no CVXPY is a new field of
+`NoiseEquations` with its rows in `NoiseEquations.__call__`.
 """
 
 from __future__ import annotations
@@ -29,12 +30,15 @@ UserConstraints = Callable[["cp.Variable"], "Sequence[cp.Constraint]"]
 class NoiseEquations:
     """Linear constraints that are described by data.
 
-    Equal constraints give one model, and can be sent to another process.
+    Objects with equal fields are equal, so a model is compiled only once for them, and they can be
+    sent to another process.
 
     Attributes:
         mean_zero_sizes: orders of the cyclic factors if the noise must have mean zero, else ().
-        equal_mass_groups: groups of row-major positions with equal masses.
-        user_constraints: a user-defined function of the masses, or None.
+        equal_mass_groups: groups of noise values whose masses must be equal, as row-major
+            positions.
+        user_constraints: a user-defined function of the masses that returns further constraints,
+            or None.
     """
 
     mean_zero_sizes: Ints = ()
@@ -44,8 +48,8 @@ class NoiseEquations:
     def __call__(self, f: Any) -> Sequence[Any]:
         """Return the constraints on masses f, in the language in which f is stated.
 
-        For the mean, η counts as its representative of smallest size in every coordinate. The
-        element N/2 of an even factor is its own negative and counts as 0.
+        For the mean, each coordinate of η counts as its representative of smallest absolute value.
+        The element n/2 of a cyclic factor of even order n is its own negative and counts as 0.
         """
         rows = []
         if self.mean_zero_sizes:
@@ -64,7 +68,9 @@ class NoiseEquations:
 
 
 def is_stated_without_cvxpy(constraints: UserConstraints | None) -> bool:
-    """Check whether constraints use operators alone, so that any language can state them.
+    """Check whether constraints need no CVXPY.
+
+    They then only use operators, which `workbench.models.statement` has as well.
 
     Args:
         constraints: a function of the masses, or None.
@@ -76,13 +82,14 @@ def is_stated_without_cvxpy(constraints: UserConstraints | None) -> bool:
 
 @ignore_float_warnings
 def compile_constraints(constraints: UserConstraints, N: int) -> Program:
-    """Compile the constraints alone to a program.
-
-    Its block "f" has the masses; other columns belong to the constraints.
+    """Compile the constraints to a program that has no other rows.
 
     Args:
-        constraints: function of the masses.
-        N: number of masses.
+        constraints: function of the masses that returns the constraints.
+        N: number of masses, the order of the group.
+
+    Returns:
+        The program. Its block "f" has the masses; other columns belong to the constraints.
     """
 
     def state_problem(cp: Any) -> Any:
@@ -101,8 +108,8 @@ def build_constraint_rows(
     Further columns that the constraints need become a variable of their own.
 
     Args:
-        constraints: function of the masses.
-        masses: the masses, shape (N,).
+        constraints: function of the masses that returns the constraints.
+        masses: expression of the masses, shape (N,).
     """
     if is_stated_without_cvxpy(constraints):
         return [*constraints(masses)]
@@ -124,7 +131,9 @@ def build_constraint_rows(
 
 
 def group_coordinates(sizes: Sequence[int]) -> Positions:
-    """Return the coordinates of every element, row-major, shape (k, N).
+    """Return the coordinates of every element of the group, shape (k, N).
+
+    Column j has the coordinates of the element at the row-major position j.
 
     Args:
         sizes: orders of the k cyclic factors.

@@ -1,10 +1,18 @@
 """Compute the smallest error rate rho*(delta) of PDP noise, for all delta or at a single one.
 
-Both come from level functions, by the staircase of `workbench.models.modulo.levels`, which also
-defines the weights T (of all elements) and S (of the broken pairs) of a level function.
+`compute_level_frontier` computes it for all delta, `search_level_optimum` at one delta. Both use
+the staircase of level functions that `workbench.models.modulo.levels` searches.
 
-Windows of S are proven one after the other, from S = 1 (delta = 1) down to 0. If a search is
-stopped, the staircase found so far is an upper bound of rho*. A lower bound is (1 - delta) rho*(0),
+Notation. f is the PMF of the noise, mu a shift, and a = e^-eps. A level function l gives the noise
+value eta the weight a^l(eta). T is the sum of all weights, and S the weight of the pairs (eta, mu)
+that it breaks, for the worst mu. The staircase is the smallest T for every bound on S. A state of
+the search is the set of elements whose level is chosen, a label one choice of levels with its T and
+S, and a completion a choice of the other levels. w are the weights e^-d of
+`workbench.models.modulo.level_noise`.
+
+All delta. Windows of S are proven one after the other, from S = 1 (delta = 1) down to 0. If the
+search is stopped, the staircase found so far is an upper bound of rho*. A lower bound is
+(1 - delta) rho*(0),
 the optimum under (eps, delta)-DP, which PDP implies (`workbench.models.oracles.hops` has the
 proof). Another one is rho* at the smallest delta that is proven, as rho* never rises.
 
@@ -14,15 +22,17 @@ min(1/T, delta/S) of all level functions. Let phi be that of the best one found.
     T < 1/phi  and  S < delta/phi,
 
 so the level search of that one stair, T = 1/phi at every S < delta/phi, finds a better one or
-proves that there is none; phi rises, and the stair falls, while it runs. Proof that nothing is
-lost: the search leaves out a label only where another one of its state is nowhere larger, hence no
-worse in min(1/T, delta/S); where every completion has T >= 1/phi, up to the tolerance, or S >=
-delta/phi; and where it drops a shift that is not the one S is taken at. None of these is better
-than phi is then, and phi never falls. []
+proves that there is none. phi rises, and the stair falls, while the search runs.
 
-The level function that attains phi is rebuilt and judged anew: its levels are raised to the
-shortest path lengths over the pairs it keeps, T and S are summed from them, and f = phi max(a^l,
-theta w) by the proof of `workbench.models.modulo.level_noise`.
+Proof that no better level function is lost. The search leaves out a label in three cases only:
+another label of its state is nowhere larger in T or S, hence no worse in min(1/T, delta/S); every
+completion has T >= 1/phi, up to the tolerance, or S >= delta/phi; or a shift is dropped that is not
+the one where S is largest. In none of these cases a completion is better than phi at that time, and
+phi never falls. []
+
+The level function that attains phi is rebuilt, and its value is computed again: its levels are
+raised to the shortest path lengths over the pairs it keeps, T and S are summed from them, and
+f = phi max(a^l, theta w) by the proof of `workbench.models.modulo.level_noise`.
 
 The work is counted, not timed, so that the answer is the same on every machine. A search that stops
 proves nothing and leaves the best level function it found.
@@ -53,9 +63,9 @@ MAX_PATTERN_ELEMENTS = 24
 # The proven bound lies this far below the value: it covers the tolerance of the search and all
 # rounding of its sums.
 BOUND_MARGIN = 1e-10
-# A search stops after this many decisions, with states counted in decisions: one to three seconds.
+# A search stops after this much work, counted in decisions. It takes one to three seconds.
 MAX_DECISIONS = 400_000
-# For a smaller eps the sums that a charge buys off lose too many digits.
+# For a smaller eps the weights a^l are so close that the bounds of the search lose too many digits.
 MIN_LEVEL_EPSILON = 1e-2
 
 _WINDOW_RATIO = 0.8  # The lower end of a window of S is this share of its upper end.
@@ -112,7 +122,7 @@ def proven_length(pieces: Sequence[FrontierPiece]) -> float:
 
 
 def _keeps_digits(noise: NoiseProblem) -> bool:
-    """Check that eps is so large that the sums of the search keep the digits that count."""
+    """Check that eps is so large that the sums of the search keep enough digits."""
     return float(np.log(noise.exp_epsilon[0])) >= MIN_LEVEL_EPSILON
 
 
@@ -142,10 +152,11 @@ def compute_level_frontier(
     Args:
         search: the search of the problem; the stairs it has proven are not proven again.
         high: the largest delta, in (0, 1].
-        report: called with the pieces after every window.
+        report: called with the pieces found so far after every window.
 
     Returns:
-        The pieces in order of delta. Pieces that the time limit left unproven are marked.
+        The pieces in order of delta. Pieces that the time limit left unproven have
+        `is_proven` = False.
     """
     stairs = search.stairs
     try:
@@ -221,14 +232,17 @@ def search_level_optimum(
     deadline: Deadline | None = None,
     max_decisions: int = MAX_DECISIONS,
 ) -> LevelOptimum:
-    """Search all level functions for a better one.
+    """Search all level functions for noise with a smaller error rate.
 
     Args:
         noise: a problem that `is_searchable` accepts.
         w: weights e^-d by the distance d from 0, shape (N,).
         best_known: the best noise so far, with f(0) > 0.
         deadline: time limit; None for none.
-        max_decisions: decisions after which the search stops.
+        max_decisions: work after which the search stops, counted in decisions.
+
+    Returns:
+        The best noise, `best_known` if the search finds none better, and whether it is proven.
     """
     first_phi = 1.0 - best_known.value
     search = _OptimumSearch(noise, first_phi, deadline or Deadline(), max_decisions)
@@ -270,7 +284,7 @@ class _OptimumSearch(LevelSearch):
         self._raise_phi(phi)
 
     def _raise_phi(self, phi: float) -> None:
-        """Continue with a larger phi."""
+        """Continue the search with a larger phi: the stair T = 1/phi, up to S = delta/phi."""
         self.phi = phi
         self.high = self.delta / phi
         self.stairs = Stairs([0.0], [1.0 / phi])

@@ -1,9 +1,13 @@
 """Build PDP noise that attains the smallest error rate and falls with the distance from 0.
 
-`simplest_noise` gives such noise as a first incumbent. f is the PMF of the noise eta, mu a shift
-with the budget eps_mu, and (13) and (15) are programs of Kadam et al. 2024: the smallest loss at a
-given delta, and the smallest delta at a given loss. A pair (eta, mu) is kept by a function f if
-f(eta) <= e^eps_mu f(eta + mu), otherwise broken.
+`best_noise_of_masses` builds the noise of given weights; `simplest_noise` gives noise of simple
+weights as a first incumbent of a search.
+
+Notation. f is the PMF of the noise eta, mu a shift (a difference of neighbouring answers) with the
+budget eps_mu, and (13) and (15) are programs of Kadam et al. 2024: the smallest loss at a given
+delta, and the smallest delta at a given loss. A pair (eta, mu) is kept by a function f if
+f(eta) <= e^eps_mu f(eta + mu), otherwise broken. PDP allows the elements of broken pairs at most
+mass delta for each mu.
 
 Let d(eta) be the length of a shortest path from 0 to eta whose steps are the shifts mu and whose
 lengths are the eps_mu (infinite where none leads), and w = e^{-d}.
@@ -22,9 +26,9 @@ then f(0) g is a PMF with the same f(0), feasible and at most f(0) w. If not, w/
 breaks nothing and has f(0) = 1/T0 at least as large. Either has the same zero mass or more, and
 needs no more delta. []
 
-| paper | here                             |
-|-------|----------------------------------|
-| a^hops| `distance_weights`, with one eps |
+| paper (Kadam et al. 2024) | here                             |
+|---------------------------|----------------------------------|
+| a^hops, a = e^-eps        | `distance_weights`, with one eps |
 """
 
 from __future__ import annotations
@@ -46,7 +50,8 @@ class LevelNoise:
     Attributes:
         pmf: masses, shape (N,).
         broken_pairs: whether the noise breaks each pair, shape (shifts, N).
-        value: value of the noise in the objective of the model.
+        value: error rate 1 - f(0) if delta is given, else the smallest delta at the given loss
+            (infinite if there is none).
     """
 
     pmf: Vector
@@ -57,12 +62,14 @@ class LevelNoise:
 def distance_weights(noise: NoiseProblem, level: Vector | float = 0.0) -> Vector:
     """Compute w = e^{-d} by Bellman's iteration, shape (N,).
 
-    It is exact after as many rounds as the longest shortest path has steps.
+    d is the length of a shortest path from 0 to each element (see the module header). The iteration
+    ends when no weight changes, after as many rounds as the longest of these paths has steps.
 
     Args:
         noise: group, shifts, budgets and loss of the noise.
-        level: levels of the elements, shape (N,); d uses the pairs that these levels keep. One
-            number stands for equal levels, which keep all pairs.
+        level: levels of the elements, shape (N,). Paths only use pairs with
+            level(eta + mu) <= level(eta) + 1. One number stands for equal levels, which allow all
+            pairs.
     """
     w = np.where(np.arange(noise.N) == 0, 1.0, 0.0)
     level = np.broadcast_to(level, noise.N)
@@ -125,7 +132,7 @@ def best_noise_of_masses(noise: NoiseProblem, w: Vector, v: Vector) -> LevelNois
 
 
 def _theta_of_total(w: Vector, v: Vector, total: float) -> float:
-    """Return the theta in [0, 1] at which max(v, theta w) has this total, or the nearest one.
+    """Return the theta in [0, 1] at which the sum of max(v, theta w) is nearest to a total.
 
     The masses satisfy 0 <= v <= w.
     """

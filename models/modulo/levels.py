@@ -1,8 +1,9 @@
 """Compute the smallest error rate rho*(delta) of PDP noise with one eps, without a solver.
 
 `LevelSearch` searches all level functions, which give every element eta of the group a level
-l(eta). f is the PMF of the noise, mu a shift, M the set of shifts. A pair (eta, mu) is broken if
-f(eta) > e^eps f(eta + mu), otherwise kept.
+l(eta). f is the PMF of the noise, so rho* = 1 - f(0). mu is a shift (a difference of neighbouring
+answers), M the set of shifts. A pair (eta, mu) is broken if f(eta) > e^eps f(eta + mu), otherwise
+kept. PDP allows the elements of broken pairs at most mass delta for each mu.
 
 **Level theorem.** Give every element a level l(eta) in {0, 1, ..., infinity} with l(0) = 0, let a =
 e^-eps and
@@ -19,28 +20,32 @@ So rho* follows from the smallest T for every bound on S: a staircase (`Stairs`)
 on delta.
 
 `LevelSearch.prove(lo, hi)` proves the stairs of lo <= S < hi: no l with S < hi lies more than
-ERROR_RATE_TOLERANCE below the staircase at max(S, lo). All l are enumerated level by level. A state
-is the set of settled elements and the set of elements on the last level; a label is its
-(T, S_1, S_2, ...). From level k every unsettled eta + mu joins level k + 1 or is delayed, which
-charges a^k to each mu that leads to it. The search leaves out:
+ERROR_RATE_TOLERANCE below the staircase at max(S, lo). All l are enumerated level by level.
 
-* Labels of a state that are nowhere smaller than another label of it; states that are mirror
+Terms of the search. An element is settled if its level is chosen. A state is the set of settled
+elements and the set of elements on the last level k. A label of a state is one way to reach it,
+with its sums T and S_mu for each mu so far. A decision takes an unsettled element eta + mu that a
+shift reaches from level k: it joins level k + 1, or it is delayed to a later level. A delay breaks
+pairs, so it adds a^k (the charge) to the S_mu of each mu that leads to the element. A completion of
+a label is a choice of all later levels. The search leaves out:
+
+* Labels of a state that are nowhere smaller than another label of it; and states that are mirror
   images, if M = -M.
 * Charges that cannot matter. The further charge to mu is at most the mass of the last level plus
   the mass of all later levels, which is smallest if nothing more is delayed. If S_mu plus this
-  charge stays below max S, the pairs of mu may all be broken at no loss, which lowers T: mu is
-  dropped.
+  charge stays below max S, all pairs of mu may be broken without increasing max S, which lowers T.
+  So mu is dropped: it leads to no element any more.
 * Choices by which more elements join the next level than the staircase allows.
-* Labels whose completions all lie above the staircase. Along a chain eta, eta + mu, ... of n
-  unsettled elements from the last level on, either the mass a^(k+1) + ... + a^(k+n) appears, or a
-  charge of s buys off A (1 - a^n) s of it at most, A = a/(1 - a). Chains of one mu never meet. For
-  every s that gives a lower bound on T of the completions with S <= s. While a level is chosen, a
-  delayed element's chain is bought off.
+* Labels whose completions all lie above the staircase. A chain eta, eta + mu, ... has n unsettled
+  elements from the last level on. Either its mass a^(k+1) + ... + a^(k+n) appears in T, or a delay
+  with the charge s avoids at most the mass A (1 - a^n) s of it, A = a/(1 - a). Chains of one mu
+  never meet. For every s this gives a lower bound on T of the completions with S <= s. While a
+  level is chosen, the chain of a delayed element counts as avoided.
 
-| paper       | here                       |
-|-------------|----------------------------|
-| e^-eps      | `LevelSearch.a`            |
-| rho*(delta) | `Stairs.corners`           |
+| paper (Kadam et al. 2024) | here                       |
+|---------------------------|----------------------------|
+| e^-eps                    | `LevelSearch.a`            |
+| rho*(delta)               | `Stairs.corners`           |
 """
 
 from __future__ import annotations
@@ -72,9 +77,11 @@ Chains = tuple[float, float, int]
 
 _SAME_TOLERANCE = 1e-15  # Relative differences below this do not order two labels.
 _DROPPED_S = float("-inf")  # S of a shift that is dropped.
-_BEAM_DECISIONS = 200  # Decisions on a label in a beam search.
-_NEGLIGIBLE_EXPONENT = 40.0  # e^-40 of a level's mass is negligible: later levels are skipped.
-# States that reach more elements from one level are beyond any search, and recursion that deep too.
+_BEAM_DECISIONS = 200  # A beam search takes at most this many decisions on each label.
+# Levels whose mass is below e^-this of the mass of a level are negligible and skipped.
+_NEGLIGIBLE_EXPONENT = 40.0
+# The search stops at a state that reaches more elements from one level. There are too many choices,
+# and the recursion over them would be too deep.
 _MAX_REACHED_ELEMENTS = 250
 
 
@@ -87,7 +94,7 @@ class _State(NamedTuple):
 
     Attributes:
         chains: the chains of every shift that is not dropped.
-        later_mass: mass of the later levels if nothing is delayed, over a^k.
+        later_mass: mass of the later levels if nothing is delayed, divided by a^k.
         reached: unsettled elements with the shifts that lead to them, most shifts first.
         chains_of_element: for each first element of a chain, (place in `chains`, 1 - a^n).
     """
@@ -106,9 +113,9 @@ class LevelSearch:
         sizes: orders of the cyclic factors.
         shifts: the differences; 0 and repetitions are left out.
         epsilon: eps > 0 of every shift.
-        deadline: `prove` raises OutOfTime after it.
-        work_limit: `prove` raises OutOfTime after this much work. It is counted in decisions, the
-            same on every machine. None for no limit.
+        deadline: time after which `prove` raises OutOfTime.
+        work_limit: work after which `prove` raises OutOfTime. It is counted in decisions, the same
+            on every machine. None for no limit.
         tolerance: tolerance of the error rate. Level functions that are better by less need not be
             found.
         stairs: the staircase found so far.
@@ -157,7 +164,7 @@ class LevelSearch:
         high: float,
         beam_width: int | None = None,
     ) -> None:
-        """Prove the stairs of low <= S < high, where all stairs from high on are proven.
+        """Prove the stairs of low <= S < high. All stairs from `high` on must be proven before.
 
         Args:
             low: smallest S of the stairs.
@@ -208,7 +215,8 @@ class LevelSearch:
             S: weight of its broken pairs, for the shift where it is largest.
             trace: first levels of the function. After them, the shifts that are not dropped delay
                 no element.
-            dropped_mask: the dropped shifts as a bit mask; None if everything is delayed.
+            dropped_mask: the dropped shifts as a bit mask (bit i for shift i); None if all elements
+                without a level are delayed for ever, so that their levels are infinite.
         """
         self.stairs.insert(T, S)
 
@@ -217,7 +225,7 @@ class LevelSearch:
 
         Args:
             trace: first levels of the function, as `record` takes them.
-            dropped_mask: the dropped shifts as a bit mask; None if everything is delayed.
+            dropped_mask: the dropped shifts as a bit mask, as `record` takes them.
 
         Returns:
             Levels, infinite for elements without one, shape (N,).
@@ -255,8 +263,8 @@ class LevelSearch:
     def _prepare_layer(self, k: int, layer: Layer) -> list[tuple[Key, list[Label], _State]]:
         """Return the labels of a level that have choices, with their states.
 
-        Every label records the level functions in which nothing, or everything, is delayed from now
-        on. Labels drop the shifts that cannot decide.
+        For every label the level functions are recorded in which nothing, or everything, is delayed
+        from now on. Labels drop the shifts that cannot determine S (see the module header).
         """
         ready = []
         unit = self.power[k]
@@ -309,7 +317,11 @@ class LevelSearch:
         S: list[float],
         chains: list[Chains],
     ) -> None:
-        """Delay or admit the reached elements, from the i-th on."""
+        """Decide for each reached element, from the i-th on, whether it is delayed or joins.
+
+        `members` are the elements that join the next level so far, T and S the sums of the label,
+        and `chains` the chains that no delay has avoided.
+        """
         if self.decisions > self.max_decisions:
             return
         self.decisions += 1
@@ -403,7 +415,7 @@ class LevelSearch:
     ) -> float:
         """Return the smallest T of a state's labels if nothing more is delayed.
 
-        A large S counts as the T that it is worth.
+        A large S counts as a T of the same f(0), so that labels are compared by one number.
         """
         later_mass = self.power[k] * state.later_mass
         worth = self.stairs.t[0] / (self.high or 1.0)
@@ -491,9 +503,9 @@ def _mirror_mask(dropped_mask: int, mirrored_shifts: Sequence[int]) -> int:
 
 
 def _add_label(layer: Layer, key: Key, label: Label) -> None:
-    """Add a label unless one of its state is nowhere larger.
+    """Add a label to a state, unless another label of the state is nowhere larger.
 
-    Labels that are nowhere smaller are dropped.
+    Other labels of the state that are nowhere smaller than the new one are dropped.
     """
     T, S, _ = label
     labels = layer.setdefault(key, [])

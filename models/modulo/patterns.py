@@ -1,8 +1,12 @@
 """State the linear program of PDP noise for a given choice of broken inequalities (a pattern).
 
 `build_relaxation` gives the program that all patterns share, `build_milp` the mixed-integer program
-that chooses the pattern itself. f is the PMF of the noise eta, mu a shift, rho the vector of
-losses; (13) and (15) are the programs of Kadam et al. 2024.
+that chooses the pattern itself.
+
+Notation. f is the PMF of the noise eta, mu a shift (a difference of neighbouring answers) with the
+budget eps_mu, and rho the vector of losses of the noise values. (13) and (15) are the mixed-integer
+programs of Kadam et al. 2024: the smallest loss at a given delta, and the smallest delta at a given
+loss. y_mu(eta) is the part of f(eta) that counts towards delta.
 
 A pair (eta, mu) stands for the inequality f(eta) <= e^eps_mu f(eta + mu). PDP allows some pairs to
 be broken: for each mu, the elements of the broken pairs may have mass delta together. A pattern
@@ -22,11 +26,13 @@ says whether every pair is kept, broken, or free (undecided). Its program is
   that is at most delta. So every feasible PMF has f(eta) <= delta, a bound of the program, or keeps
   all pairs at eta: this splits a pattern as well.
 
-Outside a set of noise values all masses may be summed in one variable s. This relaxes (13): pairs
-that start outside are dropped; a pair that leads outside, y >= f(eta) - e^eps f(eta + mu), implies
-y >= f(eta) - e^eps s; the loss of s is the smallest loss outside. A solution with s = 0, extended
-by zeros, is a PMF of the whole group with the same loss. Its pairs that start outside hold
-trivially, since their left side is 0.
+All masses outside a set of noise values may be replaced by one variable s, their sum. This relaxes
+(13): the inequalities of pairs that start outside are dropped; a pair that leads outside,
+y >= f(eta) - e^eps f(eta + mu), implies y >= f(eta) - e^eps s; and the loss of s is the smallest
+loss outside. A solution with s = 0, extended by zeros, is a PMF of the whole group with the same
+loss. Its pairs that start outside hold trivially, since their left side is 0.
+
+User-defined constraints and further columns are added in `_MassFrame`, which both programs share.
 
 | paper             | here                                          |
 |-------------------|-----------------------------------------------|
@@ -118,13 +124,13 @@ def _shift_targets(sizes: Ints, shifts: tuple[Ints, ...]) -> tuple[Positions, ..
 
 
 class _MassFrame:
-    """The part that the relaxation and the MILP share: masses, objective, constraints and pairs.
+    """The part that both programs share: masses, objective, constraints and pairs.
 
     Args:
         noise: group, shifts, budgets and loss of the noise.
         has_own_mass: whether each noise value has a variable of its own, shape (N,). The others
             share the last column.
-        upper: upper bound of the masses.
+        upper: upper bound of the masses that have a variable, a number or a parameter.
 
     Attributes:
         masses: the masses of all noise values.
@@ -296,11 +302,12 @@ class Relaxation:
 
 
 def build_relaxation(noise: NoiseProblem, has_own_mass: Flags | None = None) -> Relaxation:
-    """State the program of this module's docstring.
+    """Build the linear program of the module header, with the pattern in its parameters.
 
     Args:
         noise: group, shifts, budgets and loss of the noise.
-        has_own_mass: whether each noise value has a variable of its own, shape (N,). None for all.
+        has_own_mass: whether each noise value has a variable of its own, shape (N,). The masses of
+            the others are summed in one variable. None for all.
     """
     if has_own_mass is None:
         has_own_mass = np.ones(noise.N, dtype=bool)
@@ -335,19 +342,22 @@ def build_relaxation(noise: NoiseProblem, has_own_mass: Flags | None = None) -> 
 
 
 def build_milp(noise: NoiseProblem, name: str) -> Program:
-    """State (13) or (15) with better rows, in the variables f, u_mu, y_mu of the literal model.
+    """Build the mixed-integer program (13) or (15), with rows that give a tighter relaxation.
+
+    The variables are f, u_mu and y_mu of the paper; u_mu(eta) = 1 if the pair may be broken.
 
         y >= f(eta) - e^eps f(eta + mu),   sum y <= delta,   y <= min(delta, 1) u,
         f - y <= 1 - u,   u in {0, 1},   for all shifts and elements.
 
-    Equivalent to (13): u = 1 gives y = f on a broken pair or more, u = 0 gives y = 0 and the pair
-    is kept; conversely y = f u is feasible. (13e) and (13g) are not needed: they only force u = 0
-    on pairs that are kept anyway. The LP relaxation implies the DP-LP here; in (13) it allows
-    f - e^eps f(eta + mu) <= u at will.
+    The program is equivalent to (13). If u = 1, then y >= f, so all of f(eta) counts towards delta.
+    If u = 0, then y = 0 and the pair is kept. Conversely, for a PMF that is feasible for (13),
+    y = f u is feasible. (13e) and (13g) are not needed: they only force u = 0 on pairs that are
+    kept anyway. The linear relaxation implies the linear program of (ε, δ)-DP. The relaxation of
+    (13) does not, because a fractional u allows any f - e^eps f(eta + mu) <= u.
 
     Args:
         noise: group, shifts, budgets and loss of the noise.
-        name: name of the program.
+        name: name of the program, for files and reports.
     """
     frame = _MassFrame(noise, np.ones(noise.N, dtype=bool))
     delta = 1.0 if noise.delta is None else min(noise.delta, 1.0)
