@@ -220,10 +220,12 @@ class _FastSolve:
     Attributes:
         outcome: the incumbent, the bound and the counts of nodes, programs and iterations.
         broken_table: whether the incumbent breaks each pair, shape (shifts, N).
+        noise: group, shifts, budgets and loss of the noise.
+        gap: relative gap at which a solution counts as optimal.
         first_table: whether the first solved relaxation breaks each pair, shape (shifts, N), or
             None before it is solved.
-        w: weights e^-d, shape (N,), where d is the distance from 0 (`level_noise`), or None if the
-            loss is not the error rate.
+        w: weights e^-d, shape (N,), where d is the length of the shortest path of shifts from 0
+            (`workbench.models.modulo.level_noise`). None if the loss is not the error rate.
         level_noise: the best noise of a level function, or None.
         decisions: number of decisions of the search over level functions.
         is_proven_by_levels: whether the search over level functions proves the optimum.
@@ -376,7 +378,10 @@ class _FastSolve:
         return everything if support.sum() > _MAX_TRUNCATED_SHARE * noise.N else support
 
     def _dilate(self, support: Flags, times: int) -> Flags:
-        """Add the elements that one shift leads to or comes from, several times."""
+        """Add the elements that one step of a shift, forwards or backwards, reaches.
+
+        This is repeated `times` times.
+        """
         for _ in range(times):
             wider_support = support.copy()
             for target in self.noise.targets():
@@ -386,7 +391,11 @@ class _FastSolve:
         return support
 
     def _widen_support(self, support: Flags) -> Flags:
-        """Return at least half as many elements again, or all if shifts lead to no more."""
+        """Add neighbours until the support is at least 1.5 times as large.
+
+        All elements are returned if the shifts reach no more, or if the support becomes too large
+        to save time.
+        """
         wider_support = support
         while wider_support.sum() < min(self.noise.N, 1.5 * support.sum()):
             last_support = wider_support

@@ -1,10 +1,13 @@
 """Compute the smallest loss rho* of PDP noise as a function of delta, at fixed epsilon, exactly.
 
-The result is a list of linear pieces. f is the PMF of the noise, rho the vector of losses, mu a
-shift. A pair (eta, mu) is broken if f(eta) > e^eps f(eta + mu). (13) is the mixed-integer program
-of Kadam et al. 2024.
+`compute_delta_frontier` returns a list of linear pieces, each with its losses and a proven bound.
 
-For a set B of pairs that may be broken let v_B(delta) be the least loss of a PMF that keeps all
+Notation. f is the PMF of the noise eta, rho the vector of losses of the noise values, mu a shift (a
+difference of neighbouring answers). A pair (eta, mu) is broken if f(eta) > e^eps f(eta + mu). A
+pattern says which pairs may be broken. (13) is the mixed-integer program of Kadam et al. 2024: the
+smallest loss at a given delta.
+
+For a set B of pairs that may be broken let v_B(delta) be the smallest loss of a PMF that keeps all
 other pairs and has, for every mu, mass at most delta on the elements of B. This is a linear program
 with delta on the right-hand side. So v_B is convex, piecewise linear and non-increasing from the
 smallest delta at which it is feasible. rho* is the minimum of v_B over all B, because f is feasible
@@ -20,26 +23,25 @@ is therefore a lower envelope:
 3. Otherwise the better f breaks a pattern B, whose v_B lowers E, and the loop continues with the
    new pieces.
 
-There are finitely many patterns, so this ends. One program on one live session states all of it:
-delta is a variable, and its interval, the slope and the pattern are parameters. At a jump of rho*,
-where a pattern becomes affordable, the left piece is proven up to JUMP_SEPARATION short of it.
+There are finitely many patterns, so this ends. All steps use one linear program in one solver
+session: delta is a variable, and its interval, the slope and the pattern are parameters. rho* jumps
+where delta becomes large enough for a pattern. Left of a jump, the piece is proven up to
+JUMP_SEPARATION short of it.
 
-Rounding may spoil a trace of v_B where it is steep, near the least delta that B needs. So the point
-(delta, loss) of the better f is added as well: v_B is convex, hence the lower hull of its points is
-an upper bound of it, and E falls at the point found even if the trace is wrong. A piece whose
-program the solver cannot manage is halved. A piece that stays unproven has the proven bound of its
-search.
+v_B is traced exactly. With the slope of a chord of v_B, the same program for one pattern finds a
+point of v_B below the chord, or proves that v_B is the chord. Rounding may spoil a trace where v_B
+is steep, near the smallest delta that B needs. So the point (delta, loss) of the better f is added
+as well: v_B is convex, hence the lower hull of its points is an upper bound of it, and E falls at
+the point found even if the trace is wrong. If the solver fails on the program of a piece, the piece
+is halved. A piece that stays unproven has the proven bound of its search.
 
 If the loss is the error rate, with one eps, `workbench.models.modulo.level_frontier` computes the
 frontier without a solver.
 
-v_B is traced exactly: with the slope of a chord the same program for one pattern has a point of v_B
-below the chord, or proves that v_B is the chord.
-
-| paper       | here                       |
-|-------------|----------------------------|
-| rho*(delta) | `compute_delta_frontier`   |
-| (15)        | the inverse of rho*        |
+| paper (Kadam et al. 2024)            | here                       |
+|--------------------------------------|----------------------------|
+| rho*(delta)                          | `compute_delta_frontier`   |
+| (15), smallest delta at a given loss | the inverse of rho*        |
 """
 
 from __future__ import annotations
@@ -75,12 +77,13 @@ Progress = Callable[[float, int], None]
 VALUE_TOLERANCE = 1e-9  # Values are proven up to this, relative to max(1, |value|).
 DELTA_TOLERANCE = 1e-12  # Where rho* falls steeply, a piece is proven up to such a shift of delta.
 JUMP_SEPARATION = 1e-8  # A piece is proven up to this distance of delta from a jump.
-_MAX_SLIVER_LENGTH = 1e-13  # Shorter pieces come from the rounding of breakpoints.
-_MAX_HALVINGS = 6  # A piece whose program the solver cannot manage is halved this often.
-_STEEP_SLOPE = 1e8  # A slope of this size leads to the least delta that a pattern needs.
-_MAX_TRACE_DEPTH = 60  # The function of a pattern is halved this often.
-# A piece is searched this often for better points. Points that are lower only by rounding could
-# repeat.
+_MAX_SLIVER_LENGTH = 1e-13  # A piece up to this length comes from rounding, and is joined.
+_MAX_HALVINGS = 6  # A piece on whose program the solver fails is halved at most this often.
+# The optimum of loss + this times delta has the smallest delta that a pattern needs.
+_STEEP_SLOPE = 1e8
+_MAX_TRACE_DEPTH = 60  # The interval of a pattern's function is split at most this often.
+# A piece is searched at most this often for better points, since points that are lower only by
+# rounding could repeat.
 _MAX_TRIES = 30
 _MAX_VALUE_JUMP = (
     1e-12  # Ends of joined pieces differ by at most this, relative to max(1, |value|).
@@ -92,7 +95,8 @@ _CHECK_TOLERANCE = 1e-10  # Tolerances of the program when a piece is searched a
 def _lower_envelope(functions: Sequence[list[Point]], low: float, high: float) -> list[Line]:
     """Return the linear pieces of the lower envelope of piecewise linear functions.
 
-    Each function reaches from its first point to `high`.
+    Each function is a list of its points by rising delta, and reaches from its first point to
+    `high`. Left of its first point it is infinite.
     """
     ends = [[x for x, _ in points] for points in functions]
     cuts = np.unique(np.concatenate([[low, high], *ends]))
@@ -139,7 +143,10 @@ def _join_collinear(pieces: list[Line]) -> list[Line]:
 
 
 def _can_join(first: Line, second: Line) -> bool:
-    """Check whether two neighbouring pieces are one line, or the second one is a sliver."""
+    """Check whether two neighbouring pieces are one line, or the second one is too short to count.
+
+    They must have the same value where they meet.
+    """
     (x0, v0), (x1, v1) = first
     (_, w1), (x2, v2) = second
     extended_value = v1
@@ -168,20 +175,21 @@ def compute_delta_frontier(
         sizes: orders of the cyclic factors.
         shifts: the differences, closed under negation if they are symmetric.
         epsilon: eps > 0, one number or one for each shift.
-        loss: a key of `workbench.models.modulo.program.LOSSES` without a prior and without a worst
-            case, or distortions, shape (N,).
+        loss: a key of `workbench.models.modulo.program.LOSSES` other than "prior-squared" and
+            "worst-squared", or the loss of every noise value, shape (N,).
         high: the largest delta, in (0, 1].
         solver: name of a backend with duals that solves linear programs to a vertex.
-        seconds: time limit. Pieces that could not be proven in time are marked, and have a bound.
-            None for no limit.
-        progress: called with the proven share of [0, high] and the number of pieces before every
-            search.
+        seconds: time limit. Pieces that could not be proven in time have `is_proven` = False and a
+            lower bound. None for no limit.
+        progress: called before every search, with a delta and the number of pieces. All pieces
+            left of this delta are settled (for level functions: the proven length of delta).
 
     Returns:
         The pieces in order of delta. They join, except at jumps of rho*.
 
     Raises:
-        ValueError: a bad value. An unusable solver raises its own errors.
+        ValueError: `high`, `epsilon`, `shifts` or `loss` is outside its domain, or the solver has
+            no dual values. A solver that cannot be used raises its own errors.
     """
     if not 0 < high <= 1:
         raise ValueError(f"high must be in (0, 1]. Got {high}.")
@@ -219,10 +227,11 @@ class _FrontierSearch:
         session: solver session of `relaxation.program`.
         deadline: deadline at which the search stops.
         progress: called with the delta up to which all is proven and the number of pieces.
-        functions: points of v_B on its lower hull, by pattern.
+        high: the largest delta.
+        functions: points (delta, loss) of v_B on its lower hull, by the key of the pattern B.
         proven_pieces: pieces of the frontier that are proven.
-        bounds: bounds on loss - slope delta of pieces that were given up.
-        tries: number of searches of each piece.
+        bounds: for pieces that were given up, the proven lower bound on loss - slope * delta.
+        tries: number of searches of each interval of delta.
     """
 
     noise: NoiseProblem
@@ -295,7 +304,7 @@ class _FrontierSearch:
         span: tuple[float, float],
         slope: float = 0.0,
     ) -> Point | None:
-        """Return the point of smallest loss - slope delta of a fully decided pattern.
+        """Return the point with the smallest loss - slope * delta of a fully decided pattern.
 
         Returns None if the solver finds no point. Raises KeyboardInterrupt at Ctrl-C, since the
         return value cannot say so.
@@ -323,6 +332,7 @@ class _FrontierSearch:
     ) -> list[Point]:
         """Return the breakpoints of v_B strictly between two of its points."""
         (a, value_a), (b, value_b) = left, right
+        # On a shorter interval the rounding of the values decides the slope.
         if b - a <= 1e-12 or depth == 0:
             return []
         slope = (value_b - value_a) / (b - a)
@@ -330,6 +340,7 @@ class _FrontierSearch:
         if lowest is None:
             return []
         chord_value = value_a + slope * (lowest[0] - a)
+        # A point that is lower by rounding only is no breakpoint.
         if chord_value - lowest[1] <= 1e-11 * max(1.0, abs(value_a)):
             return []
         left_points = self._find_breakpoints(broken_table, left, lowest, depth - 1)
@@ -357,7 +368,7 @@ class _FrontierSearch:
         return False
 
     def _settle(self, piece: Line, halvings: int) -> bool:
-        """Prove a piece, or add a better point; else halve it, and at last give it up.
+        """Prove a piece, or add a better point. If neither works, halve it, or give it up.
 
         Returns whether the piece is proven.
         """
@@ -413,10 +424,11 @@ class _FrontierSearch:
         root_only: bool = False,
         has_tight_tolerances: bool = False,
     ) -> tuple[PatternOutcome, float]:
-        """Search for a PMF below a piece. Returns (outcome, cutoff).
+        """Search for a PMF whose point (delta, loss) lies below a piece.
 
-        The search only visits values below the cutoff. With `root_only` it solves one program with
-        nothing decided, whatever the deadline.
+        Returns the outcome and the cutoff. The search minimises loss - slope * delta and only
+        accepts values below the cutoff. With `root_only` it solves one program in which no pair is
+        decided, whatever the deadline.
         """
         (a, value_a), (b, _) = piece
         slope = _slope_of(piece)

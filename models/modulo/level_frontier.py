@@ -12,9 +12,9 @@ S, and a completion a choice of the other levels. w are the weights e^-d of
 
 All delta. Windows of S are proven one after the other, from S = 1 (delta = 1) down to 0. If the
 search is stopped, the staircase found so far is an upper bound of rho*. A lower bound is
-(1 - delta) rho*(0),
-the optimum under (eps, delta)-DP, which PDP implies (`workbench.models.oracles.hops` has the
-proof). Another one is rho* at the smallest delta that is proven, as rho* never rises.
+(1 - delta) rho*(0), the optimum under (eps, delta)-DP, which PDP implies
+(`workbench.models.oracles.hops` has the proof). Another lower bound is rho* at the smallest delta
+that is proven, since rho* never rises with delta.
 
 One delta. By the level theorem (`workbench.models.modulo.levels`) the largest f(0) is the largest
 min(1/T, delta/S) of all level functions. Let phi be that of the best one found. A better one has

@@ -4,7 +4,7 @@ The programs (13) to (15) are those of Kadam et al. 2024.
 
 Notation. rho is the vector of losses of the noise values, rho'f the expected loss, MILP a
 mixed-integer and LP a linear program, (u, y) auxiliary variables: u(eta) = 1 if the inequality of
-(eta, mu) may be broken, and y is the mass of such elements. The answer q is an element of G =
+(eta, mu) may be broken, and y(eta) is f(eta) if it may, else 0. The answer q is an element of G =
 Z_{n1} x ... x Z_{nk} (a scalar query is k = 1, N = n + 1). Noise is added in G, and neighbouring
 databases move the answer by a difference mu in M. With f the noise's PMF on G the models are
 
@@ -100,7 +100,7 @@ def shift_positions(sizes: Sequence[int], shift: Shift) -> Positions:
 
 
 class UserLosses(str):
-    """User-defined losses, as a name that no other losses have.
+    """User-defined losses, as a string that is their unique name and carries their values.
 
     Attributes:
         exact: losses >= 0 of the noise values, row-major, length N.
@@ -131,13 +131,13 @@ class UserLosses(str):
 
 
 def loss_vector(loss: str, sizes: Sequence[int], prior: Vector | None = None) -> Vector:
-    """Compute the distortion rho_eta of every noise value.
+    """Compute the loss (distortion) rho_eta of every noise value.
 
-    Vector queries sum squared errors over their coordinates, and "error-rate" counts any wrong
-    coordinate.
+    For vector queries squared errors are summed over the coordinates, and "error-rate" counts an
+    answer with any wrong coordinate.
 
     Args:
-        loss: a key of LOSSES, or UserLosses.
+        loss: a key of LOSSES, or an object of `UserLosses`.
         sizes: orders of the cyclic factors.
         prior: weights of the true answer, row-major, shape (N,). Required by "prior-squared" and
             refused by all others.
@@ -191,9 +191,7 @@ def loss_vector(loss: str, sizes: Sequence[int], prior: Vector | None = None) ->
 
 @dataclass(frozen=True, eq=False)
 class ModuloModel:
-    """One model of the family, stated in CVXPY and compiled once.
-
-    Its parameters are eps, delta and max_loss.
+    """One of the programs of the module header, compiled once for all eps, delta and max_loss.
 
     Attributes:
         sizes: orders of the cyclic factors.
@@ -208,7 +206,7 @@ class ModuloModel:
             None.
         broken_pairs: the pairs that may be broken, shape (shifts, N), which makes the model linear.
             None if the model chooses them.
-        unit: a program that minimises a loss (N,) is solved in (loss - shift) / unit.
+        unit: a program that minimises a loss of shape (N,) is solved in (loss - shift) / unit.
         shift: number that is subtracted from the loss before it is divided by `unit`.
     """
 
@@ -226,7 +224,7 @@ class ModuloModel:
 
     @property
     def kind(self) -> str:
-        """Return the name of the model."""
+        """Return the name of the model in reports, such as "MILP (13)"."""
         if not self.has_delta:
             return "LP (14)"
         model = "DP-LP" if self.requires == HOCKEY_STICK else "MILP (13)"
@@ -331,7 +329,7 @@ class ModuloModel:
         return (np.asarray(self.loss, dtype=float) - self.shift) / self.unit
 
     def build_comparisons(self, shifts: Sequence[Shift]) -> Comparisons:
-        """Return f and f(. + mu) of differences, for bounds that are stated by tangents.
+        """Return the pairs of laws f and f(. + mu), for bounds that are stated by tangents.
 
         Args:
             shifts: the differences mu.
@@ -349,12 +347,14 @@ class ModuloModel:
         delta: float | None = None,
         max_loss: float | None = None,
     ) -> Mapping[str, Any]:
-        """Return the parameter values of the program.
+        """Return the values of the parameters "exp_epsilon", "delta" and "max_loss" by name.
+
+        Only the parameters that the model has are returned.
 
         Args:
             epsilons: eps of every group.
-            delta: delta, if the model has one as a parameter.
-            max_loss: largest loss, if delta is minimised.
+            delta: budget delta; None unless the model has it as a parameter.
+            max_loss: largest loss; None unless delta is minimised.
         """
         values: dict[str, Any] = {"exp_epsilon": np.exp(np.asarray(epsilons, dtype=float))}
         if self.minimise == "delta":

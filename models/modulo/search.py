@@ -62,7 +62,8 @@ KEPT = 1  # A kept pair satisfies its inequality.
 BROKEN = 2  # A broken pair may violate its inequality, at the price of its mass.
 
 _MAX_NODE_GAP = 1e-10  # A node with a larger relative gap of its own program is solved again, cold.
-_MIN_HEAVY_RATIO = 2.0  # An element with f(eta) above this times delta is split instead of a pair.
+# If f(eta) is above this times delta, the node is split at the element eta instead of at a pair.
+_MIN_HEAVY_RATIO = 2.0
 _MAX_FAILED_NODES = 50  # The search stops after this many nodes that the solver cannot manage.
 _MIN_GAIN = 1e-12  # Estimated gains and parts of a pair count at least this.
 
@@ -159,9 +160,12 @@ def _branching_scores(
     parts: Pair,
     pairs: Positions,
 ) -> Vector:
-    """Compute the product of the estimated gains of both sides and of the mass at stake.
+    """Compute the score of each candidate pair; the node is split at the largest score.
 
-    Heavy elements are thus decided first. The result has the shape (pairs,).
+    The score is the product of f(η) and of the estimated gains of both children, so heavy elements
+    are decided first. `gains` and `counts` are the pseudocosts, shape (2, all pairs). `parts` are
+    the paid and the unpaid part of f(η), and `pairs` the numbers of the candidates. The result has
+    the shape (candidates,).
     """
     product = parts[0] + parts[1]
     for side, part in enumerate(parts):
@@ -177,11 +181,15 @@ def _branching_scores(
 class PatternSearch:
     """A search for the minimum over all patterns.
 
+    Another kind of split goes into `split_node`, which returns the patterns of the children; its
+    program must be able to state them (`Relaxation.values`).
+
     Attributes:
-        noise: group, shifts, budget and loss of the noise.
+        noise: group, shifts, budgets and loss of the noise.
         relaxation: linear program that all patterns share; a pattern changes its numbers.
         session: solver session of `relaxation.program`.
-        gap: gap relative to max(1, |value|). Nodes whose bound is within it of the incumbent end.
+        gap: a node ends when its bound is within this gap of the value of the incumbent, relative
+            to max(1, |value|).
         deadline: deadline at which the search stops.
         node_limit: largest number of nodes to split, or None.
         can_stop_early: whether a node's program may end when its duals prove that it cannot be
@@ -293,11 +301,15 @@ class PatternSearch:
         return self.solve_node(free, np.zeros(self.element_count, dtype=bool), None)
 
     def split_node(self, node: _Node, pair: int) -> tuple[list[tuple[Pattern, Flags]], bool]:
-        """Return the patterns into which a node is split, and whether only one pair is decided.
+        """Return the children of a node as patterns, and whether only one pair is decided.
 
         Args:
             node: the node.
-            pair: the pair at which it is split.
+            pair: number of the pair at which it is split.
+
+        Returns:
+            For both children (pattern, is_light), and whether they differ from the node in this one
+            pair only.
         """
         element = self.relaxation.source[pair]
         delta = self.noise.delta
