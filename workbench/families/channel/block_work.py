@@ -1,10 +1,11 @@
-"""Runtime and memory estimates of the block method, and the runtime of the linear program for
-comparison.
+"""Estimate the runtime and the memory of the block method, and the runtime of the linear program.
 
-The estimates are in seconds of one core and in bytes. For the block method
-(`workbench.models.channel.block_interior`) the operations of its eliminations and products are
-counted. For the program (`workbench.models.channel.program`) a fit to measurements with HiGHS is
-used: 1e-6 c^1.45 seconds for c compared masses.
+The estimates decide which of the two methods answers a request. They are in seconds of one core and
+in bytes. The block method (`workbench.models.channel.block_interior`) is an interior-point method
+that eliminates the masses of one output (a block) after the other; its floating-point operations
+are counted. For the program (`workbench.models.channel.program`) a fit to measurements with HiGHS
+is used: 1e-6 c^1.45 seconds for c compared masses. A compared mass is a mass M[y, o] that a privacy
+row compares with that of a neighbour.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import numpy as np
 
 # The name of the method, as an option value and as the solver of a solution.
 BLOCK_METHOD = "block"
-# A program of fewer compared masses is solved in a moment, and to a vertex.
+# Below this number of compared masses the block method is not used, because the program takes less
+# than a second and ends at a vertex.
 MIN_BLOCK_COMPARISONS = 2_000
 
 # The interior-point method takes about this many iterations.
@@ -26,7 +28,7 @@ _ITERATIONS = 30
 _OPERATIONS_PER_SECOND = 2e9
 # Each step of an elimination has this overhead in addition to its operations.
 _ELIMINATION_STEP_SECONDS = 4e-6
-# Adding one number to the Schur complement takes this time.
+# Adding one number to the Schur complement (the matrix that couples the outputs) takes this time.
 _SCATTER_SECONDS = 4e-9
 # Each output takes this time in each iteration if δ > 0, in addition to its operations.
 _OUTPUT_SECONDS = 1.5e-4
@@ -49,9 +51,10 @@ class BlocksSize(NamedTuple):
     Attributes:
         k: number of inputs.
         m: number of outputs.
-        pairs: neighbouring inputs. None: every two inputs are neighbours.
-        inputs_per_output: with δ > 0, the largest number of inputs with a stated mass at one
-            output. None: δ = 0.
+        pairs: pairs of positions of neighbouring inputs, each pair once. None: every two inputs
+            are neighbours.
+        inputs_per_output: with δ > 0, the largest number of inputs whose mass at one output is a
+            variable (other masses are fixed to 0). None: δ = 0.
         extra_rows: number of rows of user-defined constraints.
     """
 
@@ -63,8 +66,11 @@ class BlocksSize(NamedTuple):
 
     @property
     def sum_counts(self) -> tuple[float, float]:
-        """Return the number of sums over outputs that one output takes part in, and that of all
-        sums, for δ > 0.
+        """Return (sums of one output, all sums) if δ > 0.
+
+        A sum over outputs couples the blocks: the row sum of an input, the hockey stick of an
+        ordered pair, or a user-defined row. The first number counts those in which one output
+        occurs.
         """
         sums_per_input = 1 + (2 * len(self.pairs or ()) + self.extra_rows) / self.k
         return (self.inputs_per_output or 0) * sums_per_input, self.k * sums_per_input
@@ -93,6 +99,8 @@ def estimate_program_seconds(comparison_count: int) -> float:
 def estimate_block_seconds(size: BlocksSize) -> float:
     """Estimate the seconds that the block method takes.
 
+    The cases are: all inputs are neighbours and δ = 0; δ > 0; listed neighbours and δ = 0.
+
     Args:
         size: size of the channel.
     """
@@ -118,11 +126,11 @@ def estimate_block_seconds(size: BlocksSize) -> float:
 
 
 def estimate_bandwidth(pairs: Pairs) -> int:
-    """Estimate the bandwidth of the neighbour graph, by that of the order in which inputs are
-    listed.
+    """Estimate the bandwidth of the neighbour graph: the largest difference of positions of
+    neighbours in the listed order of the inputs.
 
     Args:
-        pairs: neighbouring inputs, at least one pair.
+        pairs: pairs of positions of neighbouring inputs, at least one.
     """
     i, j = np.array(pairs, dtype=int).T
     return int(np.abs(i - j).max())

@@ -1,8 +1,9 @@
-"""Solve a channel request by the block method of `workbench.models.channel.block_interior`, with an
-exact bound.
+"""Solve a channel request by the block method, and prove a lower bound on the loss.
 
-The result of the interior-point method is returned as a `Solution`, as if a solver had returned it.
-The lower bound is recomputed from its multipliers in integers (`workbench.families.channel.proof`).
+The block method is the interior-point method of `workbench.models.channel.block_interior`; a block
+is the column of one output. Its result is returned as a `Solution`, as if a solver had returned it.
+The lower bound is recomputed in integers from the multipliers of the method
+(`workbench.families.channel.proof`).
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from workbench.solvers.program import Block, Data, Program
 from workbench.solvers.search import Deadline
 from workbench.solvers.solution import PointStatus, Solution, Termination
 
-# The method stops at this relative gap, unless the request gives another one.
+# The method stops at this gap between loss and bound, relative to the larger of the two, unless the
+# request gives another one.
 _STOPPING_GAP = 1e-10
 # The method stops at this relative gap if a grid of hockey sticks approximates the claim.
 _GRID_GAP = 1e-5
@@ -51,9 +53,9 @@ class BlockOutcome(NamedTuple):
     """The result of the block method.
 
     Attributes:
-        masses: channel, shape (k, m).
+        masses: channel, shape (k, m), for k inputs and m outputs.
         solution: the same point as a solution of the linear program.
-        bound: exact lower bound on the loss of every private channel.
+        bound: exact lower bound on the loss of every private channel, in the units of the request.
     """
 
     masses: Vector
@@ -110,8 +112,9 @@ def list_hockey_sticks(request: ChannelRequest) -> list[tuple[Pair, HockeyStick,
         request: a request that has a grid of hockey sticks.
 
     Returns:
-        (pair, implied, sufficient) for each hockey stick. The claim implies the second one. The
-        third one has the same ε and a smaller δ; all third ones together imply the claim.
+        (pair, implied, sufficient) for each hockey stick. The claim implies the hockey stick
+        `implied`. The hockey stick `sufficient` has the same ε and a smaller δ, and all sufficient
+        ones together imply the claim.
     """
     claim = request.audited_claim
     sticks = []
@@ -131,6 +134,9 @@ def solve_on_hockey_stick_grid(request: ChannelRequest) -> BlockOutcome:
 
     Args:
         request: a request that has a grid of hockey sticks.
+
+    Returns:
+        The channel and its exact bound under the claim.
     """
     sticks = list_hockey_sticks(request)
     pairs = [pair for pair, _, _ in sticks]
@@ -145,7 +151,11 @@ def solve_on_hockey_stick_grid(request: ChannelRequest) -> BlockOutcome:
 
 
 def _split_edges(edges: Edges) -> tuple[tuple[Positions | None, Positions | None], Vector]:
-    """Return ((first, second), ratios) as `BlockProblem` takes them."""
+    """Return ((first, second), ratios) as `BlockProblem` takes them.
+
+    `first` and `second` are the positions of the inputs of every pair, and `ratios` are e^ε. If all
+    inputs are neighbours, both are None and there is one ratio.
+    """
     ratios = np.exp([float(epsilon) for epsilon in edges.epsilons])
     if edges.pairs is None:
         return (None, None), ratios[:1]
@@ -207,7 +217,11 @@ def _make_progress_reporter(
 
 
 def _name_multipliers(request: ChannelRequest, point: BlockPoint) -> dict[str, Vector]:
-    """Return the multipliers of a point by the names that `bound_least_loss` expects."""
+    """Return the multipliers of a point by the names that `bound_least_loss` expects.
+
+    "extra" belongs to user-defined rows, "losses" to the worst-case loss, "ratio" to listed pairs.
+    If all inputs are neighbours, "least" and "most" belong to the rows t <= M and M <= E t.
+    """
     k = request.question.k
     multipliers = {"extra": point.extra_multipliers}
     if point.weights is not None:
@@ -218,10 +232,11 @@ def _name_multipliers(request: ChannelRequest, point: BlockPoint) -> dict[str, V
 
 
 def _make_solution(request: ChannelRequest, point: BlockPoint, bound: Fraction) -> Solution:
-    """Return a point as the solution of a program that states the sums of the rows only.
+    """Return a point as the solution of a program that states only that the rows of the channel
+    have the sum 1.
 
-    Its variables are the masses, columns first. For the worst-case loss one more variable is the
-    largest loss.
+    Its variables are the masses M[y, o], output by output. For the worst-case loss one more
+    variable is the largest loss.
     """
     from workbench import __version__
 

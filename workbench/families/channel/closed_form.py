@@ -1,4 +1,8 @@
-"""The verdict of a known formula about the loss of a designed channel.
+"""Compare the loss of a designed channel with a formula from the literature, if one applies.
+
+In the table, "optimum" means that the formula is the smallest loss of any private channel, and a
+bound lies on the named side of it. Theorem 5 is that of Ghazi et al. 2022. To add a formula, return
+a `_ClosedForm` in `_find_line_form` or `_find_all_pairs_form`.
 
 formula                     applies to                                    kind
 geometric, post-processed   consecutive answers are neighbours, a prior   optimum or upper bound
@@ -39,10 +43,10 @@ class _ClosedForm(NamedTuple):
     """The value of a known formula.
 
     Attributes:
-        name: name of the formula.
-        value: its loss.
-        kind: "optimum", "upper bound" or "lower bound".
-        proof: a sentence that names the source.
+        name: name of the formula in reports.
+        value: loss of the formula, in the units of the request.
+        kind: what the value is for the smallest loss: "optimum", "upper bound" or "lower bound".
+        proof: a sentence for reports that names the source.
     """
 
     name: str
@@ -55,8 +59,11 @@ def judge_by_closed_form(request: ChannelRequest, objective: float) -> OracleVer
     """Compare a loss with the known formula for a request.
 
     Args:
-        request: request under a notion of one bound.
-        objective: loss of the designed channel.
+        request: request under a notion that bounds one ratio.
+        objective: loss of the designed channel, or the minimised δ or ε.
+
+    Returns:
+        The verdict. If no formula applies, it states why.
     """
     form = _find_closed_form(request)
     if isinstance(form, str):
@@ -97,7 +104,8 @@ def _find_closed_form(request: ChannelRequest) -> _ClosedForm | str:
 def _find_line_form(request: ChannelRequest) -> _ClosedForm | None:
     """Return the formula of post-processed geometric noise.
 
-    None unless consecutive answers are neighbours.
+    None unless consecutive answers are neighbours and no output is forbidden, or if the minimax
+    program is too large.
     """
     scaled_losses = request.scaled_losses
     weights = request.prior_weights
@@ -178,7 +186,9 @@ def _get_float_budget(request: ChannelRequest) -> tuple[float, float]:
 
 
 def _explain_kind(kind: str, delta: float) -> str:
-    """Return the end of a sentence that says what the value of geometric noise proves."""
+    """Return the end of the sentence about geometric noise: that it is optimal, or that it only is
+    a private channel.
+    """
     if kind == "optimum":
         return " is optimal, because no loss decreases with the distance"
     if delta:

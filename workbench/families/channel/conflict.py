@@ -1,4 +1,6 @@
-"""Explain why no channel satisfies a request."""
+"""Explain to the user why no channel satisfies a request: which constraints conflict, and which
+budget would be enough.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +25,14 @@ from workbench.solvers.solution import Solution
 def raise_no_channel(
     request: ChannelRequest, solution: Solution, model: ChannelModel, ask: Ask
 ) -> NoReturn:
-    """Raise the error that an answer without a point means.
+    """Raise the error for a solver's answer that contains no channel.
 
     Args:
         request: request that was solved.
         solution: answer of the solver, without a point.
         model: model of the program.
-        ask: function that solves the request at other values.
+        ask: function (option -> value) that solves the request at other values, such as another
+            ε, and returns the solution.
 
     Raises:
         Infeasible: no channel satisfies the request. The message explains the conflict.
@@ -51,7 +54,7 @@ def raise_no_channel(
 def _explain_channel_conflict(request: ChannelRequest, model: ChannelModel, ask: Ask) -> str:
     """Return sentences that follow "No channel meets ...".
 
-    Empty if no explanation was found in time.
+    Empty if no explanation was found in time, if a solver failed, or if the program has binaries.
     """
     if request.bounds.bounds_mass:
         return ""

@@ -1,5 +1,8 @@
-"""Gaussian noise published as the nearest output, as a simple channel within a budget of several
-bounds.
+"""Compute a simple private channel under Rényi DP, zCDP or GDP: Gaussian noise is added to the
+answer, and the nearest output is published.
+
+Rounding is post-processing, so the channel is as private as the noise. `problem` offers it as a
+candidate for notions that bound more than one ratio.
 """
 
 from __future__ import annotations
@@ -13,9 +16,10 @@ from workbench.solvers.arrays import Vector
 
 # Gaussian noise is not tried above this many compared masses, because its audit takes too long.
 _MAX_GAUSSIAN_COMPARISONS = 50_000
-# The noise is widened by this share, so that its rounded masses are within the budget.
+# The standard deviation is enlarged by this share, so that rounded masses are within the budget.
 _GAUSSIAN_WIDENING = 1e-9
-# This share of every row is uniform, because masses far from the answer underflow.
+# Every row is mixed with this share of the uniform distribution, because masses far from the
+# answer underflow to 0, and a neighbour's output of mass 0 would violate every budget.
 _UNIFORM_SHARE = 2.0**-40
 
 
@@ -23,11 +27,13 @@ def compute_gaussian_masses(request: ChannelRequest) -> Vector | None:
     """Compute the masses of Gaussian noise within the budget of a request.
 
     Args:
-        request: request under a notion of several bounds.
+        request: request for k answers and m outputs, under a notion that bounds more than one
+            ratio.
 
     Returns:
-        Masses of shape (k, m). None if answers or outputs are not numbers, or if the notion allows
-        no Gaussian noise.
+        Probability of every output for every answer, shape (k, m). None if answers or outputs are
+        not numbers, if no sufficient Gaussian noise is known for the notion, if no two neighbours
+        differ, or if the audit would compare more than 50,000 masses.
     """
     question = request.question
     relative_spread = _find_relative_spread(request)
@@ -55,9 +61,10 @@ def compute_gaussian_masses(request: ChannelRequest) -> Vector | None:
 
 
 def _find_relative_spread(request: ChannelRequest) -> float | None:
-    """Return the standard deviation of sufficient Gaussian noise over the sensitivity.
+    """Return the standard deviation of Gaussian noise that is private at the budget, divided by the
+    sensitivity.
 
-    None if none is known.
+    None if the notion states neither μ of GDP nor a variance.
     """
     claim = request.audited_claim
     mu = claim.notion.gaussian_mu(claim.values)

@@ -1,16 +1,27 @@
-"""A lower bound on the loss under smooth convex bounds, by the multipliers of
-`workbench.models.convex.interior`.
+"""Compute a lower bound on the loss of every channel under a notion with smooth convex bounds, such
+as Rényi DP or zCDP.
 
-Of every ordered pair c = (y, y') and bound Σ_o φ_c(M[y,o], M[y',o]) <= L_c let a M[y,o] + b M[y',o]
-<= φ_c be tangents, one for each output. Every λ >= 0 proves, for channels within the bounds
-(Lagrangian duality),
+The multipliers come from the interior-point method of `workbench.models.convex.interior`.
+
+Notation: M[y,o] is the probability of output o for the input y, and ℓ(y,o) is the loss. π is the
+prior, or any distribution for the worst-case loss. A *bound* c belongs to an ordered pair of
+neighbours (y, y') and has the form Σ_o φ_c(M[y,o], M[y',o]) <= L_c with a convex function φ_c and a
+limit L_c. A notion may bound a whole range of orders α of Rényi DP. Each of these bounds has a
+level θ; it is the number that tells the bounds of one kind apart.
+
+For each output o let a M[y,o] + b M[y',o] be a tangent of φ_c, which is never above φ_c. Every
+λ >= 0 proves, for channels within the bounds (Lagrangian duality),
 
     Σ_y π_y Σ_o M[y,o] ℓ(y,o)
       >=  Σ_y min_o ( π_y ℓ(y,o) + Σ_{c from y} λ_c a[c,o] + Σ_{c to y} λ_c b[c,o] ) - Σ_c λ_c L_c
 
-because Σ_o a M[y,o] + b M[y',o] is at most Σ_o φ_c <= L_c, and a row of M is a distribution. With
-the λ and the tangents of the optimum both sides are equal, so a point near the optimum needs no
-further program. π is the prior, or any distribution for the worst-case loss. Sums are in integers.
+because Σ_o a M[y,o] + b M[y',o] is at most Σ_o φ_c <= L_c, and the minimum over o is at most the
+mean over the row M[y, ·], which is a distribution. "c from y" means that y is the first input of c,
+and "c to y" that it is the second. With the λ and the tangents of the optimum both sides are equal,
+so multipliers near the optimum prove a bound near the optimum. The sums are computed in integers.
+
+Where to change: a new kind of bound needs its φ in `workbench.models.convex.requirements` and
+`interior`, its tangents in `workbench.models.convex.tangents`, and a place in `has_smooth_bounds`.
 """
 
 from __future__ import annotations
@@ -35,7 +46,8 @@ from workbench.solvers.search import Deadline
 
 # The interior-point method stops at this gap, relative to the loss.
 _INTERIOR_GAP = 1e-5
-# The barrier of the columns has this weight, relative to the spread of their reduced losses.
+# The second channel at which tangents are taken minimises the reduced losses plus a logarithmic
+# barrier. The weight of the barrier is this share of the spread of the reduced losses.
 _BARRIER_SHARE = 1e-9
 # Smaller masses are raised to this one, because tangents need positive masses.
 _MIN_MASS = 1e-300
@@ -56,12 +68,15 @@ def bound_smooth_loss(
     Any multipliers and masses give a valid bound. The bound is tight only near the optimum.
 
     Args:
-        losses: table of losses, shape (k, m).
-        prior: prior of the inputs. None: the bound is on the worst-case loss.
-        weights: weights >= 0 of the inputs, shape (k,). Used for the worst-case loss only.
-        weighted_bounds: bounds of ordered pairs with their multipliers. Negative multipliers count
-            as 0.
+        losses: table of the losses ℓ of k inputs and m outputs, shape (k, m).
+        prior: prior π of the inputs, k numbers. None: the bound is on the worst-case loss.
+        weights: weights >= 0 of the inputs, shape (k,), which are scaled to the distribution π if
+            `prior` is None. With a prior they are not used.
+        weighted_bounds: (bound, y, y', λ) for bounds of ordered pairs. A negative λ counts as 0.
         masses: channel at whose ratios the tangents are taken, > 0, shape (k, m).
+
+    Returns:
+        The right-hand side of the equation above, rounded down, in the units of `losses`.
     """
     rows = weigh_losses(losses, round_weights(prior, weights))
     allowance = Fraction(0)
@@ -75,7 +90,12 @@ def bound_smooth_loss(
 
 
 def _list_smooth_bounds(request: ChannelRequest) -> tuple[list[Bound], LevelRange | None]:
-    """Return the bounds of every comparison that are no levels, and the range of the levels."""
+    """Return (bounds, levels): the bounds that every pair must satisfy, apart from a range of
+    levels, and that range.
+
+    The range is None if the notion has no range of levels, in which case all bounds are listed.
+    """
+    # Every pair has the same bounds, so the first pair represents all of them.
     claim_bounds = ClaimedBounds(request.audited_claim, request.question.ordered_pairs[0])
     levels = claim_bounds.levels
     if levels is None:
@@ -84,7 +104,10 @@ def _list_smooth_bounds(request: ChannelRequest) -> tuple[list[Bound], LevelRang
 
 
 def has_smooth_bounds(request: ChannelRequest) -> bool:
-    """Return whether all bounds of a request are smooth, and no solver was chosen.
+    """Return whether `solve_by_interior_point` accepts a request.
+
+    All its bounds must be smooth (no hockey stick, and a positive limit), and no other solver than
+    the default may have been chosen.
 
     Args:
         request: a request for a channel.
@@ -99,11 +122,11 @@ def solve_by_interior_point(request: ChannelRequest) -> tuple[Vector, Fraction] 
     """Solve a request with smooth bounds by an interior-point method.
 
     Args:
-        request: a request with smooth bounds.
+        request: a request for which `has_smooth_bounds` is true.
 
     Returns:
-        The masses, shape (k, m), and an exact lower bound on the loss. None if even uniform rows
-        violate the bounds.
+        (masses, bound): the channel, shape (k, m), and an exact lower bound on the loss of every
+        channel, in the units of the request. None if even uniform rows violate the bounds.
     """
     model = request.model()
     question = request.question
@@ -126,6 +149,7 @@ def solve_by_interior_point(request: ChannelRequest) -> tuple[Vector, Fraction] 
     scaled_losses = request.scaled_losses
     table = scaled_losses.table
     unit = scaled_losses.unit
+    # The equations of the program are Σ_o M[y,o] = 1. Its inequalities are worst-case losses.
     is_sum = data.row_lower == data.row_upper
     loss_weights = point.row_multipliers[~is_sum]
     weighted_bounds = []
@@ -138,6 +162,7 @@ def solve_by_interior_point(request: ChannelRequest) -> tuple[Vector, Fraction] 
     reduced_losses = (
         table.floats * input_weights[:, None] - point.row_multipliers[is_sum][:, None] / unit
     )
+    # The bound is computed with the tangents at two channels, and the larger value counts.
     barrier = _BARRIER_SHARE * float(np.ptp(reduced_losses))
     priced_masses = find_cheapest_columns(reduced_losses, weighted_bounds, barrier)
     proven_bounds = [

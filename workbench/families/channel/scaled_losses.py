@@ -1,5 +1,8 @@
-"""The losses of a channel request in the scale in which its programs are solved
-(`workbench.pipeline.loss_scale`).
+"""Convert the losses of a channel request to the scale in which its programs are solved, and back.
+
+The unavoidable part of the loss is subtracted, and the rest is divided by the loss of the best
+channel that ignores its input. So the optimum is between 0 and about 1, whatever the units of the
+request are (`workbench.pipeline.loss_scale`).
 """
 
 from __future__ import annotations
@@ -24,13 +27,14 @@ class ScaledLosses:
         loss of a channel = unit * (loss at `table`) + shift
 
     Attributes:
-        table: losses in the scale.
-        unit: see the equation.
+        table: losses in the scale, shape (k, m), for k inputs and m outputs.
+        unit: number of the request's units in one unit of `table`.
         shift: loss that no channel can avoid. Under a prior it is the mean of the smallest loss of
             every input. For the worst-case loss it is the smallest loss of all.
-        scale: scale of the losses as they were given.
-        constant_outputs: output of every input in the best channel that ignores its input, shape
-            (k,). The channel has one output for every connected part of the neighbour relation.
+        scale: scale by which gaps of losses in the units of the request are judged.
+        constant_outputs: column of the output of every input in the best channel with one output
+            for every connected part of the neighbour relation, shape (k,). The channel reveals
+            only the part, which no neighbour pair must hide.
         is_constant_optimal: whether the loss of that channel is the loss without privacy.
     """
 
@@ -77,7 +81,7 @@ class ScaledLosses:
         """Convert a loss of the request to the scale.
 
         Args:
-            loss: loss, or a limit on it, as it was given.
+            loss: loss, or a limit on it, in the units of the request.
         """
         return (loss - self.shift) / Fraction(self.unit)
 
@@ -85,7 +89,7 @@ class ScaledLosses:
         """Convert a loss in the scale to a loss of the request.
 
         Args:
-            scaled_loss: loss, or a bound on it, at `table`.
+            scaled_loss: loss, or a bound on it, in the units of `table`.
         """
         return scaled_loss * Fraction(self.unit) + self.shift
 
@@ -93,7 +97,8 @@ class ScaledLosses:
 def _find_constant_channel(losses: Any, question: FiniteQuery) -> tuple[float, Any]:
     """Find the best channel with one output for every connected part of the neighbour relation.
 
-    Returns its loss, and the output of every input, shape (k,).
+    Returns (loss, outputs): its loss, and the column of the output of every input, shape (k,).
+    Infinite losses mark forbidden outputs. They count as huge when the output is chosen.
     """
     prior = question.prior
     weights = np.ones(question.k) if prior is None else np.array([float(p) for p in prior])
@@ -114,5 +119,6 @@ def _find_constant_channel(losses: Any, question: FiniteQuery) -> tuple[float, A
     if is_forbidden.any():
         least_weight = weights.min(initial=1.0, where=weights > 0)
         if total >= finite_limit * least_weight:
+            # Every constant output is forbidden for some input. The largest weighted loss is used.
             total = float((weights[:, None] * np.where(is_forbidden, 0.0, losses)).max())
     return total, outputs
