@@ -1,9 +1,10 @@
-"""The certificate of a designed channel.
+"""Certify a designed channel: audit it exactly, and make the certificate that states its privacy
+and its loss.
 
 A certificate contains the claim, and the loss if a file can state it. The file states the loss if
 it is a rational loss of numbers under a prior (`workbench.privacy.objective`). It states the bias
-if inputs and outputs are numbers. A user-defined loss and a worst-case loss are computed exactly
-here and written to the record.
+if inputs and outputs are numbers. The losses of places are computed exactly here and written to the
+record, rounded up.
 """
 
 from __future__ import annotations
@@ -49,10 +50,11 @@ def make_channel_certificate(
         request: request that the channel answers.
         channel: the channel. Under a notion of one bound it is repaired already.
         solution: answer of the solver, which is named in the record. None: no solver answered.
-        origin: where the masses come from, for the record.
+        origin: where the masses come from, for the record, such as "exact repair".
 
     Returns:
-        The certificate, and sentences about extra constraints.
+        (certificate, notes): the certificate, whose mechanism is the certified channel, and
+        sentences about extra constraints that it violates or that could not be checked.
 
     Raises:
         NotCertified: the exact audit rejects the channel.

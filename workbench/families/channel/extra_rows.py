@@ -1,4 +1,9 @@
-"""User-defined linear constraints A M <= b or A M = b on a channel that is solved by blocks."""
+"""Convert extra constraints on a channel M to rows A M <= b or A M = b, for the block method and
+for exact checks.
+
+Extra constraints are the named ones, such as unbiased, and those of the user. In A M the masses
+M[y, o] of k inputs and m outputs are one column vector.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +53,8 @@ class ExtraRows:
     Floats are taken as exact numbers.
 
     Attributes:
-        A: coefficients, shape (R, k m), input by input.
+        A: coefficients, shape (R, k m), where R is the number of rows. M[y, o] has the column
+            y m + o.
         limits: right-hand sides b, shape (R,).
         is_equation: whether a row is an equation, shape (R,). Otherwise it is an upper bound.
     """
@@ -62,7 +68,8 @@ class ExtraRows:
         """Read the rows of a program of `build_extra_program`.
 
         Args:
-            program: program whose variables are the masses, output by output.
+            program: program whose variables are the masses, output by output: M[y, o] has the
+                column o k + y.
             k: number of inputs.
         """
         data = program.template

@@ -1,8 +1,9 @@
-"""Channels with free outputs: the outputs are designed as well, and the bound holds for all real
-outputs.
+"""Design channels whose outputs are free: the design chooses real outputs, and its bound holds for
+all real outputs.
 
 A loss that is linear between the outputs needs no search: the answers, or the outputs of its table,
-are optimal. For other losses `output_search` finds the outputs.
+are optimal, because any other output can be replaced by a random choice of its two neighbours among
+them. For other losses `output_search` finds the outputs.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from workbench.pipeline.routes import Answer, Reason, Route, applies_always
 from workbench.pipeline.solve import ProblemSession
 from workbench.solvers.solution import Termination
 
-# A note states the interval of the optimum from this relative gap on.
+# If the gap exceeds this share of the loss, a note states the interval of the optimum.
 _REPORTED_GAP = 1e-6
-# A smaller gap, as a share of the width of the losses, is accepted in any case.
+# A gap of at most this share of the width of the losses (`LossScale.width`) is always accepted.
 _NEGLIGIBLE_WIDTH_SHARE = 2e-9
 
 

@@ -6,8 +6,8 @@ The multipliers come from the interior-point method of `workbench.models.convex.
 Notation: M[y,o] is the probability of output o for the input y, and ℓ(y,o) is the loss. π is the
 prior, or any distribution for the worst-case loss. A *bound* c belongs to an ordered pair of
 neighbours (y, y') and has the form Σ_o φ_c(M[y,o], M[y',o]) <= L_c with a convex function φ_c and a
-limit L_c. A notion may bound a whole range of orders α of Rényi DP. Each of these bounds has a
-level θ; it is the number that tells the bounds of one kind apart.
+limit L_c. Some notions state a bound for every number θ of a range, such as zCDP for every order
+of the Rényi divergence. θ is called the level of the bound, and the range a level range.
 
 For each output o let a M[y,o] + b M[y',o] be a tangent of φ_c, which is never above φ_c. Every
 λ >= 0 proves, for channels within the bounds (Lagrangian duality),

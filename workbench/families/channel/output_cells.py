@@ -1,15 +1,22 @@
-"""A finite question whose optimal loss is a lower bound for every channel with real outputs.
+"""Make a finite question whose optimal loss is a lower bound for every channel with real outputs.
 
-Anchors p_1 < ... < p_n from the least answer to the largest cut that range into cells, the knots z
-between them. Let low(y, ·) be linear on every cell, and at most the loss there. A channel that
-publishes o in a cell [z, z'] may publish z or z' at random instead, with mean o. This is
-post-processing, so the channel stays private. For every answer its expected `low` is at most the
-expected loss of the original channel. So
+`output_search` solves this question (the lower question) to bound how much better other outputs
+could be.
 
-    least loss of all channels with real outputs
-      >=  least loss at low(y, z) of the channels whose outputs are knots
+Notation: y is an answer and o a real output. *Anchors* p_1 < ... < p_n reach from the smallest
+answer to the largest. *Knots* z_0 < ... < z_n lie between them: z_0 = p_1, z_n = p_n, and z_j
+separates p_j from p_(j+1). So every *cell* [z_(j-1), z_j] contains the anchor p_j. low(y, ·) is a
+function that is linear on every cell and nowhere above the loss ℓ(y, ·).
 
-and the channels whose outputs are the anchors give an upper bound. Outputs beyond the answers are
+A channel that publishes o in a cell [z, z'] may publish z or z' at random instead, with mean o.
+This is post-processing, so the channel stays private. Since low(y, ·) is linear on the cell, its
+mean at the two knots is low(y, o), which is at most ℓ(y, o). So for every answer the expected `low`
+of the new channel is at most the expected loss of the original one, and
+
+    smallest loss of all channels with real outputs
+      >=  smallest expected low(y, z) of the channels whose outputs are knots
+
+The channels whose outputs are the anchors give an upper bound. Outputs beyond the answers are
 clipped to their range. This increases no loss that grows with the distance.
 
 loss                  knots                         low(y, z)
@@ -18,10 +25,12 @@ absolute, pinball,    the answers                   the loss itself, linear betw
 error-rate                                          outputs are of no use (their error rate is 1)
 a loss table          its outputs                   linear between them, as the table is read
 
-If every output of the optimum is an anchor, the bound is tight: the multipliers of the optimum,
-moved along with the tangent, stay feasible beside it. So loss and bound meet as soon as the anchors
-are the outputs of the optimum and their cells are short. Otherwise the cells that the lower
-question uses are cut.
+The tangent touches the loss at its anchor. So if every output of an optimal channel is an anchor,
+and its cell is short, the tangents lose nothing at these outputs and the bound meets the loss.
+Otherwise the search adds anchors in the cells whose knots the optimum of the lower question uses.
+
+Where to change: a further loss needs a place in `LINEAR_LOSSES` or `CONVEX_LOSSES`, and for the
+latter its slope in `_evaluate_losses` and its best output in `find_posterior_points`.
 """
 
 from __future__ import annotations
@@ -47,6 +56,7 @@ CONVEX_LOSSES = ("squared", "huber", *LINEAR_LOSSES)
 # The name of a loss table of tangents.
 TANGENT_LOSS_NAME = "tangents of the loss"
 
+# The best output for the Huber loss is bisected this often, which leaves 2^-60 of the range.
 _HUBER_BISECTION_STEPS = 60
 
 Numbers = Sequence[Fraction]
@@ -56,7 +66,7 @@ class LowerQuestion(NamedTuple):
     """A finite question whose optimal loss, minus the shift, bounds all channels with real outputs.
 
     Attributes:
-        knots: outputs of the question, increasing.
+        knots: outputs of the question, n + 1 increasing numbers.
         losses: `low` at the knots plus the shift, shape (k, n + 1).
         shift: number that makes all losses at least 0.
     """
@@ -71,7 +81,7 @@ def make_lower_question(inputs: Numbers, anchors: Numbers, named_loss: Loss) -> 
 
     Args:
         inputs: answers, k numbers.
-        anchors: increasing numbers, n of them, from the least answer to the largest.
+        anchors: increasing numbers, n of them, from the smallest answer to the largest.
         named_loss: squared or huber.
     """
     knots = (anchors[0], *((p + q) / 2 for p, q in pairwise(anchors)), anchors[-1])
@@ -103,7 +113,10 @@ def _scale_to_integers(values: Numbers, scale: int) -> Integers:
 def _evaluate_losses(
     kind: str, differences: Integers, huber_width: int, scale: int
 ) -> tuple[Integers, Integers, int]:
-    """Return the losses of differences and their slopes, both times a unit, and the unit."""
+    """Return (losses times unit, slopes times unit, unit), all integers.
+
+    The differences are outputs minus answers, times `scale`.
+    """
     if kind == "squared":
         return differences * differences, 2 * differences, scale**2
     slopes = np.clip(differences, -huber_width, huber_width)

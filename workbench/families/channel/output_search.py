@@ -4,9 +4,14 @@
       ▲         (a bound)                                            (to the mean, or Huber's point)
       └─────────── anchors at these outputs, cells that are in use cut ◀────────┘
 
-The search ends when bound and loss meet (`output_cells` proves that they do), or when a round
-improves nothing. Every question on the way is a finite one (`ChannelProblem`). The notion has one
-bound on ratios, which post-processing preserves.
+A cell is an interval of the range of the answers with one anchor in it; its ends are knots. A lower
+question replaces each loss by its tangents at the anchors, and its outputs are the knots. Its
+optimum is a lower bound for all channels with real outputs (`output_cells` has the proof). An
+output is in use if the channel publishes it with a probability above 1e-9 for some answer.
+
+The search ends when bound and loss meet, when a round improves nothing, or at a limit of
+`_SearchLimits`, which has all tuning numbers. Every question on the way is a finite one
+(`ChannelProblem`). The notion has one bound on ratios, which post-processing preserves.
 """
 
 from __future__ import annotations
@@ -44,22 +49,22 @@ class _SearchLimits:
     """The limits of a search.
 
     Attributes:
-        first_parts: numbers of parts of each interval between two answers, tried in this order for
-            the first anchors.
-        first_comparisons: compared masses that the first lower question may have. More lead to
-            fewer parts.
-        rounds: number of rounds.
-        moves: number of times that outputs are moved in a round.
-        work: compared masses of all programs. No round begins after more.
-        easy_work: compared masses of all programs. After more, the accepted gap of a design ends
-            the search.
-        work_per_mass_with_delta: how often a compared mass counts if δ > 0.
-        gap: relative gap that ends the search.
-        lower_gap: relative gap of a lower question at which no other algorithm is tried. It limits
-            the bound.
+        first_parts: numbers of parts into which each interval between two answers is divided by
+            the first anchors. The first number that `first_comparisons` allows is used.
+        first_comparisons: largest number of compared masses of the first lower question.
+        rounds: largest number of rounds.
+        moves: largest number of times that outputs are moved in a round.
+        work: no round begins after the programs have compared this many masses together.
+        easy_work: until the programs have compared this many masses, the search ends at `gap`.
+            Afterwards it ends at the wider gap that a design accepts.
+        work_per_mass_with_delta: a compared mass counts this many times if δ > 0.
+        gap: the search ends if loss and bound differ by at most this share of the loss.
+        lower_gap: a lower question is solved by one algorithm only if its relative gap is at most
+            this. A wider gap would lower the bound.
         output_digits: decimal digits of an output, relative to the range of the answers.
         anchor_distance: smallest distance of two anchors, as a share of the range of the answers.
-        program_seconds: time limit of a program if no time is left.
+            A point that is nearer to another one is left out.
+        program_seconds: smallest time limit of a program in seconds, also if no time is left.
     """
 
     first_parts: tuple[int, ...] = (4, 2, 1)
@@ -84,9 +89,10 @@ class Candidate(NamedTuple):
 
     Attributes:
         request: the request with these outputs.
-        answer: its answer.
-        value: its loss, or the minimised δ or ε.
-        points: for each column in use, the output of smallest loss.
+        answer: answer to the request: the channel, the bound and the solver's solution.
+        value: expected or worst-case loss of the channel. With a max_loss, the minimised δ or ε.
+        points: for each output in use, the real number that would be the best output for the
+            same column of masses.
     """
 
     request: ChannelRequest
@@ -140,8 +146,9 @@ class OutputSearch:
         """Search until bound and loss meet, or until nothing improves.
 
         Returns:
-            The best channel, and a lower bound on all channels. The bound is None if the first
-            lower question is too large or stopped.
+            (best, bound): the best channel, and a lower bound on the loss (or the minimised δ or
+            ε) of all channels with real outputs. The bound is None if no lower question gave one,
+            because the first was too large or stopped without a bound.
 
         Raises:
             NotProven: the search was interrupted.
@@ -236,9 +243,9 @@ class OutputSearch:
         return points
 
     def _solve_lower_question(self, anchors: Sequence[Fraction]) -> tuple[Candidate, Fraction]:
-        """Solve the question at the tangents of the anchors.
+        """Solve the lower question of the anchors.
 
-        Returns the channel, and the number that its losses exceed the tangents by. Raises
+        Returns (channel, shift): the shift must be subtracted from the bound of the channel. Raises
         ChannelTooLarge.
         """
         lower = make_lower_question(self._inputs, anchors, self._named_loss)
@@ -258,9 +265,11 @@ class OutputSearch:
     def _solve_shifted_question(
         self, request: ChannelRequest, shift: Fraction
     ) -> tuple[Candidate, Fraction]:
-        """Solve a question whose losses exceed the tangents by a shift.
+        """Solve a question whose losses exceed the tangents by a shift, and return the shift of its
+        bound.
 
-        A max_loss is shifted instead of the value.
+        If the request limits the loss, the limit is shifted instead. The returned shift is then 0,
+        because the bound is on δ or ε.
         """
         if request.aim.max_loss is None:
             return self._solve_candidate(request, _LIMITS.lower_gap), shift
@@ -285,8 +294,10 @@ class OutputSearch:
     # Channels on given outputs.
 
     def _move_outputs(self, outputs: Iterable[Fraction]) -> Candidate:
-        """Return a channel on outputs that are moved to their smallest loss, as long as that
-        improves the channel.
+        """Return the best channel on some outputs, or on outputs derived from them.
+
+        Under a prior every output in use is moved to the point of smallest posterior loss, and the
+        channel is solved again, as long as this improves it.
         """
         best = self._solve_on_outputs(outputs)
         if self._request.question.prior is None:
@@ -380,9 +391,8 @@ def answer_listed_outputs(request: ChannelRequest, gap: float = 0.0) -> Answer:
 
 
 def _find_input_weights(request: ChannelRequest, answer: Answer) -> Vector:
-    """Return the weight of every input: the prior, or the multipliers of the worst-case loss.
-
-    Shape (k,).
+    """Return the weight of every input, shape (k,): the prior, or the multipliers of the worst-case
+    loss. They are uniform if the answer has no multipliers.
     """
     if request.prior_weights is not None:
         return request.prior_weights

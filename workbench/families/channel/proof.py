@@ -1,23 +1,34 @@
-"""Exact lower bounds on the loss of every private channel, proven in integers from multipliers.
+"""Compute exact lower bounds on the loss of every private channel from the dual multipliers of a
+solver.
 
-The multipliers need not be trusted: every choice proves a valid bound.
+The multipliers need not be trusted: every choice proves a valid bound, and all sums are in
+integers.
 
-Every u >= 0 proves, for channels with Σ_o max(0, M[y,o] - E M[y',o]) <= δ along ordered pairs p =
-(y, y'),
+Notation: M[y,o] is the probability of output o for input y, and ℓ(y,o) is the loss. π is the prior,
+or any distribution for the worst-case loss. E is e^ε rounded up. An ordered pair of neighbours p =
+(y, y') is "from y" and "to y'".
+
+Listed pairs. Let Σ_o max(0, M[y,o] - E M[y',o]) <= δ for every pair p. Then every u >= 0 proves
 
     Σ_y π_y Σ_o M[y,o] ℓ(y,o)
       >=  Σ_y min_o ( π_y ℓ(y,o) + Σ_{p from y} u[p,o] - E Σ_{p to y} u[p,o] ) - δ Σ_p max_o u[p,o]
 
-(Lagrangian duality: Σ_o u[p,o] (M[y,o] - E M[y',o]) <= max_o u[p,o] δ, and a row of M is a
-distribution.) E is e^ε rounded up. π is the prior, or any distribution for the worst-case loss. All
-pairs with pure ε have a column t_o with t <= M <= E t instead, and multipliers a, b >= 0 with Σ_y a
->= E Σ_y b: min_o ( π_y ℓ - a + b ). User-defined linear rows A M <= b (or = b) with multipliers q
-<= 0 (or any) add q b, and subtract A'q from π ℓ.
+by Lagrangian duality. For each p, Σ_o u[p,o] (M[y,o] - E M[y',o]) is at most δ max_o u[p,o]. So
+adding the left-hand side to the loss and subtracting the right-hand side does not increase it. The
+sum is then Σ_y Σ_o M[y,o] (...), and as a row of M is a distribution, it is at least Σ_y min_o.
 
-Along a line no multipliers are needed for pure ε, only λ_y, the share of every input in the bound.
-The surplus of w = π_y ℓ - λ_y can be passed from label to label. One unit of surplus is worth 1/E
-at the next label, and one unit of deficit becomes E there. λ proves Σ λ if the column of every
-output ends without a deficit (`bound_loss_on_line`).
+All pairs, δ = 0. The ratios hold if and only if there are numbers t_o >= 0 with t_o <= M[y,o] <=
+E t_o. Multipliers a, b >= 0 of these rows with Σ_y a[y,o] >= E Σ_y b[y,o] for every o prove that
+the loss is at least Σ_y min_o ( π_y ℓ(y,o) - a[y,o] + b[y,o] ), in the same way.
+
+User-defined rows A M <= c with multipliers q <= 0, or A M = c with any q, add q c to either bound
+and subtract A'q from π_y ℓ(y,o) in it.
+
+A line, δ = 0: consecutive inputs are neighbours. Numbers λ_y prove that the loss is at least Σ λ if
+Σ_y M[y,o] w[y,o] >= 0 for every output o and every private M, where w[y,o] = π_y ℓ(y,o) - λ_y. The
+masses of two neighbours differ at most by the factor E. So a surplus w > 0 at one input is worth at
+least 1/E of it at the next input, and a deficit w < 0 becomes at most E times as large there.
+`bound_loss_on_line` passes all of w to one input, and checks that no deficit is left.
 """
 
 from __future__ import annotations
@@ -44,7 +55,7 @@ _GAIN_BITS = 160
 
 
 def round_weights(prior: Prior, weights: Vector) -> list[int]:
-    """Return the weights of the inputs in a bound, as integers over 2^96.
+    """Return the weights π of the inputs in a bound, k integers over 2^96.
 
     Args:
         prior: prior of the inputs, which is rounded down. None: the worst-case loss counts.
@@ -73,8 +84,8 @@ def weigh_losses(losses: LossTable, shares: Sequence[int]) -> Integers:
 def _sum_reduced_rows(
     rows: Integers, multipliers: Mapping[str, Vector], edges: Edges
 ) -> tuple[int, list[int]]:
-    """Return Σ_y min_o of the rows with the terms of the multipliers, and max_o u[p,o] of every
-    pair, over 2^96.
+    """Return (Σ_y min_o of the rows with the terms of the multipliers, [max_o u[p,o] of every
+    pair]), both over 2^96. The list is empty if all inputs are neighbours.
     """
     if "ratio" in multipliers:
         rows = rows.copy()
@@ -84,10 +95,12 @@ def _sum_reduced_rows(
             rows[i] += row
             rows[j] -= -((-row * ratios[epsilon]) >> _RATIO_BITS)
         return int(rows.min(axis=1).sum()), u.max(axis=1).tolist()
+    # The rows t <= M are called "least", and the rows M <= E t are called "most".
     a = floor_to_bits(multipliers["least"], MULTIPLIER_BITS)
     b = floor_to_bits(multipliers["most"], MULTIPLIER_BITS)
     a_sums = a.sum(axis=0) << _RATIO_BITS
     b_sums = b.sum(axis=0) * _round_ratio_up(edges.epsilons[0])
+    # b is reduced where the condition Σ_y a >= E Σ_y b is violated.
     b = np.where(b_sums > a_sums, b * a_sums // np.maximum(b_sums, 1), b)
     return int((rows - a + b).min(axis=1).sum()), []
 
@@ -112,9 +125,15 @@ def bound_least_loss(
         prior: prior of the inputs. None: the bound is on the worst-case loss.
         edges: ordered pairs of neighbours. A pair may occur under several ε.
         delta: δ of every edge, or one for all.
-        multipliers: as `workbench.models.channel.program.ChannelModel.multipliers` returns them,
-            and "extra" for the extra rows. Any values give a valid bound; bad ones prove little.
-        extra_rows: rows of extra constraints. Default: none.
+        multipliers: arrays by name: either "ratio" of shape (edges, m), which are u; or, if all
+            inputs are neighbours, "least" (a) and "most" (b), both of shape (k, m). Without a
+            prior also "losses" (k,), from which π is made; with extra rows also "extra" (R,).
+            `workbench.models.channel.program.ChannelModel.multipliers` returns all but "extra".
+        extra_rows: R rows of extra constraints. Default: none.
+
+    Returns:
+        The right-hand side of the module's inequality, in the units of `losses`. It is a valid
+        bound for any multipliers, but far from the optimum if they are.
     """
     weights = np.zeros(0)
     if prior is None:
@@ -133,14 +152,17 @@ def bound_least_loss(
 
 
 def bound_gain_of_delta(epsilon: Fraction, delta: Fraction, inputs: int) -> Fraction:
-    """Bound by how much δ lowers the least loss, as a share of the largest difference of two
+    """Bound by how much δ lowers the smallest loss, as a share of the largest difference of two
     losses.
 
-    Raise every mass of an (ε, δ)-channel to max over y' of M[y',o] e^(-ε d(y,y')), d counting steps
-    between neighbours. It is (d ε, δ (e^(d ε) - 1)/(e^ε - 1))-private d steps apart, so a row gains
-    at most A = (k - 1) δ/(e^ε - 1). What rows lack of S = 1 + A e^ε/(e^ε - 1) goes to one output,
-    after which all ratios hold (`repair`). The result is a pure channel. Its loss is larger by at
-    most (S - 1) times the spread of the losses. The outputs may be any.
+    The proof turns an (ε, δ)-private channel M into one that is private at δ = 0. Let d(y,y') be
+    the number of steps between neighbours from y to y'. Raise every mass M[y,o] to the maximum over
+    y' of M[y',o] e^(-ε d(y,y')). By group privacy M is (d ε, δ (e^(d ε) - 1)/(e^ε - 1))-private for
+    inputs d steps apart. So each y' adds at most δ/(e^ε - 1) to a row, and the k - 1 others add at
+    most A = (k - 1) δ/(e^ε - 1). Now add mass to one output until every row has the sum S = 1 + A
+    e^ε/(e^ε - 1); the ratios then hold at this output as well (`repair`). Divided by S, the result
+    is a pure channel. Its loss is larger by at most (S - 1) times the largest difference of two
+    losses. The outputs may be any.
 
     Args:
         epsilon: ε > 0 of neighbours.
@@ -163,15 +185,16 @@ def bound_least_delta(
 ) -> Fraction:
     """Return a lower bound on the δ of every channel whose loss is at most a limit.
 
-    The sum of `bound_least_loss` is used with τ ℓ instead of π ℓ, where τ are the multipliers of
-    the losses. Then τ max_loss is subtracted, and the result is divided by max(1, Σ_p max_o
-    u[p,o]).
+    Let τ >= 0 be the multipliers of the limits on the loss: one number under a prior, else one for
+    each input. The module's inequality with τ π_y ℓ (or τ_y ℓ) instead of π_y ℓ has a left-hand
+    side of at most τ max_loss (or Σ τ_y max_loss). Solved for δ it gives the bound: Σ_y min_o minus
+    this limit, divided by max(1, Σ_p max_o u[p,o]).
 
     Args:
         losses: table of losses, shape (k, m).
         prior: prior of the inputs. None: the limit is on the worst-case loss.
         edges: ordered pairs of neighbours with their ε.
-        max_loss: largest loss allowed.
+        max_loss: largest loss allowed, in the units of `losses`.
         multipliers: as for `bound_least_loss`.
     """
     tau = floor_to_bits(np.maximum(multipliers["losses"], 0.0), MULTIPLIER_BITS).tolist()
@@ -188,15 +211,16 @@ def bound_loss_on_line(
 ) -> Fraction:
     """Return a lower bound on the loss for pure ε, if consecutive inputs are neighbours.
 
-    What a column needs from other inputs is gathered at the input of its smallest loss, from both
-    ends. An input passes most of its need on to its outer neighbours. If a deficit is left, λ of
-    that input is lowered by it.
+    For every output o, the surplus and the deficit w[y,o] of all inputs are passed from both ends
+    of the line, step by step, to the input at which o has its smallest loss. If a deficit is left
+    there, λ of that input is lowered by the largest deficit of its outputs.
 
     Args:
         losses: table of losses, shape (k, m).
         prior: prior of the inputs.
         epsilon: ε of neighbours.
-        share: λ, the share of every input in the bound, shape (k,). Any floats are valid.
+        share: λ, the share of every input in the bound, shape (k,). Any floats are valid;
+            `post_process_geometric` returns good ones.
 
     Returns:
         Σ λ minus the deficits.

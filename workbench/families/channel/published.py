@@ -1,23 +1,32 @@
-"""Published mechanisms for a finite query, each with the smallest parameter that is private at a
-budget.
+"""Evaluate mechanisms from the literature for a finite query: each at the parameter of smallest loss
+that is private at the budget.
 
-A mechanism that does not apply raises NotApplicable, which states the reason.
+`PUBLISHED` lists them. An entry takes a query with a budget and returns a `Reference`: the expected
+(or worst-case) loss, the mechanism, its parameter, and whether an exact audit proves it private. An
+entry that does not apply raises NotApplicable with the reason. To add a mechanism, add an entry to
+`PUBLISHED`; its colour in plots is in `frontier.SERIES`.
 
-geometric, truncated geometric,   noise on the answers by value, in steps of their grid, clamped to
-discrete Gaussian, staircase      them and published as the nearest output; proven private on the
-                                  line (`workbench.pipeline.integer_laws`): D is the largest
-                                  distance of neighbours
-exponential                       Pr[j|i] ∝ r^|x_i - x_j|, with the smallest r that the exact audit
-                                  of its rows proves
-permute-and-flip                  answers in random order, each published with probability
-                                  r^|x_i - x_j|
-randomized response               the true answer with probability p, which is e^ε times that of any
-                                  other one (or as δ allows)
+The answers x_i lie on a grid, and |x_i - x_j| counts steps of it.
+
+geometric, truncated geometric,   Integer noise is added to the position of the answer on the grid.
+discrete Gaussian, staircase      The sum is clamped to the range of the answers and rounded to the
+                                  nearest output. Privacy is proven before clamping, for a
+                                  sensitivity of D steps, where D is the largest distance of
+                                  neighbours (`workbench.pipeline.integer_laws`).
+exponential                       Pr[j|i] is proportional to r^|x_i - x_j|, 0 < r < 1, with the
+                                  smallest r that the exact audit proves private.
+permute-and-flip                  The answers are visited in random order. The visited answer j is
+                                  published with probability r^|x_i - x_j|, else the next one is
+                                  visited. r as above.
+randomized response               The true answer has probability p, and each other output
+                                  (1 - p)/(m - 1), where m is the number of outputs. p is the
+                                  largest value that ε and δ allow; for δ = 0 it is e^ε times the
+                                  probability of another output.
 
 Mechanisms for places are in `published_places`.
 
-Laws are exact. Their expected losses are enclosed to 100 bits or more, and the nearest float is
-reported.
+Distributions are exact. Their expected losses are enclosed to 100 bits or more, and the nearest
+float is reported.
 """
 
 from __future__ import annotations
@@ -64,9 +73,9 @@ from workbench.privacy.repair import floor_scaled_exp
 from workbench.questions.answer_grid import MAX_GRID_PLACES, AnswerGrid, find_answer_grid
 from workbench.solvers.arrays import Vector
 
-# The odds e^ε are rounded down to a multiple of 2^-112, like `floor_scaled_exp`.
+# The odds e^ε are rounded down to a multiple of 2^-112, as `floor_scaled_exp` returns them.
 _THRESHOLD_BITS = 112
-# Permute-and-flip is refused for more answers.
+# Permute-and-flip is refused for more answers, because its masses are integers of many digits.
 _MAX_FLIPPED_ANSWERS = 60
 # Channels are refused if their audit compares more masses.
 _MAX_AUDITED_MASSES = 12_000_000
@@ -134,7 +143,7 @@ def _make_clamped_noise(name: str) -> Callable[[BudgetedQuery], Reference]:
 def _measure_grid_distances(query: BudgetedQuery, max_answers: int | None) -> NDArray[Any]:
     """Return the distances of answers and outputs in steps of the grid, shape (k, m).
 
-    Raises NotApplicable, also for more than `max_answers` answers.
+    Raises NotApplicable, also for more than `max_answers` answers. None: any number of answers.
     """
     grid = _find_grid_of_answers(query)
     if not grid.has_same_outputs:
@@ -155,10 +164,13 @@ def _measure_grid_distances(query: BudgetedQuery, max_answers: int | None) -> ND
 
 
 def _log_flipped_masses(distances: Vector, rate: float) -> Vector:
-    """Compute ln Pr[j|i] of permute-and-flip by an exact Gauss rule.
+    """Compute ln Pr[j|i] of permute-and-flip, shape (k, m).
 
-    The mass is w_ij ∫ Π_{l != j} (1 - w_il t) dt over [0, 1]. The integral is at least 1/m, so no
-    logarithm is lost where a weight is 0 in floats.
+    With the weights w_ij = e^(-rate distance_ij), Pr[j|i] is w_ij ∫ Π_{l != j} (1 - w_il t) dt over
+    [0, 1]: t is the time at which j is visited, and each other answer l was visited before and
+    accepted with probability w_il t. The integrand is a polynomial of t, for which Gauss-Legendre
+    quadrature is exact. The integral is at least 1/m, so its logarithm is finite even where a
+    weight is 0 in floats.
     """
     weights = np.exp(-rate * distances)
     nodes, shares = np.polynomial.legendre.leggauss(weights.shape[1] // 2 + 1)
@@ -174,15 +186,17 @@ def _log_flipped_masses(distances: Vector, rate: float) -> Vector:
 
 
 def _weigh_flipped_rows(distances: list[list[int]], rate: float) -> list[list[int]]:
-    """Return integers in proportion to the masses of permute-and-flip."""
+    """Return integers in proportion to the masses of permute-and-flip, row by row."""
     return [_weigh_flipped_row(row) for row in round_exponential_weights(distances, rate)]
 
 
 def _weigh_flipped_row(weights: list[int]) -> list[int]:
     """Return integers in proportion to the masses of one row of permute-and-flip.
 
-    With e_d the elementary symmetric sums of the other weights in units u,
-    ∫ Π (u - w_l t) dt = Σ (-1)^d e_d u^(n-d)/(d + 1). Times (n + 1)! all terms are integers.
+    The weights w_l are integers, in proportion to e^(-rate distance). u is the largest of them and
+    n the number of other outputs. e_d, the elementary symmetric sum of the other weights, is the
+    sum of all products of d of them. Then ∫ Π (u - w_l t) dt over [0, 1] is
+    Σ (-1)^d e_d u^(n-d)/(d + 1). Times (n + 1)! all terms are integers.
     """
     unit = max(weights)
     n = len(weights) - 1
@@ -196,7 +210,7 @@ def _weigh_flipped_row(weights: list[int]) -> list[int]:
     for weight in weights:
         if weight in masses_by_weight:
             continue
-        # Without this weight, the symmetric sum e_d is e_d of all minus w e_(d-1) of the others.
+        # e_d of the other weights = e_d of all weights - weight * e_(d-1) of the other weights.
         sum_of_others = 1
         total = 0
         for d in range(n + 1):
@@ -209,8 +223,8 @@ def _weigh_flipped_row(weights: list[int]) -> list[int]:
 def _evaluate_randomized_response(query: BudgetedQuery) -> Reference:
     """Evaluate randomized response by the audit of two rows.
 
-    Any two rows differ in two outputs only, and all pairs of rows are alike. So a channel of two
-    inputs and three outputs is audited.
+    Two rows differ in two outputs only, so the other m - 2 outputs are merged into one. All pairs
+    of rows are alike, so one pair is audited: a channel of two inputs and three outputs.
     """
     question = query.question
     m = question.m

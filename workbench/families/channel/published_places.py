@@ -1,19 +1,26 @@
-"""Published mechanisms for places of the plane.
+"""Evaluate mechanisms from the literature for places of the plane, at the parameter of smallest loss
+that is private at a budget.
 
-planar exponential         Pr[j|i] ∝ e^(-r d(x_i, x_j)), with the largest r that the exact audit of
-                           its rows proves
-planar Laplace, remapped   noise of density ε²/2π e^(-ε|z|) (Andrés et al. 2013), moved to the
-                           nearest place of a full rectangular grid, and from there to the place of
-                           smallest expected loss under the prior (Chatzikokolakis et al. 2017). It
-                           is ε-metric-private before it is moved, so neighbours D apart have ε D
+planar exponential         Pr[j|i] is proportional to e^(-r d(x_i, x_j)), where d is the Euclidean
+                           distance of places, with the largest r that the exact audit proves
+planar Laplace, remapped   Noise z of density ε²/2π e^(-ε|z|) (Andrés et al. 2013) is added. The sum
+                           is moved to the nearest place of a full rectangular grid, and from there
+                           to the place of smallest expected loss under the prior (Chatzikokolakis
+                           et al. 2017). Before it is moved, the sum is private with ε times the
+                           distance. So for neighbours at most D apart under a budget ε, the noise
+                           has the parameter ε/D
 
-The mass of a cell under planar Laplace noise is made of the masses of four corners
-[0, a] x [0, b]. Each of them is two integrals of the radius' law over angles,
+The probability that planar Laplace noise falls into a cell (a rectangle) is computed from those of
+four rectangles [0, a] x [0, b] with a corner at the origin. Such a rectangle is cut along its
+diagonal into two triangles. The radius of the noise is at most R with probability
+1 - (1 + ε R) e^(-ε R), and at the angle θ the edge at distance a is at R = a/cos θ. So a triangle
+has the probability
 
-    1/2π ∫_0^φ 1 - (1 + ε a/cos θ) e^(-ε a/cos θ) dθ,    tan φ = b/a and for the other edge a/b,
+    1/2π ∫_0^φ 1 - (1 + ε a/cos θ) e^(-ε a/cos θ) dθ,    tan φ = b/a,
 
-enclosed by balls. Beyond 60/ε there is less than 1e-24. The mechanism itself is the noise: only the
-reported number is rounded.
+and for the other one a and b are exchanged. The integrals are enclosed by balls (intervals with
+proven error bounds). Beyond 60/ε the noise has a probability of less than 1e-24. The mechanism
+itself is the noise: only the reported number is rounded.
 """
 
 from __future__ import annotations
@@ -45,9 +52,9 @@ from workbench.solvers.arrays import Vector
 
 # Masses of cells of the plane are enclosed at this precision.
 _PLACE_BITS = 128
-# Planar noise further than this many times 1/ε is left out.
+# Planar noise beyond this many times 1/ε is left out, because its mass is below 1e-24.
 _MAX_NOISE_DISTANCE = 60
-# The outermost cells extend to this distance, in halves of a unit.
+# The outermost cells extend to this distance, in halves of a unit, which stands for infinity.
 _OUTERMOST_END = 1 << 62
 # The largest distance of neighbours is rounded up by this share.
 _DISTANCE_MARGIN = 1e-15
@@ -126,9 +133,10 @@ def _find_rectangular_grid(plane: Plane) -> tuple[list[int], list[int], list[Pai
 
 
 def _make_corner_masses(epsilon: Fraction, unit: int) -> Callable[[int, int], Any]:
-    """Make the function of the masses of [0, a] x [0, b], odd in a and b.
+    """Make the function (a, b) -> mass of the rectangle [0, a] x [0, b] under the noise.
 
-    Lengths are in halves of a unit.
+    A negative a or b changes the sign of the mass. Lengths are in halves of a unit, and there are
+    `unit` units in one unit of distance.
     """
     from flint import acb, arb
 
@@ -137,13 +145,15 @@ def _make_corner_masses(epsilon: Fraction, unit: int) -> Callable[[int, int], An
 
     @cache
     def integrate_edge(a: int, b: int) -> Any:
-        """Return the mass between an edge and the origin."""
+        """Return the mass of the triangle between the origin and the edge at the distance a of
+        length b.
+        """
         if not a or not b:
             return arb(0)
         scaled_length = acb(make_ball(epsilon * a / halves))
 
         def radial_mass(angle: Any, _: Any) -> Any:
-            """Return the mass of a radius at an angle."""
+            """Return the probability that the radius of the noise is within the edge at an angle."""
             radius = scaled_length / angle.cos()
             return 1 - (1 + radius) * (-radius).exp()
 
@@ -169,9 +179,10 @@ def _compute_cell_masses(
     lines: list[int],
     positions: list[Pair],
 ) -> Any:
-    """Compute the mass of every place's cell from every place, (k, k) balls.
+    """Compute the mass of the cell of place j if noise is added to place i, (k, k) balls.
 
-    The outermost cells have no end. Ends of cells are in halves of a unit.
+    columns, lines: the different x and y of the grid, increasing; positions: column and line of
+    every place. The outermost cells have no end. Ends of cells are in halves of a unit.
     """
     column_ends = _list_cell_ends(columns)
     line_ends = _list_cell_ends(lines)

@@ -1,5 +1,8 @@
-"""Mechanisms of other families as channels of a finite query: their laws in floats, and as a
-certified design.
+"""Convert mechanisms of other families to channels of a finite query, so that a recommendation can
+compare them: as probabilities in floats, or as a certified design.
+
+The table says how the row of an answer x is made. The place of x is its position on the grid of the
+answers.
 
 mechanism               the row of an answer x
 noise on the integers   its law moved to the place of x, clamped, published as the nearest output
@@ -46,7 +49,8 @@ def compute_float_laws(query: Query, mechanism: Any) -> tuple[Vector, tuple[Poin
         mechanism: a mechanism that answers it.
 
     Returns:
-        Pr[o | x], shape (answers, outputs), and the outputs.
+        (rows, outputs): Pr[o | x], shape (answers, outputs), and the outputs of the columns. The
+        outputs differ from those of the query if the mechanism chooses its outputs.
     """
     rows, outputs = _compute_laws(query, mechanism, float)
     float_rows = [
@@ -60,8 +64,11 @@ def make_certified_design(query: Query, name: str, mechanism: Any) -> Design:
 
     Args:
         query: a finite query.
-        name: name of the class of the mechanism.
+        name: name of the class of the mechanism, for reports.
         mechanism: a mechanism that answers the query.
+
+    Returns:
+        A design of the channel family without a bound. Its loss is exact.
 
     Raises:
         InvalidRequest: the query has no request with the outputs of the mechanism.
@@ -134,7 +141,11 @@ def _compute_laws(query: Query, mechanism: Any, number: Number) -> Laws:
 
 
 def _make_response_rows(question: FiniteQuery, pair: Channel, number: Number) -> list[Any]:
-    """Return the rows of randomized response for all answers, from a channel with two of them."""
+    """Return the rows of randomized response for all answers.
+
+    pair: a channel of two answers, whose first row has the probabilities of the answer itself and
+    of another output in its first two columns.
+    """
     answer_columns = [question.outputs.index(x) for x in question.inputs]
     kept_mass, other_mass = (number(pair.rows[0][j]) for j in (0, 1))
     rows = np.full((question.k, question.m), other_mass, dtype=object)

@@ -1,18 +1,20 @@
 """Make a solver's channel exactly private, in integers.
 
-The repaired channel is close to the solver's channel. There are three steps:
+Notation: K[y,o] is the mass of output o for input y, an integer; all rows of K have one sum. E is
+e^ε rounded down. The repaired channel is close to the solver's channel. There are three steps:
 
-    raise       the least K' >= K with K'[y,o] <= E K'[y',o] for all neighbours: ratios hold, and
-                some row sums increase
-    equalise    give all rows one sum S: S - Σ_o K'[y,o] goes to the one output that has the
-                smallest loss for all inputs. S is so large that these amounts preserve the ratios
-    mix         with δ > 0: (1-θ) M + θ C, where C is M after the first two steps, for the least θ.
-                Hockey sticks are convex and those of C are 0, so θ = max over pairs of 1 - δ/h is
-                enough
+    raise       replace K by the smallest K' >= K with K'[y,o] <= E K'[y',o] for all ordered pairs
+                of neighbours (y, y'). Now the ratios hold, but some row sums have increased
+    equalise    give all rows one sum S: row y gets S - Σ_o K'[y,o] more at one output, the same for
+                all inputs (the best constant output). S is so large that the ratios hold there too
+    mix         with δ > 0 only: return (1-θ) K + θ C instead, where C is the result of the first
+                two steps, scaled to the row sum of K. Let h be the hockey stick of a pair under
+                K. Hockey sticks are convex and those of C are 0, so that of the mixture is at most
+                (1-θ) h. The smallest θ with (1-θ) h <= δ for all pairs is used
 
-E is e^ε rounded down. The exact audit of the result decides whether it is private, not this module.
-Unlike mixing with one common row, the repair changes the loss only by the size of the solver's
-rounding: about 1e-12 of the loss.
+The exact audit of the result decides whether it is private, not this module. Unlike mixing with one
+common row, the repair changes the loss only by the size of the solver's rounding: about 1e-12 of
+the loss.
 """
 
 from __future__ import annotations
@@ -68,8 +70,8 @@ class Edges:
 
         Args:
             pairs: pairs of neighbours, each in one order. None: all pairs.
-            groups: for each pair, the index of its ε.
-            epsilons: ε of each group.
+            groups: for each pair, the position of its ε in `epsilons`.
+            epsilons: the different values of ε.
             is_directed: whether the given order of each pair is the only one.
         """
         if pairs is None:
@@ -124,7 +126,7 @@ def round_to_integers(rows: Vector) -> Integers:
 def _raise_ratios(K: Integers, edges: Edges, is_exempt: Flags | None = None) -> Integers:
     """Raise masses as little as possible until all ratios hold.
 
-    is_exempt: where the ratio may be violated, shape (pairs, m).
+    is_exempt: where the ratio may be violated, shape (pairs, m). None: nowhere.
     """
     K = K.copy()
     pairs = edges.pairs

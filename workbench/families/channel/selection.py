@@ -1,8 +1,9 @@
-"""Mechanisms that select an output by weights e^(-rate distance), and helpers for published
-mechanisms.
+"""Find the most accurate private mechanism among those that select an output by weights
+e^(-rate distance), such as the exponential mechanism; and helpers for published mechanisms.
 
-The largest private rate is found by bisection on the logarithms of the masses, which do not
-underflow. The exact audit of the channel then decides. Expected losses are enclosed by balls.
+A larger rate means less loss and less privacy. The largest private rate is found by bisection in
+floating point, on the logarithms of the masses, which do not underflow. The exact audit of the
+channel then decides. Expected losses are enclosed by balls (intervals with proven error bounds).
 """
 
 from __future__ import annotations
@@ -37,13 +38,14 @@ if TYPE_CHECKING:
 LOSS_BITS = 256
 # A bisection on a rate halves its interval this often.
 _RATE_HALVINGS = 55
-# The bisection starts from an upper end that exceeds twice the largest ε by this.
+# The bisection starts from an upper end of (2 ε + 60) / (smallest positive distance), where masses
+# of other outputs are below e^-60.
 _RATE_MARGIN = 60.0
 # The rate is lowered by these shares, one after the other, until the audit proves the channel.
 _RATE_SLACKS = (1e-12, 1e-9, 1e-7, 1e-5, 1e-3)
 # The smallest weight of a selection has this many bits.
 _WEIGHT_BITS = 64
-# Weights below the nearest one by more than this logarithm are raised to it.
+# Weights below e^-100 times that of the smallest positive distance are raised to this value.
 _MAX_LOG_WEIGHT = 100.0
 
 # A finite query with its losses and a budget.
@@ -57,8 +59,9 @@ def list_budgets(query: BudgetedQuery) -> tuple[Any, Any]:
         query: a finite query with a budget.
 
     Returns:
-        The pairs; directed pairs occur in their order only. The budget is ε, or a mapping from
-        pairs to ε if ε is per unit of distance.
+        (pairs, budget): the pairs, in both orders unless directed. The budget is the ε of the
+        claim (None if its notion has no ε), or a mapping from pairs to ε if ε is per unit of
+        distance.
     """
     question = query.question
     epsilon = query.claim.epsilon
@@ -71,7 +74,7 @@ def list_budgets(query: BudgetedQuery) -> tuple[Any, Any]:
 
 
 def read_epsilon_delta(query: BudgetedQuery) -> RationalPair:
-    """Return the ε and the δ of a budget.
+    """Return (ε, δ) of a budget. δ is 0 if the notion has none.
 
     Args:
         query: a finite query with a budget.
@@ -135,7 +138,7 @@ def log_exponential_masses(distances: Vector, rate: float) -> Vector:
 
     Args:
         distances: distances of answers and outputs, shape (k, m).
-        rate: rate r of the weights e^(-r distance).
+        rate: rate > 0 of the weights, per unit of distance.
     """
     # An answer that is an output has the distance 0, so no row has only tiny weights.
     weights = -rate * distances
@@ -151,8 +154,8 @@ def round_exponential_weights(distances: list[list[Any]], rate: float) -> list[l
     changes no loss that a float shows, and keeps the integers short.
 
     Args:
-        distances: distances of answers and outputs, shape (k, m).
-        rate: rate of the weights.
+        distances: distances of answers and outputs, k rows of m numbers.
+        rate: rate > 0 of the weights, per unit of distance.
     """
     steps = sorted({distance for row in distances for distance in row})
     nearest_step = next(step for step in steps if step > 0)
@@ -182,11 +185,12 @@ def make_selection(
         measure_distances: returns the distances of a query, shape (k, m).
         compute_logs: (distances, rate) -> logarithms of the masses, shape (k, m).
         compute_integers: (distances, rate) -> rows of integers in proportion to the masses.
-        convert_rate: rate -> the parameter that is reported.
+        convert_rate: rate -> the parameter that is reported. Default: r = e^-rate.
 
     Returns:
-        A function that returns the mechanism with the largest private rate. It raises
-        NotApplicable.
+        A function that returns the mechanism with the largest private rate, up to a relative
+        1e-12. It raises NotApplicable if the mechanism does not apply to the query, or if no rate
+        was proven private.
     """
 
     def evaluate(query: BudgetedQuery) -> Reference:
@@ -194,7 +198,7 @@ def make_selection(
         _, delta = read_epsilon_delta(query)
         pairs, epsilon = list_budgets(query)
         first, second = np.array(pairs).T
-        # The budgets of a mapping are in the order of the pairs.
+        # There is one budget for all pairs, or one for each pair in their order.
         budgets = [*epsilon.values()] if isinstance(epsilon, dict) else [epsilon]
         max_losses = np.array([float(budget) for budget in budgets])
         # The notion bounds the mass above the ratio, not the part of it that exceeds the ratio.
