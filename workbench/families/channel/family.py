@@ -1,4 +1,10 @@
-"""The family of finite channels: its options, its requests, and the reports of its designs."""
+"""Declare the family of finite channels: its options, how they become requests, and what reports
+show.
+
+To add an option: an `Option` here, a field of `ChannelAim` (or of the request's `HOW`) with the
+same name, and its check in `request`. An option that describes the question (`question=True`) also
+needs a place in `_FINITE_QUESTION_OPTIONS` or `_RANGE_OPTIONS` and in `question_to_options`.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +69,7 @@ if TYPE_CHECKING:
 
 # A report shows the whole channel up to this many inputs and outputs.
 _MAX_SHOWN_SIZE = 7
-# A sweep gives each process this many neighbouring points.
+# A sweep gives each process this many points at a time.
 _POINTS_PER_TASK = 4
 # The options that define a range, in the order of its certificate.
 _RANGE_OPTIONS = ("range", "sensitivity", "cells")
@@ -483,7 +489,7 @@ class _ChannelFamily(Family):
         return float(compute_channel_loss(channel, request.losses, request.question.prior))
 
     def relate_mechanism(self, request: Any, mechanism: Any) -> Any:
-        """Return a channel with the neighbours of a request.
+        """Return a channel with the same rows and the neighbours of a request, for an audit.
 
         Args:
             request: request of this family.
@@ -504,7 +510,8 @@ class _ChannelFamily(Family):
     # Reports.
 
     def extra_columns(self, design: Design) -> Record:
-        """Return the columns of a sweep that only this family has.
+        """Return the columns of a sweep that only this family has: `outputs_used`, the number of
+        outputs in use.
 
         Args:
             design: design of this family.
@@ -516,6 +523,11 @@ class _ChannelFamily(Family):
 
         Args:
             design: design of this family.
+
+        Returns:
+            The fields of the budget; loss_name; loss_value, the loss of the certified channel;
+            question; channel, the matrix of probabilities (inputs, outputs), or the fields of a
+            mechanism without rows; and exposure, if the budget has a δ.
         """
         from workbench.pipeline.budget import budget_to_json
 
@@ -536,7 +548,7 @@ class _ChannelFamily(Family):
         return fields
 
     def facts(self, design: Design) -> Facts:
-        """Return the lines of a report.
+        """Return the lines of a report, as pairs (label, text).
 
         Args:
             design: design of this family.
@@ -574,10 +586,14 @@ class _ChannelFamily(Family):
         return f"publishes {len(used)} values, {kind}"
 
     def list_tables(self, design: Design) -> Tables:
-        """Return the table of the channel, if it is small.
+        """Return the table of the channel, if it has at most 7 inputs and 7 outputs.
 
         Args:
             design: design of this family.
+
+        Returns:
+            [(title, heads, rows)] with a row for every input and a column for every output, or an
+            empty list.
         """
         mechanism = design.mechanism
         inputs = design.question.inputs if hasattr(mechanism, "rows") else mechanism.inputs
@@ -590,7 +606,8 @@ class _ChannelFamily(Family):
         return [("Probability of every output", heads, rows)]
 
     def figure(self, design: Design) -> Figure:
-        """Draw a channel. Places are drawn as two maps.
+        """Draw a channel. If the outputs are the places themselves, two maps are drawn: where
+        places are published overall, and for the likeliest place.
 
         Args:
             design: design of this family.
@@ -649,7 +666,11 @@ def _describe_objective(design: Design) -> str:
 
 
 def _compute_design_exposure(design: Design) -> Fraction | None:
-    """Compute the exposure of a design (`workbench.privacy.exposure`). None without a δ."""
+    """Compute the exposure of a design: the probability of outputs that a neighbour practically
+    never produces (`workbench.privacy.exposure`).
+
+    None without an ε and a δ > 0, or if the mechanism is none for which it is computed.
+    """
     epsilon = design.claim.values.get("epsilon")
     if not design.claim.values.get("delta") or epsilon is None:
         return None

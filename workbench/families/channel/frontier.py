@@ -1,4 +1,7 @@
-"""The frontier of finite channels: smallest loss against ε, and against δ if the notion has one.
+"""Plan the frontier of finite channels: the smallest loss for many ε (and δ, if the notion has it),
+beside published mechanisms.
+
+The table explains the column `curve` of the result.
 
 curve       meaning of a row
 point       the channel of smallest loss, certified unless certification is turned off

@@ -1,4 +1,4 @@
-"""The options of the frontier of finite channels."""
+"""Declare the command `workbench frontier channel`: its options, examples and points."""
 
 from __future__ import annotations
 

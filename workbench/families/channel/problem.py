@@ -1,5 +1,14 @@
-"""A channel request as a problem: the routes that answer it, the repair of the answer, its loss and
-its bound.
+"""Answer a channel request: try the methods that apply, repair the channel, and state its loss and
+bound.
+
+A *route* is one method, with a function that says why it does not apply. A route returns an
+`Answer`, or a `Doubt` if another route may do better (`workbench.pipeline.routes`). Masses are the
+probabilities M[y, o] of output o for input y. `Answer.law` is (K, is_exempt): the masses as
+integers, and where a ratio may be violated (None: nowhere).
+
+To add a route: a method `why_not_...` that returns the reason (None: it applies), a method
+`answer_by_...`, an entry of `ChannelProblem.routes`, and a line of this table if the answer has an
+origin of its own.
 
 origin                             source of the masses
 "exact repair, output by output"   the interior point of `workbench.models.channel.block_interior`
@@ -79,7 +88,7 @@ _BLOCK_PROVEN_GAP = 1e-8
 _MAX_PROGRAM_COMPARISONS = 100_000
 # The matrix of more hockey sticks (their number squared) takes too much memory.
 _MAX_HOCKEY_STICKS = 10_000
-# A simple candidate has at least this much time, whatever the time limit.
+# A simple candidate has at least this many seconds, whatever the time limit.
 _MIN_SIMPLE_SECONDS = 2.0
 # A pure ε that implies a budget of several bounds is rounded to this denominator.
 _MAX_EPSILON_DENOMINATOR = 10**9
@@ -94,8 +103,10 @@ DIRECTED_NOTE = (
 
 
 def _make_route(name: str, applies: str, answer: str) -> Route:
-    """Make a route of two methods of `ChannelProblem`, by their names, which subclasses may
-    override.
+    """Make a route of two methods of `ChannelProblem`, which subclasses may override.
+
+    applies: name of the method that returns why the route does not apply; answer: name of the
+    method that answers.
     """
     return Route(
         name, methodcaller(applies), lambda problem, programs, start: getattr(problem, answer)()
@@ -109,6 +120,10 @@ class ChannelProblem(Problem):
     """The problem of a request for a channel.
 
     Attributes:
+        request: the request.
+        routes: the methods, in the order in which they are tried.
+        ACCEPTED_GAP: a design under several bounds is proven if loss and bound differ by at most
+            this share of the loss.
         accepted_gap: relative gap of a program at which no other algorithm is tried.
     """
 
@@ -648,8 +663,9 @@ def _make_channel_from_integers(K: Integers) -> Channel:
 
 
 def _read_binary_pattern(solution: Solution) -> Any:
-    """Return where the binaries allow a violated ratio, shape (ordered pairs, m): pairs first, then
-    reversed.
+    """Return where the binaries allow a violated ratio, flags of shape (ordered pairs, m).
+
+    All pairs come first in their listed order, and then all of them reversed.
     """
     names = [block.name for block in solution.program.variables if block.name.startswith("b_")]
     return np.concatenate([solution[name] > 0.5 for name in names])

@@ -2,10 +2,16 @@
 the optimum.
 
 The program is solved by the simplex method and by an interior-point method. For δ > 0 a reduced
-program comes first, which omits masses and comparisons that are probably unnecessary. If the
-optimum is far below the scale of the losses, the program is finally solved with larger losses.
-After each solve the lower bound is recomputed in integers (`workbench.families.channel.proof`), and
-the search ends as soon as it is close to the loss.
+program comes first, which omits masses and comparisons that are probably unnecessary. (A comparison
+is a row that bounds one mass M[y, o] by e^ε times that of a neighbour.) If the optimum is far below
+the scale of the losses, the program is finally solved with larger losses. After each solve the
+lower bound is recomputed in integers (`workbench.families.channel.proof`), and the search ends as
+soon as it is close to the loss.
+
+The notion pdp with δ > 0 needs a mixed-integer program: a binary for each comparison says whether
+it may be violated. It is solved once, with the bound of the solver.
+
+Where to change: the order of the solves is in `ChannelProgramSolver._list_attempts`.
 """
 
 from __future__ import annotations
@@ -60,7 +66,8 @@ class ProvenSolution(NamedTuple):
     Attributes:
         model: model that was solved.
         solution: best solution found. It may have no point.
-        bound: best lower bound. None: no bound is known.
+        bound: largest lower bound on the loss (or on the minimised δ), in the units of the
+            request. None: no bound is known.
     """
 
     model: ChannelModel
@@ -87,7 +94,7 @@ class ChannelProgramSolver:
 
     Args:
         request: request under a notion of one bound.
-        loss_scale: scale by which gaps are judged.
+        loss_scale: scale of the losses, which decides when a gap is small enough.
         programs: compiled programs of the session.
         accepted_gap: relative gap that is accepted in any case.
     """
@@ -108,7 +115,11 @@ class ChannelProgramSolver:
         """Solve by one algorithm after the other, until the bound proves the optimum.
 
         Args:
-            start: "hot" or "cold": how the solver starts.
+            start: "hot": from the last solution of the session; "cold": from the beginning.
+
+        Returns:
+            The best solution and bound. They are the last ones found if nothing proves the
+            optimum.
         """
         best: ProvenSolution | None = None
         for attempt in self._list_attempts():
@@ -134,14 +145,14 @@ class ChannelProgramSolver:
         """Solve the request at other values once, without a proof.
 
         Args:
-            point: option -> exact value.
+            point: option -> exact value, such as {"epsilon": Fraction(1, 2)}.
         """
         moved_request = self.request.with_values(check="none", **point)
         solver = ChannelProgramSolver(moved_request, self._loss_scale, self._programs)
         return solver._solve(_Attempt(None), 1.0, "cold")[1]
 
     def compute_lower_bound(self, model: ChannelModel, solution: Solution) -> Fraction | None:
-        """Compute a lower bound on the minimised quantity.
+        """Compute a lower bound on the minimised quantity, the loss or δ.
 
         Args:
             model: model of the program.
@@ -290,7 +301,7 @@ class ChannelProgramSolver:
 
 
 def _choose_better(best: ProvenSolution | None, latest: ProvenSolution) -> ProvenSolution:
-    """Return the latest model with the smaller objective and the larger bound of two solutions."""
+    """Return the latest model with the solution of smaller objective and the larger bound."""
     if best is None:
         return latest
     known_bounds = [bound for bound in (latest.bound, best.bound) if bound is not None]

@@ -1,4 +1,4 @@
-"""Evaluate mechanisms from the literature for a finite query: each at the parameter of smallest loss
+"""Evaluate mechanisms from the literature for a finite query: each at its most accurate parameter
 that is private at the budget.
 
 `PUBLISHED` lists them. An entry takes a query with a budget and returns a `Reference`: the expected

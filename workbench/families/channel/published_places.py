@@ -1,5 +1,5 @@
-"""Evaluate mechanisms from the literature for places of the plane, at the parameter of smallest loss
-that is private at a budget.
+"""Evaluate mechanisms from the literature for places of the plane, each at its most accurate
+parameter that is private at the budget.
 
 planar exponential         Pr[j|i] is proportional to e^(-r d(x_i, x_j)), where d is the Euclidean
                            distance of places, with the largest r that the exact audit proves
@@ -153,7 +153,7 @@ def _make_corner_masses(epsilon: Fraction, unit: int) -> Callable[[int, int], An
         scaled_length = acb(make_ball(epsilon * a / halves))
 
         def radial_mass(angle: Any, _: Any) -> Any:
-            """Return the probability that the radius of the noise is within the edge at an angle."""
+            """Return the probability that noise at an angle does not reach beyond the edge."""
             radius = scaled_length / angle.cos()
             return 1 - (1 + radius) * (-radius).exp()
 

@@ -1,17 +1,19 @@
-"""Channels for real answers in a range: a certified design, and a lower bound for all channels of
-the range.
+"""Design channels for real answers in a range: a certified channel, and a lower bound on the loss
+of all channels of the range.
 
-A range [low, high] is cut into n cells of equal width h. Neighbouring answers differ by at most S,
-and c(r) is |r| or r². One finite channel M is solved for each n, from n points to the outputs o
-that are listed:
+Notation: the range [low, high] is cut into n cells of equal width h. Neighbouring answers differ by
+at most S, the sensitivity. The loss of output o for answer x is c(o - x) with c(r) = |r| or r². One
+finite channel M is designed for each n, from points x_i to listed outputs o. p_i is the probability
+of cell i under the prior, and E the mean over answers x that are uniform in the cell:
 
                under a prior, uniform on its parts           for the worst-case loss
-points x_i     the middles of the cells                      the ends of the cells
+points x_i     the n middles of the cells                    the n + 1 ends of the cells
 an answer x    goes to the middle of its cell                goes to a random end, with mean x
 loss           Σ_i p_i Σ_o M(i, o) E c(o - x), x in cell i   max over x of both rows' mean loss
 
-n is doubled until loss and bound are within 1 % of each other, or until the time limit. Without a
-time limit, it is doubled until a program would take longer than some seconds.
+n is increased, by a factor of at most 2 each time, until loss and bound are within 1 % of each
+other, or until the time limit. Without a time limit, it is increased until a program would take
+more than 10 seconds.
 
 Privacy. The points of two neighbouring answers are at most ⌈S/h⌉ steps apart (the lemma of
 `workbench.mechanisms.range_mechanism`), also if both answers are rounded with one random draw. M
@@ -23,29 +25,35 @@ Loss. It is exact, and includes the rounding: the mean of c(o - x) over a cell i
 For a mixture of two rows the loss at x is a piece of a parabola, whose maximum is taken
 (`workbench.privacy.expected_error`).
 
-Bound under a prior. Let V be the least loss of the finite question that has the points as answers,
-any real outputs, points at most ⌊S/h⌋ h <= S apart as neighbours, and the cells' probabilities p as
-prior. For every shift t in [0, h) the answers low + t + i h are this question moved by t - h/2, and
-moving answers and outputs together changes no loss. Every private channel of the range is private
-on them, so Σ_i p_i loss(low + t + i h) >= V. A cell lies in one part of the prior, where answers
-are uniform, so the expected loss is the mean of that sum over t, and is at least V.
+Bound under a prior. Let V be the smallest loss of the finite question that has the points as
+answers, any real outputs, points at most ⌊S/h⌋ h <= S apart as neighbours, and the probabilities
+p_i as prior. For every shift t in [0, h) the answers low + t + i h are this question moved by
+t - h/2, and moving answers and outputs together changes no loss. Every private channel of the range
+is private on them, so Σ_i p_i loss(low + t + i h) >= V. A cell lies in one part of the prior, where
+answers are uniform, so the expected loss is the mean of that sum over t, and is at least V.
 
 Bound for the worst-case loss. The ends are some of the answers, so the largest loss is at least
 that of their question.
 
-Listed outputs. Let outputs o_j be p apart, from the first point or before it to the last point or
-beyond. Clamping an output to them brings it no further from any point. Then o = (1 - s) o_j + s
-o_j+1 becomes o_j+1 with probability s, else o_j. This is post-processing, which preserves every
-notion that is accepted here. The mean of (o' - x)² is then (o - x)² + s (1 - s) p², so listed
-outputs have at most p²/4 more loss than real ones. The mean of |o' - x| is |o - x| if no point lies
+Listed outputs. A channel with any real outputs o can be converted to one with listed outputs o_j,
+which are g apart and reach from the first point (or before it) to the last point (or beyond). First
+o is clamped to their range, which moves it away from no point. Then o = (1 - s) o_j + s o_(j+1)
+becomes o' = o_(j+1) with probability s, else o' = o_j. This is post-processing, which preserves
+every notion that is accepted here. The mean of (o' - x)² is (o - x)² + s (1 - s) g², so listed
+outputs have at most g²/4 more loss than real ones. The mean of |o' - x| is |o - x| if no point lies
 strictly between two outputs, so for the absolute loss the points are enough.
 
 Bins. If all answers are neighbours, under a prior and at δ = 0, RR-on-Bins is optimal among all
-channels with real outputs (Ghazi et al. 2023, Theorem 5). So the shifted grids have up to 2^18
-points, and the bins are the channel.
+channels with real outputs (Ghazi et al. 2023, Theorem 5). Its loss on a grid of points is V, which
+is fast to compute, so the grids have up to 2^18 points, and the mechanism itself publishes the
+output of the bin of x (randomized response on bins).
 
-A channel of δ = 0 is private at every δ. A bound at δ = 0 becomes a bound at δ after a small amount
-is subtracted (`proof.bound_gain_of_delta`). So bins, and for a small δ grids at δ = 0, come first.
+A channel that is private at δ = 0 is private at every δ. A bound at δ = 0 becomes a bound at δ
+after a small amount is subtracted (`proof.bound_gain_of_delta`). So bins, and for a small δ grids
+at δ = 0, come first.
+
+Where to change: the sizes of grids are in `range_grids`; a further loss needs `mean_cell_loss`, its
+expected error, and `_list_outputs` here.
 """
 
 from __future__ import annotations
@@ -100,7 +108,8 @@ _MAX_PROGRAM_SECONDS = 10.0
 _MIN_PROGRAM_SECONDS = 0.2
 # The interior-point method of a grid stops at this relative gap.
 _BLOCK_GAP = 1e-5
-# Listed outputs are so dense for the squared loss that p²/4 is at most this share of the loss.
+# Listed outputs are so dense for the squared loss that g²/4, which they add to the loss, is at most
+# this share of it.
 _OUTPUT_LOSS_SHARE = 0.002
 # Each cell of the first grid has this many outputs for the squared loss.
 _FIRST_OUTPUTS_PER_CELL = 4
@@ -139,11 +148,14 @@ class RangeSession(Session):
 
 
 def bound_by_bins(request: Any) -> tuple[float, float]:
-    """Return a lower bound on the loss of a range, and the loss of the best bins, without solving a
-    program.
+    """Bound the smallest loss of a range from both sides by bins, without solving a program.
 
     Args:
         request: request for a range under a prior at δ = 0, with every two answers as neighbours.
+
+    Returns:
+        (lower, upper): a lower bound on the loss of every channel of the range, and the loss of
+        the best bins, in the units of the request.
     """
     assert isinstance(request, ChannelRequest)
     search = _RangeSearch(request)
@@ -172,8 +184,9 @@ class _RangeSearch:
     Attributes:
         request: request for the range.
         question: the range.
-        best: best channel so far.
-        bound: lower bound for all channels of the range so far.
+        best: best channel so far. None before the first one.
+        bound: largest lower bound so far on the loss of all channels of the range, at the δ of
+            the request.
     """
 
     def __init__(self, request: ChannelRequest) -> None:
@@ -243,7 +256,7 @@ class _RangeSearch:
     def _bound_by_bins(self, point_count: int) -> Any:
         """Raise the bound to that of the best bins on a grid of points.
 
-        Returns their outputs in [0, 1].
+        Returns their outputs as shares of the range, in [0, 1].
         """
         weights = np.array([float(w) for w in self.question.weights or ()])
         prior = np.repeat(weights, point_count // self.question.part_count)
@@ -296,7 +309,8 @@ class _RangeSearch:
     def _try_grid(self, request: ChannelRequest, cells: RangeQuery) -> tuple[Fraction, Fraction]:
         """Design the best channel of a grid.
 
-        Returns its loss with the rounding, and the bound of the points.
+        Returns (loss, bound): its loss with the rounding, and a lower bound on the loss of all
+        channels with real outputs for the points. The bound is 0 if the grid has none.
         """
         outputs = self._list_outputs(cells)
         upper = cells.finite_query(cells.max_point_distance, outputs)
@@ -309,6 +323,7 @@ class _RangeSearch:
             design = self._solve_finite_question(request.with_values(check="none"), lower)
         listing_loss = ZERO
         if self._power == 2:
+            # Listed outputs have at most g²/4 more loss than real ones.
             listing_loss = max(b - a for a, b in pairwise(outputs)) ** 2 / 4
         return loss, Fraction(design.bound or 0) - listing_loss
 
@@ -371,7 +386,7 @@ class _RangeSearch:
         self.bound = max(self.bound, bound)
 
     def _record_design(self, design: Design, cells: RangeQuery) -> Fraction:
-        """Return the loss of a design, and keep the design if it is the best so far."""
+        """Keep a design if it is the best so far. Return its loss."""
         if isinstance(design.mechanism, NearestOutputs):
             loss: Fraction = design.details["loss"]
         else:
@@ -383,7 +398,9 @@ class _RangeSearch:
     def _record_nearest_outputs(
         self, request: ChannelRequest, outputs: Rationals, odds: Fraction
     ) -> None:
-        """Record the mechanism that makes the nearest of some outputs likelier by some odds."""
+        """Record the mechanism that publishes the output nearest to the answer, with `odds` times
+        the probability of each other output.
+        """
         mechanism = NearestOutputs((self.question.low, self.question.high), outputs, 1, odds)
         self._record_design(design_problem(GivenMechanism(request, mechanism)), self.question)
 

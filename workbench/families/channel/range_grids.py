@@ -1,4 +1,7 @@
-"""The grids of cells that a search over a range tries, and estimates of their runtime."""
+"""List the grids of cells that a search over a range tries, and estimate the runtime of each.
+
+A grid cuts the range of real answers into cells of equal width (`range` has the method).
+"""
 
 from __future__ import annotations
 
@@ -29,8 +32,9 @@ _MIN_BLOCK_EPSILON = Fraction(1, 10**6)
 def list_cell_counts(request: ChannelRequest) -> list[int]:
     """List the numbers of cells to try, in order.
 
-    They are multiples of the number of parts of the prior. If possible, the sensitivity is a whole
-    number of cells.
+    They are multiples of the number of parts of the prior, and the sensitivity is a whole number of
+    cells. If this needs more than 32 cells, coarser grids of up to 32 cells come first, and if it
+    needs more cells than are allowed, only the number of parts counts.
 
     Args:
         request: request for a range.

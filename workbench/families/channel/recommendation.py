@@ -1,5 +1,5 @@
-"""Classes of channels for a recommendation: the best channel, published mechanisms and user-defined
-baselines.
+"""List the classes of channels that a recommendation compares: the best channel, published
+mechanisms and user-defined baselines.
 """
 
 from __future__ import annotations
@@ -125,10 +125,11 @@ def _make_best_channel(query: Query) -> Candidate:
 
 
 def _explain_listed_outputs(query: Query) -> str | None:
-    """Return why a channel publishes the listed outputs only.
+    """Return why a channel publishes the listed outputs only, as the end of a note.
 
-    None if it may publish any real numbers, because the bound over all of them is proven. Empty if
-    the user listed the outputs, or if other outputs are of no use.
+    None if it may publish any real numbers, because the bound over all of them is proven. An empty
+    text if the user listed the outputs, if answers are not numbers, or if other outputs cannot
+    reduce the loss.
     """
     question = query.question
     named_loss = query.losses.named_loss

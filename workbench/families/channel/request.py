@@ -1,4 +1,17 @@
-"""The request for a channel, in exact numbers. It is checked before any program is built."""
+"""State a request for a channel in exact numbers, check it, and choose the method that answers it.
+
+A request is checked before any program is built, so errors appear at once. It also builds the model
+of the linear program and says why a method does not apply.
+
+Vocabulary: k inputs and m outputs. A *mass* is a probability M[y, o]. A *comparison* is a row of
+the program that bounds a mass by e^ε times that of a neighbour. A notion *of one bound* (dp, pure,
+pdp, metric) bounds one ratio for each pair of neighbours, and a notion *of several bounds* (curve,
+tradeoff, renyi, zcdp, gdp) more.
+
+Where to change: a limit on sizes is a constant below. A further option needs a field of
+`ChannelAim`, the Option in `family`, and a check in `ChannelRequest.__post_init__` if it cannot be
+combined with others.
+"""
 
 from __future__ import annotations
 
@@ -63,24 +76,24 @@ MAX_COMPARISONS = 1_000_000
 _MAX_CONVEX_COMPARISONS = 25_000
 # A channel that needs no program is refused if it has more masses.
 MAX_MASSES = 1_100_000
-# A program with more binaries is refused.
+# A mixed-integer program (for pdp with δ > 0) with more binaries is refused.
 MAX_BINARIES = 4_000
 # A simpler channel under several bounds is audited up to this many compared masses.
 _MAX_AUDITED_COMPARISONS = 500_000
-# The first program omits masses that δ makes unnecessary from this many masses on.
+# From this many masses on, the first program omits the masses that δ makes unnecessary.
 _MIN_TRUNCATED_MASSES = 5_000
-# All comparisons are stated below this many compared masses.
+# Below this many compared masses, the first program states all comparisons.
 _MIN_REDUCED_COMPARISONS = 1_500
-# If at least this share of the comparisons may bind, all are stated.
+# If at least this share of the comparisons may hold with equality, all are stated.
 _MAX_BINDING_SHARE = 0.75
 # Floats do not distinguish ratios from 1 below this ε, so blocks do not apply.
 _MIN_BLOCK_EPSILON = 1e-7
-# The block method needs this of extra constraints.
+# The condition on extra constraints in errors about the block method.
 _LINEAR_CONSTRAINTS = "constraints that are linear in the masses of one input, or of one output"
 
 
 class ChannelTooLarge(ProgramTooLarge):
-    """Raised for a program of a channel that is too large."""
+    """Raised if the program, or the channel, of a request is too large."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -88,12 +101,13 @@ class ChannelAim(Aim):
     """The aim of a request for a channel.
 
     Attributes:
-        loss: a name, a matrix (k, m), or a function (output, answer) -> number.
-        losses: table of the loss.
+        loss: the loss as it was requested: a name, a matrix (k, m), or a function
+            (output, answer) -> number.
+        losses: table of the loss for every input and output, shape (k, m).
         constraints: names of `workbench.models.channel.program.CONSTRAINTS`.
-        user_constraints: a function of the CVXPY variable that returns further constraints.
+        user_constraints: a function of the CVXPY variable M that returns further constraints.
             Default: none.
-        unit: unit of the coordinates of places. Default: none.
+        unit: unit of the coordinates of places: "m", "km" or "mi". Default: none.
     """
 
     losses: LossTable = field(repr=False)
@@ -245,9 +259,9 @@ class ChannelRequest(Request):
 
     @cached_property
     def _is_answered_without_delta(self) -> bool:
-        """Return whether only the program at δ = 0 is small enough.
+        """Return whether the program at δ > 0 is too large, and the one at δ = 0 is not.
 
-        Its optimum is private at δ as well.
+        The optimum at δ = 0 then answers the request, because it is private at δ as well.
         """
         if not self.claim.delta or self.is_per_distance or self.aim.minimise != "loss":
             return False
@@ -390,7 +404,10 @@ class ChannelRequest(Request):
 
     @cached_property
     def bounds(self) -> RatioBounds:
-        """Return the bounds of the notion on every ordered pair. δ is 1 if it is minimised."""
+        """Return the bounds of the notion on every ordered pair: their ε, δ and kind.
+
+        δ is 1 if it is minimised. Only for notions of one bound.
+        """
         delta = None
         if self.aim.minimise != "delta":
             delta = self.claim.delta
@@ -411,7 +428,9 @@ class ChannelRequest(Request):
         return Edges.from_groups(self.pairs, groups, epsilons, self.question.directed)
 
     def group_epsilons(self) -> tuple[Ints, list[Fraction]]:
-        """Return the group of every pair, and the ε of every group."""
+        """Return (groups, epsilons): the position of the ε of every pair in `epsilons`, and the
+        different values of ε.
+        """
         groups, epsilons = self.bounds.epsilon_levels
         if self.is_per_distance:
             return groups, epsilons
@@ -577,8 +596,9 @@ class ChannelRequest(Request):
     def stated_masses(self) -> Flags | None:
         """Return the masses that the first program states if δ > 0 makes others unnecessary.
 
-        An output is stated for the inputs near its best input. Near means that e^(-ε hops) is not
-        far below δ. This is a guess that affects the speed only.
+        An output is stated for the inputs near its best input. An input is near if e^(-ε hops) is
+        not far below δ, where hops is the number of steps between neighbours. This is a guess that
+        affects the speed only.
 
         Returns:
             Flags of shape (k, m). None if it would save little.
@@ -605,16 +625,17 @@ class ChannelRequest(Request):
 
     @cached_property
     def binding_comparisons(self) -> Flags | None:
-        """Return the comparisons of masses that may bind at an optimum with δ > 0, of `edges` with
-        every output.
+        """Return the comparisons of masses that may hold with equality at an optimum with δ > 0.
 
-        An input at which an output has a smaller loss has the larger mass there, so only its
-        comparison with the other input may bind. The inputs nearest to an output are compared both
-        ways. There are more of them for a small ε, because optimal outputs are then far from the
-        inputs for which they are made. This is a guess that affects the speed only.
+        Of two neighbours, the one for which an output has the smaller loss has the larger mass of
+        it, so only the comparison that bounds this mass can be tight. The inputs nearest to an
+        output are compared both ways. There are more of them for a small ε, because optimal outputs
+        are then far from the inputs for which they are made. This is a guess that affects the speed
+        only.
 
         Returns:
-            Flags of shape (ordered pairs, m). None if it would save little.
+            Flags of shape (ordered pairs, m), in the order of `edges`. None if it would save
+            little.
         """
         bounds = self.bounds
         if not bounds.delta or bounds.bounds_mass or self.aim.minimise != "loss":
@@ -737,7 +758,9 @@ class ChannelRequest(Request):
         return make_formula_program(program, self.bounds.epsilon_levels[1], names, title, exact)
 
     def _index_rationals(self, loss_rows: list[list[Fraction]]) -> dict[float, Fraction]:
-        """Return the exact value of every float that the program may contain, with its sign."""
+        """Return float -> exact value for every coefficient that the program may contain, and for
+        its negative.
+        """
         rationals: dict[float, Fraction] = {}
         for row in (*loss_rows, *(self.question.numbers or ())):
             for value in row:
