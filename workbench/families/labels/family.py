@@ -1,4 +1,9 @@
-"""The family of label randomizers: its options, its requests, and the reports of its designs."""
+"""Declare the family of label randomizers: its options, how they become requests, and what reports
+show.
+
+To add an option: an `Option` here, a field of `LabelAim` or `LabelHow` with the same name in
+`request`, and its check there.
+"""
 
 from __future__ import annotations
 
@@ -374,7 +379,9 @@ class _LabelFamily(Family):
     # Reports.
 
     def exact_values(self, design: Design) -> Record:
-        """Return the exact privacy values of a design. For pure ε, δ is 0 within the budget.
+        """Return the exact privacy values of a design: pdp_delta, dp_delta and pure_epsilon.
+
+        For a claim of pure ε both δ are 0 if the design is private, else None.
 
         Args:
             design: design of this family.
@@ -386,7 +393,8 @@ class _LabelFamily(Family):
         return {"pdp_delta": delta, "dp_delta": delta, "pure_epsilon": design.privacy.pure_epsilon}
 
     def extra_columns(self, design: Design) -> Record:
-        """Return the columns of a sweep that only this family has.
+        """Return the columns of a sweep that only this family has: `outputs_used`, the number of
+        outputs that some label publishes.
 
         Args:
             design: design of this family.
@@ -398,6 +406,12 @@ class _LabelFamily(Family):
 
         Args:
             design: design of this family.
+
+        Returns:
+            method, loss, the budget, notion, labels (their number), neighbours ("all",
+            "consecutive" or "listed"), d (number of outputs in use), bins (None without bins) and
+            exact (the audited values). Without bins also outputs, and channel, the matrix of
+            probabilities (labels, outputs).
         """
         request = design.request
         mechanism = design.mechanism
@@ -437,7 +451,7 @@ class _LabelFamily(Family):
         return fields
 
     def facts(self, design: Design) -> Facts:
-        """Return the lines of a report.
+        """Return the lines of a report, as pairs (label, text).
 
         Args:
             design: design of this family.
@@ -459,6 +473,10 @@ class _LabelFamily(Family):
 
         Args:
             design: design of this family.
+
+        Returns:
+            [(title, heads, rows)]. The heads are lower, upper and publishes for bins (first and
+            last label, output), or publishes and overall probability.
         """
         mechanism = design.mechanism
         bins = _list_bins(mechanism)
@@ -474,6 +492,8 @@ class _LabelFamily(Family):
 
     def uncertified_mechanism(self, design: Design) -> Any:
         """Return the mechanism that is audited if the design has no certificate.
+
+        Bins of many labels are audited by one row for every bin.
 
         Args:
             design: design of this family.
@@ -518,7 +538,9 @@ def count_used_outputs(mechanism: Any) -> int:
 
 
 def _list_bins(mechanism: Any) -> list[dict[str, float]] | None:
-    """Return lower and upper (first and last label) and value of every bin. None without bins."""
+    """Return the bins of a mechanism as records of lower, upper (first and last label) and value
+    (the output). None if the mechanism is not RR-on-Bins.
+    """
     from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse
 
     return mechanism.bins() if isinstance(mechanism, RandomizedResponse) else None
@@ -535,7 +557,8 @@ def list_frontier_requests(question: Any, values: Values) -> Iterable[Point]:
         values: option -> value.
 
     Yields:
-        The columns that name a point, and its request.
+        (columns, request): the columns notion, epsilon, delta and loss of a point, and its
+        request.
     """
     for method in values["method"]:
         deltas = values["delta"] if method == "lp" else [ZERO]

@@ -1,5 +1,5 @@
-"""The frontier of label randomizers: smallest expected loss against ε, and against δ if the notion
-has one.
+"""Plan the frontier of label randomizers: the smallest expected loss for many ε (and δ for the
+channel LP), beside published randomizers.
 
 curve       meaning of a row
 point       a designed randomizer: bins (optimal over all real outputs), the channel LP on the

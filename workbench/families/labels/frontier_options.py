@@ -1,4 +1,4 @@
-"""The options of the frontier of label randomizers."""
+"""Declare the command `workbench frontier labels`: its options, examples and points."""
 
 from __future__ import annotations
 

@@ -1,14 +1,19 @@
-"""Label randomizers as problems: the optimal bins, and the channel with listed outputs.
+"""Answer requests for label randomizers: the optimal bins (randomized response on intervals of
+labels), and the best channel with listed outputs.
+
+The table says over which class of mechanisms the answer is optimal. Theorem 5 and Algorithm 2 are
+those of Ghazi et al. 2023.
 
 method     class of mechanisms                                        model
 bins       every ε-DP randomizer with real outputs (Theorem 5)        `oracles.bins`, exact
 lp         every channel with listed outputs, other notions           `channel.program`
 unbiased   every unbiased ε-DP randomizer, real outputs, squared      `labels.unbiased`, cones
 
-A certificate contains one row for every label. It states max |E[o|y] - y|, and the expected loss
-under the prior if that is rational (not for Poisson losses). So its file contains labels, prior and
-outputs. If there are too many rows to compare them two by two, RR-on-Bins has one row for every
-bin, because all labels of a bin have the same law.
+A certificate contains one row for every label. It states the bias max |E[o|y] - y| over labels y
+with output o, and the expected loss under the prior if that is rational (not for Poisson losses).
+So its file contains labels, prior and outputs. If there are too many rows to compare them two by
+two, RR-on-Bins has one row for every bin, because all labels of a bin have the same distribution of
+outputs.
 """
 
 from __future__ import annotations
@@ -53,11 +58,11 @@ from workbench.solvers.exact.rational_lp import RationalLP
 from workbench.solvers.exact.rational_refinement import solve_rational
 from workbench.solvers.solution import Solution
 
-# The printed algorithm judges the fast one for at most this many labels.
+# The fast algorithm is checked by the slow one as printed in the paper, up to this many labels.
 _MAX_JUDGED_LABELS = 128
 # RR-on-Bins has a row for every label up to this many masses, and otherwise one for every bin.
 _MAX_LABEL_ROW_MASSES = 100_000
-# A certificate states the loss up to this many masses, which takes a second.
+# A certificate states the loss up to this many masses. Computing it then takes a second.
 _MAX_STATED_LOSSES = 1_000_000
 # A solution is refined in rationals up to this many masses.
 _MAX_REFINED_MASSES = 500
@@ -65,7 +70,7 @@ _MAX_REFINED_MASSES = 500
 _REFINEMENT_BITS = 160
 # Refinement ends when the error is below 2^-130.
 _REFINEMENT_ACCURACY_BITS = 130
-# A solution is refined if its repair costs a larger share of the loss than this.
+# A solution is refined if its repaired loss exceeds the bound by a larger share of it than this.
 _MAX_REPAIR_LOSS_SHARE = 1e-9
 # Refinement may take this long.
 _MAX_REFINEMENT_SECONDS = 10.0
@@ -82,7 +87,11 @@ def find_best_bins(
     Args:
         labels: labels with a prior.
         epsilon: ε > 0.
-        loss: name of a loss that Theorem 5 covers, or the loss.
+        loss: name of a loss that Theorem 5 covers (squared, absolute, pinball:τ, poisson, ...), or
+            the loss itself.
+
+    Returns:
+        The randomizer, whose outputs are one real number for each bin.
 
     Raises:
         InvalidRequest: the theorem does not cover the loss.
@@ -94,7 +103,9 @@ def find_best_bins(
 
 
 def _compute_expected_loss(request: LabelRequest, mechanism: Any) -> float:
-    """Return the expected loss of a randomizer under the prior. Labels of prior 0 do not count."""
+    """Return the expected loss of a randomizer under the prior, also if the loss of a label of
+    prior 0 is infinite.
+    """
     prior = request.question.prior
     is_likely = prior > 0
     return float(prior[is_likely] @ mechanism.losses(request.named_loss)[is_likely])
@@ -112,7 +123,8 @@ class RandomizerProblem(Problem):
     MAX_STATED_LOSSES = _MAX_STATED_LOSSES
 
     def make_certified_rows(self, mechanism: Any) -> _CertifiedRows:
-        """Return the channel of a certificate, and the row of every label if labels share rows.
+        """Return (channel, rows): the channel of a certificate, and for every label the position
+        of its row, or None if every label has its own row.
 
         Args:
             mechanism: the randomizer.
@@ -247,8 +259,8 @@ def make_bin_rows(mechanism: RandomizedResponse) -> _CertifiedRows:
         mechanism: RR-on-Bins.
 
     Returns:
-        The channel with a row for every label and None, or the channel with a row for every bin and
-        the row of every label.
+        (channel with a row for every label, None), or (channel with a row for every bin, position
+        of the row of every label) if there are too many labels.
 
     Raises:
         InvalidRequest: there is only one label, or there are too many bins.
@@ -440,10 +452,11 @@ def _round_rationals(channel: Channel) -> Integers:
 
 
 def _solve_in_rationals(solution: Solution, time_limit: float) -> tuple[Channel, float] | None:
-    """Solve the program of a solution in rationals. Returns the channel and the bound, or None.
+    """Solve the program of a solution in rationals.
 
     The repair of constrained means mixes with rows of large loss, so the last digits of a solver
-    have a large effect on the loss.
+    have a large effect on the loss. Returns (channel, lower bound, which is -inf if none is known).
+    None if no rational solution was found in time.
     """
     program = RationalLP.from_data(solution.data, _REFINEMENT_BITS)
     try:

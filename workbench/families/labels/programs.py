@@ -1,7 +1,11 @@
-"""Instances of the channel LP for the suites of programs.
+"""Make test programs for solvers: channel LPs of label problems.
 
-The neighbours are all pairs of labels, or consecutive ones for counts. Some instances have δ > 0 or
-must be unbiased.
+A *suite* is a named set of programs on which solvers are compared (`workbench programs`). Each case
+of `programs.toml` becomes an `Instance`, which builds one program and judges a solver's solution:
+it audits and certifies the channel. To add a program, add a case to the table.
+
+The neighbours are all pairs of labels, or consecutive labels only ("counts"). Some programs have
+δ > 0 or must be unbiased.
 """
 
 from __future__ import annotations
@@ -30,15 +34,16 @@ class _ChannelCase:
     """One case of the table: labels 0..k-1 with a uniform prior, and listed outputs.
 
     Attributes:
-        name: name of the instance, a format string of these attributes.
-        kind: kind of the instance. It contains "counts" if consecutive labels are neighbours.
+        name: name of the instance, a format string of these attributes, "labels-k{k}".
+        kind: text of the model's name. If it contains "counts", only consecutive labels are
+            neighbours, else all pairs are.
         k: number of labels.
-        suite: suite of the instance.
-        epsilon: ε.
+        suite: name of the suite, "small", "default" or "library".
+        epsilon: ε of the budget, > 0.
         loss: name of the loss.
-        delta: δ.
+        delta: δ of the budget, in [0, 1].
         outputs: outputs, "LOW..HIGH". Empty: the labels.
-        constraint: name of a constraint, or empty.
+        constraint: name of a constraint. Empty: none.
     """
 
     name: str
@@ -87,7 +92,10 @@ class _ChannelCase:
         return self.request.model()
 
     def build(self) -> BuiltProgram:
-        """Build the program, unscaled, and the values of its parameters."""
+        """Build the program, with variables in units of probability.
+
+        Returns (program, values of its parameters).
+        """
         values = self.model.values([float(self.request.claim.epsilon)], float(self.delta))
         return replace(self.model.program, scale=1.0), values
 
@@ -95,8 +103,13 @@ class _ChannelCase:
         """Audit the channel of a solution exactly, and try to certify it.
 
         Args:
-            x: solution of the program.
-            objective: its objective.
+            x: values of the program's variables.
+            objective: not used.
+
+        Returns:
+            The requested ε and δ; the pure ε and δ that the exact audit found (δ: None if 0 was
+            requested); whether the channel is private as returned; whether it could be certified,
+            and the expected loss of the certified channel.
         """
         model = self.model
         epsilon = self.request.claim.epsilon

@@ -1,4 +1,9 @@
-"""Published label randomizers: exact expectations, pure ε by construction."""
+"""Evaluate label randomizers from the literature: their expected loss under the prior, without
+sampling.
+
+All of them have pure ε by construction. `PUBLISHED` lists them. A further one needs an entry there,
+and a line in `frontier.SERIES` for its colour.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +32,15 @@ _NOISE_LOSSES = ("squared", "absolute")
 
 
 def _make_pure_reference(request: Any, loss: float) -> Reference:
-    """Return a mechanism of pure ε and its loss."""
+    """Return the reference of a mechanism with pure ε: its expected loss, and ε as a column."""
     return Reference(loss, extra_columns={"pure_epsilon": float(request.claim.epsilon)})
 
 
 def _evaluate_label_noise(name: str, request: Any) -> Reference:
-    """Evaluate clipped noise or the exponential mechanism for a request."""
+    """Evaluate clipped noise or the exponential mechanism for a request.
+
+    name: a key of `NOISE_TITLES`.
+    """
     labels = request.question
     kind = request.named_loss.kind
     low = float(labels.values[0])
@@ -44,7 +52,7 @@ def _evaluate_label_noise(name: str, request: Any) -> Reference:
 def _evaluate_response(
     build: Callable[[Labels, Fraction], RandomizedResponse], request: Any
 ) -> Reference:
-    """Evaluate a randomized response, which `build` makes, for a request."""
+    """Evaluate a randomized response for a request. build: (labels, ε) -> the mechanism."""
     randomizer = build(request.question, request.claim.epsilon)
     return _make_pure_reference(request, float(randomizer.loss(request.named_loss)))
 
@@ -52,7 +60,11 @@ def _evaluate_response(
 def _make_pure_entry(
     name: str, source: str, evaluate: Callable[[Any], Reference], *losses: str
 ) -> Published:
-    """Make the entry of a pure mechanism, for the given losses or for every loss."""
+    """Make the entry of a mechanism with pure ε.
+
+    evaluate: request for labels -> reference; losses: names of the losses that it serves, or none
+    if it serves every loss.
+    """
 
     def serves(request: Any) -> bool:
         """Return whether the mechanism applies to a request."""

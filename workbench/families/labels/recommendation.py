@@ -1,15 +1,19 @@
-"""RR-on-Bins in a recommendation, for a query with all answers as neighbours, under a prior.
+"""Offer RR-on-Bins to a recommendation: randomized response on intervals (bins) of the answers.
 
-δ = 0   randomized response on the optimal bins: the output of a label's bin has e^ε times the
-        probability of each other output. It is optimal among all pure mechanisms with real outputs
-        (Ghazi et al. 2023, Theorem 5). For listed outputs no bound is claimed
-δ > 0   with probability δ the best output for the answer itself, else as for δ = 0. The probability
-        of a set of outputs exceeds e^ε times that of a neighbour by at most δ. The loss is (1 - δ)
-        times that of δ = 0 if publishing the answer has no loss. For two answers every (ε, δ)
-        mechanism is a post-processing of this one (Kairouz, Oh and Viswanath 2015). For more
-        answers no bound is claimed for the class
+It applies to numeric answers that are all neighbours, under a prior. The output of an answer's bin
+has e^ε times the probability of each other output.
 
-With q = e^ε - 1 and F(o) = Σ_y p_y ℓ(y, o), bins S_1..S_d with outputs o_j have the expected loss
+δ = 0   Randomized response on the optimal bins. It is optimal among all pure mechanisms with real
+        outputs (Ghazi et al. 2023, Theorem 5). For listed outputs no bound is claimed.
+δ > 0   With probability δ the best output for the answer itself is published, else the mechanism
+        for δ = 0 is used. The probability of a set of outputs exceeds e^ε times that of a neighbour
+        by at most δ. The loss is (1 - δ) times that of δ = 0 if publishing the answer has no loss.
+        For two answers every (ε, δ) mechanism is a post-processing of this one (Kairouz, Oh and
+        Viswanath 2015). For more answers no bound is claimed for the class.
+
+Let p_y be the prior of answer y, ℓ(y, o) the loss of output o, q = e^ε - 1 and F(o) =
+Σ_y p_y ℓ(y, o). With d bins S_j and outputs o_j, each of the d outputs has the probability
+1/(d + q), and that of the own bin q/(d + q) more. So the expected loss is
 Σ_j [F(o_j) + q Σ_{y in S_j} p_y ℓ(y, o_j)] / (d + q). For listed outputs the best bins are found by
 dynamic programming for every d.
 """
@@ -45,7 +49,7 @@ _CLASS_NAME = "RR-on-Bins"
 _MAX_AUDITED_MASSES = 3_000_000
 # The odds e^ε are rounded down to a multiple of 2^-112, like `floor_scaled_exp`.
 _THRESHOLD_BITS = 112
-# The bound of two answers is lowered by this share, because the loss is rounded.
+# For two answers the bound is the loss lowered by this share, because the loss is rounded.
 _BOUND_MARGIN = 1e-12
 
 
@@ -113,7 +117,7 @@ def _make_pure_candidate(query: Query, note: str) -> Candidate:
 
 
 def _sort_answers(question: FiniteQuery) -> tuple[list[int], list[Fraction], list[Fraction]]:
-    """Return the positions of the answers in increasing order, these answers, and their priors."""
+    """Return (positions, answers, prior), all in increasing order of the answers."""
     assert question.numbers
     assert question.prior
     inputs = question.numbers[0]
@@ -189,12 +193,12 @@ def find_listed_bins(table: Vector, prior: Vector, epsilon: float) -> list[int]:
     """Find the best bins for listed outputs.
 
     Args:
-        table: losses ℓ(y, o) of labels in increasing order, shape (k, m).
-        prior: prior of the labels, shape (k,).
+        table: losses ℓ(y, o) of answers in increasing order, shape (k, m).
+        prior: prior of the answers in this order, shape (k,).
         epsilon: ε > 0.
 
     Returns:
-        The output of the bin of every label.
+        For every answer, the column of the output of its bin.
     """
     k, m = table.shape
     q = math.expm1(epsilon)

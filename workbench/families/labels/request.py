@@ -1,6 +1,10 @@
-"""The request for a label randomizer, in exact numbers.
+"""State a request for a label randomizer in exact numbers, and check it.
 
-It is checked before any program is built.
+There are three methods: "bins" and "unbiased" have any real outputs and pure ε over all pairs of
+labels; "lp" is a channel with listed outputs, for which `channel_request` is made.
+
+Where to change: a limit on sizes is a constant below. A further option needs a field of `LabelAim`
+or `LabelHow`, the Option in `family`, and a check in `LabelRequest.__post_init__`.
 """
 
 from __future__ import annotations
@@ -29,7 +33,7 @@ Pairs = Sequence[Pair]
 
 # A larger ε is refused, because e^ε is a coefficient of the program.
 MAX_LABEL_EPSILON = 30
-# The same limit for the unbiased randomizer, whose program mixes 1 and e^ε.
+# The same limit for the unbiased randomizer, whose program has coefficients of the sizes 1 and e^ε.
 _MAX_UNBIASED_EPSILON = 12
 # A program with more masses takes too much memory and time.
 _MAX_PROGRAM_MASSES = 2_000_000
@@ -40,7 +44,7 @@ _MAX_PROGRAM_MASSES = 2_000_000
 MAX_CERTIFIED_MASSES = 2_000_000
 # A certificate that lists its pairs one by one has at most this many rows.
 MAX_CERTIFIED_ROWS = 1_500
-# The work of comparing all pairs: ordered pairs times (outputs + _OUTPUTS_PER_PAIR).
+# A certificate is refused above this work: ordered pairs times (outputs + _OUTPUTS_PER_PAIR).
 _MAX_PAIR_WORK = 10_000_000
 # One more pair takes as much work as this many outputs.
 _OUTPUTS_PER_PAIR = 200
@@ -54,9 +58,9 @@ def check_certificate_size(
     Args:
         k: number of labels.
         m: number of outputs.
-        pairs: pairs that are compared one by one. None: pure ε over all pairs, which is decided
-            output by output.
-        masses: largest number of masses. Used for pure ε only.
+        pairs: unordered pairs of neighbours that are compared one by one. None: pure ε over all
+            pairs, which is decided output by output.
+        masses: largest number of masses k m that is accepted. Used if pairs is None.
 
     Raises:
         InvalidRequest: the channel is too large, or it has only one label.
@@ -127,7 +131,7 @@ class LabelRequest(Request):
 
     @property
     def named_loss(self) -> Loss:
-        """Return the loss as a function. Raises ValueError for a loss table."""
+        """Return the loss as a function of outputs and labels. Raises ValueError for a table."""
         return parse_loss(self.aim.loss)
 
     @property

@@ -1,7 +1,9 @@
-"""The unbiased label randomizer of smallest squared loss.
+"""Design the unbiased label randomizer of smallest squared loss: the mean of its output is exactly
+the label.
 
-The cone program of `workbench.models.labels.unbiased` finds masses on intervals of labels, and
-`unbiased_channel` makes them an exact channel.
+Outputs may be any real numbers. The cone program of `workbench.models.labels.unbiased` finds an
+approximate optimum: masses on intervals of labels. `unbiased_channel` turns it into a channel that
+is exactly private and exactly unbiased.
 """
 
 from __future__ import annotations
@@ -27,20 +29,23 @@ from workbench.pipeline.routes import Answer, Route, applies_always
 from workbench.solvers.search import Deadline
 from workbench.solvers.solution import Termination
 
-# A certificate may have this many masses and stated losses, because it needs no repair.
+# Largest number of masses (labels times outputs) in a certificate. It is larger than for other
+# methods, because nothing is repaired.
 _MAX_CERTIFICATE_MASSES = 4_000_000
-# The answer is called optimal up to this relative gap.
+# If the gap is at most this share of the loss, the status is "optimal". Above it, a note states the
+# interval of the optimum.
 _OPTIMAL_GAP = 1e-7
-# The answer is reported with its interval up to this relative gap.
+# If the gap is a larger share of the loss than this, the design raises NotProven.
 _PROVEN_GAP = 2e-3
-# The optimum has about this many outputs for every label.
+# The optimum is expected to have this many outputs for every label. The size of the certificate is
+# checked with this number before the program is solved.
 _OUTPUTS_PER_LABEL = 3
 # Losses below this are treated as this in relative gaps.
 _MIN_LOSS = 1e-300
 
 
 def _is_within(gap: float, loss: float, bound: float) -> bool:
-    """Return whether a bound is within a relative gap of a loss."""
+    """Return whether loss - bound is at most the share `gap` of the loss."""
     return loss - bound <= gap * max(loss, _MIN_LOSS)
 
 
@@ -55,7 +60,7 @@ class UnbiasedProblem(RandomizerProblem):
 
     Attributes:
         odds: e^ε, rounded down to a rational.
-        report: progress function.
+        report: function that receives a line of text for every program.
         deadline: end of the time limit.
     """
 
@@ -136,7 +141,11 @@ class UnbiasedProblem(RandomizerProblem):
         return design
 
     def _solve_program(self) -> UnbiasedOptimum:
-        """Find the optimum. Raises NotProven, Infeasible."""
+        """Find the optimum: masses and moments on intervals of labels, and a bound.
+
+        Raises NotProven after the time limit, if there is no point or it is too large for a
+        certificate; otherwise Infeasible or NotProven if the solver gave no point.
+        """
         request = self.request
         question = request.question
         bound = 0.0

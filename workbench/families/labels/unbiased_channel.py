@@ -1,29 +1,33 @@
-"""Build an exact channel, private and unbiased in rationals, from masses and moments on intervals
-of labels.
+"""Turn a solver's approximate unbiased randomizer into a channel that is exactly private and
+exactly unbiased.
 
-A solver returns, for intervals of labels, a mass t and a moment s in floats. The channel must be
-private and unbiased exactly. Both conditions are equations of a flow on a graph: most masses and
-moments are rounded, and a spanning tree of the graph takes what the rounding leaves.
+The labels are y_0 < ... < y_(k-1). The randomizer is a list of intervals S = [i, j] of labels, each
+with an output o_S that labels inside S publish more often than labels outside. A solver returns a
+mass t and a moment s = t o for each of them, in floats.
 
-An interval S = [i, j] is an edge from node i to node j + 1. Nodes 0 and k are the same node, the
-ground. With odds a/b <= e^ε, integers n_S > 0 and moments μ_S = n_S o_S the channel is n_S a / T
-inside S and n_S b / T outside, and
+The exact channel. Let a/b be a rational, at most e^ε, and let S have the integer mass n_S > 0 and
+the moment μ_S = n_S o_S. A label inside S publishes o_S with probability n_S a / T, any other label
+with probability n_S b / T. T is one number for all labels. Two labels differ by the factor a/b at
+most, so the channel is private. Consider label y_i and the one before it: they differ only by the
+sets that start at i and those that end at i - 1. So
 
-    all rows have the sum 1        n is a flow: Σ n of the sets that start at i
-                                     = Σ n of the sets that end at i - 1
+    all rows have the sum 1        Σ n of the sets that start at i
+      is equivalent to               = Σ n of the sets that end at i - 1,  0 < i < k, and
                                    T = b Σ n + (a - b) Σ n of the sets that contain any one label
     E[o | y] = y for every y       (a - b) (Σ μ of the sets that start at i
-                                     - Σ μ of the sets that end at i - 1) = T (y_i - y_(i-1)),
+      is equivalent to               - Σ μ of the sets that end at i - 1) = T (y_i - y_(i-1)), and
                                    b Σ μ + (a - b) Σ μ of the sets that start at 0 = T y_0
 
-A maximum-weight spanning tree takes what the rounded floats on the other edges leave open: leaf by
-leaf for n (integers), and for μ (rationals). One more edge outside the tree satisfies the last
-equation.
+Rounding. These are the equations of flows n and μ on a graph with an edge from node i to node j + 1
+for each S. Nodes 0 and k are the same node, the ground. Most masses and moments are rounded floats.
+The edges of a maximum-weight spanning tree then get the values that satisfy the equations of all
+nodes, from the leaves to the ground: integers for n, and rationals for μ. Finally a flow around the
+cycle that one edge outside the tree closes satisfies the last equation.
 
 The outputs must be floats. So the outputs outside the tree lie on a lattice of step h (a power of
-two, 2^-22 of the root of the loss). An output of the tree, a ratio, is split between its two
-neighbours on the lattice in masses that preserve its mean exactly. This increases the loss by at
-most h²/4.
+two, 2^-22 of the root of the loss). An output of the tree is a ratio μ/n. It is split between its
+two neighbours on the lattice in masses that preserve its mean exactly. This increases the squared
+loss by at most h²/4.
 """
 
 from __future__ import annotations
@@ -68,10 +72,10 @@ class _Column(NamedTuple):
     """Mass on one output that is larger for an interval of labels.
 
     Attributes:
-        output: output in steps of the lattice.
-        mass: mass n.
-        first: first label of the interval.
-        last: last label of the interval.
+        output: output in steps h of the lattice.
+        mass: mass n, > 0.
+        first: position of the first label of the interval.
+        last: position of the last label of the interval.
     """
 
     output: int
@@ -83,17 +87,16 @@ class _Column(NamedTuple):
 def build_exact_channel(labels: Vector, odds: Fraction, point: UnbiasedOptimum) -> Channel:
     """Build a channel that is exactly private and exactly unbiased.
 
-    Small masses are dropped if they are not needed. If the rest is not a randomizer, fewer masses
-    are dropped. This happens for labels in clusters that are far apart, because only small masses
-    distinguish such labels.
+    Small masses are dropped. If the channel then fails, fewer are dropped: labels in clusters that
+    are far apart are told apart by small masses only.
 
     Args:
         labels: increasing labels, shape (k,).
-        odds: e^ε, rounded down to a rational.
-        point: masses and moments of a solver.
+        odds: e^ε, rounded down to a rational a/b > 1.
+        point: intervals of labels, with their masses t and moments s in floats.
 
     Returns:
-        The channel, shape (k, m). Its outputs are increasing.
+        The channel, shape (k, m). Its outputs are increasing floats.
 
     Raises:
         ArithmeticError: the point is too far from a randomizer.
@@ -161,7 +164,10 @@ def _split_on_lattice(mass: int, output: Fraction, first: int, last: int) -> lis
 
 
 def _complete_masses(tree: _SpanningTree, t: Vector, precision: _Precision) -> list[int]:
-    """Return the masses n of all sets, without the dropped ones. Raises ArithmeticError."""
+    """Return the integer masses n of all sets; dropped ones are 0.
+
+    Raises ArithmeticError if a set of the tree would need a negative mass.
+    """
     is_small = t < 2.0**-precision.dropped_below_bits * t.max()
     is_outside_tree = ~np.isin(np.arange(t.size), tree.edges)
     used_masses = np.where(is_small & is_outside_tree, 0.0, t)
@@ -180,9 +186,10 @@ def _complete_moments(
     coefficients: list[int],
     target: Fraction,
 ) -> list[Any]:
-    """Adjust the moment of one edge outside the tree so that Σ coefficients · μ = target.
+    """Adjust the moments so that Σ coefficients · μ = target, the last equation of the header.
 
-    Returns the moments of all edges. Raises ArithmeticError.
+    A flow is added around the cycle that one edge outside the tree closes, so the equations of the
+    nodes still hold. Returns the moments of all edges. Raises ArithmeticError.
     """
     # One unit around the cycle of an edge changes the sum by this.
     effects = tree.sum_cycle_costs(coefficients)
@@ -205,7 +212,9 @@ def _complete_moments(
 def _tabulate_columns(
     k: int, columns: list[_Column], a: int, b: int
 ) -> tuple[list[int], NDArray[Any]]:
-    """Return the outputs in order, and the channel in integers, shape (k, m)."""
+    """Return (outputs, table): the increasing outputs in steps of the lattice, and the channel in
+    integers, shape (k, m), all rows of one sum.
+    """
     common = math.lcm(*{column.mass.denominator for column in columns})
     outputs = sorted({column.output for column in columns})
     table = np.zeros((k, len(outputs)), dtype=object)
@@ -261,8 +270,9 @@ class _SpanningTree:
         """Set the values on the edges of the tree so that the flow satisfies its sources.
 
         Args:
-            values: values of all edges. Those of the tree's edges are ignored.
-            sources: Σ out - Σ in of every node. The one of node 0 is ignored.
+            values: values of all edges. Values on edges of the tree are ignored.
+            sources: for every node, the sum of the values on edges that leave it minus the sum on
+                edges that enter it. The entry of node 0 is ignored.
 
         Returns:
             The values of all edges.
