@@ -1,4 +1,13 @@
-"""Compare solvers on one request or on a suite of programs, by their answers and their times."""
+"""Solve one request, or a suite of programs, with several solvers, and recommend one of them.
+
+`compare` is `wb.compare`. For a request every solver designs the same mechanism; the rows are
+judged here. A suite is a named set of test programs: `run` solves and judges it, and `report`
+summarises it.
+
+Where to change: the ranking of solvers for a request is `_rank_answer`, and for a suite
+`report.choose_preferred`. A column of a request's row comes from
+`workbench.pipeline.outcome.OUTCOME_COLUMNS`, of a suite's row from `report.COLUMNS`.
+"""
 
 from __future__ import annotations
 
@@ -44,12 +53,19 @@ _TOLERANCE_OPTIONS = (
     "integrality_tolerance",
 )
 _SUITE_OPTIONS = ("time_limit", "repeats", "threads", "tolerance")
-FOUND_STATUS = "found"  # the best design of a search without a gap
-NOT_ASKED_STATUS = "not asked"  # a row whose solver was not used
-TIME_LIMIT_SECONDS = {"request": 60.0, "suite": 20.0}  # seconds of one run
+# The status of a design that a search found without a requested gap, as for several runs.
+FOUND_STATUS = "found"
+# The status of a row whose solver was not used, because a closed form answered.
+NOT_ASKED_STATUS = "not asked"
+# The default time limits, in seconds: of one design, and of one program of a suite.
+TIME_LIMIT_SECONDS = {"request": 60.0, "suite": 20.0}
+# A longer time limit of a suite is refused: one day.
 _MAX_SUITE_SECONDS = 86_400
+# A larger tolerance of solvers is refused.
 _MAX_TOLERANCE = 0.1
-_PRIVATE_ALPHA = 1.0  # opacity of a bar whose mechanism is private as returned
+# The opacity of a bar in the plot, if the mechanism is private as returned.
+_PRIVATE_ALPHA = 1.0
+# The opacity of a bar in the plot, if the mechanism is not private as returned.
 _OTHER_ALPHA = 0.45
 
 Solvers = str | Sequence[str] | None
@@ -140,8 +156,8 @@ def read_solver_names(solvers: Solvers) -> list[str]:
     """Return the names of solvers that are given, or those of all installed ones.
 
     Args:
-        solvers: names, as a list or as a text with commas; "all" or None. A name that no solver has
-            is returned too.
+        solvers: names, as a list or as a text with commas; "all" and None mean every installed
+            solver. A name that no solver has is returned too.
 
     Raises:
         InvalidRequest: they are of another type, or none is given.
@@ -165,7 +181,7 @@ def compare_request(
     limit: float | None = None,
     progress: Progress = ignore_progress,
 ) -> Result:
-    """Design the same mechanism with every solver, as it is returned and certified; see `compare`.
+    """Design the same mechanism with every solver, without repair and with a certificate.
 
     A design for several runs is certified at once, because only a private mechanism composes to a
     budget.
@@ -175,6 +191,10 @@ def compare_request(
         solvers: names of solvers.
         limit: time limit in seconds for the solvers that have one, if the request has none.
         progress: called with (finished runs, runs, next run).
+
+    Returns:
+        One row per solver, with the columns that `compare` describes, and a sentence that
+        recommends a solver.
 
     Raises:
         InvalidRequest: no solver is used for this request.
@@ -297,7 +317,9 @@ def _is_trusted(row: Row) -> bool:
 
 
 def _rank_answer(row: Row) -> tuple[bool, bool, bool]:
-    """Return what makes an answer better than others, the most important first."""
+    """Return the sort key of an answer, the larger the better: proven optimal, then within the
+    requested gap, then certified.
+    """
     return _is_proven_optimal(row), _is_within_requested_gap(row), bool(row.get("certified"))
 
 
@@ -331,7 +353,9 @@ def _describe_speed(best: Row, answers: Sequence[Row]) -> str:
 
 
 def _compute_certified_gap(row: Row) -> float | None:
-    """Return the gap between the certified loss and the solver's own bound."""
+    """Return the relative gap between the certified loss (or, without one, the returned loss) and
+    the solver's own bound. None if it has no bound.
+    """
     objective = row.get("certified_objective")
     if objective is None:
         objective = row["objective"]
@@ -361,8 +385,8 @@ class _SuiteSettings:
     """The options of a run of a suite, checked.
 
     Attributes:
-        repeats: runs of each solve.
-        options: options of the solvers.
+        repeats: number of runs of each solve.
+        options: options of the solvers: threads and, if it was given, the tolerances.
     """
 
     repeats: int
@@ -383,7 +407,7 @@ def compare_programs(
     """Solve a suite of programs, or the MPS files of a folder, with several solvers.
 
     The programs of a folder are judged against the optima in the files next to them. Its linear
-    programs are also solved again from the first solution. See `compare`.
+    programs are also solved again from the first solution.
 
     Args:
         source: name of a suite, or the path of a folder or file.
@@ -395,6 +419,11 @@ def compare_programs(
         tolerance: absolute tolerance for rows, reduced costs and integers, in (0, 0.1]. None is
             each solver's own.
         progress: called with (finished runs, runs, next run).
+
+    Returns:
+        One row per program and solver, with the columns of `workbench.comparison.report`, and
+        sentences that recommend a solver for each kind of program or name files that were left
+        out.
 
     Raises:
         InvalidRequest, SolverUnavailable: an option or a solver is wrong.

@@ -7,12 +7,12 @@ program) and NAME.json:
     sha256                          of the MPS file
     rows, columns, nonzeros, integers
     scale                           solvers with absolute tolerances should multiply x by it
-    value, bound                    the optimum lies in [bound, value], except for `violation`
+    value, bound                    the optimum lies in [bound, value], if `violation` is neglected
     violation                       largest violation of a row or bound by the point, exact
-    proof                           reason for the bound
-    point                           x of the value
+    proof                           reason for the bound, in words
+    point                           the x whose objective is `value`
     dual                            multipliers y whose Lagrangian value, in rationals, is the bound
-    made_by                         versions
+    made_by                         versions of the workbench and of HiGHS
 
 `verify_folder` computes value, violation and bound again from the two files alone. For a
 mixed-integer program the dual proves the bound of its linear relaxation only (`dual_bound`). Its
@@ -54,14 +54,22 @@ from workbench.solvers.program import Program
 from workbench.solvers.solution import Solution, Termination
 
 RECORD_FORMAT = "dp-workbench-program-1"
-_OPTIMA_FILE = Path(__file__).with_name("optima.json")  # written by tools/optima.py
+# tools/optima.py writes this file.
+_OPTIMA_FILE = Path(__file__).with_name("optima.json")
+# Larger files are refused.
 _MAX_FILE_BYTES = 200_000_000
-_MAX_JUDGED_NONZEROS = 5000  # larger programs are not judged as mechanisms
+# Programs of a folder with more non-zeros are not judged as mechanisms.
+_MAX_JUDGED_NONZEROS = 5000
+# Ill-conditioned programs are solved with the objective times this factor, in units of 2^-20.
 _LOSS_UNITS = 2.0**20
+# After another termination, the record says that the solver stopped early.
 _COMPLETE_TERMINATIONS = (Termination.OPTIMAL, Termination.GAP_LIMIT)
-_MIN_IMPROVEMENT = 1e-6  # relative improvement for which another solver's point is written
-_CLOSED_GAP = 1e-11  # relative gap that is not improved any more
-_MIP_SOLVERS = ("scip", "ortools:gscip")  # one of them checks HiGHS on mixed-integer programs
+# The point of another solver is written if its value is smaller by more than this share.
+_MIN_IMPROVEMENT = 1e-6
+# A relative gap between value and bound of at most this is not improved any more.
+_CLOSED_GAP = 1e-11
+# The first installed one of these solvers checks HiGHS on mixed-integer programs.
+_MIP_SOLVERS = ("scip", "ortools:gscip")
 _FILES_RULE = "an MPS file, or a folder with files named .mps or .mps.gz"
 
 
@@ -84,8 +92,11 @@ def iterate_library(
     """Yield the programs of the library.
 
     Args:
-        names: patterns of names.
-        most: largest number of non-zeros.
+        names: patterns of names, separated by commas. None: all programs.
+        most: largest number of non-zeros of a program. None: no limit.
+
+    Yields:
+        (instance, its program at the values of its parameters).
 
     Raises:
         InvalidRequest: no program matches.
@@ -99,12 +110,13 @@ def iterate_library(
 def list_library(names: str | None = None, most: int | None = None) -> list[Row]:
     """Return a row for each program, without solving it.
 
-    A row has the hash of the program's file. If optima.json has that file, it also has the value,
-    bound and proof of the optimum as they were exported.
+    A row has name, model, parameters, kind ("LP" or "MILP"), rows, columns, nonzeros, integers,
+    scale and sha256, the hash of the program's file. If optima.json has that file, it also has the
+    value, bound and proof of the optimum as they were exported, else None for each.
 
     Args:
-        names: patterns of names.
-        most: largest number of non-zeros.
+        names: patterns of names, separated by commas. None: all programs.
+        most: largest number of non-zeros of a program. None: no limit.
 
     Raises:
         InvalidRequest: no program matches.
@@ -143,11 +155,14 @@ def export_library(
     A file is written whole or not at all, so an interrupted export keeps the finished files.
 
     Args:
-        folder: folder to write to.
-        names: patterns of names.
-        most: largest number of non-zeros.
-        time_limit: seconds of one solve.
+        folder: folder to write to. It is made if it does not exist.
+        names: patterns of names, separated by commas. None: all programs.
+        most: largest number of non-zeros of a program. None: no limit.
+        time_limit: time limit of one solve, in seconds.
         progress: called with (finished programs, programs, next program).
+
+    Returns:
+        One row per program: its record without format, point and dual.
 
     Raises:
         InvalidRequest: no program matches.
@@ -244,7 +259,11 @@ def _describe_mip_bound(solutions: Sequence[Solution]) -> Row:
 
 
 def _evaluate_exactly(data: Data, point: Sequence[float], dual: Sequence[float] | None) -> Row:
-    """Return what a point and multipliers prove, in rationals."""
+    """Compute in rationals what a point and multipliers prove.
+
+    Returns the fields value, violation and dual_bound of a record. dual_bound is None without
+    multipliers, or if they prove nothing.
+    """
     bound = None
     dual_bound = None
     if dual is not None:
@@ -303,10 +322,13 @@ def _improve_solution(
 
 
 def read_program(path: Path) -> tuple[Program, Row]:
-    """Read the program of an MPS file, and the record in the JSON file next to it, or nothing.
+    """Read the program of an MPS file, and the record in the JSON file next to it.
 
     Args:
         path: the MPS file, plain or gzipped.
+
+    Returns:
+        (program, record). The record is empty if there is no JSON file.
 
     Raises:
         InvalidRequest, CorruptFile: the file is no MPS file, or the record is for another file.
@@ -398,10 +420,10 @@ def _check_record(record: Any) -> None:
 
 
 def known_range(known: Values) -> tuple[float | None, float | None]:
-    """Return (bound, value) of a record: the interval of the optimum.
+    """Return (bound, value) of a record: the interval of the optimum. None: not known.
 
     Args:
-        known: a record. Its `optimum` stands for both.
+        known: a record. Its field `optimum` replaces a bound or a value that is missing.
     """
     optimum = known.get("optimum")
     return known.get("bound", optimum), known.get("value", optimum)
@@ -418,13 +440,16 @@ def _list_program_files(folder: Path) -> list[Path]:
 
 
 def folder_instances(folder: Path, names: str | None = None) -> tuple[list[Instance], list[str]]:
-    """Return the programs of a folder as instances, and why files were left out.
+    """Read the programs of a folder as instances.
 
     Unchanged programs of the library are also judged as mechanisms.
 
     Args:
         folder: a folder, or one MPS file.
-        names: patterns of names.
+        names: patterns of names, separated by commas. None: all programs.
+
+    Returns:
+        (instances, sentences that name the files that were left out, with the reason).
 
     Raises:
         InvalidRequest: no file matches.
@@ -486,8 +511,9 @@ def _find_library_judge(name: str, record: Values) -> Any:
 def verify_folder(folder: Path) -> list[Row]:
     """Compute the values of every record of a folder again, in rationals, from its two files.
 
-    Each row has name, value, bound, violation (computed again), holds (whether the record agrees)
-    and proven (what it proves).
+    Each row has name, holds (whether the record agrees; None if it has no point) and proven (what
+    the record proves, or why it cannot be read). If it has a point, also value, violation and
+    dual_bound, computed again, and the bound of the record.
 
     Args:
         folder: a folder, or one MPS file.

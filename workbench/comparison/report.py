@@ -8,8 +8,10 @@
 "Solved" means optimal, feasible and within 1e-6 of the best bound of all solvers
 (`workbench.comparison.run.add_verdicts`). Among solvers that solve and certify equally many
 instances, the one to use is chosen by the gap of the certified loss, in powers of ten down to
-EXACT_GAP, then by seconds that differ by more than a factor of 2 (shifted), then by the order of
-`workbench doctor`.
+EXACT_GAP; then by seconds, where times (plus 10 ms) that differ by at most a factor of 2 are equal;
+then by the order of `workbench doctor`.
+
+To add a column of the runs: COLUMNS, and the place where `run` or `worker` computes it.
 """
 
 from __future__ import annotations
@@ -35,11 +37,16 @@ if TYPE_CHECKING:
 
 
 FIGURES = read_toml_resource("workbench.comparison", "figures.toml")
-EXACT_GAP = 1e-9  # residuals and gaps up to this are rounding errors
-SHIFT_SECONDS = 0.01  # seconds added before a geometric mean
-_EQUAL_SECONDS_RATIO = 2.0  # shifted seconds up to this ratio count as equal
-MIN_SECONDS = 1e-3  # shorter times count as equal
-_MIN_DRAWN_VALUE = 1e-17  # smaller residuals and gaps are drawn as this
+# Residuals and gaps of at most this are rounding errors.
+EXACT_GAP = 1e-9
+# These seconds are added to every time before a geometric mean, so that short times count less.
+SHIFT_SECONDS = 0.01
+# Shifted seconds whose ratio is at most this count as equal.
+_EQUAL_SECONDS_RATIO = 2.0
+# Times below this count as this in profiles and plots, in seconds.
+MIN_SECONDS = 1e-3
+# Smaller residuals and gaps are drawn as this.
+_MIN_DRAWN_VALUE = 1e-17
 
 COLUMNS = (
     "instance",
@@ -83,10 +90,10 @@ COLUMNS = (
 
 
 def compute_shifted_mean(seconds: Any) -> float:
-    """Return the geometric mean of times, shifted_seconds by SHIFT_SECONDS.
+    """Return the shifted geometric mean of times, in seconds (see the module).
 
     Args:
-        seconds: the times.
+        seconds: times in seconds, >= 0, at least one.
     """
     shifted_seconds = np.asarray(seconds, dtype=float) + SHIFT_SECONDS
     return float(np.exp(np.log(shifted_seconds).mean()) - SHIFT_SECONDS)
@@ -98,6 +105,13 @@ def summarise_runs(table: pd.DataFrame, time_limit: float) -> pd.DataFrame:
     Args:
         table: rows of `workbench.comparison.run.run_suite`.
         time_limit: seconds that count for a failure.
+
+    Returns:
+        A table with the columns kind, solver, instances, solved, shifted_mean_seconds, ratio (to
+        the fastest solver), most_peak_mb, worst_residual, worst_gap_to_best, answers (audited
+        mechanisms), private_as_returned, certified, worst_certified_gap and not_solved (a text).
+        If hot solves were measured, also hot_instances and their mean cold and hot seconds.
+        Programs of one kind are together, the fastest solver first.
     """
     ran = table[table["status"] != "not applicable"]
     rows = [
@@ -142,12 +156,15 @@ def _describe_failures(part: pd.DataFrame) -> str:
 
 
 def choose_preferred(rows: Sequence[Row], gap: str, seconds: str) -> Row:
-    """Choose the solver to use among equal ones by gap, seconds and order; see the module.
+    """Choose the solver to use among equal ones by gap, seconds and order, as the module says.
 
     Args:
-        rows: one row per solver.
-        gap: column of the gap.
-        seconds: column of the seconds.
+        rows: one row per solver, at least one.
+        gap: name of the column with the gap.
+        seconds: name of the column with the seconds.
+
+    Returns:
+        The row of the chosen solver.
     """
     powers = [_compute_gap_power(row[gap]) for row in rows]
     best_power = min(powers)
@@ -197,14 +214,16 @@ def _summarise_hot_solves(part: pd.DataFrame) -> dict[str, float]:
 
 
 def compute_profile(table: pd.DataFrame) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Return the performance profile of every solver for one kind of program.
+    """Compute the performance profile of every solver for one kind of program.
 
-    The profile is (increasing ratios to the fastest solver, share of the instances solved within
-    them). Instances that no solver solves count in the shares. Times below MIN_SECONDS count as
-    equal.
+    Instances that no solver solves count in the shares. Times below MIN_SECONDS count as equal.
 
     Args:
         table: rows of the runs of one kind.
+
+    Returns:
+        Solver -> (increasing ratios of its seconds to those of the fastest solver, share of the
+        instances that it solves within each ratio).
     """
     seconds = table["seconds"].astype(float).clip(lower=MIN_SECONDS)
     times = table.assign(time=np.where(table["solved"], seconds, np.inf))
@@ -268,7 +287,10 @@ def _assign_styles(table: pd.DataFrame) -> Values:
 
 
 def draw_scatter(table: pd.DataFrame) -> Figure:
-    """Draw seconds against those of HiGHS, gap against residual, and the gap of certified losses.
+    """Draw three scatter plots: the seconds of each solver against those of HiGHS, the gap against
+    the residual, and the gap of certified losses against the gap of returned losses.
+
+    Without HiGHS among the solvers, the first solver replaces it.
 
     Args:
         table: rows of `workbench.comparison.run.run_suite`.

@@ -41,8 +41,11 @@ from workbench.solvers.program import Program
 from workbench.solvers.search import Deadline
 from workbench.solvers.solution import relative_gap
 
-GRACE_SECONDS = 20.0  # seconds after the time limit that a process may take to start and to stop
-GOOD_GAP = 1e-6  # gaps and residuals of a solved instance, relative to max(1, |objective|)
+# A process is killed this many seconds after its time limit. They include starting and stopping it.
+GRACE_SECONDS = 20.0
+# An instance counts as solved if gap and residuals, relative to max(1, |objective|), are at most
+# this.
+GOOD_GAP = 1e-6
 
 
 def list_installed_solvers() -> list[str]:
@@ -64,15 +67,19 @@ def run_suite(
     """Run every solver on every instance and judge the answers. Ctrl-C keeps the finished rows.
 
     Args:
-        instances: the programs.
+        instances: the programs, each with a function that judges a solution.
         solvers: names of solvers.
         title: title of the result.
-        time_limit: seconds of one solve.
+        time_limit: time limit of one solve, in seconds.
         progress: called with (finished runs, runs, next run).
         hot: whether linear programs are also solved again from the first solution, after every loss
             is changed by up to 1 % (column "hot_seconds").
-        repeats: runs of each solve. The seconds are their median and quartiles.
-        settings: more options of the solvers: `threads` (1 by default) and tolerances.
+        repeats: number of runs of each solve. The seconds are their median and quartiles.
+        settings: more options of the solvers: `threads` (default: 1) and tolerances.
+
+    Returns:
+        One row per instance and solver, with the columns of `workbench.comparison.report`, and
+        sentences that recommend a solver for each kind of program.
     """
     options = {"time_limit": time_limit, "threads": 1, **(settings or {})}
     total = len(instances) * len(solvers)
@@ -184,6 +191,10 @@ def run_one(program: Program, solver: str, options: Values, *, hot: bool = False
         options: options of any solver, with a time_limit. The unsupported ones are listed in the
             column "left_out".
         hot: whether a linear program is also solved again from the first solution.
+
+    Returns:
+        The fields of `worker.solve_task`, and wall (seconds of the process), threads, tolerance
+        and left_out. The status is "killed" or "crashed" if the process gave no answer.
     """
     supported_options = select_supported_options(solver, options)
     left_out = [name for name in options if name not in supported_options]
@@ -224,7 +235,11 @@ def _describe_crash(code: int, stderr: str) -> str:
 
 
 def _judge_answer(instance: Instance, x: Any, objective: float | None) -> Row:
-    """Return the exact verdict on a point, or the reason why there is none."""
+    """Return the columns of the exact verdict on a point (the fields of `Judged`).
+
+    Empty if there is no point or no judge. If the point is no mechanism, the column `judgement` has
+    the reason.
+    """
     if x is None or objective is None or instance.judge is None:
         return {}
     try:

@@ -1,4 +1,9 @@
-"""Compare designs with known formulas on a grid of requests."""
+"""Verify solvers and models: design a grid of requests whose optimum a formula gives, and compare
+the two (`workbench verify`).
+
+The formula that judges a design is called its oracle. The requests of a family are in its table
+`verification`, which `workbench.pipeline.verification` reads.
+"""
 
 from __future__ import annotations
 
@@ -195,11 +200,14 @@ def _draw_differences(table: pd.DataFrame) -> Figure | None:
 def summarise_verification(rows: Sequence[Row]) -> list[Row]:
     """Count the requests that agree, for every solver and known formula.
 
-    A row also has the worst |difference|. If the formula is a bound, only the part of a difference
-    that is beyond it counts.
-
     Args:
         rows: rows of `verify`.
+
+    Returns:
+        One row per solver, formula (`oracle`) and `kind` of formula, with the numbers of
+        `requests`, of those that `agree` and `disagree`, and of mechanisms that are
+        `exactly_private`. `worst` is the largest |difference|. If the formula is a bound, only a
+        difference on the wrong side of it counts.
     """
     ordered_rows = sorted(rows, key=_make_group_key)
     return [

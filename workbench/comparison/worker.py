@@ -28,8 +28,15 @@ def solve_task(program: Any, solver: str, supported_options: Values, hot: bool) 
     Args:
         program: program without parameters.
         solver: name of a solver.
-        supported_options: options that the solver supports.
-        hot: whether a linear program is also solved again from the first solution.
+        supported_options: option -> value for options that the solver supports.
+        hot: whether a linear program is also solved again from the first solution, after its
+            objective is changed a little.
+
+    Returns:
+        status (the termination; "licence" or "error" if there is no answer) and failure (None, or
+        the error). An answer also has x, objective, bound, residual (largest violation of a row or
+        bound), seconds, peak_mb (memory of the process), iterations, nodes, version and said (the
+        solver's own status). With `hot` also hot_seconds, None if there was no second solve.
     """
     from workbench.solvers.backend import Options, get_backend, set_external_backends
     from workbench.solvers.errors import LicenceExceeded, SolverError
@@ -87,9 +94,11 @@ def _measure_peak_memory() -> float:
 
 
 def _time_hot_solve(program: Any, backend: Any, options: Any) -> float | None:
-    """Return the seconds of a second, hot solve, after every loss is changed by up to 1 %.
+    """Return the seconds of a second, hot solve, after every coefficient of the objective changes
+    by up to 1 %.
 
-    Return None if the backend has no hot start, or the solve is not optimal.
+    Return None for a mixed-integer program, if the backend has no hot start, or if the second solve
+    is not optimal.
     """
     import numpy as np
 

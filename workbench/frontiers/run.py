@@ -1,4 +1,9 @@
-"""Compute the trade-off between privacy and loss for any family: `wb.frontier` and its command."""
+"""Compute the trade-off between privacy and loss for any family: `wb.frontier` and its command.
+
+A family declares its frontier in a `Frontier` (its options, and a function that makes a `Plan`). A
+plan is a list of tasks, each of which returns rows of the table; the tasks run here, on several
+processes if requested. Published mechanisms and user-defined baselines are added as further tasks.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +33,7 @@ from workbench.pipeline.registry import find_family, list_families
 from workbench.pipeline.user_baselines import make_baselines, read_baselines
 from workbench.solvers.search import Deadline
 
+# The lines of options in the docstring of `frontier` are wrapped at this many characters.
 _DOC_WIDTH = 119
 
 BASELINE_OPTIONS = (
@@ -103,7 +109,7 @@ def frontier(
 
 
 def get_frontier(kind: Family) -> Frontier:
-    """Return the frontier of a family. If it has baselines, it also has their options.
+    """Return the frontier of a family. The options of baselines are added if it has baselines.
 
     Args:
         kind: the family.
@@ -124,7 +130,7 @@ def make_frontier_plan(kind: Family, question: Any, values: Values) -> Plan:
     Args:
         kind: the family.
         question: question of the frontier, or None if the options describe it.
-        values: values of the frontier's options.
+        values: option of the frontier -> value.
 
     Raises:
         InvalidRequest: a baseline is neither a file nor the name of a published mechanism.
@@ -153,7 +159,11 @@ def make_frontier_plan(kind: Family, question: Any, values: Values) -> Plan:
 
 
 def _find_names(published_names: Collection[str], name_part: str) -> list[str]:
-    """Return the published mechanisms whose name is, or else contains, a text."""
+    """Return the name of the published mechanism that equals a text, or else all names that
+    contain it.
+
+    Capitals do not matter. Raises InvalidRequest if there is none.
+    """
     lower = name_part.lower()
     exact_matches = [name for name in published_names if name.lower() == lower]
     matches = exact_matches or [name for name in published_names if lower in name.lower()]
@@ -197,10 +207,12 @@ def _find_frontier_family(name: str) -> Family:
 
 
 def run_frontier_plan(plan: Plan, progress: Progress = ignore_progress, jobs: int = 1) -> Result:
-    """Run the tasks of a plan and return their rows. Ctrl-C returns those of the finished tasks.
+    """Run the tasks of a plan and return their rows in the order of the tasks.
+
+    Ctrl-C returns the rows of the finished tasks.
 
     Args:
-        plan: the plan.
+        plan: the tasks, their title and the plots.
         progress: called with (finished tasks, tasks, title) after each task.
         jobs: number of processes. 1 is the current process only.
 

@@ -1,4 +1,7 @@
-"""The distance of published mechanisms from the optimum, on a grid of budgets.
+"""Compute how far published mechanisms are from the proven optimum, on a grid of budgets.
+
+A setting is a question with its losses. Δ and D are sensitivities, the largest difference of
+neighbouring answers. To add a setting, add an entry to `SETTINGS`.
 
 setting     what is published                                         the optimum is over
 reals       noise on the reals, Δ = 1                                 all noise on the reals
@@ -9,8 +12,9 @@ range       a value uniform on [0, 1], all neighbours; pure           all channe
 unbiased    the same, with the value as mean                          all unbiased randomizers
 
 Every optimum lies in [lower, upper]. The lower end is a proven bound on the class, and the upper
-end is the smallest loss of a designed or published mechanism. A mechanism is at most
-objective/lower - 1 above the optimum, and at least objective/upper - 1.
+end is the smallest loss of a designed or published mechanism. The *distance* of a mechanism from
+the optimum is its loss divided by the optimum, minus 1, in percent. It is at most objective/lower
+- 1 and at least objective/upper - 1, where objective is the loss of the mechanism.
 """
 
 from __future__ import annotations
@@ -57,7 +61,8 @@ from workbench.solvers.search import Deadline
 
 # A distance is stated if the two ends of the optimum differ by at most this share.
 MAX_OPTIMUM_GAP = Fraction(1, 50)
-# Noise is designed if truncated Laplace noise has a support of at most this many sensitivities.
+# Noise with δ > 0 is not designed if truncated Laplace noise, which is about as wide as the optimal
+# noise, has a support of more sensitivities than this.
 _MAX_DESIGNED_SUPPORT = 600
 # Densities change too much within a cell above this ε.
 _MAX_DENSITY_EPSILON = 4
@@ -69,11 +74,12 @@ _MIN_CELLS_PER_SENSITIVITY = 2
 _MAX_CELLS_PER_SENSITIVITY = 24
 # A mechanism is compared at these ε first.
 _FIRST_EPSILONS = ("0.1", "0.2", "0.5", "1", "2", "4")
-# Epsilons are added until the distance between them is at most this times the largest one at an ε.
+# ε are added until the bound on the distance between them is at most this times the largest
+# distance at one of them, plus 1 percentage point.
 _MAX_DISTANCE_RATIO = 1.1
 # A mechanism is compared at no more than this many ε.
 _MAX_COMPARED_EPSILONS = 150
-# Smaller distances are shown as this many percent.
+# Smaller distances are printed as this many percent, so that rounding never prints 0.
 _MIN_SHOWN_PERCENT = 1e-6
 # A mechanism within this many percent of the optimum is called close.
 _CLOSE_PERCENT = 1
@@ -123,7 +129,10 @@ class Setting:
             loss: name of the loss.
 
         Returns:
-            The rows. They state the distance from the optimum if it is known.
+            One row for each mechanism: loss, epsilon, delta, mechanism, source, parameter,
+            objective (its expected loss), and the interval [lower, upper] of the optimum. The
+            distance from the optimum is between least_percent and most_percent. They and `lower`
+            are None if the interval is wider than MAX_OPTIMUM_GAP.
         """
         request = self.make_request(epsilon, delta, loss)
         entries = self.list_serving_entries(request)
@@ -181,8 +190,11 @@ def summarise_setting(name: str, rows: Iterable[Row]) -> list[Row]:
         rows: rows of `compare_setting`.
 
     Returns:
-        One row with the largest and the median distance from the optimum, a bound on the distance
-        for all ε from 0.1 to 4 at δ = 0, and the budgets at which the distance is at most 1 %.
+        One row for each mechanism and loss: setting, loss, mechanism, source; budgets (number of
+        rows) and proven (those with a known distance); worst_percent, worst_at and median_percent,
+        the largest and the median distance; every_percent, a bound on the distance for all ε from
+        0.1 to 4 at δ = 0; within_1_percent and where, the number and the list of budgets at which
+        the distance is at most 1 %. None: not known.
     """
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
@@ -242,10 +254,12 @@ def _bound_excess_between(
 ) -> tuple[float, list[Fraction]] | None:
     """Bound the distance from the optimum, in percent, for every ε of a range.
 
-    A mechanism made for a is private at every ε >= a, and the optimum V decreases with ε. So on [a,
-    b] the best mechanism made for a budget up to a is at most min L(a') / V(b) - 1 above the
-    optimum, over a' <= a, whatever the mechanisms are between a and b. The interval with the
-    largest bound is halved until the bound is close to the largest distance at one ε.
+    Let L(a) be the loss of the mechanism made for the budget ε = a, and V(a) the optimum there. The
+    mechanism is private at every ε >= a, and V decreases with ε. So for every ε of [a, b] one of
+    the mechanisms made for budgets a' <= a may be used, and the best of them is at most
+    min L(a') / V(b) - 1 above the optimum. Nothing is assumed about mechanisms made for budgets
+    between a and b. The interval with the largest bound is halved until the bound is close to the
+    largest distance at one ε.
 
     measure: ε -> (loss, lower bound on the optimum), inf and 0 if they are not known.
 

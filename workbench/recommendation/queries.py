@@ -1,4 +1,4 @@
-"""A prior that is counted from a column of data."""
+"""Count the prior of a recommendation from a column of a CSV file."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ def count_prior(options: Values) -> tuple[Record, list[str]]:
         options: option -> value of a query. `prior` names the file, and `column` its column.
 
     Returns:
-        The options without `column`, and a note on the privacy of the data. If no answers are
-        given, the answers are the values of the column, and every two are neighbours.
+        (options, notes): the options without `column`, and a note on the privacy of the data. If
+        `column` is not given, the options are unchanged and there is no note. If no answers are
+        given, the answers are the values of the column, and, unless neighbours are given, every
+        two are neighbours.
 
     Raises:
         InvalidRequest: the column cannot be counted.

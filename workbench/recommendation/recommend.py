@@ -18,6 +18,9 @@ its solver most of that share. Closed forms come first, and the class that uses 
 last. The command of a row is text for people. It repeats the options of the query and the budget of
 the claim, and no program reads it.
 
+Where to change: a class is added in the module `recommendation` of its family, a sentence in
+`wording`, and a column in `COLUMNS` here and in `_measure_law`.
+
 column        meaning
 class         class of mechanisms; its optimum lies in [bound, objective] if a bound is proven
 objective     expected loss under the prior of the query (or of the worst answer); with
@@ -102,9 +105,11 @@ if TYPE_CHECKING:
 
 _LAW_COLUMNS = ("rmse", "worst", "bias", "bits")
 COLUMNS = ("class", "objective", "bound", "certified", *_LAW_COLUMNS, "command", "notes")
-# The columns of a law are computed for mechanisms with at most this many masses.
+# The columns rmse, worst, bias and bits are computed for at most this many masses (answers times
+# outputs). They are empty for larger mechanisms.
 _MAX_READ_MASSES = 1_000_000
-# Rounding may lift a bound above a loss by this share.
+# A bound that exceeds a loss of its class by more than this share is false, and is not shown. Less
+# is a rounding error.
 _BOUND_ROUNDING = 1e-9
 # The command that continues a search has at least this time limit.
 _MIN_LONGER_SECONDS = 600
@@ -303,9 +308,9 @@ def recommend(
 
 
 def _spell_question_options(question: Any, options: Values) -> Record:
-    """Return the options of a request, and the options that define its question, for commands.
+    """Return options together with the options that define a question, which commands repeat.
 
-    Raises InvalidRequest.
+    Raises InvalidRequest if the question is no FiniteQuery, or if it is given by options too.
     """
     if not isinstance(question, FiniteQuery):
         rule = "a FiniteQuery, because only its classes are compared"
@@ -345,9 +350,10 @@ def _read_query_budget(values: Values, options: Values) -> Record:
 def _make_query(
     values: Values, budget: Record, question: FiniteQuery | None = None
 ) -> tuple[Query, str]:
-    """Make the query, and the subject of its table.
+    """Return (query, subject of its table).
 
-    question: the question if it is given as an object. Raises InvalidRequest.
+    budget: the fields of `_read_query_budget`; question: the question if it is given as an object.
+    Raises InvalidRequest.
     """
     baselines = values.get("baseline") or ()
     user_baselines = tuple((name, law) for name, law in baselines if law is not None)
@@ -462,7 +468,7 @@ def _solve_candidates(
     """Return the rows of the classes. After Ctrl-C, the rows that were ready.
 
     Classes without a solver come first. The most complex class comes last, and may use the time
-    that is left. values: the value of every solved class is added to it.
+    that is left. values: name -> value, to which every solved class is added.
     """
     queue = sorted(candidates, key=lambda candidate: (candidate.uses_solver, candidate.complexity))
     waiting_count = sum(item.uses_solver and item.solve is not None for item in queue)
@@ -610,7 +616,10 @@ def _choose_longer_limit(query: Query) -> int:
 
 
 def _measure_law(query: Query, value: Value, is_unbiased: bool) -> Row:
-    """Return the columns that describe the law of a mechanism, if it is not too large."""
+    """Return the columns worst, bits, bias and rmse of a mechanism, as far as they are defined.
+
+    Empty if there is no mechanism or it is too large.
+    """
     if query.has_real_answers:
         return _measure_real_law(query, value, is_unbiased)
     question = query.question
@@ -636,9 +645,10 @@ def _measure_law(query: Query, value: Value, is_unbiased: bool) -> Row:
 
 
 def _measure_real_law(query: Query, value: Value, is_unbiased: bool) -> Row:
-    """Return the bias of a mechanism for real answers, and the RMSE of an unbiased one.
+    """Return the columns bias and rmse of a mechanism for real answers, as far as they are known.
 
-    The error is that of uniform answers if the prior is uniform, else that of the worst answer.
+    Only unbiased mechanisms have an rmse. It is that of uniform answers if the prior is uniform,
+    else that of the worst answer.
     """
     mechanism = value.mechanism
     law = getattr(mechanism, "real_law", mechanism)

@@ -1,4 +1,9 @@
-"""The sentences of a recommendation: which class to use, why, and how other classes compare."""
+"""Write the sentences of a recommendation: which class to use, why, and how other classes compare.
+
+A class is a kind of mechanism, such as "modulo noise"; its row in the table has the columns of
+`recommend`. `describe_finite_query` and `describe_range_query` decide which sentences appear and in
+which order. Each sentence has its own function.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +31,14 @@ STOPPED_NOTE = "stopped"
 # The note of an unbiased class begins with this.
 UNBIASED_NOTE = "unbiased"
 _NO_CLASS_SENTENCE = "No class serves this query with a certificate."
-# The law of this answer is described if it is an answer of the query.
+# The likeliest outputs are shown for this true answer. Without it, the middle answer is shown.
 _EXAMPLE_ANSWER = Fraction(42)
-# A law is described by this many outputs.
+# The sentence on the likeliest outputs names this many.
 _MAX_SHOWN_OUTPUTS = 3
-# The exposure is computed for mechanisms with at most this many masses.
+# The exposure is computed for mechanisms with at most this many masses (answers times outputs).
 _MAX_LAW_MASSES = 1_000_000
-# No channel has a larger ε, so this one replaces an ε that differs between pairs.
+# If ε differs between pairs, the exposure is computed at this ε, the largest that a channel may
+# have.
 _MAX_EPSILON = Fraction(20)
 # A constant output must be better by more than this share to be mentioned.
 _CONSTANT_MARGIN = 1e-9
@@ -41,10 +47,10 @@ _WORST_LOSS_MARGIN = 1e-6
 
 
 def format_loss(loss: float) -> str:
-    """Format a loss with nine digits.
+    """Format a loss (or an ε) with nine significant digits.
 
     Args:
-        loss: the loss.
+        loss: expected loss or ε, the quantity by which the table is sorted.
     """
     return f"{loss:.9g}"
 
@@ -63,10 +69,10 @@ def choose_row(rows: Sequence[Row], candidates: Sequence[Candidate]) -> Row | No
 
     Args:
         rows: rows of the table, the smallest loss first.
-        candidates: the classes.
+        candidates: the compared classes. A class with a smaller `complexity` is simpler.
 
     Returns:
-        The row. None if no class is certified.
+        The row of the class to use. None if no class is certified.
     """
     certified_rows = select_certified(rows)
     complexities = {candidate.name: candidate.complexity for candidate in candidates}
@@ -100,8 +106,8 @@ def describe_finite_query(
     Args:
         query: the query.
         rows: rows of the table, the smallest loss first.
-        candidates: the classes.
-        mechanisms: class -> mechanism.
+        candidates: the compared classes.
+        mechanisms: name of a class -> its mechanism, for classes that have one.
     """
     best = choose_row(rows, candidates)
     if best is None:
@@ -253,7 +259,9 @@ def _describe_exposure(query: Query, mechanism: Any) -> Iterator[str]:
 
 
 def _compute_query_exposure(query: Query, mechanism: Any) -> float:
-    """Return the exposure of a mechanism. It is δ, an upper bound, if it cannot be computed."""
+    """Return the exposure of a mechanism, a probability. It is δ, an upper bound, if it is not
+    computed.
+    """
     epsilon = query.claim.epsilon
     if epsilon is None or query.is_per_distance:
         epsilon = _MAX_EPSILON
@@ -373,8 +381,8 @@ def describe_range_query(
     Args:
         query: the query.
         rows: rows of the table, the smallest loss first.
-        candidates: the classes.
-        mechanisms: class -> mechanism.
+        candidates: the compared classes.
+        mechanisms: name of a class -> its mechanism, for classes that have one.
     """
     certified_rows = select_certified(rows)
     if not certified_rows:

@@ -44,7 +44,7 @@ outputs have at most g²/4 more loss than real ones. The mean of |o' - x| is |o 
 strictly between two outputs, so for the absolute loss the points are enough.
 
 Bins. If all answers are neighbours, under a prior and at δ = 0, RR-on-Bins is optimal among all
-channels with real outputs (Ghazi et al. 2023, Theorem 5). Its loss on a grid of points is V, which
+channels with real outputs (Ghazi et al. 2022, Theorem 5). Its loss on a grid of points is V, which
 is fast to compute, so the grids have up to 2^18 points, and the mechanism itself publishes the
 output of the bin of x (randomized response on bins).
 

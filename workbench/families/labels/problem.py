@@ -2,7 +2,7 @@
 labels), and the best channel with listed outputs.
 
 The table says over which class of mechanisms the answer is optimal. Theorem 5 and Algorithm 2 are
-those of Ghazi et al. 2023.
+those of Ghazi et al. 2022.
 
 method     class of mechanisms                                        model
 bins       every ε-DP randomizer with real outputs (Theorem 5)        `oracles.bins`, exact

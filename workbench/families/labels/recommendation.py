@@ -4,7 +4,7 @@ It applies to numeric answers that are all neighbours, under a prior. The output
 has e^ε times the probability of each other output.
 
 δ = 0   Randomized response on the optimal bins. It is optimal among all pure mechanisms with real
-        outputs (Ghazi et al. 2023, Theorem 5). For listed outputs no bound is claimed.
+        outputs (Ghazi et al. 2022, Theorem 5). For listed outputs no bound is claimed.
 δ > 0   With probability δ the best output for the answer itself is published, else the mechanism
         for δ = 0 is used. The probability of a set of outputs exceeds e^ε times that of a neighbour
         by at most δ. The loss is (1 - δ) times that of δ = 0 if publishing the answer has no loss.
