@@ -1,4 +1,8 @@
-"""Clamp noise on the reals to a range after it is designed."""
+"""Clamp designed noise on the reals to a range, and compute the loss of the clamped answers.
+
+Clamping is post-processing, so the privacy guarantee stays. The lower bound of the design does not:
+it is a bound for noise that is not clamped.
+"""
 
 from __future__ import annotations
 

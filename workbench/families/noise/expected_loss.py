@@ -25,7 +25,8 @@ def compute_noise_loss(mechanism: LineNoise, request: NoiseRequest) -> Fraction:
         request: the request, whose loss and prior are used.
 
     Returns:
-        The expected loss; of the worst answer if the request asks for it.
+        The expected loss under the prior of the request; with prior "worst", the largest expected
+        loss of any answer.
     """
     if isinstance(mechanism, AdditiveRealNoise):
         return _compute_real_noise_loss(mechanism, request)
@@ -81,8 +82,8 @@ def make_certificate_loss(
         request: the request that it answers.
 
     Returns:
-        The statement, or None if a certificate file cannot state this loss: user-defined
-        losses of clamped answers, and user-defined losses of noise with infinite tails.
+        The statement. None if a certificate file cannot state this loss, that is for user-defined
+        losses of clamped answers and for user-defined losses of noise with infinite tails.
     """
     loss = compute_noise_loss(mechanism, request)
     if request.clamp is not None and isinstance(mechanism, AdditiveIntegerNoise):

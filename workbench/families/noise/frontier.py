@@ -1,9 +1,11 @@
 """Plan the trade-off of noise: the least loss against the budget, and the least ε against the loss.
 
 curve       what a row is
-point       the noise with the smallest loss, certified unless certify is off, with its bound for
-            all noise; for many runs the best noise found, without a bound
-level       the least ε for a limit on the loss (mechanism "least epsilon", its objective)
+point       the noise with the smallest expected loss at a budget, certified unless the option
+            certify is off, with a lower bound for all noise. For several runs: the best noise
+            found, without a bound
+level       the least ε at which the expected loss is at most a limit. The column `mechanism` is
+            "least epsilon" and the column `objective` is this ε
 baseline    published noise at the same budget, in floating point, for comparison only
 """
 
@@ -39,7 +41,10 @@ def plan_noise_frontier(question: Any, values: Values) -> Plan:
 
     Args:
         question: the noise, or None if options describe it.
-        values: the exact values of the options.
+        values: the exact values of the options, by name.
+
+    Returns:
+        The plan: title, tasks that each compute rows of the table, and plots.
 
     Raises:
         InvalidRequest: a request of the frontier is invalid.

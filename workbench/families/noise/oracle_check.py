@@ -1,12 +1,18 @@
 """Compare the expected loss of a design for noise with known formulas.
 
-noise                                  formula                      what it is
+D is the sensitivity. The formula is the loss of published noise. It is the optimum if that noise is
+proven optimal, and an upper bound on the optimum if that noise is only proven private.
+
+noise                                  formula                      the formula is
 any, δ = 0                             staircase                    the optimum
 integers, δ > 0                        staircase on the integers    an upper bound
 reals, δ > 0                           truncated Laplace            an upper bound
 integers, trade-off function, D = 1    canonical discrete noise     the optimum
 integers, μ-GDP                        rounded Gaussian             optimum; for D > 1 upper bound
 integers, zCDP and Rényi DP            discrete Gaussian            an upper bound
+
+A formula is added in `_judge_by_staircase` (one bound (ε, δ)) or in `_judge_by_canonical_noise`
+(other notions).
 """
 
 from __future__ import annotations
@@ -24,7 +30,9 @@ from workbench.pipeline.design import OracleVerdict
 from workbench.privacy.claim import Claim
 from workbench.privacy.repair import bound_inverse_exponential
 
-_MIN_TOLERANCE_ON_REALS = 2e-4  # Smaller relative differences on the reals count as agreement.
+# A design on the reals agrees with a formula if the relative difference is at most this (or the
+# target gap, if that is larger).
+_MIN_TOLERANCE_ON_REALS = 2e-4
 _MIN_CANONICAL_TOLERANCE = 1e-6  # The same for formulas under notions of several bounds.
 _SMALLEST_NOISE = (
     "It is stochastically smallest for a trade-off function (Awan and Ramasethu, arXiv 2308.08343)."
@@ -40,7 +48,7 @@ def judge_noise_loss(request: NoiseRequest, claim: Claim, objective: float) -> O
         objective: the expected loss of the design.
 
     Returns:
-        The verdict; one without a formula if none is known.
+        The verdict on the difference. If no formula is known, a verdict that says so.
     """
     if request.is_worst_case:
         return OracleVerdict.without_formula("no closed form is known for the worst answer.")

@@ -1,6 +1,7 @@
 """Build instances of the linear program of noise on the integers for the program library.
 
-The program is that of `workbench.models.noise.program`, in one piece.
+The program is that of `workbench.models.noise.program`, with all its rows from the start: no
+tangents are added later. An instance is added as a line of `_CASES`.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ class _LineCase:
     """One program for noise values up to ±reach.
 
     Attributes:
-        sensitivity: D.
-        epsilon: ε as a decimal or a fraction.
-        delta: δ as a decimal or a fraction.
-        power: the loss is |noise|^power.
-        reach: the largest noise value.
-        upper: whether the noise ends at the reach. Otherwise it continues beyond, which is a
-            relaxation.
+        sensitivity: the largest difference of neighbouring answers.
+        epsilon: the budget ε > 0 as a decimal or a fraction.
+        delta: the budget δ in [0, 1] as a decimal or a fraction.
+        power: 1 or 2; the loss is |noise|^power.
+        reach: the largest noise value that has a column of its own.
+        upper: whether the noise ends at the reach, so that the optimum is an upper bound. Otherwise
+            it continues beyond, which is a relaxation with a lower bound as its optimum.
     """
 
     sensitivity: int
@@ -40,14 +41,14 @@ class _LineCase:
 
     @property
     def parameter_text(self) -> str:
-        """Return the parameters for tables."""
+        """Return the parameters as text, for tables of instances."""
         side = "support ends" if self.upper else "relaxation"
         budget = f"epsilon = {self.epsilon}, delta = {self.delta}"
         noise = f"loss |noise|^{self.power}, noise up to {self.reach}"
         return f"sensitivity {self.sensitivity}, {budget}, {noise}, {side}"
 
     def build(self) -> tuple[Program, Values]:
-        """Build the program, which has no parameters."""
+        """Build the program. Returns it with no parameter values, as it has no parameters."""
         stick = HockeyStick(read_number(self.epsilon, "epsilon"), read_number(self.delta, "delta"))
         reach = self.reach if self.upper else self.reach - self.sensitivity
         line = LineProgram(

@@ -1,16 +1,24 @@
 """List published noise for comparison, with the smallest parameter that is private at the budget.
 
+`PUBLISHED` is the table that the rest of the package reads. A law on the reals is added as a line
+of `_REAL_LAWS` with a function that fits its parameter, a law on the integers in
+`workbench.pipeline.integer_laws`. `list_curves` has the laws for plots.
+
 On the integers the laws are proven private (`workbench.pipeline.integer_laws`) and their losses
 are exact. On the reals this is so for the staircase. For the other laws on the reals the loss is a
 closed form in floating point. If the budget is (ε, δ), the condition in the table is proven for the
 parameter in ball arithmetic. For several runs the numbers are for comparison only.
 
+Notation. x is the noise and Δ the sensitivity. δ(ε) is the smallest δ at which the noise is
+(ε, δ)-private. b, A, σ and w are the parameters of the laws.
+
     noise on the reals    density                                 private because
     Laplace               e^(-|x|/b)/2b                           δ(ε) = 1 - e^((ε - Δ/b)/2)
     staircase (pure)      steps of Δ that fall by e^-ε            pure, audited
-    truncated Laplace     ∝ e^(-ε|x|/Δ) on [-A, A]                a shift takes δ beyond the end
-    Gaussian              normal                                  exact δ(ε), Balle and Wang
-    uniform               uniform on [-w, w], and an atom at 0    (0, δ): total variation of a shift
+    truncated Laplace     ∝ e^(-ε|x|/Δ) on [-A, A]                the mass within Δ of an end is δ
+    Gaussian              normal, standard deviation σ            exact δ(ε), Balle and Wang 2018
+    uniform               uniform on [-w, w], and an atom at 0    δ is the total variation distance
+                                                                  between noise and shifted noise
 """
 
 from __future__ import annotations
@@ -47,7 +55,8 @@ from workbench.solvers.search import bisect
 # Noise that is published for several runs (`published_shapes`).
 REPEATED_NOISE_NAMES = ("geometric", "discrete Gaussian")
 
-# Loss, symbol of the parameter, its value, and whether it is proven private; for Δ = 1.
+# A fitted law for Δ = 1: its expected loss, the symbol of its parameter, the value of the
+# parameter, and whether the law is proven private.
 _Fit = tuple[float, str, float, bool]
 
 _PARAMETER_ROUNDING = 1e-14  # A parameter is enlarged by this share, which covers its own rounding.
@@ -58,10 +67,14 @@ _BALL_BITS = 160  # Conditions are proven in balls of this precision.
 
 
 def list_losses(request: NoiseRequest) -> list[tuple[str, float]]:
-    """List the published noise for a request with its expected loss, smallest loss first.
+    """List the published noise for a request with its expected loss.
 
     Args:
         request: the request for noise.
+
+    Returns:
+        (name, expected loss) pairs, smallest loss first. Noise that does not apply to the request
+        is left out.
     """
     references = compute_references(published_for(request), request)
     losses = [(name, reference.objective) for name, reference in references.items()]
@@ -72,7 +85,7 @@ def list_losses(request: NoiseRequest) -> list[tuple[str, float]]:
 
 
 def _is_on_reals(request: NoiseRequest) -> bool:
-    """Check whether the loss of noise on the reals is known.
+    """Check whether a request is for noise on the reals whose expected loss has a closed form.
 
     This is so for the absolute and the squared loss of noise that is not clamped.
     """
@@ -177,7 +190,7 @@ def _is_proven_in_balls(holds: Callable[[], Any]) -> bool:
 
 
 def _describe_normal(sigma: float, loss: str) -> tuple[float, str, float]:
-    """Return the expected loss of a normal law, the symbol of its parameter and its value."""
+    """Return the expected loss of a normal law, the symbol of its parameter and its value σ."""
     value = sigma**2
     if loss == "absolute":
         value = sigma * math.sqrt(2 / math.pi)
@@ -194,9 +207,11 @@ def _find_gaussian_deviation(claim: Claim) -> float | None:
 
 
 def _fit_uniform(epsilon: Fraction, delta: Fraction, loss: str) -> _Fit:
-    """Fit (0, δ)-DP noise: probability p at 0, else uniform on [-w, w].
+    """Fit (0, δ)-DP noise: 0 with probability p, otherwise uniform on [-w, w].
 
-    A shift by 1 takes p and 1/2w of the rest: p + (1 - p)/2w = δ, in rationals.
+    The law and its shift by 1 differ by the atom p and by the share 1/2w of the rest, so the law is
+    private if p + (1 - p)/2w = δ. This is solved for w in rationals. p is the atom for which the
+    expected loss is smallest: 0 up to δ = 1/2 (absolute loss) or δ = 2/3 (squared loss).
     """
     if not delta:
         raise NotApplicable("it needs delta > 0")
@@ -260,7 +275,11 @@ def _list_integer_laws(request: NoiseRequest) -> dict[str, Pair]:
 
 
 def _compute_run_law(name: str, request: NoiseRequest) -> Pair:
-    """Compute (values, masses) of the noise of one of several runs."""
+    """Compute the law of the noise of one of several runs.
+
+    Returns:
+        The noise values (n,) and their masses (n,).
+    """
     from workbench.models.noise.repeated_wide_noise import (
         RepeatedWideNoise,
         published_shapes,
@@ -281,7 +300,11 @@ def _compute_run_law(name: str, request: NoiseRequest) -> Pair:
 
 
 def _fit_integer_law(name: str, request: NoiseRequest) -> tuple[FittedLaw, float]:
-    """Fit the best law of a name. Returns the law and its exact expected loss for the request."""
+    """Fit the law of a name with the smallest expected loss that is private at the budget.
+
+    Returns:
+        The fitted law, and its exact expected loss for the request.
+    """
     question = request.question
     assert isinstance(question, IntegerNoise)
 
@@ -355,7 +378,10 @@ def _is_listed_on_integers(name: str, request: NoiseRequest) -> bool:
 
 
 def _find_reach(law: IntegerLaw) -> int:
-    """Find the largest noise value whose mass a double can show."""
+    """Find the noise value up to which a law is plotted.
+
+    The masses beyond it are below e^-45, about 3e-20, of the masses at the end of the listed law.
+    """
     blocks = math.ceil(45 / -log_upper_bound(law.ratio)) if law.ratio else 0
     return int(max(abs(law.first), abs(law.last)) + law.period * blocks)
 
@@ -367,8 +393,11 @@ def compute_gaussian_sigma(epsilon: float | Fraction, delta: float | Fraction) -
     Φ(1/2σ - εσ) - e^ε Φ(-1/2σ - εσ) <= δ (Balle and Wang 2018, Theorem 8).
 
     Args:
-        epsilon: ε > 0.
-        delta: δ in (0, 1).
+        epsilon: the budget ε > 0.
+        delta: the budget δ in (0, 1).
+
+    Returns:
+        The standard deviation of the noise for sensitivity 1.
     """
     from flint import arb, ctx
 

@@ -1,21 +1,32 @@
 """Find the optimal ε-DP noise on the integers for any loss and prior, with a proven lower bound.
 
-It solves a linear program on a window |η| <= L of noise values; geometric tails continue the law
-beyond it. f is the PMF of the noise η, c its loss, D the sensitivity.
+A linear program gives the masses of the noise on a window of values, and geometric tails continue
+them. The loss may be any function of the noise, for example the mean over a prior of clamped
+answers (`NoiseRequest.line_losses`).
 
-The loss and the prior are arbitrary. All masses beyond the window are merged into two:
+Notation. f is the PMF of the noise η, c(η) the loss of the noise value η, D the sensitivity, and
+L the end of the window |η| <= L. All mass right of the window is merged into one mass B₊, and all
+mass left of it into one mass B₋. c₊ and c₋ are lower bounds on the mean loss of these two masses.
+The program (`workbench.models.noise.program`) is
 
     min Σ_{|η| <= L} c(η) f(η) + c₊ B₊ + c₋ B₋    s.t.    f(η) <= e^ε f(η + s),  0 < |s| <= D
 
-Lower side. Merging is post-processing, and Pr[η > a] <= e^ε Pr[η > a + D]. Therefore the loss of
-the mass beyond L is at least the loss of a tail that falls by e^-ε every D
-(`workbench.models.noise.losses.LineLoss.least_beyond`), and no pure noise has a smaller loss.
+and the same inequality for the merged outcomes η > L and η < -L.
 
-Upper side. The law of the window is raised to the least law above it with f(η) <= e^ε f(η + s)
-everywhere. It is exactly pure, and its tails fall by e^-ε every D. The masses beyond may weigh more
-than these tails. If the loss is constant beyond L, as for clamped noise, the excess becomes a mass
-far out, from which the law falls by e^-ε every D, and both sides agree up to rounding. Otherwise
-the excess becomes a tail that falls more slowly.
+Lower bound: no pure noise has a smaller loss than the optimum of this program.
+1. Merging is post-processing, so the merged law of any pure noise is feasible.
+2. Pure noise satisfies Pr[η > a + D] >= e^-ε Pr[η > a] for every a. At least the share e^-ε of the
+   mass beyond L is therefore more than D farther out, at least the share e^-2ε is more than 2 D
+   farther out, and so on. The loss does not fall beyond L, so the mean loss of the mass beyond L is
+   at least that of a tail that falls by e^-ε every D. This is c₊ (on the left c₋), from
+   `workbench.models.noise.losses.LineLoss.min_tail_losses`.
+
+Upper bound: the law of the window is raised to the smallest law above it with
+f(η) <= e^ε f(η + s) everywhere. This law is exactly pure, and its tails fall by e^-ε every D. B₊
+and B₋ may be larger than these tails; the difference is called the excess. If the loss is constant
+beyond L, as for clamped noise, the excess becomes a mass far out, from which the law falls by e^-ε
+every D. The loss then equals the lower bound up to rounding. Otherwise the excess becomes a tail
+that falls more slowly.
 """
 
 from __future__ import annotations
@@ -53,13 +64,16 @@ class PureLimits:
         mass_bits: bits to which the masses of a law are rounded.
         max_windows: windows that are tried.
         window_growth: factor by which the next window is larger.
-        max_columns: noise values of a program that is solved.
-        first_rising_size: noise values on each side of a first window if the loss keeps rising.
+        max_columns: the largest number of noise values in a program that is solved.
+        first_rising_size: the largest number of noise values on each side of the first window, if
+            the loss keeps rising.
         max_rising_size: the same for the last window.
-        cutoffs: masses below are treated as rounding errors of the solver; each is tried.
-        negligible_mass: an excess of the mass beyond is ignored below this.
-        max_tail_blocks: sensitivities over which an excess is spread as a slowly falling tail.
-        max_far_values: noise values between the window and a mass far out.
+        cutoffs: masses up to a cutoff are set to 0, as rounding errors of the solver. A candidate
+            is made for each cutoff.
+        negligible_mass: an excess up to this mass is ignored.
+        max_tail_blocks: the largest number of sensitivities over which an excess is spread as a
+            slowly falling tail.
+        max_far_values: the largest number of noise values from the window to a mass far out.
     """
 
     ratio_bits: int = 64
@@ -84,6 +98,10 @@ def bracket_pure_noise(solver: LineProgramSolver, loss: NoiseLoss) -> BracketRes
     Args:
         solver: solves the programs of the request.
         loss: computes the exact expected loss of a mechanism.
+
+    Returns:
+        The noise of smallest exact loss that was found, which is exactly ε-DP, and the lower bound.
+        They agree up to a tenth of the target gap, unless a limit or the deadline ended the search.
 
     Raises:
         InvalidRequest: the programs are too large.
@@ -146,8 +164,11 @@ def mix_with_point_mass(mechanism: LineNoise, delta: Fraction, eta: int) -> Addi
 
     Args:
         mechanism: pure noise on the integers.
-        delta: the weight of the point mass, 0 <= δ < 1.
+        delta: the weight δ of the point mass, 0 <= δ < 1. The pure noise has the weight 1 - δ.
         eta: the noise value of the point mass.
+
+    Returns:
+        The mixture, in exact numbers, for the same question.
     """
     assert isinstance(mechanism, AdditiveIntegerNoise)
     law = mechanism.noise.cover(eta, eta)
@@ -159,7 +180,7 @@ def mix_with_point_mass(mechanism: LineNoise, delta: Fraction, eta: int) -> Addi
 def _make_pure_candidates(
     answer: LineAnswer, question: IntegerNoise, epsilon: Fraction
 ) -> list[AdditiveIntegerNoise]:
-    """Make exactly pure noise from the solution of an open program, once for every cutoff."""
+    """Make exactly pure noise from the solution of a program with tails, once for every cutoff."""
     masses = answer.masses
     d = answer.program.sensitivity
     last = answer.program.last
@@ -168,7 +189,8 @@ def _make_pure_candidates(
     is_constant = question.clamp is not None
     windows = [(masses, right_mass, left_mass, last)]
     if is_constant:
-        # The loss is constant beyond the reach, so the last D masses may move far out as well.
+        # The loss is constant near the ends of the window, so a second candidate moves the last D
+        # masses of each side far out as well.
         right_moved = right_mass + masses[-d:].sum()
         left_moved = left_mass + masses[:d].sum()
         windows.append((masses[d:-d], right_moved, left_moved, last - d))
@@ -198,25 +220,33 @@ def _spread_mass_beyond(
 
     Args:
         masses: the masses of the window (k,), the last of them next to the tail.
-        beyond: the mass beyond.
+        mass_beyond: the mass beyond the window, on this side.
         d: the sensitivity.
         ratio: e^-ε.
-        is_constant: whether the loss is constant beyond, so that a mass may lie far out.
+        is_constant: whether the loss is constant beyond the window, so that a mass may lie far
+            out.
 
     Returns:
-        The masses after the window, outwards; empty if a tail of ratio e^-ε holds all of it.
+        The masses after the window, outwards. Empty if a tail that falls by e^-ε every D holds the
+        whole mass beyond.
     """
     block = masses[-d:]
     end = float(block.sum())
+    # A tail that falls by `ratio` every D after the last D masses has the sum
+    # end * (ratio + ratio² + ...).
     excess = mass_beyond - ratio / (1 - ratio) * end
     negligible_mass = _LIMITS.negligible_mass
     if excess <= negligible_mass:
         return np.zeros(0)
     if is_constant:
+        # So far out that the tail of the window has fallen to negligible_mass of its size.
         distance = math.ceil(-math.log(negligible_mass) / -math.log(ratio)) * d
         far_masses = np.zeros(min(_LIMITS.max_far_values, distance))
+        # `raise_law_to_ratio` adds D masses of `ratio` times this mass on each side of it, then D
+        # masses of ratio² times it, and so on. All of them together have the sum `excess`.
         far_masses[-1] = excess / (1 + 2 * d * ratio / (1 - ratio))
         return far_masses
+    # The ratio q of a tail with end * (q + q² + ...) = mass_beyond.
     tail_ratio = mass_beyond / (end + mass_beyond)
     blocks = math.ceil(math.log(negligible_mass) / math.log(min(tail_ratio, 1 - 1e-9)))
     blocks = min(_LIMITS.max_tail_blocks, blocks)

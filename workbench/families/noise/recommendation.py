@@ -1,4 +1,10 @@
-"""Recommend noise for a query: clamped integers for finite queries, reals for ranges."""
+"""Recommend the best additive noise for a query, with its expected loss and a lower bound.
+
+For finitely many answers this is clamped noise on the integers (`candidates`); for answers in a
+range of real numbers it is noise on the reals, clamped and not clamped (`real_candidates`). Answers
+are counted in steps of their grid: the place of an answer is its number of steps from the smallest
+answer (`workbench.questions.answer_grid`).
+"""
 
 from __future__ import annotations
 
@@ -32,7 +38,7 @@ from workbench.questions.unbounded_noise import IntegerNoise, RealNoise
 _NAME = "integer noise, clamped"
 CLAMPED_NAMES = tuple(f"clamped {name}" for name in LAW_NAMES)
 MAX_LOSS_STEPS = 2_000  # Noise is recommended for answers at most this many steps apart.
-_MAX_SPELLED_WEIGHTS = 50  # A command line contains priors of at most this many weights.
+_MAX_SPELLED_WEIGHTS = 50  # If the prior has more weights, no command line is shown.
 
 
 # Finite queries.
@@ -46,6 +52,10 @@ def candidates(query: Query) -> Iterable[Candidate]:
 
     Args:
         query: the query with its budget and loss.
+
+    Yields:
+        One candidate. It is refused, with a reason, if the answers are not numbers or too many
+        steps apart, or if the notion does not survive clamping (pdp).
     """
     grid = query.grid
     has_clampable_notion = not query.claim.is_epsilon_delta or is_hockey_stick(query.claim.notion)
@@ -90,7 +100,10 @@ def _describe_integer_noise(query: Query, grid: AnswerGrid) -> str:
 
 
 def _make_command(query: Query, grid: AnswerGrid, loss_name: str) -> str | None:
-    """Make the command line that designs the same noise, with answers counted in steps."""
+    """Make the command line that designs the same noise, with answers counted in steps.
+
+    Returns None if `Query.design_command` cannot state the query.
+    """
     prior = query.question.prior
     low, high = grid.clamp
     options: dict[str, object] = {
@@ -130,7 +143,11 @@ def _make_answer_value(query: Query, design: Design, is_stopped: bool) -> Value:
 
 
 def _tabulate_answer_loss(query: Query, grid: AnswerGrid) -> AnswerLoss:
-    """Tabulate the loss of publishing the nearest output, by place; 0 at places without answers."""
+    """Tabulate the loss of publishing the output that is nearest to a place.
+
+    The table is indexed by the place of the true answer and the place that the noise leads to. The
+    rows of places without an answer are 0.
+    """
     losses = query.losses
     zeros = (Fraction(0),) * (grid.last + 1)
     rows = [zeros] * (grid.last + 1)
@@ -150,6 +167,9 @@ def real_candidates(query: Query) -> Iterable[Candidate]:
 
     Args:
         query: the query of a range of real answers.
+
+    Yields:
+        Noise that is not clamped, the same noise clamped, and each published noise.
     """
     real_range = query.range_query
     question = RealNoise(real_range.sensitivity)
@@ -202,7 +222,13 @@ def real_candidates(query: Query) -> Iterable[Candidate]:
 
 
 def _make_published_value(query: Query, question: RealNoise, entry: Published) -> Value:
-    """Make the value of published noise, with its squared loss if a closed form gives it."""
+    """Make the value of published noise, with its squared error if a closed form gives it.
+
+    Args:
+        query: the query of a range of real answers.
+        question: the noise on the reals with the sensitivity of the query.
+        entry: the published noise.
+    """
 
     def request_loss(loss: str) -> Request:
         return query.make_request(FAMILY, question, loss=loss, **query.budget_options)

@@ -1,7 +1,8 @@
-"""Repair noise on the integers and the reals by mixing it with private noise.
+"""Make a solver's noise exactly private by mixing it with noise of a smaller budget.
 
-The share of private noise is about the least for which the exact audit accepts the mixture. The
-private noise satisfies a smaller budget than the requested one.
+A solver's noise exceeds its budget by rounding errors. The share of private noise in the mixture is
+about the smallest for which the exact audit accepts the mixture. The private noise satisfies a
+smaller budget than the requested one (`NoiseClaimBounds.make_private_law`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.privacy.audit import provably_satisfies_claim
 from workbench.privacy.repair import mix_line_noise
 
-_SHARE_BITS = 48  # The smallest share that is tried is 2 to the minus this.
+_SHARE_BITS = 48  # The smallest share of private noise that is tried is 2^-48.
 _MASS_BITS = 96  # Masses of a law whose tails are listed are rounded to this many bits.
 _NEGLIGIBLE_TAIL = 1e-27  # A tail is listed until this share of its mass is left.
 
@@ -25,12 +26,15 @@ def repair_line_noise(mechanism: LineNoise, claim_bounds: NoiseClaimBounds) -> L
     """Return noise that the exact audit proves private, mixed with private noise if needed.
 
     Clamped noise is audited before it is clamped. The claim then also holds after clamping, as
-    every notion of this family survives post-processing. The rows of clamped noise may satisfy a
-    budget that the noise itself misses by its last digit.
+    every notion of this family survives post-processing. (The clamped noise alone might satisfy a
+    budget that the noise misses by its last digit; it is repaired all the same.)
 
     Args:
         mechanism: noise that is private up to the accuracy of a solver.
         claim_bounds: the claim and its bounds.
+
+    Returns:
+        The mechanism itself if it is private, otherwise a mixture.
 
     Raises:
         NotCertified: no mixture is private.

@@ -1,4 +1,9 @@
-"""Describe and check a request for noise, with its losses in exact numbers."""
+"""Describe and check a request for noise, with its losses in exact numbers.
+
+A field of a request is added in `NoiseAim` (what is minimised) or `NoiseHow` (how it is solved);
+the option that sets it is added to `workbench.families.noise.family`. η is the noise, q the true
+answer, o the published answer, and D the sensitivity.
+"""
 
 from __future__ import annotations
 
@@ -30,20 +35,23 @@ MIN_EPSILON = Fraction(1, 10**9)  # ε is 0 or at least this, so that variances 
 MAX_EPSILON = 700  # Up to this ε, e^ε is a finite double.
 MIN_DELTA = Fraction(1, 10**12)  # A minimised δ, and the δ of many runs, is at least this.
 MAX_RUNS_SENSITIVITY = 32  # The composition of many runs is proven at every shift up to this.
-MAX_HUBER_BEND = 2_000  # The losses of noise that is not clamped are listed up to this bend.
+MAX_HUBER_BEND = 2_000  # huber:h with a larger h is refused for noise that is not clamped.
 # Names of the losses for noise. pinball and huber have a parameter.
 NAMED_LOSSES = ("absolute", "squared", "error-rate", "pinball", "huber")
 
 
 @dataclass(frozen=True)
 class AnswerLoss:
-    """The loss of publishing o for the answer q, of clamped noise.
+    """The loss of clamped noise for every pair of a true and a published answer.
+
+    The answers are clamped to low..high; a position is a number of steps from low.
 
     Attributes:
-        name: the name of the loss.
-        values: values[q][o] >= 0 is the loss, with q and o as positions in low..high.
-        counted_positions: the positions q that are answers. Only these count for the worst
-            answer. None: all positions.
+        name: the name of the loss in tables and certificates.
+        values: values[q][o] >= 0 is the loss of publishing the answer at position o if the true
+            answer is at position q.
+        counted_positions: the positions q of true answers that count for the worst answer. None:
+            all positions.
     """
 
     name: str
@@ -56,8 +64,8 @@ def tabulate_difference_losses(name: str, unit: Fraction, span: int) -> dict[int
 
     Args:
         name: absolute, squared, error-rate, pinball:τ or huber:h.
-        unit: the difference of two answers one step apart.
-        span: the largest number of steps.
+        unit: the difference of two consecutive answers, in the units of the loss.
+        span: the largest number of steps of the table.
 
     Returns:
         step -> exact loss.
@@ -83,12 +91,13 @@ class NoiseAim(Aim):
     """The loss that a request for noise minimises, with its unit and prior.
 
     Attributes:
-        loss: absolute, squared, pinball:τ or huber:h (for clamped noise also error-rate). Or the
-            losses of |η| = 0, 1, ... (clamped: of published minus true answer), the last one for
-            all larger values. Or the losses of every published answer for every true answer.
-        unit: the difference of two clamped answers one step apart, for a named loss.
-        prior: the probabilities of clamped answers, or "worst" for the largest expected loss of
-            any answer. Default: uniform.
+        loss: the loss, in one of three forms. A name: absolute, squared, pinball:τ or huber:h (for
+            clamped noise also error-rate). A tuple: the losses of |η| = 0, 1, ... (clamped: of the
+            distance between published and true answer); the last one holds for all larger
+            values. An `AnswerLoss`: the losses of every published answer for every true answer.
+        unit: the difference of two consecutive clamped answers in the units of a named loss.
+        prior: the probabilities of the clamped answers (on the reals: of equal parts of the
+            range); "worst" for the largest expected loss of any answer; None for uniform.
     """
 
     loss: str | Rationals | AnswerLoss = "squared"
@@ -101,8 +110,10 @@ class NoiseHow(How):
     """The method, solver and limits with which a request for noise is solved.
 
     Attributes:
-        gap: the relative gap between loss and bound at which the search may stop.
-        steps: the number of cells of a sensitivity, on the reals. Default: cells are refined.
+        gap: the relative gap between loss and lower bound at which the search may stop. None:
+            `NoiseRequest.target_gap` chooses it.
+        steps: on the reals, the number of grid cells in an interval as long as the sensitivity.
+            None: the grid is refined until loss and bound agree.
     """
 
     gap: Fraction | None = None
@@ -113,7 +124,13 @@ class NoiseHow(How):
 class NoiseRequest(Request):
     """A request for the noise of least expected loss, or for the least δ or ε within max_loss.
 
-    The noise has the same law for every answer and is private whatever the answers are.
+    The noise has the same law for every answer, and it is private before it is clamped. Its
+    privacy therefore does not depend on the range of the answers.
+
+    Attributes:
+        question: noise on the integers or the reals, with its sensitivity and clamp.
+        aim: the loss, its prior, and what is minimised.
+        how: method, solver and limits.
     """
 
     AIM = NoiseAim
@@ -243,13 +260,16 @@ class NoiseRequest(Request):
 
     @cached_property
     def has_infinite_support(self) -> bool:
-        """Check whether noise needs tails: unless the budget is hockey sticks, all with δ > 0."""
+        """Check whether the noise needs infinite tails.
+
+        It may end at a finite value only if the budget consists of bounds (ε, δ) with δ > 0.
+        """
         sticks = self.claim.list_ratio_bounds(())
         return not sticks or not all(stick.delta for stick in sticks)
 
     @property
     def is_worst_case(self) -> bool:
-        """Check whether the loss is that of the worst clamped answer."""
+        """Check whether the objective is the largest expected loss of any clamped answer."""
         return isinstance(self.aim.prior, str)
 
     @property
@@ -258,7 +278,10 @@ class NoiseRequest(Request):
         if self.how.gap is not None:
             return float(self.how.gap)
         if not self.is_on_reals:
+            # Notions without (ε, δ) bounds, such as zCDP, are only solved to about 1e-9.
             return 1e-5 if self.has_several_bounds and self.has_infinite_support else 1e-8
+        # On the reals a smaller gap needs a finer grid. The gap is larger for a large ε, to keep
+        # the programs small.
         if self.claim.epsilon is None or self.claim.epsilon <= 2:
             return 2e-4
         return 2e-3
@@ -274,9 +297,10 @@ class NoiseRequest(Request):
 
     @property
     def loss_function(self) -> Callable[[int, int], Fraction]:
-        """Return the loss of clamped noise as a function of answer q and published answer o.
+        """Return the loss of clamped noise as a function of true and published answer (q, o).
 
-        Both are positions in low..high. A list of losses is one of |o - q|.
+        Both are positions in low..high. If the loss is a list, its entry |o - q| is returned, or
+        its last entry if |o - q| is larger.
         """
         losses = self.aim.loss
         if isinstance(losses, AnswerLoss):
@@ -298,10 +322,11 @@ class NoiseRequest(Request):
 
     @cached_property
     def line_losses(self) -> tuple[LineLoss, ...]:
-        """Return the losses of noise. The largest of their means is minimised.
+        """Return the losses as functions of the noise value η. The largest of their means counts.
 
-        There is one loss, except for the worst answer: then there is one for each answer, or for
-        each answer and its mirror image if the noise may be symmetric. Empty on the reals.
+        With a prior there is one function, the mean over the prior. For the worst answer there is
+        one for each answer, or one for each answer and its mirror image if symmetric noise is
+        optimal. On the reals the tuple is empty.
         """
         if self.is_on_reals:
             return ()
@@ -322,7 +347,10 @@ class NoiseRequest(Request):
             return tuple(LineLoss(self.loss_name, 0, table, may_fall=True) for table in tables)
 
     def _tabulate_answer_losses(self, n: int) -> list[Rationals]:
-        """Tabulate the loss of every counted answer for η in -n..n. Shape (answers, 2 n + 1)."""
+        """Tabulate the loss of every counted answer for η in -n..n.
+
+        n + 1 is the number of clamped answers. Shape (counted answers, 2 n + 1).
+        """
         loss = self.loss_function
         tables = []
         for q in self.counted_positions:
@@ -332,10 +360,11 @@ class NoiseRequest(Request):
 
     @cached_property
     def loss_scale(self) -> LossScale:
-        """Return the scale of the losses.
+        """Return the scale on which losses and gaps are compared.
 
-        The floor is the loss of the best single noise value. The width is the additional loss of
-        a noise value of one sensitivity; if that is 0, of the noise value with the largest loss.
+        Its floor is the loss of the best single noise value. Its width is the loss of the noise
+        value ±D above that floor; if this is 0, the largest loss of any noise value above it. On
+        the reals the floor is 0 and the width is D, or D² for the squared loss.
         """
         if self.is_on_reals:
             return LossScale(ZERO, float(self.question.sensitivity) ** POWERS[self.loss_name])
@@ -352,7 +381,7 @@ class NoiseRequest(Request):
         return LossScale(floor, float(ZERO))
 
     def _make_unclamped_loss(self) -> LineLoss:
-        """Make the loss of noise that is not clamped."""
+        """Make the loss of noise that is not clamped. Raises InvalidRequest for a huge bend h."""
         losses = self.aim.loss
         if not isinstance(losses, str):
             assert isinstance(losses, tuple)
@@ -368,9 +397,11 @@ class NoiseRequest(Request):
 
 
 def _merge_mirror_images(tables: list[Rationals]) -> list[Rationals]:
-    """Average the loss table of every answer with its mirror image, if all of them are mirrored.
+    """Average the loss tables of every two mirrored answers.
 
-    The noise may then be symmetric, and half of the tables are enough.
+    This is done if the table of the k-th answer is always the reversed table of the k-th answer
+    from the end. Then some optimal noise is symmetric. Under symmetric noise both answers have
+    the same mean loss, so half of the tables are enough. Other tables are returned as they are.
     """
     half_count = (len(tables) + 1) // 2
     if not all(tables[k] == tables[-1 - k][::-1] for k in range(half_count)):

@@ -3,17 +3,19 @@
 Notation. T is the number of runs, f the PMF of the noise η of one run, and D the sensitivity. The
 privacy loss of an outcome is the logarithm of the ratio of its probabilities at two neighbours.
 
-`workbench.models.noise.repeated_noise` finds the privacy losses for D = 1 in floats. Rounded to
-rational masses they are a mechanism, whose T-fold composition is then bounded by convolution in
-integers (`workbench.privacy.composition`). The losses shrink until that bound is at most δ. The
-certificate claims the pure ε of one run, and that all runs are private at the budget. No lower
-bound on the expected loss of noise for T runs is proven, and the report says so.
+D = 1. `workbench.models.noise.repeated_noise` finds the privacy losses of the best noise in floats.
+Rounded to rational masses they are a mechanism. Its T-fold composition is bounded by a convolution
+in integers (`workbench.privacy.composition`). If that bound exceeds δ, all privacy losses are
+multiplied by a factor below 1, until it is at most δ.
 
-If neighbouring answers differ by up to D > 1, the candidates are f(η) ~ exp(-s L(|η|)) with s as
-large as the composition allows, and the staircase at ε/T. L are the log densities of the best noise
-for D = 1, stretched by D and linear in between, or those of published noise
-(`workbench.models.noise.repeated_wide_noise`). For the candidate of least loss the composition is
-proven for every shift ±1..±D.
+D > 1. The candidates are f(η) ~ exp(-s L(|η|)), with the steepness s as large as the composition
+allows. L is the negative log density of the best noise for D = 1, stretched by D and linear in
+between, or that of published noise (`workbench.models.noise.repeated_wide_noise`). The staircases
+at ε/T are candidates as well. The composition of a candidate is proven for every shift ±1..±D.
+
+For every D, the best noise of one run at (ε/T, δ/T) is a candidate. The certificate claims the pure
+ε of one run, and that all runs together are private at the budget. No lower bound on the expected
+loss of noise for T runs is proven, and the report says so.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ from workbench.solvers.arrays import Vector
 ProvenNoise = tuple[AdditiveIntegerNoise, Fraction]
 
 _MASS_BITS = 80  # Masses are rounded to this many bits.
-_MAX_SHRINKINGS = 12  # A candidate is made less steep at most this many times.
+_MAX_SHRINKINGS = 12  # A candidate that is not private after this many reductions is dropped.
 _EPSILON_MARGIN = Fraction(1, 10**12)  # An equal part of ε is lowered by this share.
 _DELTA_MARGIN = Fraction(1, 10**12)  # An equal part of δ is lowered by this share.
 
@@ -67,9 +69,10 @@ class _Shape:
     """Noise whose steepness can be varied.
 
     Attributes:
-        make_law: maps a share of the steepness to (masses of |η| = 0, 1, ..., the privacy loss by
-            which the last of them fall every D).
-        delta_slope: about how fast log δ_T falls with the log of the steepness.
+        make_law: maps a factor in (0, 1] of the largest steepness to (masses of |η| = 0, 1, ...,
+            privacy loss by which the last of these masses fall every D).
+        delta_slope: the slope of log δ_T in the logarithm of the steepness, about; δ_T is the δ of
+            all T runs at the requested ε.
     """
 
     make_law: Callable[[float], tuple[Vector, float]]
@@ -203,7 +206,7 @@ class RunsProblem(NoiseProblem):
     # Candidates.
 
     def _list_shapes(self, losses: Vector) -> Iterator[_Shape]:
-        """List shapes of noise, that of least loss first.
+        """List shapes of noise, the shape with the smallest expected loss first.
 
         Args:
             losses: the privacy losses of the best noise for D = 1. Shape (n,).
@@ -279,7 +282,10 @@ class RunsProblem(NoiseProblem):
         return [(single.mechanism, delta_bound)] if delta_bound <= request.claim.delta else []
 
     def _shrink_until_private(self, shape: _Shape) -> ProvenNoise | None:
-        """Lower the steepness of a shape from 1 until its composition is proven to be within δ."""
+        """Lower the steepness of a shape until its composition is proven to be within δ.
+
+        Returns None if this does not succeed in time or in _MAX_SHRINKINGS steps.
+        """
         request = self.request
         steepness = 1.0
         for turn in range(_MAX_SHRINKINGS):
@@ -291,6 +297,7 @@ class RunsProblem(NoiseProblem):
             )
             if delta_bound <= request.claim.delta:
                 return noise, delta_bound
+            # One Newton step in log steepness, at most 5 %. Each further try overshoots more.
             excess = math.log(delta_bound / request.claim.delta)
             decrease = (1.02 + turn) * excess / max(1.0, shape.delta_slope) + 1e-9
             steepness *= 1 - min(0.05, decrease)
@@ -312,7 +319,16 @@ class RunsProblem(NoiseProblem):
 
 
 def _stretch_losses(losses: Vector, reach: int) -> Callable[[Vector], Vector]:
-    """Stretch the log density of noise for D = 1 by D, linear in between and beyond."""
+    """Stretch the negative log density of noise for D = 1 by D, linear in between and beyond.
+
+    Args:
+        losses: the privacy losses of the noise for D = 1: the falls of its log density from |η| to
+            |η| + 1. Shape (n,).
+        reach: the sensitivity D.
+
+    Returns:
+        The function from |η| to the negative log density, which is 0 at η = 0.
+    """
     sums = np.concatenate([[0.0], np.cumsum(losses)])
 
     def stretched_exponents(eta: Vector) -> Vector:

@@ -1,8 +1,9 @@
 """Make the staircase on the reals, which is optimal at δ = 0 (Geng and Viswanath 2014).
 
-The density of the staircase falls by e^-ε every sensitivity Δ. Its centre step reaches γ Δ to each
-side of 0. Cells are centred at multiples of Δ/k, so the centre step reaches half a cell less than a
-whole number of cells.
+The density of the staircase falls by the factor e^-ε every sensitivity Δ. Its centre step reaches
+γ Δ to each side of 0. The density is stated on k cells of width Δ/k in every interval of length Δ.
+The cells are centred at multiples of Δ/k, so a centre step of `inner` cells on each side reaches
+inner - 1/2 cells, and γ is (inner - 1/2)/k.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from workbench.mechanisms.real_noise import MAX_STEPS, AdditiveRealNoise, best_g
 from workbench.privacy.repair import bound_inverse_exponential, build_staircase_law
 from workbench.questions.unbounded_noise import RealNoise
 
-_CELLS_PER_SENSITIVITY = 64  # Grids of up to this many cells are compared.
-_FINE_CELLS_PER_SENSITIVITY = 512  # Grids up to this size are compared for a narrow centre.
+_CELLS_PER_SENSITIVITY = 64  # The grids with 1..64 cells in a sensitivity are compared.
+_FINE_CELLS_PER_SENSITIVITY = 512  # For a narrow centre step, grids up to this size are compared.
 _NARROW_GAMMA = 0.125  # The centre step is narrow if the optimal γ is below this.
 
 
