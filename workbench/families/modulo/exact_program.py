@@ -1,15 +1,20 @@
 """Solve the linear programs of modulo noise in exact arithmetic, and judge what a solver proves.
 
-`solve_exactly` gives an exactly private solution; `is_solution_proven` and `why_unproven` answer
-whether a solver's solution is proven optimal. (14) is the linear program of pure DP in Kadam et al.
-2024. A pattern lists the inequalities that PDP noise may violate.
+`solve_exactly` gives a solution that is private in exact arithmetic. `is_solution_proven` and
+`why_unproven` answer whether a solver's solution is proven optimal.
 
-The programs have E = ⌊2^112 e^ε (1-τ)⌋/2^112 instead of e^ε and δ(1-τ) instead of δ, τ = 2^-64. The
-difference absorbs rounding and raises the loss by about 1e-19.
+Notation. f is the PMF of the noise η, and μ a shift (a difference of neighbouring answers). (14) is
+the linear program of pure DP in Kadam et al. 2024: f(η) <= e^ε f(η+μ). PDP noise may violate this
+inequality at some (η, μ), if the violating η of each μ weigh at most δ; the list of these (η, μ) is
+called a pattern. With a given pattern the program is linear.
 
-A notion without violation patterns is stated by one program, so its multipliers prove a lower bound
-for every mechanism. For this they are evaluated in the program with E = ⌈2^112 e^ε⌉/2^112 and δ
-rounded up, which contains every private mechanism.
+Privacy. e^ε is not rational. The programs use E = ⌊2^112 e^ε (1-τ)⌋/2^112 instead of e^ε, and
+δ(1-τ) instead of δ, with τ = 2^-64. Both are smaller than the true values, so every solution is
+private, also after its masses are rounded. This raises the loss by about 1e-19.
+
+Lower bound. A notion without patterns (δ = 0, or dp) has one linear program, whose dual multipliers
+prove a lower bound for every mechanism. For this they are evaluated in the program with
+E = ⌈2^112 e^ε⌉/2^112 and δ rounded up: every private mechanism is feasible in it.
 """
 
 from __future__ import annotations
@@ -34,10 +39,10 @@ from workbench.solvers.search import Deadline
 from workbench.solvers.solution import DualValues, PointStatus, Solution, Termination
 
 PROGRAM_MARGIN = Fraction(1, 1 << 64)  # τ: budgets are lowered by this share to absorb rounding.
-MAX_EXACT_ROWS = 60_000  # Exact programs with more rows are not solved.
+MAX_EXACT_ROWS = 60_000  # If a program has more rows, only the solver's floats are repaired.
 _RATIO_BITS = 112  # e^ε is rounded to this many bits.
 _DIGIT_BITS = 320  # Exact values of the program are rounded to this many bits.
-MIN_SEEN_MASS = 1e-7  # A solver knows several digits of larger masses.
+MIN_SEEN_MASS = 1e-7  # A mass above this is "seen": the solver knows several of its digits.
 
 # Terminations after which looser tolerances or exact arithmetic may still give an answer.
 SOLVER_FAILURES = frozenset((Termination.NUMERICAL, Termination.ERROR, Termination.INFEASIBLE))
@@ -64,7 +69,8 @@ def solve_exactly(
         time_limit: the time limit in seconds, or None for no limit.
 
     Returns:
-        The exact solution. Its bound holds for the request if the request has no pattern.
+        The exact solution. Its bound is None if the notion has patterns; otherwise it is a lower
+        bound for every private mechanism.
 
     Raises:
         NotCertified: the program could not be solved, or there was no time.
@@ -130,9 +136,11 @@ def _make_exact_program(
 def _lift_basis(
     request: ModuloRequest, shape: Ints, f: Vector, basis: Any
 ) -> tuple[Flags, Flags] | None:
-    """Lift masses that are too small for a solver to the most that its larger masses require.
+    """Guess which rows of LP (14) are tight at masses that are too small for a solver.
 
-    Along paths from masses that the solver sees, f(η+μ) = e^-ε f(η) is tight.
+    At the optimum such a mass is as small as the larger masses allow: it follows from a seen mass
+    by steps f(η+μ) = e^-ε f(η). The rows of these steps are tight. Each round of the loop below
+    extends the paths by one step.
 
     Args:
         request: the checked request of the design.
@@ -141,8 +149,9 @@ def _lift_basis(
         basis: the final basis of the solver.
 
     Returns:
-        The rows and columns at their lower and at their upper limits, for LP (14). None for
-        other programs, and if the solver sees all masses.
+        Flags of the columns and rows that are at their lower limits, and flags of those at their
+        upper limits; columns come first. None for other programs than LP (14), and if the solver
+        sees all masses.
     """
     question = request.question
     epsilons = request.budgets
@@ -183,7 +192,7 @@ def is_solution_proven(solution: Solution, scale: LossScale) -> bool:
 
 
 def why_unproven(solution: Solution, scale: LossScale) -> str | None:
-    """Return why a solution is not proven optimal; None if it is.
+    """Return why a solution is not proven optimal, as the end of a sentence; None if it is.
 
     The status of the solver is not enough. If there is a bound, it must agree with the objective
     on the scale of the losses, whatever the solver's tolerances call optimal.
@@ -207,8 +216,9 @@ def why_unproven(solution: Solution, scale: LossScale) -> str | None:
 def should_refine(request: ModuloRequest, solution: Solution) -> bool:
     """Check whether exact arithmetic may prove a solution of a linear program that is not proven.
 
-    With e^ε as a coefficient, a solver's duals are off by more than a tiny error rate, and e^ε - 1
-    may be below its tolerances.
+    This is tried for linear programs of moderate size. With a large e^ε as a coefficient, the error
+    of a solver's duals may exceed a tiny error rate; with a small ε, e^ε - 1 may be below its
+    tolerances.
 
     Args:
         request: the checked request of the design.
@@ -233,7 +243,8 @@ def refine_exactly(
         time_limit: seconds, or None for no limit.
 
     Returns:
-        The refined solution; the given one if the exact program gives no bound.
+        The solution with the exact point and bound. The given solution if the exact program cannot
+        be solved in time or gives no bound.
     """
     clock = Deadline()
     try:

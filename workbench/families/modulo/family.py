@@ -1,6 +1,12 @@
 """Define the family of additive noise modulo a finite group: its options, requests and reports.
 
-The option `check` decides how a solution is verified:
+Answers are 0..n, or vectors of such numbers. The noise is added modulo n + 1 (in every coordinate),
+so its law does not depend on the answer. Programs and requests are in the other modules of this
+folder. An option is added in `_Modulo.options`, and its meaning in
+`workbench.families.modulo.request`.
+
+The option `check` decides how a solution is verified. The last column is the column "status" of
+tables for a solution that is optimal:
 
 check      what is done with the solver's solution                            status of an optimum
 none       the objective is recomputed at the solver's point                  claimed
@@ -68,15 +74,15 @@ CHECKS = ("none", "bound", "audit", "certify")
 # Losses whose frontier over δ is traced pattern by pattern.
 _TRACED_LOSSES = ("error-rate", "eta-squared", "squared", "circular-squared")
 
-_MAX_LISTED_MASSES = 24  # Up to this many masses are all listed in a report.
-_HEAVIEST_MASSES = 16  # Of more masses, a report lists this many.
+_MAX_LISTED_MASSES = 24  # A report lists all masses if there are at most this many.
+_HEAVIEST_MASSES = 16  # If there are more masses, a report lists this many of the largest.
 
 
 # Readers of options.
 
 
 def _read_sizes(value: Any, name: str) -> Ints:
-    """Read the orders of the coordinates: "5x5", or a list. Raises InvalidRequest."""
+    """Read the numbers of answers of the coordinates: "5x5", or a list. Raises InvalidRequest."""
     return list_reader(read_integer, "x")(value.lower() if isinstance(value, str) else value, name)
 
 
@@ -295,7 +301,7 @@ class _Modulo(Family):
         return self.question_class(**{name: values[name] for name in names})
 
     def question_to_options(self, question: Any) -> Record:
-        """Return the options of a question. See `Family.question_options`."""
+        """Return the options of a question. See `Family.question_to_options`."""
         shifts = [shift[0] if question.is_scalar else shift for shift in question.shifts]
         return {"sizes": question.sizes, "shifts": shifts, "directed": question.directed}
 
@@ -491,7 +497,8 @@ def list_modulo_points(question: Any, values: Values) -> Iterable[Point]:
         values: the exact values of the options.
 
     Returns:
-        (columns that name a point, request) pairs.
+        (columns, request) pairs. The columns are the entries of the table that name the point, such
+        as notion, epsilon and delta. Points of least loss come first, in the order of the notions.
 
     Raises:
         InvalidRequest: the options do not fit together.

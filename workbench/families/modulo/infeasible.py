@@ -1,4 +1,7 @@
-"""Explain why no modulo noise satisfies a request: its conflicts, and what would help."""
+"""Explain why no modulo noise satisfies a request: which constraints conflict, and what would help.
+
+The result is text for the error message of an infeasible request.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ def explain_infeasibility(
     """Explain an infeasible request by its conflicts and by feasible changes of it.
 
     Args:
-        problem: makes the problem of a request.
+        problem: makes the `ModuloProblem` of a request (it is passed to avoid an import cycle).
         request: the checked request, which no mechanism satisfies.
         programs: the compiled programs that the requests of one session share.
 
@@ -73,9 +76,10 @@ def _describe_conflict(request: ModuloRequest) -> str:
 
 
 def _name_rows(request: ModuloRequest, model: ModuloModel) -> dict[str, str]:
-    """Map every block of rows to the constraint that it states, for the user.
+    """Map the name of every block of rows to the text of its constraint, for the user.
 
-    Row 0 says that f is a distribution, and is no constraint of the user.
+    Block 0 says that f is a distribution, which is no constraint of the user. The blocks of each
+    shift follow in the order of `model.shifts`, then max_loss and user-defined constraints.
     """
     question = request.question
     notion = request.claim.notion.name
@@ -102,7 +106,11 @@ def _name_rows(request: ModuloRequest, model: ModuloModel) -> dict[str, str]:
 
 
 def _count_rows_per_shift(model: ModuloModel) -> int:
-    """Count the blocks of rows that state the bound of one difference."""
+    """Count the blocks of rows that state the bound of one difference.
+
+    LP (14) has one, the linear program of dp has two, and the program (13) of pdp has six
+    (`workbench.models.modulo.program`).
+    """
     if not model.has_delta:
         return 1
     return 2 if model.requires == HOCKEY_STICK else 6

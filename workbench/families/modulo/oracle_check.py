@@ -1,4 +1,9 @@
-"""Compare the loss of modulo noise with closed forms, and use their bounds."""
+"""Compare the loss of modulo noise with closed forms, and use their lower bounds.
+
+A closed form ("law") is a known formula for the smallest loss, or for a bound on it, with the
+masses of its noise if there are any. The formulas themselves are in `workbench.models.oracles`; a
+new formula is added there.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +45,7 @@ def find_strongest_law(
 def _find_laws(
     request: ModuloRequest, delta: float, nodes: int = DEFAULT_NODES
 ) -> oracles.ErrorRateBounds:
-    """Find all closed forms for a request at a δ."""
+    """Find the closed forms for a request at a δ: the strongest one, and the best lower bound."""
     bounds = make_ratio_bounds(request.claim.notion, request.budgets, Fraction(delta))
     levels = tuple((shift, float(value)) for shift, value in bounds.epsilons.items())
     return _compute_laws(
@@ -57,7 +62,7 @@ def _compute_laws(
     loss: str,
     nodes: int,
 ) -> oracles.ErrorRateBounds:
-    """Compute the closed forms at budgets (`levels`) of every difference."""
+    """Compute the closed forms. `levels` are (shift, ε) pairs, one for every difference."""
     epsilons = dict(levels)
     epsilon: float | dict[Shift, float] = epsilons
     if len(set(epsilons.values())) == 1:
@@ -87,7 +92,7 @@ def find_closed_form_bound(request: ModuloRequest) -> tuple[float, str] | None:
     """
     if request.aim.minimise != "loss":
         return None
-    # The law falls with δ, so δ is rounded up.
+    # The loss of a closed form falls as δ grows, so a lower bound needs δ rounded up.
     law = _find_laws(request, round_up(request.claim.delta or Fraction(0))).lower
     if law is None:
         return None
@@ -136,7 +141,10 @@ def judge_by_closed_form(
 def _judge_least_delta(
     request: ModuloRequest, solution: Solution, max_loss: float
 ) -> OracleVerdict:
-    """Compare a least δ with the δ at which the closed form, which falls with δ, is max_loss."""
+    """Compare a least δ with the δ at which the loss of the closed form is max_loss.
+
+    That loss falls as δ grows, so this δ is found by bisection.
+    """
     law_at_zero = find_strongest_law(request, 0.0)
     law_at_one = find_strongest_law(request, 1.0)
     if request.aim.constraints is not None or law_at_zero is None or law_at_one is None:

@@ -1,4 +1,12 @@
-"""Describe and check a request for modulo noise, in exact numbers, before any model is built."""
+"""Describe and check a request for modulo noise, in exact numbers, before any model is built.
+
+Notation. N is the number of noise values, f (N,) the masses of the noise, and η a noise value.
+PDP, (13) and (15) are those of Kadam et al. 2024 (`workbench.models.modulo.program`).
+
+A field of a request is added in `ModuloAim` (what is minimised) or `ModuloHow` (how it is solved).
+If it changes the program, it is also an argument of `_compile_model` and of `ModuloRequest.model`.
+The option that sets it is in `workbench.families.modulo.family`.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +49,7 @@ from workbench.questions.modulo_noise import ModuloNoise, Shift
 from workbench.solvers.arrays import Ints, Vector
 
 MAX_EPSILON = 20  # The largest coefficient of a scaled program is then 2^20 e^20, about 5e14.
-MIN_EPSILON = Fraction(1, 10**12)  # For a smaller ε, e^ε cannot be distinguished from 1.
+MIN_EPSILON = Fraction(1, 10**12)  # A smaller ε is refused, because e^ε is then too close to 1.
 MAX_COLUMNS = 5_000_000  # Programs with more columns are refused.
 _LOSS_RULE = "a finite number >= 0"
 
@@ -54,9 +62,11 @@ class ModuloAim(Aim):
     """The loss that a request for modulo noise minimises, and its constraints.
 
     Attributes:
-        loss: a name, or user-defined losses under a name.
-        prior: the probabilities of the answers, with the loss prior-squared.
-        constraints: further linear constraints on f (N,).
+        loss: the name of a loss of `workbench.models.modulo.program.LOSSES`, or a `UserLosses` with
+            one loss for every noise value.
+        prior: the probabilities of the answers (N,). Only for the loss prior-squared; None for
+            other losses.
+        constraints: further linear constraints on f (N,); None without.
     """
 
     loss: str = "error-rate"
@@ -69,7 +79,8 @@ class ModuloHow(How):
     """The method, solver and limits with which a request for modulo noise is solved.
 
     Attributes:
-        method: "fast" or "literal".
+        method: "fast", or "literal" to solve PDP with δ > 0 by the mixed-integer program (13) as it
+            is printed.
     """
 
     method: str = "fast"
@@ -79,7 +90,13 @@ class ModuloHow(How):
 class ModuloRequest(Request):
     """A request for the least-loss noise at a budget, or for the least δ or ε within max_loss.
 
-    The ε of the claim is one number, or one number for each shift.
+    The ε of the claim is one number, or a mapping with one number for each shift. A shift is a
+    difference of neighbouring answers.
+
+    Attributes:
+        question: the group and its shifts.
+        aim: the loss, what is minimised, and the constraints.
+        how: method, solver and limits.
     """
 
     AIM = ModuloAim
@@ -90,7 +107,7 @@ class ModuloRequest(Request):
     how: ModuloHow
 
     def __post_init__(self) -> None:
-        _ = self.losses
+        _ = self.losses  # Computing the losses checks them.
         self.check_aim()
         if self.has_several_bounds:
             if self.how.method != "fast":
@@ -100,14 +117,16 @@ class ModuloRequest(Request):
             raise InvalidRequest(
                 "epsilon must be one number, an upper limit, where it is minimised."
             )
-        _ = self.budgets
+        _ = self.budgets  # Computing the budgets checks every ε.
         self.check_runs()
 
     # Losses.
 
     @cached_property
     def losses(self) -> Vector:
-        """Return the loss of each noise value, (N,), or (answers, N) for the worst answer.
+        """Return the loss of each noise value.
+
+        Shape (N,), or (N, N) for the loss of the worst answer: one row for each true answer.
 
         Raises:
             InvalidRequest: the loss does not fit the question.
@@ -117,14 +136,14 @@ class ModuloRequest(Request):
 
     @cached_property
     def loss_scale(self) -> LossScale:
-        """Return the scale of the losses. A minimised δ has no scale."""
+        """Return the scale on which losses and gaps are compared; the default one for δ and ε."""
         if self.aim.minimise == "loss":
             return _compute_scale(self.losses)
         return LossScale()
 
     @property
     def loss_limit(self) -> Fraction | None:
-        """Return max_loss, but at most the largest loss of any noise; None without max_loss.
+        """Return max_loss, lowered to the largest loss of any noise value; None without max_loss.
 
         Raises:
             Infeasible: max_loss is below the smallest loss of any noise.
@@ -140,10 +159,10 @@ class ModuloRequest(Request):
         return min(self.aim.max_loss, Fraction(float(self.losses.max())))
 
     def check_max_loss(self) -> None:
-        """Check that max_loss needs some ε.
+        """Refuse a max_loss that uniform noise already meets, because then every ε is enough.
 
         Raises:
-            InvalidRequest: uniform noise, which is private at every ε, has a smaller loss.
+            InvalidRequest: the loss of uniform noise is at most max_loss.
             Infeasible: max_loss is below the smallest loss of any noise.
         """
         uniform = compute_exact_loss(
@@ -159,8 +178,9 @@ class ModuloRequest(Request):
     def with_scaled_losses(self) -> ModuloRequest:
         """Return the request with user-defined losses and their limit divided by a unit.
 
-        This only changes requests for the least δ. A solver's tolerances are absolute, so large
-        losses would make the limit meaningless.
+        This only changes requests for the least δ, where the limit on the loss is a row of the
+        program. A solver may violate a row by an absolute tolerance. In large units a limit on a
+        small loss would be violated by a large share of it.
         """
         if self.aim.minimise != "delta" or not isinstance(self.aim.loss, UserLosses):
             return self
@@ -178,14 +198,14 @@ class ModuloRequest(Request):
 
     @cached_property
     def budgets(self) -> Budgets:
-        """Return the ε of every difference. Raises InvalidRequest."""
+        """Return the mapping from every difference to its exact ε. Raises InvalidRequest."""
         return compute_shift_budgets(self.question, self.claim.epsilon)
 
     @cached_property
     def audited_claim(self) -> Claim:
-        """Return the claim of the audit, with an ε for every difference if shifts have their own.
+        """Return the claim that is audited. See `Request.audited_claim`.
 
-        See `Request.audited_claim`.
+        If the ε of the request differ between shifts, the claim has the ε of every difference.
         """
         claim = super().audited_claim
         if isinstance(claim.epsilon, Mapping):
@@ -194,7 +214,7 @@ class ModuloRequest(Request):
 
     @cached_property
     def bounds(self) -> RatioBounds:
-        """Return what the notion requires of every difference, with δ = 1 if it is minimised."""
+        """Return the bound on ratios for every difference. If δ is minimised, the δ in it is 1."""
         delta = None if self.aim.minimise == "delta" else self.claim.delta or ZERO
         return make_ratio_bounds(self.claim.notion, self.budgets, delta)
 
@@ -204,7 +224,8 @@ class ModuloRequest(Request):
         """Return the program in polynomials of e^ε.
 
         Args:
-            broken: the violation pattern of PDP, None without.
+            broken: for each shift, the noise values (N,) at which the ratio bound of PDP may be
+                violated. None if no violation is allowed.
 
         Raises:
             InvalidRequest: the request has no such program.
@@ -227,7 +248,7 @@ class ModuloRequest(Request):
         )
 
     def _list_exact_losses(self) -> list[Fraction]:
-        """List the losses of all noise values as exact numbers."""
+        """List the losses of all noise values as exact numbers, row by row for (N, N)."""
         if self.aim.prior is not None:
             matrix = np.array(loss_vector("worst-squared", self.question.sizes), dtype=int)
             rows = matrix.T.tolist()
@@ -237,17 +258,21 @@ class ModuloRequest(Request):
         return [read_number(value, "loss") for value in self.losses.ravel().tolist()]
 
     def parameters(self) -> Values:
-        """Return the values of the model's parameters. Raises Infeasible."""
+        """Return the values of the model's parameters: name -> value. Raises Infeasible."""
         limit = self.loss_limit
         levels = [float(level) for level in self.bounds.epsilon_levels[1]]
         max_loss = None if limit is None else float(limit)
         return self.model().values(levels, float(self.bounds.delta), max_loss)
 
     def model(self, broken: Pattern | None = None) -> ModuloModel:
-        """Return the model; without differences if the notion states several bounds.
+        """Return the model of the request.
+
+        If the notion has several bounds, such as zCDP, the model has no privacy rows. They are then
+        stated by tangents that are added while the program is solved.
 
         Args:
-            broken: the violation pattern, None if the model chooses it.
+            broken: for each shift, the noise values (N,) at which the ratio bound of PDP may be
+                violated. None if the program chooses them by binary variables.
 
         Raises:
             ValueError: the model cannot state the request.
@@ -274,7 +299,7 @@ class ModuloRequest(Request):
 
 @lru_cache(maxsize=16)
 def _compute_losses(loss: str, sizes: Ints, prior: Rationals | None) -> Vector:
-    """Compute the losses of all noise values. Shape (N,), or (answers, N) for the worst answer."""
+    """Compute the losses of all noise values. Shape (N,), or (N, N) for the worst answer."""
     weights = None
     if prior is not None:
         weights = np.array([float(p) for p in prior])
@@ -292,9 +317,19 @@ def _compile_model(
     groups: Ints,
     constraints: UserConstraints | None,
 ) -> ModuloModel:
-    """Compile the model of all that is no parameter of a request.
+    """Compile the model, which has ε, δ and max_loss as parameters.
 
-    This takes longer than most solves, so models are cached. `loss` is the loss with its prior.
+    This takes longer than most solves, so models are cached.
+
+    Args:
+        sizes: the numbers of answers of the coordinates; N is their product.
+        shifts: the differences of neighbouring answers. Empty if privacy is stated by tangents.
+        kind: the bound on ratios: the hockey stick (dp) or the mass above the ratio (pdp).
+        loss: the name of the loss (or a `UserLosses`), and its prior or None.
+        minimise: "loss", or "delta" for a limit on the loss.
+        positive: whether δ > 0, so that the model has variables for violations.
+        groups: for each shift, the index of its ε in the parameter "exp_epsilon".
+        constraints: further linear constraints on f (N,); None without.
     """
     losses = _compute_losses(loss[0], sizes, loss[1])
     model = ModuloModel(sizes, shifts, kind, losses, minimise, positive, groups, constraints)
@@ -305,9 +340,11 @@ def _compile_model(
 
 
 def _choose_unit_and_shift(losses: Vector) -> tuple[float, float]:
-    """Choose the unit of losses (N,) in programs, and the loss that is subtracted from all.
+    """Choose the unit by which a program divides the losses (N,), and the offset it subtracts.
 
-    This is the smallest loss, or 0 if the differences are no exact doubles.
+    Returns:
+        The unit, and the offset: the smallest loss, or 0 if a difference to the smallest loss is
+        not an exact double.
     """
     least_loss = float(losses.min())
     values = losses.tolist()
@@ -316,9 +353,10 @@ def _choose_unit_and_shift(losses: Vector) -> tuple[float, float]:
 
 
 def _compute_scale(losses: Vector) -> LossScale:
-    """Compute the scale of losses (N,) or (answers, N).
+    """Compute the scale of losses (N,) or (N, N).
 
-    It reaches from the best single noise value to uniform noise.
+    Its floor is the loss of the best single noise value; for (N, N) a lower bound on the loss of
+    the worst answer. Its width reaches to the loss of uniform noise.
     """
     if losses.ndim > 1:
         floor = losses.min(axis=1).max()
@@ -334,7 +372,8 @@ def make_modulo_request(question: ModuloNoise, values: Record) -> ModuloRequest:
 
     Args:
         question: the group and its differences.
-        values: option -> exact value. Options of the constraints are taken out.
+        values: option -> exact value. The dictionary is changed: losses are resolved, and the
+            options of the constraints are taken out.
 
     Raises:
         InvalidRequest: the values do not fit together.
@@ -380,7 +419,10 @@ def compute_shift_budgets(question: ModuloNoise, epsilon: Real | Mapping[Any, Re
 
     Args:
         question: the group and its differences.
-        epsilon: one ε, or one for each shift.
+        epsilon: one ε > 0, or a mapping with one ε for each shift.
+
+    Returns:
+        A mapping from every difference, also the negated ones if they are not directed, to its ε.
 
     Raises:
         InvalidRequest: an ε is too small or too large, or the program has too many columns.
@@ -409,7 +451,8 @@ def read_loss(value: Any, name: str) -> Any:
         name: the name of the option, for errors.
 
     Returns:
-        The name or the function as it is, or the losses of all noise values as a tuple.
+        The name, the function or the `UserLosses` as it is; otherwise a tuple of exact losses, one
+        for every noise value.
 
     Raises:
         InvalidRequest: the value is no loss.
@@ -444,7 +487,7 @@ def resolve_losses(loss: Any, question: ModuloNoise) -> Any:
         question: the group of the noise.
 
     Returns:
-        The name of a loss as it is, otherwise `OwnLosses`. Equal losses have equal names.
+        The name of a loss as it is, otherwise a `UserLosses`. Equal losses have equal names.
 
     Raises:
         InvalidRequest: there is not one loss >= 0 for every noise value.
@@ -462,7 +505,7 @@ def resolve_losses(loss: Any, question: ModuloNoise) -> Any:
 
 
 def _tabulate_loss_function(function: Any, question: ModuloNoise) -> Rationals:
-    """Call a user-defined loss with every noise value. Raises InvalidRequest."""
+    """Compute a user-defined loss at every noise value, row-major (N,). Raises InvalidRequest."""
     from workbench.data.losses import call_loss
 
     losses = []
