@@ -1,13 +1,20 @@
-"""Plan the ε-δ-error trade-off of modulo noise: optima, exact pieces, level curves, baselines.
+"""Plan the trade-off between budget and expected loss of modulo noise, for a table and plots.
+
+`plan_modulo_frontier` returns the tasks that compute the rows. The expected loss is called error
+here; ρ*(δ) is the optimal error at a fixed ε. The column `curve` says what a row is:
 
 curve       what a row is
-point       the certified optimum at (ε, δ), with its bound and its closed form
-piece       ρ* between two deltas at fixed ε, exact: for PDP from workbench.models.modulo.frontier,
-            for DP and the error rate (1-δ)ρ₀, where ρ* is the optimal error, ρ₀ that at δ = 0
-level       the least δ at (ε, error), certified, by the minimum-δ program (15) of Kadam et al.
-            2024; `max_loss` is the error
+point       the certified optimum at (ε, δ), with its lower bound and its closed form
+piece       an interval of δ at a fixed ε on which ρ* is linear, with ρ* at both ends. For pdp it is
+            computed by workbench.models.modulo.frontier. For dp and the error rate the only piece
+            is ρ*(δ) = (1 - δ) ρ*(0)
+level       the least δ at which the error is at most `max_loss`, certified, by the minimum-δ
+            program (15) of Kadam et al. 2024
 baseline    a published mechanism with the smallest parameter that is private at (ε, δ), audited
             exactly
+
+A new curve is a list of tasks in `plan_modulo_frontier`; its plot is in
+`workbench.pipeline.notion_points.draw_notion_frontier`.
 """
 
 from __future__ import annotations
@@ -54,8 +61,8 @@ SERIES = {
 }
 
 LEVEL_CURVE_COUNT = 4  # This many level curves are drawn if no errors are given.
-_MAX_TRACED_ORDER = 64  # Up to this many noise values exact pieces are traced at every ε.
-_TRACED_EPSILON_COUNT = 5  # Beyond, they are traced at this many ε.
+_MAX_TRACED_ORDER = 64  # For more noise values, exact pieces are traced only at some ε.
+_TRACED_EPSILON_COUNT = 5  # The number of these ε, spread over the grid.
 _MAX_PIECE_SECONDS = 5.0  # Limit for the exact pieces at one ε; the status shows unproven ones.
 
 
@@ -80,9 +87,10 @@ def choose_round_levels(errors: Sequence[float]) -> list[Fraction]:
 
 @lru_cache(maxsize=1)
 def _choose_levels(corners: tuple[Any, ...]) -> list[Fraction]:
-    """Choose round errors between those at the smallest and at the largest budgets.
+    """Choose round errors between the optimal errors at the smallest and the largest budget.
 
-    The errors of these requests are computed once for all tasks of a process.
+    Args:
+        corners: the requests at these budgets. They are solved once for all tasks of a process.
     """
     errors = []
     for request in corners:
@@ -96,9 +104,10 @@ def plan_modulo_frontier(question: Any, values: Values) -> Plan:
 
     Args:
         question: the group and its differences, or None if options describe them.
-        values: the exact values of the options. whole: traces every exact piece to its end without
-            a time limit, so that the table does not depend on the runtime. level: the errors of
-            the level curves; None chooses them from the points, an empty list draws none.
+        values: option -> exact value. The option whole traces every exact piece to its end without
+            a time limit, so that the table does not depend on the runtime. The option level has
+            the errors of the level curves; None chooses them from the points, an empty list draws
+            none.
 
     Returns:
         The plan. Rows that are not proven within the time limit contain an interval from `bound`
@@ -188,7 +197,7 @@ def _make_row(curve: str, notion: str, loss: str, epsilon: Fraction) -> Row:
 def _list_traced_epsilons(
     question: ModuloNoise, notion: str, epsilons: Sequence[Fraction], loss: str
 ) -> Sequence[Fraction]:
-    """List the ε at which exact pieces are traced."""
+    """List the ε at which exact pieces are traced; none if the notion and loss have no pieces."""
     has_no_law = get_ratio_kind(notion) == HOCKEY_STICK and loss != "error-rate"
     if not get_notion(notion).has_delta or has_no_law or loss == "worst-squared":
         return []
@@ -260,7 +269,7 @@ def _list_law_pieces(question: ModuloNoise, epsilon: Fraction, loss: str) -> lis
     law = laws.strongest
     if law is None:
         return []
-    # Nothing is proven below an upper bound.
+    # If the law is only an upper bound on the optimum, the piece has the lower bound 0.
     is_proven = law.kind == "optimum"
     return [FrontierPiece(0.0, 1.0, law.value, 0.0, is_proven, law.value * is_proven, 0.0)]
 

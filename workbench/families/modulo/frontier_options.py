@@ -1,4 +1,8 @@
-"""Declare the command `workbench frontier modulo`: its options, examples and points."""
+"""Declare the command `workbench frontier modulo`: its options, examples and points.
+
+The points are the requests of least loss; baselines of other packages are compared there. The rows
+of the table are planned in `workbench.families.modulo.frontier`.
+"""
 
 from __future__ import annotations
 

@@ -1,11 +1,19 @@
 """Design modulo noise for one request: solve it, repair the result exactly and prove it.
 
-`ModuloProblem` does this for one request; `ModuloSession` for the points of a frontier, which share
-their compiled programs. The report says where the masses of a design come from (its origin):
+`ModuloProblem` does this for one request. `ModuloSession` does it for many points, such as those of
+a frontier, which share their compiled programs.
 
-origin of a design            where the masses come from
-"exact optimum ...", ...      one bound on ratios: `workbench.families.modulo.repair`
-"repair"                      several convex bounds, by tangents that are added until they hold
+A request takes the first route that applies (`ModuloProblem.routes`):
+
+route          request                                     how it is solved
+tangents       a notion of several convex bounds           linear programs, with tangents of the
+                                                           bounds added until they hold
+fast search    pdp with δ > 0, method fast                 `workbench.models.modulo.fast`
+program        every other notion of one bound on ratios   one linear or mixed-integer program
+
+The solution of the last two is repaired by `certify_noise`, that of the first by
+`find_cheapest_repair` (`workbench.families.modulo.repair`). The report says where the masses of a
+design come from (its origin). A new way to solve a request is a new route.
 """
 
 from __future__ import annotations
@@ -77,8 +85,9 @@ from workbench.solvers.solution import Solution, Start, Termination
 if TYPE_CHECKING:
     from workbench.models.modulo.fast import FastSession
 
-_EXACT_TIME_FACTOR = 1.5  # Exact programs are solved until this multiple of the time limit.
-_MAX_UNNOTED_GAP = 1e-6  # The report contains a note on a larger gap relative to the objective.
+# No exact program starts after this multiple of the time limit.
+_EXACT_TIME_FACTOR = 1.5
+_MAX_UNNOTED_GAP = 1e-6  # The report contains a note if the relative gap is larger than this.
 _DELTA_DECIMALS = 30  # A minimised δ is rounded up to this many decimals.
 _DELTA_TOLERANCE = Fraction(1, 10**9)  # A minimised δ may exceed its limit by this share.
 
@@ -101,6 +110,10 @@ class ModuloProblem(Problem):
     Args:
         request: the checked request of the design.
         explains: whether an error for an infeasible request names the conflicting constraints.
+
+    Attributes:
+        request: the request that is solved, with losses divided by a unit if δ is minimised.
+        reported_request: the request as the user stated it, for reports and certificates.
     """
 
     SUBJECT = "The solver's PMF"
@@ -174,7 +187,7 @@ class ModuloProblem(Problem):
         return None if by_patterns else "it searches the patterns of pdp with delta > 0"
 
     def _read_noise(self, solution: Solution) -> AdditiveNoise:
-        """Return the noise of the solver's masses, in floats."""
+        """Return the noise with the solver's masses; negative ones are set to 0."""
         return AdditiveNoise.from_pmf(self.request.question, np.maximum(solution["f"], 0.0))
 
     def _raise_without_point(self, solution: Solution, explain: Any) -> NoReturn:
@@ -207,7 +220,10 @@ class ModuloProblem(Problem):
         )
 
     def _describe_constraints(self) -> str | None:
-        """Return what no noise does if the request is infeasible; None without constraints."""
+        """Return the end of the sentence "No ..." for an infeasible request.
+
+        Returns None without constraints and without a limit on the loss.
+        """
         max_loss = self.reported_request.aim.max_loss
         if max_loss is not None:
             return f"noise meets the request with max_loss {float(max_loss):g} and the constraints"
@@ -464,7 +480,7 @@ class ModuloProblem(Problem):
         )
 
     def _describe_proof(self, design: Design, solution: Solution) -> list[str]:
-        """Return notes on how far a design is proven, and on squared errors that wrap around."""
+        """Return notes on the gap that is left, and on squared errors that wrap around."""
         request = self.request
         objective = solution.objective
         bound = solution.bound
@@ -495,7 +511,7 @@ class ModuloProblem(Problem):
 
 
 class ModuloSession(ProblemSession):
-    """Answer a request at many points, with one compiled model and live solver for each shape.
+    """Answer a request at many points. Points with the same form of program share their solver.
 
     Args:
         request: the request for modulo noise.
@@ -507,13 +523,18 @@ class ModuloSession(ProblemSession):
         super().__init__(request, ModuloProblem, MIN_EPSILON)
 
     def row(self, point: Values, *, start: str = "hot") -> Row:
-        """Return the answer at a point as a row of a table, checked as the request says.
+        """Return the answer at a point as a row of a table.
 
-        Infeasible points are not explained, as there may be many.
+        The option check of the request decides how the answer is verified. The conflict behind an
+        infeasible point is not explained, as there may be many such points.
 
         Args:
             point: values of hot options.
             start: "hot" or "cold".
+
+        Returns:
+            Column -> value: status, failure, objective, bound, start and audited; with check
+            "bound" also gap and residual. Audited rows are those of `ProblemSession.row`.
         """
         request = self.request.at_point(point)
         self._problem = partial(ModuloProblem, explains=False)
@@ -551,7 +572,12 @@ def _is_interrupted(solution: Solution) -> bool:
 
 
 def _describe_wrapping(mechanism: AdditiveNoise, loss: float) -> list[str]:
-    """Return a note if most of a squared error comes from noise that wraps around."""
+    """Return a note if more than half of a squared error comes from noise that wraps around.
+
+    Args:
+        mechanism: the noise.
+        loss: its expected squared error, where published minus true answer is in -n..n.
+    """
     order = mechanism.question.order
     steps = np.arange(order)
     circular_loss = mechanism.expected_loss(np.minimum(steps, order - steps) ** 2)

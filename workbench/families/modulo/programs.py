@@ -1,8 +1,9 @@
 """Build instances of the models of modulo noise for the program library and the suites.
 
-The models are those of Kadam et al. 2024: the linear program (14) of pure DP, the mixed-integer
-program (13) of PDP as printed (literal) and by violation patterns, and its minimum-δ form (15); and
-the linear program of (ε, δ)-DP.
+The models are those of Kadam et al. 2024: the linear program (14) of pure DP; the mixed-integer
+program (MILP, 13) of PDP, as printed ("literal") and with one binary variable for each inequality
+that may be violated ("by patterns"); its form (15) that minimises δ; and the linear program of
+(ε, δ)-DP. The file programs.toml beside this one lists the instances; an instance is added there.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ class _ModuloCase:
 
     Attributes:
         options: the options of the request.
-        patterns: whether the MILP is stated by patterns (workbench.models.modulo.patterns)
-            instead of the literal one.
+        patterns: whether the MILP is the one of `workbench.models.modulo.patterns` instead of the
+            literal one.
     """
 
     options: Values
@@ -79,7 +80,12 @@ class _ModuloCase:
 
         Args:
             x: the point (columns,).
-            objective: the objective that the solver claims.
+            objective: the objective that the solver claims: the expected loss, or δ if it is
+                minimised.
+
+        Returns:
+            The budget, the exact privacy of the solver's noise, and the certified noise with its
+            objective.
         """
         request = self.make_request()
         program, _ = self.build()

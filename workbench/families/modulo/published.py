@@ -3,9 +3,14 @@
 A caller gets each published mechanism with the parameter at which its error is smallest and it is
 proven private, for comparison with optimal modulo noise.
 
+`PUBLISHED` is the table that the rest of the package reads. A scanned family (one parameter, tried
+on a grid) is added in four places: its mechanism in `BASELINE_FAMILIES`
+(`workbench.mechanisms.baselines.count_queries`), its name in `_SCANNED_FAMILIES`, its grid in
+`_make_scan`, and its name among the mechanisms for channels in `_WIDE_NAMES`.
+
 Notation. Pr[k|q] is the probability of the output k at the answer q, δ(ε) the smallest δ of the
-mechanism at ε, N the number of noise values, f(0) the mass of the noise value 0, and ρ = 1 - f(0)
-the error rate.
+mechanism at ε, N = n + 1 the number of noise values, f(0) the mass of the noise value 0, and
+ρ = 1 - f(0) the error rate.
 
     clamped geometric, clamped discrete   the smallest parameter whose δ(ε) is at most δ
     Gaussian, exponential
@@ -54,14 +59,16 @@ from workbench.questions.modulo_noise import ModuloNoise
 from workbench.solvers.arrays import Vector
 from workbench.solvers.search import bisect
 
-_TIE_TOLERANCE = 1e-11  # Two losses this close count as one.
-_MAX_SCANNED_ANSWERS = 60  # For more answers, clamped laws are proven on the line, not scanned.
+# A probability that exceeds e^ε times another by at most this share counts as equal to it.
+_TIE_TOLERANCE = 1e-11
+# For more answers no parameters are scanned: the noise is proven private before it is clamped.
+_MAX_SCANNED_ANSWERS = 60
 _MIN_MASS = 1e-290  # Ratios of smaller masses are not seen in floats.
 _SMALL_STEPS = 12  # A scan has this many values below its steps of equal length.
 _LARGE_STEPS = 25  # A scan has this many values above its steps of equal length.
 _BISECTION_STEPS = 60  # The interval of a parameter is halved this many times.
 
-# Names of the same mechanisms among those for channels, which are used for more answers.
+# The names of these mechanisms among those for channels, which replace them for many answers.
 _WIDE_NAMES = {
     "geometric": "clamped geometric",
     "gaussian": "clamped discrete Gaussian",
@@ -81,14 +88,17 @@ def _extend_scan(
     low_steps: int = _SMALL_STEPS,
     high_steps: int = _LARGE_STEPS,
 ) -> Vector:
-    """Extend the values `middle` by equal ratios down to low and up to high."""
+    """Extend the values `middle` by a geometric sequence down to low and one up to high."""
     small_values = np.geomspace(low, middle[0], low_steps, endpoint=False)
     large_values = np.geomspace(middle[-1], high, high_steps + 1)[1:]
     return np.concatenate([small_values, middle, large_values])
 
 
 def _make_scan(family: str, steps: int) -> Vector:
-    """Make the values of a family's parameter to scan. The least is below that of any budget."""
+    """Make the values of a family's parameter to scan, in increasing order.
+
+    At the least value a mechanism is not private at any allowed budget.
+    """
     if family == "geometric":
         middle = np.linspace(0.002, 0.9995, steps)
         large_values = 1 - np.geomspace(1 - middle[-1], 1e-9, _LARGE_STEPS + 1)[1:]
@@ -122,6 +132,7 @@ class Scan:
             self.pairs += [(q, q + d) for q in range(n + 1 - d)]
         self._first_answers, self._second_answers = np.array(self.pairs).T
         self.grid = _make_scan(family, steps)
+        # One table for each parameter, shape (steps, n + 1, outputs).
         tables = np.stack([self.family.table(n, float(x)) for x in self.grid])
         # The last δ are cached, as a frontier asks for several δ at one ε.
         self._scanned_deltas = lru_cache(maxsize=1)(partial(self._compute_deltas, tables))
@@ -135,7 +146,8 @@ class Scan:
             weight: the weight w: 1 for the hockey stick (dp), 0 for the mass above the ratio (pdp).
 
         Returns:
-            The largest Σ (P - w r Q) over {P > r Q} of two neighbours P and Q, shape (...).
+            For every table the largest Σ (P - w r Q) over {P > r Q} of the laws P and Q of two
+            neighbours, shape (...).
         """
         p = tables.take(self._first_answers, axis=-2)
         q = tables.take(self._second_answers, axis=-2) * ratio
@@ -167,7 +179,7 @@ class Scan:
         return None
 
     def _find_deciding_pairs(self, channel: Channel, epsilon: Fraction) -> list[Pair]:
-        """Find pairs with the largest hockey stick, mass above e^ε, and ratio.
+        """Find the pairs that may have the largest hockey stick, mass above e^ε, or ratio.
 
         The pairs are chosen in floats, with tolerances larger than the rounding error, so no
         deciding pair is missed. Pairs within the budget have the hockey stick 0.
@@ -211,7 +223,8 @@ class Scan:
             return bool(self._compute_deltas(table, ratio, weight) <= max_delta)
 
         _, high = bisect(is_private, low, high, max_steps=_BISECTION_STEPS)
-        # A larger parameter moves ratios off ties, so that exact arithmetic agrees.
+        # At the bisected parameter some ratio equals e^ε up to rounding. A slightly larger one
+        # makes the inequality strict, so that the exact audit accepts it.
         tie_share = 4 * _TIE_TOLERANCE / float(epsilon) if epsilon else 1.0
         for share in sorted((1e-9, 1e-7, 1e-5, tie_share)):
             parameter = self.family.parameter(high) * (1 + share)
@@ -225,9 +238,12 @@ def compute_data_independent_error(
 
     Args:
         order: N, the number of noise values.
-        epsilon: ε >= 0; e^ε is rounded down.
+        epsilon: the budget ε >= 0. e^ε is rounded down, so the error is an upper bound.
         delta: the budget δ in [0, 1].
         notion: "pdp", "dp" or "pure".
+
+    Returns:
+        The error rate as an exact number.
     """
     ratio_bounds = make_ratio_bounds(notion, {(): epsilon}, delta)
     odds = exp_interval(ratio_bounds.epsilons[()], 80)[0]
@@ -282,8 +298,9 @@ def list_laws(request: Any) -> dict[str, tuple[Any, Vector]]:
         request: the request for modulo noise.
 
     Returns:
-        name -> (noise values (N,), masses (N,)): the law of data-independent noise, and what the
-        other mechanisms add to an answer in the middle. Empty if there is nothing to compare.
+        name -> (noise values (N,), masses (N,)). For data-independent noise this is its law; for
+        the other mechanisms it is the law of published minus true answer (modulo N) at the answer
+        in the middle. Empty if no published mechanism is computed for the request.
     """
     question = request.question
     epsilon = request.claim.epsilon
@@ -319,7 +336,7 @@ def _compute_data_independent_reference(request: Any) -> Reference:
 
 
 def _compute_clamped_reference(name: str, request: Any) -> Reference:
-    """Compute the loss of a clamped law by a scan; for many answers take the channel's law."""
+    """Compute the loss of a clamped law by a scan, or for many answers that of a channel."""
     question = request.question
     notion = request.claim.notion.name
     loss = request.aim.loss
@@ -355,7 +372,7 @@ def _has_many_answers(request: Any) -> bool:
 
 
 def _make_clamped_entry(name: str, wide_name: str) -> Published:
-    """Make the entry of a clamped law, which the scan or only the channel's law serves."""
+    """Make the entry of a clamped law. Laws that are not scanned are for many answers only."""
     channel_entry = _CHANNEL_ENTRIES[wide_name]
     make_reference = partial(_compute_clamped_reference, name)
     if name in _SCANNED_FAMILIES:

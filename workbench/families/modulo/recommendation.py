@@ -1,4 +1,10 @@
-"""Recommend modulo noise for a query whose answers are all multiples of a step in a range."""
+"""Recommend modulo noise for a query whose answers are equally spaced numbers with a prior.
+
+The answers are counted in steps: the place of an answer is its number of steps from the smallest
+answer (`workbench.questions.answer_grid`). The noise is added to the place, modulo the number of
+places. It is designed for the prior (its loss is a mean over the prior), but its law is the same
+for every answer.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +27,14 @@ _NAME = "modulo noise"
 
 
 def candidates(query: Query) -> Iterable[Candidate]:
-    """Recommend modulo noise if the answers are all multiples of a step and there is a prior.
+    """Recommend modulo noise if the answers are equally spaced and there is a prior.
 
     Args:
         query: the query with its budget and loss.
+
+    Yields:
+        One candidate. It is refused, with a reason, for other answers, for privacy by distance, and
+        for the loss of the worst answer.
     """
     grid = query.grid
     if grid is None or not grid.is_complete or query.is_per_distance:
@@ -57,9 +67,11 @@ def candidates(query: Query) -> Iterable[Candidate]:
 
 
 def _find_loss_name(query: Query) -> str | None:
-    """Find the name of the loss of modulo noise that is the loss of the query.
+    """Return the name under which modulo noise has the loss of the query, or None.
 
-    There is one if the prior is uniform; for the squared loss the answers must be in steps of 1.
+    There is a name only if the prior is uniform, and only for the error rate and, if the answers
+    are in steps of 1, the squared loss. For other losses the losses of all noise values are
+    computed (`_compute_mean_losses`).
     """
     is_uniform = len({*(query.question.prior or ())}) == 1
     has_unit_step = query.grid is not None and query.grid.step == 1
@@ -93,7 +105,9 @@ def _compute_mean_losses(query: Query, grid: AnswerGrid) -> Vector:
     """Compute the mean loss of every noise value under the prior. Shape (places,)."""
     places = np.arange(grid.last + 1)
     prior = np.array([float(p) for p in grid.spread_weights(query.question.prior or ())])
-    outputs = (places[:, None] + places) % (grid.last + 1)  # Rows are answers, columns noise.
+    # The place that is published, for every true place (rows) and noise value (columns).
+    outputs = (places[:, None] + places) % (grid.last + 1)
+    # Rows: answers in increasing order. Columns: the output that is nearest to each place.
     table = query.losses.floats[np.argsort(grid.places)][:, [*grid.nearest_outputs]]
     return np.asarray(prior @ np.take_along_axis(table, outputs, axis=1))
 

@@ -1,18 +1,27 @@
 """Turn a solver's noise into certified noise, which is private in exact arithmetic.
 
-`certify_noise` and `find_cheapest_repair` answer: which exactly private noise, made from the
-solver's solution, has the smallest loss? f is the PMF of the noise η, and μ is a shift (a
-difference of neighbouring answers).
+`certify_noise` (one bound on ratios: dp, pdp, pure, metric) and `find_cheapest_repair` (several
+convex bounds, such as zCDP) answer: which exactly private noise, made from the solver's solution,
+has the smallest loss? If δ is minimised, the smallest δ counts instead.
 
-If the pattern V_μ = {η : f(η) > e^ε f(η+μ)} of the solver's solution is fixed, every model of
-`workbench.models.modulo.program` is a linear program. It is solved in rationals to 230 bits
+Notation. f is the PMF of the noise η, and μ a shift (a difference of neighbouring answers). A
+violation is a pair (η, μ) with f(η) > e^ε f(η+μ); the pattern V_μ is the set of the η that violate
+the bound for μ.
+
+If the pattern of the solver's solution is fixed, every model of `workbench.models.modulo.program`
+is a linear program. It is solved in rationals to 230 bits
 (`workbench.families.modulo.exact_program`).
 
-For one bound on ratios the candidates are, in this order, the exact optimum of that program, the
-solver's floats and the PMF of the closed form. For several convex bounds they are the solver's
-masses, and the same masses with tails that fall no faster than its larger masses do. Candidates
-that the audit rejects are repaired (`workbench.privacy.repair`). The accepted candidate of least
-loss is returned.
+Candidates for one bound, in this order: the exact optimum of that program, the solver's floats, the
+exact optimum without any violation, and the PMF of the closed form. The floats are only used if no
+exact program was solved. The last two are only made if the others are worse than the solver's
+claim.
+
+Candidates for several bounds: the solver's masses, and the same masses after tiny ones are raised,
+so that the tails fall no faster than the larger masses do.
+
+Every candidate is repaired (`workbench.privacy.repair`) and audited. The accepted candidate of
+least loss is returned.
 """
 
 from __future__ import annotations
@@ -52,11 +61,12 @@ from workbench.privacy.repair import (
 from workbench.solvers.search import Deadline
 from workbench.solvers.solution import Solution
 
-_CLAIM_TOLERANCE = Fraction(1, 10**12)  # Beyond this above the solver's claim, others are tried.
-_MASS_BITS = 120  # Masses with steeper tails are rounded to this many bits.
+# If every candidate exceeds the solver's claim by more than this share, more candidates are tried.
+_CLAIM_TOLERANCE = Fraction(1, 10**12)
+_MASS_BITS = 120  # Before tails are raised, masses are rounded to this many bits.
 _MAX_RELATIVE_GAP = 1e-7  # A repair within this gap of the bound ends the search.
 _DELTA_BITS = 200  # A minimised δ that is no rational is rounded up to this many bits.
-# Privacy losses of repaired tails, as multiples of the largest one among larger masses.
+# A repaired tail falls by one of these multiples of the largest privacy loss of the seen masses.
 _TAIL_FACTORS = (1, Fraction(9, 8), Fraction(5, 4), Fraction(3, 2), 2)
 
 
@@ -72,8 +82,9 @@ class CertifiedNoise:
         delta: the δ that is certified: that of the request, or the least one reached.
         lower_bound: a proven lower bound for all mechanisms with the same violations; None if
             none is proven.
-        residual: the largest violation of the request's extra linear constraints or of its
-            max_loss, exact. None if those constraints are not linear in f alone.
+        residual: the largest exact amount by which the noise violates the request's extra linear
+            constraints or its max_loss; 0 if it violates none. None if the constraints are not
+            linear in f alone, so that the amount is unknown.
     """
 
     mechanism: AdditiveNoise
@@ -89,7 +100,12 @@ class _Candidates:
     """Collect repaired mechanisms, and the reasons why other repairs failed.
 
     Args:
-        sort_key: maps a candidate to its rank; the least is the best.
+        sort_key: maps a candidate to a number or tuple; the candidate with the least one is the
+            best.
+
+    Attributes:
+        mechanisms: the candidates that were made.
+        reasons: the messages of failed repairs, as keys, in order and without repetition.
     """
 
     def __init__(self, sort_key: Callable[[Any], Any]) -> None:
@@ -126,9 +142,14 @@ def certify_noise(
     Args:
         request: a request under a notion of one bound on ratios.
         solution: the solution that the solver returned.
-        closed_form: returns the closed form with the least error rate and its PMF (N,), or None.
-            It is called only if the exact programs miss what the solver claims.
+        closed_form: returns the closed form of least loss with its PMF (N,), or None. It is called
+            only if all other candidates are worse than the solver's claim.
         deadline: after it no exact program is solved, and only the solver's floats are repaired.
+            None: there is no deadline.
+
+    Returns:
+        The candidate of least objective among those that satisfy the extra constraints; if there
+        are none, the candidate of least objective.
 
     Raises:
         NotCertified: no candidate is private in exact arithmetic.
@@ -162,7 +183,7 @@ def certify_noise(
 
 
 def _misses_claim(candidates: _Candidates, solution: Solution) -> bool:
-    """Check whether all candidates are worse than what the solver claims."""
+    """Check whether all candidates are worse than the objective that the solver claims."""
     if not candidates.mechanisms:
         return True
     claimed_objective = solution.objective
@@ -194,7 +215,10 @@ def _add_closed_form(
 def _list_patterns(
     request: ModuloRequest, solution: Solution, raw: AdditiveNoise
 ) -> list[tuple[str, Pattern | None]]:
-    """List the patterns to solve: that of the masses, and that of the solver's binaries.
+    """List the patterns to solve.
+
+    The first is the pattern of the solver's masses. If the program has a binary variable for each
+    violation (named u_ and the shift), and their values are another pattern, it is the second.
 
     Returns:
         (origin, pattern) pairs. The pattern is None if the notion has no patterns.
@@ -212,7 +236,7 @@ def _list_patterns(
 
 
 def _find_pattern(request: ModuloRequest, mechanism: AdditiveNoise) -> Pattern | None:
-    """Find the violations of a mechanism; None if the notion does not count their mass."""
+    """Find the violations of a mechanism; None for all notions but pdp with δ > 0."""
     bounds = request.bounds
     return find_violation_pattern(mechanism, bounds.epsilons) if bounds.bounds_mass else None
 
@@ -240,7 +264,7 @@ def _solve_pattern(
                 vertex = point.solve_vertex()[masses]
             return _repair_masses(request, vertex, pattern, origin, point.bound, is_raw=True)
         except NotCertified:
-            pass  # Rounding then violates the constraints by the residual.
+            pass  # The repair below changes masses, so the constraints hold up to the residual.
     return _repair_masses(request, point.x[masses], pattern, origin, point.bound)
 
 
@@ -258,10 +282,11 @@ def _repair_masses(
     Args:
         request: the checked request of the design.
         masses: exact masses, private up to rounding.
-        pattern: the violations that are allowed, None without.
-        origin: where the masses come from.
-        lower_bound: a proven lower bound, None without one.
-        is_raw: audits the masses as they are.
+        pattern: the violations that are allowed. None: those that the masses have, if the notion
+            allows any.
+        origin: where the masses come from, for the report.
+        lower_bound: a proven lower bound on the objective; None without one.
+        is_raw: whether the masses are audited as they are, without a repair.
 
     Raises:
         NotCertified: the repaired noise is not private.
@@ -320,13 +345,19 @@ def find_cheapest_repair(
 ) -> AdditiveNoise:
     """Find the repaired noise of least loss under several convex bounds.
 
-    Masses below a solver's tolerance are rounding errors. Only a large share of uniform noise
-    would repair their ratios, so they are replaced by tails first.
+    A repair mixes the noise with uniform noise. Masses below a solver's tolerance are rounding
+    errors, and only a large share of uniform noise would repair their ratios. Other candidates
+    therefore have these masses raised to tails first: tails that fall by the largest privacy loss
+    of the seen masses, or by a multiple of it (_TAIL_FACTORS).
 
     Args:
         request: a request under a notion of several bounds.
         raw: the solver's noise.
-        bound: a lower bound on the loss, at which the search ends; None without one.
+        bound: a lower bound on the loss. The search ends at a repair within _MAX_RELATIVE_GAP of
+            it. None: all candidates are tried.
+
+    Returns:
+        The exactly private noise of least loss.
 
     Raises:
         NotCertified: no repair is private.
@@ -363,7 +394,7 @@ def find_cheapest_repair(
 def describe_shortfalls(
     request: ModuloRequest, proof: CertifiedNoise, solution: Solution
 ) -> list[str]:
-    """Describe what certified noise lacks of the request and of the solver's claim.
+    """Describe by how much certified noise misses the constraints and the solver's claim.
 
     Args:
         request: the checked request of the design.
@@ -371,7 +402,7 @@ def describe_shortfalls(
         solution: the solution that the solver returned.
 
     Returns:
-        Notes for the report.
+        Notes for the report; empty if the noise misses nothing.
     """
     notes = []
     claimed_objective = solution.objective

@@ -225,7 +225,7 @@ class ModuloRequest(Request):
 
         Args:
             broken: for each shift, the noise values (N,) at which the ratio bound of PDP may be
-                violated. None if no violation is allowed.
+                violated. None for requests without such a pattern.
 
         Raises:
             InvalidRequest: the request has no such program.

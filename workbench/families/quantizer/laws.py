@@ -1,9 +1,11 @@
 """Find the unbiased private laws with the smallest loss on given outputs, by a linear program (LP).
 
 `solve_exact_quantizer` answers this for all inputs in a range (the exact quantizer).
-`make_grid_problem` states it for inputs on a grid (MVU, the mechanism of Chaudhuri et al. 2022). A
-law is the distribution of the output at one input. A knot is an input at which the law is a
-variable; between knots it is affine.
+`make_grid_problem` states it for inputs on a grid (MVU, the mechanism of Chaudhuri et al. 2022).
+
+Terms. A law is the distribution of the output at one input; p_x is the law at the input x. A knot
+is an input at which the law is a variable; between knots it is affine. A link is a pair of
+neighbouring points whose laws are compared. n is the number of points, m the number of outputs.
 
 Inputs are in [-1, 1]; requests for other inputs are rescaled by half their width.
 
@@ -42,8 +44,9 @@ from workbench.solvers.solution import Solution, Termination
 LossTables = Callable[[Vector], Pair]
 
 Bins = Rationals
-_MIN_PROGRAM_SECONDS = 5.0  # One program gets this time, or the whole time limit if that is less.
-_ZERO_MASS = 1e-11  # An output that no law draws more often than this is not drawn.
+# After the deadline one program still gets this time (or the time limit, if that is shorter).
+_MIN_PROGRAM_SECONDS = 5.0
+_ZERO_MASS = 1e-11  # If no law draws an output with a larger probability, its masses are set to 0.
 
 
 def ignore_progress(line: str) -> None:
@@ -59,10 +62,11 @@ class LawQuestion:
     """The question of an unbiased private law on [-1, 1] of least expected error, without outputs.
 
     Attributes:
-        epsilon: the budget ε > 0.
-        density: the density of the inputs.
-        loss: "absolute", "squared", or λ for λ|e| + (1 - λ) e².
-        metric: None for ε-DP, otherwise a metric of `make_exact_problem`.
+        epsilon: the budget ε > 0 for inputs in [-1, 1].
+        density: the density of the inputs on [-1, 1].
+        loss: "absolute", "squared", or λ in [0, 1] for λ|e| + (1 - λ) e² of the error e.
+        metric: None for ε-DP; "absolute" or "squared" for privacy by the distance |x - x'| or its
+            square (see `make_exact_problem`).
         solver: the label of the solver, as `workbench doctor` lists it.
         options: options of the solver. Questions that only differ in them are equal.
         progress: is called with lines about the progress of a search.
@@ -143,9 +147,9 @@ class LawProblem:
         losses: computes the losses and their slopes at outputs.
         symmetric: whether points and losses are symmetric. Then outputs must be, and half of the
             laws are stated.
-        links: maps ε to how much more likely an output may be at one end of each link between
-            neighbouring points than at the other, less 1. Shape (n - 1,). Default: every two laws
-            are compared, by e^ε.
+        links: maps ε to r - 1 for every link, where r is the factor by which the probabilities of
+            an output at both ends of the link may differ. Shape (n - 1,). Default: every two laws
+            are compared, with r = e^ε.
         context: the question whose solver, options and deadline are used. Default: HiGHS without a
             time limit.
     """
@@ -197,11 +201,16 @@ class LawProblem:
     def compute_reach_excess(self, epsilon: float) -> float:
         """Compute how far beyond ±1 the outermost outputs must reach for a law to exist.
 
-        With outputs >= -B and p_{x'} <= r p_x, x' + B <= r (x + B), so B >= (x' - x)/(r - 1) - x,
-        and the mirror image of this. At the largest such B the law on ±B alone is private.
+        Let all outputs be at least -B, and let p_{x'} <= r p_x for two points x < x'. Multiply by
+        (output + B) >= 0 and sum over the outputs. As the laws are unbiased, this gives
+        x' + B <= r (x + B), hence B >= (x' - x)/(r - 1) - x. The mirror image of this bounds the
+        largest output. At the largest such B, the law on the two outputs ±B is private.
 
         Args:
             epsilon: the budget ε > 0.
+
+        Returns:
+            The largest such B, less 1.
         """
         odds = self.odds(epsilon)
         if self.model.relation == "all":
@@ -210,10 +219,11 @@ class LawProblem:
         return float((np.diff(self.points) / odds - inner_distance).max())
 
     def _fold(self, table: Vector, sign: float = 1.0) -> Vector:
-        """Add the losses of every point and its mirror image.
+        """Add the losses (n, m) of every point and its mirror image, if the problem is symmetric.
 
-        The middle point of an odd number is its own mirror image. For slopes sign is -1, as an
-        output's mirror image moves the other way.
+        With an odd number of points the middle one is its own mirror image and counts once. For
+        slopes in the outputs the sign is -1: if an output moves, its mirror image moves the other
+        way. Returns the rows of the stated points.
         """
         if not self.symmetric:
             return table
@@ -270,7 +280,7 @@ class LawProblem:
     def find_optimum(
         self, epsilon: float, outputs: Vector, *, start: str = "hot"
     ) -> LawAnswer | None:
-        """Return the optimum at given outputs, or None if the solver has none.
+        """Return the optimum at given outputs, or None if the solver found no point.
 
         Args:
             epsilon: the budget ε > 0.
@@ -306,9 +316,10 @@ class LawProblem:
         return LawAnswer(value, self.unfold_laws(stated_laws), slopes, solution)
 
     def unfold_duals(self, row_dual: Vector) -> Pair:
-        """Return the duals of Σ p = 1 and of the means at all points, (n,) each.
+        """Return the dual values of Σ p = 1 and of the means at all points, (n,) each.
 
-        A stated point stands for two points, except the middle one.
+        In a symmetric program a stated point stands for itself and its mirror image, so each gets
+        half of its dual value. The middle point stands for itself only.
 
         Args:
             row_dual: the duals of the program's rows.
@@ -350,17 +361,19 @@ def add_end_points(inner: NDArray[Any]) -> Pair:
 def make_exact_problem(
     knots: Vector, outputs: int, question: LawQuestion, *, symmetric: bool
 ) -> LawProblem:
-    """Make the exact quantizer LP on fixed knots. At an output that is no knot the law has no jump.
+    """Make the exact quantizer LP on fixed knots.
 
-    With the metric "absolute", p(x) <= e^{ε|x-x'|} p(x') for all real x, by a continuous law with
-    |p(b) - p(a)| <= ε (b - a) min(p(a), p(b)) on every piece. With "squared", inputs are dithered
-    to the knots, and ln p(b)/p(a) <= ε (b - a)².
+    Without a metric the law may jump at every inner knot, and nowhere else. With the metric
+    "absolute" the guarantee is p_x <= e^{ε|x-x'|} p_{x'} for all real inputs. It is stated for a
+    continuous law by |p_b - p_a| <= ε (b - a) min(p_a, p_b) on every piece [a, b]: as the law is
+    affine there, this bounds the slope of ln p by ε. With "squared", inputs are dithered to the
+    knots, and ln(p_b/p_a) <= ε (b - a)² for neighbouring knots.
 
     Args:
         knots: the knots from -1 to 1 in increasing order. Shape (k,).
         outputs: the number of outputs.
         question: density, loss and metric of the law, and the solver.
-        symmetric: whether density and outputs are symmetric.
+        symmetric: whether density and outputs are symmetric around 0.
     """
     metric = question.metric
 
@@ -382,7 +395,15 @@ def make_exact_problem(
 
 
 def _join_one_sided(table: Vector) -> Vector:
-    """Add the losses of both sides of every knot, for a continuous law. Shape (K + 1, m)."""
+    """Add the losses (or slopes) of the two one-sided laws at every knot, for a continuous law.
+
+    Args:
+        table: one row for each end of the K pieces, in order (left, right, left, ...). Shape
+            (2 K, m).
+
+    Returns:
+        One row for each of the K + 1 knots. Shape (K + 1, m).
+    """
     zeros = np.zeros((1, table.shape[1]))
     right_sides = np.concatenate([table[0::2], zeros])
     left_sides = np.concatenate([zeros, table[1::2]])
@@ -394,13 +415,14 @@ def _make_links(widths: Vector, metric: str) -> Callable[[float], Vector]:
 
     Args:
         widths: the widths of the links (n - 1,).
-        metric: "absolute": the logarithm's slope must stay below ε for every real input in between,
-            whose law is affine. So the limit is ε w, which is less than the e^{εw} - 1 that is
-            enough for the two ends. "squared": e^{εw²} - 1, for the two ends.
+        metric: "absolute" or "squared". With "absolute" the limit r - 1 for a link of width w is
+            ε w: the law is affine on the link, and the slope of its logarithm must be at most ε at
+            every input. (For the two ends alone, the larger e^{εw} - 1 would be enough.) With
+            "squared" only the two ends are compared, and the limit is e^{εw²} - 1.
 
     Returns:
-        The function of ε. It returns how much more likely an output may be at one end than at the
-        other, less 1. Shape (n - 1,).
+        The function that maps ε to the limits r - 1 (n - 1,), where r is the factor by which the
+        probabilities of an output at both ends of a link may differ.
     """
     if metric == "absolute":
         return lambda epsilon: epsilon * widths

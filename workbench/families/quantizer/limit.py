@@ -4,30 +4,39 @@
 with any outputs or with a given number of outputs?
 
 Notation. LP is the linear program of laws p_e at points x_e (e and e' are any two points), and
-duals are its multipliers. loss_e(a) is the loss of the output a at x_e, and n the number of points.
-M is the mechanism, X a random input, χ² the chi-squared divergence of two laws, and (z)^+ = max(0,
-z). MAE is the mean absolute error. The reach is the largest output allowed in size.
+duals are its multipliers. p_e(a) is the probability of the output a at x_e, loss_e(a) its loss
+there (times the weight of x_e), and n the number of points. M(x) is the output of the mechanism at
+the input x, X a random input, χ² the chi-squared divergence of two laws, and (z)^+ = max(0, z). MAE
+is the mean absolute error. The reach is the largest size of an output that is allowed.
 
-The limit, for any number of outputs. Outputs are added to the LP until its duals (α_e for Σ p = 1,
-β_e for the mean) prove that no other real output a reduces the error:
+The limit, for any number of outputs. Outputs are added to the LP until its duals (α_e for the row
+Σ_a p_e(a) = 1, β_e for the row Σ_a a p_e(a) = x_e) prove that no other real output reduces the
+error. A new output a would have masses p_e(a) that differ by at most the factor e^ε. Scale them so
+that the smallest is 1. Their contribution to the LP, priced by the duals, is at least
 
-    h(a) = min { Σ_e p_e g_e(a) : p_e <= e^ε p_e', max-scaled }
-         = Σ_e max(g_e, 0) - e^ε max(-g_e, 0) >= 0,    g_e(a) = loss_e(a) - α_e - β_e a
+    h(a) = min { Σ_e p_e(a) g_e(a) : 1 <= p_e(a) <= e^ε }
+         = Σ_e (g_e(a))^+ - e^ε (-g_e(a))^+,           g_e(a) = loss_e(a) - α_e - β_e a
 
-h is piecewise polynomial in a, so its minimum is computed, not sampled. Lowering every α_e
-by -min h / n makes the duals feasible, and Σ α_e + β_e x_e is a lower bound for every mechanism.
+since masses are small (1) where g_e > 0 and large (e^ε) where g_e < 0. If h(a) >= 0 for every a in
+the reach, no output reduces the error, and Σ_e α_e + β_e x_e is a lower bound for every mechanism
+(weak duality). h is piecewise polynomial in a, so its minimum is computed, not sampled. If it is
+negative, every α_e is lowered by -min h / n: g_e rises by that, so h rises by at least -min h.
+
 For the loss |a - x| outputs may be arbitrarily far (a mass λ/B at B has the loss λ for every B).
-There the infimum is not attained, and β is reduced until the slope of h at infinity is not
+There the infimum is not attained, and α and β are reduced until the slope of h at infinity is not
 negative.
 
 From points to the interval [-1, 1]. The average of a mechanism over a cell of width w is a private
 law that is unbiased at the midpoint of the cell. Its loss there is at most (w/4) tanh(ε/2) more
-than the mean loss in the cell: the mean of |a - x| under an unbiased law is that of 2 (a - x)^+,
-which is convex in x, and Pr[a > midpoint] varies by at most tanh(ε/2). So the LP over midpoints
-(and ±1 with weight 0), minus that, is a lower bound for every mechanism on the interval. In the
-squared error the variance of x in the cell, w²/12, is added: E (M - x)² = E M² - x² for an unbiased
-M. If the density is not uniform, the midpoint is replaced by the mean μ of the input in the cell.
-The loss there is at most tanh(ε/2) E|x - μ| more (for the uniform density E|x - μ| = w/4).
+than the mean loss in the cell, for two reasons. The mean of |a - x| under an unbiased law is that
+of 2 (a - x)^+, which is convex in x. And Pr[a > midpoint] varies by at most tanh(ε/2) between the
+inputs of the cell. So the optimum of the LP over midpoints (and ±1 with weight 0), minus
+(w/4) tanh(ε/2), is a lower bound for every mechanism on the interval.
+
+For the squared error, E (M - x)² = E M² - x² for an unbiased M, so the mean loss in the cell is
+smaller than the loss at the midpoint by the variance of x in the cell, w²/12. This is subtracted
+instead. If the density is not uniform, the midpoint is replaced by the mean μ of the input in the
+cell. The absolute loss there is at most tanh(ε/2) E|x - μ| more (uniform: E|x - μ| = w/4).
 
 For a number of outputs, the bound is the largest of these bounds for the error a |e| + b e²:
 
@@ -72,10 +81,10 @@ from workbench.questions.density import Density
 from workbench.solvers.arrays import Pair, Positions, Vector
 from workbench.solvers.search import bisect
 
-_CELL_COUNT = 40  # [-1, 1] is divided into this many cells.
+_CELL_COUNT = 40  # [-1, 1] is divided into this many cells; more cells give a closer bound.
 _KNOT_COUNT = 41  # The mechanism near the limit has this many knots.
 _PRICING_ROUNDING = 1e-13  # Sums that price outputs err by less than this share times e^ε.
-_LIMIT_TOLERANCE = 1e-6  # No more outputs are generated at this gap.
+_LIMIT_TOLERANCE = 1e-6  # Outputs are added until upper and lower bound differ by at most this.
 _BOUND_FACTOR = 1 - 1e-9  # Bounds are lowered by this, more than sums of doubles err.
 _MAX_NEW_OUTPUTS = 6  # At most this many outputs are added to the LP at a time.
 _MIN_DRAWN_MASS = 1e-7  # Outputs that no law draws more often may be due to rounding.
@@ -86,10 +95,11 @@ class Limit:
     """An interval that contains the least error of any outputs.
 
     Attributes:
-        lower: a proven bound for every unbiased ε-private mechanism (outputs within the reach).
-        upper: the error of `quantizer`, or of a law at points on `outputs`.
-        outputs: the generated outputs (m,).
-        quantizer: a mechanism with error `upper`, None without.
+        lower: a proven lower bound for every unbiased ε-private mechanism with outputs within the
+            reach.
+        upper: the error of `quantizer`. If that is None, the optimum of the LP on `outputs`.
+        outputs: the outputs of the last LP, in increasing order (m,).
+        quantizer: a certified mechanism with the error `upper`; None if none was made.
     """
 
     lower: float
@@ -119,16 +129,18 @@ class _LimitDual:
     beta: Vector
 
     def price(self, outputs: Vector) -> Vector:
-        """Compute h at outputs (m,). Shape (m,)."""
+        """Compute h (see the module) at outputs (m,). Shape (m,)."""
         column = outputs[:, None]
         losses = self.w * compute_error(np.abs(column - self.x), self.loss)
         g = losses - self.alpha - self.beta * column
         return np.asarray(np.where(g > 0, g, self.odds * g).sum(axis=1))
 
     def shrink(self) -> _LimitDual:
-        """Shrink the duals until h's slope at infinity is not negative, for |e|.
+        """Shrink the duals until the slope of h at infinity is not negative, for the absolute loss.
 
-        The factor solves factor * least + (1 - factor) Σ w >= 0.
+        With duals 0 that slope is Σ w, with the duals as they are it is least_slope. The slope is
+        concave in the duals, so with duals times `factor` it is at least
+        factor * least_slope + (1 - factor) * Σ w, which the factor makes 0.
         """
         slopes = self.w - np.array([[1.0], [-1.0]]) * self.beta
         least_slope = float(np.where(slopes > 0, slopes, self.odds * slopes).sum(axis=1).min())
@@ -198,7 +210,7 @@ def solve_unlimited_outputs(
     rounds: int = 40,
     context: LawQuestion | None = None,
 ) -> Limit:
-    """Find the least mean loss of ε-private unbiased laws at points with any outputs.
+    """Bound the least mean loss of ε-private unbiased laws at points, with any outputs.
 
     Args:
         points: the points (n,).
@@ -305,8 +317,8 @@ def bound_least_error(question: LawQuestion, reach: float = math.inf) -> Limit:
         reach: the largest output allowed in size; outputs are in [-reach, reach].
 
     Returns:
-        The limit, whose `lower` is the bound. `upper` and `outputs` belong to the LP over the
-        means of 40 cells.
+        The limit. Its `lower` is a bound for all inputs in [-1, 1]; `upper` and `outputs` are those
+        of the LP over the means of _CELL_COUNT cells.
     """
     a, b = error_coefficients(question.loss)
     epsilon = question.float_epsilon
@@ -372,15 +384,16 @@ def _sum_atoms_at(density: Density, x: float) -> float:
 
 
 def compute_two_output_error(reach: float, loss: object, square: float) -> float:
-    """Compute the error a |e| + b e² of two outputs ±reach, up to rounding.
+    """Compute the mean error a |e| + b e² of the quantizer with two outputs ±B, up to rounding.
 
-    They leave one unbiased law, Pr[B] = (B + x)/(2B), whose error at x is (B² - x²)(a/B + b). The
-    error of any two outputs falls with the size of each, so it is least at the least reach.
+    Two outputs leave one unbiased law, Pr[B] = (B + x)/(2B), whose error at x is
+    (B² - x²)(a/B + b). The error of any two outputs falls if one of them moves towards the inputs,
+    so it is smallest if both are at the least reach.
 
     Args:
-        reach: B, the size of both outputs.
+        reach: the size B of both outputs.
         loss: the loss, as in `LawQuestion`.
-        square: E x².
+        square: the mean square E x² of the inputs.
     """
     a, b = error_coefficients(loss)
     return (reach**2 - square) * (a / reach + b)
@@ -393,14 +406,14 @@ def _compute_largest_bound(
     inputs: Pair,
     median_distance: float,
 ) -> float:
-    """Compute the largest of the bounds that hold for all inputs.
+    """Compute the largest lower bound: of Le Cam's, of two outputs, and of any number of outputs.
 
     Args:
-        compute_limit: computes the limit of any number of outputs.
-        levels: the number of outputs; only 2 matters.
+        compute_limit: computes the limit of any number of outputs. It may raise NotProven.
+        levels: the number of outputs. If it is 2, the error of two outputs is a bound as well.
         question: density, loss, metric and ε of the law, with the solver (see `LawQuestion`).
         inputs: the inputs x (n,) and their weights (n,).
-        median_distance: E|X - median|.
+        median_distance: E|X - median|, or a lower bound on it.
     """
     a, b = error_coefficients(question.loss)
     odds = compute_odds(question.float_epsilon)
@@ -425,7 +438,8 @@ def compute_alphabet_bound(
         points: the points from -1 to 1, symmetric around 0. Shape (n,).
         question: density, loss, metric and ε of the law, with the solver (see `LawQuestion`).
         reach: the largest output allowed in size; outputs are in [-reach, reach].
-        levels: 2 if the alphabet has two outputs; otherwise the bound holds for any size.
+        levels: 2 if the alphabet has two outputs, for which the bound is larger. For any other
+            number the bound holds for alphabets of every size.
     """
     inputs = points, np.full(points.size, 1 / points.size)
     compute_limit = partial(

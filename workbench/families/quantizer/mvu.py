@@ -1,22 +1,23 @@
 """Find MVU, the minimum variance unbiased mechanism of Chaudhuri et al. 2022, by linear programs.
 
 `solve_mvu` answers: which outputs and probabilities minimise the mean squared error of an unbiased
-ε-private mechanism on a grid of inputs? d(x, x') is a distance of inputs (for metric privacy), LP a
-linear program, and an alphabet is a set of outputs.
+ε-private mechanism on a grid of inputs? `compute_mvu_curve` does so at several ε, for comparison
+with Laplace noise in few bits. d(x, x') is a distance of inputs (for metric privacy), LP a linear
+program, and an alphabet is a set of outputs.
 
-Inputs are dithered to n_in equally spaced points of [-1, 1] (x between two points goes to one of
-them, unbiasedly). A row-stochastic matrix P (n_in, m) then draws one of the outputs a_1..a_m.
-Dithering mixes neighbouring rows, so the whole mechanism is a quantizer whose law is continuous,
-and affine between the points.
+Inputs are dithered to n_in equally spaced points of [-1, 1]: x between two points goes to one of
+them at random, such that the mean is x. A row-stochastic matrix P (n_in, m) then draws one of the
+outputs a_1..a_m. Dithering mixes neighbouring rows, so the whole mechanism is a quantizer whose law
+is continuous, and affine between the points.
 
     minimise    (1/n_in) Σ_x Σ_i P(x, i) (a_i - x)²   over P and a
     subject to  Σ_i P(x, i) a_i = x,   P(x, i) <= e^ε P(x', i)       (metric: e^{ε d(x, x')})
 
 For fixed a it is an LP. Over a it is not convex, and the best alphabet need not be symmetric. The
 search starts from several alphabets, symmetric and asymmetric, with exact slopes from the LP's
-duals. The lower bound of a search holds for every alphabet of every size (`compute_alphabet_bound`;
-for two outputs: of that size), so it also says how much more outputs could gain. At a given
-alphabet the bound is that of its LP.
+duals. The lower bound of a search holds for every alphabet of every size (for two outputs: of that
+size; `compute_alphabet_bound`). So it also says by how much more outputs could lower the error. For
+a given alphabet, the lower bound is the bound of its LP.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ from workbench.models.quantizer.program import smallest_reach
 from workbench.solvers.arrays import Vector
 from workbench.solvers.solution import Termination
 
-_MIN_ASYMMETRIC_GAIN = 1e-6  # An asymmetric alphabet must lower the error by this share.
+# An asymmetric alphabet replaces the symmetric one if it lowers the error by more than this share.
+_MIN_ASYMMETRIC_GAIN = 1e-6
 _MIN_REACH_FACTOR = 1.02  # Asymmetric starts reach at least this multiple of the least reach.
 
 
@@ -73,15 +75,16 @@ def solve_mvu(
         question: the question of the law. The loss "squared" is MVU's; the density is not used. The
             metric "absolute" is p(x) <= e^{ε|x-x'|} p(x') for all real inputs, "squared" is
             e^{ε|x-x'|²} between the points to which inputs are dithered.
-        outputs: m >= 2, or the outputs a_1 < ... < a_m.
-        inputs: n_in >= 2, the number of points to which inputs are dithered. Default: m.
+        outputs: the number m >= 2 of outputs to optimise, or the outputs a_1 < ... < a_m.
+        inputs: n_in >= 2, the number of points to which inputs are dithered. None: m.
         reach: the largest output allowed in size if the alphabet is optimised. Default: 40 times
             the least feasible reach.
         starts: the number of starts of the search for an alphabet.
 
     Returns:
-        The dithered quantizer. Its objective is the mean error over the grid. Its bound is that of
-        the LP for a given alphabet, otherwise that for every alphabet, or None by a metric.
+        The dithered quantizer. Its objective is the mean error over the grid. Its bound is a lower
+        bound on this error: for the given alphabet, or for every alphabet if outputs are optimised.
+        It is None if outputs are optimised for a metric.
 
     Raises:
         Infeasible: no private unbiased matrix exists.
@@ -129,7 +132,19 @@ def _search_alphabet(
 ) -> tuple[list[float], tuple[float, ...]]:
     """Search for the best outputs: symmetric ones, and without a metric also asymmetric ones.
 
-    Returns the outputs and the value that every start reached. Raises Infeasible.
+    Args:
+        question: loss, metric and ε of the law, with the solver.
+        points: the points to which inputs are dithered (n_in,).
+        m: the number of outputs.
+        starts: the number of spread alphabets from which the search starts.
+        reach: the largest output allowed in size; inf for the default.
+
+    Returns:
+        The outputs in increasing order (fewer than m if some were merged), and the value that every
+        start reached.
+
+    Raises:
+        Infeasible: no start led to a private unbiased matrix.
     """
     epsilon = question.float_epsilon
     problem = make_grid_problem(points, m, question.loss, metric=question.metric, context=question)

@@ -3,11 +3,16 @@
 `solve_product_optimum` answers: which two-bin mechanism has the smallest expected loss at ε, and
 what lower bound is proven? OPTM (`optm`) approximates this optimum.
 
-The search is a branch and bound on boxes, which are lower and upper bounds of the bounded selection
-distributions (workbench.models.quantizer.two_bin, which also defines the joint laws π). The linear
-program of a box gives a lower bound on the loss of all mechanisms in it. Fixing the bounded
-distributions at the solution gives a mechanism, and so an upper bound. A box is split at the entry
-where π is farthest from a product.
+A two-bin mechanism draws one output left of the input and one right of it, independently, from two
+selection distributions, and publishes one of the two such that the mean is the input (Cai et al.
+2024; `workbench.models.quantizer.two_bin`). The pair has a joint law π, which is the product of the
+two distributions. Everything but this product is linear in π.
+
+The search is a branch and bound on boxes. A box has a lower and an upper bound for every entry of
+the selection distributions that need bounds ("bounded vectors"). The linear program of a box
+relaxes the product, so its optimum is a lower bound on the loss of all mechanisms in the box. With
+the bounded vectors fixed at the solution, the program has a mechanism as its solution, and so gives
+an upper bound. A box is split at the entry where π is farthest from a product.
 """
 
 from __future__ import annotations
@@ -39,15 +44,20 @@ from workbench.solvers.search import OpenNodes
 Box = dict[VectorKey, Pair]
 
 _MAX_GAP = 1e-5  # The search ends at this absolute gap.
-_MIN_GAIN = 1e-12  # An optimum must be better than the best one by this.
+_MIN_GAIN = 1e-12  # A mechanism replaces the best one if its loss is smaller by more than this.
 _SPLIT_MARGIN = 0.2  # A box is not split closer to its ends than this share of its width.
-_REPORTED_BOXES = 20  # Progress is reported after this many boxes.
+_REPORTED_BOXES = 20  # Progress is reported after every this many boxes.
 
 
 def _compute_pair_losses(shape: TwoBinShape, density: Density, loss: object) -> tuple[Vector, ...]:
-    """Compute the losses of pairs of bins on every piece j, up to the pairs' probability.
+    """Compute the losses of all pairs of bins on every piece of the inputs.
 
-    Shapes (j, m - j).
+    Piece j consists of the inputs with j bins at or left of them. The expected loss is the sum of
+    these numbers times the probabilities π of the pairs.
+
+    Returns:
+        For each piece, an array with a row for every left bin and a column for every right bin,
+        shape (j, m - j).
     """
     bins = np.array(shape.bins)
     cuts = np.array([*(low for _, low, _ in shape.pieces), 1.0])
@@ -156,8 +166,8 @@ def solve_product_optimum(
         nodes: the largest number of boxes that are split.
 
     Returns:
-        The answer with its bound, and a note if the search stopped early. None if no mechanism was
-        found.
+        The answer, with a lower bound on the loss of all two-bin mechanisms on these bins, and a
+        note if the search stopped at `nodes` boxes. None if no mechanism was found.
 
     Raises:
         NotProven: the solver gave no answer, or the time limit ended it.
@@ -188,7 +198,11 @@ def solve_product_optimum(
 
 
 def _split_box(model: ProductModel, box: Box, x: Vector) -> list[Box]:
-    """Split a box in two: at the most violated entry, near the LP's point."""
+    """Split a box in two at one entry of a bounded vector, near the value of the LP's solution.
+
+    It is the entry at which π is farthest from a product, weighted by the width of its bounds.
+    Returns no box if π is a product everywhere, and leaves out empty parts.
+    """
     scores = {}
     for key, violation in model.product_violation(x).items():
         low, high = box[key]

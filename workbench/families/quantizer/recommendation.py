@@ -1,4 +1,8 @@
-"""Recommend quantizers for a query with real answers in a range: few outputs, so few bits."""
+"""Recommend quantizers for a query with real answers in a range: few outputs, so few bits.
+
+A quantizer is a candidate with 2 or 4 outputs (_LEVEL_COUNTS), next to the published randomizers of
+`workbench.families.quantizer.published`.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +35,9 @@ def candidates(query: Query) -> Iterable[Candidate]:
 
     Args:
         query: the query with its answers, budget and loss.
+
+    Yields:
+        One candidate that is refused.
     """
     reason = "it is for real answers in a range: --range instead of --answers"
     yield Candidate("quantizer", reason=reason)
@@ -41,19 +48,25 @@ def real_candidates(query: Query) -> Iterable[Candidate]:
 
     Args:
         query: the query of a range of real answers.
+
+    Yields:
+        A candidate for each number of outputs, then one for each published randomizer. A candidate
+        that does not apply has a reason instead of a value.
     """
     real_range = query.range_query
     ends = (real_range.low, real_range.high)
-    is_local = real_range.has_all_neighbours and is_hockey_stick(query.claim.notion)
+    # ε-DP between every two values of the range, as quantizers have it.
+    has_local_dp = real_range.has_all_neighbours and is_hockey_stick(query.claim.notion)
     for levels in _LEVEL_COUNTS:
         name = f"quantizer, {levels} outputs"
-        if is_local:
+        if has_local_dp:
             yield _make_quantizer_candidate(query, name, levels)
         else:
             yield Candidate(name, reason="it is for all of a range, under dp or pure")
     reason = None
-    if not is_local or not real_range.uniform:
+    if not has_local_dp or not real_range.uniform:
         reason = "it is for all of a range on which answers are uniform, under dp or pure"
+    # Published entries are selected for uniform answers; `reason` refuses other priors.
     range_without_prior = replace(query, question=RangeQuery(ends))
     for entry in published_for(range_without_prior, FAMILY):
         text = f"published ({entry.source}); a closed form in floating point, not certified"
@@ -87,9 +100,10 @@ def _make_quantizer_candidate(query: Query, name: str, levels: int) -> Candidate
 
 
 def _make_quantizer_value(query: Query, design: Design, is_stopped: bool) -> Value:
-    """Make the value of a quantizer for the prior of the query.
+    """Make the value of a quantizer, with its loss for the prior of the query.
 
-    Without a prior it is the worst-case loss of the best quantizer for uniform answers.
+    If the query has no prior, this is the loss for the worst answer. The quantizer is then the best
+    one for uniform answers, and the value has a note that says so.
     """
     if query.range_query.weights is not None:
         return Value.from_design(design, is_stopped)

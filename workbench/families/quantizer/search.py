@@ -46,13 +46,15 @@ _MAX_SELECTION_UNITS = 10**18  # q is a multiple of 1/k for some k up to this.
 # Outermost outputs of RQM that are tried, as multiples of the least reach.
 _RQM_REACH_FACTORS = (1.0001, 1.03, 1.1, 1.15, 1.2, 1.25, 1.3, 1.35, 1.45, 1.6, 1.9)
 
-_RQM_REFINEMENTS = 4  # The grid of outermost outputs is halved around the best this often.
-_MAX_FINE_LEVELS = 5  # For more outputs the grid of bins is coarser.
+# The steps of the grid of outermost outputs are halved around the best output this many times.
+_RQM_REFINEMENTS = 4
+_MAX_FINE_LEVELS = 5  # For more outputs only every second value of B and b is tried.
 _INNER_BIN_REACH = 5.0  # The grid of B ends at most this far beyond the least reach.
 _FIRST_BIN_STEP = Fraction(1, 5)  # Bins are moved by this step first.
 _LAST_BIN_STEP = Fraction(1, 100)  # Bins are not moved by this step or a smaller one.
-_MIN_BIN_GAIN = 1e-6  # A move must lower the error by this.
-_EPSILON_ROUNDING = Fraction(1, 10**9)  # A mechanism may exceed ε by this before its repair.
+_MIN_BIN_GAIN = 1e-6  # A bin is only moved if this lowers the error by more than this.
+# A mechanism may exceed ε by this before its repair; with a larger excess it is left out.
+_EPSILON_ROUNDING = Fraction(1, 10**9)
 
 
 def search_bins(
@@ -112,8 +114,8 @@ def list_bin_grid(
     density = question.density
     step = max(stride, 2 if m > _MAX_FINE_LEVELS else 1)
     least_reach = smallest_reach(question.float_epsilon)
-    # Farther outputs are not useful. At a small ε the least reach is large, but inner bins get a
-    # probability of at most about ε/2 each, so the grid does not grow with the reach.
+    # At a small ε the least reach is large, and inner bins have a probability of at most about ε/2.
+    # Outputs far beyond the least reach only raise the error, so the grid ends 5 beyond it.
     span = min(least_reach, _INNER_BIN_REACH)
     last_output = max_output
     if span != least_reach:
@@ -252,10 +254,10 @@ def find_best_rqm(
     three digits. With two outputs RQM is randomized response.
 
     Args:
-        levels: the number of outputs.
+        levels: the number of outputs, at least 2.
         epsilon: the budget ε > 0.
-        loss: "absolute", "squared", or λ for λ|e| + (1 - λ) e².
-        density: the density of the inputs. Default: uniform.
+        loss: "absolute", "squared", or λ in [0, 1] for λ|e| + (1 - λ) e² of the error e.
+        density: the density of the inputs on [-1, 1]. None: uniform.
 
     Returns:
         The mechanism, or None if no outer bin of the grid has one.

@@ -12,19 +12,21 @@ t = e^ε. For given low, the program
     subject to  Σ_i p_x(i) = 1,   Σ_i o_i p_x(i) = x,   low_i <= p_x(i) <= t low_i
 
 is solved for each x separately. By its dual, the outputs with g_i = e(o_i - x) - α - β o_i < 0 have
-their largest mass, and the outputs with g_i > 0 their least. As e is convex, the outputs with
-g_i < 0 are neighbours.
+their largest mass t low_i, and the outputs with g_i > 0 their least mass low_i. As e is convex, g
+is negative on an interval only, so the outputs with g_i < 0 are consecutive.
 
-So the law is a window. The capacities (t - 1) low_i are intervals that follow each other in the
-order of the outputs. A window of width S = 1 - Σ low covers a part of them, and p_x(i) is low_i
-plus the covered part of interval i. The position u of the window follows from the mean, which
-increases with u. At most two outputs, at the ends of the window, are covered in part; there g = 0
-determines α and β. u is affine in x between the inputs at which an end of the window meets an end
-of an interval, and so is p_x. With these inputs as knots (`bends`) the exact quantizer LP has the
-same law.
+So the law is a window. Give output i an interval of length (t - 1) low_i, its capacity, and put the
+intervals next to each other in the order of the outputs. A window of length S = 1 - Σ low covers a
+part of them, and p_x(i) is low_i plus the covered part of interval i. The position u of the window
+is the one for which the mean of the law is x; the mean increases with u. At most two intervals, at
+the ends of the window, are covered in part; g = 0 for their outputs, which determines α and β.
+Between the inputs at which an end of the window meets an end of an interval, u is affine in x, and
+so is p_x. With these inputs (`bends`) as knots, the exact quantizer LP has the same law.
+
+F is the expected error. Its slopes follow from the dual values of the program (envelope theorem):
 
     F = ∫ Σ_i p_x(i) e(o_i - x) f(x) dx
-    ∂F/∂low_i = ∫ min(g_i, t g_i) f,    ∂F/∂o_i = ∫ p_x(i) (e'(o_i - x) - β) f
+    ∂F/∂low_i = ∫ min(g_i, t g_i) f(x) dx,    ∂F/∂o_i = ∫ p_x(i) (e'(o_i - x) - β) f(x) dx
 
 The slopes of F are continuous if f has no atoms. Laws exist if the means of the windows farthest
 right and left reach 1 and -1, which are two concave constraints. SciPy's SLSQP (Kraft 1988) finds
@@ -62,15 +64,19 @@ class WindowLimits:
 
     Attributes:
         iterations: the largest number of iterations of a descent.
-        first_tolerance: SLSQP ends a start at this change of the value over the limit.
-        last_tolerance: the same for the end of the best start.
+        first_tolerance: SLSQP ends the descent from a start if the value, divided by the largest
+            output allowed, changes by less than this.
+        last_tolerance: the same for the second descent, from the best result.
         stall_window: a descent ends if this many iterations gain less than `stall_share`.
         stall_share: the smallest gain within `stall_window` iterations, as a share of the value.
-        min_outermost: the least outermost output, in units of r - 1 from 1.
-        decimals: decimals of outputs in their units.
+        min_outermost: the least distance of an outermost output from ±1, as a multiple of r - 1,
+            where r is the least reach of a private law.
+        decimals: decimals to which outputs are rounded, in their units
+            (`_WindowDescent.units_and_origins`).
         fold_distance: outputs this close to symmetric ones are made symmetric, in their units.
         mean_tolerance: a mean may miss ±1 by this share of r - 1.
-        min_width: the least distance of the outputs at the ends of a window.
+        min_width: a smaller distance of the outputs at the ends of a window counts as this, so that
+            nothing is divided by 0.
     """
 
     iterations: int = 300
@@ -106,7 +112,11 @@ class WindowObjective:
 def compute_window_objective(
     question: LawQuestion, outputs: Vector, low: Vector
 ) -> WindowObjective:
-    """Compute F. Inputs beyond the means use more capacity of the window's last outputs.
+    """Compute the expected error F for given outputs and least masses.
+
+    At an input that no window has as its mean, the law moves mass between the two outputs at the
+    ends of the window until its mean is right. This law may break the capacities; the constraints
+    of the descent exclude it.
 
     Args:
         question: density, loss, metric and ε of the law, with the solver (see `LawQuestion`).
@@ -345,13 +355,13 @@ def search_window_outputs(
 ) -> LocalOptimum | None:
     """Search for the best outputs from several starts.
 
-    Of equal values (nine digits) the first is returned.
+    If several starts reach the same value, to nine digits, the result of the first one is returned.
 
     Args:
         question: density, loss, metric and ε of the law, with the solver (see `LawQuestion`).
         m: the number of outputs.
-        starts: the starts, (m,) each.
-        limit: the largest output allowed.
+        starts: the outputs from which the descents start, in increasing order, (m,) each.
+        limit: the largest output allowed in size.
         progress: is called with the value of every start.
 
     Returns:
