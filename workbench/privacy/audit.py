@@ -1,6 +1,8 @@
-"""Exact audits: how private a mechanism with exact masses is.
+"""Compute exactly how private a mechanism with rational masses is.
 
-Every comparison of neighbours is measured once, by every notion that an audit at a budget ε reports
+Notation: f(η) is the mass of the outcome η for one input, and f(η+μ) is its mass for a neighbour
+(μ is the difference of the two answers if the mechanism adds noise f). Every comparison of
+neighbours is measured once, by every notion that an audit at a budget ε reports
 
     pdp_delta   Σ f(η) over {η : f(η) > e^ε f(η+μ)}      (3), (5), (8) of Kadam et al. 2024
     dp_delta    Σ max(0, f(η) - e^ε f(η+μ))              the hockey stick
@@ -9,6 +11,9 @@ Every comparison of neighbours is measured once, by every notion that an audit a
 and by other notions on request. The notion (`workbench.notions`) decides whether a claim holds and
 words the verdict. No comparison relies on floating point alone. Floats in reports are rounded so
 that they never understate a δ or an ε.
+
+To report another notion in every audit, add it to `REPORTED_NOTIONS`, and add its number to
+`Privacy.facts` and `Privacy.to_dict`.
 """
 
 from __future__ import annotations
@@ -48,7 +53,8 @@ if TYPE_CHECKING:
     from workbench.privacy.expected_error import ExpectedError
 
 
-_MAX_DRAWN_MASSES = 20_000  # Larger audits are not drawn by a notebook on its own.
+# A notebook draws an audit by itself if all comparisons have at most this many outcomes in total.
+_MAX_DRAWN_MASSES = 20_000
 
 # Every audit at a budget reports these notions.
 REPORTED_NOTIONS = tuple(map(get_notion, ("pdp", "dp", "pure")))
@@ -79,7 +85,7 @@ class PairAudit:
 
     Attributes:
         label: Label of the comparison.
-        epsilon: Its budget ε.
+        epsilon: Budget ε of the comparison.
         quantities: Measured values by quantity ("pdp_delta", "dp_delta", "ratio").
     """
 
@@ -660,7 +666,7 @@ def audit_extremes(mechanism: Any, epsilon: Real) -> Privacy:
 
 
 def _audit_pair(comparison: Comparison, epsilon: Fraction, position: int) -> PairAudit:
-    """Measure one comparison at ε. `position` counts the comparisons of an audit."""
+    """Measure one comparison at ε. `position` is its number in the audit, from 0."""
     if position % ITEMS_PER_CLOCK_CHECK == 0:
         check_time_limit()
     laws = Laws(comparison.p, comparison.q)

@@ -1,4 +1,4 @@
-"""Count the work of a proof before it starts, because a small file may demand endless work.
+"""Estimate the work of a proof before it starts, so that a small file cannot demand endless work.
 
 A unit of work takes about 10^-7 s, and a proof of more than 10^8 units is refused. The count
 depends on these sizes:
@@ -85,12 +85,16 @@ def count_work_units(
     """Count the units of work of a proof by the rule of the module header.
 
     Args:
-        mechanism: The mechanism.
+        mechanism: The audited mechanism. Its `audit_size` states the sizes of the module header.
+            For a mechanism without this attribute, its comparisons are listed and counted.
         notion: Notion of the claim. None if no claim is decided.
-        values: Parameters of the claim by name.
+        values: Parameters of the claim by name, such as epsilon and delta. None for no parameters.
         numbers: Numbers of the objective and the bias.
-        labels: Number of labels of the objective.
+        labels: Number k of labels of the objective. 0 without an objective that has labels.
         is_composed: Whether a claim about many runs is decided as well.
+
+    Returns:
+        Units of work. One unit takes about 10^-7 s.
     """
     size: AuditSize | None = getattr(mechanism, "audit_size", None)
     if size is None:

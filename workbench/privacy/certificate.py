@@ -10,6 +10,10 @@
 
 The notion decides the claim in an exact audit whenever a certificate is built or read. Verdicts
 that a file states are ignored. `workbench.privacy.certificate_file` describes the file.
+
+Another stated part needs a field and an argument of `Certificate`, an entry of `_PART_TYPES` and of
+`CERTIFICATE_FORM`, its place in `__reduce__`, its sentence in `sentences`, and its work in
+`check_certificate_work`. `tools/check_certificate.py` must check it as well.
 """
 
 from __future__ import annotations
@@ -203,7 +207,10 @@ class Certificate(Shown):
         return read_points(read_list(self.record.get(name), name, "a list"), name)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the parts, so that copies and messages between processes are proven again."""
+        """Pickle the arguments of the constructor, in its order.
+
+        A copy, or a message to another process, is therefore proven again.
+        """
         parts = (
             self.mechanism,
             self.claim,
@@ -222,7 +229,10 @@ class Certificate(Shown):
 
     @property
     def epsilon(self) -> Any:
-        """Return ε, a mapping if neighbours have different ε, or None for a notion without ε."""
+        """Return ε as a Fraction. If neighbours have different ε, it is a mapping label -> ε.
+
+        It is None for a notion without ε.
+        """
         value = self.claim.epsilon
         if isinstance(value, Mapping):
             return MappingProxyType(value)
@@ -320,8 +330,8 @@ class Certificate(Shown):
         `workbench.privacy.certificate_file` reads these data.
 
         Args:
-            columns: Whether to write a channel whose rows are all neighbours by its columns, which
-                is shorter.
+            columns: Whether to write a channel column by column if its rows are all neighbours.
+                This is shorter.
         """
         write_short_record = getattr(self.mechanism, "short_record", lambda: None)
         short_record = None
@@ -351,6 +361,7 @@ class Certificate(Shown):
                 f"The certificate could not be proven again from its file. {error}"
             ) from None
         content = b""
+        # More digits than bytes are allowed cannot fit, so that text is not made in vain.
         if getattr(self.mechanism, "record_digits", 0) <= MAX_FILE_BYTES:
             content = self._content()
         if not content or len(content) > MAX_FILE_BYTES:

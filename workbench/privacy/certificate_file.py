@@ -80,8 +80,8 @@ def save(given: Any, path: Path | str) -> None:
     An interrupted write leaves no partial file.
 
     Args:
-        given: A Certificate, a Design (its certificate, if it has one), or a mechanism, whose file
-            claims nothing.
+        given: A Certificate, a Design (its certificate is saved, otherwise its mechanism), or a
+            mechanism, whose file claims nothing.
         path: Path of the file.
 
     Raises:

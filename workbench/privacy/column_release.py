@@ -1,4 +1,4 @@
-"""Publish a column of data with a saved mechanism: accepted mechanisms, valid rows, privacy cost.
+"""Check which saved mechanisms and rows fit the release of a column, and account for its privacy.
 
 A row has two budgets (`workbench.privacy.row_cost`): between neighbours, and between any two
 values. A ledger (`workbench.privacy.release_ledger`) records the second one, because neighbouring

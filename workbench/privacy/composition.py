@@ -1,6 +1,8 @@
-"""Bounds on the privacy of many runs, composed from exact dominating pairs.
+"""Upper and lower bounds on the ε and δ of many runs of one or several mechanisms.
 
-If a pair of laws dominates each of k adaptive runs, its k-fold product dominates them all. Runs of
+A pair of laws (P*, Q*) dominates a mechanism if its hockey stick Σ max(0, P* - E Q*) is at least
+that of every two neighbours, for every ratio E = e^ε >= 0. If a pair dominates each of k adaptive
+runs, its k-fold product dominates them all. Runs of
 several mechanisms are dominated by the product of their pairs (Zhu, Dong and Wang, 2022;
 `workbench.privacy.dominating_pair`).
 
@@ -63,11 +65,11 @@ class _CompositionSettings:
     """Sizes of the grids of losses, and other limits of this module."""
 
     max_runs: int = 10**6
-    """Largest number of runs, and largest ε and step in a file."""
+    """A file with more runs, or with a larger ε or step, is refused."""
     max_step_bits: int = 256
-    """Largest number of bits of the denominator of a step in a file."""
+    """A file whose step has a denominator of more bits is refused."""
     max_digits: int = 1300
-    """Largest number of digits of a number in a checked convolution."""
+    """A convolution with numbers of more digits is refused in the check of a certificate."""
     proof_points: int = 1 << 12
     """Points of the grids on which designs and certificates are proven."""
     fine_proof_points: tuple[int, ...] = (1 << 15, 1 << 14)
@@ -85,12 +87,12 @@ class _CompositionSettings:
     plotted_points: int = 60
     """Number of values of ε in a plot."""
     max_plotted_epsilon: float = 100.0
-    """Largest ε in a plot, up to a margin."""
+    """A plot ends at 1.5 times this ε, even if the bound on ε is larger."""
 
 
 _SETTINGS = _CompositionSettings()
 _FORM = RecordForm("The composed claim", runs=INTEGER, epsilon=RATIO, delta=RATIO, step=RATIO)
-# Orders λ at which comparisons are ranked, times the largest loss.
+# Comparisons are ranked by Σ P (P/Q)^λ at these orders λ, which are divided by the largest loss.
 _SCALED_ORDERS = np.geomspace(1e-3, 1e4, 48)
 
 
@@ -177,8 +179,11 @@ def compose(
         times: Number of runs >= 1, one for each mechanism, or a text such as "10,40".
         delta: δ at which ε is bounded. Exactly one of `delta` and `epsilon` must be given.
         epsilon: ε at which δ is bounded.
-        interval: Smallest step of the grid of losses, in [1e-7, 1]. A grid of more than some 10^5
-            points is made coarser, which widens the bounds.
+        interval: Distance between two points of the grid of losses, in [1e-7, 1]. A grid of more
+            than some 10^5 points is made coarser, which widens the bounds.
+
+    Returns:
+        The bounds. The given one of ε and δ is both its own lower and its own upper bound.
 
     Raises:
         InvalidRequest: An argument is wrong.

@@ -1,8 +1,8 @@
-"""The whole privacy profile of a mechanism, δ as an exact function of ε.
+"""Compute the privacy profile of a mechanism: its smallest δ as an exact function of ε.
 
-For neighbouring laws P, Q let r_1 > r_2 > ... be the different ratios P(i)/Q(i), r_0 = ∞ where
-Q(i) = 0. With A_j, B_j the P- and Q-mass of the outcomes of ratio >= r_j (rationals), for
-ln r_{j+1} <= ε < ln r_j
+Let P, Q be the laws of two neighbours, r_1 > r_2 > ... the different ratios P(i)/Q(i), and r_0 = ∞
+(outcomes with Q(i) = 0). Let A_j and B_j be the masses under P and under Q of all outcomes whose
+ratio is at least r_j. Both are rational. For ln r_{j+1} <= ε < ln r_j,
 
     δ_PDP(ε) = A_j                          a staircase, right-continuous in ε
     δ_DP(ε)  = A_j - B_j e^ε                convex and piecewise affine in e^ε
@@ -60,8 +60,8 @@ class Piece:
 
     Attributes:
         low: Ratio e^ε at which the piece begins.
-        p: Mass of P, exact.
-        q: Mass of Q, exact.
+        p: Mass A_j under P of the outcomes whose ratio exceeds e^ε on this piece, exact.
+        q: Mass B_j of the same outcomes under Q, exact. 0 for "pdp".
     """
 
     low: Fraction

@@ -1,14 +1,17 @@
-"""The exact expected loss of a mechanism on every input, its mean over data, and its maximum.
+"""Compute the exact expected loss of a mechanism: its mean over data, and its maximum.
+
+Notation: ℓ(o, x) is the loss of the output o for the input x, η is the value of additive noise, and
+p_i(x) is the probability of the i-th output B_i of a mechanism on real inputs.
 
     inputs         expected loss at x                     mean and largest value
     finitely many  Σ_o Pr[o | x] ℓ(o, x)                  over all inputs; any loss of
                                                           `workbench.privacy.objective`
-    all numbers    E ℓ(η, 0) of additive noise            the same at every input
+    all numbers    mean of ℓ(η, 0) over additive noise    the same at every input
     real           Σ_i p_i(x) |B_i - x| or (B_i - x)²     over a quadratic in x on every piece
 
-Between neighbouring knots and outputs p_i(x) = u_i + v_i x with Σ_i v_i = 0, so both losses are
-quadratics there (the cubic term Σ_i v_i x³ of the squared loss is 0). Three values determine a
-quadratic.
+A piece lies between two consecutive knots or outputs. There p_i(x) = u_i + v_i x, with Σ_i v_i = 0
+because probabilities add up to 1. So both losses are quadratics on a piece: the cubic term
+Σ_i v_i x³ of the squared loss is 0. Three values determine a quadratic.
 """
 
 from __future__ import annotations
@@ -48,8 +51,8 @@ class ExpectedError:
         data: Description of the data.
         mean_error: Mean over the data: a Fraction if it is exact, a float (12 digits) if the law of
             the data is integrated numerically.
-        worst_error: Exact upper bound on the largest expected loss of any input. None if the law
-            gives no finite method to decide it.
+        worst_error: Exact upper bound on the largest expected loss of any input. None if no finite
+            computation decides it for this law.
         worst_input: Input with this loss. On real inputs, the point at which it is approached.
     """
 

@@ -1,4 +1,4 @@
-"""The exposure of a finite channel: how likely an output reveals which neighbour was the input.
+"""Compute how likely the output of a finite channel reveals which of two neighbours was the input.
 
     exposure = max over ordered neighbours x, x' of Pr[S | x]
     S        = {o : Pr[o | x] > 10^4 e^ε Pr[o | x']}
@@ -26,7 +26,7 @@ from workbench.exact.arrays import Vector
 from workbench.exact.numbers import ZERO, exp_interval
 from workbench.mechanisms.channel import Channel
 
-_MAX_MASSES = 50_000_000  # The exposure is not computed for more masses of pairs.
+_MAX_MASSES = 50_000_000  # With more masses in all pairs, the exposure is None.
 _REVEALING_FACTOR = 10_000  # A ratio of this times e^ε is as revealing as an impossible output.
 _EXP_BITS = 64  # Binary digits of e^ε.
 _PAIRS_PER_BLOCK = 1024  # Pairs are compared in blocks of this size, which bounds the memory.

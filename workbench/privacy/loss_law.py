@@ -1,20 +1,24 @@
-"""The privacy loss of many runs, by convolution in integers with every rounding to one side.
+"""Bound δ or ε of many runs from the distribution of their privacy loss, with proven rounding.
 
-For a pair of laws (P, Q), the distribution of the loss ln P/Q under P determines
-H_E = Σ max(0, P - E Q) for every E. The loss of a product of pairs is the sum of the losses. Losses
-are placed on a grid i h and masses on multiples of 2^-bits, so that
+For a pair of laws (P, Q), the privacy loss is L = ln P/Q. Its distribution under P determines the
+hockey stick H(t) = Σ max(0, P - t Q) for every ratio t = e^ε. The loss of a product of pairs is the
+sum of their losses, so the distribution for many runs is a convolution. Losses are placed on a grid
+with the points i h (h is the step), and masses on multiples of 2^-bits. An upper law gives upper
+bounds on δ and ε, a lower law gives lower bounds:
 
     upper   Every atom (p, q) of loss L in [i h, (i+1) h) is cut into two atoms of losses i h and
             (i+1) h, with the same p and q in total. Merging the two is post-processing, so the cut
             pair dominates (this is the "connect the dots" method of Doroshenko et al. 2022), and
-            the bound increases only by O(h²). Masses are rounded up. A tail of mass < 2^-cut is
-            moved to loss ∞, or up to the lowest remaining loss.
+            the bound increases only by O(h²). Masses are rounded up. An upper tail of at most
+            `_MAX_LIGHT_UNITS` units of 2^-bits is moved to loss ∞, and such a lower tail is moved
+            up to the lowest remaining loss.
     lower   Masses are rounded down and tails are dropped, which decreases H. With few runs, L moves
             down to i h, which decreases H as well. With many runs, atoms are cut as above and ε is
-            shifted: a cut moves a loss by Z in an interval of length h with E e^-Z = 1, hence
-            E Z <= h²/8, and T of them by more than s with probability at most
-            η = exp(-2 (s - T h²/8)² / (T h²)) (Hoeffding's lemma, twice): δ(ε - s) is at least δ of
-            the cut pair at ε, minus η.
+            shifted. A cut moves the loss of one run by a random Z in an interval of length h, and
+            preserves the Q-mass p e^-L, so 𝔼[e^-Z] = 1 for its expectation 𝔼. Hoeffding's lemma
+            then gives 𝔼[Z] <= h²/8. By Hoeffding's inequality, the sum of Z over T runs exceeds s
+            with probability at most η = exp(-2 (s - T h²/8)² / (T h²)). Hence δ(ε - s) is at least
+            δ of the cut pair at ε, minus η.
 
 The convolutions themselves are exact (FLINT). So δ and ε of an upper law are proven upper bounds,
 and those of a lower law proven lower bounds. They also hold for adaptive runs if (P, Q) dominates
@@ -34,7 +38,7 @@ from typing import Any
 from workbench.exact.numbers import ONE, ZERO, RationalPair, ball_ends, make_ball
 from workbench.exact.objects import Pair
 
-_MAX_LIGHT_UNITS = 1 << 40  # Tails of at most this many units of mass are removed from a law.
+_MAX_LIGHT_UNITS = 1 << 40  # Tails of at most this many units of 2^-bits are removed from a law.
 
 
 @dataclass(frozen=True)
@@ -78,8 +82,8 @@ class LossLaw:
             q: Exact law Q on the same outcomes.
             step: Step h > 0 of the grid.
             is_upper: Whether to round for upper bounds.
-            moves_down: Whether the atoms of a lower law are moved down instead of cut.
-            bits: Binary digits of the masses.
+            moves_down: Whether the atoms of a lower law are moved down to the grid instead of cut.
+            bits: Binary digits of the masses: their unit is 2^-bits.
         """
         from flint import fmpz_poly
 
@@ -102,7 +106,7 @@ class LossLaw:
         return cls(step, first, fmpz_poly(coefficients), infinite, bits, is_upper, cut_runs)
 
     def __mul__(self, law: LossLaw) -> LossLaw:
-        """Return the loss of both runs together."""
+        """Return the distribution of the sum of both losses, on the same grid."""
         from flint import fmpz_poly
 
         finite_total = int(self.masses(1))
@@ -119,7 +123,7 @@ class LossLaw:
         return self._trim(self.first + law.first, masses // unit, infinite, cut_runs)
 
     def power(self, times: int) -> LossLaw:
-        """Return the loss of several runs.
+        """Return the distribution of the loss of several runs.
 
         Args:
             times: Number of runs, >= 1.
@@ -200,9 +204,13 @@ class LossLaw:
         return max(ZERO, unshifted - shift)
 
     def _iter_falling_losses(self) -> Iterator[tuple[int, int, Any]]:
-        """Yield sums over the losses beyond k step, from the largest loss down to 0.
+        """Yield two sums over the losses above k h, for k from the largest index down to 0.
 
-        Each item is (k, their mass, a ball around the sum of their masses times e^(k step - loss)).
+        If the largest index is negative, it is the only k.
+
+        Yields:
+            (k, mass of all losses > k h, ball around Σ mass e^(k h - loss) over these losses). The
+            mass includes the loss ∞. Both are in units of 2^-bits.
         """
         from flint import arb
 

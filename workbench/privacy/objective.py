@@ -1,8 +1,12 @@
-"""Losses that certificates state, recomputed from the exact law. Named losses have known formulas.
+"""Recompute the expected loss that a certificate states, exactly from the law of the mechanism.
+
+Notation: f(η) is the mass of the noise value η, loss(η) its loss, and s the size of a cyclic factor
+of the group on which the noise lives. For a channel, y is a label (the true answer), o an output,
+p(y) the prior weight of y, and ℓ(o, y) the loss.
 
     mechanism   objective       exact loss                              content of the file
     noise       Objective       Σ f(η) loss(η)                          a loss for each η
-    on Z, on R  Objective       E|η| (absolute), E η² (squared)         no losses
+    on Z, on R  Objective       mean of |η| (absolute), η² (squared)    no losses
                                 Σ f(η) loss(η)                          losses of the weights
     channel, clamped noise
                 ExpectedLoss    Σ_y p(y) Σ_o Pr[o|y] ℓ(o, y) / Σ_y p(y) labels y, prior p, outputs o
@@ -64,7 +68,8 @@ class Objective:
     Attributes:
         name: Name of the loss.
         value: The exact expected loss, rounded up by at most a relative error of 1e-15.
-        losses: Loss of each η, rational. Shape (N,). None for "error-rate", which has a formula.
+        losses: Loss of each of the N noise values η, rational. Shape (N,). None for
+            "error-rate", which has a formula.
     """
 
     name: str

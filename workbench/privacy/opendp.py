@@ -1,6 +1,6 @@
 """Export mechanisms to OpenDP (extra "opendp") and to dp_accounting (extra "accounting").
 
-What is published is drawn exactly. The privacy map is the exact audit over all inputs within a
+Outputs are drawn exactly. The privacy map is the exact audit over all inputs within a
 distance (`with_max_distance` of the mechanism), whatever neighbour relation the mechanism was
 designed for. An input that the mechanism does not have is moved to the nearest one, which never
 increases a distance.

@@ -1,12 +1,13 @@
 """Budgets (ε, δ) of one person's part in a release, and their sums by basic composition.
 
-    one row of a person, M (ε, δ)-private     (ε, δ)
+    one row, an (ε, δ)-private mechanism      (ε, δ)
     at most k rows of one person              (k ε, k δ)
     releases 1..m of the same rows            (Σ k_i ε_i, Σ k_i δ_i)
 
-These sums also hold for adaptive releases, and are upper bounds. δ of PDP is a mass outside of
-which the loss is at most ε, and it adds up as well. Budgets per unit of distance are only added to
-each other. Notions without ε and δ (zCDP, Rényi, GDP, a curve) are not added here.
+These sums also hold for adaptive releases, and are upper bounds. The δ of probabilistic DP (PDP) is
+the mass of the outcomes whose privacy loss exceeds ε, and it adds up as well. Budgets per unit of
+distance are only added to each other. Notions without ε and δ (zCDP, Rényi,
+GDP, a curve) are not added here.
 """
 
 from __future__ import annotations

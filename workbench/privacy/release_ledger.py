@@ -11,10 +11,10 @@ fixed:
                   is ρ + 2 √(ρ ln(1/δ)) <= ε (Bun and Steinke 2016)
     epsilon, delta  limit of all releases together. Without an ε there is no limit.
 
-Both rules hold if later releases depend on earlier outputs. A release is booked in one exclusive
-transaction. The transaction checks the total and is on the disk before `book` returns. So two
-processes never book on the same sum, and a crash loses no release that is published after `book`.
-The limit is checked in exact arithmetic.
+Both rules are valid even if later releases depend on earlier outputs. A release is booked in one
+exclusive transaction. The transaction checks the total and is on the disk before `book` returns. So
+two processes never book on the same sum, and a crash loses no release that is published after
+`book`. The limit is checked in exact arithmetic.
 
 A ledger in JSON, from earlier versions, is converted to this format when it is first opened.
 """
@@ -111,16 +111,17 @@ class LedgerTerms:
 
 @dataclass(frozen=True)
 class Release:
-    """A release.
+    """One release of a column, as the ledger stores it.
 
     Attributes:
         column: Name of the published column.
         digest: `ReleaseLedger.digest` of the true values, which identifies them under other names.
         notion: Notion of privacy of the mechanism.
         neighbours: Budget between neighbours. None for a notion without ε and δ.
-        charge: Budget under the relation of the ledger, for all rows of one person. None without.
+        charge: Budget under the relation of the ledger, for all rows of one person. None if the
+            notion has no ε and δ.
         output: Name of the output file.
-        rho: The same budget in zCDP. None if it is not known.
+        rho: Parameter ρ of zCDP for the same rows. None if it is not known.
         value: The published values. None if the ledger does not contain them.
         number: Number in the ledger. 0 before it is booked.
     """

@@ -1,17 +1,19 @@
 """Repair masses that are nearly private into masses that are exactly private, with small changes.
 
-The output of a solver satisfies f(η) <= e^ε f(η+μ) only up to rounding, and rounding in either
-direction breaks an exact bound. With integers k(η) over 2^b and E = ⌊2^112 e^ε⌋ / 2^112 <= e^ε
+Notation: f(η) is the mass of the noise value η, and μ a difference of neighbouring answers. The
+output of a solver satisfies f(η) <= e^ε f(η+μ) only up to rounding, and rounding in either
+direction breaks an exact bound. The masses are therefore written as integers k(η) over 2^b. With
+E = ⌊2^112 e^ε⌋ / 2^112 <= e^ε, the repair has these steps:
 
     raise        k(η+μ) to ⌈k(η) / E⌉ wherever η is no violation of μ, to the least fixed point
     then         k(η) <= E k(η+μ) <= e^ε k(η+μ) holds exactly there, whatever k is divided by
     violations   of a bound on their mass: the pattern {η : f(η) > e^ε f(η+μ)} of every μ is kept,
                  and zeros stay zero
-    mixing       if δ is still exceeded, mix with the closure without violations,
-                 k <- (1-θ) k + θ k', with the smallest sufficient share θ: k' is purely private, so
-                 the hockey stick and the mass on violations can only decrease
+    mixing       if δ is still exceeded, replace k by (1-θ) k + θ k', with the smallest sufficient
+                 share θ. Here k' is raised without any permitted violation. It is purely private,
+                 so the hockey stick and the mass on violations can only decrease
 
-Noise on the integers or the reals, f with neighbours at most s apart:
+Noise with the law f on the integers or the reals, where neighbours are at most s apart:
 
     law without tails    (1 - λ) f + λ g, with g staircase noise at half the budget: its tails fall
                          like e^(-ε/2) for each sensitivity, and it is purely private
@@ -55,7 +57,7 @@ _EXP_BITS = 112  # Binary digits of E, the lower bound on e^ε.
 _MIN_WEIGHT_BITS = 96  # The smallest positive weight gets at least this many bits.
 _MAX_WEIGHT_BITS = 4096  # Masses that need larger weights are not repaired.
 _RATIO_BITS = 64  # Binary digits of e^-ε in the repair of noise on a line.
-_MAX_EXP_EPSILON = 700.0  # e^ε is a double up to this ε.
+_MAX_EXP_EPSILON = 700.0  # A larger ε counts as this one, because e^ε is no double.
 
 
 def find_least_share(
@@ -295,8 +297,8 @@ def build_staircase_law(ratio: Fraction, reach: int, inner: int) -> IntegerLaw:
 
     Args:
         ratio: Ratio of consecutive steps, in (0, 1).
-        reach: Width of a step.
-        inner: Half the width of the top step.
+        reach: Width of a step, in integers.
+        inner: Number of integers >= 0 on the top step, which is about half its width.
     """
     side_weights = [ratio] * reach
     weights = [*side_weights, *[ONE] * (2 * inner - 1), *side_weights]

@@ -1,7 +1,8 @@
-"""Repair channels and quantizers by mixing them with a strictly private centre.
+"""Repair channels and quantizers by mixing them with a strictly private channel, the centre.
 
-Every row is a law on m outputs. It is mixed with its row of a centre R, M' = (1-θ) M + θ R, for the
-smallest θ = 2^-j that the exact audit accepts.
+Every row M_y of the mechanism M is a law of the output o on m outputs, for one input y. It is mixed
+with the row R_y of a centre R: M'_y = (1-θ) M_y + θ R_y, for the smallest share θ that the exact
+audit accepts. E[o|y] is the mean of the output for the input y.
 
     no mean to preserve      R is the average row for every input: identical rows are perfectly
                              private

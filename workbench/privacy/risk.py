@@ -1,21 +1,24 @@
-"""What an attacker learns from one output of a mechanism, exact or rounded to the safe side.
+"""Compute what an attacker learns from one output of a mechanism, exactly or on the safe side.
 
-With P, Q the laws of two neighbours, and a test that decides for "P" on the outcomes A:
+P and Q are the laws of the output for two neighbours. A test decides for "P" if the outcome lies in
+a set A:
 
     type I error α = 1 - P(A), type II error β = Q(A); trade-off function T(P, Q)(α) = smallest β
                  (Dong, Roth and Su 2022)
-    trade-off    the largest convex f with T(P, Q) >= f for all neighbours: that of the dominating
-                 pair, with the same information as the DP profile (their Prop. 2.12)
+    trade-off    the largest convex f with T(P, Q) >= f for all neighbours. It is the trade-off
+                 function of the dominating pair, and is equivalent to the DP profile (their
+                 Prop. 2.12)
     advantage    max (1 - α - β) = max P(A) - Q(A), which is the DP δ at ε = 0
     posterior    at most r π / (r π + 1 - π), where r = max P/Q (the Bayes factor) and π is the
                  prior of "P"
     guess        max π (1 - α) + (1 - π) (1 - β): how often the best attacker is right
-    Rényi        D_α(P‖Q), the largest over neighbours (Mironov 2017)
-    ρ, μ         smallest parameter of zCDP (Bun and Steinke 2016) and of GDP: f_μ is convex, so the
-                 vertices of the hull decide it
+    Rényi        the largest divergence D_λ(P‖Q) over neighbours, of order λ > 1 (Mironov 2017)
+    ρ, μ         smallest parameters of zCDP (Bun and Steinke 2016) and of Gaussian DP. The
+                 trade-off function f_μ of Gaussian DP is convex, so the vertices of the trade-off
+                 curve decide μ
 
-On real inputs all of these are largest at laws at knots, because hockey sticks and divergences are
-jointly convex.
+On real inputs it is enough to compare the laws at the knots, because hockey sticks and divergences
+are jointly convex in (P, Q).
 """
 
 from __future__ import annotations
@@ -66,7 +69,8 @@ _ORDER_TEXTS = ("5/4", "3/2", "2", "3", "4", "6", "8", "12", "16", "24", "32", "
 RENYI_ORDERS = tuple(map(Fraction, _ORDER_TEXTS))
 _REPORTED_ORDERS = (2, 4, 16)  # Orders of the Rényi divergences in the text report.
 _MAX_MASSES = 2_000_000  # More masses in all comparisons are refused; each takes some 30 µs.
-_MAX_DRAWN_MASSES = 20_000  # Larger mechanisms are not drawn by a notebook on its own.
+# A notebook draws the curves by itself if all comparisons have at most this many outcomes in total.
+_MAX_DRAWN_MASSES = 20_000
 _PLOTTED_ALPHAS = 401  # Points of the trade-off function of a claim.
 
 Points = tuple[RationalPair, ...]
@@ -102,7 +106,10 @@ class Risk(Shown):
 
     @property
     def posterior(self) -> float:
-        """Return the largest probability of "P" after one output, for the prior π, rounded up."""
+        """Return the largest probability, after one output, of the neighbour with prior π.
+
+        It is rounded up, and 1 if the Bayes factor is unbounded and π > 0.
+        """
         if self.bayes_factor is None:
             if self.prior:
                 return 1.0
@@ -114,8 +121,8 @@ class Risk(Shown):
     def guess(self) -> Fraction:
         """Return the probability that the best attacker names the right neighbour, exactly.
 
-        Without an output it is max(π, 1 - π). The prior π belongs to either neighbour, unless
-        neighbours are one-sided.
+        Without an output it is max(π, 1 - π). π may be the prior of either neighbour, and the
+        larger result is returned, unless neighbours are one-sided.
         """
         priors = (self.prior,) if self.mechanism.is_one_sided else (self.prior, 1 - self.prior)
         tests = (*self.trade_off, (ZERO, ONE), (ONE, ZERO))
@@ -142,7 +149,7 @@ class Risk(Shown):
 
     @cached_property
     def renyi(self) -> dict[Fraction, float]:
-        """Return the largest D_α at the orders `RENYI_ORDERS`, rounded up.
+        """Return order -> largest D_λ over neighbours, rounded up, for λ in `RENYI_ORDERS`.
 
         It is infinity if a law misses mass of its neighbour.
         """

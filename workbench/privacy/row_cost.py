@@ -3,7 +3,7 @@
 The budget of a mechanism holds between neighbours, which may only be numbers near each other.
 People need the budget between any two values of the domain of the column. The domain is the set of
 inputs of the mechanism, or the range of `--clip`. It is never read from the data. The second budget
-is the smallest one that is known of
+is the smaller one of
 
     the exact privacy loss of the same law with every two values of the domain as neighbours, at the
     same δ
@@ -27,9 +27,9 @@ from workbench.privacy.privacy_budget import PrivacyBudget, add_budgets
 # Above this number of masses, the budget between any two values is only the sum of steps.
 _MAX_AUDIT_MASSES = 3_000_000
 _MAX_PROFILE_MASSES = 300_000  # The same limit for δ > 0, which needs every comparison.
-_MAX_EXPONENT = 700  # e^ε is computed as a double up to this ε.
+_MAX_EXPONENT = 700  # Above this ε, e^ε is no double, and no protection is claimed.
 _MAX_STEPS = 10_000  # Sums of more steps are not computed for δ > 0.
-_BISECTIONS = 40  # Number of bisections of the smallest ε at a δ.
+_BISECTIONS = 40  # The interval of the smallest ε at a δ is halved this many times.
 
 
 @dataclass(frozen=True)
