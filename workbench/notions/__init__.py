@@ -1,5 +1,8 @@
 """The notions of privacy that the workbench can design for and verify, one file each.
 
+P and Q are the laws of the output for two neighbouring inputs x, x'. T(P, Q) is the smallest type
+II error of a test between them, as a function of its type I error.
+
 pure      P <= e^ε Q                            (Dwork et al. 2006)
 dp        Σ max(0, P - e^ε Q) <= δ              the hockey stick
 pdp       Σ P over {P > e^ε Q} <= δ             (3), (5), (8) of Kadam et al. 2024
@@ -50,7 +53,7 @@ __all__ = [
     "register_notion",
 ]
 
-# A new notion is added by one entry here.
+# A new notion of this package needs one entry here.
 _ALL_NOTIONS = (
     Pure(),
     DP(),

@@ -1,8 +1,9 @@
 """A privacy curve: (ε_i, δ_i)-DP at several points at once, Σ max(0, P - e^ε_i Q) <= δ_i.
 
-The convex piecewise linear trade-off functions are the same thing: a line β >= c - m α between type
-I error α and type II error β says that the hockey stick at ε = ln m is at most 1 - c (Dong, Roth
-and Su 2022, Sec. 2).
+P and Q are the laws of the output for two neighbours. A convex piecewise linear trade-off function
+states the same kind of bounds (`workbench.notions.tradeoff`): a line β >= c - m α between type I
+error α and type II error β means that the hockey stick at ε = ln m is at most 1 - c (Dong, Roth and
+Su 2022, Sec. 2).
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ Stick = RationalPair  # (ε, δ) or (slope, δ) of a hockey stick.
 
 
 class HockeySticks(Notion):
-    """A notion that is several hockey sticks at once, each at a position (an ε or a slope) and at
-    most a δ.
+    """A notion that bounds several hockey sticks at once.
 
-    Its only parameter has the name of the notion.
+    A budget is a list of (position, δ). The position is an ε or a slope, and the hockey stick there
+    is at most δ. The only parameter has the name of the notion.
 
     Attributes:
-        WORK_PER_STICK: The work for one outcome and one hockey stick, in comparisons of short
-            numbers.
-        BUDGET_FORMAT: What a budget is, in words.
+        WORK_PER_STICK: The work for one outcome and one hockey stick, in units of
+            `workbench.privacy.audit_work`.
+        BUDGET_FORMAT: Form of a budget in words, for errors.
     """
 
     is_convex = True
@@ -62,7 +63,7 @@ class HockeySticks(Notion):
         """Return (ε, δ) or (slope, δ) of every hockey stick.
 
         Args:
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
 
     @abstractmethod
@@ -71,7 +72,7 @@ class HockeySticks(Notion):
 
         Args:
             points: The (ε, δ) or (slope, δ) of the budget.
-            scale: 1 for the budget itself, less for a budget nearer to perfect privacy.
+            scale: 1 for the budget itself, and less for a stricter budget.
 
         Raises:
             InvalidRequest: If the notion does not accept this scale.
@@ -82,7 +83,7 @@ class HockeySticks(Notion):
         """Compute the exact hockey stick at a position.
 
         Args:
-            laws: The pair (P, Q).
+            laws: Laws P and Q of the output for two neighbouring inputs.
             position: The ε, or the slope, of the hockey stick.
         """
 
@@ -90,8 +91,8 @@ class HockeySticks(Notion):
         """Compute every hockey stick.
 
         Args:
-            laws: The pair (P, Q).
-            budget: The exact parameters by name.
+            laws: Laws P and Q of the output for two neighbouring inputs.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         return tuple(self.measure_stick(laws, position) for position, _ in self.sticks(budget))
 
@@ -99,7 +100,7 @@ class HockeySticks(Notion):
         """Return the work for one outcome at all points of the budget.
 
         Args:
-            budget: The parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         points = budget.get(self.name)
         count = len(points) if isinstance(points, tuple) else 1
@@ -109,8 +110,8 @@ class HockeySticks(Notion):
         """Decide whether every hockey stick is at most its δ.
 
         Args:
-            measurement: The hockey sticks.
-            budget: The exact parameters by name.
+            measurement: Value of every hockey stick, in the order of `sticks`.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         return all(
             stick <= delta
@@ -126,8 +127,8 @@ class HockeySticks(Notion):
             (whether it is above its δ, its excess over δ, its position in the budget).
 
         Args:
-            measurement: The hockey sticks.
-            budget: The exact parameters by name.
+            measurement: Value of every hockey stick, in the order of `sticks`.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         candidates = []
         for position, (_, delta) in enumerate(self.sticks(budget)):
@@ -139,8 +140,8 @@ class HockeySticks(Notion):
         """Return the tightest hockey stick, to choose what to show.
 
         Args:
-            measurement: The hockey sticks.
-            budget: The exact parameters by name.
+            measurement: Value of every hockey stick, in the order of `sticks`.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         return self.tightest_stick(measurement, budget)
 
@@ -159,7 +160,7 @@ class Curve(HockeySticks):
         """Read pairs (ε, δ) as exact numbers, sorted by ε.
 
         Args:
-            parameter: The name of the parameter.
+            parameter: One of `parameters`, the names of the parameters of the notion.
             value: As for `read_pairs`.
 
         Raises:
@@ -189,7 +190,7 @@ class Curve(HockeySticks):
         """Return the points (ε, δ).
 
         Args:
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         points: Sequence[Stick] = budget["curve"]
         return points
@@ -207,7 +208,7 @@ class Curve(HockeySticks):
         """Compute the exact δ at ε.
 
         Args:
-            laws: The pair (P, Q).
+            laws: Laws P and Q of the output for two neighbouring inputs.
             position: The ε of the hockey stick.
         """
         delta: ExpNumber = self._point_notion.measure(laws, {"epsilon": position})
@@ -217,8 +218,8 @@ class Curve(HockeySticks):
         """Describe the δ beside the requested one, at the ε of the tightest hockey stick.
 
         Args:
-            measurement: The hockey sticks.
-            budget: The exact parameters by name.
+            measurement: Value of every hockey stick, in the order of `sticks`.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
             budget_text: Not used.
         """
         *_, index = self.tightest_stick(measurement, budget)
@@ -231,9 +232,9 @@ class Curve(HockeySticks):
         """Describe an outcome with P > e^ε Q at the ε of the tightest hockey stick.
 
         Args:
-            laws: The pair (P, Q).
-            result: The result of this pair.
-            names: Outcome -> how its mass in P and in Q is written.
+            laws: Laws P and Q of the output for two neighbouring inputs.
+            result: Measurement of this pair, with its budget.
+            names: Maps an outcome to the texts that stand for its mass in P and in Q.
         """
         *_, index = self.tightest_stick(result.measurement, result.budget)
         budget = {"epsilon": result.budget["curve"][index][0]}
@@ -244,6 +245,6 @@ class Curve(HockeySticks):
         """Return a hockey stick for every point.
 
         Args:
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         return tuple(HockeyStick(epsilon, delta) for epsilon, delta in budget["curve"])

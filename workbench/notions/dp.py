@@ -1,6 +1,7 @@
 """(ε, δ)-DP: the hockey stick Σ max(0, P - e^ε Q) is at most δ.
 
-Its value is P(V) - e^ε Q(V) with V = {P > e^ε Q}.
+P and Q are the laws of the output for two neighbours. The value of the hockey stick is
+P(V) - e^ε Q(V), where V is the set of the outcomes with P > e^ε Q (the violations).
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from workbench.notions.notion import (
 
 
 class DeltaNotion(Notion):
-    """A notion with a budget (ε, δ) whose measurement is a δ, one number a - b e^ε for every ε.
+    """A notion with a budget (ε, δ) whose measurement is the smallest δ at ε, a number a - b e^ε.
 
-    counts_excess: whether δ is the excess P(V) - e^ε Q(V), and not the whole mass P(V).
+    Attributes:
+        counts_excess: Whether δ is the excess P(V) - e^ε Q(V), and not the whole mass P(V).
     """
 
     parameters = ("epsilon", "delta")
@@ -45,8 +47,8 @@ class DeltaNotion(Notion):
         """Read ε >= 0 or δ in [0, 1].
 
         Args:
-            parameter: The name of the parameter.
-            value: The value that the user gave.
+            parameter: One of `parameters`, the names of the parameters of the notion.
+            value: Number, or text of a number, as the user gave it.
 
         Raises:
             InvalidRequest: If the value is no number, ε is negative, or δ is outside [0, 1].
@@ -56,11 +58,12 @@ class DeltaNotion(Notion):
         return read_probability(value, parameter)
 
     def is_decided_by_ratio(self, budget: Values) -> bool:
-        """Return whether δ = 0, so that no outcome may have P > e^ε Q; False if a subclass measures
-        something else.
+        """Return whether δ = 0, so that no outcome may have P > e^ε Q.
+
+        False for a subclass with another measure.
 
         Args:
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         has_own_measure = type(self).measure is not DeltaNotion.measure
         has_own_decision = type(self).is_within_budget is not DeltaNotion.is_within_budget
@@ -72,8 +75,8 @@ class DeltaNotion(Notion):
         """Compute the exact δ at ε.
 
         Args:
-            laws: The pair (P, Q).
-            budget: The exact parameters by name.
+            laws: Laws P and Q of the output for two neighbouring inputs.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         epsilon = budget["epsilon"]
         return ExpNumber.from_terms(*self.coefficients(*laws.violation_masses(epsilon)), epsilon)
@@ -82,8 +85,8 @@ class DeltaNotion(Notion):
         """Decide whether the exact δ is at most the requested one.
 
         Args:
-            measurement: The exact δ of the comparison.
-            budget: The exact parameters by name.
+            measurement: Exact δ of the comparison, an ExpNumber.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         return bool(measurement <= budget["delta"])
 
@@ -91,13 +94,13 @@ class DeltaNotion(Notion):
         """Return the δ itself, which is compared exactly.
 
         Args:
-            measurement: The exact δ of the comparison.
-            budget: The exact parameters by name.
+            measurement: Exact δ of the comparison, an ExpNumber.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         return measurement
 
     def delta_upper_bound(self, measurement: Any) -> Fraction:
-        """Return a rational >= δ: δ itself if it is rational, else at most 2^-60 of it above.
+        """Return δ if it is rational, otherwise a rational that exceeds δ by at most 2^-60 of it.
 
         Args:
             measurement: The exact δ of the comparison, an ExpNumber.
@@ -109,9 +112,9 @@ class DeltaNotion(Notion):
         """Describe the exact δ beside the requested one.
 
         Args:
-            measurement: The exact δ of the comparison.
-            budget: The exact parameters by name.
-            budget_text: ε in words.
+            measurement: Exact δ of the comparison, an ExpNumber.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
+            budget_text: ε in words, such as "epsilon = 1".
         """
         requested_delta = budget["delta"]
         delta = format_delta(self.delta_upper_bound(measurement), requested_delta)
@@ -124,9 +127,9 @@ class DeltaNotion(Notion):
         """Describe one of the outcomes with P > e^ε Q.
 
         Args:
-            laws: The pair (P, Q).
-            result: The result of this pair.
-            names: Outcome -> how its mass in P and in Q is written.
+            laws: Laws P and Q of the output for two neighbouring inputs.
+            result: Measurement of this pair, with its budget.
+            names: Maps an outcome to the texts that stand for its mass in P and in Q.
         """
         if not result.label:
             return None
@@ -148,6 +151,6 @@ class DP(DeltaNotion):
         """Return the hockey stick itself.
 
         Args:
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         return (HockeyStick(budget["epsilon"], budget["delta"]),)

@@ -1,14 +1,15 @@
 """μ-Gaussian DP: the trade-off function T(P, Q) lies above f(α) = Φ(Φ^-1(1-α) - μ).
 
-The definition is by Dong, Roth and Su 2022; Φ is the normal distribution function. T(P, Q)(α) is
-the smallest type II error of a test of P against Q with type I error α. It is piecewise linear; its
-vertices come from the sets A = {P/Q >= r}, with 1 - α = P(A) and β = Q(A). f is convex, so a chord
-whose ends lie above it lies above it: T >= f everywhere when at every vertex
+P and Q are the laws of the output for two neighbours, and Φ is the normal distribution function.
+The definition is by Dong, Roth and Su 2022. T(P, Q)(α) is the smallest type II error β of a test of
+P against Q with type I error α. For a finite law it is piecewise linear. Its vertices come from the
+sets A = {P/Q >= r}, one for each ratio r, with 1 - α = P(A) and β = Q(A). f is convex, so a chord
+between two points above f stays above f. So T >= f holds everywhere if, at every vertex,
 
     Φ^-1(P(A)) - Φ^-1(Q(A)) <= μ
 
-decided by balls of growing precision. T(P, Q) is jointly convex in (P, Q): laws at knots decide
-real inputs.
+This is decided by balls (intervals) of growing precision. T(P, Q) is jointly convex in (P, Q), so
+the laws at the knots decide the claim for real inputs.
 """
 
 from __future__ import annotations
@@ -36,10 +37,11 @@ from workbench.notions.notion import (
 
 _MAX_BALL_BITS = 4096  # A claim that balls of this precision do not decide is not proven.
 _MIN_BALL_BITS = 128  # The precision of the first ball around a vertex.
-_FIRST_BALL_WORK = 1000  # The work for a ball at low precision, in comparisons of short numbers.
+_FIRST_BALL_WORK = 1000  # Work for a ball at low precision, in units of `privacy.audit_work`.
 _MAX_PROGRAM_MU = 20  # Programs refuse a larger μ, because their tangents have slopes e^(μ²/2).
 
-_MIN_CUT_EXCESS = 1e-9  # A vertex is cut off if it exceeds the curve by this share of its mass.
+# A vertex gets a tangent if its hockey stick exceeds the curve by this share of its mass.
+_MIN_CUT_EXCESS = 1e-9
 _MIN_SOLVER_PROBABILITY = 1e-10  # A solver cannot distinguish smaller probabilities from 0.
 _MAX_TANGENT_EPSILON = 20  # Tangents are not used at a larger ε, because e^ε is a coefficient.
 _MAX_CUTS = 4  # At most this many tangents are added at once.
@@ -57,11 +59,11 @@ Vertex = tuple[int, int, int, int]
 
 
 def _tangent(mu: float, epsilon: float) -> HockeyStick:
-    """Return the hockey stick of N(0, 1) against N(μ, 1) at ε, rounded up (Dong, Roth and Su 2022,
-    Cor. 2.13).
+    """Return the hockey stick of N(0, 1) against N(μ, 1) at ε, rounded up.
 
-    It is Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ). ε may be negative. It is rounded to a multiple of 2^-14,
-    because solvers cannot tell rows of closer hockey sticks apart.
+    It is Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ) (Dong, Roth and Su 2022, Cor. 2.13). ε may be negative.
+    It is first rounded to a multiple of 2^-14, because solvers cannot tell rows of closer hockey
+    sticks apart.
     """
     rounded_epsilon = Fraction(round(epsilon * _EPSILON_STEPS_PER_UNIT), _EPSILON_STEPS_PER_UNIT)
     x = float(rounded_epsilon)
@@ -73,13 +75,14 @@ def _tangent(mu: float, epsilon: float) -> HockeyStick:
 
 
 class TradeOffCurve:
-    """Vertices (P(A), Q(A)) = (k/K, l/L) of a trade-off curve, as (k, K, l, L), for the sets A of
-    largest ratios.
+    """Vertices of a trade-off curve, for the sets A of the outcomes with the largest ratios P/Q.
 
-    Only vertices with P(A) > Q(A) are kept, because the claim holds at all others. The fractions
-    are not reduced, since reducing long integers would take most of the time of an audit.
+    A vertex (P(A), Q(A)) = (k/K, l/L) is stored as the integers (k, K, l, L). Only vertices with
+    P(A) > Q(A) are kept, because the claim holds at all others. The fractions are not reduced,
+    since reducing long integers would take most of the time of an audit.
 
-    vertices: (k, K, l, L).
+    Args:
+        vertices: The vertices as (k, K, l, L).
     """
 
     def __init__(self, vertices: Iterable[Vertex]) -> None:
@@ -95,11 +98,11 @@ class TradeOffCurve:
         return any(k == p_total or not l for k, p_total, l, _ in self.vertices)
 
     def mu_enclosure(self, vertex: Vertex, bits: int) -> Interval:
-        """Return rationals around Φ^-1(k/K) - Φ^-1(l/L), the μ that a vertex needs.
+        """Return an interval of rationals around Φ^-1(k/K) - Φ^-1(l/L), the μ that a vertex needs.
 
         Args:
             vertex: A vertex with 0 < l/L < k/K < 1.
-            bits: The working precision in bits.
+            bits: Working precision of the balls in bits.
         """
         from flint import arb, ctx
 
@@ -111,7 +114,7 @@ class TradeOffCurve:
 
     @cached_property
     def smallest_mu(self) -> float:
-        """Return the smallest μ that holds, rounded up; inf if there is none."""
+        """Return the smallest μ for which the claim holds, rounded up, or inf if there is none."""
         if self.is_unbounded:
             return math.inf
         bounds = []
@@ -121,10 +124,10 @@ class TradeOffCurve:
         return max(bounds, default=0.0)
 
     def is_enough(self, mu: Fraction) -> bool:
-        """Decide whether μ is enough.
+        """Decide whether all vertices lie above the curve of μ.
 
         Args:
-            mu: The parameter μ of Gaussian DP.
+            mu: Parameter μ >= 0 of Gaussian DP.
 
         Raises:
             NotProven: If 4096 bits, or the allowed work, do not decide it.
@@ -151,7 +154,7 @@ def _ball_work(bits: int) -> int:
 
 
 def _first_bits(k: int, p_total: int, l: int, q_total: int) -> int:
-    """Return the precision of the first ball, enough to tell a probability near 0 or 1 from it."""
+    """Return the bits of the first ball, enough to tell a probability from 0 and from 1."""
     return _MIN_BALL_BITS + max(p_total // (p_total - k), q_total // l).bit_length()
 
 
@@ -168,7 +171,7 @@ class GDP(SmallestParameterNotion):
         """Compute the trade-off curve.
 
         Args:
-            laws: The pair (P, Q).
+            laws: Laws P and Q of the output for two neighbouring inputs.
             budget: Not used.
         """
         return TradeOffCurve((k, laws.p.total, l, laws.q.total) for k, l in laws.corners)
@@ -178,7 +181,7 @@ class GDP(SmallestParameterNotion):
 
         Args:
             measurement: A TradeOffCurve.
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         return bool(measurement.is_enough(budget["mu"]))
 
@@ -195,7 +198,7 @@ class GDP(SmallestParameterNotion):
         """Return the hockey sticks at a few ε around μ²/2.
 
         Args:
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
 
         Raises:
             InvalidRequest: If μ is too large for a program.
@@ -209,11 +212,13 @@ class GDP(SmallestParameterNotion):
     def hockey_stick_grid(self, budget: Values) -> tuple[tuple[HockeyStick, HockeyStick], ...]:
         """Return the hockey sticks at ε = μ (μ/2 + z) >= 0 for z on a grid.
 
-        Those of ε < 0 belong to the other order of P and Q. Tangents of f that are h apart in z
-        meet at most μ h²/8 below it, measured in μ; those of μ/(1 + h²/8) therefore meet above it.
+        Hockey sticks at ε < 0 belong to the other order of P and Q. Each one is paired with the
+        hockey stick of μ/(1 + h²/8) at the same ε, where h is the step of the grid. Tangents of f
+        at z and z + h intersect below f, on the curve of a parameter <= μ (1 + h²/8). So the
+        tangents for μ/(1 + h²/8) intersect above f, and together they imply the budget.
 
         Args:
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         mu = float(budget["mu"])
         quantiles = np.concatenate(
@@ -235,7 +240,7 @@ class GDP(SmallestParameterNotion):
         """Return μ itself.
 
         Args:
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         return Fraction(budget["mu"])
 
@@ -245,7 +250,7 @@ class GDP(SmallestParameterNotion):
         Args:
             p: The masses of P, shape (m,).
             q: The masses of Q, shape (m,).
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
 
         Returns:
             At most `_MAX_CUTS` hockey sticks.

@@ -1,12 +1,12 @@
-"""Compare two exact distributions P and Q: violations of a budget ε, and the largest ratio P/Q.
+"""Compare two exact distributions P and Q: outcomes that violate a budget ε, and ratios P/Q.
 
 violations        V = {i : P(i) > e^ε Q(i)}       decided exactly, outcome by outcome
 violation_masses  P(V) and Q(V)                   rationals
 max_ratio         max P(i) / Q(i)                 a rational, or None for ∞ (a zero of Q is reached)
-corners, steps    P and Q of {P/Q >= r}           for every ratio r there is, the largest first
+corners, steps    P(A), Q(A) of A = {P/Q >= r}    for every value r of the ratio, the largest first
 
-Floating point decides the outcomes whose ratio is not within 10^-6 of the number with which it is
-compared. Integer arithmetic decides the others.
+Floating point decides the outcomes whose ratio differs from e^ε by more than `LOG2_TOLERANCE` in
+its binary logarithm. Integer arithmetic decides the others.
 """
 
 from __future__ import annotations
@@ -26,15 +26,14 @@ from workbench.exact.numbers import ZERO, ExpNumber, RationalPair, exp_bounds_of
 from workbench.exact.objects import Pair
 from workbench.exact.time_limit import check_time_limit
 
-# Laws of more outcomes check the time limit themselves; for smaller ones the loops over comparisons
-# do.
+# A comparison of laws with more outcomes checks the time limit while it runs. For fewer outcomes,
+# the loops over comparisons check it.
 _MANY_OUTCOMES = 1_000
 
-_FIRST_BITS = (
-    64  # Precision of the first enclosure of e^ε; it is doubled until all outcomes are decided.
-)
+# Precision of the first enclosure of e^ε. It is doubled until all outcomes are decided.
+_FIRST_BITS = 64
 _ROUNDING_SHARE = 1e-6  # An excess below this share of the mass P is probably a rounding error.
-_MAX_EXPONENT = 700.0  # e^700 is still a double.
+_MAX_EXPONENT = 700.0  # A larger ε counts as this one in floats, because e^ε is no double.
 
 Names: TypeAlias = Callable[[int], tuple[str, str]]
 """Outcome -> how its mass in P and in Q is written."""
@@ -43,7 +42,9 @@ Names: TypeAlias = Callable[[int], tuple[str, str]]
 class Laws:
     """P and Q on the same outcomes, and the quantities that several notions need, computed once.
 
-    p, q: the two distributions.
+    Args:
+        p: Distribution P, with m outcomes.
+        q: Distribution Q on the same outcomes.
     """
 
     def __init__(self, p: Distribution, q: Distribution) -> None:
@@ -102,8 +103,10 @@ class Laws:
 
     @cached_property
     def max_ratio(self) -> tuple[Fraction | None, int]:
-        """Return the largest P(i)/Q(i), None for ∞, and an outcome that attains it (for ∞ the
-        heaviest)."""
+        """Return the largest ratio P(i)/Q(i), and an outcome that attains it.
+
+        The ratio is None if it is ∞. The outcome is then the one with the largest mass P(i).
+        """
         max_loss = np.nanmax(self.losses)
         candidates: list[int] = np.flatnonzero(self.losses >= max_loss - LOG2_TOLERANCE).tolist()
         k = self.p.integers
@@ -118,8 +121,10 @@ class Laws:
 
     @cached_property
     def corners(self) -> list[Pair]:
-        """Return the integers of P and of Q in {P/Q >= r} for every ratio r there is, the largest
-        first."""
+        """Return the masses of P and Q in A = {P/Q >= r} for every ratio r, the largest first.
+
+        They are integers over `p.total` and `q.total`.
+        """
         losses = self.losses.tolist()
         p = self.p.integers
         q = self.q.integers
@@ -142,8 +147,10 @@ class Laws:
 
     @cached_property
     def steps(self) -> list[tuple[Fraction | None, Fraction, Fraction]]:
-        """Return (r, P(A), Q(A)) with A = {P/Q >= r} for every ratio r, the largest first; r is
-        None for ∞."""
+        """Return (r, P(A), Q(A)) with A = {P/Q >= r} for every ratio r, the largest first.
+
+        The ratio ∞ is None.
+        """
         p_total = self.p.total
         q_total = self.q.total
         steps: list[tuple[Fraction | None, Fraction, Fraction]] = []
@@ -155,8 +162,10 @@ class Laws:
         return steps
 
     def example_violation(self, epsilon: Fraction) -> int:
-        """Choose an outcome with P > e^ε Q to show: a rounding error if there is one, else the
-        heaviest.
+        """Choose an outcome with P > e^ε Q to show in a message.
+
+        It is one that looks like a rounding error if there is such an outcome, otherwise the one
+        with the largest mass P.
 
         Args:
             epsilon: ε, at which there is a violation.
@@ -178,7 +187,7 @@ class Laws:
         Args:
             outcome: The position of the outcome.
             epsilon: The budget ε, a rational.
-            names: Outcome -> how its mass in P and in Q is written.
+            names: Maps an outcome to the texts that stand for its mass in P and in Q.
         """
         high, low = names(outcome)
         p = self.p[outcome]

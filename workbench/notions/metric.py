@@ -1,14 +1,17 @@
 """Metric privacy: P <= e^ε(x, x') Q, where the budget grows with the distance of the inputs.
 
-Each neighbouring pair (x, x') has a budget ε(x, x'). On real inputs it is ε |x - x'|.
+P and Q are the laws of the output for two neighbours x and x', which have the budget ε(x, x'). On
+real inputs the budget is ε |x - x'|. There the law is affine in x on segments [a, b]. Pr[i|x] is
+the probability of output i for the input x, and P_a(i) is its value at the end a.
 
-Where the law is affine in x, ln Pr[i|x] is concave and its slope is largest at the end with less
-mass:
+An ε is sufficient if the slope of ln Pr[i|x] is at most ε everywhere. On a segment, ln Pr[i|x] is
+concave, so its slope is largest in size at the end with less mass:
 
     the smallest ε = max over segments [a, b] and outputs i of
                      |P_b(i) - P_a(i)| / ((b - a) min(P_a(i), P_b(i)))
 
-a rational; there is none where the law jumps between segments or a mass vanishes at one end only.
+This is a rational number. No ε is sufficient if the law jumps between segments, or if a mass
+vanishes at one end of a segment only.
 """
 
 from __future__ import annotations
@@ -27,7 +30,11 @@ from workbench.notions.pure import Pure
 
 @dataclass(frozen=True)
 class Slope:
-    """The largest slope of ln Pr[i|x], None where it is unbounded."""
+    """The measurement of metric privacy on real inputs.
+
+    Attributes:
+        value: Largest slope of ln Pr[i|x] in size, exact. None if it is unbounded.
+    """
 
     value: Fraction | None
 
@@ -52,7 +59,8 @@ class Metric(Pure):
         """Compute the smallest ε for the distance |x - x'|.
 
         Args:
-            segments: Pieces with the attributes low, high, left and right.
+            segments: Pieces of the input range, with the attributes low and high (their ends) and
+                left and right (the laws of the output at these ends).
             budget: Not used.
         """
         for first, second in pairwise(segments):
@@ -67,11 +75,11 @@ class Metric(Pure):
         return Slope(max_slope)
 
     def is_within_budget(self, measurement: Any, budget: Values) -> bool:
-        """Decide whether the loss is within its budget.
+        """Decide whether the slope, or the ratio of two laws, is within its budget.
 
         Args:
             measurement: A Slope or a Ratio.
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         if isinstance(measurement, Slope):
             return measurement.value is not None and measurement.value <= budget["epsilon"]
@@ -82,8 +90,8 @@ class Metric(Pure):
 
         Args:
             measurement: A Slope or a Ratio.
-            budget: The exact parameters by name.
-            budget_text: ε in words.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
+            budget_text: ε in words, such as "epsilon = 1".
         """
         if not isinstance(measurement, Slope):
             return super().describe_finding(measurement, budget, budget_text)

@@ -1,4 +1,4 @@
-"""Base class of the notions of privacy: measure one comparison exactly, and decide a claim.
+"""Base class of the notions of privacy: it measures two laws exactly and decides a privacy claim.
 
 A notion also reads its budget, describes the result in words, and lists the constraints that a
 model must state. Nothing else in the workbench branches on the name of a notion.
@@ -11,7 +11,8 @@ claim, such as ε and δ. On real inputs the law is affine between consecutive k
     measure            (P, Q) and a budget -> a measurement: a δ, a ratio or a divergence. It is
                        exact, or an interval that decides the claim
     is_within_budget   measurement and budget -> whether the claim holds for this comparison
-    requirements       budget -> the constraints on (P, Q) in a model, as plain data. A notion with
+    requirements       budget -> the constraints on (P, Q) in an optimization model, as plain data.
+                       A notion with
                        infinitely many constraints gives some of them (`initial_requirements`) and
                        adds those that a solution violates (`find_cuts`)
 
@@ -51,8 +52,8 @@ from workbench.notions.laws import Laws, Names
 
 Label = tuple[int, ...]  # The label of a comparison: a shift, or an ordered pair of rows.
 
-# A δ is written with the first of these numbers of digits that shows on which side of the budget it
-# lies.
+# A δ is written with the smallest of these numbers of digits that shows whether it exceeds its
+# budget.
 _DELTA_DIGITS = (6, 9, 12, 17)
 
 
@@ -70,8 +71,8 @@ class SlopedHockeyStick(HockeyStick):
     """Σ max(0, P - slope Q) <= delta for a rational slope >= 1, which is e^ε of no rational ε > 0.
 
     Attributes:
-        epsilon: The largest float at most ln(slope), for code that raises masses to a ratio. No
-            claim is decided with it.
+        epsilon: The largest float that is at most ln(slope), as a Fraction. It is for code that
+            raises masses to a ratio e^ε. No claim is decided with it.
         slope: The exact slope.
     """
 
@@ -90,7 +91,7 @@ class SlopedHockeyStick(HockeyStick):
 
 @dataclass(frozen=True)
 class MassAboveRatio:
-    """Σ P over the outcomes with P > e^epsilon Q <= delta.
+    """The total mass P of the outcomes with P > e^epsilon Q is at most delta.
 
     With delta = 0: P <= e^epsilon Q everywhere.
     """
@@ -125,7 +126,8 @@ class ComparisonResult:
     """The measurement of one comparison, with the budget of the claim.
 
     Attributes:
-        label: The label of the comparison; () for a mechanism that is measured as a whole.
+        label: A shift, or an ordered pair of rows. It is () for a mechanism that is measured as a
+            whole, over all pairs of real inputs.
         measurement: The value that `Notion.measure` returned.
         budget: The parameters of the claim by name.
     """
@@ -150,11 +152,11 @@ class Notion(ABC):
         is_convex: Whether the measure is quasi-convex in the pair (P, Q), so that laws at knots
             decide mechanisms on real inputs.
         is_per_distance: Whether on real inputs the first parameter is per unit of |x - x'|.
-        can_compose: Whether designs for many runs are proven in it, by the composition of
-            dominating pairs.
-        series_work: The least work for the logarithms, powers or quantiles of one outcome, in
-            comparisons of short numbers. What a claim needs beyond it is counted while it is
-            decided (`reserve_work`).
+        can_compose: Whether designs for many runs are possible. Their privacy is proven by the
+            composition of dominating pairs.
+        series_work: The least work for the logarithms, powers or quantiles of one outcome, in units
+            of `workbench.privacy.audit_work`. Further work for a claim is counted while the claim
+            is decided (`reserve_work`).
     """
 
     name: ClassVar[str]
@@ -181,7 +183,7 @@ class Notion(ABC):
 
         Args:
             parameter: One of `parameters`.
-            value: The value that the user gave.
+            value: Number, or text of a number, as the user gave it.
 
         Raises:
             InvalidRequest: If the value is not allowed for this parameter of the notion.
@@ -195,31 +197,32 @@ class Notion(ABC):
     # Measurement.
 
     def is_decided_by_ratio(self, budget: Values) -> bool:
-        """Return whether a claim with one budget for all holds exactly when the largest ratio of
-        masses is allowed.
+        """Return whether the largest ratio of masses decides a claim.
+
+        This is asked for a claim with one budget for all comparisons. If it is true, the comparison
+        with the largest P/Q decides the claim, and no other one is measured.
 
         Args:
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         return False
 
     @abstractmethod
     def measure(self, laws: Laws, budget: Values) -> Any:
-        """Measure P against Q.
-
-        Returns what `is_within_budget` decides on.
+        """Measure how much P exceeds Q, in the quantity of the notion.
 
         Args:
-            laws: The pair (P, Q).
-            budget: The exact parameters by name.
+            laws: Laws P and Q of the output for two neighbouring inputs.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
 
     def measure_segments(self, segments: Sequence[Any], budget: Values) -> Any | None:
         """Measure all pairs of inputs of a law that is affine on segments.
 
         Args:
-            segments: Pieces with the attributes low, high, left and right.
-            budget: The exact parameters by name.
+            segments: Pieces of the input range, with the attributes low and high (their ends) and
+                left and right (the laws of the output at these ends).
+            budget: Exact values of the parameters by name, such as epsilon and delta.
 
         Returns:
             The measurement; None if the comparisons of laws at knots decide the claim.
@@ -247,46 +250,47 @@ class Notion(ABC):
         """Return the work for one outcome of a comparison, in comparisons of short numbers.
 
         Args:
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         return 1
 
     @abstractmethod
     def is_within_budget(self, measurement: Any, budget: Values) -> bool:
-        """Decide whether a measurement is within a budget.
+        """Decide exactly whether a measurement is within a budget.
 
-        Never a guess.
+        A notion that cannot decide it raises NotProven.
 
         Args:
             measurement: What `measure` returned.
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
 
     @abstractmethod
     def severity(self, measurement: Any, budget: Values) -> Any:
-        """Return how bad a measurement is at a budget, comparable among the comparisons of a
-        mechanism.
+        """Return a sort key of measurements, which is the larger the less private a comparison is.
+
+        Keys are compared among the comparisons of one mechanism.
 
         Args:
             measurement: What `measure` returned.
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
 
     def worst_result(self, results: Sequence[ComparisonResult]) -> ComparisonResult:
-        """Return the result to report.
+        """Return the result with the largest `severity`, which reports state.
 
         Args:
-            results: One result or more.
+            results: Results of the comparisons of a mechanism, at least one.
         """
         if len(results) == 1:
             return results[0]
         return max(results, key=lambda result: self.severity(result.measurement, result.budget))
 
     def worst_violation(self, results: Sequence[ComparisonResult]) -> ComparisonResult:
-        """Return the result to show.
+        """Return the violation that an error message shows.
 
         Args:
-            results: Those outside their budgets, at least one.
+            results: Results that are outside their budgets, at least one.
         """
         return self.worst_result(results)
 
@@ -298,31 +302,32 @@ class Notion(ABC):
 
         Args:
             measurement: What `measure` returned.
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
             budget_text: The first parameter in words, such as "epsilon = 1".
         """
 
     def describe_witness(self, laws: Laws, result: ComparisonResult, names: Names) -> str | None:
-        """Describe an outcome that shows why a result is outside its budget; None if there is none
-        to show.
+        """Describe an outcome that shows why a result is outside its budget.
+
+        None if no single outcome shows it.
 
         Args:
-            laws: The pair (P, Q).
-            result: The result of this pair.
-            names: Outcome -> how its mass in P and in Q is written.
+            laws: Laws P and Q of the output for two neighbouring inputs.
+            result: Measurement of this pair, with its budget.
+            names: Maps an outcome to the texts that stand for its mass in P and in Q.
         """
         return None
 
     # Models.
 
     def requirements(self, budget: Values) -> tuple[Requirement, ...]:
-        """Return what must hold of (P, Q), all at once, as plain data.
+        """Return the constraints on (P, Q) that together are equivalent to the budget.
 
         Args:
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
 
         Raises:
-            InvalidRequest: If no model can state it.
+            InvalidRequest: If no model can state the notion.
         """
         raise InvalidRequest(
             f"The notion {self.name} cannot be designed for, only measured and certified."
@@ -331,76 +336,78 @@ class Notion(ABC):
     def initial_requirements(self, budget: Values) -> tuple[Requirement, ...]:
         """Return requirements that a budget implies, for a design to start from.
 
-        They are all requirements if these are finitely many.
+        If the budget has finitely many requirements, all of them are returned.
 
         Args:
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         return self.requirements(budget)
 
     def gaussian_variance(self, budget: Values) -> Fraction | None:
-        """Return a variance σ² at which the discrete Gaussian of integer answers 1 apart is within
-        the budget.
+        """Return a variance σ² at which discrete Gaussian noise is within the budget.
 
-        It is a published bound; None if there is none.
+        The noise is for integer answers whose neighbours differ by 1. The variance is a published
+        bound, or None if there is none.
 
         Args:
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         return None
 
     def gaussian_mu(self, budget: Values) -> Fraction | None:
-        """Return μ if the budget is that of N(0, 1) against N(μ, 1), else None.
+        """Return μ if the budget is that of Gaussian DP, else None.
+
+        Its hardest pair of laws is N(0, 1) against N(μ, 1).
 
         Args:
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         return None
 
     def find_cuts(self, p: Vector, q: Vector, budget: Values) -> Sequence[Requirement]:
-        """Find requirements that the budget implies and that the masses p, q violate most, by
-        floats.
+        """Find the requirements of the budget that the masses p, q violate most, in floats.
 
-        What is implied is safe: bounds are never tighter than the budget.
+        Every requirement is implied by the budget, so adding it to a model excludes no private
+        mechanism.
 
         Args:
             p: The masses of P, shape (m,).
             q: The masses of Q, shape (m,).
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
 
         Returns:
-            The cuts; empty if none is violated, or if `initial_requirements` are all requirements.
+            The violated requirements. Empty if none is violated, or if `initial_requirements`
+            already has all requirements.
         """
         return ()
 
     def hockey_stick_grid(self, budget: Values) -> tuple[tuple[HockeyStick, HockeyStick], ...]:
         """Return hockey sticks that a budget implies, each with a tighter one at the same ε.
 
-        All tighter ones together nearly amount to the budget, or to more. Empty if
-        `requirement_range` says more, or `initial_requirements` all.
+        All tighter hockey sticks together imply the budget, or nearly so. Empty if the budget has a
+        `requirement_range`, or if `initial_requirements` has all requirements.
 
         Args:
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         return ()
 
     def requirement_range(
         self, budget: Values
     ) -> tuple[float, float, Callable[[float], Requirement]] | None:
-        """Return (low, high, level -> requirement) of a budget that amounts to a smooth range of
-        requirements.
+        """Return a range of levels, with one requirement for each level.
 
-        Requirements beyond the range are violated by little at most. None for any other budget.
+        Some budgets are equivalent to infinitely many requirements, which depend smoothly on one
+        number, the level (for zCDP the order α, as ln(α - 1)).
 
         Args:
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         return None
 
 
 class SmallestParameterNotion(Notion):
-    """A notion whose first parameter is a number >= 0, and which measures the smallest one that
-    holds for a pair."""
+    """A notion whose first parameter is a number >= 0. It measures the smallest valid number."""
 
     is_convex = True
 
@@ -408,8 +415,8 @@ class SmallestParameterNotion(Notion):
         """Read a number >= 0.
 
         Args:
-            parameter: The name of the parameter.
-            value: The value that the user gave.
+            parameter: One of `parameters`, the names of the parameters of the notion.
+            value: Number, or text of a number, as the user gave it.
 
         Raises:
             InvalidRequest: If the value is negative, or no finite number.
@@ -435,7 +442,7 @@ class SmallestParameterNotion(Notion):
 
         Args:
             measurement: What `measure` returned.
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         return f"{self.severity(measurement, budget)!r} (rounded up)"
 
@@ -443,7 +450,7 @@ class SmallestParameterNotion(Notion):
         """Return what is measured, in words.
 
         Args:
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         return f"the smallest {self.title} {self.parameters[0]}"
 
@@ -452,7 +459,7 @@ class SmallestParameterNotion(Notion):
 
         Args:
             measurement: What `measure` returned.
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
             budget_text: The first parameter of the budget in words.
         """
         text = "unbounded"
@@ -464,25 +471,27 @@ class SmallestParameterNotion(Notion):
         """Describe the pair of laws: no single outcome is outside the budget.
 
         Args:
-            laws: The pair (P, Q).
-            result: The result of this pair.
-            names: Outcome -> how its mass in P and in Q is written.
+            laws: Laws P and Q of the output for two neighbouring inputs.
+            result: Measurement of this pair, with its budget.
+            names: Maps an outcome to the texts that stand for its mass in P and in Q.
         """
         high, low = names(0)
         return f"between the laws of {high} and {low}"
 
 
-# The work that deciding a claim may take where it is limited: for a file, not for a user's own
-# request. The units are those of `workbench.privacy.audit_work`.
+# Work that remains for deciding claims, in units of `workbench.privacy.audit_work`. It is limited
+# while a file is checked, and unlimited for a request of the user.
 _remaining_work: ContextVar[float] = ContextVar("remaining_work", default=math.inf)
 
 
 @contextmanager
 def limit_work(units: float) -> Iterator[None]:
-    """Limit the work inside, and to no more than a surrounding limit leaves.
+    """Limit the work of deciding claims inside this context.
+
+    A surrounding limit remains valid as well.
 
     Args:
-        units: The work, in comparisons of short numbers.
+        units: Largest work, in units of `workbench.privacy.audit_work`.
     """
     previous_limit = _remaining_work.get()
     new_limit = min(previous_limit, units)
@@ -497,10 +506,11 @@ def limit_work(units: float) -> Iterator[None]:
 def reserve_work(units: float) -> bool:
     """Reserve work before it is done.
 
-    Returns False, and reserves nothing, if less than that is left.
-
     Args:
-        units: Comparisons of short numbers.
+        units: Work, in units of `workbench.privacy.audit_work`.
+
+    Returns:
+        False if less work than this remains. Nothing is reserved then.
     """
     remaining = _remaining_work.get() - units
     if remaining < 0:
@@ -516,10 +526,10 @@ def decide_at_most(
     """Decide whether a number is at most a limit, by enclosures of growing precision.
 
     Args:
-        name: The parameter of the budget, for the error message.
-        budget: The value of the budget, for the error message.
-        enclosure: bits -> an interval around the number.
-        limit: The limit with which the value is compared.
+        name: Name of the parameter, such as "epsilon", for the error message.
+        budget: Value of this parameter, for the error message.
+        enclosure: Maps a precision in bits to an interval around the number.
+        limit: Number with which it is compared.
         work: bits -> the work of an enclosure, in units of `reserve_work`.
         bits: The precision of the first enclosure; it is doubled until the enclosure decides.
         max_bits: The largest precision that is tried.
@@ -550,8 +560,7 @@ def format_rational(value: Fraction) -> str:
 
 
 def format_delta(value: Fraction, budget: Fraction) -> str:
-    """Round a δ up to as few digits as show on which side of the requested δ it lies, and how far
-    from it.
+    """Round a δ up to the fewest digits that show whether, and how far, it exceeds the request.
 
     Args:
         value: The δ to write.

@@ -1,19 +1,21 @@
 """Probabilistic DP: the mass P(V) of the outcomes V = {P > e^ε Q} is at most δ, a rational.
 
-On real inputs the law is affine on segments, and the supremum over all pairs of inputs may lie
-inside a segment: P(V) is not convex in the laws.
+P and Q are the laws of the output for two neighbours. On real inputs the probability p_i(x) of
+output i is affine in x on segments. P(V) is not convex in the laws, so the supremum over all pairs
+of inputs may lie inside a segment:
 
     δ(ε) = sup over inputs x, x' of Σ p_i(x) over {i : p_i(x) > e^ε p_i(x')}
 
-On a pair of segments, p_i affine in s and q_i = p_i(x') affine in t, outcome i violates for t on
-one side of
+Consider x on one segment, at the share s in [0, 1] of its length, and x' on another segment, at the
+share t. Then p_i(s) is affine in s, and q_i(t) = p_i(x') is affine in t, with the slope q_i'.
+Outcome i is a violation for all t on one side of
 
     t_i(s) = (p_i(s)/E - q_i(0)) / q_i',      E = e^ε
 
-The order of the t_i, 0 and 1 changes only at critical s where two of them meet, and all of those
-are numbers A + B E with rational A, B. Between neighbouring critical s the sets of violations that
-some t produces do not change, and each set's mass is affine in s: the supremum is attained, or
-approached, at critical s. Every comparison is decided exactly.
+As s grows, the order of the numbers t_i(s), 0 and 1 changes only where two of them are equal. These
+critical s are numbers A + B E with rational A, B. Between two consecutive critical s, the sets of
+violations that some t produces stay the same, and the mass of each set is affine in s. So the
+supremum is attained, or approached, at a critical s. Every comparison is decided exactly.
 """
 
 from __future__ import annotations
@@ -44,8 +46,8 @@ class PDP(DeltaNotion):
         """Compute the exact δ over every two real inputs.
 
         Args:
-            segments: Pieces with the laws `left` and `right` at their ends.
-            budget: The exact parameters by name.
+            segments: Pieces of the input range, with the laws `left` and `right` at their ends.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         pieces: dict[Lines, None] = {}
         for segment in segments:
@@ -58,8 +60,7 @@ class PDP(DeltaNotion):
         return max_exp_number(candidates)
 
     def segment_work(self, segments: int, outputs: int, bits: int) -> int:
-        """Return the work for the critical inputs of every two segments and the violations between
-        them.
+        """Return the work for the critical inputs of every two segments and their violations.
 
         Args:
             segments: The number of segments.
@@ -72,7 +73,7 @@ class PDP(DeltaNotion):
         """Return the mass above the ratio itself.
 
         Args:
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         return (MassAboveRatio(budget["epsilon"], budget["delta"]),)
 

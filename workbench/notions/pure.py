@@ -37,7 +37,7 @@ class Ratio:
 
     @property
     def loss(self) -> float:
-        """Return the largest privacy loss ln P/Q, rounded up; inf where Q is 0."""
+        """Return the largest privacy loss ln P/Q, rounded up, or inf if the ratio is unbounded."""
         return math.inf if self.value is None else log_upper_bound(self.value)
 
 
@@ -56,8 +56,8 @@ class Pure(Notion):
         """Read ε >= 0, or δ, which must be 0.
 
         Args:
-            parameter: The name of the parameter.
-            value: The value that the user gave.
+            parameter: One of `parameters`, the names of the parameters of the notion.
+            value: Number, or text of a number, as the user gave it.
 
         Raises:
             InvalidRequest: If ε is negative or no finite number, or δ is not 0.
@@ -69,7 +69,7 @@ class Pure(Notion):
         return ZERO
 
     def is_decided_by_ratio(self, budget: Values) -> bool:
-        """Return True: the largest ratio is what is measured.
+        """Return True: the largest ratio alone decides pure DP.
 
         Args:
             budget: Not used.
@@ -80,8 +80,8 @@ class Pure(Notion):
         """Compute the largest ratio of masses.
 
         Args:
-            laws: The pair (P, Q).
-            budget: The exact parameters by name.
+            laws: Laws P and Q of the output for two neighbouring inputs.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         value, outcome = laws.max_ratio
         return Ratio(value, outcome, laws.violation_masses(budget["epsilon"])[0])
@@ -91,25 +91,30 @@ class Pure(Notion):
 
         Args:
             measurement: A Ratio.
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         if measurement.value is None:
             return False
         return sign_exp(measurement.value, ONE, budget["epsilon"]) <= 0
 
     def severity(self, measurement: Any, budget: Values) -> Any:
-        """Return the ratio; among unbounded ratios the mass with P > e^ε Q decides.
+        """Return (False, the ratio), or (True, the violating mass) if the ratio is unbounded.
+
+        An unbounded ratio is worse than every other one. The violating mass is P of the outcomes
+        with P > e^ε Q.
 
         Args:
             measurement: A Ratio.
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         if measurement.value is None:
             return True, measurement.mass
         return False, measurement.value
 
     def worst_violation(self, results: Sequence[ComparisonResult]) -> ComparisonResult:
-        """Return the result whose loss exceeds its budget most.
+        """Return the result whose largest privacy loss ln P/Q exceeds its ε most.
+
+        The violating mass breaks ties.
 
         Args:
             results: One result or more.
@@ -126,8 +131,8 @@ class Pure(Notion):
 
         Args:
             measurement: A Ratio.
-            budget: The exact parameters by name.
-            budget_text: ε in words.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
+            budget_text: ε in words, such as "epsilon = 1".
         """
         epsilon = "unbounded" if measurement.value is None else repr(measurement.loss)
         return f"exact pure epsilon is {epsilon}, requested {budget_text}"
@@ -136,9 +141,9 @@ class Pure(Notion):
         """Describe the outcome of the largest ratio.
 
         Args:
-            laws: The pair (P, Q).
-            result: The result of this pair.
-            names: Outcome -> how its mass in P and in Q is written.
+            laws: Laws P and Q of the output for two neighbouring inputs.
+            result: Measurement of this pair, with its budget.
+            names: Maps an outcome to the texts that stand for its mass in P and in Q.
         """
         return laws.describe_excess(result.measurement.outcome, result.budget["epsilon"], names)
 
@@ -146,6 +151,6 @@ class Pure(Notion):
         """Return the hockey stick with δ = 0.
 
         Args:
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         return (HockeyStick(budget["epsilon"]),)

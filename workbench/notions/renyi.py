@@ -1,9 +1,10 @@
 """Rényi DP of order α > 1: D_α(P‖Q) = 1/(α-1) ln Σ P^α Q^(1-α) <= ε (Mironov 2017).
 
-The claim is decided as Σ P^α Q^(1-α) <= e^((α-1)ε), with balls of growing precision: for rational α
-and masses the sum is algebraic, and e^x is not for rational x != 0 (Lindemann), so the two differ
-and the balls separate. ε = 0 means P = Q. P^α Q^(1-α) is jointly convex, so the laws at knots
-decide mechanisms on real inputs.
+P and Q are the laws of the output for two neighbours, with rational masses. The claim is decided as
+Σ P^α Q^(1-α) <= e^((α-1)ε), with balls (intervals) of growing precision. For rational α the sum is
+an algebraic number, and e^x is transcendental for rational x != 0 (Lindemann). So the two sides
+differ, and the balls separate. ε = 0 means P = Q. P^α Q^(1-α) is jointly convex, so the laws at
+knots decide mechanisms on real inputs.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from workbench.notions.notion import (
     decide_at_most,
 )
 
-_REPORT_BITS = 192  # Precision of the divergence that is reported, not decided on.
+_REPORT_BITS = 192  # Precision of divergences in reports. It does not decide claims.
 
 
 class PrivacyLoss:
@@ -33,12 +34,14 @@ class PrivacyLoss:
 
     Outcomes of equal masses are counted together.
 
-    laws: the pair (P, Q).
+    Args:
+        laws: Laws P and Q of the output for two neighbouring inputs.
 
     Attributes:
-        unmatched_outcome: An outcome that P has and Q has not, None if there is none.
+        unmatched_outcome: An outcome that only P can produce. None if there is none.
         is_same: Whether P = Q.
-        masses: The number of outcomes of each pair (k, l) of positive integers of P and Q.
+        masses: Number of outcomes by their pair (k, l) of masses. k and l are the positive integers
+            of P and Q.
     """
 
     def __init__(self, laws: Laws) -> None:
@@ -61,8 +64,8 @@ class PrivacyLoss:
         All mass of P must lie within Q's.
 
         Args:
-            order: The order α > 1.
-            bits: The working precision in bits.
+            order: Order α > 1 of the divergence.
+            bits: Working precision of the balls in bits.
         """
         from flint import arb, ctx
 
@@ -76,7 +79,7 @@ class PrivacyLoss:
         """Return a ball around Σ P ln P/Q, the Kullback-Leibler divergence.
 
         Args:
-            bits: The working precision in bits.
+            bits: Working precision of the balls in bits.
         """
         from flint import arb, ctx
 
@@ -99,10 +102,10 @@ class PrivacyLoss:
         return self._balls_by_bits[bits]
 
     def divergence_upper_bound(self, order: Fraction) -> float:
-        """Return a float >= D_α, at most the second one above it; inf if Q lacks mass of P.
+        """Return D_α, rounded up to one of the next two floats, or inf if Q lacks mass of P.
 
         Args:
-            order: The order α > 1.
+            order: Order α > 1 of the divergence.
         """
         if self.is_same:
             return 0.0
@@ -124,8 +127,8 @@ class Renyi(SmallestParameterNotion):
         """Read ε >= 0 or α > 1.
 
         Args:
-            parameter: The name of the parameter.
-            value: The value that the user gave.
+            parameter: One of `parameters`, the names of the parameters of the notion.
+            value: Number, or text of a number, as the user gave it.
 
         Raises:
             InvalidRequest: If ε is negative, α is at most 1, or the value is no finite number.
@@ -138,7 +141,7 @@ class Renyi(SmallestParameterNotion):
         """Collect the privacy loss; its moment is computed when it is compared.
 
         Args:
-            laws: The pair (P, Q).
+            laws: Laws P and Q of the output for two neighbouring inputs.
             budget: Not used.
         """
         return PrivacyLoss(laws)
@@ -148,7 +151,7 @@ class Renyi(SmallestParameterNotion):
 
         Args:
             measurement: A PrivacyLoss.
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
 
         Raises:
             NotProven: If the allowed work does not decide it.
@@ -171,7 +174,7 @@ class Renyi(SmallestParameterNotion):
 
         Args:
             measurement: A PrivacyLoss.
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         return float(measurement.divergence_upper_bound(budget["alpha"]))
 
@@ -179,7 +182,7 @@ class Renyi(SmallestParameterNotion):
         """Return the name of the divergence with its order.
 
         Args:
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         return f"the Rényi divergence of order {budget['alpha']}"
 
@@ -187,9 +190,9 @@ class Renyi(SmallestParameterNotion):
         """Describe an outcome that Q lacks, else the pair of laws.
 
         Args:
-            laws: The pair (P, Q).
-            result: The result of this pair.
-            names: Outcome -> how its mass in P and in Q is written.
+            laws: Laws P and Q of the output for two neighbouring inputs.
+            result: Measurement of this pair, with its budget.
+            names: Maps an outcome to the texts that stand for its mass in P and in Q.
         """
         outcome = result.measurement.unmatched_outcome
         if outcome is None:
@@ -201,7 +204,7 @@ class Renyi(SmallestParameterNotion):
         """Return α/2ε (Canonne, Kamath and Steinke 2020).
 
         Args:
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         return Fraction(budget["alpha"] / (2 * budget["epsilon"]))
 
@@ -209,6 +212,6 @@ class Renyi(SmallestParameterNotion):
         """Return the power cone of the order.
 
         Args:
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         return (PowerCone(budget["alpha"], (budget["alpha"] - 1) * budget["epsilon"]),)

@@ -1,14 +1,16 @@
 """f-DP: every test of two neighbours with type I error α has a type II error of at least f(α).
 
-f is convex and piecewise linear, through given points (α, β) (Dong, Roth and Su 2022). Its line β
->= c - m α holds of all tests of two laws, whichever of them is the null hypothesis, when
+f is convex and piecewise linear, through given points (α, β) (Dong, Roth and Su 2022). P and Q are
+the laws of the output for two neighbours. A line β >= c - m α of f holds for all tests between P
+and Q, whichever of them is the null hypothesis, if
 
     Σ max(0, Q - m P) <= 1 - c     and     Σ max(0, P - m Q) <= 1 - c
 
-Σ max(0, Q - m P) = 1 - m + m Σ max(0, P - Q/m), so a line with m < 1 says the same as Σ max(0, P -
-M Q) <= 1 - c/m at M = 1/m. A pair (P, Q) is measured at these slopes M >= 1, rationals, in rational
-numbers throughout; all ordered pairs of neighbours are T(P, Q) >= f in both orders. (One-sided
-neighbours are one order of each, as for DP.)
+A line with m < 1 is stated with the slope M = 1/m instead. Because
+Σ max(0, Q - m P) = 1 - m + m Σ max(0, P - M Q), it is equivalent to Σ max(0, P - M Q) <= 1 - c/m in
+both orders. So a pair (P, Q) is measured at slopes M >= 1, in rational numbers throughout. All
+ordered pairs of neighbours are compared. (One-sided neighbours are compared in one order, as for
+DP.)
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ def _compute_sticks(points: Points) -> Points:
             delta = 1 - c / m
         smallest_deltas[slope] = min(delta, smallest_deltas.get(slope, delta))
     sticks: list[Stick] = []
-    # The hockey stick falls with M, so a larger M needs a smaller δ to say anything.
+    # The hockey stick falls with M, so a larger M is a new bound only with a smaller δ.
     for slope, delta in sorted(smallest_deltas.items()):
         if not sticks or delta < sticks[-1][1]:
             sticks.append((slope, delta))
@@ -52,22 +54,24 @@ def _compute_sticks(points: Points) -> Points:
 
 
 class TradeOffFunction(HockeySticks):
-    """f-DP for a piecewise linear f; tradeoff: points (α, β), from α = 0 to β = 0."""
+    """f-DP for a piecewise linear f.
+
+    The parameter `tradeoff` has the points (α, β) of f, from α = 0 to β = 0.
+    """
 
     name = "tradeoff"
     title = "trade-off function"
     parameters = ("tradeoff",)
     quantity = "tradeoff"
-    WORK_PER_STICK = (
-        16  # Slopes have up to four times the bits of points, and products square that.
-    )
+    # Slopes have up to four times the bits of points, and the work of a product is quadratic.
+    WORK_PER_STICK = 16
     BUDGET_FORMAT = "a list of points (alpha, beta)"
 
     def parse(self, parameter: str, value: Any) -> Points:
         """Read points (α, β) as exact numbers, sorted by α.
 
         Args:
-            parameter: The name of the parameter.
+            parameter: One of `parameters`, the names of the parameters of the notion.
             value: As for `read_pairs`.
 
         Raises:
@@ -107,7 +111,7 @@ class TradeOffFunction(HockeySticks):
         """Return (M, δ) of the lines.
 
         Args:
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         return _compute_sticks(budget["tradeoff"])
 
@@ -134,7 +138,7 @@ class TradeOffFunction(HockeySticks):
         """Compute Σ max(0, P - M Q) exactly.
 
         Args:
-            laws: The pair (P, Q).
+            laws: Laws P and Q of the output for two neighbouring inputs.
             position: The slope M of the hockey stick.
         """
         gaps, unit = _compute_gaps(laws, position)
@@ -144,8 +148,8 @@ class TradeOffFunction(HockeySticks):
         """Describe the hockey stick beside its limit, at the tightest line.
 
         Args:
-            measurement: The hockey sticks.
-            budget: The exact parameters by name.
+            measurement: Value of every hockey stick, in the order of `sticks`.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
             budget_text: Not used.
         """
         *_, index = self.tightest_stick(measurement, budget)
@@ -160,9 +164,9 @@ class TradeOffFunction(HockeySticks):
         """Describe the outcome with the largest excess at the tightest line.
 
         Args:
-            laws: The pair (P, Q).
-            result: The result of this pair.
-            names: Outcome -> how its mass in P and in Q is written.
+            laws: Laws P and Q of the output for two neighbouring inputs.
+            result: Measurement of this pair, with its budget.
+            names: Maps an outcome to the texts that stand for its mass in P and in Q.
         """
         *_, index = self.tightest_stick(result.measurement, result.budget)
         slope, _ = self.sticks(result.budget)[index]
@@ -178,7 +182,7 @@ class TradeOffFunction(HockeySticks):
         """Return a hockey stick for every line.
 
         Args:
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         return tuple(
             SlopedHockeyStick.from_slope(slope, delta) for slope, delta in self.sticks(budget)
@@ -186,8 +190,11 @@ class TradeOffFunction(HockeySticks):
 
 
 def _compute_gaps(laws: Laws, slope: Fraction) -> tuple[list[int], int]:
-    """Compute P - slope Q of every outcome, as (integers, unit): the gaps are the integers over the
-    unit."""
+    """Compute P - slope Q of every outcome.
+
+    Returns:
+        (integers, unit). The differences are the integers divided by the unit.
+    """
     numerator, denominator = slope.as_integer_ratio()
     p_scale = laws.q.total * denominator
     q_scale = laws.p.total * numerator

@@ -1,12 +1,15 @@
 """ρ-zCDP: D_α(P‖Q) <= ρ α for every α > 1 (Bun and Steinke 2016).
 
-With g(α) = (α-1) D_α = ln Σ P^α Q^(1-α), convex and 0 at α = 1, the claim is g(α) <= ρ α (α-1). It
-is proven piece by piece: on [a, b] g lies below its chord, whose largest distance from the convex
-right side is known in closed form; a piece that fails is cut in two. Beyond α = pure ε / ρ nothing
-can break it, as D_α <= pure ε. On the first piece (1, b] the chord decides when D_b <= ρ, which
-some b reaches if Σ P ln P/Q < ρ; above ρ the claim is false (they cannot be equal: e^ρ is
-transcendental for rational ρ != 0). A claim that is tight at some order may stay undecided;
-then NotProven is raised.
+P and Q are the laws of the output for two neighbours. Let g(α) = (α-1) D_α = ln Σ P^α Q^(1-α). It
+is convex, and 0 at α = 1. The claim is g(α) <= ρ α (α-1), and it is proven piece by piece. On a
+piece [a, b], g lies below its chord, and the largest excess of a chord over the convex right side
+is known in closed form. A piece whose chord exceeds the right side is cut in two. Let E be the pure
+ε of the pair, E = max ln P/Q. For α >= E/ρ nothing is left to prove, because D_α <= E <= ρ α.
+
+On the first piece (1, b] the chord stays below if D_b <= ρ. As b falls to 1, D_b approaches
+Σ P ln P/Q. So some b is small enough if this sum is less than ρ. If the sum exceeds ρ, the claim is
+false. (They cannot be equal, because e^ρ is transcendental for rational ρ != 0.) A claim that is
+tight at some order may stay undecided. Then NotProven is raised.
 """
 
 from __future__ import annotations
@@ -42,16 +45,16 @@ from workbench.notions.notion import (
 from workbench.notions.renyi import PrivacyLoss
 
 _MOMENT_BITS = 256  # Precision of the balls around moments.
-_MAX_PIECES = 4000  # A claim that needs more pieces of orders α is left undecided ...
-_MIN_PIECES = 200  # ... but at least this many pieces are tried, however many masses there are.
-_MAX_PIECE_MASSES = 1_000_000  # Pieces times masses are limited to this number.
+_MAX_PIECES = 4000  # A claim that needs more pieces of orders α is left undecided.
+_MIN_PIECES = 200  # At least this many pieces are tried, even for laws of very many masses.
+_MAX_PIECE_MASSES = 1_000_000  # For laws of many masses, pieces times masses are at most this.
 _MAX_ORDER = 10**15  # A claim that needs a larger order is left undecided.
-_WORK_PER_MASS = 40  # The work for one mass of a moment, in comparisons of short numbers.
+_WORK_PER_MASS = 40  # Work for one mass of a moment, in units of `workbench.privacy.audit_work`.
 
 _RHO_TOLERANCE = Fraction(1, 10**6)  # The relative width of the interval of the smallest ρ.
-_MAX_RHO_BISECTIONS = 30
+_MAX_RHO_BISECTIONS = 30  # The interval of the smallest ρ is halved at most this many times.
 
-_MIN_CUT_EXCESS = 1e-7  # An order is cut off if D_α/α exceeds ρ by this share of it.
+_MIN_CUT_EXCESS = 1e-7  # The bound of an order is added if D_α/α exceeds ρ by this share of it.
 _MIN_SOLVER_MASS = 1e-9  # Smaller masses of a solver count as 0.
 _MAX_PROGRAM_EXPONENT = 690.0  # Programs accept bounds on Σ P^α Q^(1-α) up to e^690.
 _ORDERS_PER_OCTAVE = 64  # The grid of orders has this many orders α from α - 1 to 2 (α - 1).
@@ -60,7 +63,8 @@ _ORDERS_PER_OCTAVE = 64  # The grid of orders has this many orders α from α - 
 class ConcentratedLoss(PrivacyLoss):
     """The privacy loss of a comparison and the pure ε that bounds it.
 
-    laws: the pair (P, Q).
+    Args:
+        laws: Laws P and Q of the output for two neighbouring inputs.
     """
 
     def __init__(self, laws: Laws) -> None:
@@ -77,21 +81,21 @@ class ConcentratedLoss(PrivacyLoss):
 
     @cached_property
     def kl_divergence(self) -> Interval:
-        """Return rationals around Σ P ln P/Q."""
+        """Return an interval of rationals around Σ P ln P/Q."""
         return ball_ends(self.mean(_MOMENT_BITS))
 
     def moment(self, order: Fraction) -> Interval:
-        """Return rationals around g(α).
+        """Return an interval of rationals around g(α) of the module header.
 
         Args:
-            order: The order α > 1.
+            order: Order α > 1 of the divergence.
         """
         if order not in self._moments:
             self._moments[order] = ball_ends(self.log_moment(order, _MOMENT_BITS))
         return self._moments[order]
 
     def is_enough(self, rho: Fraction) -> bool | None:
-        """Decide whether ρ is enough; None if it stays undecided.
+        """Decide whether the comparison satisfies ρ-zCDP. None if it stays undecided.
 
         Args:
             rho: The parameter ρ >= 0 of zCDP.
@@ -145,9 +149,10 @@ class ConcentratedLoss(PrivacyLoss):
 
     @cached_property
     def smallest_rho(self) -> Interval:
-        """Return an interval of the smallest ρ.
+        """Return an interval around the smallest ρ for which the claim holds.
 
-        Its ends are the largest D_α/α found, and a ρ that is proven (in the worst case pure ε²/2).
+        Its lower end is the largest D_α/α of the tried orders. Its upper end is a proven ρ, in the
+        worst case half the square of the pure ε.
         """
         orders = [1 + Fraction(2) ** k for k in range(-8, 13)]
         lower_bounds = [self.moment(order)[0] / (order * (order - 1)) for order in orders]
@@ -188,7 +193,7 @@ class ZCDP(SmallestParameterNotion):
         """Collect the privacy loss; its moments are computed when it is compared.
 
         Args:
-            laws: The pair (P, Q).
+            laws: Laws P and Q of the output for two neighbouring inputs.
             budget: Not used.
         """
         return ConcentratedLoss(laws)
@@ -198,7 +203,7 @@ class ZCDP(SmallestParameterNotion):
 
         Args:
             measurement: A ConcentratedLoss.
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
 
         Raises:
             NotProven: If it is neither.
@@ -212,7 +217,7 @@ class ZCDP(SmallestParameterNotion):
         return decision
 
     def severity(self, measurement: Any, budget: Values) -> float:
-        """Return a ρ that is proven, close to the smallest.
+        """Return a proven ρ that is close to the smallest one.
 
         Args:
             measurement: A ConcentratedLoss.
@@ -225,12 +230,13 @@ class ZCDP(SmallestParameterNotion):
         return round_up(measurement.smallest_rho[1])
 
     def describe_smallest(self, measurement: Any, budget: Values) -> str:
-        """Describe a proven ρ: the smallest found, or the requested one if no smaller one is
-        proven.
+        """Describe the smallest ρ that is proven.
+
+        It is the requested ρ if that is proven, and smaller than the smallest one of the search.
 
         Args:
             measurement: A ConcentratedLoss.
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         proven_rho = self.severity(measurement, budget)
         requested_rho = budget["rho"]
@@ -239,11 +245,10 @@ class ZCDP(SmallestParameterNotion):
         return f"at most {proven_rho!r} (proven)"
 
     def initial_requirements(self, budget: Values) -> tuple[Requirement, ...]:
-        """Return the relative entropy, the limit of orders towards 1, and the Rényi divergence of
-        order 2.
+        """Return the bounds of two orders: relative entropy (the limit α -> 1), and order 2.
 
         Args:
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         return RelativeEntropy(budget["rho"]), self._require_order(Fraction(2), budget["rho"])
 
@@ -251,7 +256,7 @@ class ZCDP(SmallestParameterNotion):
         """Return 1/2ρ (Canonne, Kamath and Steinke 2020).
 
         Args:
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         return Fraction(1 / (2 * budget["rho"]))
 
@@ -261,7 +266,7 @@ class ZCDP(SmallestParameterNotion):
         Args:
             p: The masses of P, shape (m,).
             q: The masses of Q, shape (m,).
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
 
         Returns:
             One requirement, or none.
@@ -295,7 +300,7 @@ class ZCDP(SmallestParameterNotion):
         """Return the range of the orders α, as ln(α - 1).
 
         Args:
-            budget: The exact parameters by name.
+            budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         rho = budget["rho"]
         max_order_minus_one = min(
