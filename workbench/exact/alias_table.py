@@ -1,12 +1,12 @@
 """Draw exactly from one law with many outcomes, by the alias method (Walker 1977) in integers.
 
-The weights k_1..k_m have the sum T. They fill N = 2^b >= m columns of height T, where outcome i
-has the total area N k_i. Column j contains the mass a_j of outcome j and the mass T - a_j of one
-other outcome (Vose 1991). A draw selects a uniform column j and a uniform real U in [0, T). The
-result is outcome j if U < a_j, and the other outcome otherwise, so its probabilities are exactly
-k_i / T. Of the first 24 random bits, b bits select the column. The others are the first bits v of
-U/T. They decide unless v = ⌊a_j 2^(24 - b) / T⌋. Then 48 more bits are drawn, and then 16 at a
-time. No float decides an outcome.
+The law has m outcomes with integer weights k_1..k_m, whose sum is T. The table has N = 2^b >= m
+columns of height T, in which outcome i gets the total area N k_i. Column j contains the mass a_j of
+outcome j and the mass T - a_j of one other outcome (Vose 1991). A draw selects a uniform column j
+and a uniform real U in [0, T). The result is outcome j if U < a_j, and the other outcome otherwise,
+so its probabilities are exactly k_i / T. Of the first 24 random bits, b bits select the column. The
+others are the first bits v of U/T. They decide unless v = ⌊a_j 2^(24 - b) / T⌋. Then 48 more bits
+are drawn, and then 16 at a time. No float decides an outcome.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from workbench.exact.random_source import Source
 
 MAX_OUTCOMES = 1 << 20  # Laws of more outcomes have no alias table.
 
-_FIRST_BITS = 24  # Random bits of every draw; they name the column and the first bits of U.
+_FIRST_BITS = 24  # Random bits of every draw: the number of the column and the first bits of U.
 _TIE_BITS = 48  # Further bits of U that are drawn when the first ones do not decide.
-_WORD_BITS = 16
+_WORD_BITS = 16  # Random bits that are drawn at a time when a draw is still undecided.
 
 
 class AliasTable:
@@ -70,10 +70,14 @@ class AliasTable:
         return self.outcomes.take(column)
 
     def _settle_ties(self, column: Integers, value: Integers) -> NDArray[np.bool_]:
-        """Decide whether U >= a_j with further bits. Shape of column.
+        """Decide with further bits whether U >= a_j.
 
         Args:
-            value: The first bits of U/T, which are those of a_j/T.
+            column: Number j of the column of each draw. Shape (n,).
+            value: First bits of U/T of each draw, equal to the first bits of a_j/T. Shape (n,).
+
+        Returns:
+            Whether U >= a_j. Shape (n,).
         """
         words_per_draw = _TIE_BITS // _WORD_BITS
         random_words = self.source.draw_uint16(words_per_draw * column.size)
@@ -94,12 +98,13 @@ class AliasTable:
 def _fill_columns(masses: Sequence[int]) -> tuple[list[int], list[int]]:
     """Distribute the masses over columns of equal height with at most two outcomes each.
 
-    Returns:
-        (a_j, the other outcome) of every column. A column of one outcome has a_j = 0 and itself as
-        the other.
-
     Args:
-        masses: N of them, whose mean is an integer.
+        masses: Total area of each outcome. Length N. Their mean is the height of a column, an
+            integer.
+
+    Returns:
+        (masses a_j, other outcomes), with one entry for each column j. A column of one outcome has
+        a_j = 0, and its own number as the other outcome.
     """
     height = sum(masses) // len(masses)
     own_masses = [*masses]

@@ -1,6 +1,6 @@
 """Store probability masses exactly, as non-negative integers over their sum.
 
-    Pr[i] = k_i / Σ k_j,    k_i integers without a common factor
+    Pr[i] = k_i / Σ k_j,    k_i >= 0 integers without a common factor
 
 A float is a dyadic rational. The PMF of a solver is therefore stored without rounding, subnormal
 masses included, and normalised by its exact sum. Comparisons use the logarithms of the integers
@@ -37,7 +37,7 @@ class Distribution:
     Args:
         weights: Non-negative ints or Fractions, not all zero. The masses are the weights divided by
             their sum.
-        name: What error messages call the weights.
+        name: Name of the weights in errors.
 
     Attributes:
         integers: The masses as integers without a common factor, shape (len,).
@@ -57,12 +57,13 @@ class Distribution:
 
     @classmethod
     def from_floats(cls, values: ArrayLike, name: str = "pmf") -> Distribution:
-        """Return the masses proportional to floats, each read as the exact dyadic rational that it
-        is.
+        """Build the distribution whose masses are proportional to floats.
+
+        Each float is read as the exact dyadic rational that it is.
 
         Args:
             values: 1-D array-like of finite floats >= 0; ints and Fractions among them stay exact.
-            name: What error messages call the values.
+            name: Name of the values in errors.
 
         Raises:
             InvalidRequest: If the array is not 1-D, if a value is negative, infinite or NaN, or if
@@ -94,7 +95,7 @@ class Distribution:
 
         Args:
             weights: A list, an array or a Distribution.
-            name: What error messages call the weights.
+            name: Name of the weights in errors.
 
         Raises:
             InvalidRequest: If a weight is negative or no finite number, or if all are 0.
@@ -113,8 +114,8 @@ class Distribution:
         """Read the laws of several rows, each as `read` does.
 
         Args:
-            rows: The weights of each law.
-            name: What error messages call a row.
+            rows: Weights of each law, in a form that `read` accepts.
+            name: Name of a row in errors.
 
         Raises:
             InvalidRequest: If a weight is negative or no finite number, or if a row has only zeros.
@@ -123,12 +124,11 @@ class Distribution:
 
     @classmethod
     def read_rounded(cls, weights: Any, name: str) -> Distribution:
-        """Read the weights of a solver, whose floats may be slightly below 0 by rounding and count
-        as 0 there.
+        """Read the weights of a solver. Floats that are slightly below 0 count as 0.
 
         Args:
-            weights: The weights of the outcomes, shape (len,).
-            name: What error messages call the weights.
+            weights: Weights of the outcomes. Shape (len,).
+            name: Name of the weights in errors.
 
         Raises:
             InvalidRequest: If a weight is no finite number or is at most -1e-6, if an exact weight
@@ -143,12 +143,11 @@ class Distribution:
 
     @classmethod
     def from_integers(cls, weights: list[int], name: str = "weights") -> Distribution:
-        """Build a distribution from Python integers that are known to be >= 0, without checking
-        them.
+        """Build a distribution from Python integers >= 0, without checking them.
 
         Args:
             weights: Integers >= 0, not all 0.
-            name: What error messages call the weights.
+            name: Name of the weights in errors.
 
         Raises:
             InvalidRequest: If all weights are 0, or the list is empty.
@@ -250,10 +249,13 @@ class Distribution:
 
 
 def to_common_denominator(values: Sequence[Fraction | int]) -> tuple[list[int], int]:
-    """Return (integers, scale) with values = integers / scale.
+    """Convert rationals to integers over a common denominator.
 
     Args:
-        values: The rationals to convert.
+        values: Rationals, in any order.
+
+    Returns:
+        (integers, scale), with values[i] = integers[i] / scale.
     """
     scale = math.lcm(*{value.denominator for value in values})
     return [value.numerator * (scale // value.denominator) for value in values], scale

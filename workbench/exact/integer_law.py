@@ -37,15 +37,17 @@ from workbench.exact.time_limit import ITEMS_PER_CLOCK_CHECK, check_time_limit
 def raise_to_floors(
     weights: list[Any], floors_of: Callable[[int, Any], Iterable[tuple[int, Any]]]
 ) -> list[Any]:
-    """Raise weights as little as possible so that every floor which one weight sets for others is
-    reached.
+    """Raise weights as little as possible, so that each is at least the floors that others set.
 
-    A floor is at most the weight that sets it, so the largest weight is final when it is taken from
-    the queue.
+    The weights are visited from the largest one down. A floor is at most the weight that sets it,
+    so a weight is final when it is visited.
 
     Args:
-        weights: The weights to raise, >= 0.
-        floors_of: (i, w_i) -> pairs (j, floor) that require w_j >= floor.
+        weights: Weights w_i >= 0.
+        floors_of: Maps (i, w_i) to pairs (j, floor), which demand w_j >= floor.
+
+    Returns:
+        The raised weights, in the same order.
     """
     raised = [*weights]
     queue = [(-weight, i) for i, weight in enumerate(raised) if weight]
@@ -69,17 +71,17 @@ def raise_to_floors(
 def raise_law_to_ratio(
     first: int, weights: Sequence[int], reach: int, ratio: Fraction
 ) -> IntegerLaw:
-    """Return the smallest integer law above some weights whose masses fall by at most a ratio
-    within the reach.
+    """Return the smallest law above some weights that is private for shifts within a reach.
 
     Its weights satisfy f(η) <= f(η + s) / ratio wherever |s| <= reach. Its tails fall by the ratio
     every reach.
 
     Args:
         first: The integer of the first weight.
-        weights: integers >= 0, not all 0.
+        weights: Integers >= 0, not all 0.
         reach: The largest shift, >= 1.
-        ratio: The smallest allowed ratio of two masses within the reach, in (0, 1).
+        ratio: The smallest allowed ratio of two masses within the reach, in (0, 1). It is e^-ε for
+            pure ε-DP.
 
     Returns:
         The law, which starts at first - reach.
@@ -96,9 +98,9 @@ def raise_law_to_ratio(
 
 
 class IntegerLaw:
-    """The law of the module's docstring; its weights need not add up to 1.
+    """A law on all integers, as in the module header. Its weights need not add up to 1.
 
-    Immutable, equal to its multiples.
+    It is immutable. Two laws are equal if their weights are proportional.
 
     Args:
         first: The integer of the first weight, less than 2^40 in size.
@@ -170,7 +172,8 @@ class IntegerLaw:
 
         Args:
             eta: The value η of the noise, any integer.
-            with_repeats: Add the weights that repeat it period by period farther out.
+            with_repeats: Whether to add all weights of the same tail that are one or more periods
+                farther out.
         """
         distance_outside = max(eta - self.last, self.first - eta, 0)
         blocks = -(-distance_outside // self.period)
@@ -217,13 +220,17 @@ class IntegerLaw:
     def compare_with_shift(
         self, shift: int
     ) -> tuple[list[Fraction | int], list[Fraction | int], int]:
-        """Return (P, Q, low): the masses of f and of f(· + shift) on the same outcomes.
+        """Return the masses of f and of f(· + shift) on the same outcomes.
 
         The outcomes are low, low + 1, ..., and then the merged outcomes of the tails, those of the
         right tail first.
 
         Args:
             shift: The shift of the law, an integer other than 0.
+
+        Returns:
+            (P, Q, low): masses of f, masses of f(· + shift), and the smallest outcome that is not
+            merged.
         """
         low = self.first - abs(shift)
         high = self.last + abs(shift)
@@ -280,10 +287,10 @@ class IntegerLaw:
         tail_terms: Rationals = (),
         left_tail_terms: Rationals = (),
     ) -> Fraction:
-        """Compute E loss(η) exactly.
+        """Compute the expected loss, the mean of loss(η), exactly.
 
         Args:
-            loss: Function η -> loss.
+            loss: Maps an integer η to its loss. It is called for the explicit weights only.
             tail_terms: Coefficients of 1, |η|, |η|² of the loss in the tails; empty for a law
                 without tails.
             left_tail_terms: The coefficients in the left tail; empty where they are those of the
@@ -317,8 +324,10 @@ class IntegerLaw:
         return total / self.total
 
     def _tail_mean(self, side: Sequence[Pair], terms: Rationals) -> Fraction:
-        """Compute Σ_{b >= 1} ratio^b Σ_k terms_k Σ w (a + b period)^k, k <= 2, over the (w, a) of a
-        period.
+        """Compute the part of the mean that comes from one tail.
+
+        It is Σ_{b >= 1} ratio^b Σ_{k <= 2} terms_k Σ w (a + b period)^k, where the innermost sum is
+        over the pairs (w, a) of one period.
 
         Args:
             side: Pairs (w, a) of a weight and its distance |η|.

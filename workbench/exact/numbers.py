@@ -1,4 +1,4 @@
-"""Read the exact number that a request means, and compare rational numbers with e^ε exactly.
+"""Read the exact numbers of a request, and compare rational numbers with e^ε exactly.
 
 A budget is a rational number. A comparison "a > b e^ε" between rationals is decided by enclosing
 e^ε more and more tightly until the answer is certain. For rational ε != 0 the number e^ε is
@@ -37,10 +37,11 @@ Rationals = tuple[Fraction, ...]
 ZERO = Fraction(0)
 ONE = Fraction(1)
 
-# Numbers with more decimal digits before or after the point are mistakes or attacks.
+# A number with more decimal digits before or after the point is refused as a mistake or attack.
 _MAX_DECIMAL_DIGITS = 5000
 _MAX_DOUBLE = Fraction(sys.float_info.max)
-# The smallest positive double, as it is written. Floating point would take a smaller number for 0.
+# The smallest positive double, as Python prints it. A smaller number is refused, because models in
+# floating point would take it for 0.
 _MIN_POSITIVE_DOUBLE = Fraction(5, 10**324)
 
 # Precision in bits of the first enclosure of e^ε; it is doubled until the comparison is decided.
@@ -57,8 +58,8 @@ def read_number(value: Any, name: str, constraint: str = "a finite number") -> F
 
     Args:
         value: str | int | float | Decimal | Fraction, or a NumPy scalar.
-        name: What the error message calls the value.
-        constraint: What the error message says a valid value is.
+        name: Name of the value in errors, usually the option.
+        constraint: What the value must be, in errors, such as "a number > 0".
 
     Returns:
         The exact number.
@@ -85,7 +86,7 @@ def read_number_where(
 
     Args:
         value: The value of a request, as for `read_number`.
-        name: What the error message calls the value.
+        name: Name of the value in errors, usually the option.
         constraint: The condition in words, for the error message.
         is_allowed: The condition on the exact number.
 
@@ -106,7 +107,7 @@ def read_positive(value: Any, name: str, *, or_zero: bool = False) -> Fraction:
 
     Args:
         value: The value of a request, as for `read_number`.
-        name: What the error message calls the value.
+        name: Name of the value in errors, usually the option.
         or_zero: Whether 0 is accepted too.
 
     Returns:
@@ -129,7 +130,7 @@ def read_probability(value: Any, name: str) -> Fraction:
 
     Args:
         value: The value of a request, as for `read_number`.
-        name: What the error message calls the value.
+        name: Name of the value in errors, usually the option.
 
     Raises:
         InvalidRequest: If the value is no number, or outside [0, 1].
@@ -349,9 +350,9 @@ def sign_exp(a: Fraction, b: Fraction, epsilon: Fraction) -> int:
     """Return the sign (-1, 0 or 1) of a - b e^ε, decided exactly for all rationals.
 
     Args:
-        a: The left side a, any rational.
-        b: The factor b of e^ε, any rational.
-        epsilon: The exponent ε, any rational.
+        a: Any rational.
+        b: Coefficient of e^ε, any rational.
+        epsilon: Exponent ε, any rational.
 
     Returns:
         1 if a > b e^ε, 0 if they are equal, -1 if a < b e^ε.
@@ -381,8 +382,13 @@ def sign_exp(a: Fraction, b: Fraction, epsilon: Fraction) -> int:
 class ExpNumber:
     """The number a - b e^ε with rational a, b, ε, such as the value of a hockey stick.
 
-    b != 0 only if ε != 0, so the number is irrational exactly when b != 0. Build it with
-    `ExpNumber.from_terms`.
+    Build it with `ExpNumber.from_terms`, which sets b and ε to 0 if the number is rational. So the
+    number is irrational exactly if b != 0.
+
+    Attributes:
+        a: Rational part.
+        b: Coefficient of -e^ε.
+        epsilon: Exponent ε.
     """
 
     a: Fraction
@@ -395,7 +401,7 @@ class ExpNumber:
 
         Args:
             a: The rational part.
-            b: The coefficient of e^ε.
+            b: The coefficient of -e^ε.
             epsilon: The exponent ε, a rational.
 
         Returns:
@@ -495,8 +501,7 @@ class ExpNumber:
 
 
 def _to_exp_number(value: Any) -> ExpNumber | None:
-    """Convert a finite int, float or Fraction to the ExpNumber that it is; return None for anything
-    else."""
+    """Convert a finite int, float or Fraction to an ExpNumber. Return None for anything else."""
     if isinstance(value, ExpNumber):
         return value
     is_finite_float = isinstance(value, float) and math.isfinite(value)

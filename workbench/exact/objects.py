@@ -4,9 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 Record = dict[str, Any]  # An object of a JSON file, or keyword arguments.
-Progress = Callable[
-    [str], None
-]  # A function that is called with lines on the progress of a search.
+# A function that is called with lines on the progress of a search.
+Progress = Callable[[str], None]
 Pair = tuple[int, int]  # Two integers, such as the positions of two neighbours.
 Pairs = tuple[Pair, ...]
 FloatPair = tuple[float, float]

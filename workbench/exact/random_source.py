@@ -1,4 +1,4 @@
-"""Draw random numbers from exact rational laws, so that no float decides an outcome.
+"""Draw random numbers from exact laws, in integer arithmetic, so that no float decides an outcome.
 
     draw_uint64,              independent words from the operating system. With a seed they come
     draw_uint16, draw_uint8   from PCG64, which is for experiments only
@@ -78,12 +78,13 @@ class Source:
         return (draws % np.uint64(bound)).astype(np.int64)
 
     def is_uniform_below(self, value: int, bits: int, numerator: int, denominator: int) -> bool:
-        """Decide whether a uniform U in [0, 1) is below numerator/denominator, drawing more of its
-        bits as needed.
+        """Decide whether a uniform U in [0, 1) is below numerator/denominator.
+
+        Further bits of U are drawn until the answer is certain.
 
         Args:
             value: The first bits of U, as an integer.
-            bits: The number of these bits; 16 more are drawn until they decide.
+            bits: The number of these bits. 16 more are drawn at a time.
             numerator: The numerator of the probability, >= 0.
             denominator: The denominator of the probability, > 0.
 
@@ -119,7 +120,7 @@ class Source:
         return flags
 
     def draw_discrete_laplace(self, s: int, t: int, count: int) -> Integers:
-        """Draw from Pr[y] ∝ e^{-|y| s/t}.
+        """Draw integers y from the discrete Laplace law, Pr[y] ∝ e^{-|y| s/t}.
 
         Args:
             s: The numerator of the rate s/t, > 0.
@@ -149,7 +150,7 @@ class Source:
         return draws
 
     def _draw_exp_minus(self, u: Integers, t: int) -> Flags:
-        """Draw booleans that are true with probability e^{-u/t}, 0 <= u <= t. Shape of u.
+        """Draw booleans that are true with probability e^{-u/t}, for 0 <= u <= t. Shape as u.
 
         The answer is the parity of the first failure in draws of Bernoulli(u/(t j)), j = 1, 2, ...
         """

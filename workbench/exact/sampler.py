@@ -6,10 +6,11 @@ C_{i-1} <= U < C_i. The first n bits v of U/T say that U lies in the cell [v, v+
 lies inside the cell, the outcome is decided; otherwise more bits are drawn. The probabilities are
 therefore exactly k_i / T for every T, and no draw is rejected:
 
-    n <= 16    a table of 2^n entries for every law settles all but a share m / 2^n
-    n = 48     a search among the integers ⌊C 2^n / T⌋, of several laws in one array, settles all
-               but m / 2^n
-    beyond     16 bits at a time, integers compared with integers
+    n <= 16    A table of 2^n entries for every law decides all draws but a share of at most
+               m / 2^n.
+    n = 48     A search among the integers ⌊C 2^n / T⌋, of several laws in one array, decides all
+               but a share of at most m / 2^n.
+    n > 48     16 bits are drawn at a time, and integers are compared with integers.
 
 For many draws from one law with many outcomes an alias table is used
 (`workbench.exact.alias_table`), which is exact too.
@@ -45,15 +46,14 @@ _MAX_LAWS = 1 << _WORD_BITS  # The number of a law must fit above the bits of th
 
 
 class Sampler:
-    """Draw from one distribution, or from several on equally many outcomes, with exact
-    probabilities k_i / T.
+    """Draw from one or several distributions with their exact probabilities k_i / T.
 
     Args:
         laws: One distribution, or 1 to 65,536 distributions with equally many outcomes.
         source: The source of randomness. Default: the operating system.
 
     Raises:
-        InvalidRequest: If the number or the lengths of the laws are others.
+        InvalidRequest: If there are no laws or too many, or if their numbers of outcomes differ.
     """
 
     def __init__(
@@ -86,8 +86,10 @@ class Sampler:
 
     @cached_property
     def floors(self) -> Words:
-        """Return the boundaries of all laws in one sorted array, with the law's number in the
-        leading bits."""
+        """Return the boundaries ⌊C 2^48 / T⌋ of all laws in one sorted array.
+
+        The leading 16 bits of an entry are the number of its law.
+        """
         numbered = []
         for law, boundaries in enumerate(self._boundaries):
             numbered += [(law << _SEARCH_BITS) + boundary for boundary in boundaries]
@@ -103,12 +105,13 @@ class Sampler:
         return AliasTable(self.laws[0].integers, self.source)
 
     def draw(self, count: int) -> Integers:
-        """Draw independently from the first law.
-
-        Returns outcomes 0..m-1, shape (count,).
+        """Draw independent outcomes from the first law.
 
         Args:
             count: The number of draws, >= 0.
+
+        Returns:
+            Outcomes in 0..m-1. Shape (count,).
 
         Raises:
             InvalidRequest: If count is no integer, or is negative.
@@ -127,12 +130,13 @@ class Sampler:
         return draws
 
     def draw_from(self, law_numbers: NDArray[np.integer]) -> NDArray[np.int32]:
-        """Draw once from each of several laws.
-
-        Returns shape (n,).
+        """Draw n independent outcomes, each from the law of a given number.
 
         Args:
-            law_numbers: Positions in `laws`, shape (n,).
+            law_numbers: Position in `laws` for each draw. Shape (n,).
+
+        Returns:
+            Outcomes in 0..m-1. Shape (n,).
         """
         return self._draw_by_cells(law_numbers.size, law_numbers)
 
@@ -142,7 +146,8 @@ class Sampler:
         """Draw by the cell tables, and settle the draws in open cells with further bits.
 
         Args:
-            law_numbers: Positions in `laws`; None for the first law, shape (count,).
+            count: The number of draws.
+            law_numbers: Position in `laws` for each draw, shape (count,). None for the first law.
         """
         random_words = self.source.draw_uint16(count)
         cells = random_words >> np.uint16(_WORD_BITS - self.bits)
@@ -180,11 +185,11 @@ class Sampler:
         return np.asarray(outcome, dtype=np.int64)
 
     def _settle(self, sums: Sequence[int], value: int, bits: int) -> int:
-        """Settle one draw: take more words until its cell meets one piece only.
+        """Decide one draw: draw more bits until its cell contains no cumulative sum.
 
         Args:
-            sums: C_1..C_m.
-            value: The first bits of U/T.
+            sums: Cumulative sums C_1..C_m of the law.
+            value: The first bits of U/T, as an integer.
             bits: The number of these bits.
         """
         while True:
@@ -206,7 +211,7 @@ def _scale_inner_sums(sums: Sequence[int]) -> list[int]:
 
 
 def _cell_outcomes(sums: Sequence[int], bits: int) -> NDArray[np.int32]:
-    """Compute the outcome of every cell of 2^-bits, -1 where the cell meets two pieces.
+    """Compute the outcome of every cell of width T 2^-bits, or -1 if several are possible.
 
     Shape (2^bits,).
 

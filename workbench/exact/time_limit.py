@@ -1,4 +1,4 @@
-"""Limit the time of exact work, which the time limit of a solver does not cover.
+"""Limit the time of exact computations, which the time limit of a solver does not cover.
 
 `limit_time` sets a limit that long loops check by calling `check_time_limit`. `limit_cpu_time`
 interrupts any work between two of its steps. A loop over items that take a moment each looks at the
@@ -21,7 +21,7 @@ from contextvars import ContextVar
 
 ITEMS_PER_CLOCK_CHECK = 64  # A loop over short items looks at the clock once in this many of them.
 
-# When a swallowed interruption is repeated, in seconds of CPU time.
+# An interruption that some code has swallowed is repeated after this CPU time.
 _INTERRUPTION_PERIOD_SECONDS = 1
 
 # The time at which the limit is reached, on the clock of `time.perf_counter`.
@@ -42,7 +42,7 @@ class OutOfTime(Exception):
 
 @contextmanager
 def limit_time(seconds: float | None) -> Iterator[None]:
-    """Limit the exact work inside to a number of seconds.
+    """Limit the exact computations inside this context to a number of seconds.
 
     Args:
         seconds: The limit in seconds of wall-clock time. None: no limit.
@@ -63,7 +63,7 @@ def check_time_limit() -> None:
 
 @contextmanager
 def limit_cpu_time(seconds: float) -> Iterator[None]:
-    """Raise OutOfTime inside after a number of seconds of CPU time.
+    """Raise OutOfTime inside this context after a number of seconds of CPU time.
 
     The limit only works in the main thread, and where the operating system has interval timers (not
     on Windows).

@@ -1,8 +1,11 @@
 """Convert the answers of a query to places on a grid, so that integer noise can be added to them.
 
-The answers may have any start, step and order.
+A query has k numeric answers in any order, with any start and step. Each answer x gets an integer
+place:
 
-x = low + step place,  place = 0..last        step: the greatest common divisor of all differences
+x = low + step place,  place = 0..last
+
+Here low is the smallest answer, and step is the greatest common divisor of all differences.
 """
 
 from __future__ import annotations
@@ -28,11 +31,11 @@ class AnswerGrid:
 
     Attributes:
         low: The smallest answer.
-        step: The distance of two places.
+        step: The distance between two consecutive places, in units of the answers.
         places: The places of the answers on the grid, in the query's order, shape (k,).
         reach: The largest number of steps between neighbours.
-        nearest_outputs: For every place the position of the output nearest to it; of two, the
-            smaller output.
+        nearest_outputs: Position of the nearest output for every place, shape (last + 1,). If two
+            outputs are equally near, it is the smaller output.
         has_same_outputs: Whether the outputs are the answers.
     """
 
@@ -57,17 +60,17 @@ class AnswerGrid:
     def clamp(self) -> Pair:
         """Return the smallest and the largest answer in steps.
 
-        The smallest is 0 where it is no multiple of the step.
+        If the smallest answer is no multiple of the step, it counts as 0.
         """
         start = self.low / self.step
         first = int(start) if start.denominator == 1 else 0
         return first, first + self.last
 
     def spread_weights(self, weights: Sequence[Fraction]) -> Rationals:
-        """Return weights of the answers as weights of all places.
+        """Convert weights of the answers to weights of all places. Other places have the weight 0.
 
         Args:
-            weights: The weights, shape (k,).
+            weights: Weight of each answer, in the query's order. Shape (k,).
         """
         place_weights = [ZERO] * (self.last + 1)
         for place, weight in zip(self.places, weights, strict=True):
@@ -80,11 +83,12 @@ class AnswerGrid:
         """Convert laws on the places into laws on the query's outputs.
 
         Args:
-            rows: A law for each place, shape (last + 1,) each.
+            rows: Law of a published place for each true place. last + 1 laws of shape (last + 1,).
             output_count: The number m of outputs of the query.
 
         Returns:
-            A law for each answer of the query, shape (m,) each.
+            Law of the output for each answer, in the query's order. k laws of shape (m,). A place
+            is published as its nearest output.
         """
         if self.is_complete:
             order = np.argsort(self.nearest_outputs)
@@ -101,10 +105,12 @@ class AnswerGrid:
 def find_answer_grid(question: FiniteQuery) -> AnswerGrid | None:
     """Find the grid of a query's answers.
 
-    Returns None if the answers are no numbers, or more than MAX_GRID_PLACES steps apart.
-
     Args:
         question: Any finite query.
+
+    Returns:
+        None if answers or outputs are no numbers, or if the answers are more than MAX_GRID_PLACES
+        steps apart.
     """
     if question.numbers is None:
         return None

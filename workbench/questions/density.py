@@ -1,9 +1,11 @@
-"""Distributions of inputs on [-c, c], as nodes and weights of quadrature rules.
+"""Distributions of inputs on [-c, c], with nodes and weights for computing expected errors.
 
-An expected error is ∫ f(x) Σ_i p(x, i) e(B_i - x) dx with p affine and e polynomial between knots
-and bins. For the uniform law the integrand is a cubic there, so three Gauss-Legendre nodes are
-exact up to rounding; smooth densities take 24 nodes on every interval. Point masses (a normal
-clipped to [-c, c] has two) count as they are.
+Notation: f is the density of the input x, p(x, i) the probability of the i-th output (bin) B_i, and
+e the loss. An expected error is ∫ f(x) Σ_i p(x, i) e(B_i - x) dx. Between knots and bins, p is
+affine in x and e is a polynomial. For the uniform law the integrand is at most a cubic there, so
+three Gauss-Legendre nodes are exact up to rounding. Smooth densities take 24 nodes on every
+interval. Point masses are added without quadrature: a normal law that is clipped to [-c, c] has
+two. Φ is the normal distribution function.
 
     paper                                              code
     f_X(x), uniform on [-c, c]                         uniform_density()
@@ -30,11 +32,12 @@ from workbench.exact.numbers import read_number
 _SMOOTH_NODES = 24  # Quadrature nodes on an interval on which a density is smooth.
 _UNIFORM_NODES = 3  # With 3 nodes the integrals of the uniform law are exact.
 _MIN_INTERVAL = 1e-15  # Shorter intervals between cuts are merged, in units of c.
-_MIN_DEVIATION = 1e-4  # To the quadrature a narrower normal law is a point, in units of c.
-_MAX_SIZE = 1e6  # A normal law with a larger mean or deviation sits at an end, in units of c.
-_MAX_QUANTILE = 38.0  # e^(-38²/2) is the last double.
+# A narrower normal law, in units of c, is refused, because for the quadrature it is a point.
+_MIN_DEVIATION = 1e-4
+_MAX_SIZE = 1e6  # A larger mean or deviation is refused: the law sits at an end (in units of c).
+_MAX_QUANTILE = 38.0  # A larger quantile z counts as this one, because e^(-z²/2) is no double.
 _MAX_MASS_ERROR = 1e-6  # A density whose mass differs from 1 by more is refused.
-_DEFAULT_BREAKS = 9  # A user-defined density is integrated on at least 8 intervals.
+_DEFAULT_BREAKS = 9  # A user-defined density is integrated on the intervals between 9 points.
 
 
 def find_pieces(knots: Vector, x: Vector) -> Positions:
@@ -51,14 +54,15 @@ def find_pieces(knots: Vector, x: Vector) -> Positions:
 
 @dataclass(frozen=True)
 class Density:
-    """A distribution on [-c, c]: `shape` on the interior, plus atoms; another c stretches it.
+    """A distribution on [-c, c]: a density on the interior, plus atoms (points with a mass).
 
     Attributes:
-        name: As users write it ("uniform", "normal:0.5,0.1").
-        c: Half the width of its domain; all other attributes are in units of it.
-        shape: x -> f(x), vectorised; None for the uniform law.
-        breaks: points inside (-1, 1) where `shape` is not smooth.
-        atoms: (x, mass) pairs; the integral of `shape` and the masses add up to 1.
+        name: Text that users write for it ("uniform", "normal:0.5,0.1").
+        c: Half the width of the domain. All other attributes are in units of c.
+        shape: Density f(x), which maps an array of x in [-1, 1] to an array. None for the uniform
+            law.
+        breaks: Points inside (-1, 1) at which `shape` is not smooth.
+        atoms: Pairs (x, mass). The integral of `shape` and the masses add up to 1.
         is_symmetric: Whether x and -x are equally likely.
     """
 
@@ -70,14 +74,16 @@ class Density:
     is_symmetric: bool = False
 
     def quadrature(self, cuts: ArrayLike) -> tuple[Vector, Vector]:
-        """Return nodes and weights of E[g(X)] = Σ w g(x) for g polynomial (smooth) between the
-        cuts.
+        """Return nodes x and weights w, so that the mean of g(X) is Σ w g(x).
 
-        Returns:
-            (nodes, weights), shapes (nodes,) and (nodes,); the atoms are the last nodes.
+        This is exact up to rounding if g is a polynomial between the cuts and the law is uniform,
+        and accurate if both are smooth.
 
         Args:
-            cuts: Points of [-c, c], in any order; ±c are added.
+            cuts: Points of [-c, c] at which g is not smooth, in any order. ±c are added.
+
+        Returns:
+            (nodes, weights), both of shape (n,). The atoms are the last nodes.
         """
         ends = np.concatenate([np.ravel(cuts) / self.c, self.breaks, [-1.0, 1.0]]).clip(-1, 1)
         ends.sort()
@@ -100,12 +106,15 @@ class Density:
         return self.c * np.concatenate([x, atom_points]), np.concatenate([w, atom_masses])
 
     def interval_masses(self, breaks: ArrayLike) -> Vector:
-        """Return Pr[breaks_j <= X < breaks_{j+1}]; the last interval includes its right end.
+        """Return the probability of each interval [breaks_j, breaks_{j+1}).
 
-        Shape (len(breaks) - 1,).
+        The last interval includes its right end.
 
         Args:
-            breaks: Increasing points of [-c, c].
+            breaks: Increasing points of [-c, c]. Shape (m,).
+
+        Returns:
+            Probabilities. Shape (m - 1,).
         """
         cuts = np.asarray(breaks, dtype=float)
         x, w = self.quadrature(cuts)
@@ -115,10 +124,10 @@ class Density:
         return np.asarray(masses, dtype=np.float64)
 
     def validate(self) -> Density:
-        """Return the density itself.
+        """Check the density, and return it.
 
         Raises:
-            InvalidRequest: If it is negative, not finite or not of mass 1.
+            InvalidRequest: If it is negative, not finite or not of total mass 1.
         """
         _x, w = self.quadrature(np.linspace(-self.c, self.c, 65))
         if not np.isfinite(w).all() or (w < 0).any():
@@ -131,8 +140,10 @@ class Density:
 
 @cache
 def _legendre_rule(count: int) -> tuple[Vector, Vector]:
-    """Return Gauss-Legendre nodes and weights on [-1, 1], correctly rounded: the same on every
-    machine."""
+    """Return Gauss-Legendre nodes and weights on [-1, 1].
+
+    They are correctly rounded, and therefore the same on every machine.
+    """
     from flint import arb, ctx
 
     with ctx.workprec(200):
@@ -204,9 +215,10 @@ def density_from_function(
     """Build a density on [-1, 1] from a function.
 
     Args:
-        shape: x -> f(x), vectorised, smooth between the breaks.
-        breaks: points inside (-1, 1) where the function is not smooth.
-        is_symmetric: f(x) = f(-x), which is only checked at 33 points.
+        shape: Density f(x), which maps an array of x in [-1, 1] to an array. It must be smooth
+            between the breaks.
+        breaks: Points inside (-1, 1) at which the function is not smooth.
+        is_symmetric: Whether f(x) = f(-x). This is only checked at 33 points.
 
     Returns:
         The density.
@@ -230,9 +242,9 @@ def parse_density(text: Any, c: float = 1.0, middle: float = 0.0) -> Density:
     """Parse the density of x - middle on [-c, c].
 
     Args:
-        text: "uniform", "normal:MU,SIGMA" of x, "parts:W,W,..." with the weights of equal parts,
-            uniform on each, or a Density on [-c, c].
-        c: Half the width of the domain.
+        text: "uniform", "normal:MU,SIGMA" with the mean and deviation of x, "parts:W,W,..." with
+            the weights of equal parts (uniform on each), or a Density on [-c, c].
+        c: Half the width of the domain, > 0.
         middle: The middle of the domain of x.
 
     Returns:

@@ -1,12 +1,14 @@
 """The question of a finite channel: its inputs, its outputs, its neighbours, and a prior.
 
-There are k inputs and m outputs.
+A channel publishes an output o with a probability Pr[o | x] for each input x. There are k inputs
+and m outputs:
 
-x in inputs, o in outputs        inputs (k,), outputs (m,): exact numbers, texts, or tuples of these
-x ~ x'                           pairs of positions i < j, None for every two, in both orders;
-                                 directed: (i, j) alone
-d(x, x')                         distances of the pairs, for metric privacy
-p(x)                             prior (k,), sums to 1; None: the worst input counts
+x in inputs, o in outputs        `inputs` (k,), `outputs` (m,): exact numbers, texts, or tuples of
+                                 these
+neighbours x, x'                 `pairs`: pairs of positions i < j, which stand for both orders. If
+                                 `directed`, (i, j) stands for itself alone. None: every two inputs
+distance d(x, x')                `distances` of the pairs, for metric privacy
+prior probability p(x)           `prior` (k,), with the sum 1. None: the worst input counts
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ FREE = "free"  # The value of `outputs` for real outputs that a design chooses.
 
 @dataclass(frozen=True, init=False, repr=False)
 class FiniteQuery(OneLine):
-    """A finite question for any channel.
+    """A query with finitely many inputs and outputs, for the design of a channel.
 
     Args:
         inputs: Numbers (read as the decimals they show), texts or tuples, all different; also a
@@ -134,14 +136,15 @@ class FiniteQuery(OneLine):
     def _planar_neighbours(
         self, relation: Neighbours, relation_text: Any, entries: Sequence[Any]
     ) -> Pairs | None:
-        """List the pairs of places within a radius, and remember the norm.
-
-        Returns None for every two inputs.
+        """List the pairs of places within a radius, and store the norm.
 
         Args:
             relation: The relation, with its norm and radius.
-            relation_text: The argument from which the relation was read.
-            entries: What the inputs were read from.
+            relation_text: The argument from which the relation was read, for errors.
+            entries: Objects that the inputs were read from. Their types decide the tolerance.
+
+        Returns:
+            Pairs of positions. None for every two inputs.
 
         Raises:
             InvalidRequest: If the inputs are no places of the plane.
@@ -167,7 +170,7 @@ class FiniteQuery(OneLine):
 
     @cached_property
     def numbers(self) -> tuple[Rationals, Rationals] | None:
-        """Return the inputs and the outputs as exact numbers, None if some are no numbers."""
+        """Return (inputs, outputs) as exact numbers, or None if some of them are no numbers."""
         inputs = rationals_or_none(self.inputs)
         outputs = rationals_or_none(self.outputs)
         if inputs is None or outputs is None:
@@ -181,7 +184,10 @@ class FiniteQuery(OneLine):
 
     @property
     def coordinates(self) -> tuple[Vector, Vector]:
-        """Return inputs (k,) and outputs (m,) as floats; their positions if some are no numbers."""
+        """Return inputs (k,) and outputs (m,) as floats.
+
+        If some of them are no numbers, their positions are returned instead.
+        """
         inputs, outputs = self.numbers or (range(self.k), range(self.m))
         return np.array([float(x) for x in inputs]), np.array([float(o) for o in outputs])
 
@@ -194,8 +200,10 @@ class FiniteQuery(OneLine):
 
     @property
     def ordered_pairs(self) -> Pairs:
-        """Return every ordered pair (i, j) for which Pr[o | x_i] <= e^ε Pr[o | x_j] + δ is
-        required."""
+        """Return every ordered pair (i, j) whose inputs are compared.
+
+        For pure DP this means Pr[o | x_i] <= e^ε Pr[o | x_j].
+        """
         if self.directed:
             return self.neighbour_pairs
         pairs: list[Pair] = []
@@ -205,17 +213,16 @@ class FiniteQuery(OneLine):
 
     @cached_property
     def is_line(self) -> bool:
-        """Return whether exactly the inputs that follow each other in their order are neighbours,
-        both ways."""
+        """Return whether exactly the consecutive inputs are neighbours, in both orders."""
         if self.directed:
             return False
         return self.neighbour_pairs == tuple((i, i + 1) for i in range(self.k - 1))
 
     @cached_property
     def components(self) -> list[list[int]]:
-        """Return the connected parts of the neighbour relation.
+        """Return the connected parts of the neighbour relation, as lists of positions.
 
-        Between two of them nothing is hidden.
+        No budget applies to inputs of different parts, so a channel may reveal the part.
         """
         if self.pairs is None or self.is_line:
             return [[*range(self.k)]]
@@ -224,7 +231,7 @@ class FiniteQuery(OneLine):
 
     @property
     def separation(self) -> str | None:
-        """Describe a neighbour relation that falls into parts; None if it does not."""
+        """Describe a neighbour relation of several connected parts. None if there is one part."""
         parts = len(self.components)
         return describe_separation(parts) if parts > 1 else None
 
@@ -249,9 +256,12 @@ class FiniteQuery(OneLine):
     def metric_pairs(self) -> tuple[Pairs, Rationals]:
         """Return pairs with their distances for metric privacy.
 
-        They are the given pairs and distances, or the distances are |x - x'|. If all inputs are
-        neighbours, those that follow each other in increasing order suffice, because their budgets
-        add up.
+        They are the given pairs and distances. Without given distances they are |x - x'|. If all
+        inputs are neighbours, only consecutive inputs in increasing order are returned, because
+        their budgets add up to the budgets of all other pairs.
+
+        Returns:
+            (pairs of positions, distance of each pair).
 
         Raises:
             InvalidRequest: If inputs that are no numbers have no distances.
@@ -279,7 +289,7 @@ class FiniteQuery(OneLine):
         return reduce_metric_pairs(self.inputs, self.pairs, self.norm)
 
     def to_dict(self) -> Record:
-        """Return a JSON-ready description."""
+        """Return the question as data for JSON."""
         record: Record = {
             "inputs": [*map(format_point, self.inputs)],
             "outputs": [*map(format_point, self.outputs)],

@@ -1,6 +1,8 @@
 """The question of a label randomizer: k labels, and a prior on them.
 
-paper ("Regression with Label Differential Privacy")    code
+The paper is Ghazi et al. 2023, "Regression with Label Differential Privacy".
+
+paper                                                   code
 𝒴 = {y^1 < ... < y^k}                                    values (k,)
 P                                                        prior (k,)
 """
@@ -30,8 +32,8 @@ from workbench.exact.arrays import Positions, Vector
 from workbench.exact.objects import Record
 from workbench.io.shown import OneLine
 
-MAX_LABEL_SIZE = 1e100  # Squares of labels must stay finite.
-_MAX_PRIOR_WEIGHT = 1e290  # The sum of larger weights could overflow.
+MAX_LABEL_SIZE = 1e100  # Larger labels are refused, because their squares must stay finite.
+_MAX_PRIOR_WEIGHT = 1e290  # A larger weight is refused, because the sum could overflow.
 _MAX_SUM_ERROR = 1e-12  # A stored prior is only normalised if its sum differs from 1 by more.
 
 
@@ -103,7 +105,7 @@ class Labels(OneLine):
 
         Args:
             low: The smallest label.
-            high: The upper end of the interval.
+            high: The largest label.
 
         Raises:
             InvalidRequest: If an end is no integer, if low > high, or if there are too many labels.
@@ -149,8 +151,8 @@ class Labels(OneLine):
         """Restore the labels of a mechanism file, whose prior is already divided by its sum.
 
         Args:
-            values: The values, shape (k,).
-            prior: The prior, shape (k,).
+            values: Labels in increasing order. Shape (k,).
+            prior: Probability of each label, with the sum 1. Shape (k,).
 
         Raises:
             InvalidRequest: If the labels are not increasing and finite, or the prior has not one
@@ -204,8 +206,8 @@ class Labels(OneLine):
         """Find the position of each value among the labels. Shape (n,).
 
         Args:
-            values: The labels, shape (n,).
-            name: What the error message calls them.
+            values: Values to find, each equal to a label. Shape (n,).
+            name: Name of the values in errors.
 
         Raises:
             InvalidRequest: If a value is no label.
@@ -220,7 +222,7 @@ class Labels(OneLine):
         return positions
 
     def to_dict(self) -> Record:
-        """Return a JSON-ready description."""
+        """Return the question as data for JSON."""
         return {"values": self.values.tolist(), "prior": self.prior.tolist()}
 
     def __repr__(self) -> str:

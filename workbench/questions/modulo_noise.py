@@ -2,7 +2,8 @@
 
 Answers are elements of a finite abelian group G = Z_{s1} x ... x Z_{sk}, and the noise η is added
 modulo the group (Sec. 3 of Kadam et al. 2024). The answers of neighbouring datasets differ by a
-shift μ (6). The set of all shifts is M.
+shift μ (equation (6) there). The set of all shifts is M. SD (single distance) and BD (bounded
+difference) are the paper's names of two sets M.
 
     paper                       code
     n, N = n + 1                n (answers 0..n), order
@@ -52,11 +53,12 @@ class ModuloNoise(OneLine):
         sizes: Instead of n, the orders of the cyclic factors of a vector query; also as a text
             "5x5".
         max_shift: Instead of shifts, all of 1..max_shift (scalar queries only).
-        directed: Keep M one-sided instead of M ∪ -M.
+        directed: Whether M has only the given shifts. Default: M has their negatives as well.
 
     Attributes:
-        sizes: The orders of the cyclic factors.
-        shifts: The given shifts modulo the sizes, sorted, unique.
+        sizes: Orders of the cyclic factors, such as (n + 1,) for a scalar query.
+        shifts: The given shifts modulo the sizes, sorted, each once.
+        directed: As the argument.
 
     Raises:
         InvalidRequest: If both or neither of n and sizes, or of shifts and max_shift, are given; if
@@ -117,10 +119,7 @@ class ModuloNoise(OneLine):
 
     @cached_property
     def differences(self) -> tuple[Shift, ...]:
-        """Return M as the constraints use it: the shifts, and unless directed their negatives.
-
-        They are sorted.
-        """
+        """Return M: the shifts and, unless directed, their negatives. They are sorted."""
         if self.directed:
             return self.shifts
         return tuple(sorted({*self.shifts, *map(self.negate_shift, self.shifts)}))
@@ -145,7 +144,7 @@ class ModuloNoise(OneLine):
 
     @property
     def separation(self) -> str | None:
-        """Describe a neighbour relation that falls into parts; None if it does not."""
+        """Describe a neighbour relation of several connected parts. None if there is one part."""
         return describe_separation(self.part_count) if self.part_count > 1 else None
 
     def negate_shift(self, shift: Shift) -> Shift:
@@ -157,13 +156,14 @@ class ModuloNoise(OneLine):
         return tuple(-part % size for part, size in zip(shift, self.sizes, strict=True))
 
     def _read_element(self, value: Any, min_part: Callable[[int], int]) -> Shift | None:
-        """Read an integer or a list of them as a tuple.
-
-        Returns None unless every part is in min_part(size)..size-1.
+        """Read an integer, or a sequence of integers, as a tuple of parts.
 
         Args:
-            value: The integers of an element: one integer or a sequence.
-            min_part: Size -> the smallest part that is allowed.
+            value: One integer, or one integer for each cyclic factor.
+            min_part: Maps the size of a factor to the smallest allowed part.
+
+        Returns:
+            None unless every part is in min_part(size)..size-1.
         """
         is_vector = isinstance(value, np.ndarray) and value.ndim == 1
         is_sequence = is_vector or isinstance(value, (tuple, list))
@@ -215,14 +215,15 @@ class ModuloNoise(OneLine):
         return parts
 
     def shifted_positions(self, shift: Any) -> Positions:
-        """Return the row-major positions of η + shift, for η = 0..N-1 in row-major order.
+        """Return the row-major position of η + shift for every η, in row-major order.
 
-        Shape (N,).
-
-        With f the PMF as a flat array, f[shifted_positions(μ)] is η -> f(η + μ).
+        If f is the PMF as a flat array, f[shifted_positions(μ)] is the array of f(η + μ).
 
         Args:
             shift: As for `normalise_shift`.
+
+        Returns:
+            Positions. Shape (N,).
 
         Raises:
             InvalidRequest: If shift is no shift of the group, or is 0.
@@ -261,7 +262,10 @@ class ModuloNoise(OneLine):
             epsilon: One number for all, or a mapping shift -> number that covers every shift
                 (metric privacy); unless directed, -μ has the budget of μ, and two different budgets
                 are refused.
-            or_zero: Also allow ε = 0 (an audit).
+            or_zero: Whether ε = 0 is allowed as well, as in an audit.
+
+        Returns:
+            Difference -> ε, for every element of `differences`.
 
         Raises:
             InvalidRequest: If a budget is no number, is negative, or is 0 without `or_zero`, if a
@@ -291,7 +295,7 @@ class ModuloNoise(OneLine):
         return str(shift[0]) if self.is_scalar else str(shift)
 
     def to_dict(self) -> Record:
-        """Return a JSON-ready description."""
+        """Return the question as data for JSON."""
         return {
             "sizes": list(self.sizes),
             "shifts": [list(shift) for shift in self.shifts],

@@ -11,16 +11,18 @@ from workbench.exact.objects import Pair
 
 
 def label_connected_parts(count: int, pairs: Sequence[Pair]) -> Positions:
-    """Label the connected part of every position by the smallest position in it.
+    """Label every position by the smallest position in its connected part.
 
-    Shape (count,).
-
-    In every round both ends of a pair take the lower label of the two, and every label that of its
-    own position; at a fixed point the ends of all pairs agree.
+    Every position starts with its own number as its label. In each round, both ends of a pair take
+    the smaller of their labels, and then every label L is replaced by the label of the position L.
+    When nothing changes any more, the ends of all pairs have equal labels.
 
     Args:
         count: The number of positions.
-        pairs: The neighbouring positions.
+        pairs: Pairs of neighbouring positions in 0..count-1.
+
+    Returns:
+        Label of each position. Shape (count,).
     """
     labels = np.arange(count, dtype=np.intp)
     first, second = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
@@ -36,9 +38,9 @@ def label_connected_parts(count: int, pairs: Sequence[Pair]) -> Positions:
 
 
 def describe_separation(parts: int) -> str:
-    """Describe a neighbour relation that falls into parts.
+    """Describe a neighbour relation of several connected parts in a sentence.
 
     Args:
-        parts: The number of parts.
+        parts: The number of connected parts, >= 2.
     """
     return f"The neighbour relation has {parts} separate parts; between them nothing is hidden."

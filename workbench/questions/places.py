@@ -1,15 +1,17 @@
 """Compute distances of places in the plane, and the pairs that are neighbours or imply all others.
 
-    norm    distance of (a, b)          exact as
+A place a has the coordinates (a1, a2), and d(a, b) is the distance of two places:
+
+    norm    d(a, b)                     stored as
     L1      |a1 - b1| + |a2 - b2|       a rational
     L2      √((a1-b1)² + (a2-b2)²)      its square; rounded down to 2^-40 of it as a budget,
                                         to 2^-60 as a loss
     Linf    max(|a1-b1|, |a2-b2|)       a rational
 
-Budgets ε d add up along a path. If a place c lies between a and b, that is
-d(a,c) + d(c,b) = d(a,b) exactly, the budget of (a, b) follows from the budgets of (a, c) and
-(c, b), whose distances are smaller. Pairs without a place between them therefore imply all pairs.
-Everything is decided in integers, with coordinates over their common denominator.
+In metric privacy the budget of a and b is ε d(a, b), and budgets add up along a path. If a place c
+lies between a and b, that is d(a,c) + d(c,b) = d(a,b) exactly, the budget of (a, b) follows from
+the budgets of (a, c) and (c, b), whose distances are smaller. Pairs without a place between them
+therefore imply all pairs. Everything is decided in integers, with coordinates over their common denominator.
 """
 
 from __future__ import annotations
@@ -32,10 +34,11 @@ from workbench.io.files import format_fraction
 
 Table: TypeAlias = NDArray[np.object_]
 
-MAX_COORDINATE = 10**150  # The squares of distances between larger coordinates are no doubles.
+MAX_COORDINATE = 10**150  # Larger coordinates are refused: squares of distances must be doubles.
 _BUDGET_BITS = 40  # An irrational distance that is a budget is rounded down to 2^-40 of it.
 _LOSS_BITS = 60  # An irrational distance that is a loss is rounded down to a multiple of 2^-60.
-_MAX_SHORT_COORDINATE = 1 << 29  # Squares of differences of smaller coordinates fit into 64 bits.
+# Smaller coordinates are computed in 64-bit integers, into which squares of their differences fit.
+_MAX_SHORT_COORDINATE = 1 << 29
 
 
 def are_planar(values: Sequence[Any]) -> bool:
@@ -132,10 +135,11 @@ class Plane:
         return Fraction(math.isqrt(value << (2 * _BUDGET_BITS)), self.unit << _BUDGET_BITS)
 
     def losses(self) -> tuple[Table, int]:
-        """Return (values, unit) of the distances as losses; L2 is rounded down to a multiple of
-        2^-60.
+        """Return the distances as losses. An L2 distance is rounded down to a multiple of 2^-60.
 
-        The values have shape (k, m).
+        Returns:
+            (integers, unit). A loss is its integer divided by the unit. The integers have the shape
+            (k, m).
         """
         if self.norm != "L2":
             return self.table.astype(object), self.unit
@@ -145,12 +149,15 @@ class Plane:
         return np.asarray(roots[index.reshape(self.table.shape)]), self.unit << _LOSS_BITS
 
     def direct(self, is_near: Flags) -> Flags:
-        """Find the near pairs that have no place exactly between them.
+        """Find the neighbours that have no place exactly between them.
 
-        The other pairs follow. Shape (k, k).
+        The budgets of these pairs imply the budgets of all other neighbours.
 
         Args:
-            is_near: The pairs that are near, shape (k, k).
+            is_near: Whether two places are neighbours. Shape (k, k).
+
+        Returns:
+            Whether two places are such a pair. Shape (k, k).
         """
         is_direct = is_near.copy()
         np.fill_diagonal(is_direct, False)
@@ -183,7 +190,8 @@ def pairs_within_radius(
         places: The k points of the plane, exact.
         radius: The largest distance of neighbours, > 0.
         norm: The norm of the distances, "L1", "L2" or "Linf".
-        entries: What the places were read from, which decides the tolerance.
+        entries: Objects that the places were read from. Their types decide the tolerance for
+            rounded floats.
 
     Returns:
         Pairs of positions i < j.
@@ -210,16 +218,15 @@ def pairs_within_radius(
 def reduce_metric_pairs(
     places: Sequence[Any], pairs: Sequence[Pair] | None, norm: str
 ) -> tuple[Pairs, Rationals]:
-    """Find pairs of places that imply the budgets of all given pairs, and their distances, rounded
-    down.
+    """Find pairs of places whose budgets imply the budgets of all given pairs.
 
     Args:
         places: The k points of the plane, exact.
-        pairs: Pairs of positions; None for every two.
+        pairs: Pairs of positions of neighbours. None for every two places.
         norm: The norm of the distances, "L1", "L2" or "Linf".
 
     Returns:
-        (pairs of positions i < j, their distances).
+        (pairs of positions i < j, distance of each pair, rounded down if it is irrational).
     """
     plane = Plane(places, places, norm)
     is_near = np.full(plane.table.shape, pairs is None)

@@ -21,7 +21,7 @@ from workbench.io.shown import OneLine
 from workbench.questions.density import Density, parse_density
 
 MAX_LEVELS = 64  # More outputs that are to be optimised are refused.
-_MAX_LISTED_CHARACTERS = 40  # A longer list of outputs is shortened in texts.
+_MAX_LISTED_CHARACTERS = 40  # A list of outputs with more characters is shortened in reports.
 
 
 @dataclass(frozen=True, init=False)
@@ -31,10 +31,10 @@ class Quantization(OneLine):
     Args:
         bins: The outputs B_1 < ... < B_m that cover the inputs: numbers, or a string
             "-3,-0.5,0.5,3".
-        levels: m >= 2 instead, when the outputs are to be optimised.
-        c: Half the width of the input domain, 1 unless there is a range.
+        levels: Number m >= 2 of outputs, instead of bins, if the outputs are to be optimised.
+        c: Half the width of the input domain. Default: 1, or half the width of the range.
         density: The law of the inputs: "uniform", "normal:MU,SIGMA" (clipped to the inputs),
-            "parts:W,W,..." or a `Density` of x - middle.
+            "parts:W,W,..." (weights of equal parts) or a `Density` of x - middle.
         range: "LOW..HIGH" or two numbers, instead of c: the inputs in units of the data.
 
     Attributes:
@@ -87,7 +87,7 @@ class Quantization(OneLine):
 
     @property
     def centred_bins(self) -> Rationals | None:
-        """Return the bins in units of c around the middle, None if they are optimised."""
+        """Return (B_i - middle) / c for every bin B_i, or None if the bins are to be optimised."""
         if self.bins is None:
             return None
         return tuple((value - self.middle) / self.c for value in self.bins)

@@ -34,11 +34,11 @@ _MAX_LISTED_WEIGHTS = 12  # The weights of a prior with more parts are not liste
 
 
 def mean_cell_loss(loss: str, r: Fraction, h: Fraction) -> Fraction:
-    """Compute the mean loss of an output, of answers that are uniform on a cell.
+    """Compute the expected loss of a fixed output for an answer that is uniform on a cell.
 
     Args:
         loss: The loss, "absolute" or "squared".
-        r: The signed distance of the output from the middle of the cell.
+        r: The output minus the middle of the cell.
         h: The width of the cell, > 0.
 
     Returns:
@@ -149,7 +149,7 @@ class RangeQuery(FiniteQuery):
 
     @property
     def cell_weights(self) -> list[Fraction]:
-        """Return the probability of every cell; empty where the worst answer counts.
+        """Return the prior probability of every cell. Empty if the worst answer counts.
 
         A cell lies in one part of the prior.
         """
@@ -167,10 +167,11 @@ class RangeQuery(FiniteQuery):
     def lower_bound_query(self, outputs: Any = None) -> FiniteQuery | None:
         """Return a finite query whose optimal loss is a lower bound for every channel on the range.
 
-        Returns None if the query has no neighbouring points.
-
         Args:
             outputs: As for FiniteQuery. Default: the points.
+
+        Returns:
+            None if the query would have no neighbouring points.
         """
         max_distance = self._count_points(math.floor)
         if not max_distance:
@@ -185,7 +186,7 @@ class RangeQuery(FiniteQuery):
         return [(a + b) / 2 for a, b in pairwise(self.ends)]
 
     def divided_ends(self, parts: int) -> Rationals:
-        """Return the ends of cells, and of equal parts of each cell.
+        """Return the ends of the equal parts into which each cell is divided, in order.
 
         Args:
             parts: The number of equal parts of each cell.
@@ -275,7 +276,7 @@ class RangeQuery(FiniteQuery):
         return f"{format_range((points[0], points[-1]))}:{format_fraction(self.width)}"
 
     def to_dict(self) -> Record:
-        """Return a JSON-ready description."""
+        """Return the question as data for JSON."""
         record = super().to_dict()
         record["range"] = format_range((self.low, self.high))
         record["sensitivity"] = format_fraction(self.sensitivity)
@@ -294,7 +295,7 @@ class RangeQuery(FiniteQuery):
 
     @property
     def prior_text(self) -> str:
-        """Return in words of which answers a loss is the mean."""
+        """Return the prior in words, as the answers over which an expected loss is the mean."""
         if self.weights is None:
             return "the worst answer"
         if self.uniform:

@@ -45,8 +45,8 @@ class IntegerNoise(UnboundedNoise):
 
     Attributes:
         sensitivity: The largest difference of neighbours, an integer from 1 to 10,000.
-        clamp: The range of existing answers (low, high), also as "low..high"; outputs are clamped
-            into it. None: all integers are answers.
+        clamp: Range (low, high) of the answers, also as "low..high". Outputs are clamped into it.
+            None: all integers are answers.
 
     Raises:
         InvalidRequest: If the sensitivity is outside its range, or clamp is no range of integers.
@@ -80,7 +80,7 @@ class IntegerNoise(UnboundedNoise):
             )
 
     def to_dict(self) -> Record:
-        """Return a JSON-ready description."""
+        """Return the question as data for JSON."""
         return {
             "sensitivity": self.sensitivity,
             "clamp": None if self.clamp is None else [*self.clamp],
@@ -118,7 +118,7 @@ class RealNoise(UnboundedNoise):
         self.__dict__.update(sensitivity=sensitivity, grid=grid, clamp=clamp)
 
     def to_dict(self) -> Record:
-        """Return a JSON-ready description."""
+        """Return the question as data for JSON."""
         record: Record = {
             "sensitivity": format_fraction(self.sensitivity),
             "grid": format_fraction(self.grid),
