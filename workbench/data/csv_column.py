@@ -220,7 +220,7 @@ class CsvTable:
 
 @dataclass(frozen=True)
 class CsvColumn:
-    """One column of a table.
+    """One column of a `CsvTable`, and its values below the header.
 
     Attributes:
         table: The table.
@@ -360,7 +360,7 @@ def read_two_names(text: str, path: Path) -> list[str]:
     A name that contains a comma must be quoted, or stand in the first row.
 
     Args:
-        text: The text.
+        text: Two names or numbers of columns, separated by a comma.
         path: Path of the CSV file.
 
     Raises:

@@ -1,4 +1,6 @@
-"""Read finite abelian groups and the shifts on them.
+"""Read the groups of answers and the shifts (differences of neighbours) of modular noise.
+
+The group is Z_s1 x ... x Z_sk, and s1, ..., sk are its sizes.
 
     accepted                                 read as
     n                                        sizes (n + 1,): the answers 0..n of a scalar query
@@ -29,6 +31,9 @@ def read_sizes(n: Any = None, sizes: Any = None) -> tuple[int, ...]:
     Args:
         n: The largest answer of a scalar query. None if sizes are given.
         sizes: Orders as a text or in a container. None if n is given.
+
+    Returns:
+        Sizes of the cyclic factors.
 
     Raises:
         InvalidRequest: They are no integers, or the group is too small or too large.

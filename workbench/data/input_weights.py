@@ -1,4 +1,4 @@
-"""Read which inputs a mechanism is judged on, and how often each occurs.
+"""Read how often each input of a mechanism occurs, for the mean of its expected loss.
 
     accepted                          read as
     mapping {input: weight}           weights >= 0, not all 0
@@ -88,7 +88,7 @@ def align_input_weights(
     Args:
         weights: Weight by input.
         inputs: Inputs of the mechanism. Length k.
-        shown_inputs: The same inputs for errors. Length k.
+        shown_inputs: The same inputs as errors show them. Length k.
 
     Raises:
         InvalidRequest: A weight belongs to none of the inputs.
@@ -124,8 +124,8 @@ def align_counts(counts: Mapping[Fraction, int], answers: Sequence[Point]) -> li
     """Put the counts of `count_column` into the order of the answers.
 
     Args:
-        counts: Count of each number.
-        answers: Answers of the question. Length k.
+        counts: How often each number occurs.
+        answers: Answers of the question. Length k. An answer that does not occur has the count 0.
 
     Raises:
         InvalidRequest: A number is no answer.

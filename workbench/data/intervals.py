@@ -1,4 +1,4 @@
-"""Read intervals, bins and inputs on them."""
+"""Read the intervals and bins of a request, and real inputs within an interval."""
 
 from __future__ import annotations
 
@@ -165,12 +165,12 @@ def format_range(ends: RationalPair) -> str:
 def read_bins(
     bins: Any, c: Fraction | int = 1, *, cover: bool = True, middle: Any = 0
 ) -> Rationals:
-    """Read at least 2 finite bins B_1 < ... < B_m.
+    """Read the bins B_1 < ... < B_m, the outputs of a quantizer. There are at least two.
 
     Args:
         bins: Numbers, or a string such as "-3,-0.5,0.5,3".
         c: Half the width of the inputs [middle - c, middle + c].
-        cover: Whether the bins must cover the inputs.
+        cover: Whether B_1 and B_m must be at or outside the ends of the inputs.
         middle: Middle of the inputs.
 
     Raises:

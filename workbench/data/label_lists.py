@@ -1,4 +1,4 @@
-"""Read labels and their weights.
+"""Read labels and their weights from texts, files and containers.
 
     accepted                         read as
     "0..20", "0..200000:1000"        the numbers from LOW to HIGH, one STEP apart

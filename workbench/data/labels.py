@@ -1,4 +1,4 @@
-"""Align labelled values: a Series or a table is read by its labels, not by its positions.
+"""Put the entries of a labelled Series or table into the order of the answers that label them.
 
 | axis                                    | read as                                               |
 |-----------------------------------------|-------------------------------------------------------|
@@ -34,7 +34,7 @@ class LabelledTuple(tuple[Any, ...]):
     Attributes:
         labels: Labels of the entries. None if they are positions.
         columns: Labels of the entries of every row. None if they are positions.
-        of_file: Whether it holds all cells of a CSV file, whose first row and column may be labels.
+        of_file: Whether it has all cells of a CSV file, whose first row and column may be labels.
     """
 
     labels: list[Any] | None = None

@@ -1,4 +1,4 @@
-"""Read user-defined laws: masses of noise values, or a matrix of probabilities.
+"""Read a law that a user gives: probabilities of noise values, or a matrix of probabilities.
 
     accepted                                  read as
     {noise value: probability}, Series        masses of integer noise values
@@ -25,7 +25,7 @@ from workbench.exact.numbers import ZERO, read_number
 
 Masses = dict[int, Fraction]  # Probabilities by noise value.
 
-_MAX_NOISE = 100_000  # Noise values that are larger in size are refused.
+_MAX_NOISE = 100_000  # Noise values whose absolute value is larger are refused.
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ def read_loss_matrix(value: Any, name: str) -> LabelledTuple:
     """Read a matrix from a list, an array or a table, with the labels that it has.
 
     Args:
-        value: Rows of numbers. What an earlier call returned is returned as it is.
+        value: Rows of numbers. The result of an earlier call is returned unchanged.
         name: Name of the option in errors.
 
     Raises:
@@ -90,7 +90,7 @@ def align_loss_matrix(
         Numbers >= 0. Shape (k, m).
 
     Raises:
-        InvalidRequest: Labels differ from the inputs or outputs, or the shape is another.
+        InvalidRequest: Labels differ from the inputs or outputs, or the shape is not (k, m).
     """
     rows = [list(row) for row in matrix]
     labels: Sequence[Any] | None = get_row_labels(matrix)
@@ -136,8 +136,8 @@ def call_loss(function: Callable[..., Any], arguments_name: str, *arguments: Any
     """Call a user's loss and read its value exactly.
 
     Args:
-        function: A function of the points.
-        what: What the arguments are, in errors.
+        function: A function of the points that returns a number >= 0.
+        arguments_name: Names of the arguments in errors, such as "an output and an input".
         *arguments: Points. Whole numbers are handed over as int, others as float.
 
     Raises:
@@ -168,9 +168,9 @@ def _read_cell(cell: Cell, name: str, *, may_be_label: bool) -> Fraction | str:
 
 
 def _drop_titles(cells: Sequence[Any], points: Sequence[Point]) -> Sequence[Any] | None:
-    """Return the labels of a header, or None for titles: texts, although points are numbers.
+    """Return the labels of a header, or None if they are titles.
 
-    Raises InvalidRequest if the numbers in the titles are the points in another order.
+    Titles are texts, although the points are numbers. Raises InvalidRequest if the numbers in the titles are the points in another order.
     """
     are_texts = all(isinstance(cell, str) for cell in cells)
     if not (are_texts and all(isinstance(point, Fraction) for point in points)):

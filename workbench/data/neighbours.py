@@ -1,11 +1,13 @@
 """Read which of finitely many inputs, or rows, are neighbours, and how far apart they are.
 
-accepted                         read as "all"                            every two inputs
-"consecutive"                    the inputs that follow each other in the order given
-{"max_distance": D}              the numbers at most D apart, up to the rounding of floats "within R
-NORM", "all NORM"      a radius and a norm; the question lists the pairs of places pairs: list,
-array, table, CSV   two inputs a row, and perhaps their distance matrix: list, array, table, CSV
-symmetric distances (k, k), inf for pairs that are not neighbours
+    accepted                          read as
+    "all"                             every two inputs
+    "consecutive"                     the inputs that follow each other in the order given
+    {"max_distance": D}               the numbers at most D apart, up to the rounding of floats
+    "within R NORM", "all NORM"       a radius and a norm; the question lists the pairs of places
+    pairs: list, array, table, CSV    two inputs a row, and perhaps their distance
+    matrix: list, array, table, CSV   symmetric distances (k, k) of the k inputs, inf for pairs that
+                                      are not neighbours
 
 Inputs in pairs are found by value, within the rounding of floats (`workbench.data.tolerance`). The
 rows and the columns of a matrix are aligned by their labels where they have any
@@ -43,14 +45,14 @@ from workbench.exact.numbers import Rationals, parse_rational, read_number, read
 from workbench.exact.objects import Pair, Pairs
 from workbench.io.files import format_fraction, names_file
 
-_MAX_PAIRS = 2_000_000  # A relation with more pairs is not listed pair by pair.
+_MAX_PAIRS = 2_000_000  # A relation with more pairs is refused if its pairs must be listed.
 _RELATION_CONSTRAINT = "all, consecutive, {'max_distance': D}, pairs of inputs or a matrix"
 _MATRIX_NAME = "a matrix of distances"
 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """A neighbour relation as it was read.
+    """A neighbour relation of k inputs, as positions in 0..k-1.
 
     Attributes:
         pairs: Positions (i, j) of neighbours, sorted. None for every two inputs.
@@ -107,7 +109,7 @@ def direct_pairs(pairs: Pairs | None, inputs: Sequence[Point]) -> Pairs:
     """Order every pair from the larger number, or from the later input, to the other one.
 
     Args:
-        pairs: Positions in any order. None for every two inputs.
+        pairs: Pairs of positions in any order. None for every two inputs.
         inputs: Points. They are ordered by value if all are numbers, otherwise by position.
 
     Raises:

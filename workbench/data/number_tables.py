@@ -1,9 +1,9 @@
 """Read tables of numbers from other programs: masses, a channel, or noise values and masses.
 
-Cells are apart by semicolons, commas, tabs or blanks. A first line of names is a header. The first
-column may name the inputs; the header then names the outputs. Decimals are meant: 0.1 is 1/10.
-Integers and ratios such as 1/3 are exact as well. No row and no cell is left out, because it could
-be the worst outcome of a mechanism.
+Cells are separated by semicolons, commas, tabs or blanks. A first line of names is a header. The
+first column may name the inputs. The header then names the outputs. A number is the decimal that
+its text shows: 0.1 is 1/10. Integers and ratios such as 1/3 are exact as well. No row and no cell
+is left out, because it could be the worst outcome of a mechanism.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from workbench.exact.numbers import ZERO, parse_rational
 
 TableLabels = tuple[tuple[Point, ...], tuple[Point, ...]]  # Inputs and outputs.
 NumberedLine = tuple[int, str]  # Number of a line in its file, and its text.
-NumberedRow = tuple[int, list[str]]
+NumberedRow = tuple[int, list[str]]  # Number of a line in its file, and its cells.
 
-MAX_SUM_ERROR = Fraction(1, 10**6)  # Rounded probabilities may miss a total of 1 by this much.
+MAX_SUM_ERROR = Fraction(1, 10**6)  # Probabilities whose sum differs from 1 by more are refused.
 # A larger decimal, such as 1e999, is refused as a mistake.
 _MAX_DECIMAL = Fraction(sys.float_info.max)
 _MAX_CELL_CHARACTERS = 400  # A cell with more characters is no number.

@@ -20,7 +20,7 @@ from workbench.errors import must
 from workbench.exact.numbers import Real, read_number, round_up
 
 MAX_GRID_NUMBERS = 10_000  # A larger grid is refused.
-_MAX_COUNT_DIGITS = 9  # A count of more digits is larger than any accepted one.
+_MAX_COUNT_DIGITS = 9  # A count of this many digits or more is too large, and is not parsed.
 _EQUAL_STEPS = re.compile(r"\s*([^:\s]+)\s*:\s*([^:\s]+)\s*:\s*([0-9]+)\s*(:\s*log\s*)?")
 
 Grid: TypeAlias = "str | Real | Sequence[Any]"
@@ -30,7 +30,7 @@ def read_grid(value: Grid, name: str) -> list[Fraction]:
     """Read the numbers of a grid in increasing order, each once.
 
     Args:
-        value: The grid.
+        value: A grid of the module header: a text, a number, or a sequence of these.
         name: Name of the option in errors.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Read places of the plane, and the neighbour relation between them."""
+"""Read places (points of the plane), and the text that says which places are neighbours."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def read_places(path: Any, name: str) -> tuple[list[Rationals], list[Fraction] |
         name: Name of the option in errors.
 
     Returns:
-        The points, and their weights (None without weights). None for a table of another width.
+        (points, weights). The weights are None for a file of two columns. The result is None for an
+        empty table, and for a table of one column or of more than three.
 
     Raises:
         InvalidRequest: A cell is no number, rows have different widths, or there are too many

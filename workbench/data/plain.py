@@ -22,13 +22,13 @@ from workbench.errors import must
 from workbench.exact.arrays import Integers, Vector
 from workbench.exact.numbers import parse_rational
 
-# Integers in files, and noise values, are at most this large: sums of them fit into 64 bits.
+# Larger integers in files, and larger noise values, are refused, so that sums fit into 64 bits.
 MAX_FILE_INTEGER = (1 << 40) - 1
-# Larger integers are not printed: Python refuses beyond 4300 digits.
+# Larger integers are not printed, because Python refuses to print more than 4300 digits.
 UNPRINTABLE_SIZE = 10**4000
 _MAX_ENTRIES = 10_000_000  # A longer list is refused: a range may have any number of entries.
 _TABLE_LIBRARIES = ("pandas", "polars", "pyarrow")
-_MARK_DEPTH = 3  # Masks and units are found in lists that are nested up to this depth.
+_MARK_DEPTH = 3  # In lists that are nested deeper, masks and units are not searched.
 _SHOWN_CHARACTERS = 60  # A message shows at most this many characters of an entry.
 
 
@@ -263,8 +263,8 @@ def read_list(
         values: The container.
         name: Name of the option in errors.
         constraint: What the values must be, in errors.
-        column: Whether an index has no meaning, as that of a column of data. Default: labels other
-            than 0, 1, 2, ... are refused, since entries would be read by position.
+        column: Whether the index of a Series has no meaning, as for a column of data. Default:
+            labels other than 0, 1, 2, ... are refused, since entries are read by position.
 
     Raises:
         InvalidRequest: The object is no such container, or has masks, units or missing values.

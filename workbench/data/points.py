@@ -34,7 +34,8 @@ def read_points(value: Any, name: str) -> tuple[Point, ...]:
     """Read inputs or outputs.
 
     Args:
-        value: "0..100", "0..5:0.5", "a,b", a CSV file of one column, or a list.
+        value: "LOW..HIGH", "LOW..HIGH:STEP", "a,b", the name of a CSV file of one column, or a
+            list.
         name: Name of the option in errors.
 
     Raises:

@@ -87,7 +87,7 @@ def read_label_prior(value: Any, shape: tuple[int, ...]) -> Any:
 
     Args:
         value: A text, or weights in any container.
-        shape: Shape of the labels.
+        shape: Shape of the labels, (k,) for k labels.
 
     Raises:
         InvalidRequest: A weight is no number.

@@ -8,9 +8,9 @@ from typing import Any
 from workbench.data.csv_rows import CsvRows, split_rows
 from workbench.io.files import read_text
 
-CSV_LIMIT = (
-    1 << 28
-)  # Larger files are refused. This is some 10^7 numbers, with 10 times the memory.
+# Larger files, in bytes, are refused. Such a file has some 10^7 numbers, and reading it needs ten
+# times its size in memory.
+CSV_LIMIT = 1 << 28
 
 
 def read_rows(path: Path | str, name: str = "input", *, multiline: bool = False) -> CsvRows:
@@ -20,6 +20,9 @@ def read_rows(path: Path | str, name: str = "input", *, multiline: bool = False)
         path: Path of the file, which may begin with a byte order mark.
         name: Name of the option in errors.
         multiline: Whether line breaks inside quoted cells are accepted.
+
+    Returns:
+        The cells of each row, and the line in which each row begins.
 
     Raises:
         InvalidRequest: The file cannot be read, or has another separator.
@@ -40,13 +43,16 @@ class Cell(str):
 
 
 def read_table(path: Path | str, name: str = "input", *, header: bool = False) -> list[list[Cell]]:
-    """Read the rows of a small CSV file that are not empty.
+    """Read the non-empty rows of a small CSV file.
 
     Args:
         path: Path of the file.
         name: Name of the option in errors.
-        header: Whether a first row of names is returned as well. It is recognised by a column whose
-            other cells are numbers.
+        header: Whether a header row is kept. The first row is a header if none of its cells is a
+            number, but all other cells of some column are.
+
+    Returns:
+        Cells of each row. Every cell has its place in the file for errors.
 
     Raises:
         InvalidRequest: The file cannot be read, or has another separator.

@@ -1,4 +1,4 @@
-"""Tolerances for rounded floats: how far two numbers may differ and still mean the same number.
+"""Compute how far two rounded floats may differ and still mean the same number.
 
 `numpy.linspace(0, 1, 11)` contains 0.30000000000000004, which is more than 0.1 above 0.2. An exact
 comparison with a threshold ("at most 0.1 apart") loses such neighbours, and their privacy.
@@ -220,7 +220,7 @@ def find_nearest_positions(known: Vector, values: Vector, dtype: Any = None) -> 
     """Find every value among increasing numbers, within the rounding of floats.
 
     Args:
-        known: Increasing numbers. Shape (k,).
+        known: Increasing numbers among which the values are searched. Shape (k,).
         values: Numbers to find. Any shape.
         dtype: Type of the values before they were float64. None for float64.
 

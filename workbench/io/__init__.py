@@ -1,1 +1,1 @@
-"""Files, CSV columns, parameter grids and figures."""
+"""Files, JSON records, figures, notebook output, plug-ins and worker processes."""

@@ -1,4 +1,4 @@
-"""Draw figures that are declared as data.
+"""Draw Matplotlib figures from declarations, which are plain data such as TOML tables.
 
 Papers declare them in papers/declared/<paper>.toml and comparisons in comparison/figures.toml.
 Frontiers make them from their rows (`pipeline/frontier_plots`).
@@ -123,7 +123,7 @@ _SERIES_KEYS = {
     "at",
 }
 _COLOUR_MAP_STEPS = 10  # Number of colours that are taken from a colour map.
-_MIN_COLOURED_MASS = 1e-6  # Smaller positive probabilities get the colour of this one.
+_MIN_COLOURED_MASS = 1e-6  # A smaller positive probability gets the colour of this probability.
 
 
 @cache
@@ -142,7 +142,7 @@ class Drawing:
     """A declared figure, which draws a table when it is called.
 
     Attributes:
-        figure: The declaration.
+        figure: The declaration, with the keys of the module header.
         template_values: Values for its templates. None: its texts are no templates, and are shown
             unchanged.
         styles: Styles that series name.
@@ -165,7 +165,7 @@ def draw_declared_figure(drawing: Drawing, table: pd.DataFrame) -> Figure:
 
     Args:
         drawing: The declared figure.
-        table: The rows.
+        table: Rows of the artifact. Their columns are those that the declaration names.
     """
     figure = drawing.figure
     panels = _list_panels(figure, table)

@@ -1,4 +1,4 @@
-"""A common style for all plots: colour-blind safe colours, axes, legends, and files."""
+"""Draw, arrange and save figures in one style: colour-blind safe colours, axes and legends."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ class _LayoutLimits:
     """Sizes that decide how a figure is arranged. Lengths are in inches, fonts in points."""
 
     min_width: float = 2.0
-    """Smallest accepted width of a figure."""
+    """A smaller requested width is refused."""
     max_width: float = 40.0
-    """Largest accepted width of a figure."""
+    """A larger requested width is refused."""
     width_tolerance: float = 1.02
     """A figure may be wider than the requested width by this factor."""
     font_points: int = 8
@@ -67,7 +67,7 @@ class _LayoutLimits:
     min_panel_height: float = 1.2
     """In a requested width, a figure is made higher until its panels have this height."""
     max_height_steps: int = 8
-    """Largest number of steps in which a figure is made higher."""
+    """After this many steps, a figure is not made higher even if its panels are still low."""
     max_decade_ticks: int = 5
     """Largest number of ticks of a logarithmic axis with a separate 0."""
     title_margin: float = 0.3
@@ -284,7 +284,8 @@ def draw_pmf_heat_map(
     norm = LogNorm(low / 1.5, high)
     image = axis.imshow(np.where(grid > 0, grid, np.nan), cmap="viridis", norm=norm)
     axis.grid(False)
-    # Cells below this probability are dark and have white numbers.
+    # Cells below this probability are dark and have white numbers. On the logarithmic scale it lies
+    # at 55 % of the way from the low to the high end.
     dark_limit = (low / 1.5) ** 0.45 * high**0.55
     if max(sizes) <= _LAYOUT.max_numbered_size:
         font_size = min(6.0, 33 / max(sizes))
@@ -366,7 +367,7 @@ def add_percent_colour_bar(image: Any, axes: Sequence[Axes], label: str) -> None
     """Add the colour scale of `draw_percent_map`.
 
     Args:
-        image: What `draw_percent_map` returned.
+        image: The image that `draw_percent_map` returned.
         axes: Panels beside which the scale is drawn.
         label: Label of the scale.
     """
@@ -396,7 +397,8 @@ def draw_dot_plot(rows: Sequence[Mapping[Any, Any]], label: str, title: str) -> 
     A hollow dot is not certified. Losses above 20 times the smallest one are named below the axis.
 
     Args:
-        rows: Rows with the entries class, objective, bound and certified.
+        rows: Rows with the entries class (name), objective (expected loss), bound (lower bound on
+            it, or None) and certified (boolean).
         label: Label of the axis.
         title: Title of the figure.
     """

@@ -28,11 +28,12 @@ _MAX_HEX_DIGITS = 1 << 16  # A hexadecimal integer with more digits is refused.
 _MAX_RATIO_CHARACTERS = 5000  # A longer decimal or ratio in a string is refused.
 _MAX_DECIMAL_BITS = 4000  # Larger integers are written in hexadecimal.
 _MAX_DECIMAL_PLACES = 400  # A rational with more decimals is written as a ratio.
-_MAX_NAME_CHARACTERS = 40  # The name of an unfinished file has at most this part of the final name.
+_MAX_NAME_CHARACTERS = 40  # The name of an unfinished file begins with this many of the final name.
 _DATA_SUFFIXES = (".csv", ".tsv", ".txt", ".json")
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # Spreadsheets take such texts for formulas.
 _NUMBER_CHARACTERS = frozenset("+-0123456789.,;:/e inf")  # Lists of numbers are no formulas.
 _HEXADECIMAL = re.compile("0x(0|[1-9a-fA-F][0-9a-fA-F]*)")
+# Whether files may be read and looked for. It is false inside `forbid_file_access`.
 _may_read: ContextVar[bool] = ContextVar("may_read", default=True)
 
 

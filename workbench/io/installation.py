@@ -1,4 +1,4 @@
-"""The state of the installation: required and installed versions, and known bad combinations.
+"""Report the state of the installation: required and installed versions, and known clashes.
 
 Only the standard library is used, so that `workbench doctor` runs even if nothing else does.
 """
@@ -247,7 +247,14 @@ def _is_writable(folder: Path) -> bool:
 
 
 def describe_installation() -> Row:
-    """Return everything about this installation that decides what works, as plain data."""
+    """Return the state of this installation as plain data, for `workbench doctor`.
+
+    Returns:
+        workbench, python, platform: versions and the machine. verdict, why: whether the
+        installation works, and the reason. clashes: `find_clashes`. packages: rows of
+        `list_packages`. extras: whether each extra is installed. chromium: path of a browser, or
+        None. folders: rows of purpose, folder and writable.
+    """
     rows = list_packages()
     versions = {}
     for clash in KNOWN_CLASHES:

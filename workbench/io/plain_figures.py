@@ -1,14 +1,17 @@
-"""Figures as plain data, which the page of the explorer and Matplotlib (`draw_chart`) draw.
+"""Make figures as plain data, which the explorer's page and Matplotlib (`draw_chart`) can draw.
+
+A figure is a dictionary with the entries kind, title, and these:
 
     kind         entries
-    lines        x and y axes {label, log}; series {name, look, colour, x, y (, low)}; zero: 0 is
-                 separate on a logarithmic axis
-    bars         labels, values; others: outlines {name, x (labels as numbers), y} over them
+    lines        x and y: axes {label, log}; series: a list of {name, look, colour, x, y (, low)};
+                 zero: whether 0 has a separate place on a logarithmic axis
+    bars         labels, values; others: outlines {name, x (labels as numbers), y} over the bars
     heat         rows, columns, values [row][column]
 
-look: line, dashed, hollow (result of a solver), filled (proven), halo (around other marks),
-segments (pairs of points), dashed-segments, band (low..y), area (down to 0). None or NaN in x or y
-is a gap. steps: whether each value continues until the next point.
+The look of a series is line, dashed, hollow (result of a solver), filled (proven), halo (around
+other marks), segments (pairs of points), dashed-segments, band (from low to y) or area (from y down
+to 0). None or NaN in x or y is a gap. The entry steps of a series says whether each value continues
+until the next point.
 """
 
 from __future__ import annotations
@@ -41,7 +44,7 @@ NOISE_TITLE = "Probability of every noise value"
 MIN_VISIBLE_SHARE = 1e-4  # A mass below this share of the largest one is not visible.
 MAX_TOTAL_ERROR = 1e-12  # The doubles of a whole law miss a sum of 1 by less than this.
 MAX_TAIL_BARS = 900  # A picture shows at most this many noise values of each geometric tail.
-_MAX_NUMBERED_SIZE = 12  # Smaller heat maps have numbers in their cells.
+_MAX_NUMBERED_SIZE = 12  # Heat maps with at most this many rows and columns have numbers in cells.
 _WHITE_TEXT_SHARE = 0.4  # From this share of the largest mass, numbers are white.
 _AXIS_CHARACTERS = 84  # The tick labels of an axis have at most this many characters in all.
 _MIN_TICK_CHARACTERS = 7  # Space for the shortest tick label, in characters.
@@ -62,9 +65,9 @@ def make_line_figure(
         title: Title of the figure.
         x: Label of the x axis.
         y: Label of the y axis.
-        series: What `make_series` returned.
+        series: Series that `make_series` made.
         log: Whether the x axis is logarithmic.
-        **entries: Further entries of the figure.
+        **entries: Further entries of the figure, such as zero.
     """
     axes = {"x": {"label": x, "log": log}, "y": {"label": y, "log": False}}
     return {"kind": "lines", "title": title, **axes, "series": list(series), **entries}
@@ -81,7 +84,7 @@ def make_series(
         colour: Number of a colour of `workbench.io.figures.COLOURS`.
         x: Coordinates. Shape (n,).
         y: Coordinates. Shape (n,).
-        **entries: Further entries of the series.
+        **entries: Further entries of the series, such as low or steps.
     """
     return {"name": name, "look": look, "colour": colour, "x": [*x], "y": [*y], **entries}
 

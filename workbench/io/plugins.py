@@ -1,4 +1,6 @@
-"""Plug-ins: families, notions, backends, baselines and mechanisms of other packages and files.
+"""Load plug-ins: families, notions, backends, baselines and mechanisms from other code.
+
+Plug-ins come from three places:
 
     entry points   of the groups workbench.families, .notions, .backends, .baselines and
                    .mechanisms: the object itself
@@ -37,7 +39,7 @@ class PluginWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Plugin:
-    """An object that was added.
+    """An object that a plug-in has added to one of the groups.
 
     Attributes:
         extension: The object.

@@ -1,4 +1,4 @@
-"""Worker processes that load no code of the current folder and end with their parent."""
+"""Start worker processes that load no code of the current folder and end with their parent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forms of JSON records, which write objects and read them strictly.
+"""Write objects as JSON records of a declared form, and read such records strictly.
 
     form = RecordForm("The quantizer", {"kind": "quantizer"}, knots=RATIOS, outputs=RATIOS)
     form.write(mechanism)                     {"kind": "quantizer", "knots": [..], ..}
@@ -231,8 +231,8 @@ def make_typed_entry(kind: Any, constraint: str) -> Entry:
     """Make an entry of one of JSON's types. Integers must be smaller than 2^40.
 
     Args:
-        kind: The type.
-        constraint: What the entry must be, in errors.
+        kind: A Python type: int, bool, dict or another one of JSON.
+        constraint: What the entry must be, in errors, such as "an integer".
     """
 
     def read(data: Any, entry_name: str) -> Any:

@@ -1,4 +1,6 @@
-"""Results of computations with many rows: iteration, tables, plots, files, and partial results.
+"""Hold the rows of a long computation, and show them as a table, plots and files.
+
+A computation that Ctrl-C interrupts gives a result with the finished rows.
 
 >>> result = Result("Squares", [{"x": 1, "y": 1}, {"x": 2, "y": 4}])
 >>> result, [row["y"] for row in result]
@@ -306,7 +308,10 @@ def gather_rows(
         name: Stem of the file that holds the table.
         columns: Columns that the table always has.
         draw: Maps the table to its plots by name.
-        sentences: Maps the rows to conclusions.
+        sentences: Maps the rows to conclusions, one sentence each.
+
+    Returns:
+        The result. `Result.is_interrupted` says whether parts are missing.
     """
     start = time.perf_counter()
     finished_rows: list[Row] = []

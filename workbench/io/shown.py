@@ -1,4 +1,7 @@
-"""HTML for notebooks without script: facts as a table, with a picture. Texts are escaped."""
+"""Render objects for notebooks as HTML without script: facts as a table, and a picture.
+
+All texts are escaped.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,11 @@ if TYPE_CHECKING:
 
 Facts = list[tuple[str, str]]  # Rows (label, text) of a report.
 
-MAX_SVG_CHARACTERS = 30_000  # A larger SVG is shown as a PNG in a notebook.
+MAX_SVG_CHARACTERS = 30_000  # A longer SVG is shown as a PNG in a notebook.
 _PAGE_STYLE = "max-width:820px"
 _TABLE_STYLE = "overflow-x:auto;max-width:100%"
 _CELL_STYLE = "style='text-align:left'"
-_MAX_PNG_DPI = 68.0
+_MAX_PNG_DPI = 68.0  # Largest resolution of a PNG, in pixels per inch.
 _MAX_PNG_PIXELS = 800  # Largest width of a PNG in pixels.
 
 

@@ -11,7 +11,8 @@ A place a has the coordinates (a1, a2), and d(a, b) is the distance of two place
 In metric privacy the budget of a and b is ε d(a, b), and budgets add up along a path. If a place c
 lies between a and b, that is d(a,c) + d(c,b) = d(a,b) exactly, the budget of (a, b) follows from
 the budgets of (a, c) and (c, b), whose distances are smaller. Pairs without a place between them
-therefore imply all pairs. Everything is decided in integers, with coordinates over their common denominator.
+therefore imply all pairs. Everything is decided in integers, with coordinates
+over their common denominator.
 """
 
 from __future__ import annotations
