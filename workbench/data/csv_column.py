@@ -223,7 +223,7 @@ class CsvColumn:
     """One column of a `CsvTable`, and its values below the header.
 
     Attributes:
-        table: The table.
+        table: Table of the file that has the column.
         position: Position of the column, counted from 0.
     """
 
@@ -317,7 +317,7 @@ def encode_csv_rows(rows: list[list[str]]) -> bytes:
     """Encode cells as a CSV file.
 
     Args:
-        rows: Texts of all rows.
+        rows: Texts of the cells of each row, with the header if there is one.
     """
     buffer = io.StringIO()
     csv.writer(buffer, lineterminator="\n").writerows(rows)

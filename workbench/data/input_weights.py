@@ -86,7 +86,7 @@ def align_input_weights(
     """Put weights into the order of the inputs. Inputs without a weight have the weight 0.
 
     Args:
-        weights: Weight by input.
+        weights: Weight of each input that occurs.
         inputs: Inputs of the mechanism. Length k.
         shown_inputs: The same inputs as errors show them. Length k.
 

@@ -76,7 +76,7 @@ def read_real_input(
     float it is.
 
     Args:
-        x: The input.
+        x: A number, or a text that spells one.
         low: Smallest input.
         high: Largest input.
         knots: Knots of the mechanism.
@@ -157,7 +157,7 @@ def format_range(ends: RationalPair) -> str:
     """Format a range as "LOW..HIGH".
 
     Args:
-        ends: The two ends.
+        ends: Low end and high end.
     """
     return "..".join(map(files.format_fraction, ends))
 

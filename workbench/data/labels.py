@@ -46,7 +46,7 @@ class LabelledTuple(tuple[Any, ...]):
         """Build a tuple with the labels of a container.
 
         Args:
-            values: The container.
+            values: A list, an array, a Series, a data frame or another container.
             entries: Its entries, or rows.
         """
         labelled = cls(entries)
@@ -81,7 +81,7 @@ def get_row_labels(values: Any) -> list[Any] | None:
     """Return the index of a Series or table of pandas, or the labels of a DataArray of xarray.
 
     Args:
-        values: Any container.
+        values: A list, an array, a Series, a data frame or another container.
 
     Returns:
         None if there are no labels, or only the default index of pandas.
@@ -100,7 +100,7 @@ def get_column_labels(values: Any) -> list[Any] | None:
     """Return the names of the columns of a table.
 
     Args:
-        values: Any container.
+        values: A list, an array, a Series, a data frame or another container.
 
     Returns:
         None if there is one column, or only default names.
@@ -304,7 +304,7 @@ def refuse_labels(values: Any, name: str) -> None:
     """Refuse an index other than 0, 1, 2, ..., because only positions have a meaning.
 
     Args:
-        values: Any container.
+        values: A list, an array, a Series, a data frame or another container.
         name: Name of the option in errors.
 
     Raises:
@@ -324,7 +324,7 @@ def read_label_point(label: Any) -> Any:
     Other objects are returned unchanged, and match no answer.
 
     Args:
-        label: A label.
+        label: Label of an entry: a number, a text or a tuple of these.
     """
     label = to_python_scalar(label)
     if isinstance(label, tuple):

@@ -40,7 +40,7 @@ def read_loss_file(path: str | Path, name: str) -> LabelledTuple:
     """Read all cells of a CSV file; cells of its first row and column may be labels.
 
     Args:
-        path: CSV file.
+        path: Path of the CSV file.
         name: Name of the option in errors.
 
     Raises:
@@ -170,7 +170,8 @@ def _read_cell(cell: Cell, name: str, *, may_be_label: bool) -> Fraction | str:
 def _drop_titles(cells: Sequence[Any], points: Sequence[Point]) -> Sequence[Any] | None:
     """Return the labels of a header, or None if they are titles.
 
-    Titles are texts, although the points are numbers. Raises InvalidRequest if the numbers in the titles are the points in another order.
+    Titles are texts, although the points are numbers. Raises InvalidRequest if the numbers in the
+    titles are the points in another order.
     """
     are_texts = all(isinstance(cell, str) for cell in cells)
     if not (are_texts and all(isinstance(point, Fraction) for point in points)):

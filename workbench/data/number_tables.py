@@ -50,7 +50,7 @@ def list_lines(text: str) -> list[NumberedLine]:
     """List the lines of a text that are neither blank nor a comment (#).
 
     Args:
-        text: The text.
+        text: Contents of a file.
     """
     lines = enumerate(text.splitlines(), 1)
     return [(k, line) for k, line in lines if line.strip() and not line.lstrip().startswith("#")]

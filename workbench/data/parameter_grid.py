@@ -43,7 +43,7 @@ def read_integer_grid(value: Grid, name: str) -> list[int]:
     """Read the integers of a grid in increasing order, each once.
 
     Args:
-        value: The grid.
+        value: A grid of the module header: a text, a number, or a sequence of these.
         name: Name of the option in errors.
 
     Raises:
@@ -60,7 +60,7 @@ def read_integers(text: str, name: str) -> list[int]:
     """Read integers separated by commas in their order. An empty text has none.
 
     Args:
-        text: The text.
+        text: Text such as "10,40".
         name: Name of the option in errors.
 
     Raises:
@@ -78,7 +78,7 @@ def read_grid_in_order(value: Grid, name: str, max_count: int = MAX_GRID_NUMBERS
     """Read the numbers of a grid in the order in which they are written.
 
     Args:
-        value: The grid.
+        value: A grid of the module header: a text, a number, or a sequence of these.
         name: Name of the option in errors.
         max_count: Largest accepted number of numbers.
 

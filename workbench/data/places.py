@@ -49,7 +49,7 @@ def read_norm(text: str) -> str:
     """Read the name of a norm. An empty text means L2.
 
     Args:
-        text: The text, in any case.
+        text: "L1", "L2" or "Linf" in upper or lower case, or an empty text.
 
     Raises:
         InvalidRequest: The text names no norm.
@@ -63,7 +63,7 @@ def read_plane_relation(text: str) -> tuple[Fraction | None, str] | None:
     """Read "within R NORM" as (R, norm), and "all NORM" as (None, norm).
 
     Args:
-        text: The text.
+        text: Value of the option neighbours.
 
     Returns:
         None for any other text.

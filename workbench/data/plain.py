@@ -167,7 +167,7 @@ def read_plain_array(
     """Read a container as an array of any entries, without masks and units.
 
     Args:
-        values: The container.
+        values: A list, an array, a Series, a data frame or another container.
         name: Name of the option in errors.
         constraint: What the values must be, in errors.
         column: Whether an index has no meaning, as for `read_list`.
@@ -260,7 +260,7 @@ def read_list(
     A data frame gives its rows, or the entries of its only column. Texts and mappings are refused.
 
     Args:
-        values: The container.
+        values: A list, an array, a Series, a data frame or another container.
         name: Name of the option in errors.
         constraint: What the values must be, in errors.
         column: Whether the index of a Series has no meaning, as for a column of data. Default:

@@ -91,7 +91,7 @@ def read_point_entries(entries: Sequence[Any], name: str) -> tuple[Point, ...]:
     """Read the objects of `list_entries` as points.
 
     Args:
-        entries: The objects.
+        entries: Objects that `list_entries` returned.
         name: Name of the option in errors.
 
     Raises:
@@ -135,7 +135,7 @@ def read_steps(text: str) -> Rationals | None:
     """Read "LOW..HIGH" or "LOW..HIGH:STEP" as (LOW, HIGH, STEP).
 
     Args:
-        text: The text.
+        text: Text of inputs or outputs.
 
     Returns:
         None unless the text spells numbers in the range of doubles, with LOW <= HIGH and STEP > 0.
@@ -230,7 +230,7 @@ def format_point(value: Point) -> Any:
     """Return a point as a text or number for reports and JSON.
 
     Args:
-        value: The point.
+        value: A number, a text or a tuple of these.
     """
     if isinstance(value, Fraction):
         if value.denominator == 1:
@@ -245,7 +245,7 @@ def rationals_or_none(values: Sequence[Point]) -> Rationals | None:
     """Return points as rationals if all of them are numbers, otherwise None.
 
     Args:
-        values: The points.
+        values: Points: numbers, texts or tuples of these.
     """
     rationals = tuple(value for value in values if isinstance(value, Fraction))
     if len(rationals) == len(values):

@@ -291,7 +291,7 @@ class _Curve:
     """One curve of a series on an axis.
 
     Attributes:
-        axis: The panel.
+        axis: Axes of Matplotlib, on which it is drawn.
         table: Rows of the curve.
         look: Keys of its declaration, with "at", its number within the series.
         template_values: Values for templates. None if texts are no templates.

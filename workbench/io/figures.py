@@ -157,7 +157,7 @@ def set_wrapped_title(axis: Axes, title: str) -> None:
     """Set a title that is wrapped to the width of its panel.
 
     Args:
-        axis: The panel.
+        axis: Axes of Matplotlib, on which it is drawn.
         title: Text of the title.
     """
     place = axis.get_subplotspec()
@@ -189,7 +189,7 @@ def set_log_axis(axes: Axes, name: str) -> None:
     Ticks are at 1, 2 and 5 times powers of ten, or at round numbers if the ends are close.
 
     Args:
-        axes: The panel.
+        axes: Axes of Matplotlib, which are changed.
         name: "x" or "y".
     """
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
@@ -210,7 +210,7 @@ def set_log_axis_with_zero(axes: Axes, name: str, first: float, last: float) -> 
     """Make an axis logarithmic between two numbers, with 0 at a separate place.
 
     Args:
-        axes: The panel.
+        axes: Axes of Matplotlib, which are changed.
         name: "x" or "y".
         first: Smallest positive number of the axis.
         last: Largest number of the axis.
@@ -238,7 +238,7 @@ def add_legend_below(figure: Figure, axes: Sequence[Axes], *, columns: int = 3) 
     """Add one legend for several panels below all of them, so that it never covers data.
 
     Args:
-        figure: The figure.
+        figure: Figure of Matplotlib.
         axes: Panels whose labels are listed, each label once.
         columns: Largest number of columns. Fewer are used if the legend would be too wide.
     """
@@ -271,7 +271,7 @@ def draw_pmf_heat_map(
     """Draw a two-dimensional PMF as a grid of numbers on a logarithmic colour scale.
 
     Args:
-        axis: The panel.
+        axis: Axes of Matplotlib, on which it is drawn.
         masses: Probabilities. Shape (rows * columns,) or (rows, columns).
         sizes: Numbers of rows and columns.
         limits: Probabilities at the ends of the colour scale. None for those of this PMF.
@@ -319,8 +319,8 @@ def draw_percent_map(axis: Axes, table: pd.DataFrame, places: tuple[str, str], v
     An unknown percentage is "?" on grey. A cell without a row stays white.
 
     Args:
-        axis: The panel.
-        table: The rows.
+        axis: Axes of Matplotlib, on which it is drawn.
+        table: Rows with the columns that the other arguments name.
         places: Columns with the x and the y coordinate.
         value: Column with the percentage.
 
@@ -590,7 +590,7 @@ def save_figure(figure: Figure, path: Path, width: Width = None) -> None:
     """Save a figure in the format of the ending of its path.
 
     Args:
-        figure: The figure.
+        figure: Figure of Matplotlib.
         path: Path ending with .png, .svg or .pdf.
         width: Width as for `render_figure`.
 
@@ -607,7 +607,7 @@ def render_figure(figure: Figure, form: str, width: Width = None) -> bytes:
     """Render a figure. Equal figures have equal bytes (no dates, fixed ids).
 
     Args:
-        figure: The figure.
+        figure: Figure of Matplotlib.
         form: "png", "svg" or "pdf".
         width: "column" or "page" of a paper (3.3 and 7 inches), or inches, with letters of 8 pt.
             None for the width as drawn.

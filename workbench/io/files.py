@@ -76,7 +76,7 @@ def read_file_path(path: object, name: str = "file") -> Path:
     """Read a path from a text or a Path.
 
     Args:
-        path: The path.
+        path: A text or a Path. Anything else is refused.
         name: Name of the option in errors.
 
     Raises:
@@ -129,7 +129,7 @@ def write_json(path: Path | str, data: Any, *, private: bool = False) -> None:
 
     Args:
         path: Path of the file.
-        data: Data for JSON.
+        data: Lists and dictionaries of texts, numbers, booleans and None.
         private: Whether a new file can only be read by its owner.
 
     Raises:
@@ -360,7 +360,7 @@ def parse_json(text: str, *, decimals: bool = False) -> Any:
     """Parse strict JSON: no duplicate keys, no NaN or Infinity, no very long numbers.
 
     Args:
-        text: The text.
+        text: Contents of a JSON file.
         decimals: Whether a number with a point or exponent becomes the Decimal that it spells.
             Default: the nearest float.
 
@@ -418,7 +418,7 @@ def parse_hex_integer(text: Any, what: str) -> int:
     """Parse a non-negative hexadecimal integer such as "0x1f", in linear time.
 
     Args:
-        text: The text.
+        text: Text of the number. Anything else is refused.
         what: Name of the number in errors.
 
     Raises:
@@ -437,7 +437,7 @@ def parse_ratio(text: Any, what: str, characters: int = _MAX_RATIO_CHARACTERS) -
     """Parse an exact number in a string: "0.1", "1e-9", "-1/3", "0x1f/0x20".
 
     Args:
-        text: The string.
+        text: Text of the number, such as "0.1" or "1/3". Anything else is refused.
         what: Name of the number in errors.
         characters: Largest length of a decimal or of a ratio of decimal integers.
 
@@ -468,7 +468,7 @@ def format_fraction(value: Fraction) -> str:
     hexadecimal, because these are read in linear time.
 
     Args:
-        value: The rational.
+        value: Rational number.
     """
     sign = ""
     if value < 0:

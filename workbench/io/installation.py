@@ -93,7 +93,7 @@ def meets_specifier(version: str, specifier: str) -> bool:
     The operators ==, !=, >=, <=, < and > are known. == and != also accept a final ".*".
 
     Args:
-        version: The version.
+        version: Installed version, such as "2.4.1".
         specifier: Conditions separated by commas.
 
     Raises:

@@ -228,7 +228,7 @@ def draw_lines(axis: Axes, figure: Values) -> None:
     """Draw the series of a figure of lines, and label the axes.
 
     Args:
-        axis: The panel.
+        axis: Axes of Matplotlib, on which it is drawn.
         figure: Plain data of the figure.
     """
     for series in figure["series"]:

@@ -363,7 +363,7 @@ def encode_csv_table(table: pd.DataFrame) -> bytes:
     Texts that spreadsheets would take for formulas begin with an apostrophe.
 
     Args:
-        table: The table.
+        table: Table of rows, such as `Result.to_frame` returns.
     """
     from workbench.io.files import escape_spreadsheet_text
 
@@ -443,7 +443,7 @@ def list_question_columns(table: pd.DataFrame) -> list[str]:
     without an objective keeps all columns.
 
     Args:
-        table: The table.
+        table: Table of rows, such as `Result.to_frame` returns.
     """
     if "objective" not in table:
         return [*table]
@@ -470,7 +470,7 @@ def encode_tex_table(table: pd.DataFrame, title: str) -> bytes:
     """Encode a table for LaTeX (booktabs), with six significant digits.
 
     Args:
-        table: The table.
+        table: Table of rows, such as `Result.to_frame` returns.
         title: Caption.
     """
     caption = title.translate({ord(sign): f"\\{sign}" for sign in "&%$#_{}"})

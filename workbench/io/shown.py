@@ -103,7 +103,7 @@ def render_table(rows: pd.DataFrame) -> str:
     """Render a table. Numbers have nine digits, and missing values are dashes.
 
     Args:
-        rows: The table.
+        rows: Table of rows with named columns.
     """
     import pandas as pd
 
@@ -130,7 +130,7 @@ def render_picture(draw: Callable[[], Figure], max_characters: int | None = None
     """Render a figure as inline SVG, at most as wide as the page.
 
     Args:
-        draw: Draws the figure.
+        draw: Function without arguments that draws the figure.
         max_characters: A longer SVG becomes a PNG. None for no limit.
 
     Returns:

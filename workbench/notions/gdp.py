@@ -180,7 +180,7 @@ class GDP(SmallestParameterNotion):
         """Decide whether every vertex lies above the curve of N(0, 1) against N(μ, 1).
 
         Args:
-            measurement: A TradeOffCurve.
+            measurement: Vertices of the comparison, a TradeOffCurve.
             budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         return bool(measurement.is_enough(budget["mu"]))
@@ -189,7 +189,7 @@ class GDP(SmallestParameterNotion):
         """Return the smallest μ.
 
         Args:
-            measurement: A TradeOffCurve.
+            measurement: Vertices of the comparison, a TradeOffCurve.
             budget: Not used.
         """
         return float(measurement.smallest_mu)

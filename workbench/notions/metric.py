@@ -78,7 +78,7 @@ class Metric(Pure):
         """Decide whether the slope, or the ratio of two laws, is within its budget.
 
         Args:
-            measurement: A Slope or a Ratio.
+            measurement: A Slope on real inputs, otherwise the largest ratio P/Q, a Ratio.
             budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         if isinstance(measurement, Slope):
@@ -89,7 +89,7 @@ class Metric(Pure):
         """Describe the exact ε beside the requested one.
 
         Args:
-            measurement: A Slope or a Ratio.
+            measurement: A Slope on real inputs, otherwise the largest ratio P/Q, a Ratio.
             budget: Exact values of the parameters by name, such as epsilon and delta.
             budget_text: ε in words, such as "epsilon = 1".
         """

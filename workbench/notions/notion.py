@@ -73,7 +73,7 @@ class SlopedHockeyStick(HockeyStick):
     Attributes:
         epsilon: The largest float that is at most ln(slope), as a Fraction. It is for code that
             raises masses to a ratio e^ε. No claim is decided with it.
-        slope: The exact slope.
+        slope: Factor of Q, an exact rational >= 1.
     """
 
     slope: Fraction = ONE
@@ -261,7 +261,7 @@ class Notion(ABC):
         A notion that cannot decide it raises NotProven.
 
         Args:
-            measurement: What `measure` returned.
+            measurement: The value that `measure` returned for a comparison.
             budget: Exact values of the parameters by name, such as epsilon and delta.
         """
 
@@ -272,7 +272,7 @@ class Notion(ABC):
         Keys are compared among the comparisons of one mechanism.
 
         Args:
-            measurement: What `measure` returned.
+            measurement: The value that `measure` returned for a comparison.
             budget: Exact values of the parameters by name, such as epsilon and delta.
         """
 
@@ -301,7 +301,7 @@ class Notion(ABC):
         """Describe a measurement beside the requested budget, as part of a sentence.
 
         Args:
-            measurement: What `measure` returned.
+            measurement: The value that `measure` returned for a comparison.
             budget: Exact values of the parameters by name, such as epsilon and delta.
             budget_text: The first parameter in words, such as "epsilon = 1".
         """
@@ -427,7 +427,7 @@ class SmallestParameterNotion(Notion):
         """Return the result that exceeds its budget most.
 
         Args:
-            results: One result or more.
+            results: Results of comparisons, at least one.
         """
         name = self.parameters[0]
 
@@ -441,7 +441,7 @@ class SmallestParameterNotion(Notion):
         """Describe the smallest number that holds, and how exact it is.
 
         Args:
-            measurement: What `measure` returned.
+            measurement: The value that `measure` returned for a comparison.
             budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         return f"{self.severity(measurement, budget)!r} (rounded up)"
@@ -458,7 +458,7 @@ class SmallestParameterNotion(Notion):
         """Describe the smallest parameter beside the requested one.
 
         Args:
-            measurement: What `measure` returned.
+            measurement: The value that `measure` returned for a comparison.
             budget: Exact values of the parameters by name, such as epsilon and delta.
             budget_text: The first parameter of the budget in words.
         """

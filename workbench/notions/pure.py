@@ -90,7 +90,7 @@ class Pure(Notion):
         """Decide whether the ratio is at most e^ε.
 
         Args:
-            measurement: A Ratio.
+            measurement: Largest ratio P/Q of the comparison, a Ratio.
             budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         if measurement.value is None:
@@ -104,7 +104,7 @@ class Pure(Notion):
         with P > e^ε Q.
 
         Args:
-            measurement: A Ratio.
+            measurement: Largest ratio P/Q of the comparison, a Ratio.
             budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         if measurement.value is None:
@@ -117,7 +117,7 @@ class Pure(Notion):
         The violating mass breaks ties.
 
         Args:
-            results: One result or more.
+            results: Results of comparisons, at least one.
         """
 
         def excess(result: ComparisonResult) -> tuple[float, Fraction]:
@@ -130,7 +130,7 @@ class Pure(Notion):
         """Describe the exact ε beside the requested one.
 
         Args:
-            measurement: A Ratio.
+            measurement: Largest ratio P/Q of the comparison, a Ratio.
             budget: Exact values of the parameters by name, such as epsilon and delta.
             budget_text: ε in words, such as "epsilon = 1".
         """

@@ -150,7 +150,7 @@ class Renyi(SmallestParameterNotion):
         """Decide whether the moment is at most e^((α-1)ε).
 
         Args:
-            measurement: A PrivacyLoss.
+            measurement: Privacy loss of the comparison, a PrivacyLoss.
             budget: Exact values of the parameters by name, such as epsilon and delta.
 
         Raises:
@@ -173,7 +173,7 @@ class Renyi(SmallestParameterNotion):
         """Return the divergence, rounded up.
 
         Args:
-            measurement: A PrivacyLoss.
+            measurement: Privacy loss of the comparison, a PrivacyLoss.
             budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         return float(measurement.divergence_upper_bound(budget["alpha"]))

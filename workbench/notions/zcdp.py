@@ -202,7 +202,7 @@ class ZCDP(SmallestParameterNotion):
         """Decide whether ρ is proven, or refuted by an order.
 
         Args:
-            measurement: A ConcentratedLoss.
+            measurement: Privacy loss of the comparison, a ConcentratedLoss.
             budget: Exact values of the parameters by name, such as epsilon and delta.
 
         Raises:
@@ -220,7 +220,7 @@ class ZCDP(SmallestParameterNotion):
         """Return a proven ρ that is close to the smallest one.
 
         Args:
-            measurement: A ConcentratedLoss.
+            measurement: Privacy loss of the comparison, a ConcentratedLoss.
             budget: Not used.
         """
         if measurement.is_same:
@@ -235,7 +235,7 @@ class ZCDP(SmallestParameterNotion):
         It is the requested ρ if that is proven, and smaller than the smallest one of the search.
 
         Args:
-            measurement: A ConcentratedLoss.
+            measurement: Privacy loss of the comparison, a ConcentratedLoss.
             budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         proven_rho = self.severity(measurement, budget)

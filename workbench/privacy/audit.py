@@ -245,9 +245,9 @@ class Privacy(Shown):
         On real inputs it may be one measurement over all pairs of inputs.
 
         Args:
-            notion_or_name: The notion or its name, such as "dp".
+            notion_or_name: A notion, or its name such as "dp".
             epsilon: A number, or a mapping label -> number. None for the budgets of this audit.
-            delta: δ. None for the default of the notion.
+            delta: δ in [0, 1]. None for the default of the notion.
             **parameters: Further parameters of the notion by name.
 
         Raises:
@@ -333,7 +333,7 @@ class Privacy(Shown):
         """Measure every comparison by the notion of a claim. Equal claims are measured once.
 
         Args:
-            claim: The claim.
+            claim: Notion of privacy with the exact values of its parameters.
 
         Raises:
             InvalidRequest: The notion cannot be decided for the mechanism.
@@ -380,9 +380,9 @@ class Privacy(Shown):
         """Return whether the mechanism satisfies a notion of privacy, decided exactly.
 
         Args:
-            notion_or_name: The notion or its name, such as "dp".
-            epsilon: A number, or a mapping label -> number, as `audit` accepts.
-            delta: δ. It must be 0 for "pure" and "metric".
+            notion_or_name: A notion, or its name such as "dp".
+            epsilon: ε >= 0, or a mapping label -> ε, as `audit` accepts. None for a notion without ε.
+            delta: δ in [0, 1]. It must be 0 for "pure" and "metric". None for the default.
             **parameters: Further parameters of the notion by name.
 
         Raises:
@@ -404,9 +404,9 @@ class Privacy(Shown):
         It states the measured and the requested numbers, and one outcome that exceeds the budget.
 
         Args:
-            notion_or_name: The notion or its name, such as "dp".
-            epsilon: A number, or a mapping label -> number, as `audit` accepts.
-            delta: δ. It must be 0 for "pure" and "metric".
+            notion_or_name: A notion, or its name such as "dp".
+            epsilon: ε >= 0, or a mapping label -> ε, as `audit` accepts. None for a notion without ε.
+            delta: δ in [0, 1]. It must be 0 for "pure" and "metric". None for the default.
             subject: Subject of the sentence.
             **parameters: Further parameters of the notion by name.
 
@@ -426,9 +426,9 @@ class Privacy(Shown):
         """Build a claim about this mechanism.
 
         Args:
-            notion_or_name: The notion or its name, such as "dp".
-            epsilon: A number, or a mapping label -> number, as `audit` accepts.
-            delta: δ. None for the default of the notion.
+            notion_or_name: A notion, or its name such as "dp".
+            epsilon: ε >= 0, or a mapping label -> ε, as `audit` accepts. None for a notion without ε.
+            delta: δ in [0, 1]. None for the default of the notion.
             **parameters: Further parameters of the notion by name.
 
         Raises:
@@ -441,7 +441,7 @@ class Privacy(Shown):
         """Return whether every comparison meets a claim, decided exactly.
 
         Args:
-            claim: The claim.
+            claim: Notion of privacy with the exact values of its parameters.
         """
         return self._measurement_of(claim).is_met
 
@@ -449,7 +449,7 @@ class Privacy(Shown):
         """Return a sentence that states whether a claim holds, and by which numbers.
 
         Args:
-            claim: The claim.
+            claim: Notion of privacy with the exact values of its parameters.
             subject: Subject of the sentence.
         """
         claimed_notion = claim.notion
@@ -492,8 +492,8 @@ def measure_mechanism(
     """Measure the comparisons that decide a claim, one after the other.
 
     Args:
-        mechanism: The mechanism.
-        claim: The claim, with budgets for the comparisons of the mechanism.
+        mechanism: Mechanism with exact masses and a neighbour relation.
+        claim: Notion and exact parameters, with a budget for every comparison of the mechanism.
         comparisons: Comparisons that decide the claim. None for all that are needed.
 
     Yields:
@@ -541,8 +541,8 @@ def satisfies_claim(
     The search ends at the first comparison that exceeds its budget.
 
     Args:
-        mechanism: The mechanism.
-        claim: The claim, with budgets for the comparisons of the mechanism.
+        mechanism: Mechanism with exact masses and a neighbour relation.
+        claim: Notion and exact parameters, with a budget for every comparison of the mechanism.
         comparisons: Comparisons that decide the claim. None for all that are needed.
 
     Raises:
@@ -565,8 +565,8 @@ def provably_satisfies_claim(
     undecided.
 
     Args:
-        mechanism: The mechanism.
-        claim: The claim, with budgets for the comparisons of the mechanism.
+        mechanism: Mechanism with exact masses and a neighbour relation.
+        claim: Notion and exact parameters, with a budget for every comparison of the mechanism.
         comparisons: Comparisons that decide the claim. None for all that are needed.
 
     Raises:
@@ -584,7 +584,7 @@ def audit_for_claim(mechanism: Mechanism, claim: Claim) -> Privacy:
     A notion that is measured over all real inputs at once needs no complete audit.
 
     Args:
-        mechanism: The mechanism.
+        mechanism: Mechanism with exact masses and a neighbour relation.
         claim: The claim, adapted to the mechanism.
 
     Raises:

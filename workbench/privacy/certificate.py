@@ -93,7 +93,7 @@ class Certificate(Shown):
         notion: Name of a notion, a notion, or a complete claim.
         epsilon: ε, or a mapping shift (or ordered pair of rows) -> ε. Decimals are exact: 0.1
             means 1/10.
-        delta: δ. None for the default of the notion.
+        delta: δ in [0, 1]. None for the default of the notion.
         objective: A loss with its value. None if no loss is stated.
         bias: The largest bias of the mechanism. None if no bias is stated.
         record: Facts that are written down and not proven.
@@ -437,8 +437,8 @@ def check_certificate_work(
     """Check that everything a certificate states can be proven within the work limit.
 
     Args:
-        mechanism: The mechanism.
-        claim: The claim.
+        mechanism: Mechanism with exact masses and a neighbour relation.
+        claim: Notion of privacy with the exact values of its parameters.
         objective: The stated loss. None without one.
         bias: The stated bias. None without one.
         composed: The claim about many runs. None without one.

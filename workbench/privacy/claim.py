@@ -34,11 +34,11 @@ class Claim:
     Args:
         notion_or_name: Name of the notion, or the notion itself.
         epsilon: ε, or a mapping label -> ε. None for the default of the notion.
-        delta: δ. None for the default of the notion.
+        delta: δ in [0, 1]. None for the default of the notion.
         **others: Further parameters of the notion by name.
 
     Attributes:
-        notion: The notion.
+        notion: Notion of privacy.
         values: Parameter -> exact number. The first parameter may be a mapping label -> number.
     """
 
@@ -240,7 +240,7 @@ def read_budget(resolved_notion: Notion, parameters: Values) -> Record:
     """Read all parameters of a notion as exact numbers, in their order.
 
     Args:
-        resolved_notion: The notion.
+        resolved_notion: Notion of privacy, not its name.
         parameters: Parameter -> number or text. None for a parameter that is not given.
 
     Returns:

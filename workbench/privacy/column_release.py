@@ -57,7 +57,7 @@ class ColumnMechanism:
     """A mechanism for the numbers of a column.
 
     Attributes:
-        mechanism: The mechanism.
+        mechanism: Mechanism with exact masses and a neighbour relation.
         inputs: The numbers that it accepts.
         claim: The claim that its certificate proves. None without a certificate.
         notes: Sentences about its guarantee for the report.
@@ -288,7 +288,7 @@ class ColumnRows:
 
         Args:
             column: Column of the file.
-            subject: The mechanism.
+            subject: Mechanism that will publish the rows, with the inputs that it accepts.
             clip: "LOW..HIGH", to whose nearest end other numbers are moved, or "inputs" for the
                 inputs of the mechanism. None to refuse numbers that are no inputs.
 
@@ -518,7 +518,7 @@ class BookedRelease:
     """A release in a ledger.
 
     Attributes:
-        ledger: The ledger.
+        ledger: Ledger that has the release.
         number: Number of the release in the ledger.
         notes: Sentences for the owner of the data alone.
         owner_report: Entries for the owner of the data alone.

@@ -252,7 +252,7 @@ def bound_composed_delta(
     `compose` returns an upper bound that is at most as large.
 
     Args:
-        mechanism: The mechanism.
+        mechanism: Mechanism with exact masses and a neighbour relation.
         times: Number of runs.
         epsilon: ε of all runs together.
         target_delta: The search ends at the first bound that is at most this. None for the
@@ -291,7 +291,7 @@ class ComposedClaim:
         """Build the claim with the step of a grid that proves it, if one of the tried grids does.
 
         Args:
-            mechanism: The mechanism.
+            mechanism: Mechanism with exact masses and a neighbour relation.
             runs: Number of runs.
             epsilon: ε of all runs together.
             delta: δ of all runs together.
@@ -307,7 +307,7 @@ class ComposedClaim:
         """Prove the claim for a mechanism.
 
         Args:
-            mechanism: The mechanism.
+            mechanism: Mechanism with exact masses and a neighbour relation.
 
         Raises:
             NotCertified: The claim is false.

@@ -47,7 +47,7 @@ class ExpectedError:
     """The expected loss of a mechanism.
 
     Attributes:
-        loss: Name of the loss.
+        loss: Name of the loss, such as "absolute" or "huber:2".
         data: Description of the data.
         mean_error: Mean over the data: a Fraction if it is exact, a float (12 digits) if the law of
             the data is integrated numerically.

@@ -77,7 +77,7 @@ def compute_exposure(channel: Channel, epsilon: Fraction) -> Fraction | None:
     The worst pair is found in floats, and its exposure is exact.
 
     Args:
-        channel: The channel.
+        channel: Channel with exact rows and a neighbour relation.
         epsilon: ε of the budget.
 
     Returns:

@@ -70,7 +70,7 @@ def build_law_table(mechanism: Any) -> Table | None:
     """Write the law of a mechanism as (heads, rows), complete and exact.
 
     Args:
-        mechanism: The mechanism.
+        mechanism: Mechanism with exact masses and a neighbour relation.
 
     Returns:
         None for a mechanism without a finite table: one without exact laws, or with more than 10^6
@@ -106,7 +106,7 @@ def is_law_table(heads: Sequence[str]) -> bool:
     """Return whether the heads of a table are those that `build_law_table` writes.
 
     Args:
-        heads: Heads of the columns.
+        heads: Texts of the first row. The first one names the question, as in the module header.
     """
     kind, *options = heads[0].split(" | ") if heads else [""]
     is_group = kind.startswith(f"{_MODULO} ")
@@ -117,8 +117,8 @@ def read_law_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Mecha
     """Build the mechanism of a table that `build_law_table` wrote.
 
     Args:
-        heads: Heads of the columns.
-        rows: Cells of the rows.
+        heads: Texts of the first row. The first one names the question, as in the module header.
+        rows: Texts of the other rows, one for each head.
 
     Raises:
         CorruptFile: The table is malformed.

@@ -78,8 +78,8 @@ class LossLaw:
         """Build the loss of one run.
 
         Args:
-            p: Exact law P.
-            q: Exact law Q on the same outcomes.
+            p: Masses of the law P, exact. Length m.
+            q: Masses of the law Q on the same outcomes, exact. Length m.
             step: Step h > 0 of the grid.
             is_upper: Whether to round for upper bounds.
             moves_down: Whether the atoms of a lower law are moved down to the grid instead of cut.

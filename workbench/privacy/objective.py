@@ -266,7 +266,7 @@ def is_rounded_up(value: Fraction, exact: Fraction) -> bool:
     """Return whether a stated loss is the exact loss, rounded up by at most 1e-15 of it.
 
     Args:
-        value: The stated loss.
+        value: Loss that a certificate states.
         exact: The exact loss of the mechanism.
     """
     return exact <= value <= exact + max(abs(exact), Fraction(1, 10**300)) / 10**15

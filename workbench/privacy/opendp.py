@@ -213,7 +213,7 @@ def bound_renyi_divergence(mechanism: Mechanism, alpha: float) -> float:
     The maximum is over neighbours. It is infinity if Q misses mass of P.
 
     Args:
-        mechanism: The mechanism.
+        mechanism: Mechanism with exact masses and a neighbour relation.
         alpha: Order α > 1.
 
     Raises:

@@ -28,8 +28,8 @@ class PrivacyBudget:
     """The budget (ε, δ) of one person's part in a release.
 
     Attributes:
-        epsilon: ε. None if it is unbounded.
-        delta: δ.
+        epsilon: ε >= 0. None if it is unbounded.
+        delta: δ >= 0.
         per_distance: Whether ε is per unit of |x - x'|.
     """
 
@@ -81,7 +81,7 @@ def budget_of_claim(claim: Claim) -> PrivacyBudget | None:
     """Return ε and δ of a claim, with the largest ε if neighbours have different ones.
 
     Args:
-        claim: The claim.
+        claim: Notion of privacy with the exact values of its parameters.
 
     Returns:
         None for a notion without ε and δ.

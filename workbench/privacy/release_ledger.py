@@ -285,7 +285,7 @@ class ReleaseLedger:
         """Enter a release. It is on the disk when this method returns.
 
         Args:
-            release: The release.
+            release: Release to enter. It gets the next number of the ledger.
 
         Returns:
             All releases of the ledger, this one last.

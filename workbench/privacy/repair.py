@@ -177,7 +177,7 @@ def repair_noise(
     Args:
         question: The question, with a group of N elements.
         values: N rational masses. Negative ones count as 0.
-        claim: The claim to prove.
+        claim: Notion with exact parameters, which the repaired mechanism must satisfy.
         pattern: Outcomes that may violate the ratio, if the notion bounds their mass. None for the
             pattern that the values show.
 
@@ -309,8 +309,8 @@ def repair_line_noise(mechanism: Noise, claim: Claim) -> tuple[Noise, Fraction]:
     """Repair noise on the integers or the reals until a claim is proven.
 
     Args:
-        mechanism: The noise.
-        claim: The claim to prove.
+        mechanism: Additive noise on the integers or the reals.
+        claim: Notion with exact parameters, which the repaired mechanism must satisfy.
 
     Returns:
         The repaired mechanism, and an upper bound on the share of its mass that moved.

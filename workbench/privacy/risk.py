@@ -81,7 +81,7 @@ class Risk(Shown):
     """The quantities of the module header, over all neighbours of a mechanism.
 
     Attributes:
-        mechanism: The mechanism.
+        mechanism: Mechanism with exact masses and a neighbour relation.
         trade_off: Vertices (α, β) of the convex trade-off curve from (0, ·) to (1, 0), exact, with
             increasing α.
         bayes_factor: Largest ratio P/Q, exact. None if it is unbounded.

@@ -141,7 +141,7 @@ def find_exact_budget(mechanism: Any, delta: Fraction) -> PrivacyBudget | None:
     """Find the smallest ε of a mechanism at a δ, decided exactly and rounded up.
 
     Args:
-        mechanism: The mechanism.
+        mechanism: Mechanism with exact masses and a neighbour relation.
         delta: δ in [0, 1).
 
     Returns:
