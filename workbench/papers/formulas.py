@@ -1,4 +1,8 @@
-"""The optimum as a formula, compared with closed forms as rational functions of e^ε.
+"""Compare our formulas of the optimum with the closed forms of papers, as functions of e^ε.
+
+Both are rational functions of E = e^ε. A verdict compares their polynomials, so it holds for every
+ε and not only at sampled values. Each `compare_...` function makes the rows of one artifact of
+declared/formulas.toml; a "piece" is an interval of ε (or δ) on which one formula holds.
 
     artifact             closed forms
     single_distance      SD of Kadam et al.: Lemma 3 (pure), (1 - δ) times it (DP), Theorem 2 (PDP
@@ -11,8 +15,9 @@
     quantizer            4 outputs and 5 to 9 knots: Theorem 5 of Cai et al.
     map                  the (ε, δ) plane of a count, with a region for each formula
 
-The closed forms are in `workbench.models.oracles.rational_forms`. A verdict is a comparison of
-polynomials, not of values.
+The closed forms are in `workbench.models.oracles.rational_forms`. SD (single distance):
+neighbouring answers differ by one number μ. BD (bounded difference): they differ by 1..μ̄. Papers:
+Kadam et al. 2024, Ghosh et al. 2009, Ghazi et al. 2023, Cai et al. 2024.
 """
 
 from __future__ import annotations
@@ -60,7 +65,7 @@ _MAX_DENOMINATOR = 10**9  # The middle of a region is rounded to a fraction with
 
 
 def _compare_values(ours: Sequence[Affine | None], theirs: Sequence[Affine]) -> str:
-    """Return "equal" if the polynomials are the same, else "DIFFERS"."""
+    """Return "equal" if both have the same functions in the same order, else "DIFFERS"."""
     is_equal = len(ours) == len(theirs) and all(map(Affine.__eq__, ours, theirs))
     return "equal" if is_equal else "DIFFERS"
 
@@ -71,14 +76,14 @@ def _list_piece_values(solved_formula: Formula) -> list[Affine | None]:
 
 
 def compare_single_distance(n: Sequence[int], epsilon: float) -> Iterator[Row]:
-    """Yield a row for every n and every distance μ.
+    """Compare the formulas of modulo noise for a single distance. Yield a row for every n and μ.
 
     Theorem 2 is compared for μ = 1 only, because every other μ gives the same formulas on its
     cycle.
 
     Args:
         n: The smallest and the largest n.
-        epsilon: The ε of the PDP formulas.
+        epsilon: The ε at which the PDP formulas, which are functions of δ, are compared.
     """
     first, last = n
     for size in range(first, last + 1):
@@ -118,13 +123,13 @@ def _compare_theorem2(question: ModuloNoise, cycle: int, epsilon: float) -> Row:
 
 
 def compare_bounded_difference(n: Sequence[int], epsilon: float) -> Iterator[Row]:
-    """Yield a row for every n and every maximal distance μ̄.
+    """Compare the formulas for differences 1..μ̄. Yield a row for every n and μ̄.
 
     The flat regions of the printed Theorem 3 are compared in order, until one is refuted.
 
     Args:
         n: The smallest and the largest n.
-        epsilon: The ε of the PDP formulas.
+        epsilon: The ε at which the PDP formulas, which are functions of δ, are compared.
     """
     first, last = n
     for size in range(first, last + 1):
@@ -173,7 +178,7 @@ def compare_counts(n: Sequence[int], losses: Sequence[str]) -> Iterator[Row]:
 
     Args:
         n: The smallest and the largest n.
-        losses: The losses.
+        losses: Names of losses, such as "absolute".
     """
     first, last = n
     for size in range(first, last + 1):
@@ -208,8 +213,8 @@ def compare_bins(labels: str, outputs: Sequence[str], losses: Sequence[str]) -> 
 
     Args:
         labels: The smallest and the largest label: "0..6".
-        outputs: Sets of outputs.
-        losses: The losses.
+        outputs: Sets of outputs, each as text: "0,3,6".
+        losses: Names of losses, such as "absolute".
     """
     low, high = map(int, labels.split(".."))
     for text in outputs:
@@ -232,7 +237,7 @@ def compare_quantizer(outputs: str, knots: Sequence[int]) -> Iterator[Row]:
     inputs.
 
     Args:
-        outputs: The outputs.
+        outputs: The outputs of the quantizer, as text: "-3,-1,1,3".
         knots: The smallest and the largest number of knots.
     """
     question = Quantization(outputs)
@@ -300,6 +305,9 @@ def summarise_verdicts(table: pd.DataFrame) -> Row:
 
     Args:
         table: The table of an artifact.
+
+    Returns:
+        "verdicts": one text for the caption.
     """
     parts = []
     for column in _VERDICT_COLUMNS:

@@ -1,15 +1,18 @@
-"""Differential Privacy via Distributionally Robust Optimization: benchmark tables and errata.
+"""Recompute the tables of Differential Privacy via Distributionally Robust Optimization.
 
-This module computes the tables with proven intervals, and what the printed cells imply.
+The paper compares truncated Laplace noise, and a lower bound, with the smallest expected loss O of
+real noise at 10 x 10 budgets (ε, δ). This module computes a proven interval of O for each budget,
+and judges each printed cell by it.
 
     notation                        here
-    ε, δ, Δf = 1                    rows, columns
+    ε, δ                            the row and the column of a table
+    Δf = 1                          the sensitivity of the answers
     [L, U]                          our proven interval [lower, loss]: no noise has a loss below L,
                                     and a certified mechanism has the loss U
     O                               theirs: the midpoint of their two bounds, which differ by less
                                     than 1 % of max(O, 1); ours: the midpoint of [L, U]
-    BUB                             the loss of truncated Laplace noise (`truncated_laplace`)
-    BLB                             the bound of Geng et al. 2020 (`geng_formula`), which is not a
+    BUB (benchmark upper bound)     the loss of truncated Laplace noise (`truncated_laplace`)
+    BLB (benchmark lower bound)     the bound of Geng et al. 2020 (`geng_formula`), which is not a
                                     lower bound everywhere
     T4, T5, T1 in percent           Tables 4, 5, 1: 100 (BUB - O)/max(O, 1),
                                     100 (O - BLB)/max(O, 1), 100 (BUB - BLB)/max(O, 1)
@@ -23,10 +26,10 @@ implies an interval of O, and with Table 5 one of BLB:
 
     O = BUB/(1 + T4/100) if that is >= 1, else BUB - T4/100        BLB = O - T5/100 max(O, 1)
 
-The interval of BLB shows how many terms their BLB has. The closed form sums a b^i until the sum
-reaches 1/2. Their published code (data_independent.cpp) sums while the sum stays up to 1/2, which
-gives one term fewer. If the sum is exactly 1/2, at δ = 1/2, rounding decides, and there is one term
-more.
+The interval of BLB shows how many terms their BLB has. The closed form is a geometric sum
+(`geng_formula`), which ends when the sum reaches 1/2. Their published code (data_independent.cpp)
+sums while the sum stays up to 1/2, which gives one term fewer. If the sum is exactly 1/2, at δ =
+1/2, rounding decides, and there is one term more.
 
 In that code both bounds are losses of the same masses on cells of width β with an end at 0. One
 bound uses the middles of the cells, the other the ends nearest to 0. They differ by β/2, and O is
@@ -71,8 +74,12 @@ def compute_cell(budget: tuple[str, str, str], gap: float | None = None) -> Reco
     """Return the proven interval of a cell.
 
     Args:
-        budget: (ε, δ, loss).
-        gap: The relative gap. Default: that of the family.
+        budget: (ε, δ, name of the loss), each as text.
+        gap: The largest relative gap of the interval. Default: that of the family noise.
+
+    Returns:
+        epsilon, delta, lower (L), loss (U), gap_percent, steps (the number of density steps for
+        each unit of sensitivity) and atom (the probability of noise 0).
     """
     epsilon, delta, loss = budget
     options = {}
@@ -124,8 +131,8 @@ def imply_optimum(bub: float, t4: float) -> Interval:
     """Return the interval of O that a cell of Table 4 implies.
 
     Args:
-        bub: BUB.
-        t4: The cell, in percent.
+        bub: BUB, the loss of truncated Laplace noise at the budget.
+        t4: The printed cell, in percent.
     """
 
     def invert(share: float) -> float:
@@ -139,8 +146,8 @@ def imply_bound(optimum: Interval, t5: float) -> Interval:
     """Return the interval of BLB that O and a cell of Table 5 imply.
 
     Args:
-        optimum: The interval of O.
-        t5: The cell, in percent.
+        optimum: The interval of O, as `imply_optimum` returns it.
+        t5: The printed cell, in percent.
     """
     low, high = optimum
     return (
@@ -150,7 +157,8 @@ def imply_bound(optimum: Interval, t5: float) -> Interval:
 
 
 def count_missing_terms(budget: tuple[float, float], t4: float, t5: float) -> int | None:
-    """Return how many terms of the closed form their BLB lacks: 0, 1 or -1, or None.
+    """Return how many terms of the closed form their BLB lacks: 0, 1 or -1. None: none
+    of these fits the printed cells.
 
     Args:
         budget: (ε, δ).
@@ -182,10 +190,10 @@ def judge_cell(
         table: The name of the table.
         cells: The printed percentages at this budget by table: "table4", and for |η| also
             "table1" and "table5".
-        ours: Our percentage.
+        ours: The same percentage, computed from [L, U].
         budget: (ε, δ).
         proven_interval: [L, U].
-        gap: The gap of their bounds in percent.
+        gap: The largest gap of the two bounds of the paper, in percent of max(O, 1).
         is_squared: Whether the table is for η².
     """
     printed_cells = cells[table]
@@ -255,7 +263,7 @@ _PRINTED_TABLES = {
 
 
 def _compare_cells(rows: pd.DataFrame, table: str, column: str, quantity: str) -> list[Comparison]:
-    """Return the comparisons of the cells of a printed table, with their verdicts."""
+    """Compare the cells of a printed table with ours, with their verdicts."""
     claims = read_printed_numbers("dro")
     is_squared = table == "table4_squared"
     if is_squared:
@@ -297,8 +305,12 @@ def compute_cell_row(loss: str, epsilon: float, delta: float) -> list[Row]:
 
     Args:
         loss: The loss: "absolute" or "squared".
-        epsilon: The ε.
-        delta: The δ.
+        epsilon: The ε of the budget, > 0.
+        delta: The δ of the budget, in [0, 1].
+
+    Returns:
+        One row: the keys of `compute_cell`, truncated_laplace (BUB), upper_percent (T4), and for
+        "absolute" geng_formula (BLB), lower_percent (T5) and both_percent (T1).
     """
     row = compute_cell((f"{epsilon:g}", f"{delta:g}", loss), _choose_gap(epsilon, loss))
     midpoint = (row["lower"] + row["loss"]) / 2
@@ -316,7 +328,10 @@ def compare_benchmarks(table: pd.DataFrame) -> Record:
     """Return the comparisons of a table, and the width of its intervals at large ε.
 
     Args:
-        table: The table of an artifact.
+        table: The table of an artifact: rows of `compute_cell_row`.
+
+    Returns:
+        comparisons, and more: the end of the caption's sentence about the gap.
     """
     loss = "absolute" if "geng_formula" in table else "squared"
     comparisons = []
@@ -338,6 +353,10 @@ def check_lower_bound(epsilon: float, delta: float) -> Record:
     Args:
         epsilon: The ε of an example.
         delta: The δ of the example.
+
+    Returns:
+        exceeding_count: the number of budgets at which it does. cell_count: the number of budgets.
+        closed_form, loss: both numbers of the example.
     """
     losses = {budget: truncated_laplace(*budget, 1, "absolute") for budget in _read_cells("table4")}
     return {
@@ -349,7 +368,12 @@ def check_lower_bound(epsilon: float, delta: float) -> Record:
 
 
 def count_bound_terms() -> Record:
-    """Return how many printed lower bounds have how many terms fewer than the closed form."""
+    """Count the printed lower bounds by the number of terms that they lack.
+
+    Returns:
+        cell_count: all of them. same_count, fewer_count, more_count: those with as many terms as
+        the closed form, one fewer, and one more.
+    """
     table5 = _read_cells("table5")
     missing = [
         count_missing_terms(budget, t4, table5[budget])
@@ -371,6 +395,10 @@ def check_printed_optimum(table: str, loss: str, epsilon: float, delta: float) -
         loss: The loss: "absolute" or "squared".
         epsilon: The ε of the cell.
         delta: The δ of the cell.
+
+    Returns:
+        percent: the printed cell. implied_low, implied_high: the interval of O that it implies.
+        proven_lower: L.
     """
     percent = _read_cells(table)[epsilon, delta]
     low, high = imply_optimum(truncated_laplace(epsilon, delta, 1, loss), percent)

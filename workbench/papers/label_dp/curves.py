@@ -1,6 +1,9 @@
-"""The rows of the tables in declared/label_dp.toml.
+"""Compute the tables behind the figures of Ghazi et al., Regression with Label DP.
 
-They are losses of randomizers, channel programs, splits of a budget, and the work of algorithms.
+declared/label_dp.toml names the function and the arguments of each table. The tables are losses of
+randomizers, optimal channels, splits of a budget, and the work of algorithms. RR-on-Bins is
+randomized response onto a few outputs (`workbench.models.oracles.bins`), RRWithPrior an earlier
+mechanism, k the number of labels, and n the number of records.
 
 RR-on-Bins is evaluated as in the paper: of the budget ε, ε₁ = sqrt(k/n) is used for the prior
 (Theorem 7), and the bins have ε - ε₁. The loss from the noisy prior itself is below the printed
@@ -40,7 +43,7 @@ from workbench.solvers.search import Deadline
 
 SQUARED = parse_loss("squared")
 
-_FITTED_POINTS = 3  # The growth of the work is fitted to so many largest sizes.
+_FITTED_POINTS = 3  # The growth of the work is fitted to this many of the largest sizes.
 _MAX_REPEATED_LABELS = 500  # Smaller runs are timed three times.
 
 
@@ -55,9 +58,12 @@ def compute_label_losses(data: str, mechanism: str, epsilon: Sequence[float]) ->
     on the integers. At ε = inf every label is published unchanged.
 
     Args:
-        data: The name of the data set.
-        mechanism: The name of the mechanism.
-        epsilon: Values of ε.
+        data: A key of `DATA`, such as "criteo" or "census".
+        mechanism: A key of `RESPONSES`, or the name of a noise, such as "Laplace".
+        epsilon: The values of ε, > 0; inf for no privacy.
+
+    Returns:
+        The columns epsilon and mse.
     """
     dataset = DATA[data]()
     labels = dataset.labels
@@ -79,9 +85,9 @@ def make_response(data: DataSet, mechanism: str, epsilon: float) -> RandomizedRe
     """Return RR-on-Bins or RRWithPrior with the part of a budget that the prior does not use.
 
     Args:
-        data: The data set.
-        mechanism: The name of the mechanism.
-        epsilon: The whole budget.
+        data: The labels with their prior, and the number of records.
+        mechanism: A key of `RESPONSES`.
+        epsilon: The whole budget ε, of which ε₁ is subtracted.
     """
     _, bins_budget = split_budget(epsilon, data.labels.k, data.records)
     return RESPONSES[mechanism](data.labels, bins_budget)
@@ -92,8 +98,8 @@ def compute_lattice_noise_mse(labels: Labels, kind: str, epsilon: float) -> floa
 
     Args:
         labels: The labels with their prior.
-        kind: The kind of noise.
-        epsilon: The ε.
+        kind: The kind of noise, as `make_lattice_noise` takes it.
+        epsilon: The ε of the budget, > 0.
     """
     low = int(labels.values[0])
     high = int(labels.values[-1])
@@ -110,9 +116,12 @@ def select_test_errors(
     """Return the test errors of models trained on privatised labels.
 
     Args:
-        training_data: The name of the data set.
-        excluded: Mechanisms whose names contain this are omitted.
+        training_data: A key of `ERRORS`.
+        excluded: Mechanisms whose names contain this text are omitted. None: all are listed.
         full: Whether to use more data and runs.
+
+    Returns:
+        The columns mechanism, epsilon and mse, besides those of the function in `ERRORS`.
     """
     table = ERRORS[training_data](full)
     if excluded is None:
@@ -134,10 +143,14 @@ def compute_table_blocks(
     Args:
         data: The name of the data set of the labels.
         training_data: The name of the data set of the models.
-        mechanisms: The names of the mechanisms.
-        epsilon: Values of ε.
+        mechanisms: The names of the mechanisms, as in `compute_label_losses`.
+        epsilon: The values of ε, > 0; inf for no privacy.
         full: Whether to train on more data and runs.
-        sizes: Whether to return how many labels the first mechanism keeps.
+        sizes: Whether to add how many labels the first mechanism can publish.
+
+    Returns:
+        One row for every ε, with the column epsilon, for each mechanism its name (MSE of the
+        labels) and "<name>, test" (test error of the model), and labels_kept.
     """
     errors = ERRORS[training_data](full).set_index(["mechanism", "epsilon"])["mse"]
     table = pd.DataFrame({"epsilon": epsilon})
@@ -161,11 +174,15 @@ def compute_table_blocks(
 
 
 def solve_channel_lp(labels: int, epsilon: int) -> list[Row]:
-    """Return the row of the LP on the grid of labels 0..k-1.
+    """Solve the linear program of the optimal channel for labels 0..k-1 with a uniform prior.
 
     Args:
         labels: The number k of labels.
-        epsilon: The ε.
+        epsilon: The ε of the budget, > 0.
+
+    Returns:
+        One row: objective (the loss of the certified channel), proven_bound (a lower bound),
+        rr_on_bins_real_outputs (the loss of RR-on-Bins with real outputs), gap (relative).
     """
     lp_design = design(Labels.uniform(0, labels - 1), epsilon=epsilon, method="lp")
     assert lp_design.bound is not None
@@ -186,7 +203,10 @@ def price_unbiasedness(epsilon: float) -> list[Row]:
     The outputs of debiased k-ary RR are o_i = ((q + k) y_i - Σ y)/q with q = e^ε - 1.
 
     Args:
-        epsilon: The ε.
+        epsilon: The ε of the budget, > 0.
+
+    Returns:
+        One row with the MSE for labels 0..10: biased, unbiased, debiased_rr.
     """
     labels = Labels.uniform(0, 10)
     k = labels.k
@@ -209,10 +229,14 @@ def measure_budget_splits(
     Numbers of records for which the split leaves no budget are omitted.
 
     Args:
-        split: The split of the budget.
-        projection: The projection of the noisy counts.
-        records: Numbers of records.
-        repeats: The number of runs.
+        split: The factor in ε₁ = split sqrt(k/n), as text, such as "1/2".
+        projection: How noisy counts become a prior, as in `estimate_private_prior`.
+        records: The numbers n of records.
+        repeats: The number of runs for each n.
+
+    Returns:
+        The columns records, excess (the mean over runs of loss/optimum - 1) and std (its standard
+        deviation).
     """
     labels = get_criteo_data().labels
     epsilon = 1
@@ -246,8 +270,11 @@ def time_algorithm(algorithm: str, k: int, loss: str, repeats: int = 1) -> tuple
     Args:
         algorithm: "fast" or "printed".
         k: The number of labels.
-        loss: The loss.
+        loss: The name of the loss, such as "squared".
         repeats: The number of runs.
+
+    Returns:
+        (Seconds, bins).
     """
     labels = np.arange(float(k))
     prior = np.random.default_rng(k).gamma(0.5, 1.0, k)
@@ -267,9 +294,13 @@ def measure_work(
 
     Args:
         algorithm: "fast" or "printed".
-        loss: The loss.
-        labels: Numbers of labels.
+        loss: The name of the loss, such as "squared".
+        labels: The numbers k of labels.
         seconds: Whether the seconds are used, so that short runs are repeated.
+
+    Returns:
+        One row for each k: labels, seconds, steps (candidates or interval losses that were
+        computed), rounds, objective (the loss of the bins).
     """
     # The first call compiles, so it is not timed.
     optimal_bins(np.arange(3.0), None, 1.0)
@@ -302,7 +333,10 @@ def fit_growth_exponents(table: pd.DataFrame) -> dict[str, list[float]]:
     """Return the exponent of every line at its end: of seconds if measured, else of steps.
 
     Args:
-        table: The table of an artifact.
+        table: A table of `measure_work` with the columns algorithm and loss.
+
+    Returns:
+        "growth": the exponents, in the order of the lines.
     """
     effort = "seconds" if "seconds" in table else "steps"
     exponents = []

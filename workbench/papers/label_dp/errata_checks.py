@@ -1,7 +1,8 @@
 """The numbers that prove the errata of Ghazi et al., Regression with Label Differential Privacy.
 
-Each function returns numbers by name. declared/label_dp.toml prints them and has the condition that
-they must satisfy.
+Each function returns a dictionary of numbers and texts. declared/label_dp.toml prints them and has
+the condition under which they show the erratum. A new erratum is a function here and an entry
+there. Algorithm, assumption and figure numbers are the paper's.
 """
 
 from __future__ import annotations
@@ -22,11 +23,15 @@ from workbench.papers.label_dp.figures import compute_signature, get_example_mat
 from workbench.papers.label_dp.lattice import make_lattice_noise
 from workbench.privacy.audit import audit
 
-_MAX_POINTER_MOVES = 100  # A pointer that moves this often is said to cycle.
+_MAX_POINTER_MOVES = 100  # A pointer that moves this often never stops.
 
 
 def count_candidates() -> Record:
-    """Return how many candidates Algorithm 2 compares, and how the number grows."""
+    """Count the candidates that Algorithm 2 compares for k labels, and how the number grows.
+
+    Returns:
+        candidate_count: for k = 100. exponent: that of k, between k = 50 and k = 200.
+    """
     counts = {}
     for k in (50, 100, 200):
         # Row i compares Σ_{j <= i} (i - j + 1) candidates.
@@ -60,8 +65,8 @@ def count_pointer_moves(weights: Sequence[float], *, corrected: bool) -> int | N
     The pointer starts at the first value.
 
     Args:
-        weights: The weights of the values.
-        corrected: Whether the rule is corrected.
+        weights: The weights of the values, in the order of the values.
+        corrected: Whether the rule for moving back is the corrected one, not the printed one.
     """
     k = 0
     for step in range(_MAX_POINTER_MOVES):
@@ -91,7 +96,15 @@ def compare_pointers() -> Record:
 
 
 def check_assumption4() -> Record:
-    """Return whether the Poisson deviance satisfies Assumption 4 and gives the same bins."""
+    """Check Assumption 4 and the optimal bins for the Poisson deviance and the Poisson loss.
+
+    Returns:
+        loss_at_10, loss_at_20: the Poisson loss of the output 10 for these labels. shift_spread: by
+        how much deviance - loss varies over outputs (0: it depends on the label only).
+        min_deviance: the smallest deviance. max_turns: 0 if no column of the table of deviances
+        changes direction more often than the column before. has_same_bins: whether both losses have
+        the same optimal bins.
+    """
     loss = parse_loss("poisson")
     deviance = parse_loss("poisson-deviance")
     y = np.arange(1, 21.0)
@@ -125,7 +138,12 @@ def project_negative_counts() -> Record:
 
 
 def check_fig5_caption() -> Record:
-    """Return whether the example satisfies its constraints with e^ε = 2 and with 1/2."""
+    """Check the constraints of the example of Fig. 5 with e^ε = 2 and with e^ε = 1/2.
+
+    Returns:
+        holds_for_2, holds_for_half: whether they hold. agrees_with_print: whether the signature
+        for 2 is the printed one.
+    """
     matrix = get_example_matrix()
     half_signature = compute_signature(matrix, Fraction(1, 2))
     two_signature = compute_signature(matrix, Fraction(2))

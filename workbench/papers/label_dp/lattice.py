@@ -1,4 +1,7 @@
-"""Exact integer noise on the labels low..high, clipped to them."""
+"""Make the integer noise mechanisms of Ghazi et al., Regression with Label DP, with exact laws.
+
+Definition and appendix numbers are the paper's.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +29,14 @@ def make_lattice_noise(
     exponential   App. F: Pr[o|y] ∝ β^|o-y| on low..high, with β just above e^(-ε/2D)
 
     Args:
-        kind: The kind of noise.
+        kind: "laplace", "staircase" or "exponential".
         low: The smallest label.
         high: The largest label.
-        epsilon: The ε.
+        epsilon: The ε of pure DP, > 0.
+
+    Returns:
+        Noise that is clamped into low..high, or for "exponential" a channel with one row and one
+        column for each label.
     """
     width = high - low
     budget = Fraction(epsilon)

@@ -1,6 +1,6 @@
-"""Regressors trained on privatised labels.
+"""Measure the test errors of regressors that are trained on privatised labels.
 
-The paper's Generalization experiment on data that can be bundled:
+This repeats the experiment "Generalization" of Ghazi et al. on data that can be bundled:
 
 | set      | features                     | labels                          | regressor          |
 |----------|------------------------------|---------------------------------|--------------------|
@@ -65,9 +65,9 @@ def make_continuous_noise(name: str, values: Vector, epsilon: float) -> LabelNoi
     """Return continuous noise for labels.
 
     Args:
-        name: The name of the noise: "Laplace", "Laplace, unclipped".
-        values: The labels.
-        epsilon: The ε.
+        name: "Laplace" or "staircase"; with ", unclipped" the sums are not clipped to the labels.
+        values: The labels in increasing order. Their range is the sensitivity.
+        epsilon: The ε of pure DP, > 0.
     """
     kind, _, unclipped_suffix = name.lower().partition(", ")
     return LabelNoise(kind, values[0], values[-1], epsilon, clip=not unclipped_suffix)

@@ -1,4 +1,9 @@
-"""The questions, closed forms, solver runs, audits and printed numbers of this paper.
+"""Make the questions of Kadam et al. 2024, solve and audit them, and compare printed numbers.
+
+Notation: answers are 0..n, and noise η with the law f is added modulo n + 1. M is the set of
+differences of neighbouring answers. SD: single distance, M = {μ̂}. BD: bounded
+difference, M = {1, ..., μ̄}. ρ* is the minimal error rate 1 - f(0), and f* the noise that has it.
+(13) minimises the error, and (15) minimises δ.
 
 | paper          | here                                                       |
 |----------------|------------------------------------------------------------|
@@ -29,8 +34,8 @@ from workbench.pipeline.requirements import get_ratio_kind
 from workbench.privacy.audit import audit
 from workbench.questions.modulo_noise import ModuloNoise
 
-_SOLVER_DIGITS = 10  # The digits of a solver that are the same on every machine.
-_SOLVER_NOISE = 1e-12  # Smaller numbers of a solver are written as 0.
+_SOLVER_DIGITS = 10  # Solver values are rounded to this many digits, equal on all machines.
+_SOLVER_NOISE = 1e-12  # Solver values of smaller absolute value become 0.
 _RATIO_BITS = 200  # e^-ε is rounded up to a multiple of 2^-200.
 
 # The ε of an audit of floats is increased by this, so that rounded ratios of exactly e^ε do not
@@ -40,7 +45,7 @@ _FLOAT_AUDIT_SLACK = Fraction("1e-9")
 
 @cache
 def get_printed_numbers() -> Record:
-    """Return the printed numbers of this paper."""
+    """Return the numbers that the paper prints, by name (declared/modulo_noise.toml)."""
     return read_printed_numbers("modulo_noise")
 
 
@@ -48,8 +53,8 @@ def make_question(*, directed: bool = True, **question: Any) -> ModuloNoise:
     """Return a question about modulo noise with one-sided differences by default.
 
     Args:
-        directed: Whether differences are one-sided.
-        question: Further arguments of `ModuloNoise`.
+        directed: Whether M contains only the given differences, and not their negatives.
+        question: Further arguments of `ModuloNoise`, such as n and shifts or max_shift.
     """
     return ModuloNoise(directed=directed, **question)
 
@@ -58,7 +63,7 @@ def round_solver_value(value: float) -> float:
     """Return a number of a solver without the digits that differ between machines.
 
     Args:
-        value: The number.
+        value: A mass, an objective or a δ in floats.
     """
     return float(f"{value:.{_SOLVER_DIGITS}g}") if abs(value) >= _SOLVER_NOISE else 0.0
 
@@ -72,10 +77,13 @@ def solve_each(
     """Return the proven optimum at each budget.
 
     Args:
-        question: The question.
+        question: The query with its neighbouring answers.
         budgets: (ε, δ), for the minimal error (13); or (ε, maximal loss), for the minimal δ (15).
         second: What the second number is: "delta" or "max_loss".
-        options: The notion (default: "pdp") and the loss.
+        options: Further options of `workbench.design`, such as notion (default: "pdp") and loss.
+
+    Returns:
+        The optimum for each budget in turn: the minimal loss, or the minimal δ.
 
     Raises:
         NotProven: An optimum is not proven.
@@ -96,10 +104,10 @@ def compute_closed_form(
     """Return the minimal error rate from a closed form or an exact search.
 
     Args:
-        question: The question.
-        epsilon: The ε.
-        delta: The δ.
-        notion: The notion of δ.
+        question: The query with its neighbouring answers.
+        epsilon: The ε of the budget, > 0.
+        delta: The δ of the budget, in [0, 1].
+        notion: The notion of privacy: "pdp" or "dp".
 
     Returns:
         The closed form. Its `kind` tells whether it is proven.
@@ -123,9 +131,9 @@ def make_staircase(question: ModuloNoise, levels: Sequence[int], epsilon: Real) 
     no rounding error as a violation.
 
     Args:
-        question: The question.
-        levels: One level for each noise value, -1 for a zero mass.
-        epsilon: The ε.
+        question: The query with its neighbouring answers.
+        levels: One exponent for each noise value 0..n, -1 for a zero mass.
+        epsilon: The ε in a = e^-ε, > 0.
     """
     _, ratio = exp_interval(-read_number(epsilon, "epsilon"), _RATIO_BITS)
     return AdditiveNoise(question, [ratio**level if level >= 0 else ZERO for level in levels])
@@ -137,9 +145,13 @@ def compute_needed_delta(
     """Return the PDP δ that a PMF needs, by the exact audit.
 
     Args:
-        pmf: The noise, or floats.
-        question: The question.
-        epsilon: The ε.
+        pmf: The noise, or its masses as floats, shape (n + 1,). The ε of floats is increased by
+            1e-9, so that rounding errors do not count as violations.
+        question: The query with its neighbouring answers, which replace those of the noise.
+        epsilon: The ε of the audit, > 0.
+
+    Returns:
+        The smallest δ for which the noise is (ε, δ)-PDP.
     """
     if isinstance(pmf, AdditiveNoise):
         noise = AdditiveNoise(question, pmf.masses)
@@ -159,15 +171,15 @@ def compare_printed(
     *,
     erratum: str = "",
 ) -> Comparison:
-    """Return the comparison of a printed number.
+    """Compare a printed number with ours, which should agree when rounded to its decimals.
 
     Args:
-        quantity: The quantity.
-        place: The place in the paper.
+        quantity: What the number is, such as "f(0)".
+        place: Where the paper prints it, such as "Table 1".
         printed_value: The printed number.
-        ours: Our number.
-        decimals: The number of printed decimals.
-        erratum: Why the printed number is wrong, if it is.
+        ours: The same number, computed here.
+        decimals: The number of printed decimals. Half a unit of the last one is the tolerance.
+        erratum: Why the printed number is wrong. Empty if it is expected to agree.
     """
     tolerance = 0.5 * 10.0**-decimals
     return Comparison(

@@ -1,21 +1,28 @@
-"""The rows of the tables in declared/modulo_noise.toml.
+"""Compute the tables behind the figures of Kadam et al. 2024, "the paper".
 
-They are errors by solver and closed form, PMFs, exact breakpoints, and baselines.
+Each function returns one table (a DataFrame); its docstring names the columns.
+declared/modulo_noise.toml names the function and the arguments of each table, and what is drawn
+from it. A new table is a function here and an entry there. Equation, theorem, table and figure
+numbers are the paper's.
 
-The PDP δ of a baseline,
+Notation: answers are 0..n, and noise is added modulo N = n + 1. f is the law of the noise η. M is
+the set of differences between neighbouring answers: one difference μ, or 1..μ̄. The error rate is
+1 - f(0), the probability of a wrong answer. The PDP δ of a published mechanism that is compared (a
+baseline) is
 
     δ(ε) = max over neighbouring answers q, q' = q ± 1 of
            Σ_k Pr[k|q] over {k : Pr[k|q] > e^ε Pr[k|q']}                                   (2), (3)
 
-is a staircase in ε whose steps are the privacy losses ln Pr[k|q]/Pr[k|q']
-(`workbench.privacy.curve`). Grids are texts or lists (`workbench.data.parameter_grid`). Questions
-are the arguments of `ModuloNoise`, one-sided by default.
+It is a staircase in ε whose steps are the privacy losses ln Pr[k|q]/Pr[k|q']
+(`workbench.privacy.curve`). An argument of type `Grid` is a number, a list of numbers, or a text
+such as "0.1:4:40" (`workbench.data.parameter_grid`). `**question` stands for the arguments of
+`ModuloNoise`. Differences are one-sided unless they contain directed=False.
 
-The paper does not state the neighbours of Figs. 5-8. Ours are answers that differ by one: M = {1},
-since the paper's M is one-sided, and M = {±1} for curves called symmetric. The paper does not
-specify the discrete count mechanism [10].
+The paper does not state M for Figs. 5-8. We use M = {1}, because the paper's M is one-sided, and
+M = {-1, 1} for the curves that the paper calls symmetric. The paper compares with a "discrete count
+mechanism", its reference [10], but does not specify it, so it is omitted here.
 
-| loss             | meaning                                                               |
+| mean squared error (MSE) | meaning                                                       |
 |------------------|-----------------------------------------------------------------------|
 | paper's MSE      | Σ η² f(η), (11): noise that wraps past n counts as the jump η         |
 | true MSE         | E(published - true)² over uniform answers, with wrapping:             |
@@ -68,10 +75,10 @@ from workbench.privacy.curve import profile
 from workbench.questions.modulo_noise import ModuloNoise
 from workbench.questions.unbounded_noise import IntegerNoise
 
-_MAX_EPSILON = 3.0  # The largest ε of a drawn staircase.
+_MAX_EPSILON = 3.0  # Steps of a staircase that start above this ε are omitted.
 _SAME_POINT = 1e-12  # Pieces whose ends differ by less than this meet.
-_LOSS_DECIMALS = 11  # Privacy losses that differ by rounding errors are equal to these decimals.
-_STEP_OFFSET = 1e-10  # δ is evaluated at this distance after a step.
+_LOSS_DECIMALS = 11  # Privacy losses with the same decimals up to here are one step.
+_STEP_OFFSET = 1e-10  # The δ of a step is evaluated at its ε plus this, after the jump.
 _SUBSCRIPTS = "₀₁₂₃₄₅₆₇₈₉"
 _LOW_BAR = "\u0332"
 _HIGH_BAR = "\u0304"
@@ -93,14 +100,20 @@ def solve_least_error(
     loss: str = "error-rate",
     **question: Any,
 ) -> pd.DataFrame:
-    """Return the solver's minimal error at every (ε, δ).
+    """Return the minimal loss that the solver finds at every (ε, δ).
 
     Args:
-        epsilon: Values of ε.
-        delta: Values of δ.
-        notion: The notion of δ.
-        loss: The loss.
-        question: The question.
+        epsilon: The values of ε, > 0.
+        delta: The values of δ, in [0, 1].
+        notion: The notion of privacy: "pdp" or "dp".
+        loss: The name of the loss, such as "error-rate" or "squared".
+        question: Arguments of `ModuloNoise`, such as n and shifts or max_shift.
+
+    Returns:
+        The columns epsilon, delta and solver (the proven minimal loss).
+
+    Raises:
+        NotProven: An optimum is not proven.
     """
     budgets = list(itertools.product(_read_grid(epsilon), _read_grid(delta)))
     errors = solve_each(make_question(**question), budgets, notion=notion, loss=loss)
@@ -110,13 +123,19 @@ def solve_least_error(
 def solve_least_delta(
     epsilon: Grid, max_loss: float, *, loss: str = "error-rate", **question: Any
 ) -> pd.DataFrame:
-    """Return the solver's minimal δ at every ε for a maximal loss.
+    """Return the minimal PDP δ that the solver finds at every ε for a maximal loss.
 
     Args:
-        epsilon: Values of ε.
-        max_loss: The maximal loss.
-        loss: The loss.
-        question: The question.
+        epsilon: The values of ε, > 0.
+        max_loss: The largest loss that is allowed, in the units of the loss.
+        loss: The name of the loss, such as "error-rate" or "squared".
+        question: Arguments of `ModuloNoise`, such as n and shifts or max_shift.
+
+    Returns:
+        The columns epsilon, max_loss and delta.
+
+    Raises:
+        NotProven: An optimum is not proven.
     """
     limits = [(value, max_loss) for value in _read_grid(epsilon)]
     deltas = solve_each(make_question(**question), limits, "max_loss", loss=loss)
@@ -126,13 +145,17 @@ def solve_least_delta(
 def evaluate_law_error(
     epsilon: Grid, delta: Grid = 0, *, notion: str = "pdp", **question: Any
 ) -> pd.DataFrame:
-    """Return the error rate of the closed form at every (ε, δ), with its name and kind.
+    """Return the minimal error rate by a closed form at every (ε, δ).
 
     Args:
-        epsilon: Values of ε.
-        delta: Values of δ.
-        notion: The notion of δ.
-        question: The question.
+        epsilon: The values of ε, > 0.
+        delta: The values of δ, in [0, 1].
+        notion: The notion of privacy: "pdp" or "dp".
+        question: Arguments of `ModuloNoise`, such as n and shifts or max_shift.
+
+    Returns:
+        The columns epsilon, delta, law (the error rate), law_name (the closed form) and law_kind
+        ("optimum", "upper bound" or "lower bound").
     """
     rows = []
     for budget in itertools.product(_read_grid(epsilon), _read_grid(delta)):
@@ -142,22 +165,29 @@ def evaluate_law_error(
 
 
 def compare_errors(**arguments: Any) -> pd.DataFrame:
-    """Return the columns of `solve_least_error` and of `evaluate_law_error`.
+    """Return the minimal error rates by the solver and by the closed form in one table.
 
     Args:
-        arguments: Their arguments.
+        arguments: Arguments that `solve_least_error` and `evaluate_law_error` share: epsilon,
+            delta, notion, and the arguments of `ModuloNoise`.
+
+    Returns:
+        The columns epsilon, delta, solver, law, law_name and law_kind.
     """
     return solve_least_error(**arguments).merge(evaluate_law_error(**arguments))
 
 
 def compute_pmf(epsilon: Grid, **question: Any) -> pd.DataFrame:
-    """Return the optimal PMF at δ = 0, by the closed form and by LP (14).
-
-    There is one row for every noise value of every ε.
+    """Return the optimal PMF at δ = 0, by the closed form and by the linear program (14).
 
     Args:
-        epsilon: Values of ε.
-        question: The question.
+        epsilon: The values of ε, > 0.
+        question: Arguments of `ModuloNoise`, such as n and shifts or max_shift.
+
+    Returns:
+        One row for every noise value of every ε, with the columns epsilon, eta (eta1 and eta2 in
+        two dimensions), law (the mass by the closed form), solver (the mass by the solver),
+        solver_f0 (the solver's f(0)) and error_rate (of the closed form).
     """
     relation = make_question(**question)
     dimension = len(relation.sizes)
@@ -182,12 +212,16 @@ def compute_pmf(epsilon: Grid, **question: Any) -> pd.DataFrame:
 
 
 def compute_joint_pmf(line: Values, scalar_epsilon: float, **arguments: Any) -> pd.DataFrame:
-    """Return `compute_pmf` of two dimensions, and the product of scalar optima.
+    """Return the optimal PMF of a query of two parts, and the product of two scalar optima.
 
     Args:
-        line: The question of one dimension.
-        scalar_epsilon: The ε of the scalar optimum.
-        arguments: The arguments of `compute_pmf`.
+        line: Arguments of `ModuloNoise` for one part of the query.
+        scalar_epsilon: The ε at which the noise of one part is optimal.
+        arguments: The arguments of `compute_pmf`, for the query of two parts.
+
+    Returns:
+        The columns of `compute_pmf`, and product: the mass if both parts get independent optimal
+        noise.
     """
     scalar = compute_closed_form(make_question(**line), scalar_epsilon).pmf
     assert scalar is not None
@@ -197,12 +231,17 @@ def compute_joint_pmf(line: Values, scalar_epsilon: float, **arguments: Any) -> 
 def compute_pmf_at_deltas(epsilon: float, delta: Grid, **question: Any) -> pd.DataFrame:
     """Return the PMF of the closed form at every δ, and f(0) of the solver.
 
-    For differences 1..μ̄ the closed form is the column-cut law.
+    For differences 1..μ̄ the closed form is the column-cut law
+    (`workbench.models.oracles.bounded_difference`).
 
     Args:
-        epsilon: The ε.
-        delta: Values of δ.
-        question: The question.
+        epsilon: The ε of the budget, > 0.
+        delta: The values of δ, in [0, 1].
+        question: Arguments of `ModuloNoise`, such as n and shifts or max_shift.
+
+    Returns:
+        One row for every noise value of every δ, with the columns eta, delta, law (the mass by the
+        closed form) and solver_f0.
     """
     solution = solve_least_error(epsilon, delta, **question)
     tables = []
@@ -218,19 +257,26 @@ def compute_pmf_at_deltas(epsilon: float, delta: Grid, **question: Any) -> pd.Da
 
 
 def compute_theorem2_curve(n: int, shift: int, epsilon: float) -> pd.DataFrame:
-    """Return the ends of the flat regions of Theorem 2 (19), and solver runs between them.
+    """Return the points of the curve of the minimal error against δ in Theorem 2, (19).
 
-    The solver runs are in the middle of every region.
+    The error rate is constant on flat regions of δ and affine between them. The solver runs at the
+    middle of every interval between two ends.
 
     Args:
-        n: The largest answer.
-        shift: The difference.
-        epsilon: The ε.
+        n: The largest answer; noise is modulo n + 1.
+        shift: The only difference μ of neighbouring answers, in 1..n.
+        epsilon: The ε of the budget, > 0.
+
+    Returns:
+        The columns kind ("flat": an end of a flat region; "solver": a solver run), k (the number of
+        the flat region, -1 for a solver run), name (the symbol of the end, "" for a solver run),
+        delta, error_rate (of the closed form) and solver (the solver's error rate, NaN at ends).
     """
     question = make_question(n=n, shifts=[shift])
     ratio = Fraction(math.exp(epsilon))
     printed_ends = [float(end(ratio)) for end, _ in rational_forms.theorem2(n + 1)]
     ends = [0.0, *printed_ends, 1.0]
+    # Theorem 2 prints 2 n ends; with 0 and 1 there are 2 (n + 1) ends, two for each k = 0..n.
     names = []
     for k in range(n + 1):
         names += [f"δ{_LOW_BAR}{_SUBSCRIPTS[k]}", f"δ{_HIGH_BAR}{_SUBSCRIPTS[k]}"]
@@ -251,10 +297,15 @@ def compare_theorem3_pmf(n: int, max_shift: int, epsilon: float, delta: float) -
     """Return the PMFs of the column-cut law and of Theorem 3, and the δ that each needs.
 
     Args:
-        n: The largest answer.
-        max_shift: The maximal difference.
-        epsilon: The ε.
-        delta: The δ.
+        n: The largest answer; noise is modulo n + 1.
+        max_shift: The largest difference μ̄ of neighbouring answers, in 1..n.
+        epsilon: The ε of the budget, > 0.
+        delta: The δ of the budget, in [0, 1].
+
+    Returns:
+        One row for every noise value, with the columns eta, delta, law (the mass of the column-cut
+        law), solver_f0, theorem3 (the mass as printed), law_delta and theorem3_delta (the PDP δ
+        that each PMF needs).
     """
     question = make_question(n=n, max_shift=max_shift)
     table = compute_pmf_at_deltas(epsilon, delta, n=n, max_shift=max_shift)
@@ -270,11 +321,16 @@ def compare_theorem3_pmf(n: int, max_shift: int, epsilon: float, delta: float) -
 
 
 def trace_exact_curve(epsilon: float, **question: Any) -> pd.DataFrame:
-    """Return the curve of the optimum, every piece of which is proven.
+    """Return the ends of the affine pieces of the largest f(0) as a function of δ.
+
+    Straight lines join consecutive points. Every piece is proven.
 
     Args:
-        epsilon: The ε.
-        question: The question.
+        epsilon: The ε of the budget, > 0.
+        question: Arguments of `ModuloNoise`, such as n and shifts or max_shift.
+
+    Returns:
+        The columns delta and f0, with increasing δ.
 
     Raises:
         WorkbenchError: A piece is not proven.
@@ -299,9 +355,12 @@ def compute_printed_curve(n: int, max_shift: int, epsilon: float) -> pd.DataFram
     """Return the curve of Theorem 3 as printed, which is wrong (see `errata_checks`).
 
     Args:
-        n: The largest answer.
-        max_shift: The maximal difference.
-        epsilon: The ε.
+        n: The largest answer; noise is modulo n + 1.
+        max_shift: The largest difference μ̄ of neighbouring answers, in 1..n.
+        epsilon: The ε of the budget, > 0.
+
+    Returns:
+        The columns delta and f0, two points for each flat region, and the point (1, 1).
     """
     points = []
     for stairs in staircases(n, max_shift, epsilon):
@@ -312,13 +371,16 @@ def compute_printed_curve(n: int, max_shift: int, epsilon: float) -> pd.DataFram
 def compute_level_curve(
     epsilon: Grid, order: int, error_rate: float, *, symmetric: bool = False
 ) -> pd.DataFrame:
-    """Return the minimal δ for an error rate at every ε: Corollary 1 or its symmetric form.
+    """Return the minimal δ for an error rate at every ε: by Corollary 1, (24).
 
     Args:
-        epsilon: Values of ε.
-        order: The number of noise values.
-        error_rate: The error rate.
-        symmetric: Whether differences are symmetric.
+        epsilon: The values of ε, > 0.
+        order: The number of noise values, n + 1.
+        error_rate: The largest probability of a wrong answer, in [0, 1].
+        symmetric: Whether M is {-μ, μ}, where our extension of Corollary 1 is used, instead of {μ}.
+
+    Returns:
+        The columns epsilon and delta.
     """
     rows = [
         (value, level_curve(order, value, error_rate, both_ways=symmetric))
@@ -331,11 +393,15 @@ def compute_level_curve(
 
 
 def list_delta_steps(mechanism: Any, parameter: float) -> pd.DataFrame:
-    """Return the steps of the exact staircase δ(ε) of a mechanism: ε where a step starts, and δ.
+    """Return the steps of the exact staircase δ(ε) of a mechanism under PDP.
 
     Args:
-        mechanism: The mechanism.
-        parameter: The value of the column "parameter".
+        mechanism: A mechanism with exact laws, as `workbench.privacy.curve.profile` takes it.
+        parameter: The parameter of the mechanism. It is only copied into a column.
+
+    Returns:
+        One row for each step, with the columns epsilon (where the step starts), parameter and
+        delta (the δ on the step).
     """
     curve = profile(mechanism, "pdp")
     starts = np.unique(np.round(curve.breakpoints, _LOSS_DECIMALS))
@@ -345,12 +411,15 @@ def list_delta_steps(mechanism: Any, parameter: float) -> pd.DataFrame:
 
 
 def list_fitted_steps(family: str, n: int, **target: float) -> pd.DataFrame:
-    """Return the steps of δ(ε) of the baseline with an MSE or an error rate.
+    """Return the steps of δ(ε) of a baseline whose parameter is chosen for an error.
 
     Args:
-        family: The family of the baseline.
-        n: The largest answer.
-        target: The MSE or the error rate.
+        family: A key of `BASELINE_FAMILIES`.
+        n: The largest answer; noise is modulo n + 1.
+        target: The error to be met: one of the keywords of `fit_baseline`, mse or error_rate.
+
+    Returns:
+        The columns of `list_delta_steps`.
     """
     parameter = fit_baseline(family, n, **target)
     baseline = BASELINE_FAMILIES[family].build(n, parameter)
@@ -375,8 +444,11 @@ def make_clamped_noise(n: int | None, law: IntegerLaw) -> AdditiveIntegerNoise:
     """Return noise for neighbours ±1, clamped into 0..n.
 
     Args:
-        n: The largest answer, or None to keep the noise unclamped.
-        law: The law of the noise.
+        n: The largest answer. Sums are clamped into 0..n. None: sums are not clamped.
+        law: The law of the noise η on the integers.
+
+    Returns:
+        The mechanism, for neighbours that differ by 1.
     """
     return AdditiveIntegerNoise(IntegerNoise(1, None if n is None else (0, n)), law)
 
@@ -387,10 +459,15 @@ def list_noise_steps(
     """Return the steps of δ(ε) of noise, clamped into 0..n if n is given.
 
     Args:
-        variance: The variance.
-        alpha: The α of geometric noise. Default: that with the variance.
-        n: The largest answer.
-        gaussian: Whether the noise is Gaussian.
+        variance: The variance of the noise, > 0.
+        alpha: α in (0, 1) of geometric noise, whose masses are proportional to α^|η|. Default: the
+            α that gives the variance.
+        n: The largest answer; noise is modulo n + 1.
+        gaussian: Whether the noise is discrete Gaussian instead of geometric.
+
+    Returns:
+        The columns of `list_delta_steps`. The parameter is α of geometric noise, or the variance of
+        Gaussian noise.
     """
     parameter, law = _make_noise_law(variance, alpha, gaussian)
     return list_delta_steps(make_clamped_noise(n, law), parameter)
@@ -403,9 +480,13 @@ def compute_noise_pmf(
 
     Args:
         n: The largest noise value.
-        variance: The variance.
-        alpha: The α of geometric noise. Default: that with the variance.
-        gaussian: Whether the noise is Gaussian.
+        variance: The variance of the noise, > 0.
+        alpha: α in (0, 1) of geometric noise, whose masses are proportional to α^|η|. Default: the
+            α that gives the variance.
+        gaussian: Whether the noise is discrete Gaussian instead of geometric.
+
+    Returns:
+        The columns parameter (α or the variance), eta and mass.
     """
     parameter, law = _make_noise_law(variance, alpha, gaussian)
     etas = np.arange(-n, n + 1.0)
@@ -416,10 +497,13 @@ def fit_least_baseline(family: str, n: int, epsilon: Grid, delta: float) -> pd.D
     """Return a baseline with the smallest parameter that is (ε, δ)-PDP, at every ε.
 
     Args:
-        family: The name of the published mechanism.
-        n: The largest answer.
-        epsilon: Values of ε.
-        delta: The δ.
+        family: The name of a published mechanism of the family modulo.
+        n: The largest answer; noise is modulo n + 1.
+        epsilon: The values of ε, > 0.
+        delta: The δ of the budget, in [0, 1].
+
+    Returns:
+        The columns epsilon, parameter, mse and error_rate.
     """
     published_mechanism = index_by_name(FAMILY.published_mechanisms())[family]
     question = ModuloNoise(n=n, shifts=[1])
@@ -435,11 +519,14 @@ def fit_least_baseline(family: str, n: int, epsilon: Grid, delta: float) -> pd.D
 
 
 def list_independent_steps(n: int, error_rate: float) -> pd.DataFrame:
-    """Return the steps of δ(ε) of data-independent noise.
+    """Return the steps of δ(ε) of data-independent noise (`data_independent`).
 
     Args:
-        n: The largest answer.
-        error_rate: The error rate.
+        n: The largest answer; noise is modulo n + 1.
+        error_rate: The probability of a wrong answer, in [0, 1].
+
+    Returns:
+        The columns of `list_delta_steps`. The parameter is the error rate.
     """
     noise = data_independent(make_question(n=n, shifts=[1]), error_rate)
     return list_delta_steps(noise, error_rate)

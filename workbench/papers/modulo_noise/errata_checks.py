@@ -1,7 +1,14 @@
 """The numbers that prove the errata of Kadam et al. 2024.
 
-Each function returns numbers by name. declared/modulo_noise.toml prints them and has the condition
-that they must satisfy. Numbers that are expressions of other numbers are only in that file.
+Each function returns a dictionary of numbers; its docstring explains the keys.
+declared/modulo_noise.toml prints the numbers and has the condition under which they show the
+erratum. Numbers that are expressions of other numbers are only in that file. A new erratum is a
+function here and an entry [errata.<name>] there.
+
+Notation: answers are 0..n, and noise with the law f is added modulo n + 1. Neighbouring answers
+differ by 1..μ̄ (`mu_bar`). A hockey stick is the largest δ over all events at a fixed ε. The flat
+regions (h, j) of Theorem 3 are intervals of δ on which the printed error is constant. φ₀ᵏ is the
+printed f(0) in such a region.
 """
 
 from __future__ import annotations
@@ -52,7 +59,7 @@ def _format_values(values: Iterable[float], separator: str = ", ") -> str:
 def measure_clamping(variance: float, epsilon: float) -> Record:
     """Return the PDP δ of a Gaussian before and after clamping, and the growth of its hockey stick.
 
-    Clamping increases the hockey stick nowhere.
+    Sums are clamped into 0..8, and neighbouring answers differ by 1.
 
     Args:
         variance: The variance of the Gaussian.
@@ -60,7 +67,7 @@ def measure_clamping(variance: float, epsilon: float) -> Record:
 
     Returns:
         delta_unclamped, delta_clamped: the PDP δ. max_stick_growth: by how much the hockey stick
-        grows at most.
+        grows at most, over ε in 0..3. It is not positive, because clamping is post-processing.
     """
     radius, masses = discrete_gaussian(read_number(variance, "variance"))
     law = IntegerLaw(-radius, masses)
@@ -77,10 +84,13 @@ def measure_clamping(variance: float, epsilon: float) -> Record:
 
 
 def count_variables(n: int) -> Record:
-    """Return the numbers of columns of compiled programs.
+    """Return the numbers of variables of the programs that minimise the error rate under PDP.
 
     Args:
-        n: The largest answer.
+        n: The largest answer, >= 3.
+
+    Returns:
+        columns_one_distance: for M = {1}. columns_three_distances: for M = {1, 2, 3}.
     """
 
     def count_columns(question: ModuloNoise) -> int:
@@ -101,10 +111,10 @@ def check_table1_column(n: int, mu_bar: int, epsilon: float, delta: float) -> Re
     """Return a column of Table 1, the optimum, and the δ that the optimum needs.
 
     Args:
-        n: The largest answer.
-        mu_bar: The maximal difference.
-        epsilon: The ε.
-        delta: The δ of the column.
+        n: The largest answer, >= 1.
+        mu_bar: The largest difference μ̄ of neighbouring answers, in 1..n.
+        epsilon: The ε of the budget, > 0.
+        delta: The δ of the column, as printed.
 
     Returns:
         printed_f0: f(0) in Table 1. optimal_f0: f(0) of the optimum. law_f0, law_masses: f(0) and
@@ -127,9 +137,9 @@ def audit_table1_symmetric(n: int, mu_bar: int, epsilon: float) -> Record:
     """Return the δ that Table 1's PMFs need for symmetric differences, and minimal errors.
 
     Args:
-        n: The largest answer.
-        mu_bar: The maximal difference.
-        epsilon: The ε.
+        n: The largest answer, >= 1.
+        mu_bar: The largest difference μ̄ of neighbouring answers, in 1..n.
+        epsilon: The ε of the budget, > 0.
 
     Returns:
         needed_deltas: the δ of each column. min_needed_delta: the smallest of them.
@@ -152,9 +162,9 @@ def audit_flat_region(n: int, mu_bar: int, epsilon: float) -> Record:
     """Return the δ that the printed PMF of the flat region (h, j) = (3, 1) needs.
 
     Args:
-        n: The largest answer.
-        mu_bar: The maximal difference.
-        epsilon: The ε.
+        n: The largest answer, >= 1.
+        mu_bar: The largest difference μ̄ of neighbouring answers, in 1..n.
+        epsilon: The ε of the budget, > 0.
 
     Returns:
         printed_delta: the δ of the region. needed_delta: the δ that the PMF needs.
@@ -174,9 +184,9 @@ def audit_linear_region(n: int, mu_bar: int, epsilon: float) -> Record:
     """Return the printed PMF between the first two flat regions, and the δ that it needs.
 
     Args:
-        n: The largest answer.
-        mu_bar: The maximal difference.
-        epsilon: The ε.
+        n: The largest answer, >= 1.
+        mu_bar: The largest difference μ̄ of neighbouring answers, in 1..n.
+        epsilon: The ε of the budget, > 0.
 
     Returns:
         delta: a δ in the region. total_mass: the sum of the PMF. max_rise: by how much a mass
@@ -198,9 +208,9 @@ def compare_phi_forms(n: int, mu_bar: int, epsilon: float) -> Record:
     """Return the difference of the second form of φ₀ᵏ, for j = h and otherwise.
 
     Args:
-        n: The largest answer.
-        mu_bar: The maximal difference.
-        epsilon: The ε.
+        n: The largest answer, >= 1.
+        mu_bar: The largest difference μ̄ of neighbouring answers, in 1..n.
+        epsilon: The ε of the budget, > 0.
 
     Returns:
         differences: all of them as text. min_diagonal_difference: the smallest for j = h.
@@ -225,8 +235,11 @@ def sum_printed_lengths(n: int, mu_bar: int) -> Record:
     """Return the sum of the printed lengths of (38) at (h, j) = (2, 1).
 
     Args:
-        n: The largest answer.
-        mu_bar: The maximal difference.
+        n: The largest answer, >= 1.
+        mu_bar: The largest difference μ̄ of neighbouring answers, in 1..n.
+
+    Returns:
+        printed_total: the sum. A PMF on 0..n needs n + 1.
     """
     b, r = divmod(n, mu_bar)
     h = 2
@@ -243,16 +256,17 @@ def sum_printed_lengths(n: int, mu_bar: int) -> Record:
 
 
 def check_first_boundary(n: int, mu_bar: int, epsilon: float) -> Record:
-    """Return f(0) just below the correct boundary and 2 % above it.
+    """Return f(0) just below and 2 % above the correct end of the first flat region.
 
     Args:
-        n: The largest answer.
-        mu_bar: The maximal difference.
-        epsilon: The ε.
+        n: The largest answer, >= 1.
+        mu_bar: The largest difference μ̄ of neighbouring answers, in 1..n.
+        epsilon: The ε of the budget, > 0.
 
     Returns:
-        printed_boundary, correct_boundary: values of δ. f0_below, f0_above: f(0) on both sides.
-        f0_at_zero: f(0) at δ = 0.
+        printed_boundary, correct_boundary: the end as printed and the correct one, values of δ.
+        f0_below, f0_above: the optimal f(0) at 0.999 and 1.02 times the correct end.
+        f0_at_zero: the optimal f(0) at δ = 0.
     """
     question = make_question(n=n, max_shift=mu_bar)
     phi = float(1 - compute_closed_form(question, epsilon).value)
@@ -271,9 +285,12 @@ def audit_short_groups(n: int, mu_bar: int, epsilon: float) -> Record:
     """Return the δ that a staircase without its last mass needs.
 
     Args:
-        n: The largest answer.
-        mu_bar: The maximal difference.
-        epsilon: The ε.
+        n: The largest answer, >= 1.
+        mu_bar: The largest difference μ̄ of neighbouring answers, in 1..n.
+        epsilon: The ε of the budget, > 0.
+
+    Returns:
+        needed_delta: that δ. single_mass: f(n - μ̄), which is as large.
     """
     question = make_question(n=n, max_shift=mu_bar)
     levels = [math.ceil(Fraction(eta, mu_bar)) for eta in range(n)]
@@ -291,7 +308,11 @@ def check_last_row(n: int) -> Record:
     """Return the mass f(n - q) that the printed rows of a clamped geometric law (α = 1/2) lack.
 
     Args:
-        n: The largest answer.
+        n: The largest answer, >= 1.
+
+    Returns:
+        missing_mass: by how much the worst printed row misses the sum 1. is_confirmed: whether
+        every printed row q lacks exactly f(n - q), and our rows have the sum 1.
     """
     ratio = Fraction(1, 2)
     noise = IntegerLaw(0, [1], ratio=ratio)
@@ -315,7 +336,11 @@ def compare_clamped_geometric(n: int) -> Record:
     """Return δ(ε) of geometric noise at six ε, clamped into 0..n and unclamped.
 
     Args:
-        n: The largest answer.
+        n: The largest answer, >= 1.
+
+    Returns:
+        clamped_deltas, unclamped_deltas: the PDP δ at each ε, as text. max_difference: the largest
+        absolute difference of both.
     """
     law = IntegerLaw(0, [1], 1, "0.4717")
     clamped_noise = profile(make_clamped_noise(n, law), "pdp").deltas(_COMPARED_EPSILONS)
@@ -328,11 +353,14 @@ def compare_clamped_geometric(n: int) -> Record:
 
 
 def evaluate_corollary2(n: int, mu_bar: int, epsilon: float) -> Record:
-    """Return the minimal δ for the error rate 0.4425 by the printed level curve.
+    """Return the minimal δ for the error rate 0.4425 by the level curve of Corollary 2 as printed.
 
     Args:
-        n: The largest answer.
-        mu_bar: The maximal difference.
-        epsilon: The ε.
+        n: The largest answer, >= 1.
+        mu_bar: The largest difference μ̄ of neighbouring answers, in 1..n.
+        epsilon: The ε of the budget, > 0.
+
+    Returns:
+        printed_delta: that δ.
     """
     return {"printed_delta": printed_level_curve(n, mu_bar, epsilon, 0.4425)}

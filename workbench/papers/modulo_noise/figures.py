@@ -1,8 +1,13 @@
-"""Comparisons of printed numbers that are no columns of the declared tables, and Table 1.
+"""Make Table 1 of Kadam et al. 2024, and compare printed numbers of the figures with ours.
 
-In Table 1 (n = 8, μ̄ = 3, ε = 1.5) Theorem 3 is wrong: at δ = .1212 and δ = .1522 the printed PMF is
-not optimal. Every printed column is rebuilt as the exact staircase that it rounds. The audit gives
-the δ that it needs, for the paper's one-sided differences and for symmetric ones.
+The comparisons are of numbers that are no columns of the tables in `curves`. Functions named by
+`details` in declared/modulo_noise.toml get the table of an artifact and return a dictionary; its
+"comparisons" are added to those that the file declares.
+
+In Table 1 (answers 0..8, differences 1..3, ε = 1.5) Theorem 3 is wrong: at δ = .1212 and
+δ = .1522 the printed PMF is not optimal. Every printed column is rebuilt as the exact staircase
+that it rounds. The audit gives the δ that it needs, for the paper's one-sided differences and for
+symmetric ones.
 """
 
 from __future__ import annotations
@@ -101,6 +106,9 @@ def find_crossover(table: pd.DataFrame) -> Record:
 
     Args:
         table: The table of fig5.
+
+    Returns:
+        "overtaken": that ε, a value of the template of the caption.
     """
     rows = table[table["panel"] == "b"]
     errors = rows.pivot(index="epsilon", columns="mechanism", values="error")
@@ -108,16 +116,23 @@ def find_crossover(table: pd.DataFrame) -> Record:
 
 
 def list_levels(stairs: Staircase) -> list[int]:
-    """Return the level of each noise value of a staircase.
+    """Return the exponent k of e^-ε in each mass of a staircase: 0 for the largest masses.
 
     Args:
-        stairs: The staircase.
+        stairs: A flat region of Theorem 3, with the numbers of equal masses in turn.
+
+    Returns:
+        One exponent for each noise value 0..n, non-decreasing.
     """
     return np.repeat(np.arange(len(stairs.lengths)), stairs.lengths).tolist()
 
 
 def build_table1_noise() -> list[tuple[float, AdditiveNoise]]:
-    """Return (printed δ, the exact staircase that the column rounds) for the columns of Table 1."""
+    """Rebuild the exact noise that each column of Table 1 rounds.
+
+    Returns:
+        (The printed δ, the noise) for each column.
+    """
     printed_numbers = get_printed_numbers()["table1"]
     parameters = printed_numbers["parameters"]
     n = parameters["n"]

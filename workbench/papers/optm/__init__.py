@@ -1,4 +1,15 @@
-"""Cai, Zhang and Khalili 2024: unbiased private quantization by linear programming."""
+"""Reproduce Cai, Zhang and Khalili 2024: unbiased private quantization by linear programming.
+
+| file     | content                                                          |
+|----------|------------------------------------------------------------------|
+| common   | the mechanisms at their printed parameters, and ours             |
+| authors  | the mechanism OPTM as the authors' public code computes it       |
+| tables   | Tables 1 to 9, Fig. 3, and the distance from the limit           |
+| figures  | Fig. 2, and the smallest error for each number of outputs        |
+| vectors  | Figs. 4a and 4b                                                  |
+| sgd      | Figs. 4c and 4d                                                  |
+| errata   | the checks of the errata                                         |
+"""
 
 from __future__ import annotations
 

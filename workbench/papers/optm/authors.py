@@ -1,8 +1,9 @@
-"""OPTM as the authors' public code computes it (osu-srml/DP_Linprog).
+"""Compute the mechanism OPTM as the authors' public code does (osu-srml/DP_Linprog).
 
 The linear programs of that code for m = 4 gave the paper's Tables 1 and 2. They are not the program
-of Theorem 5 (workbench.models.quantizer.two_bin). B_2 < B_3 are inside (-c, c), and every q is at
-least 1e-5.
+of Theorem 5 of Cai et al. 2024 (workbench.models.quantizer.two_bin, which defines the notation).
+B_1 < ... < B_4 are the bins; B_2 and B_3 are inside the input range (-c, c). p(x, i) is the
+probability of bin i, and every selection probability q is at least 1e-5.
 
 * symmetric (optm.py): on a slice l <= q_2(1) <= u, p(B_2, 2) = q_2(2) is not bounded. In
   q_2(2) q_2(1) at B_3 the factor q_2(1) is bounded. p(B_3, 2) from the right is omitted.
@@ -56,8 +57,8 @@ def design_authors_optm(bins: Bins, epsilon: Fraction) -> Quantizer:
     Its slices are [l, l + .01] of q_2(1) for l = .01, ..., .99.
 
     Args:
-        bins: The bins.
-        epsilon: The ε.
+        bins: The four bins, increasing and symmetric.
+        epsilon: The ε of pure DP, > 0.
     """
     shape = make_two_bin_shape(bins, uniform_density())
     programs = []

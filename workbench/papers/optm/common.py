@@ -1,4 +1,9 @@
-"""The mechanisms of the paper at its printed parameters, and ours. Each is computed once."""
+"""Make the mechanisms of Cai et al. 2024 at their printed parameters, and ours for comparison.
+
+Inputs are real numbers in [-1, 1]; a quantizer publishes one of m outputs, its bins. OPTM, MVU, RQM
+and ERM are the mechanisms that the paper compares. MAE is the mean absolute error, and the reach
+the largest output. ε is passed as text, such as "0.5", so that it is exact. Results are cached.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +40,7 @@ NAMES = ("OPTM", "MVU", "RQM", "ERM")
 TABLES = {"0.5": "table3", "1": "table4", "1.5": "table5"}
 
 _MVU_STARTS = 5  # The search for MVU's outputs starts this often.
-_LIMIT_UNITS = 1e4  # Limits are rounded outward to multiples of 1/_LIMIT_UNITS.
+_LIMIT_UNITS = 1e4  # Limits are rounded outward to multiples of 1/_LIMIT_UNITS, 4 decimals.
 
 
 @lru_cache
@@ -49,7 +54,10 @@ def format_values(values: Iterable[float], spec: str = ".4f") -> str:
 
     Args:
         values: The numbers.
-        spec: Their format.
+        spec: The format specification of each number.
+
+    Returns:
+        The numbers, separated by commas.
     """
     return ", ".join(f"{value:{spec}}" for value in values)
 
@@ -61,8 +69,8 @@ def simulate_quantizer(quantizer: Quantizer, x: Vector, rng: np.random.Generator
 
     Args:
         quantizer: The quantizer.
-        x: The inputs.
-        rng: The generator.
+        x: The inputs, any shape.
+        rng: The source of randomness, which is not cryptographic.
 
     Returns:
         The outputs. Shape of x.
@@ -79,9 +87,9 @@ def design_quantizer(
     """Design a quantizer.
 
     Args:
-        outputs: The outputs; or their number, to optimise outputs within twice the smallest
-            feasible reach (those of MVU without a limit).
-        epsilon: The ε.
+        outputs: The outputs as text, such as "-3,-1,1,3". Or their number: the outputs are then
+            optimised, within twice the smallest feasible reach (with method mvu, without a limit).
+        epsilon: The ε of pure DP as text, such as "0.5".
         density: The density of the inputs. Default: uniform on [-1, 1].
         options: Options of `workbench design quantizer`.
     """
@@ -95,7 +103,7 @@ def make_authors_optm(epsilon: str) -> Quantizer:
     """Return OPTM of Tables 3-5 as the authors' public program computes it, without repair.
 
     Args:
-        epsilon: The ε.
+        epsilon: The ε of pure DP as text, such as "0.5".
     """
     bins = read_bins(get_printed_numbers()[TABLES[epsilon]]["OPTM"]["bins"])
     return design_authors_optm(bins, read_number(epsilon, "epsilon"))
@@ -105,8 +113,8 @@ def design_mvu(outputs: str | int, epsilon: str) -> Quantizer:
     """Return the MVU mechanism at a printed alphabet, or with searched outputs.
 
     Args:
-        outputs: The outputs or their number.
-        epsilon: The ε.
+        outputs: The outputs as text, or their number.
+        epsilon: The ε of pure DP as text, such as "0.5".
     """
     return design_quantizer(outputs, epsilon, method="mvu", starts=_MVU_STARTS)
 
@@ -115,16 +123,19 @@ def design_mvu(outputs: str | int, epsilon: str) -> Quantizer:
 def make_printed_mechanism(
     name: str, table: str, epsilon: str, density: Density | None = None
 ) -> Quantizer | None:
-    """Return a mechanism at the parameters of a table, or None if there is none.
+    """Return a mechanism at the printed parameters of a table.
 
     MVU has 4 searched outputs if no alphabet is printed. RQM has the largest private q if no q is
     printed.
 
     Args:
-        name: The name of the mechanism.
-        table: The table with the parameters.
-        epsilon: The ε.
+        name: One of NAMES.
+        table: The key of a table of printed parameters, such as "table3".
+        epsilon: The ε of pure DP as text, such as "0.5".
         density: The density of the inputs of OPTM. Default: uniform on [-1, 1].
+
+    Returns:
+        The mechanism. None if no RQM with the printed bins is ε-private.
     """
     parameters = get_printed_numbers()[table].get(name, {})
     if name == "OPTM":
@@ -144,8 +155,8 @@ def list_published_mechanisms(epsilon: str, table: str | None = None) -> dict[st
     At ε = 0.5 the paper has no RQM and no ERM.
 
     Args:
-        epsilon: The ε.
-        table: The table. Default: that of ε.
+        epsilon: The ε of pure DP as text, such as "0.5".
+        table: The key of a table of printed parameters. Default: the table for ε in TABLES.
     """
     table = table or TABLES[epsilon]
     mechanisms = {}
@@ -161,7 +172,7 @@ def make_law_question(epsilon: str, density: Density | None = None) -> LawQuesti
     """Return the question for laws on [-1, 1].
 
     Args:
-        epsilon: The ε.
+        epsilon: The ε of pure DP as text, such as "0.5".
         density: The density of the inputs. Default: uniform.
     """
     return LawQuestion(read_number(epsilon, "epsilon"), density or uniform_density())
@@ -173,8 +184,8 @@ def repair(quantizer: Quantizer, epsilon: str) -> Quantizer:
     A repair moves errors by about 1e-13.
 
     Args:
-        quantizer: The quantizer.
-        epsilon: The ε.
+        quantizer: A quantizer that is nearly ε-private and unbiased.
+        epsilon: The ε of pure DP as text, such as "0.5".
     """
     repaired_quantizer, *_ = repair_quantizer(quantizer, read_number(epsilon, "epsilon"))
     return repaired_quantizer
@@ -182,11 +193,14 @@ def repair(quantizer: Quantizer, epsilon: str) -> Quantizer:
 
 @lru_cache
 def compute_limit(epsilon: str, *, has_capped_outputs: bool = False) -> Limit:
-    """Return the limit of the MAE for unlimited outputs, rounded outward to 4 decimals.
+    """Bound the smallest MAE with any number of outputs, rounded outward to 4 decimals.
 
     Args:
-        epsilon: The ε.
+        epsilon: The ε of pure DP as text, such as "0.5".
         has_capped_outputs: Whether outputs are within twice the smallest feasible reach.
+
+    Returns:
+        The proven lower bound (`lower`), and an upper bound that a mechanism reaches (`upper`).
     """
     value = float(read_number(epsilon, "epsilon"))
     if has_capped_outputs:

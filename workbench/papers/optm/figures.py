@@ -1,4 +1,7 @@
-"""Fig. 2 (an output law of ERM), Fig. 3 (error against x), and the price of bits."""
+"""Recompute Figs. 2 and 3 of Cai et al. 2024, and the smallest error for each number of outputs.
+
+Fig. 2 shows the output law p(x, i) of the mechanism ERM, Fig. 3 the error against the input x.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ _ERM_GAMMA = "1.5"
 # The numbers of outputs at which all mechanisms are computed without --full.
 _COMPARED_OUTPUTS = (2, 3, 4, 5, 6, 8, 12, 16)
 _MAX_OUTPUTS = 16
-_FINE_SEARCH_OUTPUTS = 6  # The bins of OPTM are searched on a finer grid up to so many outputs.
+_FINE_SEARCH_OUTPUTS = 6  # Up to this many outputs, OPTM's bins are searched on a finer grid.
 
 
 def make_erm_law_figure(full: bool) -> Artifact:
@@ -60,6 +63,9 @@ def add_limits(table: pd.DataFrame) -> Record:
 
     Args:
         table: Not used. Every function named by `details` receives the table.
+
+    Returns:
+        further: the table "limits" with the columns epsilon and upper.
     """
     uppers = [compute_limit(epsilon).upper for epsilon in EPSILONS]
     return {"further": {"limits": pd.DataFrame({"epsilon": EPSILONS, "upper": uppers})}}
@@ -80,8 +86,12 @@ def compute_price_of_bits(epsilon: str, *, full: bool = False) -> list[Row]:
     """Return the smallest MAE of every mechanism for numbers of outputs, and the limits.
 
     Args:
-        epsilon: The ε.
-        full: Whether all mechanisms are computed at every number.
+        epsilon: The ε of pure DP as text, such as "0.5".
+        full: Whether all mechanisms are computed at every number of outputs.
+
+    Returns:
+        Rows with epsilon, outputs (inf for the limits), mechanism, mae, and for mechanisms the
+        other columns of the code below.
     """
     rows: list[Row] = []
     # The smallest MAE of each mechanism up to the current number of outputs.

@@ -1,8 +1,9 @@
-"""Figs. 4c and 4d: softmax regression by SGD with clipped and quantized gradients.
+"""Recompute Figs. 4c and 4d of Cai et al. 2024: SGD with clipped and quantized gradients.
 
-One pass over the data in a random order. For every example of a batch, each coordinate of its
-gradient is clipped to [-clip, clip], divided by clip, quantized, and multiplied by clip. The mean
-over the batch is the direction of the step. All runs of one mechanism advance together.
+The model is softmax regression. SGD makes one pass over the data in a random order. For every
+example of a batch, each coordinate of its gradient is clipped to [-clip, clip], divided by clip,
+quantized, and multiplied by clip. The mean over the batch is the direction of the step. All runs of
+one mechanism advance together.
 
 The data are those of scikit-learn and MNIST. MNIST is not bundled. To use it, put its files
 (train-images-idx3-ubyte and train-labels-idx1-ubyte, gzipped or not) into a folder and name the
@@ -40,7 +41,7 @@ from workbench.solvers.arrays import Vector
 # Features and labels.
 Data = tuple[Vector, NDArray[np.intp]]
 
-_MAX_EVALUATED = 4000  # The accuracy is measured on at most so many examples.
+_MAX_EVALUATED = 4000  # The accuracy is measured on at most this many examples, the first ones.
 _SCORE_DECIMALS = 9  # Scores are rounded, so that the machine's linear algebra breaks no ties.
 _BREAST_CANCER_RATE = 1.0
 _MNIST_RATE = 20.0
@@ -71,7 +72,7 @@ def train(x: Vector, y: Positions, quantizer: Quantizer | None, training: Traini
         x: The features. Shape (n, d).
         y: The classes 0..k-1. Shape (n,).
         quantizer: A quantizer on [-1, 1], or None to clip only.
-        training: The training.
+        training: The batch size, the clipping bound, the learning rate, and the number of runs.
 
     Returns:
         The accuracies. Shape (runs, batches). An incomplete last batch is dropped.

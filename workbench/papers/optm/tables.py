@@ -1,4 +1,9 @@
-"""The rows of the tables in declared/optm.toml, and the distance of mechanisms from the limit."""
+"""Compute the tables behind the figures of Cai et al. 2024, and the distance from the limit.
+
+declared/optm.toml names the function and the arguments of each table. The limit is the smallest
+mean absolute error (MAE) with any number of outputs. OPTM, MVU, RQM and ERM are the mechanisms that
+the paper compares.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +45,7 @@ MAX_OUTPUTS = (
     16  # The number of outputs of the optimised quantizer that is compared with the limit.
 )
 
-_SAMPLE_SIZE = 1000  # The printed values of Table 2 are averages over so many inputs.
+_SAMPLE_SIZE = 1000  # The printed values of Table 2 are averages over this many inputs.
 _HALF_UNIT = 0.0005  # Half a unit of the last printed digit.
 _EXACT_KNOTS = 41  # The knots of the exact quantizer at given bins.
 
@@ -56,7 +61,7 @@ def make_gaussian_density(sigma: float) -> Density:
     """Return the density of the inputs of Table 2: N(0.5, σ²) clipped to [-1, 1].
 
     Args:
-        sigma: The σ.
+        sigma: The standard deviation σ > 0 before clipping.
     """
     return normal_density(get_printed_numbers()["table2"]["mu"], sigma)
 
@@ -127,9 +132,9 @@ def compare_mechanism(mechanism: str, epsilon: float = 1, sigma: float | None = 
     digits to which it converges.
 
     Args:
-        mechanism: The name of the mechanism.
-        epsilon: The ε.
-        sigma: The σ of the inputs of Table 2.
+        mechanism: A key of [mechanisms] in declared/optm.toml.
+        epsilon: The ε of pure DP, 0.5, 1 or 1.5.
+        sigma: The σ of the inputs of Table 2. None: uniform inputs, Table 1.
     """
     declaration = read_declaration("optm")["mechanisms"][mechanism]
     budget = f"{epsilon:g}"
@@ -160,8 +165,8 @@ def evaluate_printed_parameters(
     """Return a row of Tables 3-9: printed parameters, exact ε, bias, errors for uniform inputs.
 
     Args:
-        mechanism: The name of the mechanism.
-        table: The table.
+        mechanism: One of `common.NAMES`.
+        table: The key of a table of printed parameters, such as "table3".
         sigma: The σ of the inputs for which OPTM is computed. Default: uniform inputs.
     """
     printed_numbers = get_printed_numbers()[table]
@@ -180,8 +185,11 @@ def compute_error_curve(mechanism: str, epsilon: str) -> pd.DataFrame:
     Both limits are given where the law jumps.
 
     Args:
-        mechanism: The name of the mechanism.
-        epsilon: The ε.
+        mechanism: A key of [mechanisms] in declared/optm.toml.
+        epsilon: The ε of pure DP as text, such as "0.5".
+
+    Returns:
+        The columns x and error, E|M(x) - x|.
     """
     construction = read_declaration("optm")["mechanisms"][mechanism]["construction"]
     quantizer = _construct_mechanism(construction, epsilon, None)
@@ -298,12 +306,15 @@ def compute_standard_error(quantizer: Quantizer, density: Density) -> float:
 
 
 def find_best_rqm(epsilon: str) -> Quantizer | None:
-    """Return the best RQM with 4 bins at an ε at which the paper has none, or None.
+    """Search for the RQM with 4 bins and the smallest MAE at an ε at which the paper has none.
 
-    The outer bins are those of a grid, and q has four digits.
+    The outer bins are tried on a grid, and q has four digits.
 
     Args:
-        epsilon: The ε.
+        epsilon: The ε of pure DP as text, such as "0.5".
+
+    Returns:
+        The mechanism. None if no RQM of the grid is ε-private.
     """
     reach = 1 / math.tanh(float(epsilon) / 2)
     mechanisms = []
@@ -322,7 +333,7 @@ def find_erms(epsilon: str) -> tuple[int, Quantizer]:
     beyond ±1, near the smallest reach, and a large γ are almost two-point randomized response.
 
     Args:
-        epsilon: The ε.
+        epsilon: The ε of pure DP as text, such as "0.5".
 
     Returns:
         (The number of ε-private ERMs of the grid, the best ERM with inner bins beyond ±1.)
@@ -352,7 +363,7 @@ def measure_distance_to_limit(epsilon: str) -> list[Row]:
     """Return the distance of each published mechanism from the limit at one ε.
 
     Args:
-        epsilon: The ε.
+        epsilon: The ε of pure DP as text, such as "0.5".
     """
     mechanisms = list_published_mechanisms(epsilon)
     for count in (4, MAX_OUTPUTS):

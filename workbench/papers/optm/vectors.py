@@ -1,4 +1,7 @@
-"""Figs. 4a and 4b: coordinate-wise quantization of vectors, Euclidean error."""
+"""Recompute Figs. 4a and 4b of Cai et al. 2024: the Euclidean error of vectors.
+
+Every coordinate of a vector is quantized on its own, with the ε of a coordinate.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ from workbench.solvers.arrays import Vector
 _VECTOR_COUNT = 10_000
 _CUBE_DIMENSION = 10
 _BALL_DIMENSION = 100
-_GROUP_COUNT = 20  # The coordinates are divided into so many groups for the lower bound.
+_GROUP_COUNT = 20  # The lower bound divides the coordinates into this many groups by size.
 
 
 def make_ball_density() -> Density:
@@ -56,7 +59,7 @@ def draw_ball_vectors(count: int, rng: np.random.Generator) -> Vector:
 
     Args:
         count: The number of vectors.
-        rng: The generator.
+        rng: The source of randomness.
 
     Returns:
         The vectors. Shape (count, d).
@@ -88,8 +91,12 @@ def measure_vector_errors(inputs: str, epsilon: float) -> pd.DataFrame:
     """Return the errors of every mechanism on the vectors of a figure, and a lower bound.
 
     Args:
-        inputs: "cube" or "ball".
+        inputs: "cube" (uniform in [-1, 1]^10) or "ball" (uniform in the unit ball, dimension 100).
         epsilon: The ε of a coordinate.
+
+    Returns:
+        One row for each mechanism: mechanism, mean error, standard deviation, standard error, root
+        mean squared error. The last row has a lower bound on the latter.
     """
     rng = np.random.default_rng(4)
     budget = f"{epsilon:g}"
@@ -123,6 +130,9 @@ def describe_vectors(table: pd.DataFrame) -> Record:
 
     Args:
         table: Not used. Every function named by `details` receives the table.
+
+    Returns:
+        count: the number of vectors. least: the smallest ε for unbiased outputs in [-3, 3].
     """
     return {"count": _VECTOR_COUNT, "least": smallest_epsilon(-3.0, 3.0)}
 
@@ -135,7 +145,7 @@ def compute_metric_floor(point_count: int, reach: float) -> float:
     ε >= (n-1) ln((B+1)/(B-1)) / 4, which grows without limit with n.
 
     Args:
-        point_count: n.
-        reach: B.
+        point_count: The number n >= 2 of grid points.
+        reach: The largest output B > 1.
     """
     return (point_count - 1) * smallest_epsilon(-reach, reach) / 4
