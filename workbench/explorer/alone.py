@@ -1,4 +1,4 @@
-"""Tasks of a page without a design: recommendations, and the rows of a family's frontier."""
+"""Compute what the explorer's page shows besides a design: recommendations and frontier rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from workbench.frontiers.run import get_frontier, make_frontier_plan, run_fronti
 from workbench.io.files import forbid_file_access
 from workbench.pipeline.option import read_options
 
-_MAX_QUOTED_LENGTH = 80  # A wrong value is quoted with so many characters.
+_MAX_QUOTED_LENGTH = 80  # An error quotes at most this many characters of a wrong value.
 
 
 def compute_recommendation(request: Values, report_progress: ProgressFunction) -> View:
@@ -23,6 +23,9 @@ def compute_recommendation(request: Values, report_progress: ProgressFunction) -
     Args:
         request: The request. Its "query" has the options as texts.
         report_progress: Called with (parts done, parts).
+
+    Returns:
+        The recommendation as JSON-ready values.
     """
     from workbench.recommendation import recommend
 
@@ -46,7 +49,7 @@ def compute_frontier_rows(request: PageRequest) -> list[View]:
     """Return the rows of the family's frontier at one budget.
 
     Args:
-        request: The request.
+        request: A request of a family that has a frontier, with its budget.
 
     Raises:
         InvalidRequest: The frontier has no such question, or a number of the budget is missing.
@@ -92,8 +95,11 @@ def order_coarse_first(grid: list[Fraction], current: Any) -> list[Fraction]:
     """Return the values of a grid so ordered that the first few span its range.
 
     Args:
-        grid: The values.
+        grid: The values in increasing order.
         current: The current value, which comes first if it is in the grid.
+
+    Returns:
+        The same values in another order.
     """
     order = [grid.index(current)] if current in grid else []
     for halvings in range(len(grid).bit_length(), -1, -1):

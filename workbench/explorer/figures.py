@@ -1,12 +1,15 @@
-"""Data that the page draws: laws of mechanisms, privacy, and rows of designs.
+"""Make the figures of the explorer's page as plain data, which the page draws in the browser.
 
-Floats are only for pictures. A figure becomes strict JSON with
-`workbench.exact.numbers.to_jsonable`. The kinds of figures are those of
-`workbench.io.plain_figures`, and
+The figures are laws of mechanisms, their privacy, and rows of designs. Numbers are floats, since
+they are only for pictures. `workbench.exact.numbers.to_jsonable` turns a figure into strict JSON. A
+figure is a dictionary with the key "kind". The kinds are those of `workbench.io.plain_figures`, and
 
     map          regions of a plane (`workbench.explorer.formula_map`)
-    picture      an SVG of the family's own
+    picture      an SVG that the family draws
     table        heads, rows
+
+Two further keys may be added: "law": True if the figure shows the law of the design, over which the
+page draws published laws; and "table": the numbers behind the figure, which the page can save.
 """
 
 from __future__ import annotations
@@ -54,16 +57,16 @@ _FRONTIER_COLOUR = 1
 _REQUEST_COLOUR = 6
 _GUESSING_COLOUR = 7
 
-_MAX_BARS = 2000
-_MAX_CELLS = 20_000
-_MAX_LINES = 24
-_MAX_DENSITY_CELLS = 500  # Outlines of densities have at most about so many cells.
-_MAX_PROFILE_MASSES = 400_000  # The masses of all comparisons of a profile: a second or two.
-_MAX_TRADEOFF_POINTS = 400
+_MAX_BARS = 2000  # A law with more values is not drawn as bars.
+_MAX_CELLS = 20_000  # A law with more cells is not drawn as a heat map.
+_MAX_LINES = 24  # A law with more lines is not drawn as lines.
+_MAX_DENSITY_CELLS = 500  # Outlines of densities are thinned to about this many cells.
+_MAX_PROFILE_MASSES = 400_000  # A profile of more masses would take longer than two seconds.
+_MAX_TRADEOFF_POINTS = 400  # A trade-off curve uses at most this many breakpoints.
 _DIVERGENCE_ORDERS = 60  # The number of orders of a chart of Rényi divergences.
-_MAX_EXPONENT = 700.0  # e^x is finite for this x.
+_MAX_EXPONENT = 700.0  # Larger exponents are cut to this, because e^x would overflow.
 
-# The breakpoints of a profile are saved if their number times the number of pairs is at most this.
+# Breakpoints are listed in a table if their number times the number of pairs is at most this.
 _MAX_EXACT_POINTS = 2000
 
 # An axis is logarithmic if its largest value exceeds these multiples of the smallest and of the
@@ -94,7 +97,7 @@ def make_law_figures(design: Design, *, is_whole: bool = True) -> list[FigureDat
 
     Args:
         design: The design. Without a mechanism there are no figures.
-        is_whole: Whether the whole law is included.
+        is_whole: Whether the table of the whole law is included.
     """
     mechanism = design.mechanism
     if mechanism is None:
@@ -112,7 +115,7 @@ def make_law_figure(mechanism: Any) -> FigureData | None:
     """Return the law of a mechanism as bars, a heat map or lines.
 
     Args:
-        mechanism: The mechanism.
+        mechanism: Any mechanism. It is drawn if it has a method `drawing`.
 
     Returns:
         The figure, or None if the law has none of these forms or is too large.
@@ -134,8 +137,8 @@ def add_law_table(figure: FigureData, mechanism: Any) -> FigureData:
     """Return a figure of a mechanism with the whole law, as the table that `workbench audit` reads.
 
     Args:
-        figure: The figure.
-        mechanism: The mechanism.
+        figure: A figure of the law of the mechanism.
+        mechanism: The mechanism whose law is listed.
     """
     law = build_law_table(mechanism)
     if law is None:
@@ -153,7 +156,10 @@ def make_published_outlines(design: Design) -> list[FigureData]:
     """Return laws of published noise at the same budget, which are drawn over the design's law.
 
     Args:
-        design: The design.
+        design: The design, with a mechanism.
+
+    Returns:
+        For each law: "name", "x" and "y". A density has one x more than y.
     """
     outlines: list[FigureData] = []
     for name, (x, y) in design.family.comparison_laws(design).items():
@@ -177,7 +183,7 @@ def make_profile_figures(mechanism: Any, claim: Claim | None) -> list[FigureData
 
     Args:
         mechanism: A mechanism with exact laws.
-        claim: The request, or None.
+        claim: The privacy that was requested. None: no request is drawn.
 
     Raises:
         WorkbenchError: The mechanism has no exact laws, or too many comparisons to draw quickly.
@@ -364,11 +370,11 @@ def make_curve_figure(
     """Return the objective against a number of the budget.
 
     Args:
-        name: The name of the number.
-        label: The name of the objective.
+        name: The name of the number, such as "epsilon".
+        label: The name of the objective, such as "expected loss".
         rows: The rows of designs, each with the value of the number under its name.
-        scale: The scale of its slider.
-        steps: Whether the objective may jump.
+        scale: The scale of its slider: "count", "share" or "log" (`given.find_slider_range`).
+        steps: Whether the objective may jump, so that it is drawn as steps.
     """
     solved_rows = _keep_solved(rows)
     x = [row[name] for row in solved_rows]
@@ -459,7 +465,12 @@ def make_rival_figures(rows: Sequence[Values]) -> FigureData:
     """Return exact pieces along δ as series, and published mechanisms as a table.
 
     Args:
-        rows: The rows of the family's frontier.
+        rows: The rows of the family's frontier. Their column "curve" tells exact pieces ("piece")
+            and published mechanisms ("baseline", "limit").
+
+    Returns:
+        "overlays": series by the number of the horizontal axis, which are drawn into its curve.
+        "table": the published mechanisms.
     """
     pieces = [
         row for row in rows if row.get("curve") == "piece" and row.get("objective") is not None

@@ -1,9 +1,11 @@
-"""The map of the formulas of a question: where in the (ε, δ) plane each holds.
+"""Make the map of the formulas of a question: where in the (ε, δ) plane each formula holds.
 
-If δ is not moved, the map shows the optimum over ε.
+If δ has no slider, the map shows the optimum against ε instead. The map is a dictionary; "moved"
+tells whether δ has a slider, and "low" and "high" are δ at the lower and the upper end of a region
+for every x (or both the optimum):
 
     {"kind": "map", "title", "x", "y", "note", "moved",
-     "regions": [{"name", "colour", "x", "low", "high",                      δ of the ends at some ε
+     "regions": [{"name", "colour", "x", "low", "high",                      x: values of ε
                   "numerator", "numerator_delta", "denominator", "steps"}]}  see `Formula.to_dict`
 """
 
@@ -24,17 +26,17 @@ from workbench.formulas.pieces import Piece
 from workbench.formulas.plot import choose_epsilon_range, number_formulas, sample_values
 from workbench.pipeline.stated import check_formula_notion
 
-_EPSILON_LIMITS = Fraction(1, 100), Fraction(4)
-_TIME_LIMIT_SECONDS = 6.0
-_MAX_PROGRAM_SIZE = 600  # The maximal number of rows and of columns of a program.
-_POINTS_PER_REGION = 40
+_EPSILON_LIMITS = Fraction(1, 100), Fraction(4)  # The interval of ε that a map covers.
+_TIME_LIMIT_SECONDS = 6.0  # Regions that are not proven by then stay blank.
+_MAX_PROGRAM_SIZE = 600  # A program with more rows or columns has no map.
+_POINTS_PER_REGION = 40  # The ends of a region are sampled at this many values of ε.
 
 
 def make_formula_map(request: PageRequest) -> View:
     """Make the map, as far as it is proven within some seconds.
 
     Args:
-        request: The request.
+        request: The request of the page.
 
     Raises:
         WorkbenchError: The question has no formula.

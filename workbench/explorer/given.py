@@ -1,8 +1,9 @@
-"""The options of a family as texts, as a page or a command line gives them.
+"""Convert options between texts, as a page or a command line gives them, and exact values.
 
-A text becomes an exact value only by the reader of its option. Readers that would open a file are
-stopped (`workbench.io.files.forbid_file_access`), except for the texts that the owner of the
-process gave on the command line.
+The word "given" means options that a user has given, as texts. Only the reader of an option turns
+its text into an exact value. Readers that would open a file are stopped
+(`workbench.io.files.forbid_file_access`), except for the texts that the owner of the process gave
+on the command line.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ SLIDER_OPTIONS = ("rho", "mu", "alpha", "runs")
 # The values that a page gives for an option that is not given.
 EMPTY_TEXTS: tuple[Any, ...] = ("", None, [])
 
-_MAX_TEXT_LENGTH = 20_000  # The maximal number of characters of a text.
+_MAX_TEXT_LENGTH = 20_000  # A text with more characters is refused.
 _CHOICES_SENTENCE = re.compile(r"must be one of (.*?)(?:;|\. Got )")
 _MIN_POSITIVE_SHARE = 1e-10  # The smallest positive value of a share on a slider.
 _MAX_RUNS = 64.0  # The largest number of runs on a slider.
@@ -59,7 +60,7 @@ def offered_options(family: Family) -> dict[str, Option]:
     """Return the options that a page offers, by name: those of the command line.
 
     Args:
-        family: The family.
+        family: The family that has the options.
     """
     return {option.name: option for option in family.options_for("command")}
 
@@ -100,7 +101,7 @@ def first_example(family: Family) -> OptionTexts:
     They are the first example that gives the last hot option, or else the first example.
 
     Args:
-        family: The family.
+        family: The family that has the options.
     """
     examples = [option_texts for _, option_texts in _read_examples(family)]
     if family.hot_option_names:
@@ -155,7 +156,11 @@ def make_suggestions(family: Family) -> View:
     It loads models and solvers.
 
     Args:
-        family: The family.
+        family: The family that has the options.
+
+    Returns:
+        "words": option -> its choices. "examples": for each, "title" (its command line) and "given"
+        (its options).
     """
     choices_by_option = {}
     for name, option in offered_options(family).items():
@@ -176,7 +181,7 @@ def list_choices(option: Option) -> list[str]:
     """Return the choices of an option, as its reader lists them when it refuses a value.
 
     Args:
-        option: The option.
+        option: An option of a family.
     """
     if option.kind not in (str, list) or option.hot:
         return []
@@ -188,12 +193,15 @@ def list_choices(option: Option) -> list[str]:
 
 
 def find_slider_range(option: Option) -> View | None:
-    """Return the range of the slider of a number, or None.
+    """Return the range of the slider of an option. None: the option has no slider.
 
     A share is 0 or on a scale up to 1. A count doubles. Other numbers are on a logarithmic scale.
 
     Args:
-        option: The option.
+        option: An option of a family.
+
+    Returns:
+        "scale": "share", "count" or "log". "low", "high": the ends.
     """
     if option.kind is int:
         if option.name != "runs":
@@ -218,8 +226,8 @@ def read_arguments(family: Family, arguments: Sequence[str]) -> Record:
     """Return the texts of a command line, such as --n 8 --epsilon=1.5 --directed.
 
     Args:
-        family: The family.
-        arguments: The arguments.
+        family: The family that has the options.
+        arguments: The words of the command line after the name of the family.
 
     Raises:
         InvalidRequest: An argument is no option of the family, or has no value.
@@ -250,7 +258,7 @@ def list_file_texts(family: Family, option_texts: OptionTexts) -> FileTexts:
     """Return the texts of options as texts that may name files.
 
     Args:
-        family: The family.
+        family: The family that has the options.
         option_texts: The options, which the owner of the process gave.
     """
     return {
@@ -263,7 +271,7 @@ def encode_address_fragment(family: str, option_texts: OptionTexts) -> str:
 
     Args:
         family: The name of the family.
-        option_texts: The options.
+        option_texts: Option -> its text, flag or list of texts.
     """
     texts = {}
     for name, text in option_texts.items():
@@ -277,8 +285,8 @@ def write_option_texts(family: Family, options: Values) -> Record:
     """Return the texts of options that Python gives.
 
     Args:
-        family: The family.
-        options: The options.
+        family: The family that has the options.
+        options: Option -> its value in Python; None for no value.
 
     Raises:
         InvalidRequest: A value has no text.
@@ -306,8 +314,8 @@ def check_option_texts(family: Family, option_texts: Any) -> OptionTexts:
     """Return the options that a page sends: names with texts, flags or lists of texts.
 
     Args:
-        family: The family.
-        option_texts: The options.
+        family: The family that has the options.
+        option_texts: What the page sent. None means no options.
 
     Raises:
         InvalidRequest: They are something else.
@@ -329,9 +337,9 @@ def read_option_values(family: Family, option_texts: Any, files: FileTexts = ())
     """Return the exact value of every option.
 
     Args:
-        family: The family.
-        option_texts: The options.
-        files: (family, option, text) of the texts that may name files.
+        family: The family that has the options.
+        option_texts: Option -> its text, flag or list of texts.
+        files: (family, option, text) of each text that may name a file.
 
     Raises:
         InvalidRequest: An option is unknown or has a wrong value.
@@ -378,8 +386,8 @@ def write_command_line(family: Family, option_texts: OptionTexts) -> str:
     """Return the command of a design.
 
     Args:
-        family: The family.
-        option_texts: The options.
+        family: The family that has the options.
+        option_texts: Option -> its text, flag or list of texts.
     """
     arguments = ["workbench", "design", family.name]
     for name, option in offered_options(family).items():
@@ -397,8 +405,8 @@ def write_python_call(family: Family, option_texts: OptionTexts) -> str:
     """Return the Python call of a design.
 
     Args:
-        family: The family.
-        option_texts: The options.
+        family: The family that has the options.
+        option_texts: Option -> its text, flag or list of texts.
     """
     arguments = [repr(family.name)]
     for name, value in option_texts.items():

@@ -1,4 +1,4 @@
-"""`workbench.explore`: the explorer's page of one request, in a frame of a notebook."""
+"""Show the explorer's page of one request in a notebook (`workbench.explore`)."""
 
 from __future__ import annotations
 

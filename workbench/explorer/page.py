@@ -1,7 +1,8 @@
-"""The page as one file: style sheet, script and data are inlined, and nothing is fetched.
+"""Build the explorer's page, and the pages that commands write, as one HTML file each.
 
-It shows an exploration, or without controls a list of sections {title, narrow, parts}. A part is a
-figure (`workbench.explorer.figures`), {"kind": "facts", rows}, {"kind": "text", text},
+Style sheet, script and data are inlined, and nothing is fetched. A page shows an exploration, or
+without controls a list of sections {title, narrow, parts}. A part is a figure
+(`workbench.explorer.figures`), {"kind": "facts", rows}, {"kind": "text", text},
 {"kind": "cells", heads, rows}, {"kind": "numbers", title, heads, rows} (shown on a click), or
 {"kind": "image", title, svg} (grows on a click).
 """
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from workbench.privacy.claim import Claim
 
 
-_MIN_COMPRESSED_LENGTH = 1 << 20  # Data with at least so many characters are compressed.
+_MIN_COMPRESSED_LENGTH = 1 << 20  # Data with more characters than this are compressed.
 
 # The files of the script in order. The last one is the entry point.
 _SCRIPTS = (
@@ -89,11 +90,11 @@ def build_script() -> str:
 def make_security_policy(*, live: bool) -> str:
     """Return the content security policy.
 
-    It allows this script only, pictures from the page itself, and no connection except that of a
-    live page to its own server.
+    The policy allows this script only, pictures from the page itself, and no connection. A live
+    page may connect to its own server.
 
     Args:
-        live: Whether the page asks a server.
+        live: Whether the page sends requests to a server.
     """
     digest = hashlib.sha256(build_script().encode()).digest()
     script_hash = base64.b64encode(digest).decode()
@@ -111,8 +112,9 @@ def build_page(title: str, data: Values) -> str:
     data are compressed.
 
     Args:
-        title: The title.
-        data: The content, ready for JSON. Its "mode" is "live" (asks the server) or "document".
+        title: The title of the browser's window.
+        data: The content, ready for JSON. Its "mode" is "live" (sends requests to the server) or
+            "document".
     """
     content = json.dumps(
         to_jsonable({"version": __version__, **data}, nan_as_null=True),
@@ -150,7 +152,7 @@ def write_page(path: Path, content: str) -> None:
 
     Args:
         path: The path of the file.
-        content: The page.
+        content: The HTML text of the page.
     """
     write_atomically(path, content.encode())
 
@@ -159,8 +161,8 @@ def build_document(title: str, sections: Iterable[Values]) -> str:
     """Return a page of sections.
 
     Args:
-        title: The title.
-        sections: The sections.
+        title: The title of the page.
+        sections: Sections {title, narrow, parts}, see the module's docstring.
     """
     return build_page(title, {"mode": "document", "title": title, "sections": [*sections]})
 
@@ -169,9 +171,9 @@ def make_hidden_table(title: str, heads: Sequence[str], rows: Sequence[Sequence[
     """Return a table that is shown on a click.
 
     Args:
-        title: The title.
+        title: The text that is clicked.
         heads: The heads of the columns.
-        rows: The rows.
+        rows: The cells, row by row.
     """
     return {"kind": "numbers", "title": title, "heads": [*heads], "rows": [*rows]}
 
@@ -185,8 +187,8 @@ def convert_message(task: str, message: Values) -> Values:
     """Return a message of a task for its reader. The result of "export" becomes a page.
 
     Args:
-        task: The name of the task.
-        message: The message.
+        task: One of `tasks.TASK_NAMES`.
+        message: A message of `Lanes.run`.
     """
     if task != "export" or "result" not in message:
         return message
@@ -199,9 +201,9 @@ def stream_messages(lanes: Lanes, task: str, request: Values) -> Generator[Value
     """Yield the messages of a task (`Lanes.run`) for its reader.
 
     Args:
-        lanes: The lanes.
-        task: The name of the task.
-        request: The request.
+        lanes: The workers.
+        task: One of `tasks.TASK_NAMES`.
+        request: The JSON object of the page.
     """
     try:
         # Closing the generator ends the computation.
@@ -217,8 +219,8 @@ def build_export_page(family: str, option_texts: Values, files: FileTexts = ()) 
 
     Args:
         family: The name of the family.
-        option_texts: The texts of its options.
-        files: (family, option, text) of the texts that may name files.
+        option_texts: Option -> its text, flag or list of texts.
+        files: (family, option, text) of each text that may name a file.
 
     Raises:
         WorkbenchError: The request has no design.
@@ -236,7 +238,7 @@ def build_design_page(design: Design) -> str:
     """Return the page of one design: its report, its mechanism, its privacy, and its row.
 
     Args:
-        design: The design.
+        design: The design to show, with or without a mechanism.
     """
     is_proven = design.certificate is not None
     row = make_hidden_table("The row", ["column", "value"], list(design.row().items()))
@@ -252,9 +254,9 @@ def build_audit_page(mechanism: Any, facts: Facts, claim: Claim | None) -> str:
     """Return the page of an audit: its facts, the mechanism's law, and its privacy.
 
     Args:
-        mechanism: The mechanism.
-        facts: The facts of the audit.
-        claim: The request, or None.
+        mechanism: The audited mechanism, with exact laws.
+        facts: The results of the audit as (name, text) pairs.
+        claim: The privacy that was requested. None: no request is drawn.
     """
     sections = [_make_section("Exact audit", {"kind": "facts", "rows": facts})]
     figure = figures.make_law_figure(mechanism)
@@ -279,7 +281,7 @@ def build_result_page(result: Result) -> str:
     It has the sentences, the plots and the rows of the result.
 
     Args:
-        result: The result.
+        result: The result of a command, with its rows and plots.
     """
     table = result.to_frame()
     rows = result.to_dict()["rows"]

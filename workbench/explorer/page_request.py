@@ -1,9 +1,10 @@
 """One request of a page, and the options that a request can have.
 
 A request is a family with its options as texts and as exact values. Whether an option can be given
-with the others depends on what the family says when it is tried. Messages such as "rho must be left
+with the others is found by trying it: the family accepts it or refuses it with a message. Messages
+such as "rho must be left
 out when notion is dp" and "The parameters of the notion zcdp must be rho" decide what a page
-offers.
+offers. If such a message is worded differently, the patterns `_..._SENTENCE` must change too.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ from workbench.pipeline.request import Request
 # A function of (parts done, parts, and the result of the last part).
 ProgressFunction = Callable[..., None]
 
-_TEXT_DIGITS = 4  # The digits of values that are found or drawn along an option.
-_GRID_DIGITS = 3  # The digits of the values of a grid.
+_TEXT_DIGITS = 4  # Values of an option are written with this many significant digits.
+_GRID_DIGITS = 3  # Values of a slider's grid are rounded to this many significant digits.
 _GRID_SIZE = 25  # The number of values of an option along its range.
-_MAX_ADAPTATIONS = 8  # A request is changed at most so often.
-_MAX_TRIED_CHOICES = 3  # At most so many choices of an option are tried.
+_MAX_ADAPTATIONS = 8  # A request that is still refused after this many changes is left as it is.
+_MAX_TRIED_CHOICES = 3  # To see whether an option fits, at most this many choices are tried.
 
 # Values of options without known choices that are tried.
 _TRIAL_VALUES = (
@@ -93,10 +94,10 @@ class PageRequest:
     """The request of a task.
 
     Attributes:
-        family: The family.
-        texts: Its options as texts.
-        values: Its options as exact values.
-        task_fields: Further fields of the task.
+        family: The family that is asked.
+        texts: Its options as texts, without empty ones.
+        values: All its options as exact values.
+        task_fields: The JSON object of the page, with the further fields of the task.
         report_progress: Called with (parts done, parts, and the result of the last part).
     """
 
@@ -138,8 +139,8 @@ class PageRequest:
         """Return the family's request. No file is read.
 
         Args:
-            check: The value of the option "check".
-            further: Further options.
+            check: The value of the option "check": "audit" or "certify".
+            further: Values of options that replace those of the request.
         """
         values = {**self.values, "check": check, **further}
         with forbid_file_access():
@@ -151,7 +152,7 @@ class PageRequest:
         It is empty if the request has a smaller limit, or if the family has no such option.
 
         Args:
-            seconds: The limit.
+            seconds: The time limit in seconds.
         """
         option = offered_options(self.family).get("time_limit")
         limit = self.values.get("time_limit")
@@ -164,8 +165,8 @@ class PageRequest:
         """Return the request with another value of an option.
 
         Args:
-            name: The name of the option.
-            value: The value.
+            name: The name of an option with a slider.
+            value: Its new value.
         """
         exact: Any = value
         if self.family.get_option(name).kind is int:
@@ -178,6 +179,9 @@ class PageRequest:
 
         Args:
             name: The name of the option.
+
+        Returns:
+            "scale", "low" and "high", as `find_slider_range` returns them.
 
         Raises:
             InvalidRequest: The option has no slider.
@@ -193,7 +197,10 @@ class PageRequest:
 
         Args:
             name: The name of the option.
-            size: The number of values.
+            size: The number of values of a share or a logarithmic scale. A count doubles.
+
+        Returns:
+            The values in increasing order.
         """
         limits = self.slider_range(name)
         low = _round_number(limits["low"], _GRID_DIGITS)
@@ -224,7 +231,7 @@ def round_to_text_digits(value: Any) -> Fraction:
     """Return a number rounded to four digits.
 
     Args:
-        value: The number.
+        value: Any finite number.
     """
     return _round_number(value, _TEXT_DIGITS)
 
@@ -233,7 +240,7 @@ def write_number(value: Fraction) -> str:
     """Return a number as text, as a decimal if it has at most four digits.
 
     Args:
-        value: The number.
+        value: An exact number.
     """
     if value == round_to_text_digits(value):
         return f"{float(value):.{_TEXT_DIGITS}g}"
@@ -244,8 +251,8 @@ def list_slider_options(family: Family, values: Values) -> list[str]:
     """Return the options that sliders move: hot options, parameters of the notion, and runs.
 
     Args:
-        family: The family.
-        values: The values of the options.
+        family: The family that has the options.
+        values: The exact values of the options.
     """
     options = offered_options(family)
     parameters = list_notion_parameters(values.get("notion"))
@@ -265,7 +272,10 @@ def list_notion_parameters(notion: Any) -> tuple[str, ...] | None:
     """Return the names of the parameters of a notion.
 
     Args:
-        notion: The name of the notion. For anything else the result is None.
+        notion: The name of the notion.
+
+    Returns:
+        The names; None if the argument is not the name of a notion.
     """
     if not isinstance(notion, str) or notion not in notion_names():
         return None
@@ -274,11 +284,11 @@ def list_notion_parameters(notion: Any) -> tuple[str, ...] | None:
 
 
 def find_request_refusal(family: Family, option_texts: OptionTexts) -> str | None:
-    """Return the message of a family that refuses a request, or None.
+    """Return the message of a family that refuses a request. None: it accepts the request.
 
     Args:
-        family: The family.
-        option_texts: The options.
+        family: The family that has the options.
+        option_texts: Option -> its text, flag or list of texts.
     """
     try:
         values = read_option_values(family, option_texts)
@@ -293,8 +303,8 @@ def classify_missing_options(family: Family, option_texts: OptionTexts) -> View:
     """Return the options that cannot be given, and those that can be given instead of others.
 
     Args:
-        family: The family.
-        option_texts: The given options.
+        family: The family that has the options.
+        option_texts: Option -> its text, flag or list of texts.
 
     Returns:
         "unfit": the names of the options that cannot be given. "instead": option -> the given
@@ -355,10 +365,10 @@ def adapt_request(
     Options that can no longer be given are removed. Missing options get a first value.
 
     Args:
-        family: The family.
-        option_texts: The options.
+        family: The family that has the options.
+        option_texts: Option -> its text, flag or list of texts.
         changed_option: The option that changed.
-        limit: The first maximal loss if something else is minimised.
+        limit: The text of max_loss if the request needs one and has none. Default: "1".
     """
     options = offered_options(family)
     first_texts = {**_FIRST_BUDGET_TEXTS, "max_loss": limit or "1"}

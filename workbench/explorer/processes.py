@@ -1,9 +1,9 @@
-"""Tasks in separate processes, which can be stopped at any moment.
+"""Run the explorer's tasks in separate processes, which can be stopped at any moment.
 
-A solver that is running does not react to anything else, so its process is killed. A lane runs one
-task at a time. The lane `live` answers sliders. The lane `slow` draws curves and exports; its
-worker ends after some time without a task. If the system allows it, workers are forked from a
-process that has imported everything.
+A solver that is running does not react to anything else, so its process is killed. A lane is one
+worker process that runs one task at a time. The lane `live` answers sliders. The lane `slow` draws
+curves, proves and exports; its worker ends after some time without a task. If the system allows it,
+workers are forked from a process that has imported everything.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ LANE_LIMIT_SECONDS = {"live": 20.0, "slow": 120.0}
 # Task -> its lane. All other tasks are slow.
 LANE_BY_TASK = dict.fromkeys(("suggestions", "fields", "adapt", "design", "certify"), "live")
 
-_MIN_WORKER_BYTES = 4 << 30  # A worker may always use so many bytes of address space.
-_SLOW_WORKER_IDLE_SECONDS = 15.0  # The slow worker ends after so many seconds without a task.
-_BUSY_LANE_SECONDS = 60.0  # A task waits for a busy lane for so many seconds.
-_TICK_SECONDS = 0.25
+_MIN_WORKER_BYTES = 4 << 30  # A worker may always use this many bytes of address space, 4 GB.
+_SLOW_WORKER_IDLE_SECONDS = 15.0  # The slow worker ends after this time without a task.
+_BUSY_LANE_SECONDS = 60.0  # A task that has waited this long for a busy lane is refused.
+_TICK_SECONDS = 0.25  # A waiting reader gets an empty message at this interval.
 
 # The modules that nearly every design needs.
 _PRELOADED_MODULES = [
@@ -114,7 +114,7 @@ def make_bug_message(error: Exception) -> Message:
     """Return the message of an unexpected error.
 
     Args:
-        error: The error.
+        error: An error that is no WorkbenchError.
     """
     text = " ".join(str(error).split())
     return {"error": "Bug", "message": f"{type(error).__name__}: {text} (this is a bug)"}
@@ -225,7 +225,7 @@ class Lanes:
         """Make lanes without workers.
 
         Args:
-            files: (family, option, text) of the texts that may name files.
+            files: (family, option, text) of each text that may name a file.
             limits: Lane -> the time limit of a task in seconds.
         """
         can_fork = "forkserver" in multiprocessing.get_all_start_methods()
@@ -243,13 +243,19 @@ class Lanes:
         self._start_thread.start()
 
     def run(self, task: str, request: Values) -> Generator[Message, None, None]:
-        """Yield the messages of a task (`_Lane.run`).
+        """Yield the messages of a task. The last one has its "result" or its "error".
+
+        Earlier messages are empty, or have "done" and "total" parts and the result of the last
+        "part". Closing the generator stops the task.
 
         The slow worker ends after some time without a task.
 
         Args:
-            task: The name of the task.
-            request: The request.
+            task: One of `tasks.TASK_NAMES`.
+            request: The JSON object of the page.
+
+        Raises:
+            TaskStopped: The lane stayed busy, or the task exceeded its limits or lost its process.
         """
         name = LANE_BY_TASK.get(task, "slow")
         try:

@@ -1,4 +1,4 @@
-"""The explorer's server: one page and one kind of request, on loopback, for the owner of the token.
+"""Serve the explorer's page and its tasks over HTTP on this machine, to the owner of a token.
 
     GET  /?token=...        the page
     POST /api/<task>        a task (`workbench.explorer.tasks`), requested in JSON, with the token
@@ -31,11 +31,11 @@ from workbench.explorer.given import FileTexts, describe_families
 from workbench.explorer.page import build_page, make_security_policy, stream_messages
 from workbench.explorer.processes import Lanes
 
-_MAX_BODY_BYTES = 1 << 17
-_MAX_LENGTH_DIGITS = 9  # A Content-Length has at most so many digits.
-_REQUEST_SECONDS = 10.0  # A client has so many seconds to send a request.
-_IDLE_CONNECTION_SECONDS = 60.0  # A connection may wait so many seconds for the next request.
-_MAX_CONNECTIONS = 64
+_MAX_BODY_BYTES = 1 << 17  # A request with a longer body is refused.
+_MAX_LENGTH_DIGITS = 9  # A Content-Length with more digits is refused without being read.
+_REQUEST_SECONDS = 10.0  # A connection is closed if its request takes longer to arrive.
+_IDLE_CONNECTION_SECONDS = 60.0  # A connection without a request is closed after this time.
+_MAX_CONNECTIONS = 64  # A further connection replaces one without the token, or is closed.
 _HOST_NAMES = ("127.0.0.1", "localhost")
 _API_PREFIX = "/api/"
 
@@ -224,7 +224,7 @@ class Server(ThreadingHTTPServer):
 
         Args:
             port: The port, or 0 for a free one.
-            files: (family, option, text) of the texts that may name files.
+            files: (family, option, text) of each text that may name a file.
 
         Raises:
             OSError: The port is taken.
@@ -244,7 +244,7 @@ class Server(ThreadingHTTPServer):
         """Return the address of the page.
 
         Args:
-            state: Its fragment.
+            state: The fragment, which tells the page what to show (`encode_address_fragment`).
         """
         address = f"http://127.0.0.1:{self.port}/?token={self.token}"
         if state:
@@ -258,7 +258,7 @@ class Server(ThreadingHTTPServer):
 
         Args:
             request: The connection.
-            client_address: The address of the client.
+            client_address: Host and port of the client.
         """
         with self._connections_lock:
             if len(self._has_token) >= _MAX_CONNECTIONS:
@@ -299,7 +299,7 @@ class Server(ThreadingHTTPServer):
 
         Args:
             request: The connection.
-            client_address: The address of the client.
+            client_address: Host and port of the client.
         """
         try:
             super().process_request_thread(request, client_address)
@@ -311,7 +311,7 @@ class Server(ThreadingHTTPServer):
 
         Args:
             request: The connection.
-            client_address: The address of the client.
+            client_address: Host and port of the client.
         """
 
     def server_close(self) -> None:

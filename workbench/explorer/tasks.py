@@ -1,21 +1,29 @@
-"""What a page can request. Each task turns texts into plain data, in a worker.
+"""The tasks that the explorer's page can request, such as a design or a privacy profile.
+
+A task gets the options of a family as texts ("given") and returns a view: a dictionary that becomes
+JSON for the page. Tasks run in a worker process (`workbench.explorer.processes`).
 
 suggestions the choices of the options of a family, and examples
-fields      which options a request can have, and which sliders
-adapt       a request after one option changed: without options that can no longer be given, with
-            first values of missing ones
-design      the mechanism at once: certified if that is quick enough for a slider, else audited and
-            to be certified next; a preliminary one if solving takes long
+fields      which options a request can have, and which it cannot
+adapt       a request after one option changed: options that can no longer be given are removed, and
+            missing ones get a first value
+design      the mechanism, quickly enough for a slider: certified if that is quick, preliminary (not
+            solved to the end) if solving is slow, else audited; the page then requests "certify"
 complete    the mechanism, solved to the end, not certified
 certify     the certified mechanism: what `workbench design` writes, with the certificate's file
-prove       the same as certify, in the slow lane
+prove       the same as certify, but the server runs it in its slow worker, so that it does not
+block
+            "design" (`processes.LANE_BY_TASK`)
 profile     the privacy profile and trade-off curve of the last design, and the gain of an attacker
-along       the objective against one number of the budget, over the range of its slider; no figure
-            if no other value is accepted
+along       the objective against one number of the budget, over the range of its slider
 rivals      the family's frontier at this budget: exact pieces, published mechanisms and their laws
 formulas    where in the (ε, δ) plane which formula of the optimum holds
 recommend   mechanism classes for a query at a budget
 export      everything above about one request, for a page without a server
+
+The hot options of a family are those, such as ε and δ, whose values only change numbers of a model
+that is already built. Sliders move them. A new task is a method of `Tasks` and a name in
+`TASK_NAMES`; if it must be quick, also an entry of `processes.LANE_BY_TASK`.
 """
 
 from __future__ import annotations
@@ -59,14 +67,14 @@ from workbench.pipeline.outcome import attempt_design
 from workbench.pipeline.registry import get_family
 from workbench.solvers.search import Deadline
 
-# Time limits of solves in seconds. The lanes have limits too.
+# Time limits of solves in seconds. The worker of a task stops it later (LANE_LIMIT_SECONDS).
 _PRELIMINARY_SECONDS = Fraction(1, 20)
 _SLIDER_DESIGN_SECONDS = Fraction(6)
 _FULL_DESIGN_SECONDS = Fraction(60)
 
 _BOUND_TOLERANCE = 1e-6  # An objective below its bound by less than this share is rounding.
 _SLOW_DESIGN_SECONDS = 0.1  # After a slower design, the next ones are preliminary.
-_QUICK_PROOF_SECONDS = 0.12  # A design is certified at once if that takes at most so long.
+_QUICK_PROOF_SECONDS = 0.12  # A design is certified at once if the last proof took at most this.
 
 # A pass over a curve takes at most _CURVE_PASS_SECONDS if it has _MIN_CURVE_DESIGNS designs, else
 # at most _MAX_CURVE_PASS_SECONDS.
@@ -74,9 +82,9 @@ _MIN_CURVE_DESIGNS = 5
 _CURVE_PASS_SECONDS = 8.0
 _MAX_CURVE_PASS_SECONDS = 20.0
 
-_MAX_STORED_CURVES = 12  # The rows of so many curves are stored.
+_MAX_STORED_CURVES = 12  # The rows of this many curves are stored; older ones are forgotten.
 _EXPORT_DESIGNS = 13  # The number of designs in an export.
-_EXPORT_SECONDS = 8 * _CURVE_PASS_SECONDS  # Designs of an export are computed for so long.
+_EXPORT_SECONDS = 8 * _CURVE_PASS_SECONDS  # After this time an export omits further designs.
 _MAX_STEP_CHARACTERS = 250_000  # Larger figures of a design along a curve are omitted.
 
 # The rows of a curve by value, with the name of the objective.
@@ -85,11 +93,11 @@ _CurveRows = dict[Fraction, tuple[View, str]]
 
 @dataclass
 class _QuestionTiming:
-    """How long designs of a question take.
+    """The time that designs of one question take, which decides what is shown at once.
 
     Attributes:
         solved_count: The number of designs. The first one also builds the model.
-        is_slow: Whether designs take long.
+        is_slow: Whether a design took longer than _SLOW_DESIGN_SECONDS.
         certify_seconds: The seconds of the last certification.
         is_preliminary_useless: Whether a preliminary solve has found nothing, as for linear
             programs.
@@ -102,17 +110,17 @@ class _QuestionTiming:
 
 
 class Tasks:
-    """The tasks, which use the results of earlier ones.
+    """The tasks as methods. They reuse the last design, timings and curves of earlier tasks.
 
     Attributes:
-        files: (family, option, text) of the texts that may name files.
+        files: (family, option, text) of each text that may name a file.
     """
 
     def __init__(self, files: FileTexts = ()) -> None:
         """Start without results.
 
         Args:
-            files: (family, option, text) of the texts that may name files.
+            files: (family, option, text) of each text that may name a file.
         """
         self.files = frozenset(files)
         self._timings: defaultdict[str, _QuestionTiming] = defaultdict(_QuestionTiming)
@@ -126,9 +134,13 @@ class Tasks:
         """Run one task.
 
         Args:
-            task: The name of the task.
-            request: The family, the options as texts ("given"), and the fields of the task.
+            task: One of TASK_NAMES.
+            request: The JSON object of the page: "family" (its name), "given" (its options as
+                texts), and the fields of the task ("along"; "changed" and "limit"; "query").
             report_progress: Called with (parts done, parts, and the result of the last part).
+
+        Returns:
+            The view of the task, ready for JSON. The method of the task describes its keys.
 
         Raises:
             WorkbenchError: The task has no result.
@@ -155,7 +167,7 @@ class Tasks:
     # Designs.
 
     def _get_timing(self, request: PageRequest) -> _QuestionTiming:
-        """Return the timing of the question. Requests that differ in hot options share it."""
+        """Return the timing that all requests share that differ only in hot options."""
         family = request.family
         fixed = {
             name: value
@@ -225,7 +237,11 @@ class Tasks:
         """Return the mechanism: certified if that is quick, preliminary if solving takes long.
 
         Args:
-            request: The request.
+            request: The request of the page.
+
+        Returns:
+            The keys of `views.make_design_view`. A design from `complete` has "quick" too, and a
+            preliminary one "preliminary": True.
         """
         certified_design = self._make_quick_certified_design(request)
         if certified_design:
@@ -246,7 +262,11 @@ class Tasks:
         """Return the mechanism, solved to the end, not certified.
 
         Args:
-            request: The request.
+            request: The request of the page.
+
+        Returns:
+            The keys of `views.make_design_view`, and "quick": whether designs of this question are
+            fast enough for a slider.
         """
         design = self._get_audited_design(request)
         view = views.make_design_view(design, request, proving=True, is_final=True)
@@ -256,7 +276,11 @@ class Tasks:
         """Return the certified mechanism, with the certificate's file.
 
         Args:
-            request: The request.
+            request: The request of the page.
+
+        Returns:
+            The keys of `views.make_design_view`, and "certificate": the text of the file, if there
+            is one.
         """
         limit = request.time_limit_option(_FULL_DESIGN_SECONDS)
         design_request = request.make_request("certify", **limit)
@@ -273,7 +297,11 @@ class Tasks:
         """Return the figures of the mechanism's privacy, and the gain of an attacker.
 
         Args:
-            request: The request.
+            request: The request of the page.
+
+        Returns:
+            "figures": see `figures.make_profile_figures`. "risk": see
+            `views.compute_attacker_gains`.
         """
         design = self._get_audited_design(request)
         if design.mechanism is None:
@@ -286,10 +314,14 @@ class Tasks:
         """Return the objective at values of one number of the budget.
 
         Each design is reported with its figures. A curve that stopped continues when it is
-        requested again. "left" is the number of missing values.
+        requested again.
 
         Args:
-            request: The request. Its field "along" names the number.
+            request: The request of the page. Its field "along" names the number.
+
+        Returns:
+            "figure": the curve; None if no other value is accepted. "rows": the rows of the
+            designs. "left": the number of values without a design.
         """
         name: Any = request.task_fields.get("along")
         grid = request.slider_grid(name)
@@ -346,7 +378,11 @@ class Tasks:
         """Return exact pieces and other mechanisms of the frontier, and laws of published ones.
 
         Args:
-            request: The request.
+            request: The request of the page.
+
+        Returns:
+            "overlays" and "table": see `figures.make_rival_figures`. "rows": the rows of the
+            frontier. "laws": outlines that are drawn over the law of the design.
         """
         if request.family.frontier is None:
             raise InvalidRequest(
@@ -367,10 +403,18 @@ class Tasks:
         return figures.make_rival_figures(rows) | {"rows": rows, "laws": laws}
 
     def export(self, request: PageRequest) -> View:
-        """Return the design (certified if the family certifies), its curves, and designs along one.
+        """Return everything about one request, for a page without a server.
+
+        The design is certified if the family certifies.
 
         Args:
-            request: The request.
+            request: The request of the page.
+
+        Returns:
+            "family", "given"; "view": the design; "profile", "rivals" and "formulas": the views of
+            these tasks, if they have a result; "along": the curve of each slider; "steps": designs
+            along the first slider; "errors": why a part is missing; "listing": the description of
+            the family.
         """
         family = request.family
         view = (self.certify if family.certifies else self.complete)(request)
@@ -441,7 +485,10 @@ class Tasks:
 
 
 def _describe_fields(task: str, family: Family, option_texts: OptionTexts, request: Values) -> View:
-    """Return which options a request can have ("fields"), or an adapted request ("adapt")."""
+    """Return which options a request can have ("fields"), or an adapted request ("adapt").
+
+    The view of "adapt" has the new texts as "given", and the view of "fields" for them as "room".
+    """
     texts = {name: value for name, value in option_texts.items() if name in offered_options(family)}
     if task == "fields":
         return classify_missing_options(family, texts)
@@ -498,7 +545,8 @@ def _make_step_view(
 ) -> View | None:
     """Return a design along an option, which a page shows during the computation.
 
-    A large design is omitted.
+    "along" is the name of the option, "at" its value, and "view" the design. The result is None for
+    a large design, and without a mechanism.
     """
     if design is None or design.mechanism is None:
         return None

@@ -1,4 +1,7 @@
-"""A design as plain data for a page: its loss, its class, its law, and the gain of an attacker."""
+"""Convert a design to plain data for the explorer's page.
+
+The data are its loss, its class, its law, and the gain of an attacker.
+"""
 
 from __future__ import annotations
 
@@ -35,11 +38,18 @@ def make_design_view(
     It contains nothing that is not in the design's row, facts or tables.
 
     Args:
-        design: The design.
-        request: Its request.
+        design: The design to show.
+        request: The request that it answers.
         proving: Whether its proof follows. Facts about the solver's rounding are then omitted.
         is_final: Whether no better design follows. The whole law is then included, which the page
             can save.
+
+    Returns:
+        Texts: "heading", "title", "note", "reason" (why there is no mechanism), "status", "label"
+        (name of the objective), "command", "python". Numbers: "objective", "bound". Flags:
+        "certified", "private", "proving" (a proof follows), "certifies" (the family does),
+        "unfinished" (the loss may not be minimal). Collections: "facts" ((name, text) pairs),
+        "row", "figures", "given" (the option texts), "hot" (the values of the sliders).
     """
     family = request.family
     row = design.row()
@@ -93,7 +103,7 @@ def find_objective_label(design: Design) -> str:
     """Return the name of the objective: the label of the fact that states it.
 
     Args:
-        design: The design.
+        design: A design with an objective.
     """
     facts = [fact for fact in design.facts() if fact[0] not in _BOUND_LABELS]
     rounded_text = f"{design.objective:.9g}"
@@ -118,10 +128,12 @@ def compute_attacker_gains(mechanism: Any) -> View | None:
     """Return the gain of an attacker who distinguishes neighbours, rounded up.
 
     Args:
-        mechanism: The mechanism.
+        mechanism: A mechanism with exact laws.
 
     Returns:
-        The numbers, or None if they take too long.
+        "guess": the largest probability of guessing which of two neighbours is the input.
+        "advantage", "factor" (None if unbounded) and "posterior": the fields advantage,
+        bayes_factor and posterior of `workbench.privacy.risk.risk`. None if this takes too long.
     """
     from workbench.privacy.risk import risk
 

@@ -157,8 +157,9 @@ def imply_bound(optimum: Interval, t5: float) -> Interval:
 
 
 def count_missing_terms(budget: tuple[float, float], t4: float, t5: float) -> int | None:
-    """Return how many terms of the closed form their BLB lacks: 0, 1 or -1. None: none
-    of these fits the printed cells.
+    """Return how many terms of the closed form their BLB lacks: 0, 1 or -1.
+
+    The result is None if none of these fits the printed cells.
 
     Args:
         budget: (ε, δ).
