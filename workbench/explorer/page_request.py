@@ -2,9 +2,9 @@
 
 A request is a family with its options as texts and as exact values. Whether an option can be given
 with the others is found by trying it: the family accepts it or refuses it with a message. Messages
-such as "rho must be left
-out when notion is dp" and "The parameters of the notion zcdp must be rho" decide what a page
-offers. If such a message is worded differently, the patterns `_..._SENTENCE` must change too.
+such as "rho must be left out when notion is dp" and "The parameters of the notion zcdp must be rho"
+decide what a page offers. If such a message is worded differently, the patterns `_..._SENTENCE`
+must change too.
 """
 
 from __future__ import annotations

@@ -11,9 +11,8 @@ design      the mechanism, quickly enough for a slider: certified if that is qui
             solved to the end) if solving is slow, else audited; the page then requests "certify"
 complete    the mechanism, solved to the end, not certified
 certify     the certified mechanism: what `workbench design` writes, with the certificate's file
-prove       the same as certify, but the server runs it in its slow worker, so that it does not
-block
-            "design" (`processes.LANE_BY_TASK`)
+prove       the same as certify, but in the slow worker process, so that it does not block "design"
+            (`processes.LANE_BY_TASK`)
 profile     the privacy profile and trade-off curve of the last design, and the gain of an attacker
 along       the objective against one number of the budget, over the range of its slider
 rivals      the family's frontier at this budget: exact pieces, published mechanisms and their laws

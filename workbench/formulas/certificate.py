@@ -1,4 +1,6 @@
-"""The certificate file of a formula: strict JSON that proves every piece without a solver.
+"""Write and read the certificate file of a formula: strict JSON that proves every piece.
+
+Reading a file proves the formula again, without a solver.
 
     {"what", "variable", "pieces", "open": ..,
      "format": "dp-workbench formula", "version": 1,
@@ -68,10 +70,10 @@ _IGNORED_OPTIONS = {"solver", "options", "check", "certify", "progress", "epsilo
 # A column or row of a basis is at its lower end, basic, or at its upper end.
 _BASIS_SIGNS = "-0+"
 _MAX_COEFFICIENT_COUNT = 2_000  # An end whose polynomial has more coefficients is refused.
-# So is an end with more coefficients times bits of its longest number: it takes seconds.
+# An end with more coefficients times bits of its longest number is refused: it takes seconds.
 _MAX_END_BITS = 500_000
-_MAX_END = 10**300  # An end above this has no logarithm in floats.
-# Floats of a file may differ from ours by this, relative or absolute.
+_MAX_END = 10**300  # A larger end is refused, because its logarithm in floats would overflow.
+# A file whose floats differ from ours by more than this, relative and absolute, is false.
 _FLOAT_TOLERANCE = 1e-14
 _EXP_BITS = 64  # e^ε is enclosed to this many bits.
 
@@ -82,8 +84,8 @@ class FormulaQuestion:
 
     Attributes:
         family: The family of the question.
-        make_request: Makes the request for values of ε and δ.
-        read_values: Returns the values of the options.
+        make_request: Function of {"epsilon": ..., "delta": ...} that makes the request.
+        read_values: Function without arguments that returns the values of the options by name.
         notion: The name of the notion that was given; None if none was.
         epsilon_unit: The budget at ε = 1: 1, or a budget for each difference.
     """
@@ -167,9 +169,9 @@ def make_proof_record(
     """Return the entries of a certificate file that prove a formula.
 
     Args:
-        question: The question.
-        program: Its program.
-        proven_regions: The proven regions.
+        question: The question whose optimum the formula is.
+        program: The program of the question.
+        proven_regions: The proven regions, and the area that they must cover.
 
     Raises:
         InvalidRequest: The question cannot be written as options.

@@ -1,4 +1,6 @@
-"""Compute the optimum of a question as a formula: rational functions of e^ε, affine in δ, proven.
+"""Compute the optimal loss of a question as a formula in e^ε and δ, with a proof.
+
+The formula consists of pieces. Each is a rational function of e^ε, affine in δ, on an interval.
 
 >>> import workbench as wb
 >>> f = wb.formula(wb.FiniteQuery("0..3", max_shift=1), loss="absolute")
@@ -10,8 +12,9 @@ best channel, absolute loss
 >>> round(float(low), 12), high - low < 1e-30
 (0.520548783574, True)
 
-A family builds its program with polynomials in x = e^(ε/q) as entries (`FormulaProgram`).
-`workbench.solvers.exact.regions` finds and proves the pieces. A formula is the optimum of the class
+A family builds its program with polynomials in x = e^(ε/q) as entries (`FormulaProgram`), where q
+is the number of steps into which ε is divided. `workbench.solvers.exact.regions` finds and proves
+the pieces. A formula is the optimum of the class
 over which the family optimises ("best channel", "best noise modulo 9"). It holds for all ε and δ of
 its piece, without sampling or rounding.
 """
@@ -148,7 +151,7 @@ def formula_around(request: Any) -> Formula:
     """Compute the piece of a request's formula that holds at its ε and its δ.
 
     Args:
-        request: A request of a family.
+        request: A request of a family, with its budget.
 
     Raises:
         InvalidRequest: The request has no formula.
@@ -178,11 +181,12 @@ def solve_formula(
     """Compute the formula of a family's question.
 
     Args:
-        question: The question.
-        epsilon: See `formula`.
-        delta: See `formula`.
-        time_limit: See `formula`.
-        progress: See `formula`.
+        question: The question of a family, without a budget.
+        epsilon: A number, two numbers, a text such as "0.1..4", or budgets of differences, as in
+            `formula`. None: all ε > 0.
+        delta: A number, two numbers, or a text such as "0..0.2". None: the δ of the question.
+        time_limit: The time limit in seconds. None: no limit.
+        progress: Called every few seconds with a sentence about what is proven.
 
     Raises:
         InvalidRequest: An option is wrong, or the question has no formula.

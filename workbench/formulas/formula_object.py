@@ -1,4 +1,7 @@
-"""The formula of an optimum: evaluate it, write it, draw it and save it."""
+"""The result of `workbench.formula`: the optimal loss as a formula, with its proof.
+
+A `Formula` can be evaluated, written as text, LaTeX or Python, drawn and saved.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +29,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-# e^ε is enclosed to these numbers of bits in turn, until the optimum is enclosed tightly enough.
+# e^ε is enclosed to these numbers of bits in turn, until the optimum is enclosed to _MAX_WIDTH.
 _EXP_BITS = (200, 800, 3200)
-_MAX_WIDTH = Fraction(1, 1 << 100)  # The bounds on an optimum differ by at most this.
+_MAX_WIDTH = Fraction(1, 1 << 100)  # Wider bounds on an optimum are computed again, with more bits.
 
 
 def _raise_proof_error(error: WorkbenchError) -> Record:
@@ -41,12 +44,12 @@ class Formula:
     """The optimum of a question for an interval of ε and of δ.
 
     Attributes:
-        what: The class of mechanisms and the loss.
+        what: The class of mechanisms and the loss in words, such as "best channel, absolute loss".
         pieces: The pieces by rising ε, and within one interval of ε by rising δ.
         steps: The number of steps into which ε is divided: x = e^(ε/steps).
         unproven: The intervals of ε that are not proven, as after a time limit or Ctrl-C. If
             proven_epsilon is given, these are intervals of δ.
-        seconds: The runtime.
+        seconds: The runtime in seconds.
         proof: Returns the entries of a certificate file that prove the formula, or raises an error
             that explains why there are none.
         proven_epsilon: For PDP, the one ε at which the formulas are proven. None for other

@@ -1,9 +1,11 @@
-"""Compute the formulas of PDP at one ε: every piece of the exact frontier over δ.
+"""Compute the optimal loss of modulo noise under PDP at one ε as a formula in δ, piece by piece.
 
-The pattern of a noise is the set of pairs η, η + μ that it breaks, f(η) > e^ε f(η + μ). For a given
-pattern the minimal loss is a linear program and has a formula in e^ε, affine in δ. `delta_frontier`
-proves at one ε, to 1e-9, that no other pattern has a smaller loss. A formula is the optimum there,
-and at another ε only while its pattern is optimal.
+Notation: f is the law of the noise η, and μ a difference of neighbouring answers. A pair η, η + μ
+is broken if f(η) > e^ε f(η + μ); PDP bounds the mass of broken pairs by δ. The pattern of a noise
+is the set of its broken pairs. For a given pattern the minimal loss is a linear program and has a
+formula in e^ε, affine in δ. `workbench.models.modulo.frontier.compute_delta_frontier` proves at one
+ε, to 1e-9, that no other pattern has a smaller loss. A formula is the optimum there, and at another
+ε only while its pattern is optimal.
 
     >>> import workbench as wb
     >>> noise = wb.ModuloNoise(n=4, max_shift=2, directed=True)
@@ -42,15 +44,15 @@ if TYPE_CHECKING:
     from workbench.families.modulo.request import ModuloRequest
     from workbench.questions.modulo_noise import ModuloNoise
 
-# Losses and δ of a formula may differ from the traced frontier by this.
+# A formula whose losses or ends differ from the traced frontier by more than this is refused.
 _TRACE_TOLERANCE = 1e-7
-# A loss may exceed its lower bound by this and counts as optimal.
+# A loss that exceeds its lower bound by at most this counts as optimal.
 _PROOF_TOLERANCE = 1e-9
-# Two pieces whose ends are this close are joined.
+# Two pieces whose ends are at most this far apart are joined.
 _MAX_JOINT_GAP = 1e-18
 _EXP_BITS = 64  # e^ε is enclosed to this many bits.
-# A pattern is computed at a rational δ. Its denominator is at most this number divided by the width
-# of the piece.
+# The pattern of a piece of width w in δ is computed at a rational δ near its middle, whose
+# denominator is at most this number divided by w, plus 1.
 _DELTA_RESOLUTION = 64
 
 
@@ -77,8 +79,8 @@ def solve_pattern_formula(
     """Return the loss as a formula in δ, piece by piece, at the ε of the request.
 
     Args:
-        request: The request, under PDP.
-        deltas: The interval of δ.
+        request: The request of the family modulo, under PDP.
+        deltas: The interval of δ, within [0, 1].
         time_limit: The time limit in seconds; None for none.
         progress: Called every few seconds with a sentence about what is proven.
 
@@ -125,12 +127,13 @@ def find_pattern_value(question: ModuloNoise, epsilon: Real, delta: Fraction) ->
     """Return the formula of the minimal error rate under PDP around a point.
 
     Args:
-        question: The question.
-        epsilon: The value of ε.
-        delta: The value of δ.
+        question: The query with its neighbouring answers.
+        epsilon: The value of ε, > 0.
+        delta: The value of δ, in [0, 1].
 
     Returns:
-        The formula; None if it is not proven there to 1e-9.
+        The formula, a function of e^ε and δ. None if no formula is proven there: the solver's bound
+        is more than 1e-9 below the loss, or no pattern fits.
     """
     request: Any = find_family(question).make_request(
         question, epsilon=epsilon, delta=delta, notion="pdp"

@@ -1,4 +1,6 @@
-"""The pieces of a formula: a region of x = e^(ε/steps) and δ, the optimum there, and a mechanism.
+"""The pieces of a formula: where each holds, the optimum there, and an optimal mechanism.
+
+A piece holds in a region of x = e^(ε/steps) and δ.
 
 The optimum of a piece is (numerator + δ numerator_delta)/denominator, polynomials in x.
 """
@@ -24,7 +26,7 @@ def finite_or_none(value: float) -> float | None:
     """Return a number, or None for infinity, which JSON does not have.
 
     Args:
-        value: The number.
+        value: A number, perhaps infinite.
     """
     return None if math.isinf(value) else value
 

@@ -1,4 +1,4 @@
-"""Draw formulas: the (ε, δ) plane with one region for each, or the optimum against ε or δ."""
+"""Draw a formula: the (ε, δ) plane with a region for each piece, or the optimum against ε or δ."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def draw_formulas(
     The figure is a map of the (ε, δ) plane if δ has an interval, else the optimum against ε.
 
     Args:
-        description: The title.
+        description: The title of the figure.
         pieces: The pieces.
         epsilon: The only ε of the formula; the figure is then the optimum against δ. Default: none.
     """

@@ -1,4 +1,6 @@
-"""Compute the formulas of one question for many n, and conjecture their coefficients in n.
+"""Compute the formulas of one question for many sizes n, and conjecture a formula for every n.
+
+The conjecture describes the coefficients of the formulas as functions of n.
 
 >>> import workbench as wb
 >>> table = wb.formula("modulo", n=range(3, 21), max_shift=1, notion="pure")
@@ -42,7 +44,7 @@ _INTEGER_RANGE = re.compile(r"(\d+)\.\.(\d+)")
 _LIST_RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)\.\.\1\.\.(-?\d+)")
 # The periods of a quasi-polynomial in n, in the order in which they are tried.
 _PERIODS = (1, 2, 3, 4)
-# Each class of n is fitted on this many n: degree 3 in n, or degree 2 in n and j.
+# Each class of n is fitted on this many n. They determine degree 3 in n, or degree 2 in n and j.
 _FITTED_PER_CLASS = 4
 _MIN_VERIFIED_COUNT = 5  # A conjecture is verified on at least this many other n.
 # At both ends this many powers may have separate coefficients, which are functions of n.
@@ -60,7 +62,7 @@ class Conjecture:
         piece: The position of the piece from the end: 1 for the last piece.
         cases: The n for which the conjecture holds exactly.
         fitted_count: The number of n to which it was fitted.
-        class_formulas: The formula of each class of n.
+        class_formulas: For each class of n modulo the period, the text of its formula.
     """
 
     piece: int
@@ -132,7 +134,7 @@ class FormulaSeries:
     def pattern(self) -> list[Conjecture]:
         """Return conjectures about the pieces as functions of n, from the last piece on.
 
-        A piece has no conjecture if nothing fits and holds for five other n.
+        A piece has no conjecture if no formula fits some n and holds for five other n.
         """
         pieces = {}
         for value, formula in self.formulas.items():
@@ -197,9 +199,9 @@ def solve_series(
     After Ctrl-C the series has the formulas that are proven.
 
     Args:
-        name: The name of the option.
-        values: The values.
-        solve: Computes the formula of a value.
+        name: The name of the option that has several values, such as n.
+        values: Its values, rising integers.
+        solve: Function of a value that computes its formula.
         progress: Called every few seconds with a sentence about what is proven.
 
     Raises:

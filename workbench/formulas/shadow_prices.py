@@ -1,8 +1,10 @@
 """Compute the shadow prices of a design, and which neighbours and constraints restrict it.
 
-    V(ε, δ)          the optimum of the class over which the family designs
-    dV/dε, dV/dδ     the prices, from below and from above; they differ where two formulas of V meet
-                     (V falls in both variables and is convex in δ)
+A shadow price is the change of the optimal loss for one more unit of something.
+
+    V(ε, δ)          the optimal loss of the class over which the family designs
+    dV/dε, dV/dδ     the prices: the derivatives from below and from above, which differ where two
+                     formulas of V meet (V falls in both variables and is convex in δ)
 
 Where the optimum has a formula (`workbench.formula`), both prices are its derivatives there. They
 are proven: enclosed between rationals and rounded to doubles. A pair of neighbours restricts the
@@ -38,9 +40,10 @@ OneSidedPrices = tuple[float | None, float]
 # (number of rows that restrict the design, number of rows, the largest multiplier).
 RowPrices = tuple[int, int, float]
 
-_RELATIVE_STEP = Fraction(1, 10**9)  # Budgets are moved by this share of their value.
+# Prices and binding comparisons are found at budgets that are moved by this share of their value.
+_RELATIVE_STEP = Fraction(1, 10**9)
 _EXP_BITS = 128  # e^ε is enclosed to this many bits.
-_MAX_COMPARISONS = 2_000  # Of mechanisms with more comparisons, none are listed.
+_MAX_COMPARISONS = 2_000  # If a mechanism has more comparisons, none are listed.
 _MAX_LISTED_NAMES = 8  # A text names at most this many comparisons.
 # A multiplier up to this share of the largest loss counts as 0.
 _ZERO_MULTIPLIER = 1e-7
@@ -53,12 +56,13 @@ class ShadowPrices:
     Attributes:
         epsilon: dV/dε from below and from above; None if no formula gives it.
         delta: dV/dδ from below and from above; None if no formula gives it.
-        binding: The labels of the comparisons that use up the budget.
+        binding: The labels of the comparisons that use up the budget: pairs of row numbers, or
+            differences.
         comparison_count: The number of comparisons.
         note: The reason why something is missing.
         comparison_names: The descriptions of the comparisons that use up the budget.
-        constraints: For each constraint of the request: the number of rows that restrict the
-            design, the number of rows, and the largest multiplier.
+        constraints: Constraint of the request -> (number of its rows that restrict the design,
+            number of its rows, the largest multiplier).
     """
 
     epsilon: OneSidedPrices | None
@@ -132,8 +136,11 @@ def compute_shadow_prices(design: Any) -> ShadowPrices:
     """Compute the shadow prices of a design.
 
     Args:
-        design: A `Design`. If its optimum has no formula, only the comparisons and the constraints
-            are computed, and the note has the reason.
+        design: A `Design`.
+
+    Returns:
+        The prices. If the optimum has no formula, epsilon and delta are None, and the note has the
+        reason.
     """
     epsilon = None
     delta = None
@@ -201,7 +208,8 @@ def is_only_optimum(design: Any) -> bool | None:
         design: A `Design`.
 
     Returns:
-        True or False; None if it is unknown.
+        True or False. None if it is unknown: the design has no proven bound or no solution of a
+        linear program, or it does not minimise the loss of one run.
     """
     request = design.request
     solution = design.solution

@@ -91,7 +91,7 @@ def check_export_path(path: Path) -> None:
     """Check that an export file can be written.
 
     Args:
-        path: The file.
+        path: The file to write. Its suffix chooses the format.
 
     Raises:
         InvalidRequest: The suffix of the file is not supported.
@@ -110,9 +110,9 @@ class _FlatRows:
     Each iteration reads the ledger again, because the rows may need more memory than there is.
 
     Attributes:
-        ledger: The ledger.
+        ledger: The open ledger.
         numbers: The numbers of the rows.
-        effort: Whether to include the seconds.
+        effort: Whether to include the runtime, as the column seconds.
     """
 
     ledger: Ledger
@@ -145,9 +145,9 @@ def flatten_ledger(
     """Return one flat record for each row, sorted by request, all with the same columns.
 
     Args:
-        ledger: The ledger.
-        keys: The keys of the rows; None for all rows.
-        effort: Whether to include the seconds.
+        ledger: The open ledger.
+        keys: The keys (sha256 of the request) whose rows are exported. None: all rows.
+        effort: Whether to include the runtime, as the column seconds.
     """
     return list(_FlatRows(ledger, ledger.list_row_numbers(keys), effort))
 
@@ -162,10 +162,10 @@ def export_ledger(
     """Write rows of a ledger to a file.
 
     Args:
-        ledger: The ledger.
+        ledger: The open ledger.
         path: The file: .csv (its provenance is written to a .json file beside it) or .parquet.
-        keys: The keys of the rows; None for all rows.
-        effort: Whether to include the seconds.
+        keys: The keys (sha256 of the request) whose rows are exported. None: all rows.
+        effort: Whether to include the runtime, as the column seconds.
 
     Returns:
         The files that were written, and the number of rows.

@@ -83,7 +83,7 @@ def canonical_json(value: Any) -> str:
 
 
 def hash_texts(*texts: str) -> str:
-    """Return the sha256 of texts as hexadecimal digits."""
+    """Return the sha256 of texts, joined by line ends, as hexadecimal digits."""
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
@@ -94,7 +94,7 @@ class LedgerRow(NamedTuple):
         key: The sha256 of the request.
         request: The request as canonical JSON.
         answer: The answer as canonical JSON.
-        seconds: The runtime.
+        seconds: The runtime of the solve in seconds.
     """
 
     key: str
@@ -104,12 +104,15 @@ class LedgerRow(NamedTuple):
 
     @property
     def request_values(self) -> Values:
-        """Return the request as an object."""
+        """Return the request as a dictionary (the keys are in the module's docstring)."""
         return dict(json.loads(self.request))
 
     @property
     def answer_values(self) -> Values:
-        """Return the answer as an object, with the status FALSE_NAME_STATUS where it applies."""
+        """Return the answer as a dictionary.
+
+        Its status is FALSE_NAME_STATUS if another solver answered than the request names.
+        """
         answer = dict(json.loads(self.answer))
         if _SEARCH_METHODS.search(self.request):
             answer.update(self._find_false_name(self.request_values))
@@ -348,7 +351,7 @@ class Ledger:
         """Commit rows in one transaction and return how many were new.
 
         Args:
-            rows: The rows. A row whose key is in the ledger already is ignored.
+            rows: The answers to store. A row whose key is in the ledger already is ignored.
         """
         records = [
             (row.key, row.request, row.answer, hash_texts(row.request, row.answer), row.seconds)
@@ -366,8 +369,8 @@ class Ledger:
         """Store the text of a specification.
 
         Args:
-            text: The specification.
-            first_run: The time (UTC) of its first run. Default: now.
+            text: The content of the specification. A text that is stored already is ignored.
+            first_run: The time (UTC, ISO 8601) of its first run. Default: now.
         """
         first_run = first_run or datetime.now(UTC).isoformat(timespec="seconds")
         with self._translated_errors(), self._transaction():
@@ -435,7 +438,10 @@ class Ledger:
         """Return the numbers of rows, sorted by request.
 
         Args:
-            keys: The keys of the rows; None for all rows.
+            keys: The keys (sha256 of the request) whose rows are listed. None: all rows.
+
+        Returns:
+            Numbers for `read_numbered_rows`. A ledger never changes them.
         """
         with self._translated_errors():
             numbered_keys = self._db.execute("select number, key from results order by request")

@@ -1,4 +1,7 @@
-"""Merge ledgers of several machines into one and report different answers to the same request."""
+"""Merge ledgers of several machines into one, and report requests with different answers.
+
+A ledger is the file in which sweeps store their answers (`workbench.sweeps.ledger`).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import Any, NamedTuple
 
 from workbench.sweeps.ledger import Ledger, LedgerRow
 
-_BATCH_ROWS = 500  # One transaction commits this many rows.
+_BATCH_ROWS = 500  # Rows are committed in transactions of at most this many.
 
 # These values depend on the points that were solved before in the same run.
 _RUN_DEPENDENT_VALUES = ("recheck", "start", "residual")

@@ -29,7 +29,7 @@ class SweepCounts:
         solved: The points that were solved now.
         given_up: The points of tasks whose processes died repeatedly. The next sweep tries them
             again.
-        statuses: The statuses of the points that were solved now.
+        statuses: The number of points that were solved now, by status ("optimal", ...).
     """
 
     name: str
@@ -53,15 +53,15 @@ class SweepCounts:
 
 
 class LedgerRows(Sequence[Row]):
-    """The flat rows of some keys, sorted by request.
+    """The rows of some requests as in an export (`flatten_ledger`), sorted by request.
 
     The ledger is read once, when the first row is used. This raises CorruptFile or WorkbenchError
     if the ledger cannot be read.
 
     Args:
         ledger: The path of the ledger.
-        keys: The keys of the rows.
-        count: The number of rows.
+        keys: The keys (sha256 of the request) whose rows are wanted. Some may have no row.
+        count: The number of these keys that have a row.
     """
 
     def __init__(self, ledger: str, keys: Sequence[str], count: int) -> None:
@@ -92,7 +92,7 @@ class SweepResult(Result):
         solved: The points that were solved now.
         left: The points without a row.
         given_up: The points of tasks whose processes died repeatedly.
-        statuses: The statuses of the points that were solved now.
+        statuses: The number of points that were solved now, by status ("optimal", ...).
     """
 
     counts: SweepCounts
@@ -109,8 +109,8 @@ class SweepResult(Result):
 
         Args:
             counts: The counts at the end of the sweep.
-            keys: The keys of all points.
-            seconds: The runtime.
+            keys: The keys of all points (sha256 of their requests).
+            seconds: The runtime of the sweep in seconds.
         """
         row_count = counts.points - counts.left
         sentences: tuple[str, ...] = ()

@@ -6,7 +6,8 @@
     (60, 0, 60)
     >>> result.to_frame().objective.min()                            # doctest: +SKIP
 
-Tasks end in any order. Only this process writes the ledger, with one transaction for each task.
+A point is one combination of the values of a grid; a task is a piece of a path of points. Tasks end
+in any order. Only this process writes the ledger, with one transaction for each task.
 Points in the ledger are skipped, so an interrupted sweep continues where it stopped. Its answers do
 not change: a task is stored completely or not at all, and its answers depend on nothing outside it.
 """

@@ -8,9 +8,10 @@
     epsilon = "0.1:4:40"                 # a text FIRST:LAST:COUNT is a grid of
                                          # `workbench.data.parameter_grid`
 
-A grid is the product of its axes. The parameters that a live solver can change (ε, δ) form a path.
-The path runs back and forth, so that each step is small. A piece of a path is a task (`Chunk`).
-Every error names the line of the wrong value.
+A grid is the product of its axes; each combination is a point. The hot options of a family (ε, δ)
+are those that a live solver can change without building its program again. Their combinations form
+a path, which runs back and forth, so that each step is small. A piece of a path is a task
+(`Chunk`). Every error names the line of the wrong value.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ from workbench.sweeps.workers import Task, list_versions
 
 SCHEMA = 1  # The version of requests and answers, which is part of every key.
 MAX_POINTS = 5_000_000  # A specification may have at most this many points.
-_RECHECKED_SHARE = 100  # One of this many points is solved twice, apart from the ends of a path.
+# One of this many points is also solved from a cold start, besides the ends of a path.
+_RECHECKED_SHARE = 100
 
 # The message of tomllib about a wrong file, with its line.
 _TOML_ERROR = re.compile(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)", re.DOTALL)

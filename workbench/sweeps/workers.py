@@ -1,8 +1,8 @@
 """Run the tasks of a sweep: in this process, in processes of this machine (loky), or on Dask.
 
-Every function yields (index of a task, its answers) as tasks end, in any order. It yields
-(index, None) for a task that was given up because the processes working on it died repeatedly. A
-process that dies loses only the tasks it was working on.
+The functions `run_on_...` yield (index of a task, its answers) as tasks end, in any order. It
+yields (index, None) for a task that was given up because the processes working on it died
+repeatedly. A process that dies loses only the tasks it was working on.
 
 loky is used through joblib's copy of it, whose futures report at once that a worker has died.
 joblib's Dask backend would wait forever in that case, so Dask is called directly.
@@ -66,8 +66,8 @@ class Task:
         fixed: The exact values of the options that are fixed on the path.
         points: The values of the hot options of each point.
         recheck: The indices of the points that are also solved from a cold start.
-        backend: The label of the solver; None if no solver is used.
-        versions: The versions in the keys of the answers.
+        backend: The name of the solver, as in `workbench doctor`. None if no solver is used.
+        versions: Library -> version, as in the requests. A worker must have the same versions.
     """
 
     model: str
@@ -85,7 +85,10 @@ def list_versions(label: str | None) -> dict[str, str | None]:
     must not change.
 
     Args:
-        label: The label of the solver; None if no solver is used.
+        label: The name of the solver, as in `workbench doctor`. None if no solver is used.
+
+    Returns:
+        Library -> version.
     """
     versions: dict[str, str | None] = {"workbench": workbench.__version__}
     if label is not None:
@@ -102,7 +105,7 @@ def solve_task(task: Task) -> Answers:
     A failed solve is an answer.
 
     Args:
-        task: The task.
+        task: A piece of a path of points, with the family and the solver.
 
     Returns:
         For each point: the status, the canonical JSON of the answer, the seconds.
@@ -197,7 +200,7 @@ def run_on_processes(
     MAX_DEATHS deaths is tried once more alone. It is given up if its process dies again.
 
     Args:
-        tasks: The tasks.
+        tasks: The arguments of `function`, one for each task.
         jobs: The number of processes; 1 runs the tasks in this process.
         function: The function that a worker calls with a task.
         tasks_per_process: The number of tasks for each process that are submitted at a time.
@@ -317,7 +320,7 @@ def run_on_cluster(tasks: Sequence[Task], address: str) -> Iterator[tuple[int, A
     workers.
 
     Args:
-        tasks: The tasks.
+        tasks: The tasks to solve.
         address: The address of the scheduler, such as tcp://host:8786.
 
     Yields:
