@@ -6,9 +6,9 @@ Let x lie between the neighbouring knots a < b, with the end laws p(a+, .) and p
 
 A draw therefore takes two steps. A Bernoulli(t) selects one of the two end laws, and a draw from
 this law (`workbench.exact.sampler`) is the output. A float x counts as the rational that it is,
-except that the float nearest to a knot means the knot. The first byte w of a uniform U decides
-U < t unless t lies in or next to [w, w + 1)/256. Then 16 further bits decide most draws, and
-integer arithmetic decides the others.
+except that the float nearest to a knot means the knot. The Bernoulli draw is U < t for a uniform U
+in [0, 1). The first byte w of U decides it unless t lies in or next to [w, w + 1)/256. Then 16
+further bits decide most draws, and integer arithmetic decides the others.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ from workbench.exact.distribution import Distribution
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 
-_INPUTS_PER_CHUNK = 1 << 15  # The temporary arrays of a chunk stay small.
+_INPUTS_PER_CHUNK = 1 << 15  # Inputs are drawn in chunks, so that temporary arrays stay small.
 _BYTE_COUNT = 1 << 8  # The number of different bytes.
 _WORD_COUNT = 1 << 16  # The number of different 16-bit words.
-_DECISION_POINT = 0.5  # Between the two values that decide a draw.
+# A draw with `lead` >= 1 means U < t, and with `lead` <= 0 U >= t. This number separates the two.
+_DECISION_POINT = 0.5
 
 
 class AffineSampler:
@@ -78,13 +79,15 @@ class AffineSampler:
         return values.reshape(x.shape)
 
     def positions(self, x: Vector, exact_inputs: NDArray[Any] | None = None) -> NDArray[np.int32]:
-        """Draw the positions of the outputs for inputs within the range. Shape (n,).
-
-        With them, no float means a knot.
+        """Draw the positions of the outputs for inputs within the range.
 
         Args:
-            x: Floats, shape (n,).
-            exact_inputs: The inputs exactly, to which x is nearest, shape (n,).
+            x: The inputs as floats, shape (n,).
+            exact_inputs: The exact inputs, to which x is nearest, shape (n,). None: a float that is
+                nearest to a knot means the knot.
+
+        Returns:
+            Positions 0..m-1, shape (n,).
         """
         first_bytes = self.source.draw_uint8(x.size)
         piece = np.searchsorted(self.cuts, x, side="right")

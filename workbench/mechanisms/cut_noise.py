@@ -1,5 +1,8 @@
 """Compute the exact expected loss of real noise whose sum with the answer is clamped into a range.
 
+The density of the noise is constant on cells (`workbench.mechanisms.real_noise`). Clamping cuts an
+error off at the distance u from the answer to the end of the range.
+
 Notation: η is the noise, c(h) = h^p is the loss of an error h, with p = 1 or 2, and
 g(u) = E c(min(|η|, u)) is the expected loss if errors are cut off at u. The tail probability
 S(u) = Pr[|η| > u] is affine on every cell, so
@@ -20,7 +23,9 @@ from workbench.exact.numbers import ZERO
 from workbench.exact.time_limit import check_time_limit
 
 Polynomial = list[Fraction]  # The coefficients of 1, u, u², ...
-_BISECTION_STEPS = 1 << 40  # Parts of an interval in which a slope changes its sign.
+# An interval in which the slope changes its sign is divided into this many parts, and the maximum
+# is located to one of them.
+_BISECTION_PARTS = 1 << 40
 _MAX_BITS = 1 << 20  # A law whose weights need more bits than this is not summed.
 
 
@@ -65,14 +70,14 @@ class CutNoise:
         self._polynomials = list[tuple[Polynomial, ...]]()
         start = ZERO
         tail_mass = law.total / total
-        last_cell = 0
+        cell_count = 0
         # The first cell is half a cell, of double density.
         folded_weights[0] *= 2
         # Neighbouring cells of the same density are merged.
         for weight, cells in groupby(folded_weights):
             check_time_limit()
-            last_cell += sum(1 for _ in cells)
-            end = (last_cell - Fraction(1, 2)) * beta
+            cell_count += sum(1 for _ in cells)
+            end = (cell_count - Fraction(1, 2)) * beta
             fall = weight / total / beta
             slope = [ZERO] * (power - 1) + [power * (tail_mass + fall * start), -power * fall]
             g = _integral(slope, start, self(start))
@@ -83,6 +88,7 @@ class CutNoise:
             start = end
 
     def _evaluate(self, u: Fraction, order: int) -> Fraction:
+        """Compute g'(u), g(u) or G(u) for order 0, 1 or 2."""
         cell = bisect_right(self._starts, u) - 1
         if cell >= 0:
             return _value(self._polynomials[cell][order], u)
@@ -103,31 +109,33 @@ class CutNoise:
     def max_loss(self, width: Fraction) -> Fraction:
         """Compute max (g(u) + g(R - u))/2 over the answers u = 0..R, or a little more.
 
-        It is exact if the maximum is at an end of a cell. For p = 1 the sum is concave. Else the
-        difference of the two slopes is a parabola wherever u and R - u stay on a cell; between a
-        point where it is > 0 and one where it is < 0 the sum is at most g at the end + g at the
-        start.
+        The result is exact if the maximum is at an end of a cell. For p = 1 the sum is concave and
+        symmetric, so u = R/2 is the maximum. For p = 2, the derivative g'(u) - g'(R - u) is a
+        parabola in u as long as u and R - u stay on one cell each. If it changes from > 0 to < 0 in
+        [a, b], the maximum there is at most (g(b) + g(R - a))/2, because g never falls. This bound
+        is used on a short interval. Another power needs another search here.
 
         Args:
             width: R, the width of the range.
         """
         centre = width / 2
 
-        def mean(u: Fraction, low: Fraction) -> Fraction:
-            return (self(u) + self(width - low)) / 2
+        def bound_loss(high: Fraction, low: Fraction) -> Fraction:
+            # This is an upper bound for u in [low, high], and exact if low = high = u.
+            return (self(high) + self(width - low)) / 2
 
         def slope(u: Fraction) -> Fraction:
             return self._evaluate(u, 0) - self._evaluate(width - u, 0)
 
         if self._power == 1:
-            return mean(centre, centre)
+            return bound_loss(centre, centre)
         ends = sorted(
             {min(start, width - start) for start in self._starts if start <= width} | {centre}
         )
-        max_value = max(mean(u, u) for u in ends)
+        max_value = max(bound_loss(u, u) for u in ends)
         for a, b in pairwise(ends):
             check_time_limit()
-            if mean(b, a) <= max_value:
+            if bound_loss(b, a) <= max_value:
                 continue
             left = slope(a)
             middle = slope((a + b) / 2)
@@ -136,15 +144,16 @@ class CutNoise:
             vertex = a - (right - left - bend) / (2 * bend) * (b - a) if bend else a
             for low, high in pairwise(sorted({a, b, min(b, max(a, vertex))})):
                 if slope(low) > 0 > slope(high):
-                    step = (high - low) / _BISECTION_STEPS
+                    step = (high - low) / _BISECTION_PARTS
                     k = bisect_left(
-                        range(_BISECTION_STEPS), True, key=lambda k: slope(low + step * k) <= 0
+                        range(_BISECTION_PARTS), True, key=lambda k: slope(low + step * k) <= 0
                     )
-                    max_value = max(max_value, mean(low + step * k, low + step * (k - 1)))
+                    max_value = max(max_value, bound_loss(low + step * k, low + step * (k - 1)))
         return max_value
 
 
 def _value(terms: Polynomial, u: Fraction) -> Fraction:
+    """Evaluate a polynomial at u."""
     return sum((c * u**k for k, c in enumerate(terms)), ZERO)
 
 

@@ -75,8 +75,10 @@ class LineNoise(ShownMechanism):
     Answers that differ by at most `sensitivity` are neighbours.
 
     Attributes:
+        question: The query, with its sensitivity.
         cells: The weights of the cells, as an IntegerLaw.
-        atom: A point mass beside them, which meets no mass when it is moved.
+        atom: A point mass at noise 0 besides the cells, in the unit of the weights. Moved by a
+            shift, it meets no other mass.
     """
 
     question: Any
@@ -98,7 +100,7 @@ class LineNoise(ShownMechanism):
         """Read an answer of the query as an exact number.
 
         Args:
-            x: The number to read.
+            x: A number, as a user gives it.
 
         Raises:
             InvalidRequest: If x is no answer of the query.
@@ -238,9 +240,7 @@ class LineNoise(ShownMechanism):
         return int(law.weight_law.total.bit_length() + powers * count_bits(law.ratio))
 
     def exact_loss(self, name: str, losses: Rationals | None) -> Fraction:
-        """Return `loss`.
-
-        There are no user-defined losses.
+        """Compute the exact expected loss of a built-in loss (`loss`).
 
         Args:
             name: The loss, "absolute" or "squared".
@@ -495,7 +495,8 @@ class AdditiveIntegerNoise(LineNoise):
 
         Args:
             answers: Integers, shape (n,).
-            insecure_seed: A repeatable draw, for experiments only.
+            insecure_seed: A seed >= 0 that makes the draws repeatable, for experiments only.
+                Default: the randomness of the operating system.
 
         Raises:
             InvalidRequest: If an answer is no integer, is outside the clamped answers, or is 2^62

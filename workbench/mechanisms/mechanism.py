@@ -75,7 +75,7 @@ Label: TypeAlias = tuple[int, ...]
 Budgets: TypeAlias = dict[Label, Fraction]
 Budget: TypeAlias = "Real | Mapping[Any, Real]"
 
-_MAX_DRAWS = 1_000_000_000  # More draws at once would not fit into memory.
+_MAX_DRAWS = 1_000_000_000  # More draws at once are refused; they would not fit into memory.
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class AuditSize:
 
     Attributes:
         comparisons: The number of comparisons.
-        outcomes: The number of outcomes of each.
+        outcomes: The number of outcomes of each comparison.
         laws: The number of laws that are stored.
         bits: The number of bits of the largest total of a law.
         numbers: Further numbers that the proof computes with.
@@ -147,7 +147,7 @@ class AuditSize:
             extremes: The number of comparisons that decide the largest ratio, if these are fewer.
 
         Returns:
-            The size.
+            The size of the audit.
         """
         return cls(
             comparisons,
@@ -292,7 +292,7 @@ class Mechanism(Protocol):
     """
 
     def law(self, x: Any) -> Distribution:
-        """Return the exact law of the output's position on an input.
+        """Return the exact law of the position of the output in `outputs`, for one input.
 
         Args:
             x: An input.
@@ -401,7 +401,8 @@ class ColumnPublisher(Mechanism, Protocol):
 
         Args:
             answers: Inputs, shape (n,).
-            insecure_seed: A repeatable draw, for experiments only.
+            insecure_seed: A seed >= 0 that makes the draws repeatable, for experiments only.
+                Default: the randomness of the operating system.
 
         Raises:
             InvalidRequest: If an entry of answers is no input, or insecure_seed is negative.

@@ -1,6 +1,8 @@
 """Publish a number in a range as one of m outputs, where the L nearest outputs are likelier.
 
-For L = 1 this is RR-on-Bins. The range is [low, high], and a is the ratio of the two masses:
+For L = 1 this is RR-on-Bins (Ghazi et al., Regression with Label Differential Privacy). The range
+is [low, high], the outputs are o_j, and a is the ratio of the two masses. The L likelier outputs of
+a number x are called its own outputs:
 
     o_0 <= ... <= o_m-1 in [low, high],  a >= 1
     i(x) = the number of cuts e_i = (o_i + o_i+L)/2 that are <= x
@@ -21,12 +23,14 @@ coincide with outputs, outcomes are merged. ∎
 
 Losses c(o - x), c(r) = |r| or r², are exact: with F(x) = Σ_j c(o_j - x),
 
-    at x          (F(x) + (a - 1) Σ_own c(o_j - x))/N, convex between cuts and continuous at them:
-                  an output that comes is as far from the cut as the one that goes; so the largest
-                  is at a cut, at low or at high, or at an end of a step: the first or last between
-                  two cuts, as all have the same loss by their steps
-    mean over x   (Σ_j E c(o_j - x) + (a - 1) Σ_j E[c(o_j - x); e_j-L <= x < e_j])/N, of parts of
-                  uniform answers
+    at x          (F(x) + (a - 1) Σ_own c(o_j - x))/N
+    mean over x   (Σ_j E c(o_j - x) + (a - 1) Σ_j E[c(o_j - x); e_j-L <= x < e_j])/N
+
+The loss at x is convex between cuts. It is continuous at a cut, because the output that becomes an
+own one is as far from the cut as the one that ceases to be. Its maximum is therefore at a cut, at
+low or at high. With steps it may also be at an end of a step; the first and the last step between
+two cuts suffice, because all steps have the same loss. In the mean, x is uniform on each of several
+equal parts of the range.
 """
 
 from __future__ import annotations
@@ -62,7 +66,7 @@ from workbench.mechanisms.mechanism import (
 from workbench.mechanisms.range_publisher import RangePublisher
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 
-_MAX_MASSES = 4_000_000  # A matrix of more masses is refused.
+_MAX_MASSES = 4_000_000  # A matrix with more masses than this is refused.
 _FORM = RecordForm(
     "The nearest outputs",
     {"kind": "nearest-outputs"},
@@ -84,7 +88,7 @@ _OUTCOMES = (
 
 @dataclass(frozen=True, repr=False)
 class NearestOutputs(RangePublisher, ShownMechanism):
-    """The mechanism of the module's docstring.
+    """A mechanism for real answers whose L nearest outputs are likelier (module's docstring).
 
     Attributes:
         ends: The range (low, high) of the answers.
@@ -331,11 +335,15 @@ class NearestOutputs(RangePublisher, ShownMechanism):
     def errors(
         self, loss: str, weights: Sequence[Fraction] = (ONE,)
     ) -> tuple[Fraction, Fraction, Fraction]:
-        """Compute (mean loss, largest loss, where) exactly.
+        """Compute the mean and the largest expected loss exactly.
 
         Args:
             loss: The loss, "absolute" or "squared".
-            weights: The weights of equal parts of the range, with uniform answers on each.
+            weights: Weights of equal parts of the range, which sum to 1. The answer is uniform on
+                each part.
+
+        Returns:
+            (The mean loss, the largest loss, an answer that has the largest loss).
         """
         own_weight, other_weight, step_weight = self._weights
         half_step = (self.ends[1] - self.ends[0]) / (2 * self.steps)

@@ -267,7 +267,8 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         Args:
             x: Numbers in the range; integers and fractions are exact at any size.
             clip: Move numbers outside the range to its ends.
-            insecure_seed: A repeatable draw, for experiments only.
+            insecure_seed: A seed >= 0 that makes the draws repeatable, for experiments only.
+                Default: the randomness of the operating system.
 
         Returns:
             A float for a scalar, else an array of x's shape.

@@ -30,7 +30,7 @@ from workbench.questions.density import Density, find_pieces
 
 
 def error_coefficients(loss: Any) -> tuple[float, float]:
-    """Return (a, b) of the error a |e| + b e².
+    """Return the coefficients (a, b) of a loss a |e| + b e² of the error e.
 
     Args:
         loss: "absolute", "squared", or a number λ in [0, 1] for λ|e| + (1 - λ) e².
@@ -48,13 +48,17 @@ def error_coefficients(loss: Any) -> tuple[float, float]:
 
 
 def locate_inputs(knots: Vector, x: Vector) -> tuple[Positions, Vector]:
-    """Find the piece on which each x is, and the share of it before x, in [0, 1].
+    """Find the piece on which each x lies, and where on the piece it lies.
 
-    A piece of width 0 holds c alone.
+    A piece of width 0 contains the last knot only.
 
     Args:
         knots: Increasing, shape (K + 1,).
         x: The inputs, any shape.
+
+    Returns:
+        (Number of the piece from 0, share of the piece that is left of x, in [0, 1]), each of the
+        shape of x.
     """
     piece = find_pieces(knots, x)
     width = np.diff(knots)[piece]
@@ -66,7 +70,7 @@ def compute_error(gap: Vector, loss: Any) -> Vector:
 
     Args:
         gap: The sizes |e| of the errors, any shape.
-        loss: As for `error_coefficients`.
+        loss: "absolute", "squared", or a number λ in [0, 1] for λ|e| + (1 - λ) e².
     """
     a, b = error_coefficients(loss)
     return a * gap + b * gap**2
@@ -77,7 +81,7 @@ def error_slope(gap: Vector, loss: Any) -> Vector:
 
     Args:
         gap: The signed errors e, any shape.
-        loss: As for `error_coefficients`.
+        loss: "absolute", "squared", or a number λ in [0, 1] for λ|e| + (1 - λ) e².
     """
     a, b = error_coefficients(loss)
     return a * np.sign(gap) + 2 * b * gap
@@ -138,7 +142,7 @@ class RealErrors(ABC):
         """Compute the expected error under a density.
 
         Args:
-            loss: As for `error_coefficients`.
+            loss: "absolute", "squared", or a number λ in [0, 1] for λ|e| + (1 - λ) e².
             density: The density of x - middle, default: uniform.
         """
 
@@ -163,7 +167,7 @@ class RealErrors(ABC):
 
         Args:
             x: The inputs, any shape.
-            loss: As for `error_coefficients`.
+            loss: "absolute", "squared", or a number λ in [0, 1] for λ|e| + (1 - λ) e².
         """
         values = read_floats(x, "x", column=True)
         gap = np.abs(self.outputs - values[..., None])
@@ -206,7 +210,7 @@ class ErrorIntegrals:
         """Return the weights. Shape (pieces, 2, m).
 
         Args:
-            loss: As for `error_coefficients`.
+            loss: "absolute", "squared", or a number λ in [0, 1] for λ|e| + (1 - λ) e².
         """
         return self._integrals(compute_error(np.abs(self._gap), loss))
 
@@ -216,7 +220,7 @@ class ErrorIntegrals:
         Shape (pieces, 2, m).
 
         Args:
-            loss: As for `error_coefficients`.
+            loss: "absolute", "squared", or a number λ in [0, 1] for λ|e| + (1 - λ) e².
         """
         return self._integrals(error_slope(self._gap, loss))
 

@@ -67,7 +67,7 @@ _FORM = RecordForm(
 
 @dataclass(frozen=True, repr=False)
 class RangeMechanism(RangePublisher, Channel):
-    """A channel that publishes the real answers of its rows.
+    """A finite channel that publishes every real answer in a range through one of its rows.
 
     Attributes:
         ends: The ends k_0 < ... < k_n of the cells, shape (n + 1,).

@@ -23,7 +23,7 @@ class RangePublisher:
     """A mechanism of all real answers in a range.
 
     Attributes:
-        ends: Increasing, the first and the last of the range.
+        ends: Increasing numbers. The first and the last are the ends of the range.
     """
 
     ends: Rationals
@@ -46,7 +46,8 @@ class RangePublisher:
 
         Args:
             answers: Finite numbers, exact, a float being the decimal that it shows, shape (n,).
-            insecure_seed: A repeatable draw, for experiments only.
+            insecure_seed: A seed >= 0 that makes the draws repeatable, for experiments only.
+                Default: the randomness of the operating system.
 
         Raises:
             InvalidRequest: If an answer is no finite number, if answers is not 1-D, or if
@@ -55,7 +56,7 @@ class RangePublisher:
         return self.sample(answers, Source(insecure_seed))
 
     def sample(self, values: ArrayLike, source: Source | None = None) -> NDArray[np.float64]:
-        """Draw as `publish` does. Shape (n,).
+        """Draw once for each of many answers, clamped into the range. Shape (n,).
 
         Args:
             values: Answers, shape (n,).

@@ -8,9 +8,10 @@ k integer shifts prove privacy for every real shift. For s = (i + t)β, 0 <= t <
 into a share 1 - t that faces cell j + i and a share t that faces j + i + 1. So for any f-divergence
 D, and for the mass above a ratio,
 
-    D(s) = a-part + (1 - t) D_i + t D_{i+1} <= max over integer shifts,
+    D(s) = D_atom + (1 - t) D_i + t D_{i+1} <= the maximum over integer shifts,
 
-where the atom counts in full at every s != 0, since the other law has no mass at its place.
+where D_i is the part of the cells at the shift i, and D_atom that of the atom. The atom counts in
+full at every s != 0, since the other law has no mass at its place.
 
 A draw is exact. Integer weights select the cell, and further random bits, as many as are needed,
 select the place within it. The answer (a float is an exact dyadic rational) is added exactly, and
@@ -54,9 +55,9 @@ from workbench.mechanisms.integer_noise import LineNoise
 from workbench.mechanisms.mechanism import ColumnInputs
 from workbench.questions.unbounded_noise import RealNoise
 
-MAX_STEPS = 1 << 14  # More cells of one sensitivity are refused.
+MAX_STEPS = 1 << 14  # A noise with more cells in one sensitivity is refused.
 _MAX_DRAWN_CELLS = 500  # A picture of a density has at most this many cells.
-_MAX_TAIL_CELLS = 200_000  # Cells of a geometric tail that a picture takes means of.
+_MAX_TAIL_CELLS = 200_000  # A picture shows at most this many cells of a geometric tail.
 ALL_SHIFTS_NOTE = (
     "Between two integer shifts every divergence is at most a mean of theirs, "
     "so the integer shifts prove all real shifts."
@@ -71,6 +72,9 @@ def best_gamma(epsilon: float, loss: str) -> float:
     Args:
         epsilon: The budget ε > 0.
         loss: The loss, "squared" or "absolute".
+
+    Returns:
+        γ in (0, 1).
     """
     if loss == "absolute":
         return 1.0 / (1.0 + math.exp(epsilon / 2))
@@ -132,7 +136,7 @@ class AdditiveRealNoise(LineNoise):
         """Read an answer.
 
         Args:
-            x: The number to read.
+            x: A number, as a user gives it.
 
         Raises:
             InvalidRequest: If x is no finite number.
@@ -169,7 +173,8 @@ class AdditiveRealNoise(LineNoise):
         Args:
             answers: Finite numbers, exact at any size; a float is the decimal that it shows,
                 because rounded neighbours could lie further apart, shape (n,).
-            insecure_seed: A repeatable draw, for experiments only.
+            insecure_seed: A seed >= 0 that makes the draws repeatable, for experiments only.
+                Default: the randomness of the operating system.
 
         Raises:
             InvalidRequest: If an answer is no finite number, if answers is not 1-D, or if

@@ -48,6 +48,11 @@ class ShownMechanism(Shown):
     """Base class of the mechanisms of the package: reports, figures, sampling and files.
 
     A subclass adds the law of the output.
+
+    Attributes:
+        inputs: The inputs, length k. None for a mechanism on all integers or on real numbers.
+        outputs: The published values by position, length m.
+        matrix: The probabilities as floats, one row for each input, shape (k, m).
     """
 
     inputs: Any
@@ -56,7 +61,7 @@ class ShownMechanism(Shown):
 
     @abstractmethod
     def law(self, x: Any) -> Distribution:
-        """Return the exact law of the output's position on an input.
+        """Return the exact law of the position of the output in `outputs`, for one input.
 
         Args:
             x: One of `inputs`.
@@ -90,7 +95,7 @@ class ShownMechanism(Shown):
         """Yield every ordered neighbouring pair of laws."""
 
     def extremes(self) -> Iterable[Comparison]:
-        """Return comparisons that decide pure ε: all of them, unless a subclass knows fewer."""
+        """Return comparisons that suffice to decide pure ε. Default: all comparisons."""
         return self.comparisons()
 
     @abstractmethod
@@ -99,7 +104,7 @@ class ShownMechanism(Shown):
 
     @abstractmethod
     def to_dict(self) -> Record:
-        """Return a JSON-ready record."""
+        """Return a JSON-ready record, which `from_dict` of the class reads."""
 
     def facts(self) -> Facts:
         """Return (name, text) pairs: the mechanism in one line, and its first outputs."""

@@ -55,7 +55,7 @@ from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel
 from workbench.questions.modulo_noise import ModuloNoise
 
-_MAX_ANSWERS = 10_000  # A larger n is refused.
+_MAX_ANSWERS = 10_000  # A larger n is refused, because a channel has (n + 1)² masses.
 # The masses of a discrete Gaussian are multiples of 2^-160: the tail below is smaller than any δ
 # that a float can show.
 _MASS_BITS = 160
@@ -258,12 +258,12 @@ def fit_baseline(
 
     Args:
         family: "geometric" (the parameter is α), "gaussian" (σ²) or "exponential" (β').
-        n: The largest answer.
+        n: The largest answer, in 1..10,000.
         mse: The mean squared error, > 0; give this or error_rate.
         error_rate: The error rate, > 0.
 
     Returns:
-        The parameter.
+        The parameter α, σ² or β'.
 
     Raises:
         InvalidRequest: If the family is unknown, if both or neither of mse and error_rate are

@@ -1,5 +1,14 @@
-"""Build published quantizers from their names and parameters, and compute the bounds published
-for them.
+"""Build published quantizers from their names and parameters, and compute their published bounds.
+
+| name                | mechanism                                                          |
+|---------------------|--------------------------------------------------------------------|
+| rqm                 | randomized quantization (Youn et al. 2023)                         |
+| erm                 | exponential randomized mechanism (Cai et al. 2024)                 |
+| pbm                 | Poisson binomial mechanism (Chen et al. 2022)                      |
+| randomized-response | two-point randomized response                                      |
+| biased              | biased quantization (Cai et al. 2024, Sec. 5)                      |
+
+A further mechanism needs an entry in `QUANTIZER_PARAMETERS` and one in `_BUILD`.
 """
 
 from __future__ import annotations
@@ -85,7 +94,7 @@ def published_bounds(
 ) -> dict[str, float]:
     """Compute Theorems 1 and 2 of Cai et al. 2024 and the bound of Youn et al. 2023.
 
-    They hold for equally spaced bins only; for others the result is empty.
+    They hold for equally spaced bins only.
 
     Args:
         mechanism: The name of the mechanism, a key of `QUANTIZER_PARAMETERS`.
@@ -93,7 +102,8 @@ def published_bounds(
         parameters: The parameters of the mechanism by name.
 
     Returns:
-        Name -> bound.
+        "epsilon" -> bound on ε, and for erm "error" -> bound on E|M(x) - x|. Empty for other
+        mechanisms, for bins that are not equally spaced, and for rqm without a bin beyond c.
     """
     gaps = [b - a for a, b in pairwise(quantizer.bins)]
     margin = quantizer.bins[-1] - quantizer.c

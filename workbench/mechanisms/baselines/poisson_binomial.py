@@ -54,12 +54,13 @@ _FORM = RecordForm(
 
 @dataclass(frozen=True, eq=False)
 class NonAffine(RealErrors):
-    """A mechanism with outputs in [-c, c] whose law is not affine: `PoissonBinomial`, or
-    `two_bin.BiasedQuantizer`.
+    """Base class of mechanisms for inputs in [-c, c] whose law is not affine in the input.
+
+    These are `PoissonBinomial` and `two_bin.BiasedQuantizer`.
 
     Attributes:
         bins: The outputs, exact, increasing.
-        c: Half the width of the inputs.
+        c: Half the width of the inputs, which are in [-c, c].
     """
 
     bins: Rationals
@@ -92,7 +93,7 @@ class NonAffine(RealErrors):
         """Compute the expected error under a density.
 
         Args:
-            loss: As for `error_coefficients`.
+            loss: "absolute", "squared", or a number λ in [0, 1] for λ|e| + (1 - λ) e².
             density: The density of the inputs, default: uniform.
         """
         half_width = float(self.c)
@@ -118,6 +119,7 @@ class NonAffine(RealErrors):
         """Return p(x, i) against x at 201 inputs, as plain data."""
         half_width = float(self.c)
         x = np.linspace(-half_width, half_width, 201)
+        # `affine_figure` takes the laws at both ends of each segment between two inputs.
         return affine_figure(self.outputs, x, np.repeat(self.probabilities(x), 2, axis=0)[1:-1])
 
 
@@ -157,7 +159,7 @@ class PoissonBinomial(NonAffine, ShownMechanism):
         """Return one budget for both orders of the two outermost inputs.
 
         Args:
-            epsilon: One number, or a mapping.
+            epsilon: One number >= 0, or a mapping (0, 1) or (1, 0) -> number.
 
         Raises:
             InvalidRequest: If a budget is negative or no number, or if a mapping names another pair
@@ -182,7 +184,8 @@ class PoissonBinomial(NonAffine, ShownMechanism):
         Args:
             x: The inputs, any shape.
             clip: Move inputs outside [-c, c] to its ends.
-            insecure_seed: A repeatable draw, for experiments only.
+            insecure_seed: A seed >= 0 that makes the draws repeatable, for experiments only.
+                Default: the randomness of the operating system.
 
         Returns:
             A float for a scalar, else an array of x's shape.
@@ -192,10 +195,9 @@ class PoissonBinomial(NonAffine, ShownMechanism):
                 without `clip`, or if insecure_seed is negative.
         """
         values = read_inputs(x, -float(self.c), float(self.c), clip=clip)
-        half_width = Fraction(1, 2)
-        ends = tuple(
-            Distribution([half_width - p, half_width + p]) for p in (-self.theta, self.theta)
-        )
+        # The probability of heads is 1/2 - θ at -c and 1/2 + θ at c.
+        half = Fraction(1, 2)
+        ends = tuple(Distribution([half - p, half + p]) for p in (-self.theta, self.theta))
         coin = AffineSampler((-self.c, self.c), ends, Source(insecure_seed))
         heads = np.sum([coin.positions(values.reshape(-1)) for _ in range(self.m - 1)], axis=0)
         published_values = self.outputs[heads].reshape(values.shape)
@@ -257,13 +259,13 @@ class PoissonBinomial(NonAffine, ShownMechanism):
 def poisson_binomial(
     m: int, *, theta: Real | None = None, epsilon: Real | None = None, c: Real = 1
 ) -> PoissonBinomial:
-    """Build PBM with m outputs.
+    """Build the Poisson binomial mechanism with m outputs.
 
     Args:
         m: The number of outputs, >= 2.
         theta: θ in (0, 1/2); give this or epsilon.
         epsilon: Use the largest ε-private θ, ½ tanh(ε/(2(m-1))), rounded down.
-        c: Half the width of the inputs.
+        c: Half the width of the inputs, which are in [-c, c].
 
     Returns:
         The mechanism.

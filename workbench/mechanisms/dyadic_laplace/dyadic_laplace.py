@@ -1,11 +1,12 @@
 """The dyadic quantized Laplace mechanism (DQL): exact Laplace noise that is sent in few bits.
 
-This is Sec. 5 and 6 of the paper, with Theorem 7. Encoder and decoder share the level T and the
-uniform number U. The encoder adds local randomness and sends one integer for each scalar x, M =
-round(εx/δ_T + M̃ + W - U) (Algorithm 1), where δ_T is the step of the level. The decoder returns X̂
-= δ_T (M + U)/ε (6). Then X̂ - x ~ Laplace(0, 1/ε) for every x (Proposition 6). With d(x, x') = ‖x -
-x'‖₁, a decoder, who sees (T, U, M), learns x under ℓε·d-privacy, and a reader of X̂ under
-ε·d-privacy.
+This is Sec. 5 and 6, with Theorem 7, of the paper Communication-Efficient Laplace Mechanism for
+Differential Privacy via Random Quantization, whose numbers are used below. Encoder and decoder
+share the level T and the uniform number U. The encoder adds local randomness and sends one integer
+for each scalar x, M = round(εx/δ_T + M̃ + W - U) (Algorithm 1), where δ_T is the step of the level.
+The decoder returns X̂ = δ_T (M + U)/ε (6). Then X̂ - x ~ Laplace(0, 1/ε) for every x (Proposition
+6). With d(x, x') = ‖x - x'‖₁, a decoder, who sees (T, U, M), learns x under ℓε·d-privacy, and a
+reader of X̂ under ε·d-privacy.
 
     paper               code                        paper               code
     ε                   epsilon, database_epsilon   ℓ                   ell
@@ -19,8 +20,8 @@ exact operation of the same family: Σ_(t<=s) P(T=t) f_t = F_T(s) g_(δ_s), so t
 density g_δ of (3) with δ = δ_(t_max), about 2^-37.
 * decoder: still exactly ℓε, because every f_t has it;
 * database: exactly ε (e^δ - 1)/δ < ε (1 + δ), `database_epsilon_as_run`; and ln of the density is
-within δ²/6 of
-  Laplace's, so the privacy loss is also at most ε d + δ²/3, less than 10^-22 beyond ε d.
+  within δ²/6 of Laplace's, so the privacy loss is also at most ε d + δ²/3, less than 10^-22 beyond
+  ε d.
 
 The guarantees are those of real arithmetic with ideal random numbers; floating-point attacks on the
 Laplace mechanism (Mironov 2012) are outside the paper and no guarantee is claimed against them. X̂

@@ -1,27 +1,32 @@
-"""Compute the laws of the level T of DQL and of its noise components f_t.
+"""Compute the laws of the random step of dyadic quantized Laplace noise (DQL) and of its parts.
 
-DQL is the dyadic quantized Laplace mechanism. The formulas below lose no digits as δ -> 0 or
-ℓ -> 1. They are for the scale ε = 1. With τ = tanh(δ/2), q = e^(-2δ), s = 1 + δℓ
+"The paper" is Communication-Efficient Laplace Mechanism for Differential Privacy via Random
+Quantization; numbers in parentheses, sections and theorems are its own. DQL draws a level T, and
+then noise N with the density f_T, which is piecewise linear on a grid with the step δ_T = δ₀/2^T.
+The mixture of the f_t is the Laplace density. ℓ > 1 is the ratio of the decoder's ε to the
+database's, F_T is the distribution function of T, and tri(u) = max(0, 1 - |u|). The formulas below
+lose no digits as δ -> 0 or ℓ -> 1. They are for the scale ε = 1. With τ = tanh(δ/2), q = e^(-2δ),
+s = 1 + δℓ
 
-    1 - ρ(δ) = τ² (2 + δℓ + tanh δ) / (δℓ - tanh δ)               ρ: the factor of (4)
+    1 - ρ(δ) = τ² (2 + δℓ + tanh δ) / (δℓ - tanh δ)               ρ(δ_i) = F_T(i - 1)/F_T(i), (4)
     ρ(δ)     = 4 e^-δ (δ(ℓ-1) - (e^δ - 1 - δ)) / ((1 + e^-δ)² (δℓ - tanh δ))
     ln F_T(t) = Σ_(i>t) ln ρ(δ_i),   P(T = t) = F_T(t) (1 - ρ(δ_t)),   ρ(δ₀) = 0
     f_t(x) = (1/δ_t) Σ_k a_k tri(x/δ_t - k),   a_k = A q^(|k|/2) for even k,
                                                a_k = B q^((|k|-1)/2) for odd k
     A = s B,   B = (1 - q) / (s (1 + q) + 2)
 
-The last line is step 9 of Algorithm 1: there A/B = (1/c₀ - r/c₁) / (e^-δ/c₀ - r(1 + e^-2δ)/(2c₁)) =
-1 + δℓ, so r is not needed. δℓ - tanh δ = δ(ℓ-1) + (δ - tanh δ), where δ - tanh δ and e^δ - 1 - δ
-are special functions of SciPy.
+The last line is step 9 of Algorithm 1. With c₀, c₁ and r as defined there,
+A/B = (1/c₀ - r/c₁) / (e^-δ/c₀ - r(1 + e^-2δ)/(2c₁)) = 1 + δℓ, so r is not needed. δℓ - tanh δ =
+δ(ℓ-1) + (δ - tanh δ), where δ - tanh δ and e^δ - 1 - δ are special functions of SciPy.
 
     paper           code                        paper           code
     ℓ               ell                         T, t            level, row of Levels
     δ_t             Levels.deltas               F_T, p_T        Levels.cdf, Levels.pmf
     f_t             component                   Pr[N > y δ_t]   tail (tail_mean over an interval)
 
-What both parties must compute alike, δ₀ and the thresholds of T, is enclosed in balls of 400 bits:
-a difference of one bit between two machines' mathematical libraries would otherwise, once in some
-2^50 scalars, let encoder and decoder disagree on T.
+Encoder and decoder must compute the same δ₀ and the same thresholds of T. These are therefore
+enclosed in balls of 400 bits. Otherwise a difference of one bit between the mathematical libraries
+of two machines would let them disagree on T, about once in 2^50 scalars.
 
     e^(δ₀) = δ₀ℓ + 1        delta_zero          Sec. 5
     F_T(t) / F_T(t_max)     level_thresholds    (4), evaluated as printed; 400 bits outlast its
@@ -43,10 +48,11 @@ from workbench.errors import must
 from workbench.exact.arrays import Vector
 from workbench.mechanisms.dyadic_laplace.piecewise_linear import QuantizedPiecewiseLinear
 
-_LEVELS_BELOW_ONE = 72  # The mass of the levels further below δ = 1 and δ₀ is under 2^-70.
+# Levels that are further below δ = 1 and below δ₀ are left out; their mass is under 2^-70.
+_LEVELS_BELOW_ONE = 72
 _NODE = 1 / math.sqrt(3)  # The Gauss-Legendre nodes of order 2 on [-1, 1] are ±_NODE.
 _BALL_BITS = 400  # Precision of the balls around δ₀ and the thresholds.
-_MAX_ELL = 2.0**500  # The number 1 + δ₀ℓ of a larger ℓ is no double.
+_MAX_ELL = 2.0**500  # A larger ℓ is refused, because 1 + δ₀ℓ would overflow.
 
 
 def _delta_zero(ell: float) -> Any:
@@ -82,7 +88,7 @@ def level_thresholds(ell: float, max_level: int) -> tuple[int, ...]:
 
     Args:
         ell: The ratio ℓ > 1 of the decoder's ε to the database's.
-        max_level: The cap on the level T, an integer >= 0.
+        max_level: The largest level T, an integer >= 0.
     """
     from flint import arb, ctx
 
@@ -101,9 +107,10 @@ def level_thresholds(ell: float, max_level: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Levels:
-    """The law of T for one ℓ, ideal, or given T <= the last row. Rows t = 0, 1, ...
+    """The law of the level T for one ℓ: unconditional, or conditional on T <= max_level.
 
-    The rows of the ideal T end where the remaining mass is below 2^-70.
+    Row t of an array belongs to T = t. The rows of the unconditional law end where the remaining
+    mass is below 2^-70.
 
     Attributes:
         ell: The ratio ℓ of the decoder's ε to the database's.
@@ -119,7 +126,7 @@ class Levels:
 
     @property
     def mean_neg_log_delta(self) -> float:
-        """Return E[-ln δ_T] = E[T] ln 2 - ln δ₀, the term of Theorem 8."""
+        """Return E[-ln δ_T] = E[T] ln 2 - ln δ₀, the term of Theorem 8 (`mean_length`)."""
         return math.fsum(self.pmf * -np.log(self.deltas))
 
 
@@ -132,10 +139,15 @@ def _excess_exp(delta: Vector) -> Vector:
 
 
 def _law(deltas: Vector, ell: Vector, excess: Vector) -> tuple[Vector, Vector]:
-    """Compute (cdf, pmf) of the ideal T. Shapes of deltas.
+    """Compute the unconditional law of T.
 
     Args:
-        deltas: (..., rows); ell and excess = ℓ - 1: (..., 1).
+        deltas: The steps δ_t, t = 0, 1, ..., shape (..., rows).
+        ell: The ratio ℓ, shape (..., 1).
+        excess: ℓ - 1 without cancellation, shape (..., 1).
+
+    Returns:
+        (P(T <= t), P(T = t)), each of shape (..., rows).
     """
     from scipy.special import spherical_in
 
@@ -164,22 +176,26 @@ def _law(deltas: Vector, ell: Vector, excess: Vector) -> tuple[Vector, Vector]:
 
 
 def ell_from_delta(delta0: npt.ArrayLike) -> tuple[Vector, Vector]:
-    """Compute (ℓ, ℓ - 1) of a largest step: ℓ = (e^(δ₀) - 1)/δ₀, which increases from 1.
-
-    Any shape.
+    """Compute the ℓ whose largest step is δ₀: ℓ = (e^(δ₀) - 1)/δ₀, which increases from 1.
 
     Args:
-        delta0: The largest step δ₀ > 0.
+        delta0: Largest steps δ₀ > 0, any shape.
+
+    Returns:
+        (ℓ, ℓ - 1), each of the shape of delta0. The second has no cancellation.
     """
     step = np.asarray(delta0, dtype=np.float64)
     return np.expm1(step) / step, _excess_exp(step) / step
 
 
 def compute_levels_at(delta0: npt.ArrayLike) -> tuple[Vector, Vector, Vector]:
-    """Compute (ℓ, δ_t, P(T = t)) of the ideal law for many δ₀ at once.
+    """Compute the unconditional law of T for many δ₀ at once.
 
     Args:
-        delta0: (n,). Shapes (n,), (n, rows), (n, rows).
+        delta0: Largest steps δ₀ > 0, shape (n,).
+
+    Returns:
+        ℓ, shape (n,); the steps δ_t, shape (n, rows); and P(T = t), shape (n, rows).
     """
     step = np.asarray(delta0, dtype=np.float64)
     ell, excess = ell_from_delta(step)
@@ -191,11 +207,11 @@ def compute_levels_at(delta0: npt.ArrayLike) -> tuple[Vector, Vector, Vector]:
 
 @lru_cache(maxsize=512)
 def compute_levels(ell: float, max_level: int | None = None) -> Levels:
-    """Compute the law of T for ℓ, ideal or given T <= max_level.
+    """Compute the law of T for one ℓ: unconditional, or conditional on T <= max_level.
 
     Args:
         ell: The ratio ℓ of the decoder's ε to the database's, in (1, 2^500].
-        max_level: The cap on the level T, an integer >= 0. None: no cap.
+        max_level: The largest level T, an integer >= 0. None: the unconditional law.
 
     Raises:
         InvalidRequest: If ell is not a number in (1, 2^500], or max_level is negative.
@@ -221,12 +237,14 @@ def compute_levels(ell: float, max_level: int | None = None) -> Levels:
 
 
 def step_weights(delta: Vector, ell: Vector | float) -> tuple[Vector, Vector, Vector]:
-    """Compute (A, B, q) of f_t: its weights at k = 0 and |k| = 1, and the ratio of its period of
-    two.
+    """Compute the weights of f_t that determine all others.
 
     Args:
-        delta: The step δ_t of a level.
-        ell: The ratio ℓ of the decoder's ε to the database's. Shapes broadcast.
+        delta: The step δ_t of a level, any shape.
+        ell: The ratio ℓ of the decoder's ε to the database's; its shape broadcasts with delta.
+
+    Returns:
+        (A, B, q): the weights a_0 and a_1 = a_-1, and the ratio a_(k+2)/a_k for k >= 0.
     """
     q = np.exp(-2 * delta)
     s = 1 + delta * ell
@@ -235,10 +253,9 @@ def step_weights(delta: Vector, ell: Vector | float) -> tuple[Vector, Vector, Ve
 
 
 def component(ell: float, t: int) -> QuantizedPiecewiseLinear:
-    """Return f_t of (5) at scale 1, as the quantized piecewise-linear mechanism that DQL runs when
-    T = t.
+    """Return the mechanism that DQL runs if T = t, whose noise has the density f_t of (5).
 
-    Its Lemma 5 ε is ℓ for every t.
+    It has the scale 1, and by Lemma 5 its ε is ℓ for every t.
 
     Args:
         ell: The ratio ℓ of the decoder's ε to the database's.
@@ -259,9 +276,10 @@ def component(ell: float, t: int) -> QuantizedPiecewiseLinear:
 
 
 def tail(y: Vector, delta: Vector, ell: Vector | float) -> Vector:
-    """Compute Pr[N / δ_t > y] for N ~ f_t and every real y, without cancellation. Shapes broadcast.
+    """Compute Pr[N / δ_t > y] for N ~ f_t and every real y, without cancellation.
 
-    f_t(x + 2δ) = q f_t(x) for x >= 0, so only the quadratics on [0, 2) are needed.
+    f_t(x + 2δ) = q f_t(x) for x >= 0, so only the quadratics on [0, 2) are needed. The shapes of
+    the arguments broadcast.
 
     Args:
         y: Real numbers.

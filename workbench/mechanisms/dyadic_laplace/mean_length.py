@@ -1,9 +1,9 @@
 """Compute the mean number of bits that DQL sends, and the two bounds of Theorem 8 on it.
 
-DQL is the dyadic quantized Laplace mechanism; `dyadic_laplace` defines its symbols. The means are
-sums, not samples. Given T = t, M is the integer nearest to (εx + N)/δ_t with N ~ f_t, because U is
-uniform. A code's length depends on k = 2|M - 1/4| + 1/2 through n = ⌊log2 k⌋ alone, and k >= 2^j
-for j >= 1 exactly when |M| >= 2^(j-1); so
+DQL is the dyadic quantized Laplace mechanism; the modules `dyadic_laplace` and `dyadic_law` name
+the paper and define the symbols. The means are sums, not samples. Given T = t, M is the integer
+nearest to (εx + N)/δ_t with N ~ f_t, because U is uniform. A code's length depends on k = 2|M -
+1/4| + 1/2 through n = ⌊log2 k⌋ alone, and k >= 2^j for j >= 1 exactly when |M| >= 2^(j-1); so
 
     E[length] = length(0) + Σ_t P(T = t) Σ_(j>=1) (length(n = j) - length(n = j-1)) P(|M| >= 2^(j-1)
     | T = t)

@@ -1,6 +1,7 @@
 """The quantized piecewise-linear mechanism: noise of piecewise-linear density, sent as an integer.
 
-This is Sec. 4 of the paper, with Lemma 5.
+This is Sec. 4, with Lemma 5, of the paper Communication-Efficient Laplace Mechanism for
+Differential Privacy via Random Quantization; the numbers in parentheses are its own.
 
 For a step δ > 0 and weights a_k >= 0 with Σ a_k = 1, the noise X̂ - x has the density (1),
 f(x) = (1/δ) Σ_k a_k tri(x/δ - k), tri(y) = max(1 - |y|, 0), whatever x is. With U ~ Unif(-1/2, 1/2)

@@ -1,4 +1,4 @@
-"""Write and read DQL files: encoded integers M₁, M₂, ... behind a header.
+"""Write and read DQL files: a header and the integers M₁, M₂, ... that the encoder sends.
 
 A reader checks the key and the parameters in the header before it decodes an integer. DQL is the
 dyadic quantized Laplace mechanism.

@@ -1,7 +1,9 @@
 """Compute the expected losses of real noise on labels: Laplace, staircase, exponential mechanism.
 
-With D = high - low (the sensitivity), u = y - low, v = high - y, b = D/ε and S(x) = Pr[noise > x]
-for x >= 0:
+Definitions and appendices are those of Ghazi et al., Regression with Label Differential Privacy;
+the staircase is from Geng and Viswanath 2014. A label y in [low, high] is published as o = y +
+noise. With D = high - low (the sensitivity), u = y - low, v = high - y, b = D/ε and S(x) = Pr[noise
+> x] for x >= 0:
 
     Laplace (Def. 23)        S(x) = e^{-x/b} / 2
     staircase (Def. 25)      density a on [0, γD), a e^{-ε} on [γD, D), then e^{-ε} times the

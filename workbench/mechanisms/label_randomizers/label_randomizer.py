@@ -1,4 +1,7 @@
-"""Publish a column of labels privately: Algorithm 3, with the private prior of Algorithm 4.
+"""Publish a column of labels privately, with randomizers that are optimal for a private prior.
+
+The algorithms and theorems are those of Ghazi et al., Regression with Label Differential Privacy:
+Algorithm 3 publishes the labels, and Algorithm 4 estimates the prior.
 
 Notation: k labels 𝒴, n records y_i, P' the estimated prior, and budgets ε₁ + ε₂ = ε.
 
@@ -189,13 +192,13 @@ class Release:
 
 
 class LabelRandomizer:
-    """Algorithm 3 over a known label set.
+    """Randomize columns of labels by Algorithm 3, over a label set that is known beforehand.
 
     Args:
         values: The label set 𝒴, shape (k,).
-        epsilon: The complete budget.
-        optimise: (labels with P', ε₂) -> the mechanism to use (`best_bins` of
-            workbench.families.labels.problem for a loss).
+        epsilon: The complete budget ε = ε₁ + ε₂, > 0.
+        optimise: (labels with P', ε₂) -> the mechanism to use (`find_best_bins` of
+            workbench.families.labels.problem).
         split: The factor of sqrt(k/n) in ε₁ (see the module's table).
         projection: The projection of noisy counts, "clip" or "simplex".
         epsilon_prior: ε₁ itself, instead of split.
@@ -252,7 +255,7 @@ class LabelRandomizer:
         """Randomize a column of labels.
 
         Args:
-            values: The labels, shape (n,).
+            values: The labels of n records, shape (n,).
             source: The source of randomness, default: the operating system.
 
         Raises:

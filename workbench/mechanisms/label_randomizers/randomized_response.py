@@ -1,6 +1,7 @@
 """Build exact randomized response on labels: k-ary, on bins, on the top k labels, with a prior.
 
 Every label has one own output, which is the likeliest, or none. There are k labels and m outputs.
+Algorithms and definitions are those of Ghazi et al., Regression with Label Differential Privacy.
 
     own output j:   Pr[j] = odds / (odds + m - 1),  every other output 1 / (odds + m - 1),
                     odds <= e^ε
@@ -304,7 +305,7 @@ class RandomizedResponse(ShownMechanism):
         """Return the budget of every comparison.
 
         Args:
-            epsilon: One number, or a mapping.
+            epsilon: One number >= 0, or a mapping (pair of audited rows) -> number.
 
         Raises:
             InvalidRequest: If a budget is negative or no number, or if a mapping leaves out a pair
