@@ -93,14 +93,14 @@ def design(
         rho (default None): Budget > 0 of notion zcdp.
         mu (default None): Budget > 0 of notion gdp.
         curve (default None): Points epsilon:delta of notion curve, such as "0.5:0.1,1:0.01".
-        tradeoff (default None): Points alpha:beta of notion tradeoff, such as "0:1,0.1:0.6,0.4:0.2,1:0".
+        tradeoff (default None): Points alpha:beta of notion tradeoff, such as 0:1,0.2:0.5,1:0.
         prior (default None): CSV with the N probabilities of the true answer (loss prior-squared).
         zero_mean (default False): Require noise of mean zero.
         equal (default None): Require equal masses: "1=8,2=7" (row-major noise values).
         constraints (default None): More linear constraints, as a function of the CVXPY variable f (N,).
-        minimise (default 'loss'): What is minimised: loss, or delta or epsilon for a max_loss.
+        minimise (default 'loss'): What is minimised: loss; or delta or epsilon, with the loss limited by max_loss.
         runs (default 1): Number of runs that share the budget (with notion dp).
-        method (default 'fast'): fast, or literal: PDP with delta > 0 as the MILP of the paper.
+        method (default 'fast'): fast; or literal: PDP with δ > 0 by the mixed-integer program of Kadam et al. 2024.
         certify (default True): True: return a certified mechanism. False: return the solver's mechanism.
         solver (default 'highs'): Solver, named as in `workbench doctor`.
         time_limit (default None): Time limit in seconds.
@@ -108,9 +108,9 @@ def design(
         seed (default None): Random seed of the solver.
         options (default None): Further solver options, a mapping such as {'threads': 2}. Also accepted by name.
         max_loss (default None): Largest expected loss allowed when delta or epsilon is minimised.
-        delta (default None): Privacy budget in [0, 1]. Default: 0. With minimise delta: an upper limit.
-        epsilon (default None): Privacy budget > 0; "1=0.5,2=1" gives each difference a separate budget. If it is
-            minimised: an upper limit.
+        delta (default None): δ of the budget, in [0, 1]. Default: 0. With minimise delta: an upper limit.
+        epsilon (default None): ε of the budget, > 0; "1=0.5,2=1" gives each difference a separate ε. With minimise
+            epsilon: an upper limit.
     """
 
 @overload
@@ -140,30 +140,30 @@ def design(
 ) -> Design:
     """Design additive noise on all integers or all reals.
 
-        loss (default 'squared'): absolute, squared, pinball:τ, huber:h, error-rate (clamped), or a CSV of losses of
-            |noise| 0, 1, 2, ...
-        unit (default '1'): Difference of two consecutive clamped answers, for a named loss.
-        prior (default None): Weights of clamped answers (on the reals: of equal parts of the range), or worst. Default:
-            uniform.
+        loss (default 'squared'): absolute, squared, pinball:τ, huber:h, error-rate (only with clamp), or a CSV of
+            losses of |noise| 0, 1, 2, ...
+        unit (default '1'): Distance between consecutive answers in units of a named loss (only with clamp).
+        prior (default None): Prior of the answers in clamp: a CSV of weights (on the reals: of equal parts of the
+            range), or worst. Default: uniform.
         notion (default 'dp'): dp, pure, curve, tradeoff, renyi, zcdp or gdp.
         alpha (default None): Order > 1 of notion renyi.
         rho (default None): Budget > 0 of notion zcdp.
         mu (default None): Budget > 0 of notion gdp.
         curve (default None): Points epsilon:delta of notion curve, such as "0.5:0.1,1:0.01".
-        tradeoff (default None): Points alpha:beta of notion tradeoff, such as "0:1,0.1:0.6,0.4:0.2,1:0".
-        steps (default None): Cells of a sensitivity, for noise on the reals. Default: refined until loss and bound
-            agree.
+        tradeoff (default None): Points alpha:beta of notion tradeoff, such as 0:1,0.2:0.5,1:0.
+        steps (default None): Number of cells into which one sensitivity is divided (only on the reals). Default:
+            refined until loss and bound agree.
         gap (default None): Relative gap between loss and bound at which the search stops. Default: 1e-8; on the reals
             2e-4, or 2e-3 for ε > 2.
         runs (default 1): Number of runs that share the budget, for noise on the integers.
-        minimise (default 'loss'): What is minimised: loss, or delta or epsilon for a max_loss.
+        minimise (default 'loss'): What is minimised: loss; or delta or epsilon, with the loss limited by max_loss.
         max_loss (default None): Largest expected loss allowed when delta or epsilon is minimised.
         certify (default True): True: return a certified mechanism. False: return the solver's mechanism.
         solver (default 'highs'): Solver, named as in `workbench doctor`.
         time_limit (default None): Time limit in seconds.
         options (default None): Further solver options, a mapping such as {'threads': 2}. Also accepted by name.
-        delta (default '0'): Privacy budget in [0, 1]. If it is minimised: an upper limit.
-        epsilon (default None): Privacy budget > 0. If it is minimised: an upper limit.
+        delta (default '0'): δ of the budget, in [0, 1]. With minimise delta: an upper limit.
+        epsilon (default None): ε of the budget, > 0. With minimise epsilon: an upper limit.
     """
 
 @overload
@@ -193,20 +193,22 @@ def design(
 ) -> Design:
     """Design any finite channel.
 
-        loss (default 'squared'): Loss: squared, absolute, error-rate, pinball:τ, huber:h, ..., or a CSV matrix (in
-            Python also a function of an output and an answer). For places: euclidean, manhattan, squared or error-rate.
-        notion (default 'dp'): Notion of privacy: dp, pure, pdp or metric; curve, tradeoff, renyi, zcdp or gdp.
+        loss (default 'squared'): Loss: squared, absolute, error-rate, pinball:τ, huber:h, ..., or a CSV matrix with a
+            row for each input and a column for each output (in Python also a function of an output and an answer). For
+            places: euclidean, manhattan, squared or error-rate.
+        notion (default 'dp'): Notion of privacy: dp, pure, pdp or metric (budget: epsilon, delta), renyi (alpha,
+            epsilon), zcdp (rho), gdp (mu), curve or tradeoff.
         alpha (default None): Order > 1 of notion renyi.
         rho (default None): Budget > 0 of notion zcdp.
         mu (default None): Budget > 0 of notion gdp.
         curve (default None): Points epsilon:delta of notion curve, such as "0.5:0.1,1:0.01".
-        tradeoff (default None): Points alpha:beta of notion tradeoff, such as "0:1,0.1:0.6,0.4:0.2,1:0".
+        tradeoff (default None): Points alpha:beta of notion tradeoff, such as 0:1,0.2:0.5,1:0.
         constraints (default []): Constraint, repeatable: unbiased, row-monotone, column-monotone, symmetric or honest
             (in Python also a function of the CVXPY variable).
         unit (default None): Unit of the coordinates of places, for epsilon 0.7/km.
-        method (default 'auto'): Method. block: an interior point, output by output; program: a linear program for
-            solver; auto: the one that needs less work.
-        minimise (default 'loss'): What is minimised: loss, or delta or epsilon for a max_loss.
+        method (default 'auto'): block: a built-in interior-point method that solves one output at a time; program: a
+            linear program, solved by solver; auto: the method that needs less work.
+        minimise (default 'loss'): What is minimised: loss; or delta or epsilon, with the loss limited by max_loss.
         runs (default 1): Number of runs that share the budget (with notion dp).
         progress (default None): Function that is called with a line of text from time to time.
         certify (default True): True: return a certified mechanism. False: return the solver's mechanism.
@@ -214,9 +216,9 @@ def design(
         time_limit (default None): Time limit in seconds.
         options (default None): Further solver options, a mapping such as {'threads': 2}. Also accepted by name.
         max_loss (default None): Largest expected loss allowed when delta or epsilon is minimised.
-        delta (default None): δ of the budget in [0, 1]; an upper limit if it is minimised. Default: 0.
-        epsilon (default None): ε of the budget, > 0; with notion metric per unit of distance. An upper limit if it is
-            minimised.
+        delta (default None): δ of the budget, in [0, 1]. Default: 0. With minimise delta: an upper limit.
+        epsilon (default None): ε of the budget, > 0. With notion metric: per unit of distance. With minimise epsilon:
+            an upper limit.
     """
 
 @overload
@@ -296,7 +298,7 @@ def design(
         rho (default None): Budget > 0 of notion zcdp.
         mu (default None): Budget > 0 of notion gdp.
         curve (default None): Points epsilon:delta of notion curve, such as "0.5:0.1,1:0.01".
-        tradeoff (default None): Points alpha:beta of notion tradeoff, such as "0:1,0.1:0.6,0.4:0.2,1:0".
+        tradeoff (default None): Points alpha:beta of notion tradeoff, such as 0:1,0.2:0.5,1:0.
         runs (default 1): Number of runs that share the budget, for lp with notion dp. Default: 1.
         constraints (default []): Constraint for lp, repeatable: unbiased, row-monotone, column-monotone, symmetric or
             honest.

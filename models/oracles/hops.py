@@ -64,12 +64,12 @@ MAX_REMEMBERED_ELEMENTS = 10_000
 _MAX_INT32_ELEMENTS = 2**30  # Distances of larger groups need 64 bits.
 
 _HOP_PROOF = (
-    "Any shifts, δ = 0: each path of constraints from 0 gives f(η) >= f(0) e^{-d(η)}; equality is "
-    "feasible."
+    "For any shifts and δ = 0. Let d(η) be the smallest total ε of shifts that lead from 0 to η. "
+    "Their constraints give f(η) >= f(0) e^{-d(η)}, and f(η) = f(0) e^{-d(η)} is private."
 )
 _TREE_PROOF = (
-    "Any shifts, (ε, δ)-DP: the tree of least shortest words bounds f(0) by δ + (1 - δ) f₀(0), "
-    "which δ·1₀ + (1 - δ)·f₀ attains."
+    "For any shifts, under (ε, δ)-DP. Let f₀ be the optimal law at δ = 0. A tree of shortest paths "
+    "from 0 bounds f(0) by δ + (1 - δ) f₀(0). Mass δ on 0 plus (1 - δ) f₀ attains this bound."
 )
 
 

@@ -142,7 +142,7 @@ def _list_design_parts(design: Design) -> Iterator[Any]:
 def recommend_class(**options: Any) -> Report:
     """Compare the classes of mechanisms for a query, and recommend the one with the least loss.
 
-    Each class has its best mechanism, with proven numbers.
+    For each class the table shows the best mechanism, its expected loss and a proven lower bound.
 
     Args:
         options: Options of the command.

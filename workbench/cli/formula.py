@@ -145,7 +145,8 @@ def _list_formula_parts(formula: Formula) -> Iterator[Any]:
         return
     yield _make_formula_table(formula.to_frame(), _HEADS)
     yield make_note(
-        f"Proven for every epsilon in each line, in exact arithmetic ({formula.seconds:.2f} s)."
+        f"Each formula is proven for every epsilon of its interval, in exact arithmetic "
+        f"({formula.seconds:.2f} s)."
     )
     for low, high in formula.unproven:
         yield make_note(f"Open, not proven: epsilon between {low:.9g} and {high:.9g}.")

@@ -37,12 +37,13 @@ def privatise_labels(
     time_limit: float,
     **files: Any,
 ) -> Report:
-    """Randomize a column of labels under label DP (Algorithm 3), with a private prior.
+    """Randomize a column of labels under label DP (Algorithm 3 of Ghazi et al. 2023).
 
-    The bins are optimal for the prior. Bins shift means towards the middle; --method unbiased does
-    not, at a larger loss. Beside OUT.csv, OUT.csv.json states the budgets, the method, its outputs,
-    expected error and bias. All of it is safe to publish. If OUT.csv copies other columns, only its
-    owner can read it.
+    The prior is estimated privately from the same labels. The method bins has the smallest loss for
+    this prior, but moves the mean towards the middle of the labels. The method unbiased does not,
+    but its loss is larger. The file OUT.csv.json states the budgets, the method, its outputs, the
+    expected error and the bias. It may be published with the randomized column. Other columns that
+    are copied are not private: OUT.csv is then readable for its owner only.
 
     Args:
         column: Name or number of the column.

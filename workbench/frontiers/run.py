@@ -41,16 +41,16 @@ BASELINE_OPTIONS = (
         "baselines",
         read_flag,
         True,
-        "Published mechanisms, also of other packages, at the same budgets.",
+        "Whether to include published mechanisms, also of other packages, at the same budgets.",
         kind=bool,
     ),
     Option(
         "baseline",
         read_baselines,
         kind=list,
-        help="Repeatable: a published mechanism by name (then only the named ones are shown), or "
-        "your own: a CSV of noise,probability or a matrix, or .json (in Python also a function of "
-        "ε, δ).",
+        help="Mechanism to compare with, repeatable. The name of a published mechanism hides those "
+        "not named. A file adds a user-defined mechanism: a CSV of noise,probability or a matrix, "
+        "or .json (in Python also a function of ε, δ).",
     ),
 )
 

@@ -459,10 +459,10 @@ class Design(Shown):
             text = f"certified ({self.origin})"
         if self.solution is None or self.request.aim.minimise == "epsilon":
             return text
-        text = f"{text}, {self.above_claimed:+.2g} relative to the solver's claim"
+        text = f"{text}; relative to the solver's value {self.above_claimed:+.2g}"
         if self.above_bound is None:
             return text
-        return f"{text}, {self.above_bound:+.2g} relative to the proven bound"
+        return f"{text}, to the proven bound {self.above_bound:+.2g}"
 
     @property
     def bound_text(self) -> str:

@@ -129,7 +129,7 @@ def fit_laws(
         raise NotApplicable("its law is too long at this budget")
     if name == "staircase":
         if reach == 1:
-            raise NotApplicable("between answers one step apart it is the geometric noise")
+            raise NotApplicable("for neighbours one step apart it equals geometric noise")
         return _list_staircases(reach, epsilon, 1, reach)
     if name == "geometric":
         if not (measure.has_delta and allows_post_processing):

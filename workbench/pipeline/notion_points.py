@@ -69,13 +69,14 @@ NOTION_OPTIONS = (
         read_grid,
         help='Grid of ε: "0.1:4:40" (equal steps), "0.1:4:40:log" or "0.5,1,2".',
     ),
-    Option("delta", read_grid, "0", "Grid of δ in [0, 1], written as --epsilon."),
+    Option("delta", read_grid, "0", "Grid of δ in [0, 1], in the form of --epsilon."),
     *map(_make_parameter_option, NOTION_PARAMETERS),
     Option(
         "scale",
         read_grid,
         "1",
-        "Grid of factors of the ε of a curve, or of weights in (0, 1] of a trade-off function.",
+        "Grid of factors. With --curve: every ε is multiplied by the factor. With --tradeoff: the "
+        "factor s in (0, 1] mixes the function f(α) with perfect privacy, s f(α) + (1 - s)(1 - α).",
     ),
     LOSS_BUDGET,
 )

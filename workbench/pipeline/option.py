@@ -444,7 +444,7 @@ MINIMISE = Option(
     "minimise",
     choice_reader("loss", "delta", "epsilon"),
     "loss",
-    "What is minimised: loss, or delta or epsilon for a --max-loss.",
+    "What is minimised: loss; or delta or epsilon, with the loss limited by --max-loss.",
 )
 MAX_LOSS = Option(
     "max_loss",
@@ -465,7 +465,7 @@ NOTION_PARAMETERS = (
     Option(
         "tradeoff",
         accept_anything,
-        help='Points alpha:beta of --notion tradeoff, such as "0:1,0.1:0.6,0.4:0.2,1:0".',
+        help="Points alpha:beta of --notion tradeoff, such as 0:1,0.2:0.5,1:0.",
     ),
 )
 

@@ -136,7 +136,7 @@ def describe_finite_query(
     contained_classes = [row["class"] for row in certified_rows if row["class"] in classes_in_best]
     if contained_classes and best["bound"] is not None:
         yield (
-            f"Its class contains these classes, so its optimum is at least as good: "
+            f"These classes are special cases of it, so its optimum is at least as good: "
             f"{'; '.join(contained_classes)}."
         )
     if best.get("worst") is not None and query.question.prior is not None:
@@ -321,7 +321,7 @@ def _describe_outputs(query: Query, mechanism: Any) -> str:
     likeliest = sorted(masses, key=lambda pair: -pair[0])[:_MAX_SHOWN_OUTPUTS]
     parts = [f"{_format_briefly(output)} ({mass:.3g})" for mass, output in likeliest if mass > 0]
     answer = _format_briefly(inputs[position])
-    return f"For the true answer {answer} the likeliest outputs are: {', '.join(parts)}."
+    return f"For example, the likeliest outputs for the true answer {answer}: {', '.join(parts)}."
 
 
 def _format_briefly(value: Any) -> str:

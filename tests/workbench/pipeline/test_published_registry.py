@@ -88,7 +88,7 @@ def test_noise_beside_a_design_is_audited_in_frontiers():
     known = compute_references(published_for(request), request)
     rows = wb.frontier(wb.IntegerNoise(1), epsilon="1", delta="0.01", loss="squared")
     shown = {row["mechanism"]: row for row in rows if row["curve"] == "baseline"}
-    assert "it is the geometric noise" in shown.pop("staircase")["failure"]
+    assert "it equals geometric noise" in shown.pop("staircase")["failure"]
     assert set(shown) == {"geometric", "truncated geometric", "discrete Gaussian"} == set(known)
     for name, row in shown.items():
         assert row["objective"] == known[name].objective

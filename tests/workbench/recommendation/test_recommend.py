@@ -51,7 +51,7 @@ def test_a_count_is_served_by_the_best_channel_and_wrapping_is_said():
     assert rows["clamped geometric"]["objective"] < noise.objective
     assert all(row["certified"] for row in result if row["objective"] is not None)
     assert rows["RR-on-Bins"]["notes"].startswith(
-        "it is for numbers, all of them neighbours, under a prior"
+        "it needs numeric answers, all of them neighbours, and a prior"
     )
     contained = "so its optimum is at least as good: integer noise, clamped; clamped truncated"
     assert any(contained in sentence for sentence in result.sentences[1:3])

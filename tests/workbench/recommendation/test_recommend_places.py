@@ -28,8 +28,8 @@ def test_the_classes_for_places_are_those_of_the_plane(neighbours: str, notion: 
     assert best["objective"] == pytest.approx(best["bound"], rel=1e-8)
     assert best["objective"] < noise["objective"]
     assert best["objective"] < drawn["objective"]
-    assert "designed for the prior" in str(noise["notes"])
-    assert "designed for no prior" in str(drawn["notes"])
+    assert "uses the prior" in str(noise["notes"])
+    assert "does not use the prior" in str(drawn["notes"])
     assert "exponential" not in rows
     assert result.design("planar exponential").certificate is not None
 

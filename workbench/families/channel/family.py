@@ -128,8 +128,8 @@ class _ChannelFamily(Family):
     name = "channel"
     title = "any finite channel"
     summary = (
-        "The private channel of smallest loss for any finite inputs, outputs, neighbours, prior "
-        "and loss; certified."
+        "Design the private channel (output probabilities for each input) with the smallest loss "
+        "for any finite inputs, outputs, neighbours, prior and loss, and certify it."
     )
     examples = (
         "design channel --answers 0..10 --max-shift 1 --loss squared --epsilon 1 --delta 1e-5",
@@ -149,7 +149,6 @@ class _ChannelFamily(Family):
         "0.7 --notion metric",
         "design channel --range 0..200000 --loss absolute --epsilon 0.5 --delta 0.05 --save "
         "incomes.json",
-        "(loss.csv has a row for every input and a column for every output)",
     )
     formulas = (
         "formula channel --answers 0..5 --max-shift 1 --loss absolute",
@@ -194,8 +193,8 @@ class _ChannelFamily(Family):
             "outputs",
             accept_anything,
             question=True,
-            help="Outputs, in the form of --answers; or free: real numbers that the design "
-            "chooses. Default: the answers.",
+            help="Outputs, in the form of --answers; or free: the design chooses real numbers. "
+            "Default: the answers.",
         ),
         Option(
             "max_shift",
@@ -216,8 +215,8 @@ class _ChannelFamily(Family):
             False,
             kind=bool,
             question=True,
-            help="Protect one order of each pair only: the larger number (or later input, or first "
-            "of a listed pair) against the other.",
+            help="Protect only one order of each pair: the larger number, the later input, or the "
+            "first of a listed pair.",
         ),
         Option(
             "prior",
@@ -230,15 +229,16 @@ class _ChannelFamily(Family):
             "loss",
             load_when_called("workbench.pipeline.loss_tables", "read_loss"),
             "squared",
-            "Loss: squared, absolute, error-rate, pinball:τ, huber:h, ..., or a CSV matrix (in "
-            "Python also a function of an output and an answer). For places: euclidean, "
-            "manhattan, squared or error-rate.",
+            "Loss: squared, absolute, error-rate, pinball:τ, huber:h, ..., or a CSV matrix with a "
+            "row for each input and a column for each output (in Python also a function of an "
+            "output and an answer). For places: euclidean, manhattan, squared or error-rate.",
         ),
         Option(
             "notion",
             read_convex_or_ratio_notion,
             "dp",
-            "Notion of privacy: dp, pure, pdp or metric; curve, tradeoff, renyi, zcdp or gdp.",
+            "Notion of privacy: dp, pure, pdp or metric (budget: --epsilon, --delta), renyi "
+            "(--alpha, --epsilon), zcdp (--rho), gdp (--mu), curve or tradeoff.",
         ),
         *NOTION_PARAMETERS,
         Option(
@@ -259,8 +259,8 @@ class _ChannelFamily(Family):
             "method",
             choice_reader("auto", "block", "program"),
             "auto",
-            "Method. block: an interior point, output by output; program: a linear program for "
-            "--solver; auto: the one that needs less work.",
+            "block: a built-in interior-point method that solves one output at a time; program: a "
+            "linear program, solved by --solver; auto: the method that needs less work.",
         ),
         MINIMISE,
         RUNS,
@@ -270,15 +270,15 @@ class _ChannelFamily(Family):
         Option(
             "delta",
             read_probability,
-            help="δ of the budget in [0, 1]; an upper limit if it is minimised. Default: 0.",
+            help="δ of the budget, in [0, 1]. Default: 0. With --minimise delta: an upper limit.",
             hot=True,
         ),
         Option(
             "epsilon",
             read_positive,
             hot=True,
-            help="ε of the budget, > 0; with notion metric per unit of distance. An upper limit if "
-            "it is minimised.",
+            help="ε of the budget, > 0. With --notion metric: per unit of distance. With "
+            "--minimise epsilon: an upper limit.",
         ),
     )
     solving_option_names = (*Family.solving_option_names, "method")
@@ -583,7 +583,7 @@ class _ChannelFamily(Family):
             *question.inputs
         }
         kind = "all of them answers" if are_answers else "not only answers"
-        return f"publishes {len(used)} values, {kind}"
+        return f"publishes {len(used)} values ({kind})"
 
     def list_tables(self, design: Design) -> Tables:
         """Return the table of the channel, if it has at most 7 inputs and 7 outputs.

@@ -63,8 +63,8 @@ def candidates(query: Query) -> Iterable[Candidate]:
         if entry.package:
             yield Candidate(entry.name, f"{entry.package} baseline", evaluate)
             continue
-        prior = "the" if entry.with_prior else "no"
-        note = f"published ({entry.source}), designed for {prior} prior"
+        use = "uses the prior" if entry.with_prior else "does not use the prior"
+        note = f"published ({entry.source}), {use}"
         complexity = int(entry.name != "randomized response")
         yield Candidate(entry.name, note, evaluate, complexity=complexity)
 

@@ -86,14 +86,14 @@ def _explain_refusal(query: Query) -> str | None:
     question = query.question
     named_loss = query.losses.named_loss
     if question.directed:
-        return "it protects both orders of every pair, so it is not for directed neighbours"
+        return "it protects both orders of every pair; the neighbours are directed"
     has_all_neighbours = question.pairs is None and not query.is_per_distance
     if not has_all_neighbours or question.numbers is None or question.prior is None:
-        return "it is for numbers, all of them neighbours, under a prior"
+        return "it needs numeric answers, all of them neighbours, and a prior"
     if named_loss is None or named_loss.kind not in BIN_LOSSES:
-        return "it is for the losses squared, absolute, pinball, poisson, under dp or pure"
+        return "it needs the loss squared, absolute, pinball or poisson, and the notion dp or pure"
     if not is_hockey_stick(query.claim.notion):
-        return "it is for the losses squared, absolute, pinball, poisson, under dp or pure"
+        return "it needs the loss squared, absolute, pinball or poisson, and the notion dp or pure"
     return None
 
 

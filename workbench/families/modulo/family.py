@@ -205,7 +205,7 @@ class _Modulo(Family):
             "directed",
             read_flag,
             False,
-            "Protect only the given sign of the differences, as in the paper.",
+            "Protect only the given sign of the differences, as in Kadam et al. 2024.",
             kind=bool,
             question=True,
         ),
@@ -248,7 +248,7 @@ class _Modulo(Family):
             "method",
             choice_reader(*METHODS),
             "fast",
-            "fast, or literal: PDP with delta > 0 as the MILP of the paper.",
+            "fast; or literal: PDP with δ > 0 by the mixed-integer program of Kadam et al. 2024.",
         ),
         make_check_option(*CHECKS),
         CERTIFY,
@@ -273,15 +273,15 @@ class _Modulo(Family):
         Option(
             "delta",
             read_probability,
-            help="Privacy budget in [0, 1]. Default: 0. With --minimise delta: an upper limit.",
+            help="δ of the budget, in [0, 1]. Default: 0. With --minimise delta: an upper limit.",
             hot=True,
         ),
         Option(
             "epsilon",
             _read_epsilon,
             hot=True,
-            help='Privacy budget > 0; "1=0.5,2=1" gives each difference a separate budget. If it '
-            "is minimised: an upper limit.",
+            help='ε of the budget, > 0; "1=0.5,2=1" gives each difference a separate ε. With '
+            "--minimise epsilon: an upper limit.",
         ),
     )
     solving_option_names = (*Family.solving_option_names, "method")

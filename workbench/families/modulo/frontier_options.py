@@ -41,8 +41,8 @@ def _read_levels(value: Any, name: str) -> list[Fraction] | None:
 
 
 FRONTIER = Frontier(
-    "Error of optimal noise against ε and δ: certified points, exact breakpoints, level curves, "
-    "published mechanisms; smallest ε for given errors.",
+    "Compute the smallest expected loss of noise modulo n + 1 on a grid of ε and δ, with exact "
+    "breakpoints, level curves and published mechanisms. With --max-loss: the smallest ε.",
     (
         *(option for option in FAMILY.options if option.question),
         *GRIDS,
@@ -59,16 +59,20 @@ FRONTIER = Frontier(
             "level",
             _read_levels,
             "auto",
-            "Errors of the level curves δ(ε), a grid; auto chooses four errors, none draws no "
-            "curve.",
+            "Grid of losses. For each, a level curve is drawn: the smallest δ against ε. auto: "
+            "four losses; none: no curves.",
         ),
         SOLVER,
-        replace(TIME_LIMIT, help="Seconds for each solve. Then the interval found is used."),
+        replace(
+            TIME_LIMIT,
+            help="Time limit of each solve, in seconds. A point that reaches it has an interval "
+            "instead of an optimum.",
+        ),
         Option(
             "whole",
             read_flag,
             False,
-            "Trace every exact piece to its end, without a time limit.",
+            "Compute all breakpoints of the exact loss against δ, without a time limit.",
             kind=bool,
         ),
         CERTIFY,

@@ -48,8 +48,8 @@ def candidates(query: Query) -> Iterable[Candidate]:
     starts_at_zero = not grid.low and grid.step == 1
     modulus = "n + 1" if starts_at_zero else f"{grid.last + 1} places"
     text = (
-        f"no prior; wraps around (answer + noise modulo {modulus}), and protects the pairs that "
-        "wrap as well"
+        f"does not use the prior; adds noise modulo {modulus}, which wraps around; also protects "
+        "pairs across the wrap"
     )
     command = None
     if loss_name and not query.question.directed and starts_at_zero:

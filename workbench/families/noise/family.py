@@ -153,8 +153,8 @@ class _NoiseFamily(Family):
     name = "noise"
     title = "additive noise on all integers or all reals"
     summary = (
-        "Optimal additive noise on all integers (optionally clamped) or all reals, with a proven "
-        "lower bound on the loss."
+        "Design optimal additive noise on all integers or all reals, optionally clamped, with a "
+        "proven lower bound on the loss."
     )
     no_formula_reason = (
         "its mechanisms have infinitely many masses, and its programs only bound them"
@@ -205,20 +205,20 @@ class _NoiseFamily(Family):
             "loss",
             _read_noise_loss,
             "squared",
-            "absolute, squared, pinball:τ, huber:h, error-rate (clamped), or a CSV of losses of "
-            "|noise| 0, 1, 2, ...",
+            "absolute, squared, pinball:τ, huber:h, error-rate (only with --clamp), or a CSV of "
+            "losses of |noise| 0, 1, 2, ...",
         ),
         Option(
             "unit",
             read_budget_parameter,
             ONE,
-            "Difference of two consecutive clamped answers, for a named loss.",
+            "Distance between consecutive answers in units of a named loss (only with --clamp).",
         ),
         Option(
             "prior",
             _read_answer_prior,
-            help="Weights of clamped answers (on the reals: of equal parts of the range), or "
-            "worst. Default: uniform.",
+            help="Prior of the answers in --clamp: a CSV of weights (on the reals: of equal parts "
+            "of the range), or worst. Default: uniform.",
             kind=Path,
         ),
         Option("notion", _read_notion, "dp", "dp, pure, curve, tradeoff, renyi, zcdp or gdp."),
@@ -226,8 +226,8 @@ class _NoiseFamily(Family):
         Option(
             "steps",
             integer_reader(1, 1024),
-            help="Cells of a sensitivity, for noise on the reals. Default: refined until loss and "
-            "bound agree.",
+            help="Number of cells into which one sensitivity is divided (only on the reals). "
+            "Default: refined until loss and bound agree.",
             kind=int,
         ),
         Option(
@@ -244,13 +244,13 @@ class _NoiseFamily(Family):
             "delta",
             read_probability,
             ZERO,
-            "Privacy budget in [0, 1]. If it is minimised: an upper limit.",
+            "δ of the budget, in [0, 1]. With --minimise delta: an upper limit.",
             hot=True,
         ),
         Option(
             "epsilon",
             read_positive,
-            help="Privacy budget > 0. If it is minimised: an upper limit.",
+            help="ε of the budget, > 0. With --minimise epsilon: an upper limit.",
             hot=True,
         ),
     )

@@ -39,7 +39,7 @@ def candidates(query: Query) -> Iterable[Candidate]:
     Yields:
         One candidate that is refused.
     """
-    reason = "it is for real answers in a range: --range instead of --answers"
+    reason = "it needs real answers in a range; use --range"
     yield Candidate("quantizer", reason=reason)
 
 
@@ -62,11 +62,12 @@ def real_candidates(query: Query) -> Iterable[Candidate]:
         if has_local_dp:
             yield _make_quantizer_candidate(query, name, levels)
         else:
-            yield Candidate(name, reason="it is for all of a range, under dp or pure")
+            yield Candidate(
+                name, reason="it needs every two answers to be neighbours, and dp or pure"
+            )
     reason = None
-    if not has_local_dp or not real_range.uniform:
-        reason = "it is for all of a range on which answers are uniform, under dp or pure"
-    # Published entries are selected for uniform answers; `reason` refuses other priors.
+    if not is_local or not real_range.uniform:
+        reason = "it needs uniform answers, all of them neighbours, and dp or pure"
     range_without_prior = replace(query, question=RangeQuery(ends))
     for entry in published_for(range_without_prior, FAMILY):
         text = f"published ({entry.source}); a closed form in floating point, not certified"

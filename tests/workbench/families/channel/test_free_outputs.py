@@ -195,7 +195,7 @@ def test_the_certificate_holds_the_outputs_and_is_checked_again(capsys, tmp_path
     code, out, _ = run(capsys, line)
     assert code == 0
     assert "optimal channel with real outputs" in out
-    assert "publishes 11 values, not only answers" in out
+    assert "publishes 11 values (not only answers)" in out
     code, out, _ = run(capsys, f"check {file}")
     assert code == 0
     assert "squared loss is 1.34593406" in out
@@ -315,7 +315,7 @@ def test_recommend_chooses_outputs_unless_they_are_given(capsys):
     rows = {row["class"]: row for row in wb.recommend(answers="0..6", neighbours="all", epsilon=1)}
     best = rows["best channel"]
     assert best["objective"] == pytest.approx(rows["RR-on-Bins"]["objective"], rel=1e-7)
-    assert "values, not only answers" in best["notes"]
+    assert "values (not only answers)" in best["notes"]
     _, made, _ = run(capsys, best["command"].removeprefix("workbench ") + " --json")
     assert json.loads(made)["objective"] == pytest.approx(best["objective"], rel=1e-12)
     given = {

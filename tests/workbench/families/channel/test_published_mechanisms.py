@@ -54,7 +54,7 @@ def hockey_stick(f: np.ndarray, epsilon: float, reach: int) -> float:
 def test_least_parameters_spend_the_whole_budget(name: str, reach: int):
     epsilon, delta = Fraction(1, 2), Fraction(1, 100)
     if (name, reach) == ("staircase", 1):
-        with pytest.raises(NotApplicable, match="it is the geometric noise"):
+        with pytest.raises(NotApplicable, match="it equals geometric noise"):
             fit_laws(name, reach, epsilon, delta, "dp")
         return
     fitted = fit_laws(name, reach, epsilon, delta, "dp")
@@ -226,7 +226,7 @@ def test_modulo_frontiers_keep_their_baselines_at_any_size():
         "staircase",
     }
     assert (
-        by.pop("staircase")["failure"] == "between answers one step apart it is the geometric noise"
+        by.pop("staircase")["failure"] == "for neighbours one step apart it equals geometric noise"
     )
     assert all(row["objective"] > 0 for row in by.values())
     small = wb.frontier(
