@@ -30,7 +30,7 @@ def run_benchmarks(arguments: list[str]) -> int:
     """Run benchmarks and store their tables.
 
     Args:
-        arguments: of the command line.
+        arguments: arguments of the command line.
 
     Returns:
         The exit code.

@@ -63,7 +63,7 @@ def run_study(count: int = 400, seed: int = 20261120, time_limit: float = 10.0) 
 
     Args:
         count: number of designs.
-        seed: of the random designs.
+        seed: seed of the random designs.
         time_limit: seconds of a solve.
 
     Returns:

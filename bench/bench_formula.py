@@ -24,9 +24,9 @@ class FormulaCase:
     """A formula to compute.
 
     Attributes:
-        name: of the row.
+        name: name of the row.
         question: the question.
-        options: of `wb.formula`.
+        options: options of `wb.formula`.
         limit: longest acceptable seconds, or None.
     """
 

@@ -82,7 +82,7 @@ def solve_question_by_qif(question: wb.FiniteQuery, options: dict[str, Any]) -> 
 
     Args:
         question: the question.
-        options: of the design.
+        options: options of the design.
     """
     qif = importlib.import_module("qif")
     request: Any = get_family("channel").make_request(question, **options)
@@ -169,7 +169,7 @@ def _describe_side(result: Any, design: wb.Design) -> dict[str, Any]:
 
     Args:
         result: a design, a loss or an exception.
-        design: by blocks.
+        design: design by method "block", which the others are compared with.
     """
     if result is design:
         gap = (design.objective - (design.bound or 0.0)) / design.objective

@@ -140,7 +140,7 @@ def make_session_turn(session: Any, start: str, change: str) -> Turn:
     """Return the function that solves with a session.
 
     Args:
-        session: of the program.
+        session: session of the program.
         start: "hot" or "cold".
         change: name of the parameter.
     """
@@ -189,7 +189,7 @@ class BareSolver:
 
     Attributes:
         data: the linear program.
-        positions: of the moving entries, in the CSC data array.
+        positions: positions of the moving entries in the CSC data array.
         entries: their values when the parameter is 0.
         entry_rows, entry_columns: their rows and columns.
     """
@@ -205,7 +205,7 @@ class BareSolver:
         """Build and solve with other right-hand sides.
 
         Args:
-            value: of the parameter.
+            value: value of the parameter.
         """
         return self.solve_cold(self.data.A, self.data.row_upper * (1 + value))
 
@@ -213,7 +213,7 @@ class BareSolver:
         """Build and solve with other coefficients.
 
         Args:
-            value: of the parameter.
+            value: value of the parameter.
         """
         A = self.data.A.copy()
         A.data[self.positions] = self.entries * (1 + value)
@@ -275,7 +275,7 @@ class BareHighs(BareSolver):
         """Change the right-hand sides and solve.
 
         Args:
-            value: of the parameter.
+            value: value of the parameter.
         """
         b = self.data.row_upper * (1 + value)
         self.h.changeRowsBounds(b.size, self.all_rows, self.data.row_lower, b)
@@ -285,7 +285,7 @@ class BareHighs(BareSolver):
         """Change the coefficients and solve.
 
         Args:
-            value: of the parameter.
+            value: value of the parameter.
         """
         for i, j, a in self._list_moved_entries(value):
             self.h.changeCoeff(i, j, a)
@@ -332,7 +332,7 @@ class BareGurobi(BareSolver):
         """Change the right-hand sides and solve.
 
         Args:
-            value: of the parameter.
+            value: value of the parameter.
         """
         self.matrix_rows.setAttr("RHS", self.data.row_upper * (1 + value))
         return self._run()
@@ -341,7 +341,7 @@ class BareGurobi(BareSolver):
         """Change the coefficients and solve.
 
         Args:
-            value: of the parameter.
+            value: value of the parameter.
         """
         for i, j, a in self._list_moved_entries(value):
             self.model.chgCoeff(self.rows[i], self.columns[j], a)
@@ -391,7 +391,7 @@ class BareMathOpt(BareSolver):
         """Change the right-hand sides and solve.
 
         Args:
-            value: of the parameter.
+            value: value of the parameter.
         """
         b = (self.data.row_upper * (1 + value)).tolist()
         for row, bound in zip(self.rows, b, strict=True):
@@ -402,7 +402,7 @@ class BareMathOpt(BareSolver):
         """Change the coefficients and solve.
 
         Args:
-            value: of the parameter.
+            value: value of the parameter.
         """
         for i, j, a in self._list_moved_entries(value):
             self.rows[i].set_coefficient(self.x[j], a)

@@ -128,7 +128,7 @@ def run_sweep(spec: Spec, folder: Path) -> list[float]:
 
     Args:
         spec: the sweep.
-        folder: in which the ledger is made.
+        folder: folder in which the ledger is made.
 
     Returns:
         The objectives in the order of the grid.

@@ -61,7 +61,7 @@ class Chromium:
         """Start the browser.
 
         Args:
-            folder: of the profile.
+            folder: folder of the new profile.
         """
         assert EXECUTABLE is not None
         browser_input, self._out = os.pipe()
@@ -110,10 +110,10 @@ class Chromium:
         """Send a command and return its answer. Events that arrive meanwhile are stored.
 
         Args:
-            method: of the DevTools protocol.
-            session: of a page. None for the browser.
+            method: name of the method of the DevTools protocol.
+            session: identifier of the session of a page. None for the browser.
             limit: seconds until the answer must have arrived.
-            parameters: of the method.
+            parameters: parameters of the method.
 
         Raises:
             Navigated: the page was left before it answered.
@@ -160,9 +160,9 @@ class Chromium:
         """Open a page in a new tab.
 
         Args:
-            address: to load.
-            width: of the window, pixels.
-            height: of the window, pixels.
+            address: address of the page to load.
+            width: width of the window, pixels.
+            height: height of the window, pixels.
             wait: whether to load the address and wait until the page shows something.
         """
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
@@ -193,8 +193,8 @@ class Page:
         """Send a command to this tab and return its answer.
 
         Args:
-            method: of the DevTools protocol.
-            parameters: of the method.
+            method: name of the method of the DevTools protocol.
+            parameters: parameters of the method.
         """
         return self.browser.call(method, self.session, **parameters)
 
@@ -202,7 +202,7 @@ class Page:
         """Load an address and wait until the page shows something.
 
         Args:
-            address: to load.
+            address: address of the page to load.
         """
         self.call("Page.navigate", url=address)
         self.wait(
@@ -214,7 +214,7 @@ class Page:
         """Load an address of a server that may still be starting.
 
         Args:
-            address: to load.
+            address: address of the page to load.
             seconds: time limit.
         """
         end = time.monotonic() + seconds
@@ -226,8 +226,8 @@ class Page:
         """Set the size of the window.
 
         Args:
-            width: in pixels.
-            height: in pixels.
+            width: width in pixels.
+            height: height in pixels.
         """
         self.call(
             "Emulation.setDeviceMetricsOverride",
@@ -310,7 +310,7 @@ class Page:
         """Click the button with a text.
 
         Args:
-            text: of the button.
+            text: text on the button.
         """
         has_text = f"(one) => one.textContent === {json.dumps(text)}"
         self.js(f"[...document.querySelectorAll('button')].find({has_text}).click()")
@@ -321,7 +321,7 @@ class Page:
         Args:
             name: id of the control.
             value: the new value.
-            event: that the control receives afterwards.
+            event: name of the event that the control receives afterwards.
         """
         control = f"document.getElementById({json.dumps(name)})"
         dispatch = f"{control}.dispatchEvent(new Event({json.dumps(event)}))"

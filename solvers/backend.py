@@ -128,7 +128,7 @@ def solve(
         program: the program.
         values: parameter name -> value. None if the program has no parameters.
         solver: label of the backend.
-        options: of the solver. Default: `Options()`.
+        options: options of the solve, such as gap and time limit. Default: `Options()`.
 
     Raises:
         KeyboardInterrupt: Ctrl-C ended the solve. A session would return the best point found.

@@ -39,7 +39,7 @@ def label_user_constraint(constraint: Any, label: str) -> Any:
     """Label a constraint and mark it as a constraint of the user, not of the model.
 
     Args:
-        constraint: of CVXPY or of `workbench.models.statement`. It is changed in place.
+        constraint: a constraint of CVXPY or of `workbench.models.statement`. It is changed in place.
         label: name of its block of rows.
 
     Returns:
@@ -56,7 +56,7 @@ def compile_program(problem: cp.Problem, name: str = "program", *, scale: float 
 
     Args:
         problem: a DPP problem whose canonical form is a (mixed-integer) linear program.
-        name: of the model.
+        name: name of the model.
         scale: see `workbench.solvers.program`. A power of two keeps the scaled data exact.
 
     Raises:
@@ -168,7 +168,7 @@ def _read_sections(
 
     Args:
         canonical: CVXPY's canonical form.
-        parameters: of the problem, in the order in which they are stacked.
+        parameters: parameters of the problem, in the order in which they are stacked.
         is_equation: (rows,) which rows are equations.
 
     Returns:

@@ -37,8 +37,8 @@ def find_conflict(
         data: the program. Rows outside all groups always hold.
         groups: name -> positions of rows. They are tried in this order.
         solver: label of the backend.
-        options: of the solver. Default: `Options()`.
-        scale: of the program, as in `Program`.
+        options: options of every solve, such as tolerances. Default: `Options()`.
+        scale: factor of the continuous columns in the solver, as in `Program`.
         seconds: time limit of all solves together.
 
     Returns:

@@ -177,7 +177,7 @@ class Backend:
         """Return the termination that a status of the solver means.
 
         Args:
-            status: in the solver's own words.
+            status: status in the solver's own words.
         """
         return Termination(self.table["statuses"].get(status, Termination.ERROR))
 
@@ -198,7 +198,7 @@ class Backend:
 
         Args:
             program: the program.
-            options: of the solver. Default: `Options()`.
+            options: options of every solve, such as gap and time limit. Default: `Options()`.
 
         Raises:
             BackendUnavailable: not installed, or the program is of a kind it cannot solve.

@@ -141,7 +141,7 @@ def compute_row_factors(data: Data, scale: float = 1.0) -> Vector | None:
 
     Args:
         data: the program.
-        scale: of the columns (`workbench.solvers.program`).
+        scale: factor of the continuous columns in the solver (`workbench.solvers.program`).
 
     Returns:
         Factors (rows,), or None if no row is out of range.

@@ -40,7 +40,7 @@ class Point:
     Attributes:
         x: (columns,).
         duals: (rows,) with the signs of `workbench.solvers.solution`: <= 0 where r'x <= h is tight.
-        value: of the objective, without the program's shift.
+        value: value of the objective, without the program's shift.
     """
 
     x: Vector
@@ -63,7 +63,7 @@ class RestatedProgram:
             program: the initial program, at the numbers of its template. All numbers are in the
                 units of the model.
             solver: label of the backend.
-            options: of every solve, except the time limit.
+            options: options of every solve, except the time limit.
         """
         self._initial_program = program
         self._solver = solver
@@ -133,7 +133,7 @@ class RestatedProgram:
         """Solve the program.
 
         Args:
-            deadline: of the search. None for no limit.
+            deadline: time limit of the search. None for no limit.
 
         Raises:
             SolverError: the backend found no optimum with dual values in time.
@@ -263,7 +263,7 @@ class GrowingProgram(RestatedProgram):
         """Solve the program from the last basis.
 
         Args:
-            deadline: of the search. None for no limit.
+            deadline: time limit of the search. None for no limit.
 
         Raises:
             SolverError: HiGHS found no optimum in time.

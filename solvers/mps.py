@@ -58,7 +58,7 @@ class Mps:
     """A program from a file.
 
     Attributes:
-        name: of the program.
+        name: name of the program.
         data: its numbers, which always minimise.
         sense: -1 if the file maximises, else 1.
         columns: names of the columns.
@@ -80,10 +80,10 @@ class _WrittenRow:
 
     Attributes:
         index: position of the row in the program.
-        name: in the file.
+        name: name of the row in the file.
         kind: E, L or G.
         side: right-hand side.
-        width: of the range, or None.
+        width: length of the range, or None.
     """
 
     index: int
@@ -99,9 +99,9 @@ def format_mps(
     """Return a program as the text of a free MPS file.
 
     Args:
-        name: of the program.
+        name: name of the program.
         data: its numbers.
-        blocks: of columns; their names become names of columns, such as "f_3".
+        blocks: blocks of columns; their names become names of columns, such as "f_3".
         comments: lines at the head of the file.
     """
     column_names = _mps_column_names(blocks, data.c.size)
@@ -199,7 +199,7 @@ def read_mps(text: str) -> Mps:
     """Read a program.
 
     Args:
-        text: of an MPS file, in free or fixed format.
+        text: text of an MPS file, in free or fixed format.
 
     Raises:
         InvalidProgram: the text is a program in neither format. The message names the line.
@@ -409,7 +409,7 @@ class _Reader:
         Args:
             section: RHS, RANGES or BOUNDS.
             vector: name of the vector of the line.
-            name: of the row or column of the line.
+            name: name of the row or column of the line.
             has_value: whether the first vector has a value for this name.
 
         Raises:

@@ -27,7 +27,7 @@ def has_unique_value(solution: Solution, name: str, solver: str = "highs") -> bo
 
     Args:
         solution: an optimal solution.
-        name: of the variable.
+        name: name of the variable.
         solver: label of the backend.
 
     Returns:

@@ -220,7 +220,7 @@ class Program:
         """Return the column block of a variable.
 
         Args:
-            name: of the variable.
+            name: name of the variable.
 
         Raises:
             KeyError: the model has no such variable.

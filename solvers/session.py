@@ -64,12 +64,12 @@ class Options:
         iteration_limit: number of iterations of a linear program.
         threads: solver threads. Default: 1, because HiGHS keeps one pool per process, and
             benchmarks are single-threaded.
-        seed: of the solver's random choices.
+        seed: seed of the solver's random choices.
         feasibility_tolerance: absolute violation of rows and bounds, in the dispatched (scaled)
             units.
         dual_feasibility_tolerance: absolute violation of reduced costs of LPs.
         integrality_tolerance: distance from an integer.
-        presolve: on or off.
+        presolve: whether the solver simplifies the program first.
         algorithm: "simplex" or "interior-point", for LPs.
         native: other options, under the solver's own names.
     """
@@ -160,7 +160,7 @@ class Session(ABC):
     Attributes:
         owner: its `Backend`.
         program: the program.
-        options: of the solver.
+        options: options of the solver.
     """
 
     def __init__(self, owner: Any, program: Program, options: Options) -> None:
@@ -228,7 +228,7 @@ class Session(ABC):
         """Return the error for an option that the solver does not accept.
 
         Args:
-            option: in the solver's own name.
+            option: the option, under the solver's own name.
             value: the value got.
             reason: appended to the message.
         """

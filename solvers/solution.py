@@ -67,10 +67,10 @@ class Residuals:
     """Largest absolute violations of a point, recomputed in double precision.
 
     Attributes:
-        rows: of a row.
-        bounds: of a bound of a column.
-        integrality: of the integrality of a column.
-        cones: of a second-order cone.
+        rows: largest violation of a row.
+        bounds: largest violation of a bound of a column.
+        integrality: largest distance of an integer column from an integer.
+        cones: largest violation of a second-order cone.
     """
 
     rows: float
@@ -105,8 +105,8 @@ def relative_gap(objective: float | None, bound: float | None) -> float | None:
     """Return |objective - bound| / max(1, |objective|), or None if one of them is unknown.
 
     Args:
-        objective: of a point, or None.
-        bound: on the optimum, or None.
+        objective: objective of the best point, or None.
+        bound: bound on the optimum, or None.
     """
     if objective is None or bound is None:
         return None
@@ -134,7 +134,7 @@ class Solution:
         iterations, nodes: None if the solver does not count them.
         seconds: wall-clock time to load the program, solve it and read the answer.
         solver: label of the backend: "highs", "ortools:glop", ...
-        version: of the native library.
+        version: version of the native library.
         options: the options in force, under the solver's own names.
         seed, threads, start: how the solver was run.
         raw_status: status in the solver's own words.
@@ -300,7 +300,7 @@ def lagrangian_bound(data: Data, row_dual: Vector, tolerance: float = 1e-9) -> f
     Args:
         data: the program.
         row_dual: (rows,) multipliers y.
-        tolerance: for reduced costs of variables without a bound.
+        tolerance: largest accepted reduced cost of a variable without a bound.
 
     Returns:
         The bound, or None if the multipliers prove nothing.

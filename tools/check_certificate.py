@@ -361,7 +361,7 @@ def check_pair(p, q, requirement, name):
     Args:
         p, q: laws, each (integers, their sum).
         requirement: a `Requirement`.
-        name: of the pair, for the sentence of a refusal.
+        name: name of the pair, for the sentence of a refusal.
     """
     checks = {
         "curve": check_curve,
@@ -554,7 +554,7 @@ class Divergence:
         """Return the interval arithmetic, and for each ratio the enclosed (mass of P, ln P/Q).
 
         Args:
-            digits: of the arithmetic. The last result is stored.
+            digits: number of digits of the arithmetic. The last result is stored.
         """
         if digits not in self.losses_by_digits:
             arithmetic = IntervalArithmetic(digits)
@@ -574,7 +574,7 @@ class Divergence:
 
         Args:
             alpha: the order, a Fraction > 1.
-            digits: of the arithmetic.
+            digits: number of digits of the arithmetic.
         """
         arithmetic, terms = self.losses(digits)
         power = arithmetic.from_rational(alpha - 1)
@@ -589,7 +589,7 @@ class Divergence:
         """Return the enclosure of Σ P ln P/Q between two rationals.
 
         Args:
-            digits: of the arithmetic.
+            digits: number of digits of the arithmetic.
         """
         arithmetic, terms = self.losses(digits)
         total = (Decimal(0), Decimal(0))
@@ -794,7 +794,7 @@ def is_within_gaussian(a, b, mu, name):
     Args:
         a, b: Fractions, 0 < b < a < 1.
         mu: Fraction > 0.
-        name: of the pair, for the sentence of a refusal.
+        name: name of the pair, for the sentence of a refusal.
     """
     smaller_tail = min(b, 1 - a)
     digits = 40 + 2 * len(str(smaller_tail.denominator // smaller_tail.numerator))
@@ -875,7 +875,7 @@ def check_real_inputs(quantizer, requirement):
     pdp         is convex in neither: see `check_pdp`.
 
     Args:
-        quantizer: as `read_quantizer` returns it.
+        quantizer: quantizer, as `read_quantizer` returns it.
         requirement: a `Requirement`.
     """
     end_laws = quantizer.laws
@@ -1183,7 +1183,7 @@ class LineLaw:
 
         Args:
             loss: a function of the integers that have weights.
-            tail_coefficients: of the loss of tails, Σ c_k |η|^k, k <= 2.
+            tail_coefficients: coefficients c_k of the loss of tails, Σ c_k |η|^k, k <= 2.
         """
         total = sum(w * loss(self.first + i) for i, w in enumerate(self.weights))
         if self.ratio:
@@ -1220,7 +1220,7 @@ def compute_line_loss(name, losses, mechanism):
     """Return the exact loss of unclamped noise: E|η|, E η², or the mean of losses in the file.
 
     Args:
-        name: of the loss.
+        name: name of the loss.
         losses: one loss for each weight, or None.
         mechanism: noise on the integers or the reals.
     """
@@ -1265,8 +1265,8 @@ def check_runs(claim, mechanism):
     (`rank_comparisons`).
 
     Args:
-        claim: as `read_composed_claim` returns it.
-        mechanism: of one run.
+        claim: claim, as `read_composed_claim` returns it.
+        mechanism: mechanism of one run.
     """
     runs = claim.runs
     epsilon = claim.epsilon
@@ -1313,7 +1313,7 @@ def compute_ratio_curve(mechanism, unit):
     beyond the unit counts as infinite: its Q is 0.
 
     Args:
-        mechanism: of one run.
+        mechanism: mechanism of one run.
         unit: an integer.
     """
     curve = [(0, 0), (unit, unit)]
@@ -1357,9 +1357,9 @@ def count_composition_work(pair, step, runs, digits):
 
     Args:
         pair: [(mass of P, mass of Q)] in integers.
-        step: of the grid of losses.
+        step: step of the grid of losses.
         runs: T.
-        digits: of the masses.
+        digits: number of digits of the masses.
     """
     losses = [math.log(x) - math.log(y) for x, y in pair if x and y]
     points = 1
@@ -1378,9 +1378,9 @@ def rank_comparisons(mechanism, runs, epsilon):
     ε) over λ.
 
     Args:
-        mechanism: of one run.
+        mechanism: mechanism of one run.
         runs: T.
-        epsilon: of all runs together.
+        epsilon: ε of all runs together.
     """
     scores = {}
     for _, p, q in comparisons(mechanism):
@@ -1426,7 +1426,7 @@ class LossDistribution:
             first: the smallest loss is first * step.
             masses: integers of 10^-digits.
             infinite: the mass of an infinite loss.
-            step: of the grid, a Fraction.
+            step: step of the grid, a Fraction.
             digits: after the point.
             rounds_up: whether all roundings are upwards.
         """
@@ -1443,7 +1443,7 @@ class LossDistribution:
 
         Args:
             pair: [(mass of P, mass of Q)] in integers of 10^-digits; a Q of 0 has an infinite loss.
-            step: of the grid, a Fraction.
+            step: step of the grid, a Fraction.
             digits: after the point.
             rounds_up: whether all roundings are upwards.
         """
@@ -1587,7 +1587,7 @@ def check_objective(objective, mechanism):
     """Refuse unless the stated value is the exact loss, rounded up by at most 1e-15 of it.
 
     Args:
-        objective: as `read_objective` returns it.
+        objective: objective, as `read_objective` returns it.
         mechanism: the mechanism whose loss is stated.
     """
     name = objective.name
@@ -1638,9 +1638,9 @@ def check_part_losses(name, losses, sizes):
     """Refuse unless losses are those of a name in PART_LOSSES.
 
     Args:
-        name: of the loss.
+        name: name of the loss.
         losses: one number for each noise value, in row-major order.
-        sizes: of the factors of the group.
+        sizes: orders of the factors of the group.
     """
     parts = [[PART_LOSSES[name](part, size) for part in range(size)] for size in sizes]
     agrees = all(loss == sum(point) for loss, point in zip_equal(losses, product(*parts)))
@@ -1688,7 +1688,7 @@ def make_loss(name, values):
     r scale is an integer for all the values.
 
     Args:
-        name: of the loss, such as "squared", "pinball:0.9" or "huber:2".
+        name: name of the loss, such as "squared", "pinball:0.9" or "huber:2".
         values: all labels and outputs.
     """
     kind, colon, text = name.partition(":")
@@ -1727,7 +1727,7 @@ def check_bias(bias, mechanism):
     The difference is affine in a real input.
 
     Args:
-        bias: as `read_bias` returns it.
+        bias: bias, as `read_bias` returns it.
         mechanism: a channel or a quantizer.
     """
     laws = mechanism.laws
@@ -1755,7 +1755,7 @@ def negate_shift(shift, sizes):
 
     Args:
         shift: an element of the group.
-        sizes: of the factors of the group.
+        sizes: orders of the factors of the group.
     """
     return tuple(-part % size for part, size in zip_equal(shift, sizes))
 
@@ -1765,7 +1765,7 @@ def shift_values(values, sizes, shift):
 
     Args:
         values: f in row-major order.
-        sizes: of the factors of the group.
+        sizes: orders of the factors of the group.
         shift: an element of the group.
     """
     stride = len(values)
@@ -1785,7 +1785,7 @@ def check_privacy(mechanism, notion, budgets, other_parameters):
     """Refuse unless every comparison of the mechanism meets the notion.
 
     Args:
-        mechanism: as a reader of READERS returns it.
+        mechanism: mechanism, as a reader of READERS returns it.
         notion: a key of PARAMETERS.
         budgets: {label: first parameter}, or {None: it} for all comparisons.
         other_parameters: name -> value of the other parameters.
@@ -1814,8 +1814,8 @@ def comparisons(mechanism, labels=None):
     Of a quantizer they are those of its end laws, which decide all hockey sticks.
 
     Args:
-        mechanism: as a reader of READERS returns it.
-        labels: of the comparisons. Default: all.
+        mechanism: mechanism, as a reader of READERS returns it.
+        labels: labels of the comparisons. Default: all.
     """
     if mechanism.kind == "quantizer":
         for p, q in product(dict.fromkeys(mechanism.laws), repeat=2):
@@ -1900,9 +1900,9 @@ def count_work(mechanism, notion, budgets, other_parameters, objective, bias, co
 
     Args:
         mechanism, notion, budgets, other_parameters: as of `check_privacy`.
-        objective: as `read_objective` returns it.
-        bias: as `read_bias` returns it.
-        composed: as `read_composed_claim` returns it; None for no claim of many runs.
+        objective: objective, as `read_objective` returns it.
+        bias: bias, as `read_bias` returns it.
+        composed: claim of many runs, as `read_composed_claim` returns it; None for no claim of many runs.
     """
     laws = mechanism.laws
     points = budgets.get(None) if notion in ("curve", "tradeoff") else None
@@ -2013,7 +2013,7 @@ def read_hex_integer(data, name):
 
     Args:
         data: a JSON value.
-        name: for messages.
+        name: name of the value in messages.
     """
     is_hexadecimal = (
         isinstance(data, str)
@@ -2029,8 +2029,8 @@ def read_rational(data, name, max_characters=5000):
 
     Args:
         data: a JSON value.
-        name: for messages.
-        max_characters: of a number that is not hexadecimal.
+        name: name of the value in messages.
+        max_characters: largest length of a number that is not hexadecimal.
     """
     top, *bottom = read_text(data, name).split("/")
     if len(bottom) == 1 and data.lstrip("-").startswith("0x"):
@@ -2059,7 +2059,7 @@ def parse_decimal(text, name):
 
     Args:
         text: the decimal.
-        name: for messages.
+        name: name of the value in messages.
     """
     try:
         value = Decimal("nan" if "_" in text else text.strip())
@@ -2079,7 +2079,7 @@ def read_integer_law(data, name):
 
     Args:
         data: a JSON value.
-        name: for messages.
+        name: name of the value in messages.
     """
     law = read_object(
         data, name, total=read_hex_integer, weights=make_tuple_reader(read_hex_integer)
@@ -2148,7 +2148,7 @@ def read_weight_column(column, row_count):
 
     Args:
         column: run, weight, run, weight, ...: how many rows have the weight that follows.
-        row_count: of the channel.
+        row_count: number of rows of the channel.
     """
     weights = []
     for run, weight in zip(column[::2], column[1::2]):  # noqa: B905
@@ -2370,7 +2370,7 @@ def read_line_noise(data, get_reach, get_atom, **readers):
         data: a JSON value.
         get_reach: a function of the entries that returns the largest shift.
         get_atom: a function of the entries that returns the mass of the point 0.
-        readers: of the entries besides those of the law.
+        readers: readers of the entries besides those of the law.
     """
     line = read_object(
         data,
@@ -2504,7 +2504,7 @@ def read_budgets(data, mechanism, name):
     Args:
         data: a JSON value.
         mechanism: whose labels must all have a number.
-        name: of the parameter.
+        name: name of the parameter.
     """
     if isinstance(data, str):
         budgets = {None: read_rational(data, name)}
@@ -2694,7 +2694,7 @@ def read_json_file(path):
     characters.
 
     Args:
-        path: of the file.
+        path: path of the file.
     """
 
     def read_entries(pairs):
@@ -2853,7 +2853,7 @@ def format_mechanism(mechanism):
     """Return the name and the size of a mechanism, and what is compared.
 
     Args:
-        mechanism: as a reader of READERS returns it.
+        mechanism: mechanism, as a reader of READERS returns it.
     """
     count = len(mechanism.labels)
     if mechanism.kind == "quantizer":
@@ -2887,10 +2887,10 @@ def format_statement(mechanism, claim, objective, bias):
     """Return what has been proven, in one sentence.
 
     Args:
-        mechanism: as a reader of READERS returns it.
+        mechanism: mechanism, as a reader of READERS returns it.
         claim: the claim as text.
-        objective: as `read_objective` returns it.
-        bias: as `read_bias` returns it.
+        objective: objective, as `read_objective` returns it.
+        bias: bias, as `read_bias` returns it.
     """
     if objective is None:
         loss = "no loss is stated"
@@ -2921,7 +2921,7 @@ def decide_file(path):
     """Return (verdict, reason) of a file. An unexpected error never counts as a refutation.
 
     Args:
-        path: of the file.
+        path: path of the file.
     """
 
     def stop(*_):
@@ -2961,7 +2961,7 @@ def main(paths):
     """Print one line for each file, and return the exit code.
 
     Args:
-        paths: of the files.
+        paths: paths of the files.
     """
     verdicts = set()
     for path in paths:

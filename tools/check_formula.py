@@ -461,7 +461,7 @@ class Program:
         """Add a row that is at most 0.
 
         Args:
-            entries: as of `add_row`.
+            entries: numbers of the row by column, as in `add_row`.
         """
         self.add_row(entries, None, (0, 0))
 
@@ -469,7 +469,7 @@ class Program:
         """Add a row with equal sides.
 
         Args:
-            entries: as of `add_row`.
+            entries: numbers of the row by column, as in `add_row`.
             side: a rational.
         """
         self.add_row(entries, (side, 0), (side, 0))
@@ -519,7 +519,7 @@ def read_typed(value, json_type, name):
     Args:
         value: a JSON value.
         json_type: a type such as str or int.
-        name: for messages.
+        name: name of the value in messages.
     """
     ensure(type(value) is json_type, f"{name} must be of another type.")
     return value
@@ -555,7 +555,7 @@ def read_integers(values, name):
 
     Args:
         values: a JSON value.
-        name: for messages.
+        name: name of the value in messages.
     """
     return [read_typed(value, int, name) for value in read_typed(values, list, name)]
 
@@ -609,7 +609,7 @@ def require_known_options(options, names, notions):
     """Refuse other options and notions.
 
     Args:
-        options: of the question.
+        options: options of the question.
         names: the options that a question may have.
         notions: the notions that it may have.
     """
@@ -634,8 +634,8 @@ def read_modulo_levels(options, sizes):
     """Read the differences of noise and their budgets: {difference: multiple of ε}.
 
     Args:
-        options: of the question.
-        sizes: of the factors of the group.
+        options: options of the question.
+        sizes: orders of the factors of the group.
     """
 
     def reduce_shift(shift):
@@ -673,7 +673,7 @@ def build_modulo_program(options, delta, is_relaxed):
     """Build the program of noise.
 
     Args:
-        options: of the question.
+        options: options of the question.
         delta: whether δ may be positive.
         is_relaxed: whether the sum of violations is to be minimised.
     """
@@ -735,7 +735,7 @@ def read_noise_losses(loss, values, sizes):
     Args:
         loss: a name, or a list of numbers.
         values: the noise values, in row-major order.
-        sizes: of the factors of the group.
+        sizes: orders of the factors of the group.
     """
     losses = {
         "error-rate": lambda value: int(any(value)),
@@ -759,7 +759,7 @@ def squared_error(answer, noise, sizes):
 
     Args:
         answer, noise: elements of the group.
-        sizes: of the factors of the group.
+        sizes: orders of the factors of the group.
     """
     return sum(((a + b) % n - a) ** 2 for a, b, n in zip_equal(answer, noise, sizes))
 
@@ -897,7 +897,7 @@ def add_ratio_rows(program, ordered_pairs, mass_column, output_count, level, del
     """Add the privacy of ordered pairs with one budget.
 
     Args:
-        program: that gains rows, and columns where δ may be positive.
+        program: the program that gains rows, and columns where δ may be positive.
         ordered_pairs: pairs (i, j) of inputs.
         mass_column: (i, o) -> the column of M(i, o).
         output_count: the number of outputs.
@@ -923,8 +923,8 @@ def add_constraints(program, names, mass_column, answers, outputs, kinds):
     """Add the rows of constraints of some kinds, in the order of their names.
 
     Args:
-        program: that gains rows.
-        names: of the constraints of the question.
+        program: the program that gains rows.
+        names: names of the constraints of the question.
         mass_column: (i, o) -> the column of M(i, o).
         answers, outputs: rationals.
         kinds: the names that are added; others are skipped.
@@ -963,7 +963,7 @@ def add_monotone_rows(program, mass_column, answers, outputs, is_by_row):
     """Add the rows by which masses rise towards the answer's own output, and fall away from it.
 
     Args:
-        program: that gains rows.
+        program: the program that gains rows.
         mass_column: (i, o) -> the column of M(i, o).
         answers, outputs: rationals.
         is_by_row: whether outputs are compared within a row, else answers within a column.
@@ -1124,8 +1124,8 @@ def hat_cost(hat, a, b, output, share, c):
     Args:
         hat: the affine function, [constant, slope].
         a, b: the ends of the piece.
-        output: in units of c.
-        share: of the absolute error; the rest is the squared error.
+        output: published value, in units of c.
+        share: share of the absolute error; the rest is the squared error.
         c: the unit.
     """
     error = (-output, 1)
@@ -1295,7 +1295,7 @@ def list_primal_conditions(program, basic_columns, row_sides, point):
     Args:
         program: a finished `Program`.
         basic_columns: their positions.
-        row_sides: as of `compute_vertex`.
+        row_sides: side at which each row is held, as in `compute_vertex`.
         point: the function of every column.
     """
     conditions = [point[j] for j in basic_columns]
@@ -1756,7 +1756,7 @@ def read_function(piece, names):
 
     Args:
         piece: a JSON object.
-        names: of the entries: numerator, slope in δ (optional) and denominator.
+        names: names of the entries: numerator, slope in δ (optional) and denominator.
     """
     parts = [read_polynomial(piece.get(name, []), read_integer) for name in names]
     ensure(parts[-1], "A formula divides by 0.", "false")
@@ -1873,8 +1873,8 @@ def describe_question(family, options, program):
 
     Args:
         family: "modulo", "channel", "labels" or "quantizer".
-        options: of the question.
-        program: of the question.
+        options: options of the question.
+        program: the program of the question.
     """
     default_losses = {"modulo": "error-rate", "quantizer": "absolute"}
     loss = options.get("loss", default_losses.get(family, "squared"))
@@ -1972,7 +1972,7 @@ def read_interval(values, name):
 
     Args:
         values: a JSON value.
-        name: for messages.
+        name: name of the value in messages.
     """
     ends = [read_rational(read_typed(end, str, name)) for end in read_typed(values, list, name)]
     ensure(len(ends) == 2 and 0 <= ends[0] <= ends[1], f"{name} must be two numbers in order.")
@@ -2020,7 +2020,7 @@ def check_open_intervals(data, gaps, steps):
 
     Args:
         data: the JSON value of the file.
-        gaps: as `find_gaps` returns them.
+        gaps: uncovered intervals, as `find_gaps` returns them.
         steps: q of x = e^(ε/q).
     """
     intervals = read_typed(data["open"], list, "open")
@@ -2088,7 +2088,7 @@ def read_json_file(path):
     characters.
 
     Args:
-        path: of the file.
+        path: path of the file.
     """
 
     def read_entries(pairs):
@@ -2128,7 +2128,7 @@ def decide_file(path):
     """Return (verdict, reason) of a file. An unexpected error never counts as a refutation.
 
     Args:
-        path: of the file.
+        path: path of the file.
     """
 
     def stop(*_):
@@ -2168,7 +2168,7 @@ def main(paths):
     """Print one line for each file, and return the exit code.
 
     Args:
-        paths: of the files.
+        paths: paths of the files.
     """
     verdicts = set()
     for path in paths:

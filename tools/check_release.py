@@ -144,7 +144,7 @@ def create_environment(folder: Path, *packages: object, python: str = sys.execut
     """Create a virtual environment with packages, and return its folder of programs.
 
     Args:
-        folder: of the environment.
+        folder: folder of the environment.
         packages: arguments of pip.
         python: the program that creates the environment.
     """
@@ -238,7 +238,7 @@ def run_commands(
 
     Args:
         programs: the environment's folder of programs.
-        folder: in which they run.
+        folder: folder in which they run.
         commands: command, exit code, and a text in the output.
     """
     for command, code, expected_text in commands:

@@ -27,7 +27,7 @@ def read_pins(path: Path) -> list[str]:
     """Read the pins of a file.
 
     Args:
-        path: of a file with one NAME==VERSION a line; "#" starts a comment.
+        path: path of a file with one NAME==VERSION a line; "#" starts a comment.
     """
     lines = (line.partition("#")[0].strip() for line in path.read_text("utf-8").splitlines())
     return [line for line in lines if line]
@@ -37,7 +37,7 @@ def create_environment(folder: Path) -> Path:
     """Create a virtual environment unless it exists, and return its Python.
 
     Args:
-        folder: of the environment.
+        folder: folder of the environment.
     """
     python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     if not python.exists():
@@ -49,8 +49,8 @@ def run_pip(python: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run pip of an environment and collect its output.
 
     Args:
-        python: of the environment.
-        arguments: of pip.
+        python: Python executable of the environment.
+        arguments: arguments of pip.
     """
     command = [str(python), "-m", "pip", "--disable-pip-version-check", *arguments]
     return subprocess.run(command, capture_output=True, text=True)
@@ -60,7 +60,7 @@ def is_available(python: Path, pin: str) -> bool:
     """Decide whether the package index still offers a pinned version for this Python.
 
     Args:
-        python: of the environment.
+        python: Python executable of the environment.
         pin: NAME==VERSION.
     """
     done = run_pip(python, "install", "--dry-run", "--ignore-installed", "--no-deps", pin)
@@ -73,7 +73,7 @@ def install_requirement(
     """Install a requirement under pins.
 
     Args:
-        python: of the environment.
+        python: Python executable of the environment.
         requirement: arguments of pip.
         pins: lines NAME==VERSION.
     """
@@ -133,7 +133,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Install the workbench with the options of the command line.
 
     Args:
-        arguments: of the command line. Default: those of this process.
+        arguments: arguments of the command line. Default: those of this process.
     """
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter

@@ -17,7 +17,7 @@ def write_optima(folder: str) -> None:
     """Write the table of optima.
 
     Args:
-        folder: of exported programs; each has a record NAME.json.
+        folder: folder of exported programs. Each program has a record NAME.json there.
     """
     records = [json.loads(path.read_text("utf-8")) for path in sorted(Path(folder).glob("*.json"))]
     rows = []

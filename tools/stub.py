@@ -28,7 +28,7 @@ def make_stub(homes: Mapping[str, str], docstring: str) -> str:
 
     Args:
         homes: public name -> module.
-        docstring: of the package.
+        docstring: docstring of the package.
     """
     names = sorted([*homes, "__version__"])
     questions = [family.question_class for family in list_builtin_families()]

@@ -113,7 +113,7 @@ def make_moving_program(scale: float = 1.0, *, integer: bool = False) -> Program
     """Compile a maximisation whose numbers of every kind change with parameters.
 
     Args:
-        scale: of the program.
+        scale: factor of the continuous columns in the solver, as in `Program`.
         integer: whether the columns are integer.
 
     Returns:
@@ -241,7 +241,7 @@ def make_packing(rows: int = 30, columns: int = 120, seed: int = 0) -> Program:
     Args:
         rows: number of knapsacks.
         columns: number of items.
-        seed: of the random numbers.
+        seed: seed of the random numbers.
     """
     rng = np.random.default_rng(seed)
     A = rng.integers(1, 1000, (rows, columns)).astype(float)
@@ -257,7 +257,7 @@ def make_market_split(rows: int = 5, columns: int = 40, seed: int = 0) -> Progra
     Args:
         rows: number of equality knapsacks.
         columns: number of binaries.
-        seed: of the random numbers.
+        seed: seed of the random numbers.
     """
     rng = np.random.default_rng(seed)
     A = rng.integers(0, 100, (rows, columns)).astype(float)
@@ -277,7 +277,7 @@ def make_slow_lp(size: int = 1500, seed: int = 0) -> Program:
 
     Args:
         size: number of rows, and of columns.
-        seed: of the random numbers.
+        seed: seed of the random numbers.
     """
     rng = np.random.default_rng(seed)
     A = rng.random((size, size))
@@ -290,8 +290,8 @@ def make_random_lp(rows: int = 12, columns: int = 8, seed: int = 0, scale: float
     Args:
         rows: number of rows.
         columns: number of columns.
-        seed: of the random numbers.
-        scale: of the program.
+        seed: seed of the random numbers.
+        scale: factor of the continuous columns in the solver, as in `Program`.
     """
     rng = np.random.default_rng(seed)
     A = np.round(rng.normal(size=(rows, columns)), 3)

@@ -49,7 +49,8 @@ class InterruptClauses(Contract):
 
         Args:
             kind: "lp" or "milp".
-            size: of the program.
+            size: for "lp" the number of rows and of columns, for "milp" the number of rows, with four
+                columns for each.
             native: options in the solver's own names.
 
         Returns:

@@ -141,7 +141,7 @@ class ParametricProgram:
     """A program in exact integers, with polynomials in x as entries and sides of rows affine in δ.
 
     Attributes:
-        program: for the solver that proposes bases.
+        program: the program that is passed to the solver, which proposes bases.
         powers: parameter -> polynomial in x for each of its entries.
         delta: name of the parameter δ, or None.
         numbers: values of the other parameters.

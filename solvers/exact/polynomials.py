@@ -72,7 +72,7 @@ class Affine:
         """Return a constant function.
 
         Args:
-            value: of the function.
+            value: the value of the function everywhere.
         """
         return cls(fmpz_poly([value.numerator]), ZERO, fmpz_poly([value.denominator]))
 

@@ -66,7 +66,7 @@ class RationalPoint:
     Attributes:
         lp: the program.
         x: (columns,) rationals.
-        objective: at the point.
+        objective: value of the objective at the point.
         bound: proven lower bound on the optimum, or None.
         violation: largest violation of a row or bound, exact.
         is_row_tight: (rows,) whether the last basis holds a row at a bound.

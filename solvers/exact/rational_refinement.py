@@ -118,7 +118,7 @@ def read_held_sides(basis: Any) -> tuple[Flags, Flags]:
     """Return which columns and rows a basis holds at their lower, and at their upper bounds.
 
     Args:
-        basis: of HiGHS.
+        basis: basis of HiGHS.
 
     Returns:
         Two arrays (columns + rows,).
@@ -261,7 +261,7 @@ class _Refinement:
         basis of a correction is tried next.
 
         Args:
-            basis: of HiGHS. None for the basis of the program at the solver's tolerances.
+            basis: basis of HiGHS. None for the basis of the program at the solver's tolerances.
 
         Raises:
             NoRationalSolution: the solver has no answer, or there is no time left.

@@ -103,7 +103,7 @@ class Region:
     Attributes:
         low: lower end of x.
         high: upper end of x, or None.
-        formulas: in increasing order of δ.
+        formulas: formulas in increasing order of δ.
         sample: a rational inside the interval.
     """
 
@@ -127,8 +127,8 @@ class InfeasiblePoint(NoRationalSolution):
     """The program is infeasible at a point inside the interval of δ.
 
     Attributes:
-        x: of the point.
-        delta: of the point.
+        x: value of x at the point.
+        delta: value of δ at the point.
     """
 
     def __init__(self, x: Fraction, delta: Fraction) -> None:
@@ -307,7 +307,7 @@ def _iterate_samples(low: Root, high: Root | None, degree: int) -> Iterator[Frac
     Args:
         low: lower end.
         high: upper end, or None.
-        degree: of x, whose powers are small numbers if it is near 1.
+        degree: degree in x. Powers of x are numbers of few digits if x is near 1.
     """
     if high is None:
         low = low.refine_to(Fraction(1, degree))
