@@ -1,7 +1,7 @@
-"""CPU time of formulas, and of proving their files again without a solver.
+"""Measure the CPU time of `wb.formula`, and of proving a saved formula again without a solver.
 
-Times are CPU seconds of one thread. "limit" is the longest acceptable time of a formula of its
-size."""
+Times are CPU seconds of one thread. "limit" is the longest acceptable time of the row.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class FormulaCase:
     """A formula to compute.
 
     Attributes:
-        name: name of the row.
+        name: name of the row in the table.
         question: the question.
         options: options of `wb.formula`.
         limit: longest acceptable seconds, or None.

@@ -1,9 +1,11 @@
 """Large channels by method "block", by HiGHS, PDLP and libqif, and the growth of their time in k.
 
-Every side solves one request three times in this process, after a small one that loads the imports.
-The fastest CPU seconds count; "ratio" is over those of the blocks in the same run. Only the blocks
-are certified. "off" is the loss of a side relative to theirs (PDLP stops at its own tolerance).
-"growth" is the exponent of k between a size and the previous one of its form.
+A side is one way to solve a request: method "block", HiGHS, PDLP or libqif. Each side first solves
+a small request, which loads its imports, and then the measured request three times, all in this
+process. "cpu_s" is the fastest of the three, in CPU seconds. "ratio" is this time divided by the
+time of method "block" in the same run. Only designs of method "block" are certified. "off" is (loss
+of the side) / (loss of method "block") - 1; PDLP stops at its own tolerance. "growth" is the
+exponent of k, the number of inputs, between a size and the previous one of its form.
 
 The other sides run up to a size, each with a time limit. A side that fails or stops has the reason
 in its row. libqif has only pure and metric privacy and no time limit. It is included if it is
@@ -37,8 +39,8 @@ SIZES = {
     "grid": (36, 64, 144, 256),
 }
 WORKBENCH_SIDE = "blocks, certified"
-# Inputs of the first request of a form, which is not measured. The proof of channels with 200
-# inputs of all pairs is compiled.
+# Number of inputs of the first request of a form, which is not measured. "all pairs" needs 200,
+# because the proof of channels of that size is compiled on its first use.
 _FIRST_SIZES = {"grid": 9, "all pairs": 200}
 _DEFAULT_FIRST_SIZE = 8
 _MAX_QIF_SIZE = 50  # libqif runs up to this many inputs; 64 take it 44 CPU s.

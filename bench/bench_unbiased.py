@@ -1,8 +1,9 @@
 """The unbiased label randomizer with its exact channel and certificate: CPU time, gap, file size.
 
 For small k, the channel LP on a grid of outputs with the constraint "unbiased" is solved as well.
-Its optimum is an upper bound, which the program over intervals reaches without a grid. Times are
-CPU seconds of one thread."""
+Its optimum is at least the optimum over all real outputs, which the program over intervals computes
+without a grid. Times are CPU seconds of one thread.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +35,10 @@ COLUMNS = (
 
 
 def list_cases() -> list[tuple[str, int, Any]]:
-    """Return the prior, the number of labels and the budget of every case."""
+    """Return the spacing of the labels ("lognormal": random), their number and ε of every case.
+
+    The prior is always uniform.
+    """
     cases: list[tuple[str, int, Any]] = [("uniform", MAX_GRID_SIZE, 1)]
     for k in (52, 201, 401):
         cases += [("uniform", k, epsilon) for epsilon in ("0.01", 1, 4, 12)]
@@ -45,7 +49,7 @@ def list_cases() -> list[tuple[str, int, Any]]:
 
 
 def run_unbiased_benchmark() -> pd.DataFrame:
-    """Return one row for each prior, size and budget."""
+    """Return one row for each spacing of labels, number of labels and budget."""
     return pd.DataFrame([_time_labels(*case) for case in list_cases()], columns=[*COLUMNS])
 
 

@@ -1,7 +1,7 @@
 """Headless Chromium (Debian's), driven by the DevTools protocol over two pipes.
 
-It needs no driver and no package. Requests to other machines are counted, and so are errors on the
-console.
+It needs no driver and no package. A `Page` records the addresses that it requested and the errors
+on its console.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     session = get_backend("highs").open(program, Options(gap=1e-9))
     first = session.solve({"delta": 0.1})
-    second = session.solve({"delta": 0.2})         # changes the entries that moved, starts hot
+    second = session.solve({"delta": 0.2})    # changes only what differs, starts from the basis
     again = session.solve({"delta": 0.2}, start="cold")
 
 To add a backend, write one file with a `workbench.solvers.contract.Backend`, its line in CLASSES
@@ -100,8 +100,8 @@ def set_external_backends(find_classes: Callable[[], Mapping[str, type[Backend]]
     """Set the function that finds the backends of other packages.
 
     Args:
-        find_classes: returns their classes by name. It is called at the first unknown name, and
-            whenever backends are listed.
+        find_classes: returns their classes by name. It is called for a name that is not in CLASSES,
+            and whenever backends are listed.
     """
     global _find_external_classes
     _find_external_classes = find_classes

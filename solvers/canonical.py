@@ -1,4 +1,4 @@
-"""Compilation of CVXPY problems to Programs, from CVXPY's canonical form.
+"""Compile CVXPY problems to Programs, by reading the matrices into which CVXPY compiles them.
 
 CVXPY keeps a compiled problem as sparse tensors, which are the affine map of the parameters. The
 columns of a tensor are the parameters and a constant. A row of a tensor is one entry of the cost,
@@ -39,7 +39,8 @@ def label_user_constraint(constraint: Any, label: str) -> Any:
     """Label a constraint and mark it as a constraint of the user, not of the model.
 
     Args:
-        constraint: a constraint of CVXPY or of `workbench.models.statement`. It is changed in place.
+        constraint: constraint of CVXPY or of `workbench.models.statement`. It is changed in
+            place.
         label: name of its block of rows.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Conflicting constraints of an infeasible program, by a deletion filter over groups of rows.
+"""Find conflicting constraints of an infeasible program, by a deletion filter over row groups.
 
 The groups are left out one after the other. If the remaining program is still infeasible, the group
 stays out. If it becomes feasible, the group is part of the conflict and goes back in. The remaining
@@ -36,19 +36,23 @@ def find_conflict(
     Args:
         data: the program. Rows outside all groups always hold.
         groups: name -> positions of rows. They are tried in this order.
-        solver: label of the backend.
+        solver: name of the solver, as in `workbench doctor`.
         options: options of every solve, such as tolerances. Default: `Options()`.
         scale: factor of the continuous columns in the solver, as in `Program`.
         seconds: time limit of all solves together.
 
     Returns:
-        The names of the groups, or None if no conflict was found in time.
+        The names of the groups. None if the program is feasible, or if a solve was undecided, for
+        example at the time limit.
     """
     deadline = Deadline(seconds)
     options = options or Options()
 
     def is_infeasible(active_groups: Mapping[str, Positions]) -> bool | None:
-        """Return whether the program with some groups is infeasible; None if undecided."""
+        """Return whether the rows of these groups, with the rows of no group, are infeasible.
+
+        None if the solver did not decide.
+        """
         if deadline.has_passed:
             return None
         has_row = np.ones(data.A.shape[0], dtype=bool)

@@ -6,6 +6,9 @@ numbers that moved, rebuilds, timing, and the second solve that distinguishes in
 unbounded. It returns a Solution in the units of the model, whose certificates are checked. A
 backend runs its native solve inside `Interruption`: Ctrl-C then stops the solver, and the best
 point found is returned.
+
+A solver gets the program in dispatched units: continuous columns times `Program.scale`, costs times
+`Program.cost`, and rows times row factors that are powers of two.
 """
 
 from __future__ import annotations
@@ -97,7 +100,7 @@ class Options:
         return options
 
 
-# Type of the options that are no floats.
+# Types of the options that are not floats.
 _OPTION_TYPES: dict[str, type] = {
     **dict.fromkeys(("node_limit", "iteration_limit", "threads", "seed"), int),
     "presolve": bool,
@@ -327,9 +330,9 @@ class Session(ABC):
         self._scale = 1.0
         self._load(self._to_dispatched_units(model_data), keep=False)
         raw = self._run(Start.COLD, None)
-        note = "solved again in units of the model: in finer ones the answer was imprecise"
+        note = "solved again in units of the model: the answer in scaled units was imprecise"
         raw.notes = (*raw.notes, note)
-        self._loaded_data = None  # The next solve uses the finer units again.
+        self._loaded_data = None  # The next solve uses the scaled units again.
         return raw
 
     def follow(self, program: Program) -> None:

@@ -13,15 +13,16 @@
 
 With several files, exit code 1 wins over 2. The entry "record" is ignored: it proves nothing.
 
-What is decided. A law is a list of integers over their sum. P against Q at ε >= 0, outcomes i:
+What is decided. A law is a probability distribution: a list of integers over their sum. The law P
+is compared with the law Q at ε >= 0, over all outcomes i:
 
     pure, metric    P(i) <= e^ε Q(i) for all i    (metric: every pair of laws has its own ε)
     dp              Σ max(0, P(i) - e^ε Q(i)) <= δ
     pdp             Σ P(i) over {i : P(i) > e^ε Q(i)} <= δ
-    tradeoff        Σ min(u P(i), v Q(i)) >= w for every line u β + v α >= w between points (α, β)
-                    of a convex function, u <= v (else they change places): with both orders of a
-                    pair, no test of one law against the other has an error of the first kind α
-                    and one of the second kind β below the function
+    tradeoff        Σ min(u P(i), v Q(i)) >= w for every line u β + v α >= w through two consecutive
+                    points (α, β) of a convex function (P and Q change places if u > v). If this
+                    holds for both orders of a pair, every test of one law against the other with
+                    a type I error α has a type II error of at least the function's value at α
 
     noise           f(·) against f(· + μ) on the group Z_s1 x Z_s2 x ..., for all differences μ
                     (and -μ unless directed)
@@ -42,38 +43,42 @@ published results of the earlier runs, are together dp at its ε and δ (`check_
 
 What is counted before the check ("too large"). With
 
-    C  ordered comparisons: the differences of noise, the pairs of a channel, L² for L different
-       end laws
-    n  outcomes of a law
-    T  weights in all: n, or n for every row or end law; + k n for k labels
-    b  bits of the largest total, + the most bits (numerator and denominator) of ε and of every
-       other number of the claim, + those of δ
-    w  b + the most factors 2 in a denominator, + the bits of every different odd part of one,
-       + those of the largest numerator, among the other numbers: knots, outputs, and the numbers
-       of the objective and the bias
+    C  number of ordered comparisons: the differences of noise, the pairs of a channel, or L² for a
+       quantizer with L different end laws
+    n  number of outcomes of a law
+    T  total number of weights: n for noise, n for every row or end law otherwise; k n more for k
+       labels
+    b  sum of three sizes in bits: of the largest sum of a law; of the longest number of the claim
+       except δ (numerator and denominator together); of δ
+    w  b plus three sizes of the other numbers (knots, outputs, numbers of the objective and the
+       bias): the exponent of the largest power of 2 in a denominator, the bits of all different
+       odd parts of denominators, and the bits of the largest numerator
 
-    Noise on the integers and the reals, weights w over W with tails of ratio r = u/v every P (else
-    t = 0), D shifts (k of the reals), n_w weights:  C = 2D, n = n_w + 2D + 2P (tails) + 2 (atom),
-    b counts bits of W, of u and v t times, t = ⌈D/P⌉ + 3, and of the atom. Clamped to N answers:
-    C = D (2N - D - 1), n = N, T = N², t = ⌈N/P⌉ + 2.
+    Noise on the integers and the reals has n_w weights with the sum W. Its tails fall by the ratio
+    r = u/v after every P values. D is the number of shifts (on the reals: k cells).
+    C = 2D, n = n_w + 2D + 2P (only with tails) + 2 (only with a point mass). In b, the size of a
+    law is that of W, plus t times those of u and v with t = ⌈D/P⌉ + 3 (t = 0 without tails), plus
+    that of the point mass. Clamped to N answers: C = D (2N - D - 1), n = N, T = N², t = ⌈N/P⌉ + 2.
 
     audit       C n (a (4 + ⌊b/256⌋²) + s) + 1000 C + (C + 8) ⌊b/64⌋²
                 a = 1; the points of a curve; 16 times those of a trade-off function
-                s = 0; 5,000 for renyi, 10,000 for zcdp, 20,000 for gdp, whose outcomes take series
-                pure, and dp and pdp with δ = 0, on a channel whose rows are all neighbours; these
-                and metric on a quantizer: C is at most n; on noise on a line that is even and
-                never rises with |η|: C = 1
+                s = 0; 5,000 for renyi, 10,000 for zcdp, 20,000 for gdp, whose terms are computed
+                from series
+                C is at most n for pure (and dp, pdp with δ = 0) on a channel whose rows are all
+                neighbours, and for these notions and metric on a quantizer. C = 1 for them on
+                noise on a line that is even and never rises with |η|
     loss, bias  T (4 + ⌊w/256⌋²) + ⌊w/64⌋²
     pdp on K pieces       K² n⁴ (100 + 2 ⌊b/100⌋²) as well
-    composed    C n (300 + ⌊b/64⌋²) as well (C without the rule above), and, counted when the a
-                atoms of the dominating pair are known, and by itself: a (500 + 10 d) +
+    composed    C n (300 + ⌊b/64⌋²) as well (C without the rule above). A second count follows when
+                the number a of atoms of the dominating pair is known: a (500 + 10 d) +
                 7 N (20 + 3 d), for T runs at (ε, δ) on a grid on which the finite losses span m
                 points: d = 30 + the digits of T and of ⌊1/δ⌋ + ⌊ε/2⌋ (at most 1300),
                 N = m min(T, 4 ⌊√(T d)⌋ + 4)
 
-units of about 10^-7 s, at most MAX_WORK_UNITS of them. The workbench counts by the same rule. The
-digits and pieces that a claim of renyi, zcdp or gdp needs are not known beforehand: the work of
-every enclosure is counted just before it is computed (`IntervalArithmetic.count_work`), and
+the work is the sum, in units of about 10^-7 s, and must be at most MAX_WORK_UNITS. The workbench
+counts by the same rule (`workbench.privacy.audit_work`): a change of the rule must be made in both
+files. The digits and pieces that a claim of renyi, zcdp or gdp needs are not known beforehand: the
+work of every enclosure is counted just before it is computed (`IntervalArithmetic.count_work`), and
 MAX_ENCLOSURE_UNITS limits their sum."""
 
 import sys
@@ -190,7 +195,7 @@ def lcm(values):
 
 @contextmanager
 def report_failures_as_false():
-    """Turn the verdict "unreadable" of failures inside the context into "false"."""
+    """Call a file false, not unreadable, if `ensure` fails inside this context."""
     try:
         yield
     except Refused as error:
@@ -296,8 +301,7 @@ def sign_of(x):
     return (x > 0) - (x < 0)
 
 
-# ---------- one law
-# against another
+# ---------- one law against another
 
 
 def find_violations(p, q, power):
@@ -330,9 +334,14 @@ def find_violations(p, q, power):
 class Requirement:
     """A notion with its budget, for one comparison or for all.
 
-    Attributes: notion, power (e^ε), delta, alpha, rho, mu, points (of a curve, each a Requirement)
-        and function (the
-    points of a trade-off function). Numbers that the notion does not have are None or empty.
+    Numbers that the notion does not have are None or empty.
+
+    Attributes:
+        notion: name of the notion.
+        power: e^ε, a `Power`.
+        delta, alpha, rho, mu: numbers of the budget.
+        points: points of a curve, each a Requirement.
+        function: points (α, β) of a trade-off function.
     """
 
     def __init__(self, notion, values):
@@ -427,8 +436,7 @@ def check_tradeoff(p, q, requirement, name):
         )
 
 
-# ---------- logarithms, exponentials and
-# Φ, enclosed
+# ---------- logarithms, exponentials and Φ, enclosed
 
 
 class IntervalArithmetic:
@@ -527,9 +535,10 @@ class IntervalArithmetic:
 class Divergence:
     """Rényi divergences of P from Q, computed from the ratios of their masses.
 
-    Attributes: is_infinite (some outcome of P has no mass in Q), is_zero (P = Q), and masses: for
-        each different ratio
-    (mass of P, P/Q).
+    Attributes:
+        is_infinite: whether some outcome of P has no mass in Q.
+        is_zero: whether P = Q.
+        masses: for each different ratio P/Q the pair (mass of P with it, the ratio).
     """
 
     def __init__(self, p, q):
@@ -856,8 +865,7 @@ def approximate_normal_quantile(b, arithmetic):
     return z
 
 
-# ---------- laws affine
-# in a real input
+# ---------- laws affine in a real input
 
 
 def check_real_inputs(quantizer, requirement):
@@ -1066,8 +1074,7 @@ def find_rational_between(low, high, power):
         level += 1
 
 
-# ---------- noise on the integers
-# and on the reals
+# ---------- noise on the integers and on the reals
 
 
 class LineLaw:
@@ -1902,7 +1909,7 @@ def count_work(mechanism, notion, budgets, other_parameters, objective, bias, co
         mechanism, notion, budgets, other_parameters: as of `check_privacy`.
         objective: objective, as `read_objective` returns it.
         bias: bias, as `read_bias` returns it.
-        composed: claim of many runs, as `read_composed_claim` returns it; None for no claim of many runs.
+        composed: claim of many runs, as `read_composed_claim` returns it. None without one.
     """
     laws = mechanism.laws
     points = budgets.get(None) if notion in ("curve", "tradeoff") else None
@@ -1958,8 +1965,8 @@ def count_work(mechanism, notion, budgets, other_parameters, objective, bias, co
     return units + composed_units
 
 
-# ---------- reading a file A reader takes a JSON value and the name to use in messages. It returns
-# the value that is meant.
+# ---------- reading a file
+# A reader takes a JSON value and a name for messages, and returns the value.
 
 
 def make_type_reader(json_type):

@@ -7,7 +7,7 @@ This file works around these properties:
 
 * CVXPY merges statuses, so the status of the solver itself is used when its result has one.
 * These solvers report "unbounded" (dual infeasible) without saying whether the program is feasible.
-  A second solve decides this.
+  `Session` decides this by a second solve.
 * SCS is a first-order method: its points violate rows by about its tolerance (see the residuals).
 * SCS would use all threads that MKL offers, so its own single-threaded factorization is used.
 """
@@ -29,6 +29,8 @@ from workbench.solvers.solution import DualValues, PointStatus, Start, Terminati
 
 
 class _CvxpySession(Session):
+    """A session that passes the program to CVXPY as a problem with constant data."""
+
     def __init__(self, owner: Backend, program: Program, options: Options) -> None:
         super().__init__(owner, program, options)
         import cvxpy

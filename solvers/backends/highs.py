@@ -2,8 +2,8 @@
 
 This file works around these properties:
 
-* NaN is answered "optimal" (it is refused before dispatch). A point is read only if
-  primal_solution_status says that it is feasible.
+* HiGHS calls a program that contains NaN "optimal". The workbench refuses such a program before it
+  reaches HiGHS. A point is read only if primal_solution_status says that it is feasible.
 * The time limit counts from the creation of the Highs object, not from the run, so it is moved
   before each run. The search for symmetries of a MILP ignores it, and takes 12 s at 39,000 columns.
   It is off for a large MILP with a time limit.
@@ -14,9 +14,9 @@ This file works around these properties:
   replaces it. HiGHS's interrupt callback is started only after Ctrl-C was pressed, because it slows
   the solver.
 * The MILP presolve of 1.13 tightens coefficients as if every bound and implied bound of an integer
-  column were an integer. It returns false optima with matching bounds (its issue 3274, and open
-  ones). It is off for MILPs unless `Options(presolve=True)` is given. This costs little on the
-  models here.
+  column were an integer. It then returns wrong optima with wrong bounds that agree (HiGHS issue
+  3274, and others that are open). Presolve is therefore off for MILPs unless
+  `Options(presolve=True)` is given. The models here are solved about as fast without it.
 * A MILP has no hot start: each solve starts from cleared solver data, so that the answer does not
   depend on earlier solves.
 * Each changed coefficient is a separate call, about 1 us. If many change, the whole LP is passed
@@ -206,7 +206,7 @@ class _HighsSession(Session):
             _HighsSession.pool_threads = threads
 
     def _retry(self) -> None:
-        """Run again if another library resized the pool in between, so that nothing was run."""
+        """Run again if HiGHS ran nothing because another library had resized the pool."""
         if self._h.getModelStatus() == self._highspy.HighsModelStatus.kNotset:
             self._h.resetGlobalScheduler(True)
             self._h.run()

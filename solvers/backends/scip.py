@@ -2,8 +2,9 @@
 
 A new model is read from an MPS file for every solve, so that no answer depends on earlier solves.
 SCIP's own handling of Ctrl-C prints to stdout; `Interruption` replaces it. Its status "unbounded"
-counts only together with a feasible point. Dual values of LPs are not read: SCIP tightens bounds
-and rows, and its multipliers belong to the tightened program. Its bound is read.
+counts only together with a feasible point. Dual values of LPs are not read, because SCIP tightens
+bounds and rows, and its multipliers belong to the tightened program. SCIP's bound on the optimum is
+read.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from workbench.solvers.program import Block, Data, Move, Program
 
 INF = np.inf
 
-# One parameter for each kind of number of `make_moving_program`.
+# Parameters of `make_moving_program` with their first values, one for each field of `Data`.
 MOVING_BASE = {
     "right": 1.0,
     "coefficient": 0.5,
@@ -89,8 +89,11 @@ def add_parameters(base: Program, **sections: tuple[str, int]) -> Program:
 
     Args:
         base: a program without parameters.
-        sections: field of `Data` -> (name of the parameter, index of the number to which it is
-            added).
+        sections: for each field of `Data` the pair (name of a parameter, position in that field of
+            the number to which the parameter is added).
+
+    Returns:
+        The program with these parameters.
     """
     names = list(dict.fromkeys(name for name, _ in sections.values()))
     moves = {}
@@ -252,7 +255,9 @@ def make_packing(rows: int = 30, columns: int = 120, seed: int = 0) -> Program:
 
 
 def make_market_split(rows: int = 5, columns: int = 40, seed: int = 0) -> Program:
-    """State a market split problem of Cornuejols and Dawande. To find an incumbent takes long.
+    """State a market split problem of Cornuejols and Dawande.
+
+    Solvers need a long time to find the first feasible point.
 
     Args:
         rows: number of equality knapsacks.

@@ -21,7 +21,7 @@ _CHILD_SECONDS = 300.0  # The child process is killed after this time.
 
 
 class InterruptClauses(Contract):
-    """Clauses about Ctrl-C."""
+    """Clauses about Ctrl-C. `Contract` says how a test class chooses the long solve."""
 
     @clause("interrupts", "lp")
     def test_interrupt_lp(self) -> None:
@@ -30,7 +30,7 @@ class InterruptClauses(Contract):
         require_equal("termination", first["termination"], "interrupted")
         has_honest_point = first["objective"] is None or first["residual"] < 1e-6
         require(has_honest_point, f"a point must be feasible. Got {first}.")
-        # Some solvers go on in the second solve where they were.
+        # Some solvers continue the interrupted solve in the second one, and may end as optimal.
         is_answer = second["termination"] in ("interrupted", "optimal")
         require(is_answer, f"the second solve must end as interrupted or optimal. Got {second}.")
 
@@ -49,8 +49,8 @@ class InterruptClauses(Contract):
 
         Args:
             kind: "lp" or "milp".
-            size: for "lp" the number of rows and of columns, for "milp" the number of rows, with four
-                columns for each.
+            size: "lp": number of rows, and of columns (`make_slow_lp`). "milp": number of rows,
+                with four columns for each (`make_packing`).
             native: options in the solver's own names.
 
         Returns:

@@ -73,7 +73,7 @@ class SessionClauses(Contract):
 
     @clause("parameters", "lp")
     def test_resolve_equals_cold(self) -> None:
-        """Answer after every change of parameters as a new session does.
+        """Return, after every change of parameters, the solution that a new session returns.
 
         If hot starts are claimed, later solves must start hot.
         """
@@ -200,6 +200,7 @@ class SessionClauses(Contract):
         base = instances.make_program([0.0], [[1.0], [1.0]], [-INF, 0.0], [4.0, INF], upper=10.0)
         program = instances.add_parameters(base, c=("cost", 0), row_upper=("ceiling", 0))
         with self.solver().open(program) as session:
+            # Minimise cost * x, where 0 <= x <= min(10, 4 + ceiling). None means infeasible.
             for cost, ceiling, optimum in (
                 (-1.0, 0.0, -4),
                 (-1.0, -6.0, None),

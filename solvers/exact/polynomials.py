@@ -1,9 +1,11 @@
 """Rational functions of one variable x, their signs and their real roots, in exact arithmetic.
 
-A root is stored as the one zero of an irreducible polynomial between two rationals; FLINT isolates
-them in balls. Most polynomials have no root in the interval of interest. This is decided by
-Descartes' rule after a Möbius transformation of the interval (Vincent, Collins and Akritas): no
-sign changes, no root."""
+A root is stored as an irreducible polynomial and an interval with rational ends that contains
+exactly one zero of it. FLINT finds these intervals. Most polynomials have no root in the interval
+of interest. This is decided by Descartes' rule: a Möbius transformation maps the interval to
+(0, ∞), and if the coefficients then have no change of sign, there is no root (Vincent; Collins and
+Akritas).
+"""
 
 from __future__ import annotations
 
@@ -325,7 +327,9 @@ class Root:
 
 
 def count_sign_changes(polynomial: Poly, low: Fraction, high: Fraction | None) -> int:
-    """Return the number of sign changes in Descartes' rule for an open interval.
+    """Return an upper bound on the number of roots in an open interval, by Descartes' rule.
+
+    It is the number of sign changes of the transformed polynomial. 0 means that there is no root.
 
     Args:
         polynomial: the polynomial.

@@ -31,8 +31,8 @@ from workbench.io.plugins import PluginWarning, load_plugin_file
 # Typer returns this after Ctrl-C.
 _INTERRUPTED_CODE = 130
 _NAME = "workbench"
-# Scipy loads these parts of NumPy, which takes longer than the rest of it. They are loaded when
-# used.
+# SciPy imports these modules of NumPy. This takes longer than the rest of the import, so they are
+# loaded on first use.
 _LAZY_MODULES = tuple(
     f"numpy.{part}" for part in ("ctypeslib", "f2py", "ma", "polynomial", "testing")
 )
@@ -41,8 +41,8 @@ _LAZY_MODULES = tuple(
 class _Group(FastParsing, TyperGroup):
     """The commands of commands.toml in their order, and the commands of families.
 
-    A command is built when it is called. All are built when they are listed. Auditing, verifying
-    and sampling must work if another package is called `models`, where families refuse to load.
+    A command is built when it is called. All are built when they are listed. If another installed
+    package is called `models`, families cannot be loaded; audit, check and sample must still work.
     """
 
     _built: Record

@@ -236,7 +236,7 @@ def make_table(
 
 
 def fold_table(title: str, heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
-    """Make a table whose pairs stand in several columns side by side if they are many.
+    """Make a table. The rows of a long table of two columns continue in further pairs of columns.
 
     Args:
         title: Title above the table.

@@ -54,6 +54,9 @@ def design_command(kind: Family) -> Examples:
 
     Args:
         kind: The family.
+
+    Returns:
+        The command, and its example lines.
     """
     options = kind.options_for("command")
     option_names = {option.name for option in kind.options}
@@ -119,7 +122,10 @@ def _design_and_save(kind: Family, request: Any, save: Path | None) -> Design:
 
 
 def _make_law_cells(row: Any) -> list[Any]:
-    """Return the cells on what a class publishes. A bias that is rounding is shown as 0."""
+    """Return the cells of a row of the table "Outputs".
+
+    A bias that is only a rounding error is shown as 0.
+    """
     bias = row["bias"]
     size = row["rmse"] or row["worst"]
     is_rounding = bias is not None and abs(bias) < _MAX_ROUNDING_BIAS * size
@@ -140,7 +146,7 @@ def _list_design_parts(design: Design) -> Iterator[Any]:
 
 
 def recommend_class(**options: Any) -> Report:
-    """Compare the classes of mechanisms for a query, and recommend the one with the least loss.
+    """Compare the classes of mechanisms for a query, and recommend the one with the smallest loss.
 
     For each class the table shows the best mechanism, its expected loss and a proven lower bound.
 

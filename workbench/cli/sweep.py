@@ -56,8 +56,9 @@ def run_sweep(
         spec: Specification of the grid.
         ledger: File of the ledger.
         dry_run: Whether to count the points only.
-        json: Whether to print a JSON object.
-        workers: Processes or a cluster.
+        json: Whether standard output is JSON. Progress is then not printed as lines.
+        workers: Options of `workbench.sweeps.run.sweep` that choose the workers, such as the number
+            of processes or a cluster.
     """
     from workbench.sweeps.run import sweep
     from workbench.sweeps.specification import read_spec

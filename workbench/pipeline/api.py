@@ -9,9 +9,9 @@
 >>> round(d.objective, 8)
 1.79167543
 
-An editor does not run the code. It therefore sees neither names that are loaded when they are used
-nor a signature that is made at run time. `workbench/__init__.pyi` states both, with one overload of
-`design` for each family of this package (`tools/stub.py`).
+Editors read only `workbench/__init__.pyi`, because names of this package are loaded on first use
+and the signature of `design` is made at run time. `tools/stub.py` writes this file, with one
+overload of `design` for each family of this package.
 """
 
 from __future__ import annotations
@@ -81,7 +81,9 @@ def _design_help(kinds: Sequence[Family]) -> str:
 
 
 def design(question: Any, **request: Any) -> Design:
-    """Design the best mechanism for a question. The full help is made from the tables of options.
+    """Design the best mechanism for a question.
+
+    This text is replaced below by one that lists every option.
 
     Args:
         question: The question, or the name of a family.

@@ -1,4 +1,4 @@
-"""The program of a design for other tools: the last program that a solver answered.
+"""Export the last program that a solver answered for a design, so that other tools can solve it.
 
 If rows are added only when they are violated (cuts), the program has the rows that were added. Its
 optimum is the optimum of the whole request, because the answer satisfies all other rows.
@@ -15,7 +15,7 @@ from workbench.io.files import write_atomically
 from workbench.solvers.data import Data
 from workbench.solvers.solution import Solution
 
-# This begins the line of a file with the factor of its continuous columns in a solver.
+# Beginning of the comment line that states `Program.scale`, the factor of the continuous columns.
 SCALE_PREFIX = "scale "
 
 
@@ -39,7 +39,7 @@ class DesignProgram:
             design: The design.
 
         Raises:
-            InvalidRequest: It has no program, or none that is linear.
+            InvalidRequest: The design has no program, or its program is not linear.
         """
         solution = design.solution
         if solution is None:

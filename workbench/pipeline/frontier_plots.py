@@ -1,6 +1,8 @@
-"""Figures of frontiers, made from the table of rows alone.
+"""Make the figures of a frontier from its table of rows alone.
 
-Each figure is a declaration that `workbench.io.drawing` draws.
+Each figure is a declaration that `workbench.io.drawing` draws. The column "curve" of the table says
+what a row is: a point, a piece, a level, a limit or a baseline
+(`workbench.pipeline.frontier_plan`).
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
     from workbench.exact.objects import FloatPair
 
-# At most this many panels stand beside each other, and at most this many values have a panel.
+# Largest number of panels in a row, and of numeric values that get a panel each.
 _MAX_COLUMNS = 4
 # A relative gap above this is drawn as a band.
 _MIN_BAND_GAP = 1e-6
@@ -317,6 +319,7 @@ def _declare_axes(
         start = 0.0
         if low >= 0.6 * high and low != high:
             start = low - 0.35 * (high - low)
+        # None stands for an automatic end, if all values are 0.
         properties["ylim"] = (start, high + 0.08 * (high - start) or None)
     ends = _log_delta_ends(rows, x_quantity)
     if ends is not None:

@@ -1,4 +1,4 @@
-"""Points of a trade-off under any notion, and the minimal ε of loss budgets.
+"""List the points of a frontier: one request for each budget, under any notion.
 
 notion                options that are crossed       column of the table
 dp, pdp               epsilon, delta                 epsilon, delta
@@ -110,7 +110,7 @@ def _require_value(values: Values, name: str, notion: str) -> Any:
 
 
 def list_budget_points(values: Values) -> Iterator[tuple[Row, Record]]:
-    """List the points of a trade-off, ending with the minimal ε of loss budgets.
+    """List the points of a frontier. Those that ask for the minimal ε of a `max_loss` come last.
 
     Args:
         values: Exact values of the options.

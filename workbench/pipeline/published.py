@@ -123,7 +123,8 @@ class Reference:
         if request.audited_claim.is_epsilon_delta:
             privacy = audit_extremes(self.mechanism, request.claim.epsilon)
             audited = {"dp_delta": privacy.dp_delta.upper, "pure_epsilon": privacy.pure_epsilon}
-            # A law that is clamped later has another PDP delta.
+            # A mechanism with a symbol is clamped after this audit. Its PDP delta is another one,
+            # because PDP does not survive post-processing.
             if not self.symbol and not has_real_inputs(self.mechanism):
                 audited["pdp_delta"] = round_up(privacy.pdp_delta)
         if not self.is_certified:
@@ -148,11 +149,11 @@ class Published:
     Attributes:
         name: Name in tables and plots.
         source: Authors and year; of a baseline its package.
-        cost: Function of a request of the family, or of a query with the same fields, that returns
-            a `Reference`. It raises NotApplicable.
+        make_reference: Function of a request of the family, or of a query with the same fields,
+            that returns a `Reference` or raises NotApplicable.
         serves: Whether it is for the question of a request.
-        any_budget: Whether it is also compared for several runs and under notions of several
-            ratios.
+        any_budget: Whether it is also listed for several runs, and under notions that bound more
+            than one ratio, such as zcdp.
         with_prior: Whether it is fitted to the prior of the query.
         is_unbiased: Whether the mean of its output is the true answer.
         fixed: Columns of its rows that are the same at every point of a frontier.
@@ -302,7 +303,9 @@ def compute_references(entries: Iterable[Published], request: Any) -> dict[str, 
 
 @contextmanager
 def refuse_foreign_errors(package: str) -> Iterator[None]:
-    """Raise every error in the code of a package or a user as NotApplicable.
+    """Turn every error in the code of a package or a user into NotApplicable.
+
+    Errors of the workbench and Ctrl-C pass.
 
     Args:
         package: Name of the package in the message.

@@ -1,14 +1,17 @@
-"""From a problem to a design, in the same way for every family and notion.
+"""Design a mechanism for a problem: solve, repair, audit, and bound the optimum.
+
+The steps are the same for every family and notion. The smallest ε or δ for a given loss is found
+here as well.
 
     first route that applies ──▶ exact mechanism ──▶ repair ──▶ audit ──▶ loss, bound, oracle
 
 The claim of a design is the exact audit of the repaired mechanism. It never relies on a solver.
 
 The minimal ε, or δ, at which some mechanism has an expected loss within a limit is found by
-bisection and chords over exact intervals. At every ε that is tried, a certified mechanism
-(loss <= limit: ε is sufficient) or a proven lower bound (bound > limit: it is not) decides. The
-search ends if neither decides. The minimal loss falls with ε, so that no value below an
-insufficient ε is sufficient. The same holds for δ at a fixed ε.
+bisection and chords over exact intervals. An ε is sufficient if a certified mechanism has a loss
+within the limit. It is insufficient if a proven lower bound exceeds the limit. The search ends at
+an ε that is neither. The minimal loss falls with ε, so that no value below an insufficient ε is
+sufficient. The same holds for δ at a fixed ε.
 """
 
 from __future__ import annotations
