@@ -1,7 +1,6 @@
-"""Programs that gain rows and columns between their solves: master programs of cutting planes.
+"""Solve a linear program again and again while it gains rows and columns, as cutting planes do.
 
-    A linear program, to which rows r'x <= h are added later. Columns 0 <= z <= u without a cost may
-    be added with them.
+Later rows have the form r'x <= h. Columns 0 <= z <= u without a cost may be added with them.
 
 `Session` changes the numbers of a program of fixed shape. Here the shape changes. The simplex
 method of HiGHS solves such a program again from its last basis, which is fast. Other backends get

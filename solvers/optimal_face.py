@@ -1,9 +1,11 @@
-"""Test whether a linear program has one optimal point, by programs over its optimal face.
+"""Decide whether a variable of a linear program has the same value at all optimal points.
 
-x* is optimal with multipliers y* and reduced costs d*. Every optimal point has x_j = x*_j where
-d*_j != 0, and a_i x = a_i x* where y*_i != 0. Over these points the width of a random direction is
-0 exactly if x* is the only one (with probability one, for directions drawn without knowing the
-program)."""
+Let x* be an optimal point with multipliers y* and reduced costs d*. Every optimal point x has x_j =
+x*_j where d*_j != 0, and a_i x = a_i x* where y*_i != 0 (a_i is row i of A). These points are the
+optimal face. Let g be a random vector that is 0 outside the columns of the variable. Two programs
+compute the smallest and the largest g'x over the face. If they are equal, the variable has only one
+optimal value (with probability one, as g is drawn without knowing the program).
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ def has_unique_value(solution: Solution, name: str, solver: str = "highs") -> bo
     Args:
         solution: an optimal solution.
         name: name of the variable.
-        solver: label of the backend.
+        solver: name of the solver, as in `workbench doctor`.
 
     Returns:
         The decision, or None if it is undecided. It is for programs with integers or cones, for

@@ -1,18 +1,22 @@
-"""Optimum of a linear program as a formula in its parameters, with each region of a formula proven.
+"""Compute the optimum of a linear program as a formula in two parameters x and δ.
 
     V(x, δ) = min c(x)'z   s.t.   lo <= A(x) z <= hi,   l <= z <= u
 
-A, c, l, u are polynomials in x, the sides lo, hi polynomials affine in δ. For a basis (basic
-columns F, rows T held at a side, as many) the point z_F = A[T,F]^-1 (side - A[T,rest] z_rest) and
-the multipliers y = A[T,F]^-T c_F are rational functions of x, z affine in δ. The basis is optimal,
-and c'z its formula, wherever
+The entries of A, c, l, u are polynomials in x. The sides lo, hi are polynomials in x that are
+affine in δ. A basis names the basic columns F and equally many rows T that are held at one of their
+sides. All other columns are held at a bound. The basis has
 
-    z_F within l, u;  A z within lo, hi  (affine in δ)
-    reduced costs c - A'y and y of the right sign  (x alone)
+    the point        z_F = A[T,F]^-1 (side - A[T,rest] z_rest)    rational in x, affine in δ
+    the multipliers  y = A[T,F]^-T c_F                            rational in x
 
-Each condition is a sign of a polynomial. If it is exact at one rational x, and the polynomial has
-no root in the interval around it, it holds in the whole interval. A solver proposes the basis at
-that x; nothing else of its answer is used.
+and is optimal, so that V = c'z, wherever
+
+    z_F is within l, u, and A z within lo, hi                     conditions on x, affine in δ
+    c - A'y and y have the signs that their sides require         conditions on x alone
+
+Each condition is the sign of a polynomial. It is computed exactly at one rational x, the sample. If
+the polynomial has no root in an interval around the sample, the condition holds in this interval. A
+solver proposes the basis at the sample; nothing else of its answer is used.
 
 Source: parametric programming, e.g. T. Gal, Postoptimal Analyses (1995); the roots as in
 `workbench.solvers.exact.polynomials`.
@@ -64,11 +68,11 @@ _NO_SLOPE = fmpq_poly([])
 class Basis:
     """The side at which a basis holds each column and row: -1 lower, 1 upper, 0 basic.
 
-    A free column may be held at 0, as -1.
+    A column without bounds may be held at 0. It is marked by -1.
 
     Attributes:
-        columns: (columns,).
-        rows: (rows,).
+        columns: sides of the columns, shape (columns,).
+        rows: sides of the rows, shape (rows,).
     """
 
     columns: Ints
@@ -81,11 +85,11 @@ class Vertex:
 
     Attributes:
         basis: the basis.
-        point: (columns,) functions.
-        multipliers: (rows,) functions; 0 for basic rows.
-        value: the objective.
-        primal_conditions: functions that must not be negative, affine in δ.
-        dual_conditions: functions that must not be negative, without δ.
+        point: z, a function of x and δ for each column, shape (columns,).
+        multipliers: y, a function of x for each row, shape (rows,); 0 for basic rows.
+        value: the objective c'z as a function of x and δ.
+        primal_conditions: functions of x and δ that are >= 0 where the point is feasible.
+        dual_conditions: functions of x that are >= 0 where the multipliers have the right signs.
     """
 
     basis: Basis
@@ -99,7 +103,7 @@ class Vertex:
         """Return whether all dual conditions are positive.
 
         Args:
-            x: the parameter.
+            x: value of the parameter x.
         """
         point = to_flint(x)
         return all(
@@ -112,7 +116,7 @@ class Vertex:
         """Return the part of an interval of δ where the point is feasible.
 
         Args:
-            x: the parameter.
+            x: value of the parameter x.
             low: lower end of the interval of δ.
             high: upper end of the interval of δ.
 

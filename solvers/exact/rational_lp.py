@@ -2,16 +2,17 @@
 
     minimise    c'x    subject to    lo <= A x <= hi,    l <= x <= u
 
-A solver finds the basis, and `workbench.solvers.exact.rational_refinement` the digits. The result
-is proven here and not by the solver: the remaining violations are computed exactly, and so is a
-Lagrangian bound on the optimum. For any y
+A solver finds the basis, and `workbench.solvers.exact.rational_refinement` computes the digits. The
+result is proven in this file and not by the solver: the remaining violations are computed exactly,
+and so is a Lagrangian bound on the optimum. For any multipliers y of the rows
 
     L(y) = c0 + Σ_i (y_i > 0 ? y_i lo_i : y_i hi_i) + Σ_j min(r_j l_j, r_j u_j),   r = c - A'y
 
-bounds the objective of every feasible point from below (Σ over rows i and columns j). A multiplier
-or reduced cost that meets an infinite side would make it worthless: such multipliers are left out,
-and infinite l, u are replaced by the bounds that rows imply. `exact_objective`, `exact_violation`
-and `exact_bound` take the doubles of a program, a point and multipliers as the rationals they are.
+is a lower bound on the objective c0 + c'x of every feasible point. (i counts rows, j columns, and r
+are the reduced costs.) If a multiplier or reduced cost is multiplied by an infinite side, the bound
+is -infinity. Therefore such multipliers are set to 0, and infinite l, u are replaced by the bounds
+that rows imply. `exact_objective`, `exact_violation` and `exact_bound` read the doubles of a
+program, a point and multipliers as the rationals that they are.
 """
 
 from __future__ import annotations

@@ -1,23 +1,28 @@
-"""Regions of the formulas of a parametric program: where in (x, δ) each is the optimum.
+"""Divide the (x, δ) plane into regions, with a proven formula of the optimum V(x, δ) in each.
+
+V is the optimum of a `ParametricProgram` (`workbench.solvers.exact.parametric`).
 
     δ fixed    intervals of x, each with the basis that is optimal in it
-    δ free     intervals of x, and in each the formulas F_1, F_2, ... of δ in their order, which
-               meet at
+    δ free     intervals of x, each with its formulas F_1, F_2, ... in increasing order of δ. Two
+               consecutive formulas meet at
 
                    δ_k(x):  F_k(x, δ_k) = F_k+1(x, δ_k)
 
-For a fixed x the optimum V is convex in δ. F_k <= V wherever the multipliers of its basis have the
-right signs, whatever δ is. V <= F_k at δ_k-1 and δ_k where the points of the bases are feasible
-there, hence between them, as F_k is a chord there: V = F_k for δ between, and the chord of the two
-points attains it. All conditions are signs of polynomials in x around a sample
-(`workbench.solvers.exact.polynomials`), and hold outside of poles, which are finitely many. The
-feasible sets of the programs here only grow with x, so V falls, and at a pole, as at the end of a
-region, it is the limit that both sides share. (Poles and ends are algebraic, and e^ε is not where ε
-is a rational but 0: no such ε is at one.)
+Why this is correct. For a fixed x, V is convex in δ, and each F_k is affine in δ. If the
+multipliers of a basis have the right signs, then F_k <= V for every δ. If a feasible point has the
+value F_k at δ_k-1, and another at δ_k, then V <= F_k at both. By convexity V <= F_k between them.
+So V = F_k there, and the chord of the two points is optimal.
 
-The widest interval that is not yet covered is sampled inside, until all are covered. Regions are
-closed, and meet in algebraic numbers that are compared exactly. A time limit leaves the regions
-that were found, and open intervals; so does a sample for which no basis is proven."""
+All conditions are signs of polynomials in x around a sample
+(`workbench.solvers.exact.polynomials`). They hold except at poles, which are finitely many. The
+feasible sets of the programs here only grow with x, so V falls with x. At a pole, and at the end of
+a region, V is the limit from both sides. (Poles and ends are algebraic numbers. If ε is rational
+and not 0, e^ε is not algebraic, so no such ε lies at a pole or an end.)
+
+The search takes a sample in the widest interval that is not yet covered, until all are covered.
+Regions are closed, and meet in algebraic numbers that are compared exactly. At a time limit, or if
+no basis is proven at the samples of an interval, the interval stays open.
+"""
 
 from __future__ import annotations
 
@@ -362,8 +367,8 @@ def chain_formulas(
     """Return the formulas of vertices that are optimal one after the other for increasing δ.
 
     Args:
-        vertices: of the vertices of one formula, the first must be optimal only at its lower end of
-            δ, and the last only at its upper end.
+        vertices: vertices in increasing order of δ. Several may have the same formula: the first of
+            them must be optimal only at its lower end of δ, the last only at its upper end.
         deltas: ends of δ.
 
     Returns:

@@ -1,14 +1,15 @@
 """Published noise on the integers for a budget, with the smallest parameter that is proven private.
 
     name                  f(η)                                    for (ε, δ), answers up to D apart
-    geometric             ∝ α^|η| (discrete Laplace)              pure: α = e^(-ε/D); δ: least α
-    truncated geometric   ∝ e^(-ε|η|/D) for |η| <= A              least A with mass <= δ beyond A
-    discrete Gaussian     ∝ e^(-η²/2σ²) (Canonne et al. 2020)     least σ²
-    staircase             steps of D falling by e^-ε (Geng 2014)  pure; inner step r = 1..D is given
+    geometric             ∝ α^|η| (discrete Laplace)              α = e^(-ε/D); smallest α if δ > 0
+    truncated geometric   ∝ e^(-ε|η|/D) for |η| <= A              smallest A with mass <= δ beyond A
+    discrete Gaussian     ∝ e^(-η²/2σ²) (Canonne et al. 2020)     smallest σ²
+    staircase             steps of D falling by e^-ε (Geng 2014)  δ = 0; inner step r in 1..D
 
-Any function of q + η, such as clamping or wrapping around, is as private (post-processing) under
-every notion except pdp. A parameter is found in floating point. The exact audit of the law on the
-line then decides whether it is private.
+η is the noise, q the answer, and D the largest difference between neighbouring answers. Any
+function of q + η, such as clamping or wrapping around, is at least as private (post-processing)
+under every notion except pdp. A parameter is found in floating point. The exact audit of the law,
+before clamping, then decides whether it is private.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """The scale of the losses of a request, so that results do not depend on the unit of the loss.
 
-    floor    the loss without privacy: every answer has its best output, and no loss is smaller
-    width    the loss of the best mechanism that ignores its answer (one output per part of the
-             neighbour relation), minus the floor: the optimum lies in [floor, floor + width]
+    floor    the loss without privacy: every answer publishes its best output. No mechanism has a
+             smaller loss
+    width    the loss of the best mechanism that publishes one constant for each connected part of
+             the neighbour relation, minus the floor. This mechanism is private at any budget, so
+             the optimum lies in [floor, floor + width]
 
 Programs are solved in units of the width. A gap is relative to the objective minus the floor.
 Multiplying all losses by a number, or adding a number to all of them, changes no verdict. The

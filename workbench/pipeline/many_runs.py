@@ -1,13 +1,15 @@
 """One mechanism for T runs under one budget (ε, δ), from the designs of one run.
 
 δ = 0    T runs are ε-private exactly if one run is ε/T-private: the optimum of one run at ε/T
-δ > 0    the optimum of one run with the smallest loss among those that are proven to compose to the
-         budget (`workbench.privacy.composition`). Each is near the end of a path of falling loss:
+δ > 0    designs for one run at several budgets (ε', δ') are tried. The one with the smallest loss
+         is returned, among those whose T runs are proven to be within the budget
+         (`workbench.privacy.composition`). The budgets are on three paths, along which the loss
+         falls. A search takes the last budget of each path that is within the whole budget:
              (ε', s δ/T) with ε' from ε/T on, for a few shares s
              (ε/T, s δ/T) with s from 1 on
              the privacy curve of the best integer noise for T runs
-             (`workbench.models.noise.repeated_noise`), with its losses scaled, if the family
-             designs within a curve
+             (`workbench.models.noise.repeated_noise`), with its privacy losses multiplied by a
+             factor, if the family designs within a curve
 
 The certificate claims the budget of one run and the budget of all runs together. At δ = 0 the bound
 of one run is the bound. For δ > 0 no bound over mechanisms for T runs is proven. A note says so.

@@ -123,8 +123,8 @@ class Reference:
         if request.audited_claim.is_epsilon_delta:
             privacy = audit_extremes(self.mechanism, request.claim.epsilon)
             audited = {"dp_delta": privacy.dp_delta.upper, "pure_epsilon": privacy.pure_epsilon}
-            # A mechanism with a symbol is clamped after this audit. Its PDP delta is another one,
-            # because PDP does not survive post-processing.
+            # The PDP delta of a law with a parameter is left out. The law may be clamped after this
+            # audit, and PDP does not survive post-processing.
             if not self.symbol and not has_real_inputs(self.mechanism):
                 audited["pdp_delta"] = round_up(privacy.pdp_delta)
         if not self.is_certified:
