@@ -98,7 +98,7 @@ def certify_design(
     """Solve a request, certify its design and audit it once more.
 
     Args:
-        question: the question.
+        question: the question that is designed for.
         options: notion, loss, epsilon, delta and solver.
         time_limit: seconds of the solve.
 

@@ -102,7 +102,7 @@ def _time_instance(
     """Return the row of one instance.
 
     Args:
-        group: the question.
+        group: question of the instance: answers and differences.
         epsilon: budget.
         delta: budget.
         loss: name of the loss.

@@ -25,7 +25,7 @@ class FormulaCase:
 
     Attributes:
         name: name of the row in the table.
-        question: the question.
+        question: the question that is designed for.
         options: options of `wb.formula`.
         limit: longest acceptable seconds, or None.
     """

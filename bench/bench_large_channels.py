@@ -83,7 +83,7 @@ def solve_question_by_qif(question: wb.FiniteQuery, options: dict[str, Any]) -> 
     Pure privacy of neighbours at distance one is metric privacy in steps.
 
     Args:
-        question: the question.
+        question: the question that is designed for.
         options: options of the design.
     """
     qif = importlib.import_module("qif")

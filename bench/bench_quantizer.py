@@ -105,7 +105,7 @@ def state_law_program(model: LawModel) -> Any:
     """State a model in CVXPY.
 
     Args:
-        model: the model.
+        model: the model of the exact linear program.
     """
     import cvxpy as cp
 

@@ -127,7 +127,7 @@ def run_sweep(spec: Spec, folder: Path) -> list[float]:
     """Run the whole sweep into a new ledger.
 
     Args:
-        spec: the sweep.
+        spec: specification of the sweep.
         folder: folder in which the ledger is made.
 
     Returns:
@@ -146,7 +146,7 @@ def run_bare_loops(spec: Spec) -> list[float]:
     """Run the bare loop over the same tasks on the same workers.
 
     Args:
-        spec: the sweep.
+        spec: specification of the sweep.
 
     Returns:
         The objectives in the order of the grid.

@@ -181,7 +181,7 @@ class Page:
     """One tab of the browser.
 
     Attributes:
-        browser: the browser.
+        browser: the running browser that the page belongs to.
         session: its DevTools session.
     """
 

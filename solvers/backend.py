@@ -125,7 +125,7 @@ def solve(
     """Solve a program once, with a cold start.
 
     Args:
-        program: the program.
+        program: the `Program` to solve.
         values: parameter name -> value. None if the program has no parameters.
         solver: label of the backend.
         options: options of the solve, such as gap and time limit. Default: `Options()`.

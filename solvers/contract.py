@@ -197,7 +197,7 @@ class Backend:
         """Open a live session for one program.
 
         Args:
-            program: the program.
+            program: the `Program` to solve.
             options: options of every solve, such as gap and time limit. Default: `Options()`.
 
         Raises:
@@ -253,7 +253,7 @@ class Backend:
         """Raise LicenceExceeded if the program is larger than the licence admits.
 
         Args:
-            program: the program.
+            program: the `Program` to solve.
         """
 
     def _open(self, program: Program, options: Options) -> Session:

@@ -140,7 +140,7 @@ def compute_row_factors(data: Data, scale: float = 1.0) -> Vector | None:
     Rows are out of range where limits are in very small or very large units.
 
     Args:
-        data: the program.
+        data: numbers of the program.
         scale: factor of the continuous columns in the solver (`workbench.solvers.program`).
 
     Returns:

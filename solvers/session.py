@@ -162,7 +162,7 @@ class Session(ABC):
 
     Attributes:
         owner: its `Backend`.
-        program: the program.
+        program: the `Program` to solve.
         options: options of the solver.
     """
 
@@ -377,7 +377,7 @@ class Session(ABC):
         """Load dispatched data into the live object.
 
         Args:
-            data: the numbers.
+            data: numbers of the program.
             keep: whether to change the live object in place where the backend can.
 
         Returns:

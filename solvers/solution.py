@@ -118,7 +118,7 @@ class Solution:
     """Answer of one backend for one program.
 
     Attributes:
-        program: the program.
+        program: the program that was solved.
         p: stacked vector of its parameters; the numbers are in `data`.
         termination: why the solver stopped.
         point: whether `x` is feasible, by the solver's own status.
@@ -270,7 +270,7 @@ def compute_residuals(data: Data, x: Vector) -> Residuals:
     """Return the largest violations of rows, bounds and integrality.
 
     Args:
-        data: the program.
+        data: numbers of the program.
         x: (columns,) the point.
     """
 
@@ -298,7 +298,7 @@ def lagrangian_bound(data: Data, row_dual: Vector, tolerance: float = 1e-9) -> f
     possible rounding error is subtracted.
 
     Args:
-        data: the program.
+        data: numbers of the program.
         row_dual: (rows,) multipliers y.
         tolerance: largest accepted reduced cost of a variable without a bound.
 
@@ -341,7 +341,7 @@ def proves_infeasibility(data: Data, multipliers: Vector) -> bool:
     exceed 1e-9.
 
     Args:
-        data: the program.
+        data: numbers of the program.
         multipliers: (rows,) of size one.
     """
     value = lagrangian_bound(data.without_costs, multipliers, _RAY_TOLERANCE)
@@ -353,7 +353,7 @@ def is_unbounded_direction(data: Data, direction: Vector) -> bool:
     """Return whether a direction improves the objective and never leaves the feasible set.
 
     Args:
-        data: the program.
+        data: numbers of the program.
         direction: (columns,) of size one.
     """
 

@@ -68,7 +68,7 @@ class InvalidRequest(WorkbenchError, ValueError):
         Args:
             name: Name of the option. A cell of a file has its place as its name.
             constraint: What the value must be.
-            got: The value.
+            got: The value that was given.
         """
         name = getattr(got, "place", name)
         if isinstance(got, (int, Fraction)):
@@ -90,7 +90,7 @@ class InvalidRequest(WorkbenchError, ValueError):
         Args:
             choices: Texts that are accepted.
             name: Name of the option.
-            value: The value.
+            value: The value that was given.
         """
         if not isinstance(value, str) or value not in choices:
             cls.must(name, f"one of {', '.join(choices)}", repr(value))
@@ -104,7 +104,7 @@ class NotApplicable(InvalidRequest):
     """A published mechanism cannot serve a request.
 
     Args:
-        message: The reason.
+        message: The reason, a sentence.
         status: Status of its row in a frontier.
         more: Further columns of that row.
 
@@ -139,7 +139,7 @@ class NotProven(WorkbenchError):
     """A limit was reached before optimality was proven.
 
     Args:
-        message: The reason.
+        message: The reason, a sentence.
         incumbent: The best objective found, or None.
         bound: The proven bound, or None.
         design: The unproven Design, which has its incumbent and bound.

@@ -285,7 +285,7 @@ class Gurobi(Backend):
         """Raise LicenceExceeded for a program above the size-limited licence.
 
         Args:
-            program: the program.
+            program: the `Program` to solve.
         """
         row_count, column_count = program.shape
         column_count += int((_classify_rows(program.template) == _RANGE_ROW).sum())

@@ -187,7 +187,7 @@ def require_equal(name: str, value: object, expected: object) -> None:
 
     Args:
         name: what the value is, for the message.
-        value: the value.
+        value: the value that the backend returned.
         expected: what it must equal.
     """
     require(

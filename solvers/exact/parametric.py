@@ -84,7 +84,7 @@ class Vertex:
     """The point and the multipliers of a basis as functions, with the conditions of optimality.
 
     Attributes:
-        basis: the basis.
+        basis: side at which each column and row is held.
         point: z, a function of x and δ for each column, shape (columns,).
         multipliers: y, a function of x for each row, shape (rows,); 0 for basic rows.
         value: the objective c'z as a function of x and δ.
@@ -168,7 +168,7 @@ class ParametricProgram:
         """Convert a program to polynomials.
 
         Args:
-            program: the program.
+            program: the `Program` whose parameters become x and δ.
             powers: parameter -> for each of its entries a polynomial in x, or a power of x.
             delta: name of the parameter δ, or None.
             numbers: values of the other parameters. None for no other parameters.
@@ -398,7 +398,7 @@ class ParametricProgram:
         """Return the point, the multipliers and the conditions of a basis.
 
         Args:
-            basis: the basis.
+            basis: side at which each column and row is held.
 
         Raises:
             NoRationalSolution: the basis is singular, or holds a row where it has no side.

@@ -110,7 +110,7 @@ class Affine:
         """Substitute a number for δ.
 
         Args:
-            delta: the number.
+            delta: value of δ.
         """
         return self.substitute_delta(fmpz_poly([delta.numerator]), fmpz_poly([delta.denominator]))
 
@@ -203,8 +203,8 @@ def evaluate_polynomial(polynomial: Poly, x: Fraction) -> Fraction:
     """Return the value of a polynomial at a rational.
 
     Args:
-        polynomial: the polynomial.
-        x: the rational.
+        polynomial: polynomial with integer coefficients.
+        x: the rational at which it is evaluated.
     """
     return to_fraction(polynomial(to_flint(x)))
 
@@ -213,7 +213,7 @@ def to_flint(x: Fraction) -> fmpq:
     """Convert a rational to FLINT's type.
 
     Args:
-        x: the rational.
+        x: the rational to convert.
     """
     return fmpq(x.numerator, x.denominator)
 
@@ -222,7 +222,7 @@ def to_fraction(x: fmpq) -> Fraction:
     """Convert a rational of FLINT to Python's type.
 
     Args:
-        x: the rational.
+        x: the rational to convert.
     """
     return Fraction(int(x.p), int(x.q))
 
@@ -231,8 +231,8 @@ def sign_at(polynomial: Poly, x: Fraction) -> int:
     """Return the sign of a polynomial at a rational: -1, 0 or 1.
 
     Args:
-        polynomial: the polynomial.
-        x: the rational.
+        polynomial: polynomial with integer coefficients.
+        x: the rational at which it is evaluated.
     """
     value = polynomial(to_flint(x))
     return int(value > 0) - int(value < 0)
@@ -243,7 +243,7 @@ class Root:
     """The one zero of an irreducible polynomial in the open interval (low, high), or a rational.
 
     Attributes:
-        polynomial: the polynomial.
+        polynomial: irreducible polynomial with integer coefficients.
         low, high: ends of the interval. They are equal for a rational.
     """
 
@@ -256,7 +256,7 @@ class Root:
         """Return a rational number as a root.
 
         Args:
-            x: the rational.
+            x: the rational to convert.
         """
         return cls(fmpz_poly([-x.numerator, x.denominator]), x, x)
 
@@ -309,7 +309,7 @@ class Root:
         """Return whether the root is greater than a rational.
 
         Args:
-            x: the rational.
+            x: the rational to compare with.
         """
         return self.compare(Root.from_rational(x)) > 0
 
@@ -317,7 +317,7 @@ class Root:
         """Return whether the root is less than a rational.
 
         Args:
-            x: the rational.
+            x: the rational to compare with.
         """
         return self.compare(Root.from_rational(x)) < 0
 
@@ -332,7 +332,7 @@ def count_sign_changes(polynomial: Poly, low: Fraction, high: Fraction | None) -
     It is the number of sign changes of the transformed polynomial. 0 means that there is no root.
 
     Args:
-        polynomial: the polynomial.
+        polynomial: polynomial with integer coefficients.
         low: lower end.
         high: upper end, or None for infinity.
     """

@@ -65,7 +65,7 @@ class RationalPoint:
     """A point of a RationalLP.
 
     Attributes:
-        lp: the program.
+        lp: the program in exact rationals.
         x: (columns,) rationals.
         objective: value of the objective at the point.
         bound: proven lower bound on the optimum, or None.
@@ -239,7 +239,7 @@ class RationalLP:
         The offset is left out.
 
         Args:
-            data: the numbers.
+            data: numbers of the program, as doubles.
             bits: number of binary digits of x after the point.
         """
         return cls.from_program(Program("", data), {}, bits)
@@ -407,7 +407,7 @@ def exact_objective(data: Data, x: ArrayLike) -> Fraction:
     """Return c'x + c0 of the minimisation, exactly.
 
     Args:
-        data: the program.
+        data: numbers of the program, as doubles.
         x: (columns,) the point.
     """
     return sum(map(mul, _to_rationals(data.c), _to_rationals(x)), Fraction(data.offset))
@@ -417,7 +417,7 @@ def exact_violation(data: Data, x: ArrayLike) -> Fraction:
     """Return the largest violation of a row, a bound or an integrality, exactly.
 
     Args:
-        data: the program.
+        data: numbers of the program, as doubles.
         x: (columns,) the point.
     """
     point = _to_rationals(x)
@@ -430,7 +430,7 @@ def exact_bound(data: Data, y: ArrayLike) -> Fraction | None:
     """Return L(y), a lower bound on the minimum (also of a mixed-integer program), or None for -∞.
 
     Args:
-        data: the program.
+        data: numbers of the program, as doubles.
         y: (rows,) multipliers.
     """
     bound = RationalLP.from_data(data).lagrangian_bound(_to_rationals(y))

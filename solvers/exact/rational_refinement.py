@@ -78,7 +78,7 @@ def solve_rational(
     """Solve a program in rationals by refinement, until every violation is below 2^-accuracy.
 
     Args:
-        lp: the program.
+        lp: the program in exact rationals.
         bound_program: another program of the same rows, columns and bits. The bound of the result
             is one on its optimum. Default: `lp`.
         accuracy: binary digits after the point.

@@ -159,7 +159,7 @@ def find_regions(
     """Find the regions of an interval of x.
 
     Args:
-        program: the program.
+        program: the program with its parameters x and δ.
         low: lower end of x.
         high: upper end of x, or None for infinity.
         deltas: ends of δ.
@@ -212,8 +212,8 @@ def find_region_around(program: ParametricProgram, x: Fraction, deltas: Interval
     """Find the whole region of x > 1 around a rational.
 
     Args:
-        program: the program.
-        x: the rational.
+        program: the program with its parameters x and δ.
+        x: the sample, a rational.
         deltas: ends of δ.
 
     Raises:
@@ -236,7 +236,7 @@ def build_region(
     """Build the region of known bases around a sample, and prove it.
 
     Args:
-        program: the program. If `feasible` is False, it is the relaxed program.
+        program: the program with its parameters x and δ. If `feasible` is False, it is the relaxed program.
         bases: the first is optimal at the lower end of δ, the others belong to one formula each.
         x: the sample.
         ends: the region is cut to these ends of x.

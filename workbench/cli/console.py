@@ -186,7 +186,7 @@ def emit_json(payload: Values) -> None:
     """Print one strict JSON object (no NaN, no Infinity) on stdout.
 
     Args:
-        payload: The object.
+        payload: The object that is printed as JSON.
     """
     result_stream().write(json.dumps(payload, allow_nan=False, ensure_ascii=False) + "\n")
     result_stream().flush()

@@ -53,7 +53,7 @@ def design_command(kind: Family) -> Examples:
     """Return the command that designs a mechanism of a family, with its examples.
 
     Args:
-        kind: The family.
+        kind: The `Family`.
 
     Returns:
         The command, and its example lines.

@@ -52,7 +52,7 @@ def formula_command(kind: Family) -> Examples:
     """Return the command that finds the formulas of a family, with its examples.
 
     Args:
-        kind: The family.
+        kind: The `Family`.
     """
     replaced_names = {"epsilon", "delta", "time_limit", *kind.solving_option_names}
     count_names = set()

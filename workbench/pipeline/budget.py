@@ -14,7 +14,7 @@ def list_budget_facts(design: Design) -> Facts:
     """Return the rows of a report on the requested budget, its audit, and several runs.
 
     Args:
-        design: The design.
+        design: The `Design`, with its request and mechanism.
     """
     verified = "PDP delta {pdp_delta}, DP delta {dp_delta}, pure epsilon {pure_epsilon}".format(
         **format_exact_values(design)
@@ -30,7 +30,7 @@ def describe_audited_epsilon(design: Design) -> str:
     """Return the ε of the exact values as text, empty if it is the ε of the request.
 
     Args:
-        design: The design.
+        design: The `Design`, with its request and mechanism.
     """
     if design.claim.is_epsilon_delta:
         return ""
@@ -41,7 +41,7 @@ def list_composition_facts(design: Design) -> Facts:
     """Return the row of a report on several runs, none for one run.
 
     Args:
-        design: The design.
+        design: The `Design`, with its request and mechanism.
     """
     composed = design.details.get("composed")
     if composed is None:
@@ -54,7 +54,7 @@ def budget_to_json(design: Design) -> Record:
     """Return the budget and what is minimised for JSON.
 
     Args:
-        design: The design.
+        design: The `Design`, with its request and mechanism.
     """
     claim = design.claim
     request_claim = design.request.claim

@@ -92,7 +92,7 @@ def find_implied_pure_epsilon(claim: Claim) -> float:
     dominates all pairs of laws with the same pure ratio.
 
     Args:
-        claim: The claim.
+        claim: The claim: a notion with its budget.
 
     Raises:
         InvalidRequest: The ε is too small or too large.
@@ -177,8 +177,8 @@ def is_claim_proven(privacy: Privacy, claim: Claim) -> bool:
     """Return whether the exact audit proves a claim. A tight claim may stay undecided.
 
     Args:
-        privacy: The audit.
-        claim: The claim.
+        privacy: The result of the exact audit.
+        claim: The claim: a notion with its budget.
     """
     try:
         return privacy.holds(claim)

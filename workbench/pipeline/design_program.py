@@ -36,7 +36,7 @@ class DesignProgram:
         """Return the program of a design.
 
         Args:
-            design: The design.
+            design: The `Design`, with its request and mechanism.
 
         Raises:
             InvalidRequest: The design has no program, or its program is not linear.

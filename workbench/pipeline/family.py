@@ -52,7 +52,7 @@ class Session:
     start solves every point separately with `Family.solve`.
 
     Args:
-        request: The request.
+        request: The request: its question, claim, aim and how.
     """
 
     def __init__(self, request: Request) -> None:
@@ -158,7 +158,7 @@ class Family(Reports):
         """Make a request from exact values.
 
         Args:
-            question: The question.
+            question: The question, such as a `ModuloNoise` or a `FiniteQuery`.
             values: check, options (a `workbench.solvers.backend.Options`), family, and every option
                 that does not describe the question.
 
@@ -289,7 +289,7 @@ class Family(Reports):
         """Make a request from a question and options of Python.
 
         Args:
-            question: The question.
+            question: The question, such as a `ModuloNoise` or a `FiniteQuery`.
             options: Values as they were given.
 
         Raises:

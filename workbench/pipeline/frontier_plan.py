@@ -254,7 +254,7 @@ def make_failed_row(error: WorkbenchError, **columns: Any) -> Row:
     """Return the row of a task that failed.
 
     Args:
-        error: The error.
+        error: The error that ended the design.
         columns: Columns that name the row.
     """
     return columns | _without_solver_columns(failure_row(error))

@@ -108,7 +108,7 @@ def find_wish_rows(program: Program, wishes: Mapping[str, str]) -> dict[str, np.
     """Return the positions of the rows of every wish of the user.
 
     Args:
-        program: The program.
+        program: The infeasible program.
         wishes: Text of a wish by the name of its block of rows.
     """
     positions: dict[str, list[np.ndarray]] = {}
@@ -130,7 +130,7 @@ def explain_conflict(
     """Find wishes that are jointly infeasible, and write a sentence about them.
 
     Args:
-        data: The program.
+        data: The numbers of the infeasible program.
         wishes: Positions of rows by the text of their wish.
         solver: Label of the solver.
         options: Options of the solver.

@@ -61,7 +61,7 @@ class LossScale:
         """Return whether a lower bound is within a relative gap of an objective.
 
         Args:
-            objective: The objective.
+            objective: The loss of a mechanism, or an ε or δ.
             bound: The lower bound.
             tolerance: The relative gap.
         """
@@ -84,7 +84,7 @@ class LossScale:
         the floor to the precision of a solver, and the bound is not above the objective.
 
         Args:
-            objective: The objective.
+            objective: The loss of a mechanism, or an ε or δ.
             bound: The lower bound.
             tolerance: The relative gap.
         """
@@ -101,7 +101,7 @@ class LossScale:
         """Return |objective - bound| / (objective - floor).
 
         Args:
-            objective: The objective. None: it is unknown.
+            objective: The loss of a mechanism, or an ε or δ. None: it is unknown.
             bound: The lower bound. None: it is unknown.
 
         Returns:

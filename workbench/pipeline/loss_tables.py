@@ -158,7 +158,7 @@ def make_loss_table(question: FiniteQuery, loss: LossInput) -> LossTable:
     """Return the losses of the inputs and outputs of a question.
 
     Args:
-        question: The question.
+        question: The question, such as a `ModuloNoise` or a `FiniteQuery`.
         loss: The loss, as `read_loss` returns it.
 
     Raises:

@@ -195,7 +195,7 @@ def list_notion_requests(kind: Family, question: Any, values: Values) -> Iterato
     """List the points of a family whose requests have a notion, a loss and perhaps runs.
 
     Args:
-        kind: The family.
+        kind: The `Family`.
         question: The question. None: options describe it.
         values: Exact values of the options.
 

@@ -104,7 +104,7 @@ def failure_row(error: Exception) -> Row:
     """Return the row of a failed design, with its status and its reason.
 
     Args:
-        error: The error.
+        error: The error that ended the design.
 
     Raises:
         KeyboardInterrupt: The error is Ctrl-C inside a solver.

@@ -58,7 +58,7 @@ def answer_by_program(problem: Problem, programs: Programs | None, start: str) -
     """Solve the program of a problem.
 
     Args:
-        problem: The problem.
+        problem: The `Problem` of the request.
         programs: The compiled programs of the session.
         start: "hot" or "cold".
 
@@ -84,7 +84,7 @@ class Problem(ABC):
     """One request with its program, repair and proof.
 
     Args:
-        request: The request.
+        request: The request: its question, claim, aim and how.
 
     Attributes:
         SUBJECT: Name of a solver's mechanism in sentences.
@@ -199,7 +199,7 @@ class Problem(ABC):
         """Return the claim with a budget for each comparison of an audit.
 
         Args:
-            privacy: The audit.
+            privacy: The result of the exact audit.
         """
         return self.claim
 
@@ -230,7 +230,7 @@ class Problem(ABC):
         """Return a design if its exact loss is within the gap of its bound.
 
         Args:
-            design: The design.
+            design: The `Design`, with its request and mechanism.
 
         Raises:
             NotProven: It is not. The error has the design.
@@ -277,7 +277,7 @@ def make_certificate(
 
     Args:
         channel: A channel that satisfies the claim.
-        claim: The claim.
+        claim: The claim: a notion with its budget.
         loss: Name of the loss. None: the loss is not stated.
         numbers: The inputs and the outputs. None if some of them are not numbers.
         prior: Weights of the inputs. None: the worst input counts.

@@ -98,7 +98,7 @@ class Reference:
         """Return a sentence on the budget that the mechanism exceeds.
 
         Args:
-            request: The request.
+            request: The request whose budget is exceeded.
         """
         claim = request.audited_claim
         if claim.is_epsilon_delta:
@@ -111,7 +111,7 @@ class Reference:
         """Return the columns of a frontier, with the exact audit of the mechanism.
 
         Args:
-            request: The request.
+            request: The request, whose budget the audit compares with.
 
         Raises:
             NotApplicable: The mechanism is not private at the budget.
@@ -245,7 +245,7 @@ def list_entries(
     """List everything that designs of a family are compared with.
 
     Args:
-        family: The family.
+        family: The `Family`.
         user_baselines: Baselines of the user for this family.
 
     Returns:

@@ -64,7 +64,7 @@ class Value(NamedTuple):
         """Make the value of a design.
 
         Args:
-            design: The design.
+            design: The `Design` of the class.
             is_stopped: Whether the time limit was reached before it was proven optimal.
             parameter: Text of its parameter.
         """
@@ -261,7 +261,7 @@ class Requests:
         """Return the request of a family for a question. Equal arguments give the same object.
 
         Args:
-            family: The family.
+            family: The `Family`.
             question: Its question.
             options: Values of options by name.
 
@@ -305,7 +305,7 @@ class Query:
         """Return the request of a family. Equal arguments give the same object.
 
         Args:
-            family: The family.
+            family: The `Family`.
             question: Its question.
             options: Values of options.
 
@@ -438,7 +438,7 @@ def list_candidates(query: Query) -> Iterator[Candidate]:
     the query itself.
 
     Args:
-        query: The query.
+        query: The query: its answers, neighbours, budget and loss.
     """
     if query.aim.runs == 1:
         yield from _list_family_candidates(query)

@@ -86,7 +86,7 @@ def find_family(question: Any) -> Family:
     """Return the family of a question.
 
     Args:
-        question: The question.
+        question: The question, such as a `ModuloNoise` or a `FiniteQuery`.
 
     Raises:
         InvalidRequest: No family has such questions.

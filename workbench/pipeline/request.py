@@ -105,7 +105,7 @@ class Request:
         """Make a request from exact values of options, which are sorted into aim and how.
 
         Args:
-            question: The question.
+            question: The question, such as a `ModuloNoise` or a `FiniteQuery`.
             claim: The notion with its budget, as `read_claim` returns it.
             values: Exact values by name, of the aim and of how; and "family".
 
@@ -387,7 +387,7 @@ def format_parameters(claim: Claim) -> str:
     """Format the budget of a claim.
 
     Args:
-        claim: The claim.
+        claim: The claim: a notion with its budget.
     """
     values = claim.values
     for name, pair in (("curve", "(epsilon, delta)"), ("tradeoff", "(alpha, beta)")):

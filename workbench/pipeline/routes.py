@@ -149,7 +149,7 @@ def applies_always(problem: Any) -> Reason:
     """Return None: the route answers every problem of its class.
 
     Args:
-        problem: The problem.
+        problem: The `Problem` of the request.
     """
     return None
 
@@ -158,7 +158,7 @@ def require_several_bounds(problem: Any) -> Reason:
     """Return why a route for notions with several convex bounds does not apply.
 
     Args:
-        problem: The problem.
+        problem: The `Problem` of the request.
     """
     if problem.request.has_several_bounds:
         return None
@@ -169,7 +169,7 @@ def require_one_bound(problem: Any) -> Reason:
     """Return why a route for notions with one bound on ratios does not apply.
 
     Args:
-        problem: The problem.
+        problem: The `Problem` of the request.
     """
     if not problem.request.has_several_bounds:
         return None
@@ -180,7 +180,7 @@ def list_refusals(problem: Any) -> dict[str, str]:
     """Return the reason of every route that does not apply, by its name.
 
     Args:
-        problem: The problem.
+        problem: The `Problem` of the request.
     """
     reasons = {route.name: route.applies(problem) for route in problem.routes}
     return {name: reason for name, reason in reasons.items() if reason is not None}

@@ -321,7 +321,7 @@ class ProblemSession(Session):
     """The session of a family that has one problem for every request.
 
     Args:
-        request: The request.
+        request: The request: its question, claim, aim and how.
         problem_class: Function of a request that returns its problem.
         least: Smallest ε that is tried if ε is minimised.
     """
@@ -396,7 +396,7 @@ class ProblemSession(Session):
         """Return the design at the minimal ε or δ that was found.
 
         Args:
-            request: The request.
+            request: The request: its question, claim, aim and how.
             name: "epsilon" or "delta".
             least: Smallest value that is tried.
 
@@ -452,7 +452,7 @@ class _LeastValueSearch:
 
     Args:
         design_at: Function of a value that returns the design of minimal loss there.
-        request: The request.
+        request: The request: its question, claim, aim and how.
         least: Smallest value that is tried.
         name: "epsilon" or "delta".
 

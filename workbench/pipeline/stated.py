@@ -101,7 +101,7 @@ def check_formula_request(request: Any, *, allow_patterns: bool = False) -> None
     """Raise InvalidRequest for a request without a formula.
 
     Args:
-        request: The request.
+        request: The request: its question, claim, aim and how.
         allow_patterns: Whether the caller fixes the pattern of a notion with binary variables.
     """
     if request.aim.minimise != "loss" or request.aim.runs > 1:

@@ -24,7 +24,7 @@ def find_max_violation(program: Program, masses: Sequence[Fraction]) -> Fraction
     """Return the largest violation of a program that has only constraints, exactly.
 
     Args:
-        program: The program.
+        program: The compiled program, with the rows of the user.
         masses: The masses of the mechanism, which are its columns.
 
     Returns:

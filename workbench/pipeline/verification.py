@@ -30,7 +30,7 @@ def has_grid(kind: Family) -> bool:
     """Return whether a family has requests to verify.
 
     Args:
-        kind: The family.
+        kind: The `Family`.
     """
     return kind.name in _read_grids()
 
@@ -39,7 +39,7 @@ def list_grid_requests(kind: Family, small: bool) -> Iterator[tuple[Any, Record]
     """List the requests of the grid of a family.
 
     Args:
-        kind: The family.
+        kind: The `Family`.
         small: Whether to use the small grid.
 
     Yields:
