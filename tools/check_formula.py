@@ -17,30 +17,39 @@ Everything that a file shows is checked: the question in words, the variable, th
 and of every piece its interval, its polynomials, its breakpoint and its formula as text. Exit code
 1 is given for a false file alone.
 
-What is decided. With x = e^(ε/q) the question is the linear program, rows in this order, columns
-as they are named:
+What is decided. Let x = e^(ε/q), where every budget is a multiple of ε/q. A question is one of
+these linear programs. The line of its name lists the columns. The rows follow in this order.
 
-    modulo    f(η), y_μ(η)        min Σ ρ(η) f(η), or the largest expected loss z of an answer
-              Σ f = 1;  for every μ, rising, with its budget w:
-              f(η) - x^(qw) f(η + μ) - y_μ(η) <= 0, Σ y_μ <= δ
-    channel   M(i,o), s(i,j,o)    min Σ p_i ℓ(i,o) M(i,o), or the largest expected loss z of an
-              input
-              Σ_o M(i,o) = 1;  M(i,o) - x^(qd) M(j,o) - s(i,j,o) <= 0 for both orders of
-              neighbours at distance d, Σ_o s(i,j,o) <= δ;  with t(o) in place of s where δ = 0 and
-              all are neighbours: t(o) <= M(i,o) <= x t(o)
-    labels    the same (method lp)
-    quantizer the laws at both ends of every piece, see `build_quantizer_program`
+    modulo: f(η), y_μ(η), the probability of noise η and its excess for the difference μ
+        minimise  Σ ρ(η) f(η) for the losses ρ, or the largest expected loss z of an answer
+        Σ f = 1
+        for every difference μ in increasing order, with the budget wε:
+            f(η) - x^(qw) f(η + μ) - y_μ(η) <= 0 for all η, and Σ_η y_μ(η) <= δ
+    channel: M(i,o), s(i,j,o), the probability of output o for input i and its excess against j
+        minimise  Σ p_i ℓ(i,o) M(i,o) for the prior p and the losses ℓ, or the largest expected
+                  loss z of an input
+        Σ_o M(i,o) = 1
+        for both orders of neighbours i, j at distance d:
+            M(i,o) - x^(qd) M(j,o) - s(i,j,o) <= 0 for all o, and Σ_o s(i,j,o) <= δ
+        if δ = 0 and all inputs are neighbours, columns t(o) replace s: t(o) <= M(i,o) <= x t(o)
+    labels: as channel (method lp)
+    quantizer: the laws at both ends of every piece, see `build_quantizer_program`
 
-z first, all columns but z in [0, 1]; without y, s and their rows where δ = 0; outputs o outside,
-inputs inside; constraints by name after Σ M = 1 where they are equations, else after privacy.
-Where a region has no mechanism the program is that of the least sum of violations, which must be
-positive. A basis names which columns and rows are held at which side ("-" lower, "+" upper, "0"
-basic). Its equations are solved over the rational functions of x. It is optimal where its point is
-within all sides and its multipliers have the right signs: polynomials in x, positive at the
-region's sample, and without a change of sign in the region by Sturm's theorem. Where δ is free,
-the formulas of the bases hold one after the other, between the δ at which they meet: each bounds
-the convex optimum from below wherever its multipliers have the right signs, and is reached at both
-of its ends.
+The column z comes first. All other columns are in [0, 1]. If δ = 0, the columns y, s and the rows
+Σ y <= δ, Σ s <= δ are left out. Columns and rows are ordered by output, then by input. Constraints that the
+question names follow Σ M = 1 if they are equations, and the privacy rows otherwise. If a region has
+no mechanism, its program minimises the sum of violations, which must be positive.
+
+A basis names the side at which each column and row is held ("-" lower, "+" upper, "0" basic). Its
+equations are solved over the rational functions of x. It is optimal if its point is within all
+sides and its multipliers have the right signs. These conditions are polynomials in x. They must be
+positive at the region's sample, and have no change of sign in the region by Sturm's theorem. If δ
+is free, the formulas of the bases hold one after the other, between the δ at which they meet. Each
+formula is a lower bound of the convex optimum if its multipliers have the right signs. The optimum
+equals it at both of its ends, and therefore in between.
+
+The workbench builds the same programs from its models. If a program changes there, it must change
+here as well.
 """
 
 import sys

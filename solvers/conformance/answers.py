@@ -28,7 +28,7 @@ from workbench.solvers.solution import (
 
 INF = np.inf
 _RANDOM_SEEDS = range(3)
-_FINE_SCALE = 2.0**20  # Tolerances are so many times finer in the scaled programs.
+_FINE_SCALE = 2.0**20  # Tolerances are finer by this factor in the scaled programs.
 
 
 class AnswerClauses(Contract):

@@ -1,4 +1,4 @@
-"""A child process of `interrupts`: announces a long solve on stdout, then says how it ended, twice.
+"""Run two long solves in a child process of `interrupts`, and print how each of them ended.
 
 Usage: python -m workbench.solvers.conformance.interrupted TASK
 
@@ -24,7 +24,7 @@ from workbench.solvers.conformance import instances
 from workbench.solvers.contract import Backend
 from workbench.solvers.session import Interruption, Session
 
-_TOO_FAST_SECONDS = 60.0  # A solve that ends before Ctrl-C waits at most so long for it.
+_TOO_FAST_SECONDS = 60.0  # A solve that ends before Ctrl-C waits for it at most this long.
 
 
 def load_backend(task: Mapping[str, Any]) -> Backend:

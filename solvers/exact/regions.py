@@ -236,7 +236,8 @@ def build_region(
     """Build the region of known bases around a sample, and prove it.
 
     Args:
-        program: the program with its parameters x and δ. If `feasible` is False, it is the relaxed program.
+        program: the program with its parameters x and δ. If `feasible` is False, it is the relaxed
+            program.
         bases: the first is optimal at the lower end of δ, the others belong to one formula each.
         x: the sample.
         ends: the region is cut to these ends of x.
