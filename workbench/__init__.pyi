@@ -96,7 +96,7 @@ def design(
         tradeoff (default None): Points alpha:beta of notion tradeoff, such as 0:1,0.2:0.5,1:0.
         prior (default None): CSV with the N probabilities of the true answer (loss prior-squared).
         zero_mean (default False): Require noise of mean zero.
-        equal (default None): Require equal masses: "1=8,2=7" (row-major noise values).
+        equal (default None): Require equal probabilities of noise values: "1=8,2=7" (vectors: row-major).
         constraints (default None): More linear constraints, as a function of the CVXPY variable f (N,).
         minimise (default 'loss'): What is minimised: loss; or delta or epsilon, with the loss limited by max_loss.
         runs (default 1): Number of runs that share the budget (with notion dp).
@@ -242,15 +242,17 @@ def design(
 ) -> Design:
     """Design unbiased private quantizers of a number.
 
-        epsilon (required): Privacy budget > 0.
+        epsilon (required): ε of the budget, > 0.
         method (default 'exact'): exact, optm, product or mvu.
-        knots (default None): Number of extra knots of the exact LP. Default: 0 with bins, 41 with levels.
+        knots (default None): Number of additional knots (inputs at which the law may bend) with method exact. Default:
+            0 with bins, 41 with levels.
         loss (default None): absolute, squared, or a share of absolute in [0, 1]. Default: absolute; with method mvu
             squared.
         metric (default None): Privacy in proportion to the distance of the inputs: absolute or squared.
-        reach (default None): Largest output allowed with levels. Default: twice the least feasible one; with method mvu
-            40 times.
-        inputs (default None): Number of points to which MVU dithers inputs. Default: the number of outputs.
+        reach (default None): Largest output allowed with levels. Default: twice the smallest feasible one (40 times
+            with method mvu).
+        inputs (default None): Number of points to which inputs are rounded at random, with method mvu. Default: the
+            number of outputs.
         starts (default 4): Number of starts of the search over outputs, 1 to 7.
         certify (default True): True: return a certified mechanism. False: return the solver's mechanism.
         solver (default 'highs'): Solver, named as in `workbench doctor`.
@@ -308,7 +310,7 @@ def design(
         options (default None): Further solver options, a mapping such as {'threads': 2}. Also accepted by name.
         progress (default None): Function that is called with a line of text from time to time.
         delta (default '0'): δ of the budget in [0, 1], for lp with notion dp.
-        epsilon (default None): ε of the budget, > 0; with notion metric per unit of the label.
+        epsilon (default None): ε of the budget, > 0. With notion metric: per unit of the label.
     """
 
 @overload

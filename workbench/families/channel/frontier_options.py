@@ -17,7 +17,7 @@ from workbench.pipeline.option import CERTIFY, SOLVER
 from workbench.pipeline.requirements import read_convex_or_ratio_notion
 
 FRONTIER = Frontier(
-    "Smallest loss of any finite channel against ε and δ, beside published mechanisms.",
+    "Compute the smallest loss of a finite channel against ε and δ, beside published mechanisms.",
     (
         *FINITE_OPTIONS,
         *NOTION_OPTIONS,

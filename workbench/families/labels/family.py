@@ -134,8 +134,8 @@ class _LabelFamily(Family):
     name = "labels"
     title = "private randomizers of labels"
     summary = (
-        "The randomizer of labels with the smallest loss: bins, channel LP or unbiased; judged and "
-        "audited exactly."
+        "Design the label randomizer with the smallest loss by one of three methods: bins, a channel "
+        "by a linear program (lp), or an unbiased channel."
     )
     examples = (
         "design labels --labels 0..7 --method lp --notion zcdp --rho 0.1",
@@ -221,7 +221,7 @@ class _LabelFamily(Family):
         Option(
             "epsilon",
             read_budget_parameter,
-            help="ε of the budget, > 0; with notion metric per unit of the label.",
+            help="ε of the budget, > 0. With --notion metric: per unit of the label.",
             hot=True,
         ),
     )

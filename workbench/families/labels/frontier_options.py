@@ -16,7 +16,7 @@ from workbench.pipeline.frontier_plan import (
 from workbench.pipeline.option import SOLVER, choice_reader, read_plain_text
 
 FRONTIER = Frontier(
-    "Expected loss of private label randomizers against ε (and δ for the channel LP).",
+    "Compute the expected loss of label randomizers against ε (with method lp also δ).",
     (
         FAMILY.get_option("labels"),
         EPSILON,

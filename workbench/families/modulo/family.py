@@ -154,8 +154,8 @@ class _Modulo(Family):
     name = "modulo"
     title = "additive noise modulo a finite group"
     summary = (
-        "Optimal additive noise modulo a finite query domain, compared with its closed form and "
-        "audited exactly."
+        "Design the optimal additive noise modulo the number of answers, audit it exactly and "
+        "compare it with known formulas."
     )
     examples = (
         "design modulo --n 8 --max-shift 3 --epsilon 1.5",
@@ -234,7 +234,7 @@ class _Modulo(Family):
         Option(
             "equal",
             _read_equal_groups,
-            help='Require equal masses: "1=8,2=7" (row-major noise values).',
+            help='Require equal probabilities of noise values: "1=8,2=7" (vectors: row-major).',
         ),
         Option(
             "constraints",

@@ -16,8 +16,8 @@ from workbench.pipeline.notion_points import NOTION_OPTIONS, RUNS_GRID, list_not
 from workbench.pipeline.option import CERTIFY, SOLVER, TIME_LIMIT
 
 FRONTIER = Frontier(
-    "Least loss of noise on all integers or reals against ε and δ, ρ, μ or Rényi's ε, with lower "
-    "bounds; smallest ε for given losses.",
+    "Compute the smallest loss of noise on all integers or reals against the budget, with lower "
+    "bounds. With --max-loss: the smallest ε.",
     (
         *(option for option in FAMILY.options if option.question),
         *NOTION_OPTIONS,
@@ -28,10 +28,13 @@ FRONTIER = Frontier(
         replace(
             RUNS_GRID,
             default="1",
-            help="Numbers of runs that share the budget, a grid, for noise on the integers.",
+            help="Grid of the number of runs that share the budget, for noise on the integers.",
         ),
         SOLVER,
-        replace(TIME_LIMIT, help="Seconds for each design. The best noise found by then is used."),
+        replace(
+            TIME_LIMIT,
+            help="Time limit of each design, in seconds. The best noise found by then is used.",
+        ),
         CERTIFY,
     ),
     load_when_called("workbench.families.noise.frontier", "plan_noise_frontier"),

@@ -68,8 +68,8 @@ class _Quantizer(Family):
     name = "quantizer"
     title = "unbiased private quantizers of a number"
     summary = (
-        "Unbiased private quantizers of least error, with given or optimised outputs, audited "
-        "exactly for every real input."
+        "Design the unbiased private quantizer with the smallest loss, with given or optimised "
+        "outputs, and audit it exactly for every real input."
     )
     examples = (
         "design quantizer --bins=-3,-0.5,0.5,3 --epsilon 1",
@@ -124,7 +124,8 @@ class _Quantizer(Family):
         Option(
             "knots",
             integer_reader(0, 2001),
-            help="Number of extra knots of the exact LP. Default: 0 with --bins, 41 with --levels.",
+            help="Number of additional knots (inputs at which the law may bend) with --method exact. "
+            "Default: 0 with --bins, 41 with --levels.",
             kind=int,
         ),
         Option(
@@ -141,13 +142,14 @@ class _Quantizer(Family):
         Option(
             "reach",
             read_budget_parameter,
-            help="Largest output allowed with --levels. Default: twice the least feasible one; "
-            "with method mvu 40 times.",
+            help="Largest output allowed with --levels. Default: twice the smallest feasible one "
+            "(40 times with method mvu).",
         ),
         Option(
             "inputs",
             integer_reader(2, 1000),
-            help="Number of points to which MVU dithers inputs. Default: the number of outputs.",
+            help="Number of points to which inputs are rounded at random, with --method mvu. "
+            "Default: the number of outputs.",
             kind=int,
         ),
         Option(
@@ -159,7 +161,7 @@ class _Quantizer(Family):
         ),
         *SOLVING,
         PROGRESS,
-        Option("epsilon", read_positive, help="Privacy budget > 0.", required=True, hot=True),
+        Option("epsilon", read_positive, help="ε of the budget, > 0.", required=True, hot=True),
         Option(
             "notion",
             choice_reader("dp", "pure"),

@@ -16,8 +16,8 @@ from workbench.pipeline.frontier_plan import (
 from workbench.pipeline.option import SOLVER, integer_reader
 
 FRONTIER = Frontier(
-    "Error of unbiased private quantizers against ε and the number of outputs, compared with RQM, "
-    "PBM and Laplace noise.",
+    "Compute the loss of unbiased private quantizers against ε and the number of outputs, beside "
+    "RQM, PBM and Laplace noise.",
     (
         EPSILON,
         replace(
