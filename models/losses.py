@@ -1,7 +1,9 @@
 """Named losses ℓ(o, y) of publishing o for the label y, for every model, oracle and mechanism.
 
 `parse_loss` answers which loss a name such as "pinball:0.9" means. The paper of the last column is
-Ghazi et al. 2022, "Regression with Label Differential Privacy".
+Ghazi et al. 2022, "Regression with Label Differential Privacy". A new loss needs an entry in LOSSES
+(and in _KINDS_WITHOUT_PARAMETER, or a check in `parse_loss`), a formula in `Loss.__call__`, and a
+row in this table.
 
 | name             | ℓ(o, y)                                     | paper (Sec. 2)              |
 |------------------|---------------------------------------------|-----------------------------|
@@ -48,8 +50,8 @@ class Loss:
     """A named loss. Call it with outputs and labels, which broadcast.
 
     Attributes:
-        kind: the name without its parameter.
-        parameter: τ of pinball, h of huber, else None.
+        kind: the name without its parameter, such as "pinball".
+        parameter: τ of pinball, in (0, 1), or h > 0 of huber, else None.
     """
 
     kind: str
@@ -78,8 +80,8 @@ class Loss:
         """Compute ℓ(o, y), elementwise; inf where the loss is infinite.
 
         Args:
-            outputs: outputs o.
-            labels: labels y, which broadcast with the outputs.
+            outputs: outputs o, any shape.
+            labels: labels y, of a shape that broadcasts with that of the outputs.
 
         Raises:
             ValueError: a Poisson loss has negative labels.

@@ -8,6 +8,8 @@ equations before inequalities, and state a largest value by its epigraph.
 
     affine expression     Σ value · parameter · x[column],  over terms and over the last axis of
                           their arrays
+
+Another operation needs a function or a method of `Affine` here, with the name that it has in CVXPY.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ def build_program(
     """Build the program of a model, with or without CVXPY.
 
     Args:
-        state_problem: function that states the model in the language that it gets.
+        state_problem: function that gets a language (the module `cvxpy` or this module) and returns
+            the problem, stated in it.
         name: name of the program.
         scale: the program is solved in units of 1/scale (`workbench.solvers.program`).
         without_cvxpy: whether the model is stated in this module's language, else in CVXPY.
@@ -59,10 +62,10 @@ class Term(NamedTuple):
 
     Attributes:
         variable: the variable, or None for a constant.
-        column: columns of the variable.
+        column: numbers of the columns of the variable, from 0 in Fortran order.
         value: coefficients.
         parameter: the parameter that multiplies them, or None.
-        entry: entries of the parameter.
+        entry: numbers of the entries of the parameter, from 0 in Fortran order.
     """
 
     variable: Variable | None
@@ -77,7 +80,7 @@ class Affine:
 
     Args:
         shape: shape of the expression.
-        terms: terms of the expression.
+        terms: summands of the expression.
     """
 
     __array_ufunc__ = None  # NumPy then leaves products and comparisons to this class.
@@ -105,7 +108,8 @@ class Affine:
 
         Args:
             shape: shape of the result.
-            change: function of an array of shape (*shape of this expression, n).
+            change: function that maps an array of shape (*self.shape, n) to one of shape
+                (*shape, n), by the same rule for every array.
         """
 
         def change_part(part: Any, last_axis: Ints) -> Any:
@@ -179,7 +183,7 @@ class Parameter(Affine):
 
     Args:
         shape: shape, or length of a vector.
-        name: name of the parameter.
+        name: name under which its values are set.
         nonneg: accepted as in CVXPY and ignored.
     """
 
@@ -201,7 +205,8 @@ class Variable(Affine):
         shape: shape, or length of a vector.
         name: name of the variable.
         bounds: lower and upper bound, each a number, an array or an expression of parameters.
-        boolean: whether the columns are 0 or 1.
+            Default: 0 and 1, unlike CVXPY.
+        boolean: whether the columns must be 0 or 1.
 
     Attributes:
         epigraph_row: row that makes the variable the largest value of an expression, or None.
@@ -228,10 +233,10 @@ class Row:
     """The rows expression <= 0, or expression = 0.
 
     Attributes:
-        expression: the expression.
+        expression: left side of the rows.
         equal: whether the rows are equations.
-        label: name of their block, or None.
-        is_user_constraint: whether a user defined the rows, for reports of conflicts.
+        label: name of their block in the program. None until it is set.
+        is_user_constraint: whether a user defined the rows; reports of conflicts name them.
     """
 
     expression: Affine
@@ -272,8 +277,8 @@ def sum(expression: Affine, axis: int | None = None) -> Affine:
     """Sum all entries, or along an axis, as `cvxpy.sum`.
 
     Args:
-        expression: the expression.
-        axis: the axis, or None for all entries.
+        expression: expression of any shape.
+        axis: axis over which the entries are summed, or None for all entries.
     """
     if axis is None:
         return expression.map_arrays((), lambda part: part.ravel())
@@ -290,7 +295,7 @@ def multiply(table: Vector, expression: Affine) -> Affine:
 
     Args:
         table: numbers that broadcast with the expression, any shape.
-        expression: the expression.
+        expression: expression of any shape.
     """
     return expression * table
 
@@ -314,10 +319,10 @@ def max(expression: Affine) -> Affine:
 
 
 def Minimize(expression: Affine) -> Affine:
-    """Return the objective, as `cvxpy.Minimize`.
+    """Return the expression itself as the objective; it stands for `cvxpy.Minimize`.
 
     Args:
-        expression: a scalar expression.
+        expression: scalar expression to minimise.
     """
     return expression
 

@@ -1,39 +1,43 @@
 """Find the noise on the integers with the smallest expected loss under convex privacy bounds.
 
-A lower bound on the loss of all such noise is proven as well. f is the PMF of the noise η; φ and
-limit define a bound (`workbench.models.convex.requirements`).
+A lower bound on the loss of all such noise is proven as well.
 
-The noise is the solution of one linear program:
+Notation. f is the PMF of the noise η, c(η) its loss, D the sensitivity (the largest difference of
+neighbouring answers), and s = ±1..±D a shift. P = f and Q = f(· + s) are the laws at two
+neighbouring answers. A bound has a term φ at every outcome o and a limit
+(`workbench.models.convex.requirements`). The noise is the solution of one linear program:
 
     min Σ c(η) f(η) (+ c a)   s.t.  Σ f (+ a) = 1,
                                     Σ_o φ(P_o, Q_o) <= limit   for every bound and shift s,
 
-P = f, Q = f(· + s), s = ±1..±D of the sensitivity D. Tangents of the bounds are added as they are
-needed (`workbench.models.convex.tangent_program`); a hockey stick gains tangents at its worst shift
-alone in every round. Solvers other than HiGHS get all tangents of hockey sticks at once.
+Tangents of the bounds are added as they are needed (`workbench.models.convex.tangent_program`). In
+every round a hockey stick gains tangents only at the shift where it is exceeded most. Solvers other
+than HiGHS get all tangents of hockey sticks at once.
 
     letter      here                     letter      here
     D           sensitivity              f(η)        columns, |η| <= last
     c           losses                   a           atom: a point mass beside the cells (reals)
 
-Ended program (`is_open` is False): f is 0 beyond the reach L, and last = L. Under hockey sticks
-every feasible point is a mechanism.
+Ended program (`is_open` is False): f is 0 for |η| > L, where L is the reach, and last = L. Under
+hockey sticks every feasible point is a mechanism.
 
-Open program: f is stated up to last = L + D. The mass beyond, on the right and on the left, has
-columns of its own. All outcomes η > L, and all η < -L, are merged, which is post-processing: every
-bound holds for the merged pair. The loss of the mass beyond is at least the loss at its first
-value, as c does not fall. So the optimum is a lower bound for all noise.
+Open program: f(η) has columns for |η| <= last = L + D. The total mass of larger η, and that of
+smaller η, has a column each. In a bound all outcomes η > L, and all η < -L, are merged into one.
+This is post-processing, so every bound holds for the merged pair of laws. The loss of the mass
+beyond is at least the loss at its first value, as c does not fall. So the optimum is a lower bound
+for all noise.
 
 Folded program: if c is even, some optimal f is even, because the mean of f and its mirror image is
 feasible (the bounds are jointly convex). Then the shifts s > 0 suffice. With several losses c_q the
 largest mean is minimised: min z, z >= Σ c_q f. The multipliers p_q of these rows are weights that
 add up to 1, and c = Σ p_q c_q.
 
-Lower bound: for any multipliers v >= 0 of tangents, and u of sums with Σ v <= u for every t,
+Lower bound: let v >= 0 be multipliers of the tangents a P + b Q <= t, and u multipliers of the sums
+Σ t <= limit, such that the v of the tangents of each t sum to at most u. Then
 
     min >= min_j (c + Σ v (a P + b Q))_j / w_j - Σ u limit      in exact arithmetic,
 
-where w_j is the coefficient of column j in Σ f.
+where (...)_j is the coefficient of column j, and w_j that in Σ f.
 """
 
 from __future__ import annotations
@@ -73,14 +77,16 @@ class LineProgram:
 
     Attributes:
         sensitivity: D, the largest shift.
-        reach: L >= D.
-        losses: functions from η to c(η), which do not fall as |η| grows.
+        reach: L >= D, the largest |η| whose outcome is not merged.
+        losses: functions from η to c(η), which do not fall as |η| grows. With several functions
+            their largest mean is minimised.
         bounds: bounds for every shift.
         is_folded: whether all losses are even and only η >= 0 has columns.
         is_open: whether noise continues beyond the last column.
-        atom_loss: loss of the atom, None without one. Only programs under hockey sticks have one.
-        tail_losses: for each loss, the smallest loss of a unit of the mass beyond, on the right
-            and on the left. None for the loss at the first value beyond.
+        atom_loss: loss of the atom a, a point mass beside the cells of noise on the reals. None
+            without one. Only programs under hockey sticks have one.
+        tail_losses: for each loss, (right, left): a lower bound on the mean loss of the mass beyond
+            `last`. None for the loss at the first value beyond.
         loss_unit: the program is solved in losses minus the smallest one, divided by this.
     """
 
@@ -161,7 +167,8 @@ class LineProgram:
     def comparisons(self) -> Comparisons:
         """Return P and Q for every shift.
 
-        The entries are every column, then an entry without mass, then masses beyond a value.
+        The entries are every column, then an entry without mass, then, if the program is open, the
+        sums of the masses beyond each of the values near the reach.
         """
         size = self.base.shape[1]
         d = self.sensitivity
@@ -257,7 +264,7 @@ class LineProgram:
 
     @property
     def program(self) -> Program:
-        """Build the program with all tangents, under hockey sticks."""
+        """Build the program with all tangents. It is exact if all bounds are hockey sticks."""
         tangent_program = self._start("")
         tangent_program.add_all_tangents()
         return tangent_program.master.program
@@ -285,7 +292,8 @@ class LineProgram:
         Args:
             nearby_columns: columns near the optimum, shape (columns,), where tangents are added at
                 first. None for none.
-            find_broken_bounds: finds further bounds if there are infinitely many, else None.
+            find_broken_bounds: function of (P, Q) that returns further bounds which they break, if
+                the notion has infinitely many. None if `bounds` has all of them.
             precision: relative excess over a limit at which a point counts as feasible.
             deadline: time limit; None for none.
             solver: name of the backend.
@@ -334,8 +342,8 @@ class LineAnswer:
         x: values of the columns, shape (columns,).
         value: value of the program at the point.
         bound: proven lower bound on the optimum.
-        excess: largest relative excess over a limit.
-        rounds: rounds of solving and adding tangents.
+        excess: largest relative excess of the point over a limit.
+        rounds: number of rounds of solving and adding tangents.
         version: version of the solver.
     """
 

@@ -39,6 +39,8 @@ __all__ = [
     "error_rate_bounds",
 ]
 
+# The comments say for which notions and shifts an oracle makes which statement. 𝓜 = {..} is the set
+# of shifts, μ or u a shift, and μ̄ a number of multiples.
 ORACLES: tuple[Callable[[Question], Iterator[ClosedForm]], ...] = (
     # DP, or δ = 0: optimum, any shifts, one ε or one per shift. PDP: lower bound.
     hops.state_dp_law,
@@ -90,8 +92,11 @@ def error_rate_bounds(
         epsilon: ε, one number or one for each shift.
         delta: budget δ in [0, 1].
         requires: "hockey-stick" (DP) or "mass-above-ratio" (PDP), the same at δ = 0.
-        loss: no loss but "error-rate" has an oracle.
-        nodes: limit of the level search; 0 leaves it out.
+        loss: name of the loss. Only "error-rate" has oracles; for others both bounds are None.
+        nodes: number of decisions after which the level search stops; 0 leaves it out.
+
+    Returns:
+        The best proven bounds. If they meet, both are one optimum.
 
     Raises:
         OutsideDomain: a shift lacks its negative. It is a ValueError.

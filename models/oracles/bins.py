@@ -15,8 +15,8 @@ the objective of a partition of the labels into d intervals is
 
     Σ_S L(S) / (d + q),    d + q = d - 1 + e^ε.
 
-By Theorem 5 its minimum is the smallest loss of any ε-DP randomizer, for every loss of Assumption
-4.
+By Theorem 5 of the paper its minimum is the smallest loss of any ε-DP randomizer, for every loss
+that satisfies Assumption 4 of the paper.
 
 | paper            | code                                              |
 |------------------|---------------------------------------------------|
@@ -33,8 +33,9 @@ The two algorithms:
 * `optimal_bins`: the objective is a ratio, which Dinkelbach's iteration minimises. It starts at
   λ = min_o F(o), the loss with a single bin. Each round solves B(λ) = min over partitions of
   Σ_S (L(S) - λ) - λ q, and sets λ to the ratio of the minimiser. The iteration ends when λ stops
-  falling. The loss L(r, i) of the labels r..i is not Monge (`monge`). The clamped loss L_c(r, i),
-  whose output o lies between the labels next to the bin, is Monge for every loss unimodal in o. The
+  falling. The loss L(r, i) of the labels r..i is not Monge: it violates the quadrangle inequality
+  that a fast search needs (`workbench.models.oracles.monge`). The clamped loss L_c(r, i), whose
+  output o lies between the labels next to the bin, is Monge for every loss unimodal in o. The
   optimum is the same, because a label of a clamped bin has a smaller loss in the neighbouring bin.
   So each round is one pass of `monge.least_partition`, in O(k log k) steps. The value B(λ) of the
   last round proves the lower bound λ + B(λ) / e^ε.
@@ -58,9 +59,11 @@ from workbench.solvers.arrays import Integers, Pair, Vector
 
 BIN_LOSSES = ("squared", "absolute", "poisson", "poisson-deviance", "pinball")
 _SUM_ROUNDING = 1e-12  # Float sums over a million labels have at most this relative error.
-_MAX_ROUNDS = 100  # Dinkelbach's iteration converges superlinearly; 3 to 6 rounds are usual.
-_MAX_FSUM_TERMS = 10_000  # Longer sums use compensated running sums, which are faster.
-_MAX_BIN_EPSILON = 30  # For a larger ε the weights have too few digits.
+# Dinkelbach's iteration ends after this many rounds. It converges superlinearly; 3 to 6 are usual.
+_MAX_ROUNDS = 100
+# Sums of this many terms or more use compensated running sums, which are faster than `math.fsum`.
+_MAX_FSUM_TERMS = 10_000
+_MAX_BIN_EPSILON = 30  # A larger ε is refused, because the weights then have too few digits.
 
 
 @dataclass(frozen=True)
@@ -69,13 +72,13 @@ class Bins:
 
     Attributes:
         starts: position of the first label of each bin, the first 0, shape (d,).
-        values: output of each bin, shape (d,).
+        values: output that is published for each bin, in label units, shape (d,).
         objective: expected loss under the prior of the design, computed from starts and values.
         bound: lower bound on the loss of every ε-DP randomizer. The rounding of its sums, 1e-12
             relative, is subtracted.
         rounds: rounds of Dinkelbach's iteration, 0 for Algorithm 2 as printed.
-        steps: number of candidates for the last bin, or of interval losses: the work, on any
-            machine.
+        steps: amount of work, the same on every machine: evaluations of interval losses, or for
+            Algorithm 2 as printed the candidates for last bins.
     """
 
     starts: Integers
@@ -114,7 +117,7 @@ def evaluate_partition(
     loss: Loss,
     starts: Integers,
 ) -> tuple[float, Vector]:
-    """Compute the objective and the best values of a partition, label by label.
+    """Compute the objective and the best outputs of a partition.
 
     The objective is Σ_j (F(o_j) + q Σ_{y in bin j} p_y ℓ(o_j, y)) / (d + q).
 
@@ -126,7 +129,7 @@ def evaluate_partition(
         starts: first label of each bin, shape (d,).
 
     Returns:
-        The objective and the values, shape (d,).
+        The objective (the expected loss) and the best output of each bin, shape (d,).
     """
     q = math.expm1(epsilon)
     ends = np.append(starts[1:], labels.size)
@@ -210,7 +213,7 @@ def optimal_bins(
     epsilon: float,
     loss: str | Loss = "squared",
 ) -> Bins:
-    """Find the best bins by Dinkelbach's iteration over Monge partitions (module docstring).
+    """Find the optimal bins by Dinkelbach's iteration (see the module header).
 
     It takes seconds for 10^6 labels.
 
@@ -260,9 +263,10 @@ def _build_partition_problem(
     q: float,
     loss: Loss,
 ) -> tuple[int, Vector, Vector, tuple[float, ...]]:
-    """Return the problem of `least_partition`: kind, table, weight sums and numbers.
+    """Return the problem of `monge.least_partition`: (kind, table, weight sums, numbers).
 
-    The numbers are (q, mean, spread, tau, scale).
+    The numbers are (q, mean, spread, tau, scale): the mean of the labels (0 if they are centred),
+    the smallest mean loss of a single output (0 for pinball), and τ and c of a loss that is c times pinball:τ.
     """
     from workbench.models.oracles.monge import POISSON, QUANTILE, SQUARED, prefix_pairs
 
@@ -299,9 +303,10 @@ def printed_bins(
     epsilon: float,
     loss: str | Loss = "squared",
 ) -> Bins:
-    """Run Algorithm 2 as printed, the readable oracle, in O(k³) time and O(k²) memory.
+    """Find the optimal bins by Algorithm 2 as printed, in O(k³) time and O(k²) memory.
 
-    The two inner loops (over j and over r) are one array operation.
+    It is readable and serves as an oracle for `optimal_bins`. The two inner loops (over j and over
+    r) are one array operation.
 
     Args:
         labels: strictly increasing labels, shape (k,).
@@ -323,14 +328,14 @@ def printed_bins(
 
 
 def best_partition(losses: Vector, q: float) -> tuple[Integers, float]:
-    """Find the partition into intervals with the smallest Σ L / (d + q).
+    """Find the partition into d intervals, for any d, with the smallest Σ L / (d + q).
 
     Args:
         losses: L[r, i] of the interval r..i, shape (k, k).
         q: the number e^ε - 1.
 
     Returns:
-        The first label of each bin, shape (d,), and the value of the partition.
+        The first label of each bin, shape (d,), and Σ L / (d + q) of the partition.
     """
     k = len(losses)
     A = np.full((k + 1, k + 1), np.inf)

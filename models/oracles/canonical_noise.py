@@ -5,7 +5,9 @@ and the shifted noise η + 1 is at least f? Canonical noise attains it. The sour
 Vadhan 2023 and Awan and Ramasethu 2023.
 
 Notation. T(P, Q) is the trade-off curve of two laws: the smallest type II error of a test between
-them as a function of its type I error α. Φ is the normal distribution function.
+them as a function of its type I error α. f is a trade-off function, the bound on this curve that
+the notion requires, and c its fixed point. (ε_i, δ_i) are budgets, μ that of Gaussian DP, and Φ is
+the normal distribution function.
 
 For a symmetric trade-off function f with f(c) = c, the law with Pr[η > 0] = c and
 
@@ -37,11 +39,11 @@ _GAUSSIAN_EXPONENT = 45  # Discrete Gaussian masses below e^-45 are left out.
 
 
 def canonical_loss(points: Sequence[tuple[float, float]], loss: Callable[[int], float]) -> float:
-    """Compute the mean loss of canonical noise for several budgets (ε, δ) at once.
+    """Compute the mean loss of canonical noise that satisfies several budgets (ε, δ) at once.
 
     Args:
         points: pairs (ε, δ) of budgets. At least one δ is below 1.
-        loss: even function of η that does not fall as |η| grows.
+        loss: even function of the integer η that does not fall as |η| grows.
     """
 
     def next_tail(tail: float) -> float:
@@ -64,7 +66,7 @@ def canonical_loss(points: Sequence[tuple[float, float]], loss: Callable[[int], 
 
 
 def rounded_gaussian_loss(mu: float, loss: Callable[[int], float]) -> float:
-    """Compute the mean loss of rounded N(0, 1/μ²): Pr[|η| > k] = 2 Φ(-μ (k + ½)).
+    """Compute the mean loss of rounded N(0, 1/μ²), for which Pr[|η| > k] = 2 Φ(-μ (k + ½)).
 
     Args:
         mu: budget μ > 0 of Gaussian DP.
@@ -84,7 +86,7 @@ def discrete_gaussian_loss(variance: float, loss: Callable[[int], float]) -> flo
     """Compute the mean loss of the discrete Gaussian Pr[η] ~ exp(-η²/2σ²).
 
     Args:
-        variance: the parameter σ².
+        variance: parameter σ² > 0. The variance of the noise is slightly smaller.
         loss: even function of η.
     """
     end = math.ceil(math.sqrt(2 * variance * _GAUSSIAN_EXPONENT)) + 1
