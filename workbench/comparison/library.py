@@ -293,6 +293,8 @@ def _improve_solution(
     best_dual = None
     best_gap = math.inf
     for algorithm in (None, "interior-point"):
+        # The tolerances are tighter than HiGHS's default of 1e-7. This solve may take 20 times as
+        # long as the first one, which had the default.
         options = Options(
             feasibility_tolerance=1e-9,
             dual_feasibility_tolerance=1e-9,

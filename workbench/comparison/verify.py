@@ -1,8 +1,8 @@
 """Verify solvers and models: design a grid of requests whose optimum a formula gives, and compare
 the two (`workbench verify`).
 
-The formula that judges a design is called its oracle. The requests of a family are in its table
-`verification`, which `workbench.pipeline.verification` reads.
+The formula that judges a design is called its oracle. The requests are in the file
+`workbench/pipeline/verification.toml`, by family.
 """
 
 from __future__ import annotations

@@ -143,14 +143,14 @@ def make_frontier_plan(kind: Family, question: Any, values: Values) -> Plan:
     show_published = bool(values["baselines"])
     if not baseline_laws and not show_published:
         return plan
-    own_laws = tuple((name, law) for name, law in baseline_laws if law is not None)
-    own_baselines = make_baselines(own_laws, kind.name)
-    own_names = {baseline.name for baseline in own_baselines}
-    entries = list_entries(kind, own_baselines)
+    user_laws = tuple((name, law) for name, law in baseline_laws if law is not None)
+    user_entries = make_baselines(user_laws, kind.name)
+    user_names = {baseline.name for baseline in user_entries}
+    entries = list_entries(kind, user_entries)
     entries_by_name = index_by_name(entries)
-    published_words = [name for name, law in baseline_laws if law is None]
-    names = own_names.union(*(_find_names(entries_by_name, word) for word in published_words))
-    if published_words:
+    name_parts = [name for name, law in baseline_laws if law is None]
+    names = user_names.union(*(_find_names(entries_by_name, part) for part in name_parts))
+    if name_parts:
         entries = [entry for name, entry in entries_by_name.items() if name in names]
     elif not show_published:
         entries = [entry for entry in entries if entry.package]

@@ -104,13 +104,15 @@ def estimate_block_seconds(size: BlocksSize) -> float:
     Args:
         size: size of the channel.
     """
-    k, m, pairs, width, extra = size
+    k, m, pairs, output_inputs, extra = size
+    # A matrix with a row for each input and each extra row takes 2 (rows)² operations for each
+    # output to build, and (rows)³/3 to factorise.
     if pairs is None:
         operations = 2.0 * (k + extra) ** 2 * m + (k + extra) ** 3 / 3
         return _ITERATIONS * operations / _OPERATIONS_PER_SECOND
-    if width is not None:
+    if output_inputs is not None:
         output_sums, all_sums = size.sum_counts
-        elimination_seconds = 2.0 * width**3 / _OPERATIONS_PER_SECOND
+        elimination_seconds = 2.0 * output_inputs**3 / _OPERATIONS_PER_SECOND
         seconds_per_output = (
             _OUTPUT_SECONDS + _SCATTER_SECONDS * output_sums**2 + elimination_seconds
         )
@@ -142,13 +144,15 @@ def estimate_block_memory(size: BlocksSize) -> float:
     Args:
         size: size of the channel.
     """
-    k, m, pairs, width, extra = size
+    k, m, pairs, output_inputs, extra = size
+    # The number of rows per output is 2 k for t <= M <= E t, or one for each ordered pair. A float
+    # takes 8 bytes.
     rows = 2 * k
     if pairs is not None:
         rows = 2 * len(pairs)
-    if width is not None:
+    if output_inputs is not None:
         output_sums, all_sums = size.sum_counts
-        numbers = 3 * _STORED_ARRAYS * output_sums * m + 4 * width**2 * m + 3 * all_sums**2
+        numbers = 3 * _STORED_ARRAYS * output_sums * m + 4 * output_inputs**2 * m + 3 * all_sums**2
         return 8 * numbers + _EXACT_INTEGER_BYTES * rows * m + _BASE_BYTES
     factor_numbers = 0
     if pairs is not None:

@@ -202,13 +202,13 @@ def _make_progress_reporter(
     start.
     """
     clock = Deadline()
-    say = limit_message_rate(progress, _PROGRESS_PERIOD_SECONDS)
+    send_message = limit_message_rate(progress, _PROGRESS_PERIOD_SECONDS)
 
     def report(iteration: int, objective: float, bound: float) -> None:
         gap = (objective - bound) / max(abs(objective), abs(bound), 1e-300)
         if target_gap < gap < 1:
             seconds_left = clock.elapsed_seconds * math.log(gap / target_gap) / -math.log(gap)
-            say(
+            send_message(
                 f"iteration {iteration}: loss {objective:.9g}, gap {gap:.2g}, "
                 f"about {seconds_left:.0f} s left"
             )

@@ -1,7 +1,7 @@
 """Compare the loss of a designed channel with a formula from the literature, if one applies.
 
 In the table, "optimum" means that the formula is the smallest loss of any private channel, and a
-bound lies on the named side of it. Theorem 5 is that of Ghazi et al. 2022. To add a formula, return
+bound lies on the named side of it. Theorem 5 is by Ghazi et al. 2022. To add a formula, return
 a `_ClosedForm` in `_find_line_form` or `_find_all_pairs_form`.
 
 formula                     applies to                                    kind

@@ -150,8 +150,8 @@ def solve_by_interior_point(request: ChannelRequest) -> tuple[Vector, Fraction] 
     table = scaled_losses.table
     unit = scaled_losses.unit
     # The equations of the program are Σ_o M[y,o] = 1. Its inequalities are worst-case losses.
-    is_sum = data.row_lower == data.row_upper
-    loss_weights = point.row_multipliers[~is_sum]
+    is_row_sum = data.row_lower == data.row_upper
+    loss_weights = point.row_multipliers[~is_row_sum]
     weighted_bounds = []
     for bound, pair_index, multiplier in point.active_bounds:
         i, j = question.ordered_pairs[pair_index]
@@ -160,7 +160,7 @@ def solve_by_interior_point(request: ChannelRequest) -> tuple[Vector, Fraction] 
     if input_weights is None:
         input_weights = loss_weights / loss_weights.sum()
     reduced_losses = (
-        table.floats * input_weights[:, None] - point.row_multipliers[is_sum][:, None] / unit
+        table.floats * input_weights[:, None] - point.row_multipliers[is_row_sum][:, None] / unit
     )
     # The bound is computed with the tangents at two channels, and the larger value counts.
     barrier = _BARRIER_SHARE * float(np.ptp(reduced_losses))

@@ -196,6 +196,7 @@ class _RangeSearch:
         self.best: _BestChannel | None = None
         self.bound = ZERO
         self._loss = parse_loss(str(request.aim.loss))
+        # If the range is c times as wide, losses are c to this power times as large.
         self._power = 2 if self._loss.name == "squared" else 1
         self._deadline = Deadline(request.how.options.time_limit)
         # This is true after the time limit has ended a program.
@@ -240,6 +241,7 @@ class _RangeSearch:
         request = self.request.with_values(claim=Claim("pure", self.request.claim.epsilon))
         for count in _BIN_POINT_COUNTS:
             point_count = -(-count // parts) * parts
+            # Outputs of 12 digits keep the fractions of the certificate short.
             shares = [Fraction(f"{value:.12g}") for value in self._bound_by_bins(point_count)]
             outputs = [self.question.low + self._range_width * share for share in shares]
             if len(outputs) == 1:

@@ -193,18 +193,18 @@ def repair_integer_rows(
         return _equalise_rows(_raise_ratios(K, edges, is_exempt), edges, output)
     total = int(K[0].sum())
     allowance = delta * total
-    least_share = Fraction(0)
+    smallest_share = Fraction(0)
     for position, (i, j, e) in enumerate(edges.list_pairs(len(K))):
         if position % ITEMS_PER_CLOCK_CHECK == 0:
             check_time_limit()
         excess = (K[i] << _RATIO_BITS) - e * K[j]
         hockey_stick = Fraction(int(excess[excess > 0].sum()), 1 << _RATIO_BITS)
         if hockey_stick > allowance:
-            least_share = max(least_share, 1 - allowance / hockey_stick)
-    if not least_share:
+            smallest_share = max(smallest_share, 1 - allowance / hockey_stick)
+    if not smallest_share:
         return K
     center = _equalise_rows(_raise_ratios(K, edges), edges, output)
-    share = -(-(least_share.numerator << _MIXTURE_BITS) // least_share.denominator)
+    share = -(-(smallest_share.numerator << _MIXTURE_BITS) // smallest_share.denominator)
     original_part = ((1 << _MIXTURE_BITS) - share) * K * int(center[0].sum())
     return np.asarray(original_part + share * center * total)
 

@@ -616,6 +616,7 @@ class ChannelRequest(Request):
         pairs = np.array(self.pairs)
         epsilon = float(min(self.bounds.epsilons.values()))
         graph = csr_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(k, k))
+        # Farther masses are below δ e^-4. The factor 1.25 is a margin.
         max_hops = 1.25 * (math.log(1 / delta) + 4) / epsilon
         is_near = dijkstra(graph, directed=False, unweighted=True, limit=max_hops) <= max_hops
         is_stated = np.zeros((k, m), dtype=bool)
