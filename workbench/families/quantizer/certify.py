@@ -42,10 +42,12 @@ from workbench.privacy.claim import Claim
 from workbench.privacy.repair_channel import repair_rows
 from workbench.solvers.arrays import Ints
 
-# After a larger repair other outputs are tried, and the report contains a note.
+# If a repair mixes in more than this share of another law, fewer outputs are tried as well, and the
+# report of the design contains a note.
 SMALL_REPAIR_SHARE = Fraction(1, 10**6)
 
-# Outputs that no law draws more often than this are taken out, from the first threshold on.
+# Outputs that no law draws with a larger probability are taken out. The thresholds are tried in
+# turn, until the repair is small.
 _MASS_THRESHOLDS = (
     ZERO,
     Fraction(1, 10**11),
@@ -58,9 +60,9 @@ _MASS_THRESHOLDS = (
 def _make_audit_subject(
     quantizer: Quantizer, epsilon: Fraction, metric: str | None
 ) -> tuple[Mechanism, Claim]:
-    """Return the mechanism to audit and its claim.
+    """Return the mechanism to audit and the claim for which it is audited.
 
-    Raises InvalidRequest for a law that jumps, by |x - x'|².
+    Raises InvalidRequest if the law jumps and the metric is "squared".
     """
     if metric != "squared":
         return quantizer, Claim("pure" if metric is None else "metric", epsilon)

@@ -1,4 +1,8 @@
-"""Define the family of unbiased private quantizers: its options, requests and reports."""
+"""Define the family of unbiased private quantizers: its options, requests and reports.
+
+A quantizer publishes one of a few outputs, with the input as its mean. An option is added in
+`_Quantizer.options`, and its meaning in `workbench.families.quantizer.request`.
+"""
 
 from __future__ import annotations
 

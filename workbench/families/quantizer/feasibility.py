@@ -1,4 +1,8 @@
-"""Find the smallest ε at which an unbiased private quantizer exists on given outputs."""
+"""Find the smallest ε at which an unbiased private quantizer exists on given outputs.
+
+Errors for infeasible requests name this ε. In this module low and high are the outermost outputs,
+B_i an output, and p_i(x) its probability at the input x in [-c, c].
+"""
 
 from __future__ import annotations
 
@@ -39,8 +43,9 @@ def find_smallest_epsilon(request: QuantizerRequest) -> float | None:
     high = last - float(question.middle)
     least_epsilon = smallest_epsilon(low, high, c)
     if metric == "absolute" and math.isfinite(least_epsilon):
-        # Σ_i (B_i - low) p_i(x) = x - low grows by at most ε times itself. At -c this needs
-        # ε >= 1/(-c - low), and the same from above.
+        # The mean distance to the lowest output is Σ_i (B_i - low) p_i(x) = x - low, with slope 1
+        # in x. Every p_i(x) has a slope of at most ε p_i(x), so 1 <= ε (x - low). This is hardest
+        # at x = -c: ε >= 1/(-c - low). The same holds for the distance to the highest output.
         least_epsilon = 1 / min(high - c, -c - low)
     if math.isinf(least_epsilon):
         raise Infeasible(
@@ -66,7 +71,8 @@ def describe_infeasibility(request: QuantizerRequest, bins: Bins | None) -> str:
         bins: the given outputs in units of c, None if outputs are optimised.
 
     Returns:
-        The sentence. For privacy by |x - x'|² it names the smallest ε for the given outputs.
+        The sentence. For privacy by |x - x'|² and given outputs beyond ±1 it also names the
+        smallest feasible ε.
     """
     metric = request.aim.metric
     relation = "private"
@@ -92,8 +98,9 @@ def describe_infeasibility(request: QuantizerRequest, bins: Bins | None) -> str:
 def _find_smallest_squared_epsilon(bins: Bins, knots: Sequence[Fraction], c: Fraction) -> float:
     """Find the smallest ε for privacy by |x - x'|² between neighbouring knots.
 
-    Σ_i (B_i - low) p_i(x) = x - low grows from one knot to the next by a limited ratio, and so it
-    does from above.
+    Σ_i (B_i - low) p_i(x) = x - low may grow from a knot a to the next knot b by the factor
+    e^(ε (b - a)²) at most. So ε (b - a)² >= ln((b - low)/(a - low)), and the same holds for the
+    distance high - x. Knots are in units of c.
     """
     low = bins[0]
     high = bins[-1]

@@ -1,13 +1,16 @@
 """Plan the trade-off of quantizers: exact error against ε and the number of outputs.
 
+The column `curve` says what a row is. `levels`, `objective` and `bound` are other columns.
+
 curve       what a row is
-point       a designed quantizer, certified; `levels` outputs, `objective` its exact error in the
-            requested loss. `bound` holds for all outputs within the reach (method exact)
+point       a designed and certified quantizer with `levels` outputs. `objective` is its exact error
+            in the requested loss. With method exact, `bound` is a lower bound for all outputs
+            within the reach
 baseline    RQM (the best of a grid of outermost outputs, with the largest private selection
             probability q) and PBM (with its largest private parameter θ), both with the same number
             of outputs; Laplace noise with a real number as output
-limit       [bound, objective] contains the smallest mean absolute error with any outputs, for
-            uniform inputs
+limit       the interval from `bound` to `objective` contains the smallest mean absolute error with
+            any outputs, for uniform inputs
 """
 
 from __future__ import annotations
@@ -75,7 +78,10 @@ def plan_quantizer_frontier(question: Any, values: Values) -> Plan:
 
 
 def _list_mechanism_columns(design: Design) -> Row:
-    """Return the exact error of the mechanism, whatever its method minimised, and its reach."""
+    """Return the columns objective (the exact error), reach and bound of a design.
+
+    The methods optm and mvu minimise another objective, so their bound is left out.
+    """
     request = design.request
     quantizer = design.mechanism
     error = quantizer.expected_loss(request.aim.loss, request.question.density)

@@ -99,7 +99,8 @@ class Limit:
             reach.
         upper: the error of `quantizer`. If that is None, the optimum of the LP on `outputs`.
         outputs: the outputs of the last LP, in increasing order (m,).
-        quantizer: a certified mechanism with the error `upper`; None if none was made.
+        quantizer: an exactly unbiased and private mechanism with the error `upper`; None if none
+            was made.
     """
 
     lower: float

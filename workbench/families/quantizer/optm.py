@@ -1,27 +1,30 @@
 """Find the best OPTM mechanism (Cai et al. 2024, Algorithm 2) on given outputs.
 
-`solve_optm` answers: which selection probabilities q of a two-bin mechanism minimise the bound on
-the mean absolute error (MAE) that OPTM uses? It searches over the bounds of q that the linear
-programs of `workbench.models.quantizer.two_bin` need; that module defines q and the theorems. The
-outputs are called bins, m is their number, and a bounded vector is a selection distribution whose
-entries need bounds o <= q <= u.
+A two-bin mechanism draws one output left of the input and one right of it from two selection
+distributions, and publishes one of the two. `solve_optm` answers: which selection probabilities q
+minimise the upper bound on the mean absolute error (MAE) that OPTM uses, (8) of the paper? The
+programs are those of its Theorems 5 and 6 (`workbench.models.quantizer.two_bin`). They are linear
+only for given bounds o <= q <= u, so a search over these bounds is needed.
 
-Slices. If one vector of two entries is bounded (m <= 5 with the outer bins outside the inputs, any
-density), the bounds are slices [l, l + width] of its first entry. A range of slices is discarded if
-a relaxation of every slice in it (an LP of workbench.models.quantizer.two_bin) is worse than the
-best slice found. The result equals that of the full search; a test checks this.
+Terms. The outputs are called bins, and m is their number. A bounded vector is a selection
+distribution whose entries need bounds. A slice is a narrow interval [o, u] of such an entry. RQM is
+the randomized quantization mechanism, whose selection probabilities depend on one number q.
 
-Larger m. Theorem 6's reduced LP on a grid of its three bounds gives a start. Then all bounds are
-slices around the best point (Theorem 5). They are moved to the new best point while it improves,
-and narrowed if it does not. This is a local search, so no bound is claimed.
+Slices. If only one vector of two entries is bounded (m <= 5 with the outer bins outside the inputs,
+any density), the bounds are slices [l, l + width] of its first entry. A range of slices is
+discarded if the optimum of one linear program that relaxes all slices in it is worse than the best
+slice found. The result equals that of the search over all slices; a test checks this.
+
+Larger m. The reduced program of Theorem 6 on a grid of its three bounds gives a start. Then all
+bounds are slices around the best point (Theorem 5). They are moved to the new best point while it
+improves, and narrowed if it does not. This is a local search, so no lower bound is claimed.
 
 Small ε, or no solution. Both bounds of a slice are in one privacy constraint, so u/o <= e^ε is
-necessary. Slices must be thin in proportion to ε, and the mass of inner bins is also of the order
-of ε (for two bins left of x, q_2(2) is at most about ε/2). Slices are then thin relative to q, and
-their centres are the selections of RQM. One is q = 0, randomized response on the two outermost
-bins, which is private if any law on these bins is private. The others are proportional to ε: the
-best of a geometric grid, then values between its neighbours. Therefore a law is found if one
-exists.
+necessary: slices must be thin in proportion to ε. The probability of inner bins is also of the
+order of ε (for two bins left of x, q_2(2) is at most about ε/2). Slices are then thin relative to
+q, around selections of RQM. One of these is q = 0, randomized response on the two outermost bins,
+which is private if any law on these bins is private; so a law is found if one exists. The others
+have q in proportion to ε: the best of a geometric grid, then values between its neighbours.
 
 Every returned mechanism is a `two_bin` mechanism in exact rationals. Its exact ε is computed, and
 the caller repairs or rejects a mechanism above the budget.
@@ -56,8 +59,9 @@ WIDTHS = (0.01, 0.002, 0.0004)
 
 _FIRST_SLICE_WIDTH = 0.04  # Slices around an incumbent have this width first.
 _LAST_SLICE_WIDTH = 2e-4  # The search around an incumbent ends at this width.
-_MIN_SLICE_GAIN = 1e-4  # Slices are narrowed if an LP gains less than this.
-_PRUNING_TOLERANCE = 1e-9  # A solver's bound may exceed the optimum by this.
+_MIN_SLICE_GAIN = 1e-4  # Slices are narrowed if a program lowers the objective by less than this.
+# Ranges are only discarded if their bound is worse by more than this tolerance of solvers.
+_PRUNING_TOLERANCE = 1e-9
 # Selection probabilities q of RQM from which a local search starts.
 _START_SELECTIONS = (0.03, 0.1, 0.2, 0.35, 0.5)
 
@@ -113,7 +117,13 @@ def make_rqm_selections(shape: TwoBinShape, q: float) -> dict[VectorKey, Vector]
 
 
 class ProgramOptimum(NamedTuple):
-    """The optimum of a program."""
+    """The optimum of a program.
+
+    Attributes:
+        objective: the optimal value.
+        x: the columns of the program (columns,).
+        solution: the solution that the solver returned.
+    """
 
     objective: float
     x: Vector
@@ -369,13 +379,15 @@ def solve_optm(
         bins: the outputs in increasing order, in units of c.
         question: ε, density and solver. OPTM minimises its own bound on the MAE, so the loss is not
             used.
-        width: slices are [k width, (k + 1) width] within [0, 1], k >= 1. None: slices relative to
-            q.
-        solver: live sessions that a search over bins shares.
+        width: slices are [k width, (k + 1) width] within [0, 1], k >= 1. None: slices that are thin
+            relative to q (see the module).
+        solver: live sessions that a search over bins shares. None: new sessions, which are closed
+            at the end.
 
     Returns:
-        The answer, whose objective is the upper bound on the MAE that the LP minimises, (8) halved.
-        None if no LP has a solution.
+        The answer, without a lower bound. Its objective is the upper bound on the MAE that the
+        program minimises (half of (8), as the range of the inputs is 2). None if no program has a
+        solution.
 
     Raises:
         NotProven: the time limit ended the search.
@@ -412,7 +424,7 @@ def solve_optm_with_thinner_slices(
         question: ε, density and solver. The loss is not used.
 
     Returns:
-        As `solve_optm`.
+        The answer of `solve_optm` for that width. None if no width has a solution.
     """
     for width in list_slice_widths(question.epsilon):
         answer = solve_optm(bins, question, width=width)

@@ -63,6 +63,7 @@ from workbench.questions.quantization import are_symmetric
 from workbench.solvers.arrays import Vector
 
 # Numbers of outputs that are searched for on the way to more outputs.
+# Above 16, not every number is searched, to save time. A rung is added here.
 _RUNGS = (*range(2, 17), 24, 36, 54)
 
 
@@ -71,11 +72,11 @@ class OutputSearchLimits:
     """Limits and tolerances of the search for outputs.
 
     Attributes:
-        max_random_outputs: the largest number of outputs with random asymmetric starts.
+        max_random_outputs: searches for at most this many outputs have random asymmetric starts.
         random_start_count: the number of random starts.
         fold_distance: the distance to symmetric outputs within which symmetric outputs are also
             searched.
-        min_gain: the share of the loss by which an additional output must lower it.
+        min_gain: an additional output is kept if it lowers the loss by more than this share.
         max_loss_share: the share by which the loss of published decimals may exceed the loss of the
             search.
         inner_decimals: the number of decimals of inner outputs and of bends.
@@ -148,9 +149,9 @@ class _TimeIsUpError(Exception):
 
 @lru_cache(maxsize=256)  # A sweep asks for the same outputs again.
 def _find_best_outputs(search: _OutputSearch, m: int) -> LocalOptimum | None:
-    """Find the best at most m outputs, after those of fewer outputs.
+    """Find the best outputs, at most m of them. Searches for fewer outputs are done first.
 
-    Raises _TimeIsUpError if the search has not ended.
+    Returns None if no outputs were found. Raises _TimeIsUpError if time ended before the search.
     """
     if m == 2:
         # There is one law for two outputs, whose error falls with them to the least reach.
@@ -197,7 +198,10 @@ class _OutputSearch:
 
     @property
     def outermost_decimals(self) -> int:
-        """Return the decimals of an outermost output: 1e-7 of the excess, at least 9."""
+        """Return the number of decimals of a published outermost output.
+
+        They resolve 1e-7 of the excess, and are at least 9.
+        """
         return max(9, 7 - math.floor(math.log10(self.excess)))
 
     def search_outputs(self, m: int, previous: LocalOptimum | None) -> LocalOptimum | None:
@@ -256,9 +260,10 @@ class _OutputSearch:
         return starts
 
     def _search_folded(self, best: LocalOptimum) -> LocalOptimum:
-        """Search from the symmetric outputs close to the best ones, by a metric.
+        """Search from the symmetric outputs close to the best ones, if privacy is by a metric.
 
-        This has half as many coordinates. Returns the better of the two.
+        A symmetric search has half as many variables, so it ends closer to the optimum. Returns the
+        better of the two results.
         """
         if self.question.metric is None:
             return best
@@ -304,7 +309,11 @@ class _OutputSearch:
     # Starts.
 
     def _add_outputs(self, outputs: Vector, m: int) -> Vector:
-        """Add outputs until there are m: each where the LP then has the least error."""
+        """Add outputs until there are m, one after the other.
+
+        Each is added in the middle between two outputs (or an output and the limit), where the LP
+        with one more output has the least error.
+        """
         epsilon = self.question.float_epsilon
         while outputs.size < m:
             ends = np.concatenate([[-self.limit], outputs, [self.limit]])
@@ -331,7 +340,14 @@ class _OutputSearch:
     # Published outputs.
 
     def publish(self, best: LocalOptimum) -> QuantizerAnswer | None:
-        """Return the best answer at outputs in decimals, None if none is feasible."""
+        """Round the outputs of a search to decimals and solve the LP at them.
+
+        Args:
+            best: the result of the search.
+
+        Returns:
+            The answer of least loss. None if the LP has no solution at any rounded outputs.
+        """
         best_answer = None
         for is_required, outputs in self._propose_outputs(best.outputs.copy()):
             if not is_required and best_answer is not None:

@@ -1,21 +1,27 @@
 """Optimise the outputs of a quantizer, or of MVU, by local searches from several starts.
 
 `search_best_outputs` answers: at which outputs B is the optimum V(B) of a linear program (LP) of
-`laws` smallest? MVU is the mechanism of Chaudhuri et al. 2022, whose outputs are called its
-alphabet; m is the number of outputs and n_in the number of points to which inputs are dithered.
+`laws` smallest? The other functions make the outputs from which such searches start, and clean up
+the outputs that they find.
 
-V(B), the optimum of the LP at the outputs B, is piecewise smooth and not convex. Every solution of
-the LP also gives the slope of V. From each start SciPy's SLSQP descends, and it is restarted where
-it stops. The best result of all starts is returned. There are local optima: for m = 4, n_in = 4
-and ε = 1.5 a gradient method stops at 1.802, while the optimum is at most 1.6198. The starts
-therefore differ in how far and how evenly the outputs are spread, and some are asymmetric.
+Notation. MVU is the mechanism of Chaudhuri et al. 2022, whose outputs are called its alphabet; m is
+the number of outputs and n_in the number of points to which inputs are dithered. The reach of
+outputs is the size of the outermost ones, and the least reach r is the smallest one at which a
+private unbiased law exists. The excess is r - 1.
+
+V(B) is piecewise smooth and not convex. Every solution of the LP also gives the slope of V. From
+each start SciPy's SLSQP descends, and it is restarted where it stops. The best result of all starts
+is returned. There are local optima: for m = 4, n_in = 4 and ε = 1.5 a gradient method stops at
+1.802, while the optimum is at most 1.6198. The starts therefore differ in how far and how evenly
+the outputs are spread, and some are asymmetric.
 
 Private laws exist if and only if the outermost outputs are at or beyond the least reach
-r = (e^ε + 1)/(e^ε - 1) on both sides (by |x - x'|: 1 + 1/ε). Then the law on the two outermost
-outputs, Pr[high] = (x - low)/(high - low), is private. At large ε the best outermost outputs are
-close to r, at a distance of a few r - 1. For metric privacy they are often at r itself, where a
-proof has no slack. Descents therefore use a variable z with the outermost output r + (r - 1) e^z,
-and the inner outputs directly.
+r = (e^ε + 1)/(e^ε - 1) on both sides (for privacy by |x - x'|: r = 1 + 1/ε). Then the law on the
+two outermost outputs, Pr[high] = (x - low)/(high - low), is private. At large ε the best outermost
+outputs are at a distance of a few r - 1 from r, which is small. For metric privacy they are often
+at r itself, where the privacy constraints are tight and leave no room for the rounding of a proof.
+Descents therefore use a variable z with the outermost output r + (r - 1) e^z, which stays beyond r.
+The inner outputs are variables themselves.
 
 A descent is sensitive to rounding: at kinks of V the solver returns one of several duals. To make
 the result the same on every machine, V is evaluated only at multiples of 2^-29 (of z: 2^-30), with
@@ -74,7 +80,7 @@ class DescentLimits:
         short_iterations: iterations of a short descent.
         value_tolerance: the change of the value at which SLSQP ends.
         default_reach_factor: outputs may reach this multiple of the least reach by default.
-        room_share: outermost outputs are moved beyond the least reach by this share of r - 1.
+        room_share: found outputs are moved to at least this share of r - 1 beyond the least reach.
         unused_mass: outputs that no law draws more often than this are left out.
     """
 
@@ -101,7 +107,8 @@ class LocalOptimum:
         outputs: the outputs in increasing order. Shape (m,).
         value: the value of the best laws on them.
         start_values: the value that each start reached.
-        bends: inputs at which the laws bend, which may become knots.
+        bends: inputs at which the slopes of the laws change, in increasing order. They may become
+            knots of a program. Empty if they are unknown.
     """
 
     outputs: Vector
@@ -197,10 +204,10 @@ def merge_close_outputs(outputs: Vector, laws: Vector, min_distance: float = 1e-
     Args:
         outputs: the outputs (m,).
         laws: the laws (n, m).
-        min_distance: closer outputs are merged.
+        min_distance: outputs that are at most this far apart are merged into their mean.
 
     Returns:
-        The remaining outputs (k,) and the laws (n, k), whose masses are added.
+        The remaining outputs (k,), and the laws (n, k) with the masses of merged outputs added.
     """
     is_used = laws.max(axis=0) > _LIMITS.unused_mass
     group = np.concatenate([[0], np.cumsum(np.diff(outputs[is_used]) > min_distance)])
@@ -248,7 +255,7 @@ def _descend(
     """Minimise a function of outputs by SciPy's SLSQP. `value` records its best point itself.
 
     Args:
-        value: the function and its slope at z.
+        value: returns the function and its slopes (k,) at a point (k,).
         z: where the descent starts (k,).
         bounds: the least and the largest z, (k,) each.
         iterations: the largest number of iterations.
@@ -394,7 +401,16 @@ class _OutputDescent:
         self._best: _ValueAndVector | None = None
 
     def run(self, z: Vector, rounds: int, iterations: int) -> _ValueAndVector:
-        """Descend from z, again from the best point while this gains. Returns (value, z)."""
+        """Descend from z, then again from the best point while this lowers the value.
+
+        Args:
+            z: where the first descent starts (k,).
+            rounds: the largest number of descents.
+            iterations: the largest number of iterations of one descent.
+
+        Returns:
+            The best value and its z; INFEASIBLE_VALUE and the start if no law was found.
+        """
         self._best = None
         value = INFEASIBLE_VALUE
         for _ in range(rounds):
@@ -446,17 +462,18 @@ def search_best_outputs(
 ) -> LocalOptimum | None:
     """Search for the best outputs from several starts.
 
-    Each of several starts has one short descent. The best two continue to the end. Of equal values
-    (nine digits) the first is returned.
+    If there are several starts, each has one short descent, and the best two continue to the end.
+    If several reach the same value, to nine digits, the result of the first one is returned.
 
     Args:
         problem: the program of the laws.
         epsilon: the budget ε > 0.
-        starts: outputs (m,); symmetric ones if `symmetric`.
+        starts: the outputs from which the search starts, in increasing order, (m,) each; symmetric
+            ones if `symmetric`.
         symmetric: whether outputs stay symmetric.
-        limit: the largest output allowed in size. Default: 40 times the least feasible reach.
-        rounds: descents from one start.
-        iterations: iterations of one descent.
+        limit: the largest output allowed in size. inf: 40 times the least reach.
+        rounds: the largest number of descents from one start.
+        iterations: the largest number of iterations of one descent.
         progress: is called with the value of every start.
 
     Returns:

@@ -1,8 +1,10 @@
 """Design a quantizer for one request: solve it by its method, repair the result and prove it.
 
-The table says what each method solves, which objective its solution has, and which bound it proves.
-OPTM is the mechanism of Cai et al. 2024, MVU that of Chaudhuri et al. 2022; (8) is the bound on the
-mean absolute error that OPTM minimises. LP is a linear program, bins are outputs.
+The table says what each method solves, which objective its solution has, and which lower bound it
+proves. OPTM is the mechanism of Cai et al. 2024, whose equation (8) is the upper bound on the mean
+absolute error that OPTM minimises. MVU is the mechanism of Chaudhuri et al. 2022, with a matrix P
+of output probabilities. LP is a linear program, bins are outputs, and levels is the number of
+outputs if they are optimised. "Any bins" means that the bound holds for every choice of outputs.
 
 method     what is solved                                       objective          bound
 exact      the exact LP (`models.quantizer.program`); with      exact error        LP dual; any bins
@@ -11,6 +13,9 @@ optm       OPTM's LPs, searched over bounds (and bins)          proxy (8)       
 product    the optimal two-bin mechanism, by branch and         exact error        proven
            bound (`models.quantizer.two_bin`)
 mvu        MVU's LP in P (and its alphabet)                     error on its grid  LP dual; any bins
+
+A method is added as a route in `QuantizerProblem.routes` and as a value of the option method
+(`workbench.families.quantizer.family.METHODS`).
 """
 
 from __future__ import annotations
@@ -48,7 +53,8 @@ from workbench.pipeline.routes import Answer, Reason, Route
 from workbench.privacy.audit import Privacy
 from workbench.privacy.claim import Claim
 
-_REACHED_TOLERANCE = 1e-4  # Searches whose values differ by at most this count as agreeing.
+# The note on a search counts the starts whose value is within this of the best value.
+_REACHED_TOLERANCE = 1e-4
 _REACH_TOLERANCE = 1e-6  # An outermost output within this share of the reach is at the reach.
 
 

@@ -1,7 +1,9 @@
 """Build instances of the quantizer models for the program library and the suites.
 
-The models are the exact quantizer LP, its metric form, MVU's LP in P, and OPTM's Theorem 5. The
-file programs.toml beside this one lists the instances.
+The models are linear programs (LP): the exact quantizer and its form for privacy by distance
+(`workbench.families.quantizer.laws`), MVU's program for its matrix P (Chaudhuri et al. 2022), and
+the program of Theorem 5 of Cai et al. 2024 (OPTM). The file programs.toml beside this one lists the
+instances; an instance is added there.
 """
 
 from __future__ import annotations
@@ -48,12 +50,13 @@ def _judge_quantizer(
     """Audit and certify the mechanism of a solver's point.
 
     Args:
-        epsilon: the budget.
-        metric: None, or "absolute" for privacy by distance.
+        epsilon: the budget ε > 0 as a decimal or a fraction.
+        metric: None for ε-DP, or "absolute" for privacy by the distance |x - x'|.
         read_mechanism: returns the mechanism of a point.
-        compute_objective: returns the objective of the certified mechanism, or None.
+        compute_objective: returns the objective of the certified mechanism, or None if there is
+            none to compare.
         x: the point (columns,).
-        objective: the objective that the solver claims.
+        objective: the objective that the solver claims. It is not used, as ε is no variable.
     """
     quantizer = read_mechanism(x)
     budget = Fraction(epsilon)
@@ -75,7 +78,17 @@ def _make_law_instance(
     loss: str,
     metric: str | None = None,
 ) -> Instance:
-    """Make an instance of laws at knots or on MVU's grid, over equally spaced outputs in ±reach."""
+    """Make an instance of laws at knots or on MVU's grid, over equally spaced outputs.
+
+    Args:
+        name: the name of the instance; one that begins with "mvu" has laws on MVU's grid.
+        suite: the suite of the instance.
+        outputs: the number of outputs.
+        epsilon: the budget ε > 0 as a decimal or a fraction.
+        knots: the number of equally spaced knots, or of points of MVU's grid.
+        loss: "absolute" or "squared".
+        metric: None for ε-DP, or "absolute" for privacy by the distance |x - x'|.
+    """
     reach = Fraction(round(_REACH_FACTOR * smallest_reach(float(epsilon)), 3))
     reach = reach.limit_denominator(1000)
     bins = [-reach + 2 * reach * Fraction(k, outputs - 1) for k in range(outputs)]
@@ -131,9 +144,9 @@ def _make_two_bin_instance(
 
     Args:
         name: the name of the instance.
-        bins: the outputs.
-        epsilon: the budget ε > 0.
-        centres: the centres of the slices of every bounded vector, by its length.
+        bins: the outputs as decimals, in increasing order.
+        epsilon: the budget ε > 0 as a decimal or a fraction.
+        centres: length of a bounded vector -> the centres of the slices of its entries.
     """
     outputs = [Fraction(b) for b in bins]
     centres_by_size = {int(size): tuple(centre) for size, centre in centres.items()}

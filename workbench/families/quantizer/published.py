@@ -1,7 +1,11 @@
 """List published randomizers of one value in a range and of quantizers, with their expected losses.
 
-Every two values of the range are neighbours. The losses are closed forms for x uniform on [-1, 1]
-(the range, moved and divided by half its width), with a = e^(ε/2), e = e^ε.
+`PUBLISHED` is the table that the rest of the package reads. A randomizer of a value is added as a
+line of `_RANGE_MECHANISMS` with a function that computes its two losses.
+
+Every two values of the range are neighbours. The losses are closed forms for the true value x,
+uniform on [-1, 1] (the range, moved and divided by half its width). o is the published value. In
+the table a = e^(ε/2) and e = e^ε.
 
     Duchi           ±B, B = (e+1)/(e-1), mean x
                     E|o-x| = B - 1/3B,  E(o-x)² = B² - 1/3
@@ -153,7 +157,7 @@ def _has_few_levels(request: Any) -> bool:
     return _is_for_quantizers(request) and request.question.levels <= _MAX_RQM_LEVELS
 
 
-def _is_for_local_ranges(query: Any) -> bool:
+def _has_neighbouring_range(query: Any) -> bool:
     """Check whether every two values of the range of a query are neighbours."""
     return isinstance(query.question, RangeQuery) and query.question.has_all_neighbours
 
@@ -172,7 +176,7 @@ PUBLISHED = (
             name,
             source,
             partial(_compute_range_reference, compute_losses),
-            _is_for_local_ranges,
+            _has_neighbouring_range,
             is_unbiased=is_unbiased,
         )
         for name, source, compute_losses, is_unbiased in _RANGE_MECHANISMS

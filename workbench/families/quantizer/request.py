@@ -1,4 +1,10 @@
-"""Describe and check a request for a quantizer, in exact numbers, before any model is built."""
+"""Describe and check a request for a quantizer, in exact numbers, before any model is built.
+
+e is the error (published minus true value), c half the width of the inputs, and p(x) the law of the
+output at the input x. A field is added in `QuantizerAim` (what is minimised) or `QuantizerHow` (how
+it is solved); the option that sets it is in `workbench.families.quantizer.family`. If the field
+concerns the law, `LawQuestion` and `QuantizerRequest.law_question` have it too.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +34,12 @@ class QuantizerAim(Aim):
     """The loss that a request for a quantizer minimises, with its metric.
 
     Attributes:
-        loss: "absolute", "squared", or λ in [0, 1] for λ|e| + (1 - λ) e². MVU minimises the
-            squared loss by default, OPTM an upper bound of the absolute loss.
+        loss: "absolute", "squared", or λ in [0, 1] for λ|e| + (1 - λ) e². With method mvu the
+            default is "squared"; with method optm only "absolute" is allowed.
         metric: None for ε-DP; "absolute": p(x) <= e^{ε|x-x'|} p(x') for all real inputs;
-            "squared": e^{ε|x-x'|²} between the points to which inputs are dithered.
-        reach: the largest output allowed if outputs are optimised.
+            "squared": p(x) <= e^{ε|x-x'|²} p(x') between the points to which inputs are dithered.
+        reach: the largest output allowed if outputs are optimised, in the units of the inputs.
+            None: twice the least feasible one (40 times with method mvu).
     """
 
     loss: str | Fraction = "absolute"
@@ -46,8 +53,9 @@ class QuantizerHow(How):
 
     Attributes:
         method: "exact" (the exact LP), "optm", "product" or "mvu".
-        knots: the number of extra equally spaced knots of the exact LP.
-        inputs: n_in of MVU, the number of points to which inputs are dithered.
+        knots: the number of extra equally spaced knots of the exact linear program: 0, or at least
+            2. None: `QuantizerRequest.extra_knot_count` chooses it.
+        inputs: the number of points to which MVU dithers inputs. None: the number of outputs.
         starts: the number of starts of the searches over outputs.
     """
 

@@ -2,11 +2,16 @@
 
 `state_exact_program` gives the program whose optimum is the smallest loss as a function of ε, at
 given outputs and knots. A knot is an input at which the law of the output is a variable, and a
-piece is the interval between two knots. With inputs uniform on [-1, 1] the losses are rational. In
-a piece [a, b] of width w, with D = B - a, a law at a (at b) that is published as B has the loss
+piece is the interval between two knots. The law is affine on a piece [a, b] of width w = b - a: at
+the input x it is (b - x)/w times the law at a, plus (x - a)/w times the law at b. So one unit of
+mass at the output B in the law at a adds the loss ∫ (b - x)/w · error(B - x) dx/2 over the piece;
+dx/2 is the uniform density on [-1, 1]. With D = B - a these integrals are
 
-    absolute    w/2 |D/2 - w/6|              (w/2 |D/2 - w/3|)         no output lies inside a piece
-    squared     w/2 (D²/2 - D w/3 + w²/12)   (w/2 (D²/2 - 2 D w/3 + w²/4))
+    error       unit of mass in the law at a     unit of mass in the law at b
+    absolute    w/2 |D/2 - w/6|                  w/2 |D/2 - w/3|
+    squared     w/2 (D²/2 - D w/3 + w²/12)       w/2 (D²/2 - 2 D w/3 + w²/4)
+
+The absolute values may be outside the integrals, because no output lies inside a piece.
 """
 
 from __future__ import annotations
@@ -37,7 +42,10 @@ def state_exact_program(
     Args:
         question: the question, with outputs and a uniform density.
         loss: "absolute", "squared", or λ for λ|e| + (1 - λ) e².
-        extra_knots: the number of equally spaced extra knots.
+        extra_knots: the number of equally spaced extra knots from -1 to 1; 0 for none.
+
+    Returns:
+        The program in polynomials of e^ε, with names of its columns and a title.
 
     Raises:
         InvalidRequest: the density is not uniform, or the program is too large.
@@ -116,9 +124,13 @@ def _name_masses(question: Quantization, points: Sequence[Fraction]) -> dict[str
 def _compute_end_losses(
     a: Fraction, b: Fraction, output: Fraction, shares: RationalPair
 ) -> RationalPair:
-    """Compute the losses of an output in the laws at both ends of a piece [a, b].
+    """Compute the loss of a unit of mass at an output, in the law at a and in the law at b.
 
-    `shares` are the coefficients of the absolute and of the squared error.
+    Args:
+        a: the left end of the piece.
+        b: the right end of the piece.
+        output: the output B, not inside the piece.
+        shares: the coefficients of the absolute and of the squared error.
     """
     w = b - a
     D = output - a
