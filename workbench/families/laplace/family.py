@@ -1,7 +1,10 @@
 """Describe the family of dyadic quantized Laplace noise within a bit budget, with its reports.
 
-No solver takes part. The objective is the decoder's ε, found by a search over an exact mean length;
-no lower bound is proven.
+The mechanism adds Laplace noise with the database privacy ε, and sends it as integers in an Elias
+code. The decoder, who sees the integers, has the guarantee ℓε with ℓ > 1. A smaller ℓ needs longer
+messages. The objective is the smallest ℓε whose exact mean length is within the bits. It is found
+by a search (`workbench.families.laplace.least_ell`) without a solver. No lower bound on ℓε is
+proven.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from workbench.pipeline.option import Option, choice_reader, to_json_value
 from workbench.pipeline.request import Aim, Request
 from workbench.privacy.claim import Claim
 
-_REVEALING_FACTOR = 100  # A decoder with this multiple of ε learns nearly everything.
+_REVEALING_FACTOR = 100  # The report has a warning if the decoder's ε exceeds this multiple of ε.
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -33,8 +36,8 @@ class LaplaceAim(Aim):
     """The limits of a request for the Laplace mechanism.
 
     Attributes:
-        bits: the largest mean number of bits per scalar.
-        code: the code of the integers, "gamma" or "delta".
+        bits: the largest mean number of bits per scalar, > 0.
+        code: the Elias code of the integers, "gamma" or "delta".
     """
 
     bits: Fraction

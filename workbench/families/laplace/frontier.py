@@ -1,14 +1,17 @@
 """Plan the trade-off of the dyadic quantized Laplace mechanism: privacy, error and bits.
 
-    curve    what a row is
-    point    the smallest ℓ whose exact mean length fits `bits` at database privacy ε:
-             `decoder_epsilon` = ℓε, and `objective` = 2/ε², the mean squared error
-    level    the exact mean length (`mean_bits`) at ε and a fixed ℓ: the bits for a guarantee of ℓε
-             towards the decoder
+The mechanism gives the database the privacy ε, and the decoder of its messages ℓε with ℓ > 1. ε is
+per unit of |x - x'| (metric privacy); the datum x is uniform on [-1, 1]. The column `curve` says
+what a row is; names in backticks are other columns.
 
-ε is per unit of |x - x'| (metric privacy); x is uniform on [-1, 1]. The status "optimal" holds at
-the resolution of the search over ℓ (workbench.families.laplace.least_ell); "unreachable" means that
-no ℓ fits the bits.
+    curve    what a row is
+    point    the smallest ℓ whose exact mean length is at most `bits` at the database privacy ε.
+             `decoder_epsilon` is ℓε, and `objective` is 2/ε², the mean squared error
+    level    the exact mean length `mean_bits` at ε and a fixed ℓ: the bits that a message needs for
+             the guarantee ℓε towards the decoder
+
+The status "optimal" holds at the resolution of the search over ℓ
+(workbench.families.laplace.least_ell). "unreachable" means that no ℓ is within the bits.
 """
 
 from __future__ import annotations
@@ -40,8 +43,11 @@ def plan_laplace_frontier(question: Any, values: Values) -> Plan:
     """Plan a frontier of the mechanism.
 
     Args:
-        question: the law of the data, uniform on [-1, 1] or None.
-        values: the exact values of the options.
+        question: the law of the data, uniform on [-1, 1]. None means the same.
+        values: option -> exact value.
+
+    Returns:
+        The plan: title, tasks that each compute rows of the table, and plots.
 
     Raises:
         InvalidRequest: an option is out of range.

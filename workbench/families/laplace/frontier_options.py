@@ -1,4 +1,8 @@
-"""Declare the command `workbench frontier laplace`: its options, examples and points."""
+"""Declare the command `workbench frontier laplace`: its options, examples and points.
+
+The points are the requests at which baselines of other packages are compared. The rows of the table
+are planned in `workbench.families.laplace.frontier`.
+"""
 
 from __future__ import annotations
 

@@ -1,26 +1,33 @@
 """Find the smallest ℓ, hence the smallest decoder ε, whose exact mean length fits a bit budget.
 
-The mechanism is ε-private towards the database and ℓε-private towards the decoder, who sees the
-message. The mean length is the mean number of bits of a message, and δ₀ the smallest step size.
+The mechanism is the dyadic quantized Laplace mechanism (`workbench.mechanisms.dyadic_laplace`). It
+adds Laplace noise with the database privacy ε and sends the result as an integer in an Elias code.
+The decoder, who sees these integers, has the weaker guarantee ℓε with ℓ > 1. "The paper" is the
+paper on this mechanism, from which Theorem 8 and Fig. 3 are cited.
+
+Notation. The mean length is the mean number of bits of a message for one scalar. The mechanism is a
+mixture of levels T = 0, 1, 2, ... with the step size δ_T; δ₀ determines ℓ = (e^(δ₀) - 1)/δ₀ and the
+other way round. An octave is a factor of 2 in δ₀.
 
 The mean length is not monotone in ℓ. Every step size is a power of two times δ₀. If the length of a
 code jumps at powers of two, all levels jump at the same δ₀, once per octave. The search therefore
-runs over log2 δ₀, with ℓ = (e^(δ₀) - 1)/δ₀:
+runs over log2 δ₀:
 
 1. one point per octave from ℓ - 1 = 2^-51 on, to find where the length is close to the budget;
 2. from there `SCAN_POINTS_PER_OCTAVE` points per octave. Local minima just above the budget are
    refined, because a dip between two points may reach the budget. The length falls by jumps but
    rises by at most 2 bits per octave, which bounds the depth of such dips;
-3. in the first bracket found, bisection to the last bit of δ₀.
+3. the first two neighbouring points of which only the second fits the budget are a bracket; it is
+   bisected to the last bit of δ₀.
 
 "Smallest" is claimed at this resolution. The search ends at δ₀ = 160, where ℓ > 10^67. The laws of
 δ_T for δ₀ and 2δ₀ there agree to the last digit of a double, and [80, 160] is one whole octave, so
 a budget that is not reached by then is not reached by any ℓ. (For ℓ → ∞, without privacy towards
 the decoder, the length oscillates for ever and need not fall below the budget.)
 
-Theorem 8 of the paper on the dyadic quantized Laplace mechanism is a check: if its bound on the
-mean length (of the Elias delta code) fits the bits at some ℓ, then this ℓ fits them, so the least
-ℓε is at most that of the smallest such ℓ.
+Theorem 8 of the paper is a check. It bounds the mean length of the Elias delta code from above. If
+that bound is within the bits at some ℓ, then the exact mean length is as well. So the least ℓ is at
+most the smallest ℓ at which the bound is within the bits.
 
     paper                               code
     "the expected length is set to 5"   bits = 5
@@ -58,14 +65,17 @@ from workbench.pipeline.design import OracleVerdict
 from workbench.solvers.arrays import Vector
 from workbench.solvers.search import bisect
 
-SCAN_POINTS_PER_OCTAVE: Final = 64
-_MIN_LOG_DELTA: Final = math.log2(2.0**-50)  # Here ℓ - 1 is about 2^-51.
-_MAX_LOG_DELTA: Final = math.log2(160.0)  # The search ends at this log2 δ₀.
-_OCTAVE_SWING_BITS: Final = 3.0  # The length varies by at most this within an octave.
-_MAX_DIP_BITS: Final = 0.25  # A minimum between two points is at most this far below them.
+SCAN_POINTS_PER_OCTAVE: Final = 64  # With fewer points a narrow dip of the length may be missed.
+_MIN_LOG_DELTA: Final = math.log2(2.0**-50)  # The search begins here, where ℓ - 1 is about 2^-51.
+_MAX_LOG_DELTA: Final = math.log2(160.0)  # The search ends here, and finds no ℓ if none fits.
+# The length varies by at most this within an octave. The scan begins before the first octave whose
+# length is this close to the budget.
+_OCTAVE_SWING_BITS: Final = 3.0
+# A minimum between two points is at most this far below them; only such dips are refined.
+_MAX_DIP_BITS: Final = 0.25
 _MAX_BISECTIONS: Final = 60  # A bracket is halved this many times.
-_MAX_ROUNDING_STEPS: Final = 40  # An ℓ is rounded up by doubling steps at most this often.
-# Values of log2 δ₀ for Theorem 8. Each one that fits bounds the least ℓ from above.
+_MAX_ROUNDING_STEPS: Final = 40  # If no ℓ fits after this many doubled steps, none is returned.
+# Values of log2 δ₀ at which the bound of Theorem 8 is evaluated.
 _THEOREM_LOG_DELTAS = np.arange(-30, 7.01, 0.25)
 
 
@@ -74,12 +84,12 @@ class LeastEll:
     """The smallest ℓ within a bit budget. All fields except the last are None if there is none.
 
     Attributes:
-        ell: the smallest ℓ.
-        delta0: its δ₀.
-        decoder_epsilon: ℓε, rounded up, per unit of ‖x - x'‖₁.
-        mean_bits: the exact mean length at this ℓ.
-        least_bits: the smallest mean length that the search met; if no ℓ is within the bits, the
-            smallest one over all ℓ.
+        ell: the smallest ℓ > 1 within the bits.
+        delta0: the step size δ₀ of this ℓ.
+        decoder_epsilon: ℓε, rounded up, per unit of the distance ‖x - x'‖₁ of the data.
+        mean_bits: the exact mean length at this ℓ, in bits per scalar.
+        least_bits: the smallest mean length that the search met, in bits per scalar. If no ℓ is
+            within the bits, this is the smallest one over all ℓ of the search.
     """
 
     ell: float | None
@@ -139,7 +149,7 @@ def find_least_ell(
         data: the law of one scalar. Default: uniform on (-1, 1), as in Fig. 3 of the paper.
 
     Returns:
-        The smallest ℓ with its mean length; without an ℓ if none is within the bits.
+        The smallest ℓ with its mean length. If none is within the bits, ℓ is None in it.
 
     Raises:
         InvalidRequest: ε or the bits are not positive, or ε times the data is too large.
@@ -242,11 +252,11 @@ def judge_decoder_epsilon(
         decoder_epsilon: the ℓε that was found; inf if none was.
         epsilon: ε of the database.
         bits: the largest mean length.
-        code: "gamma" or "delta"; the theorem is about the delta code.
+        code: "gamma" or "delta". The theorem is about the delta code; for gamma there is no bound.
         data: the law of one scalar.
 
     Returns:
-        The verdict; one without a formula if the theorem gives no bound.
+        The verdict. If the theorem gives no bound, a verdict that says so.
     """
     if code != "delta":
         return OracleVerdict.without_formula(

@@ -1,33 +1,40 @@
-"""Bound the optimal noise on the integers or the reals from both sides by linear programs.
+"""Find nearly optimal noise on the integers or the reals, with a proven lower bound on its loss.
 
-The bracket answers: which private noise has the smallest expected loss, up to a small gap, and what
-lower bound is proven? The linear program is that of `workbench.models.noise.program`; D is the
-sensitivity in its integer steps, and Δ the sensitivity on the reals.
+`bracket_optimum` answers: which private noise has the smallest expected loss, up to a small gap,
+and what lower bound is proven? Both come from linear programs (`workbench.models.noise.program`).
+
+Notation. f is the PMF of noise on the integers, D the sensitivity in integer steps, Δ the
+sensitivity on the reals, and x a real noise value. A window is a range |η| <= L of integer noise
+values. A cell is an interval of a grid on the reals; k cells have the length Δ.
 
 Integers. The program on a window is a relaxation for all noise, so its optimum is a lower bound.
 Its law is private except for the mass beyond the window. If every δ of the budget is positive, the
-law ends there. Otherwise it continues as a geometric tail with that mass. The window grows until
-the loss and the bound agree.
+law ends at the window. Otherwise it continues as a geometric tail with that mass. The window grows
+until the loss and the bound agree.
 
 Reals. The line is divided by a grid of step β = Δ/k.
 
 Upper bound. The density is constant on the cells [(j - ½)β, (j + ½)β). If every δ is positive,
-there is an atom at 0 as well (if a δ is 0, no atom is possible). The noise is private for all real
-shifts if it is private for k integer shifts (`workbench.mechanisms.real_noise`).
+there may be an atom (a point mass) at 0 as well; if a δ is 0, no atom is possible. The noise is
+private for all real shifts up to Δ if it is private for the shifts by 1, ..., k cells
+(`workbench.mechanisms.real_noise`).
 
-Lower bound. Any noise can be rounded stochastically to the two nearest grid points, which preserves
-its mean. Rounding commutes with shifts by grid steps, so the rounded noise is private for these
-shifts. Its loss is that of the piecewise linear interpolation of the loss: E|x| itself, and at most
-E x² + β²/4. Therefore the optimum of the integer program with D = k, in units of β (for squared
-loss β², minus β²/4), is a lower bound.
+Lower bound. Any noise can be rounded at random to the two nearest grid points, such that its mean
+stays the same. Rounding commutes with shifts by grid steps, so the rounded noise is private for
+these shifts. The loss of a rounded x is on average the linear interpolation of the loss between the
+grid points. For |x| this is |x| itself, as 0 is a grid point; for x² it is at most x² + β²/4.
+Therefore the optimum of the integer program with D = k (in units of β, or of β² for the squared
+loss and then minus β²/4) is a lower bound for all noise on the reals.
 
 The grid is refined until the two bounds agree. Each program starts from the law of another grid.
-The first grids are multiples of each other, then all grids between them are tried. How close a
-bound is depends on the jumps r of the best density. The lower bound is close if k r is near an
-integer, and the upper bound if k r is near an integer plus one half, where cells end. Adding a k of
-the first kind preserves both properties. Finer grids are therefore multiples of the grid with the
-best bound, and sums of these and the grid with the least loss. Their number follows from a gap of
-about 1/k².
+First k is doubled, then every k between the last two is tried. How close a bound is depends on
+where the best density jumps. Let r Δ be the place of a jump. The lower bound is close if k r is
+near an integer, and the upper bound if k r is near an integer plus one half, where cells end. If a
+k' of the first kind is added to k, then (k + k') r differs from k r by nearly an integer, so both
+properties are preserved. Finer grids of the lower bound are therefore multiples of the grid with
+the best lower bound. Those of the upper bound are sums of such multiples and the grid with the
+least loss. The number of cells that a gap needs is estimated from the rule that the gap falls as
+1/k².
 """
 
 from __future__ import annotations
@@ -72,21 +79,27 @@ class SearchLimits:
     """Limits and tolerances of the searches for noise.
 
     Attributes:
-        max_comparisons: bounds times shifts times noise values of a program that is solved.
-        max_side_values: noise values on one side of a program that is solved.
-        max_series_comparisons: shifts times outcomes, under notions whose audit takes logarithms.
-        max_windows: windows that are tried on the integers.
-        max_agreements: windows with the same value after which the solver's accuracy is reached.
+        max_comparisons: the largest bounds times shifts times noise values of a program; larger
+            programs are refused.
+        max_side_values: the largest number of noise values on one side of a program.
+        max_series_comparisons: the largest number of shifts times outcomes under notions whose
+            audit takes logarithms.
+        max_windows: the largest number of windows that are tried on the integers.
+        max_agreements: the search ends after this many windows whose bound and loss do not change
+            any more, because the accuracy of the solver is reached.
         mass_bits: bits to which the masses of a law are rounded.
-        exact_precision: relative excess over a limit at which a point counts as feasible.
-        smooth_precision: the same under notions that are not hockey sticks of δ > 0.
+        exact_precision: relative excess over a limit up to which a point counts as feasible.
+        smooth_precision: the same under notions that are not hockey sticks of δ > 0, such as zCDP.
         upper_precision: the same for mechanisms on the reals; the repair of this excess changes
             the loss by less than every gap on the reals.
-        first_grids: numbers of cells of a sensitivity that are tried first.
-        max_cell_count: the largest number of cells of a sensitivity.
-        max_unsplit_excesses: columns of a program for solvers that cannot add rows one by one.
-        negligible_share: masses below this share of the largest one do not extend the noise.
-        reach_margin: factor by which noise on a finer grid may reach farther.
+        first_grids: numbers of cells in an interval as long as the sensitivity, tried first.
+        max_cell_count: the largest such number.
+        max_unsplit_excesses: the largest number of shifts times outcomes for solvers that get all
+            rows of a program at once (all but HiGHS).
+        negligible_share: masses below this share of the largest one do not count for the reach of
+            noise.
+        reach_margin: noise on a finer grid may reach farther than on the coarser one by this
+            factor.
     """
 
     max_comparisons: int = 20_000_000
@@ -108,10 +121,11 @@ class SearchLimits:
 _LIMITS = SearchLimits()
 _WINDOW_PRIVACY_LOSS = 12.0  # The first window of pure noise ends at this privacy loss.
 _MIN_REFERENCE_EPSILON = 1e-3  # Windows and units are not computed for a smaller ε.
-_UNIT_SAMPLE_COUNT = 1000  # Noise values of a side from which the unit of losses is estimated.
-_WIDE_SENSITIVITY = 32  # Windows begin smaller from this sensitivity on the integers.
-_COARSE_STEP_EPSILON = Fraction(1, 4)  # The ε of one step of the coarse bound.
-_MAX_TRUNCATION_BLOCKS = 1 << 14  # Truncated noise has at most this many blocks on a side.
+_UNIT_SAMPLE_COUNT = 1000  # The unit of losses is estimated from this many noise values of a side.
+_WIDE_SENSITIVITY = 32  # From this sensitivity on, first windows on the integers are smaller.
+_COARSE_STEP_EPSILON = Fraction(1, 4)  # The largest ε of one step of the coarse bound.
+# Truncated private noise is not extended beyond this many blocks of D values on a side.
+_MAX_TRUNCATION_BLOCKS = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -130,7 +144,7 @@ class BracketResult:
 
 
 class NoiseClaimBounds(ClaimedBounds):
-    """State what a claim requires of noise.
+    """The bounds that a claim implies for noise, and the sizes of programs that they need.
 
     Args:
         claim: the notion with its budget.
@@ -156,10 +170,11 @@ class NoiseClaimBounds(ClaimedBounds):
             self.reference_epsilon = find_implied_pure_epsilon(claim)
 
     def make_private_law(self, reach: int) -> IntegerLaw:
-        """Make noise that satisfies the claim with room to spare.
+        """Make noise that satisfies the claim strictly, for repairs by mixing.
 
-        It is pure at half of ε, or truncated. Truncated noise only exceeds e^ε for what a shift
-        takes beyond its end. Therefore the last `reach` values of one side weigh at most δ/2.
+        It is pure noise at half of ε, or truncated noise. The ratio of truncated noise exceeds e^ε
+        only where the shifted law has ended: at the last `reach` values of one side. These get a
+        mass of at most δ/2.
 
         Args:
             reach: the largest shift, in cells.
@@ -248,8 +263,9 @@ class NoiseClaimBounds(ClaimedBounds):
 def _find_common_budget(budgets: Sequence[FloatPair]) -> FloatPair:
     """Find (ε, δ) such that truncated Laplace noise at it satisfies all budgets.
 
-    Of a single budget these are its ε and δ. Otherwise the noise is nearly pure: ε is the least
-    ln((e^ε + δ/2)/(1 - δ/2)), which uses half of every δ, and its end uses half of the least δ.
+    For a single budget these are its ε and δ. For several budgets the noise is nearly pure: its ε
+    is the smallest ln((e^ε_i + δ_i/2)/(1 - δ_i/2)), the pure ε that is (ε_i, δ_i/2)-private, over
+    all budgets i. Half of the smallest δ_i is left for the end of the noise.
     """
     if len(budgets) == 1:
         return budgets[0]
@@ -297,12 +313,13 @@ def bracket_optimum(
 
 
 def compute_coarse_bound(request: NoiseRequest, deadline: Deadline) -> Fraction:
-    """Compute a bound for all noise from a program whose size does not depend on the budget.
+    """Compute a lower bound for all noise from a program whose size does not depend on the budget.
 
-    Let m sensitivities be one step. Noise is (m ε, δ (e^(m ε) - 1)/(e^ε - 1))-private between
-    answers one step apart. Rounded to the two nearest steps at random, with its mean preserved, it
-    is integer noise for them, as for the reals (see the module). The step is such that m ε is about
-    a quarter.
+    Let one step be m sensitivities. By group privacy, (ε, δ)-private noise is
+    (m ε, δ (e^(m ε) - 1)/(e^ε - 1))-private between answers one step apart. Rounded at random to
+    the two nearest steps, with its mean preserved, it is integer noise with sensitivity 1, and its
+    loss changes as for the reals (see the module). The number m is the largest for which m ε is at
+    most _COARSE_STEP_EPSILON, at least 1.
 
     Args:
         request: a request with the absolute or the squared loss.
@@ -403,10 +420,14 @@ class LineProgramSolver:
 
         Args:
             line: the linear program of the noise.
-            initial_law: masses on -k..k of a coarser grid. None starts from a Gaussian if the
-                claim is not one of hockey sticks of δ > 0, otherwise from scratch.
+            initial_law: the masses of a law on -last..last of another grid, shape (2 last + 1,).
+                None starts from scratch; from a Gaussian if the noise may not end (`can_end`).
             refinement: number of grid steps of the program in one step of the grid of the law.
-            precision: relative excess over a limit at which a point counts as feasible.
+            precision: relative excess over a limit up to which a point counts as feasible. It is
+                replaced by `SearchLimits.smooth_precision` if the noise may not end.
+
+        Returns:
+            The masses, the value and the proven bound of the program.
         """
         can_end = self.claim_bounds.can_end
         if initial_law is None and not can_end:
@@ -424,7 +445,10 @@ class LineProgramSolver:
         return self._count(answer)
 
     def _make_gaussian(self, line: LineProgram) -> Vector:
-        """Make a Gaussian with about the concentrated DP of pure noise. Shape (2 last + 1,)."""
+        """Make a Gaussian about as wide as pure noise, as a start. Shape (2 last + 1,).
+
+        Its standard deviation is 2 D/ε for the ε of the reference noise.
+        """
         eta = np.arange(-line.last, line.last + 1)
         epsilon = self.claim_bounds.reference_epsilon
         gaussian = np.exp(-((eta * epsilon / (2 * line.sensitivity)) ** 2) / 2)
@@ -562,7 +586,7 @@ class _IntegerSearch:
 
 
 def _make_law(answer: LineAnswer, claim_bounds: NoiseClaimBounds) -> IntegerLaw:
-    """Make the law of an open program, with tails, or without them if the noise may end."""
+    """Make the law of a program's solution: with geometric tails, or without if noise may end."""
     line = answer.program
     masses = answer.masses
     if claim_bounds.can_end:
@@ -712,7 +736,14 @@ class _RealSearch(LineProgramSolver):
     def _solve_grid(
         self, k: int, loss: Callable[[int], Fraction], is_upper: bool, precision: float
     ) -> LineAnswer:
-        """Solve one side on a grid of k cells, from the law of the nearest coarser grid."""
+        """Solve the program of the upper or the lower bound on a grid of k cells.
+
+        Args:
+            k: the number of cells in an interval as long as the sensitivity.
+            loss: maps the number of a cell or grid point to its loss.
+            is_upper: whether the program is that of the upper bound.
+            precision: relative excess over a limit up to which a point counts as feasible.
+        """
         start_steps = max(
             (size for size in self.laws if size <= k), default=max(self.laws, default=0)
         )
@@ -743,7 +774,14 @@ class _RealSearch(LineProgramSolver):
         return max(k, min(window_size, reach))
 
     def _solve_both_sides(self, low: int, high: int) -> None:
-        """Solve the lower side on one grid, and the upper side on another if it is needed."""
+        """Solve the program of the lower bound on one grid, then that of the upper one on another.
+
+        The second program is skipped if the gap is already small enough.
+
+        Args:
+            low: the number of cells of the first grid.
+            high: the number of cells of the second grid.
+        """
         beta = Fraction(1, low)
         answer = self._solve_grid(
             low,

@@ -386,8 +386,7 @@ def solve_optm(
 
     Returns:
         The answer, without a lower bound. Its objective is the upper bound on the MAE that the
-        program minimises (half of (8), as the range of the inputs is 2). None if no program has a
-        solution.
+        program minimises, which is half of (8) of the paper. None if no program has a solution.
 
     Raises:
         NotProven: the time limit ended the search.
