@@ -66,7 +66,7 @@ def real_candidates(query: Query) -> Iterable[Candidate]:
                 name, reason="it needs every two answers to be neighbours, and dp or pure"
             )
     reason = None
-    if not is_local or not real_range.uniform:
+    if not has_local_dp or not real_range.uniform:
         reason = "it needs uniform answers, all of them neighbours, and dp or pure"
     range_without_prior = replace(query, question=RangeQuery(ends))
     for entry in published_for(range_without_prior, FAMILY):
