@@ -138,6 +138,7 @@ def compare(
 
 
 def _check_option_names(options: Mapping[str, Any], known_names: Sequence[str]) -> None:
+    """Raise InvalidRequest if an option is none of the known ones."""
     for name in options:
         if name not in known_names:
             must("request", f"made of {', '.join(known_names)} for a suite", name)
@@ -324,6 +325,7 @@ def _rank_answer(row: Row) -> tuple[bool, bool, bool]:
 
 
 def _describe_proof(row: Row) -> str:
+    """Return the verb phrase that says how much of the optimum an answer proves."""
     if _is_proven_optimal(row):
         return "proves the optimum"
     gap = row.get("gap")
@@ -337,6 +339,7 @@ def _describe_proof(row: Row) -> str:
 
 
 def _describe_privacy(row: Row, all_certified: bool) -> str:
+    """Return the verb phrase that says whether the mechanism of an answer is private."""
     if not row.get("private"):
         if row.get("certified"):
             return "is private once it is repaired"
@@ -345,6 +348,7 @@ def _describe_privacy(row: Row, all_certified: bool) -> str:
 
 
 def _describe_speed(best: Row, answers: Sequence[Row]) -> str:
+    """Return the seconds of the best answer in parentheses, or nothing if none is known."""
     seconds = [row["seconds"] for row in answers if row.get("seconds") is not None]
     if not seconds:
         return ""
@@ -376,6 +380,7 @@ def _is_proven_optimal(row: Row) -> bool:
 
 
 def _is_feasible(row: Row) -> bool:
+    """Return whether the residuals of an answer are at most GOOD_GAP, or are not known."""
     residual = row.get("residual")
     return residual is None or residual <= GOOD_GAP
 
@@ -465,6 +470,7 @@ def compare_programs(
 
 
 def _check_time_limit(seconds: Any) -> None:
+    """Raise InvalidRequest unless a time limit is a number of seconds in (0, 86,400]."""
     is_number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
     if not is_number or not 0 < seconds <= _MAX_SUITE_SECONDS:
         must("time_limit", f"seconds in (0, {_MAX_SUITE_SECONDS}]", seconds)

@@ -74,6 +74,7 @@ _FILES_RULE = "an MPS file, or a folder with files named .mps or .mps.gz"
 
 
 def _describe_program(instance: Instance, program: Program) -> Row:
+    """Return the columns that describe a program, without its optimum."""
     data = program.template
     return {
         "name": instance.name,
@@ -134,11 +135,13 @@ def list_library(names: str | None = None, most: int | None = None) -> list[Row]
 
 
 def _write_program_text(instance: Instance, program: Program) -> str:
+    """Return the text of the MPS file of a program."""
     comments = [f"{instance.model}: {instance.parameters}", f"{SCALE_PREFIX}{program.scale!r}"]
     return format_mps(instance.name, program.template, program.variables, comments)
 
 
 def _hash_text(text: str) -> str:
+    """Return the SHA-256 of a text in UTF-8, in hexadecimal digits."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -280,9 +283,10 @@ def _evaluate_exactly(data: Data, point: Sequence[float], dual: Sequence[float] 
 def _improve_solution(
     data: Data, x: Sequence[float], seconds: float
 ) -> tuple[Sequence[float], Sequence[float] | None]:
-    """Return a point and multipliers that prove the optimum of a linear program to rounding.
+    """Improve a point of a program, and find multipliers that prove its optimum up to rounding.
 
-    For a mixed-integer program the point is x, and the multipliers are those of its relaxation.
+    Returns (point, multipliers of the rows, or None if no solve gave any). For a mixed-integer
+    program the point is x, and the multipliers are those of its linear relaxation.
     Some programs are so ill-conditioned that a residual of 1e-7 hides 1e-5 of the optimum. They are
     solved in units of 2^-20 with the losses multiplied as well, by the simplex method and, if that
     leaves a gap, by interior point with crossover.
@@ -344,7 +348,7 @@ def read_program(path: Path) -> tuple[Program, Row]:
 
 
 def _parse_program(path: Path, content: bytes) -> tuple[str, Any]:
-    """Return the text of an MPS file and its program."""
+    """Return (text of an MPS file, its program). Raises CorruptFile."""
     try:
         if path.suffix.lower() == ".gz":
             content = gzip.decompress(content)
@@ -398,6 +402,7 @@ def _decode_text(content: bytes) -> str:
 
 
 def _check_record_points(record: Row, data: Data) -> None:
+    """Raise CorruptFile unless point and dual are lists of numbers that fit the program."""
     for name, length in (("point", data.c.size), ("dual", data.A.shape[0])):
         values = record.get(name)
         if values is None:
@@ -408,10 +413,12 @@ def _check_record_points(record: Row, data: Data) -> None:
 
 
 def _is_finite_number(value: Any) -> bool:
+    """Return whether a value read from JSON is a finite number."""
     return type(value) in (int, float) and abs(value) <= float_info.max
 
 
 def _check_record(record: Any) -> None:
+    """Raise CorruptFile unless a record is an object whose optima are numbers."""
     if not isinstance(record, dict):
         raise CorruptFile("The record must be a JSON object.")
     for name in ("optimum", "value", "bound", "violation", "dual_bound"):
@@ -432,6 +439,7 @@ def known_range(known: Values) -> tuple[float | None, float | None]:
 
 
 def _list_program_files(folder: Path) -> list[Path]:
+    """List the MPS files of a folder in order. Raises InvalidRequest if there is none."""
     if folder.is_file():
         return [folder]
     if not folder.is_dir():
@@ -476,10 +484,12 @@ def folder_instances(folder: Path, names: str | None = None) -> tuple[list[Insta
 
 
 def _strip_suffix(path: Path) -> str:
+    """Return the name of a file without .mps or .mps.gz."""
     return re.sub(r"\.mps(\.gz)?$", "", path.name, flags=re.IGNORECASE)
 
 
 def _read_instance(path: Path) -> Instance:
+    """Read a file as an instance. Raises InvalidRequest, CorruptFile."""
     name = _strip_suffix(path)
     program, record = read_program(path)
     is_small = program.template.A.nnz <= _MAX_JUDGED_NONZEROS
@@ -496,6 +506,7 @@ def _read_instance(path: Path) -> Instance:
 
 @lru_cache
 def _index_library() -> dict[str, Instance]:
+    """Return name -> instance for the programs of the library."""
     return {instance.name: instance for instance in select_instances("library")}
 
 
@@ -536,6 +547,7 @@ def verify_folder(folder: Path) -> list[Row]:
 
 
 def _verify_file(path: Path) -> Row:
+    """Return the row of `verify_folder` for one file. Raises InvalidRequest, CorruptFile."""
     program, record = read_program(path)
     if record.get("point") is None:
         return {"name": path.name, "holds": None, "proven": "the record has no point"}

@@ -183,6 +183,7 @@ def _compute_gap_power(gap: float | None) -> float:
 
 
 def _shift_seconds(seconds: float | None) -> float:
+    """Return seconds plus SHIFT_SECONDS. Unknown seconds are infinite."""
     if seconds is None:
         return math.inf
     return seconds + SHIFT_SECONDS
@@ -358,6 +359,7 @@ def recommend_by_kind(table: pd.DataFrame) -> tuple[str, ...]:
 
 
 def _recommend_for_kind(kind: str, part: pd.DataFrame) -> str:
+    """Write the sentence that recommends a solver for one kind of program."""
     counts = list(zip(part["solved"], part["certified"], strict=True))
     best_counts = max(counts)
     records = table_records(part)

@@ -110,6 +110,7 @@ def run_suite(
 
 
 def _describe_missing_solvers(rows: Sequence[Row]) -> list[str]:
+    """List the sentences about solvers that are not installed, each one once."""
     failures = [str(row.get("failure")) for row in rows]
     missing = [f"{failure}." for failure in failures if "is not installed" in failure]
     return list(dict.fromkeys(missing))
@@ -228,6 +229,7 @@ def run_one(program: Program, solver: str, options: Values, *, hot: bool = False
 
 
 def _describe_crash(code: int, stderr: str) -> str:
+    """Return how a process ended: its signal or exit code, and its last line of error output."""
     lines = stderr.strip().splitlines()
     reason = lines[-1] if lines else "no message"
     ending = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"

@@ -135,6 +135,7 @@ def _list_runs(families: Sequence[Family], solvers: Sequence[str], small: bool) 
 
 
 def _describe_agreement(rows: list[Row]) -> Iterator[str]:
+    """Yield the sentence that counts the answers that agree."""
     verdicts = [row["agrees"] for row in rows if row["agrees"] is not None]
     yield f"{sum(verdicts)} of {len(verdicts)} answers agree with a known formula."
 
@@ -217,12 +218,13 @@ def summarise_verification(rows: Sequence[Row]) -> list[Row]:
 
 
 def _make_group_key(row: Row) -> tuple[str, str, str]:
-    """Return solver, known formula and kind of formula of a row."""
+    """Return (solver, known formula, kind of formula) of a row."""
     without_formula = "failed" if row["failure"] else "no known formula"
     return row["solver"], row["oracle"] or without_formula, row["oracle_kind"] or "-"
 
 
 def _count_agreements(solver: str, oracle: str, kind: str, rows: Sequence[Row]) -> Row:
+    """Return the row of `summarise_verification` for one group of rows."""
     differences = [row["difference"] for row in rows if row["difference"] is not None]
     if kind == "upper bound":
         differences = [max(0.0, difference) for difference in differences]

@@ -202,6 +202,7 @@ def _describe_options() -> str:
 
 
 def _find_frontier_family(name: str) -> Family:
+    """Return the family of a name. Raises InvalidRequest if it has no frontier."""
     family = list_frontier_families(name).get(name)
     return family or must("family", f"one of {', '.join(list_frontier_families())}", repr(name))
 
@@ -268,6 +269,7 @@ def _run_task(task: Task) -> list[Row]:
 
 
 def _make_failed_rows(failure: str) -> list[Row]:
+    """Return the one row of a task that failed for a reason."""
     return [make_failed_row(WorkbenchError(failure), curve="failed")]
 
 

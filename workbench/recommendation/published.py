@@ -316,7 +316,7 @@ def _measure_entry(query: Query, entry: Published, epsilon: Fraction) -> Interva
 def _measure_pure_setting(
     name: str, loss: str, epsilon: Fraction
 ) -> tuple[float, dict[str, Reference]]:
-    """Return a lower bound on the optimum of a setting at δ = 0, and every published mechanism."""
+    """Return (lower bound on the optimum of a setting at δ = 0, name -> published mechanism)."""
     setting = SETTINGS[name]
     request = setting.make_request(epsilon, ZERO, loss)
     lower, _ = setting.bound_optimum(request)

@@ -1,7 +1,8 @@
-"""`wb.recommend`: compare classes of mechanisms for one query at one budget, the smallest loss
-first.
+"""Compare classes of mechanisms for one query at one budget, the smallest loss first
+(`wb.recommend`).
 
-A query becomes a table in four steps:
+A class is a kind of mechanism, such as "modulo noise" or "best channel". A query becomes a table in
+four steps:
 
     options or a question ─▶ Query ─▶ [Candidate, ...] ─▶ a Value of each ─▶ rows, sentences
 

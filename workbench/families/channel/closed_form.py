@@ -181,7 +181,7 @@ def _unscale_loss(scaled_losses: ScaledLosses, scaled_value: float) -> float:
 
 
 def _get_float_budget(request: ChannelRequest) -> tuple[float, float]:
-    """Return ε and δ in floats."""
+    """Return (ε, δ) in floats. They are 0 if the claim has none."""
     return float(request.claim.epsilon or 0), float(request.claim.delta or 0)
 
 

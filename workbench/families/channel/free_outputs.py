@@ -58,16 +58,20 @@ class FreeOutputsProblem(ChannelProblem):
         self._search = OutputSearch(request, self.ACCEPTED_GAP)
 
     def without_delta(self) -> Problem | None:
-        """Return the same problem with free outputs at δ = 0."""
+        """Return the same problem with free outputs at δ = 0.
+
+        None for a notion per distance, or if δ or ε is minimised.
+        """
         request = self._free_request
         if request.is_per_distance or request.aim.minimise != "loss":
             return None
         return FreeOutputsProblem(request.with_values(delta=Fraction(0)))
 
     def bound_at_delta(self, bound: Fraction | float) -> Fraction | None:
-        """Return the bound at δ over all real outputs.
+        """Return a lower bound at δ over all real outputs, made from one at δ = 0.
 
-        The largest loss occurs at an end of the range.
+        The answers as outputs are enough to compute it, because the largest loss occurs at an end
+        of their range. None in the cases of `ChannelProblem.bound_at_delta`.
 
         Args:
             bound: lower bound on the loss at δ = 0.
@@ -77,6 +81,9 @@ class FreeOutputsProblem(ChannelProblem):
     def find_constant(self, loss_limit: float) -> Answer | None:
         """Return the best constant output among the chosen outputs, or among the inputs before a
         search.
+
+        None if its loss is not smaller than the limit, or in the cases of
+        `ChannelProblem.find_constant`.
 
         Args:
             loss_limit: the output is returned only if its loss is smaller than this.

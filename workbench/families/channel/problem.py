@@ -396,7 +396,11 @@ class ChannelProblem(Problem):
     # Simpler candidates.
 
     def without_delta(self) -> Problem | None:
-        """Return the problem at δ = 0: see `Problem.without_delta`."""
+        """Return the problem at δ = 0, whose optimum is private at δ as well.
+
+        None for a notion of several bounds or per distance, if δ or ε is minimised, or for several
+        runs.
+        """
         request = self.reported_request
         if request.has_several_bounds or self.request.is_per_distance:
             return None
@@ -412,7 +416,10 @@ class ChannelProblem(Problem):
         return replace(options, time_limit=time_limit)
 
     def bound_at_delta(self, bound: Fraction | float) -> Fraction | None:
-        """Return the bound at δ: see `Problem.bound_at_delta`, and `bound_gain_of_delta`.
+        """Return a lower bound at δ, made from one at δ = 0 by `bound_gain_of_delta`.
+
+        None with extra constraints, directed neighbours or forbidden outputs, for which the gain of
+        δ is not proven.
 
         Args:
             bound: lower bound on the loss at δ = 0.
@@ -479,9 +486,10 @@ class ChannelProblem(Problem):
         )
 
     def find_constant(self, loss_limit: float) -> Answer | None:
-        """Return the output of smallest loss for all inputs.
+        """Return the channel that publishes the output of smallest loss for all inputs.
 
-        None with constraints, which it may violate.
+        None if its loss is not smaller than the limit, if δ or ε is minimised, or with extra
+        constraints or forbidden outputs, which it may violate.
 
         Args:
             loss_limit: the output is returned only if its loss is smaller than this.

@@ -235,7 +235,8 @@ class ChannelProgramSolver:
     ) -> tuple[ChannelModel, Solution]:
         """Solve the program in one way.
 
-        Returns the model, and a solution that may have no point.
+        loss_factor: factor of the objective in the solver; start: "hot" or "cold". Returns (model,
+        solution); the solution may have no point.
         """
         request = self.request
         bounds = request.bounds

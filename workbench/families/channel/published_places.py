@@ -121,9 +121,10 @@ def _find_noise_epsilon(query: BudgetedQuery, plane: Plane) -> Fraction:
 
 
 def _find_rectangular_grid(plane: Plane) -> tuple[list[int], list[int], list[Pair]]:
-    """Return the columns and lines of a full rectangular grid, and the position of every point.
+    """Return (x of the columns, y of the lines, [(column, line) of every point]) of a full
+    rectangular grid.
 
-    Raises NotApplicable.
+    Raises NotApplicable if the points are no such grid.
     """
     points = [(int(a), int(b)) for a, b in plane.first.tolist()]
     x, y = (sorted({point[axis] for point in points}) for axis in (0, 1))

@@ -463,7 +463,10 @@ class ChannelRequest(Request):
 
     @cached_property
     def extra_program(self) -> Program | None:
-        """Return the program that states the extra constraints only."""
+        """Return the program that states the extra constraints only.
+
+        None if they need other variables than the masses.
+        """
         return build_extra_program(self.model())
 
     @cached_property

@@ -34,7 +34,7 @@ class ScaledLosses:
         scale: scale by which gaps of losses in the units of the request are judged.
         constant_outputs: column of the output of every input in the best channel with one output
             for every connected part of the neighbour relation, shape (k,). The channel reveals
-            only the part, which no neighbour pair must hide.
+            only the part of its input. This is private, because neighbours are in the same part.
         is_constant_optimal: whether the loss of that channel is the loss without privacy.
     """
 
