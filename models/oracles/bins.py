@@ -266,7 +266,8 @@ def _build_partition_problem(
     """Return the problem of `monge.least_partition`: (kind, table, weight sums, numbers).
 
     The numbers are (q, mean, spread, tau, scale): the mean of the labels (0 if they are centred),
-    the smallest mean loss of a single output (0 for pinball), and τ and c of a loss that is c times pinball:τ.
+    the smallest mean loss of a single output (0 for pinball), and τ and c of a loss that is c times
+    pinball:τ.
     """
     from workbench.models.oracles.monge import POISSON, QUANTILE, SQUARED, prefix_pairs
 

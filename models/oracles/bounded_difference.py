@@ -2,18 +2,23 @@
 
 The functions answer: under (ε, δ)-PDP, what is the smallest error rate if the set of shifts 𝓜 is
 {1..μ̄} (or also contains their negatives), and is it proven? Kadam et al. 2024 call this bounded
-difference (BD).
+difference (BD). Lemma, theorem and equation numbers are those of that paper.
 
-Their Lemma 4 (δ = 0) is correct. Their Theorem 3 and Corollary 2 (δ > 0) are not, see
-`printed_theorem3`; the column-cut law (`column_cut`) replaces them. The law is the error rate of a
-private mechanism. The chain bound (`column_cut`) is a lower bound on the error rate of every
-mechanism. A law is called an optimum only if the chain bound equals it. Otherwise the law is an
-upper bound on the optimal error rate, and the chain bound is a lower bound.
+Notation. A shift μ is a difference of neighbouring answers, μ̄ the largest one, and u the unit of
+shifts u, 2u, .., μ̄u. Answers are 0..n. f is the PMF of the noise, so that the error rate is
+1 - f(0), and a = e^-ε. The column-cut law and its chain bound, with rows, columns, cut vectors c_j
+and breaks, are explained in `column_cut`.
 
-| paper      | here                                                          |
-|------------|---------------------------------------------------------------|
-| μ̄, n       | `mu_bar`, `n`                                                 |
-| φ_i, φ₀    | `column_cut_law(...).pmf` at δ = 0, (28), (29)                |
+Lemma 4 (δ = 0) is correct. Theorem 3 and Corollary 2 (δ > 0) are not, see `printed_theorem3`; the
+column-cut law replaces them. The law is the error rate of a private mechanism. The chain bound is a
+lower bound on the error rate of every mechanism. A law is called an optimum only if the chain bound
+equals it. Otherwise the law is an upper bound on the optimal error rate, and the chain bound is a
+lower bound.
+
+| paper (Kadam et al. 2024) | here                                           |
+|---------------------------|------------------------------------------------|
+| μ̄, n                      | `mu_bar`, `n`                                  |
+| φ_i, φ₀                   | `column_cut_law(...).pmf` at δ = 0, (28), (29) |
 """
 
 import math
@@ -38,7 +43,7 @@ from workbench.models.oracles.question import (
 )
 from workbench.solvers.arrays import Ints
 
-# At most this many shifts are tried as the unit u of a relation {u, 2u, ..., μ̄u}.
+# At most this many shifts are tried as the unit u of a set of shifts {u, 2u, ..., μ̄u}.
 MAX_UNIT_CANDIDATES = 256
 
 
@@ -82,15 +87,19 @@ def column_cut_law(
     epsilon: float,
     delta: float,
 ) -> ClosedForm:
-    """Compute the column-cut law of 𝓜 = {1..mu_bar} under (ε, δ)-PDP.
+    """Compute the column-cut law for the shifts {1..mu_bar} under (ε, δ)-PDP.
 
-    Its kind tells whether it is proven optimal. At δ = 0, or where no cut helps, it is Lemma 4.
+    At δ = 0, or where no cut helps, it is Lemma 4 of Kadam et al. 2024.
 
     Args:
         n: largest answer; the answers are 0..n.
         mu_bar: largest difference μ̄ of neighbouring answers.
         epsilon: budget ε > 0.
         delta: budget δ in [0, 1].
+
+    Returns:
+        The error rate and the PMF that attains it. The kind is "optimum" if it is proven, else
+        "upper bound".
 
     Raises:
         OutsideDomain: n and mu_bar are too large.
@@ -117,7 +126,7 @@ def chain_bound(
     epsilon: float,
     delta: float,
 ) -> ClosedForm:
-    """Compute a lower bound on the error rate of every mechanism for 𝓜 ⊇ {1..mu_bar} under PDP.
+    """Compute a lower bound on the error rate of every PDP mechanism if 1..mu_bar are shifts.
 
     Args:
         n: largest answer; the answers are 0..n.
@@ -173,10 +182,12 @@ def _longest_run(sizes: Ints, shifts: tuple[Shift, ...]) -> tuple[Shift, int]:
 
 
 def state_bounded_difference(question: Question) -> Iterator[ClosedForm]:
-    """Yield laws of PDP questions with shifts {u, 2u, ..., μ̄u}, and bounds if they contain a run.
+    """Yield the law if the shifts are u, 2u, ..., μ̄u, and a bound if they contain such a run.
 
-    The multiples of u form a copy of Z_{N_u} in which u is 1, and no mass is needed elsewhere. Such
-    a relation of several shifts is BD for any u: {2, 4, 6} mod 9 is {1, 2, 3} in the unit 2.
+    Only PDP questions with δ > 0, one ε and at least two consecutive multiples of some u get
+    statements. The N_u multiples of u form a copy of the group Z_{N_u} in which u is 1, and no mass
+    is needed elsewhere. So shifts {u, 2u, ..., μ̄u} are a bounded difference for any u: {2, 4, 6}
+    modulo 9 is {1, 2, 3} in the unit 2.
 
     Args:
         question: question about the error rate, of any notion and with any shifts.

@@ -3,11 +3,13 @@
 `best_column_cut` answers: under (ε, δ)-PDP with the shifts 𝓜 = {1..μ̄}, what is the largest f(0) of
 a cut mechanism (the law), and what is an upper bound on f(0) for every mechanism (the chain bound)?
 
-Notation. f is the PMF of the noise, a = e^-ε. The noise values 1..n are written in rows of μ̄
+Notation. f is the PMF of the noise, a = e^-ε, and Z_{n+1} the group. A constraint
+f(η) <= e^ε f(η + μ) is broken (a break) if it does not hold; for each shift μ, PDP allows the
+elements of broken constraints at most mass δ. The noise values 1..n are written in rows of μ̄
 columns (`cut_vectors`). A cut vector c makes the rows from c_j on in column j holes, whose masses
-are smaller. T_c is the total weight of the support that is left, S_c the weight of the broken
-constraints, T₀ the weight of the uncut law (`cuts`). "j cut" means that column j is not whole. φ₀
-is 1/T₀.
+are smaller. T_c is the total weight of the support that is left (relative to f(0)), S_c the weight
+of the broken constraints, T₀ the weight of the uncut law (`cuts`). "j cut" means that column j has
+a hole. φ₀ is 1/T₀.
 
 Law (achievable, any ε and n):
 
@@ -22,7 +24,7 @@ Proof of the bound. If 0 breaks e^ε to some j in 1..μ̄ then f(0) <= δ. Other
 weigh at least a^row f(0), so that T_c f(0) <= 1. The last of them counts against δ for μ = μ̄, and
 all columns together give Σ a^{c_j - 1} f(0) <= δ. ∎
 
-Where law and bound agree the law is proven, without a MILP. They agree
+Where law and bound agree, the law is proven without a mixed-integer program. They agree
   * for every δ when n <= 2μ̄: only the last row can be cut, at the end of the range, and then S_c
     is its chain loss;
   * for every δ when μ̄ | n and ε >= ln 2: c may be sorted non-increasing, and a + a² + ... <= 1
@@ -30,23 +32,25 @@ Where law and bound agree the law is proven, without a MILP. They agree
   * for δ <= φ₀ a^{⌈n/μ̄⌉ - 1} at every ε and n: no cut is affordable yet, and the δ = 0 law holds;
   * and at most other (δ, ε), as a comparison of the two numbers shows.
 
-For ε < ln 2 breaks inside the support can be better: n = 8, μ̄ = 2, ε = 0.5, δ = 0.2 has law
-.315263 and optimum .329744.
+For ε < ln 2 breaks inside the support can be better: for n = 8, μ̄ = 2, ε = 0.5, δ = 0.2 the law
+has f(0) = .315263, and the optimum is .329744.
 
-With s_j = a^{c_j - 1}, a + ... + a^{c_j - 1} = A (1 - s_j), A = a/(1 - a). For a fixed number of
-tall and short columns that are cut, T falls and the chain loss rises with the one number σ = Σ s_j.
-The best σ is the achievable sum of powers nearest to the crossing of 1/T and δ/loss. If the cut
-vectors are too many to list, `DigitSums` finds it by meeting in the middle. It lists every multiset
-of the first half of the powers, and of the second half, with their sizes and sums. For each size of
-the first part it looks the complement up in the sorted sums of the second part. This is exact up to
-rounding, and far shorter than a list of all C(K + p, p) multisets.
+Search of the best cut. Let s_j = a^{c_j - 1}; the chain loss is Σ_{j cut} s_j. The weight of column
+j that is left is a + ... + a^{c_j - 1} = A (1 - s_j), with A = a/(1 - a). For a fixed number of
+tall and short columns that are cut (a split), T falls and the chain loss rises with the one number
+σ = Σ s_j. The best σ is the achievable sum of powers of a nearest to the crossing of 1/T and
+δ/loss. If the cut vectors are too many to list, `DigitSums` finds it by meeting in the middle. It
+lists every multiset of the first half of the powers, and of the second half, with their sizes and
+sums. For each size of the first part it looks the complement up in the sorted sums of the second
+part. This is exact up to rounding, and far shorter than a list of all C(K + p, p) multisets of at
+most K of p powers.
 
-| paper   | here                                              |
-|---------|---------------------------------------------------|
-| μ̄       | `mu_bar`                                          |
-| φ₀^k    | f(0) of a flat region, 1 / T_c                    |
-| ψ₀^k(δ) | f(0) of a linear region, δ / S_c                  |
-| k_i     | number of columns cut at row i + 1: `counts`      |
+| paper (Kadam et al. 2024) | here                            |
+|---------------------------|---------------------------------|
+| μ̄                         | `mu_bar`                                     |
+| φ₀^k                      | f(0) of a flat region (in δ), 1 / T_c        |
+| ψ₀^k(δ)                   | f(0) of a linear region, δ / S_c             |
+| k_i                       | number of columns cut at row i + 1: `counts` |
 """
 
 import math
@@ -64,21 +68,22 @@ from workbench.models.oracles.cuts import best_cut, cut_values
 from workbench.models.oracles.question import OutsideDomain
 from workbench.solvers.arrays import Integers, Vector
 
-# The search visits at most this many splits. Where the law is proven the first few decide.
+# The search visits at most this many splits. If the law is optimal, the first few suffice.
 MAX_SPLITS = 100
-# This is the largest n·μ̄, since every truncation is stored as a cut vector.
+# Questions with a larger n·μ̄ are refused, since every truncation is stored as a cut vector.
 MAX_TRUNCATION_SIZE = 20_000_000
-# Longer lists of half-multisets are not built.
+# If a list of half-multisets would be longer, the splits are not searched.
 MAX_MULTISETS = 2_000_000
-# For a larger μ̄ only the truncations and the lists of `grouped_cuts` are compared.
+# For a larger μ̄ only the truncations and the lists of `grouped_cuts` are compared, and the search
+# gives no chain bound.
 MAX_SEARCHED_MU_BAR = 128
 
 
 class ColumnCut(NamedTuple):
-    """The best cut, and the chain bound on every mechanism.
+    """The best cut, and the chain bound on f(0) of every mechanism.
 
     Attributes:
-        mass: mass f(0) of the noise value 0.
+        mass: largest mass f(0) of a cut mechanism.
         vector: cut vector (c_1..c_μ̄), all 1 for "everything but 0 is a hole". None for the uncut
             law.
         loss: weight S_c of the broken constraints of the cut.
@@ -94,10 +99,12 @@ class ColumnCut(NamedTuple):
 class _Split(NamedTuple):
     """The numbers of columns that are cut, for a group of cut vectors.
 
+    b is the number of full rows; tall columns have the row b + 1 as well.
+
     Attributes:
-        deep: number of columns that are cut above row b + 1.
+        deep: number of columns j with c_j <= b, which are cut before row b + 1.
         tall_deep: number of tall columns among the deep columns.
-        edge: number of tall columns that are cut at row b + 1.
+        edge: number of tall columns with c_j = b + 1, of which only the last row is a hole.
         bound: largest f(0) that a real-valued σ could give.
         target: value of σ at which this largest f(0) is reached.
     """
@@ -125,10 +132,10 @@ class _Multisets(NamedTuple):
 
 
 def _list_multisets(powers: Vector, max_size: int) -> list[_Multisets]:
-    """Return the multisets of powers by size.
+    """Return the multisets of powers, one object for each size 0..max_size.
 
-    Every multiset of k powers is one of k - 1 powers with a power that is not before its last one.
-    No multiset is copied.
+    Every multiset of k powers is a multiset of k - 1 powers with one more power that is not before
+    its last one. Only the number of the smaller multiset is stored.
     """
     zero = np.zeros(1, dtype=np.int32)
     multisets_by_size = [_Multisets(np.zeros(1), zero, zero)]
@@ -161,10 +168,10 @@ def _count_powers(
 
 
 class DigitSums:
-    """All sums of at most `max_size` of the powers a^1..a^p.
+    """All sums of at most `max_size` of the powers a^1..a^p, with repetitions.
 
     Args:
-        a: the base.
+        a: base in (0, 1).
         p: number of powers.
         max_size: largest number of summands.
 
@@ -223,10 +230,10 @@ class DigitSums:
 
 
 def truncation_cuts(grid: Grid) -> Cuts:
-    """Return the cuts that empty everything beyond one end >= μ̄, for any ε and n.
+    """Return the truncations: cuts that make all noise values beyond one end >= μ̄ holes.
 
-    The shift μ leaves the support from the elements end - μ < η <= min(end, n - μ). As w falls,
-    μ = μ̄ loses the most.
+    The shift μ leads from the support into a hole from the elements end - μ < η <= min(end, n - μ).
+    The weights fall with η, so the weight of these elements is largest for μ = μ̄.
 
     Args:
         grid: table of rows and columns for n, μ̄ and ε.
@@ -260,7 +267,8 @@ _cached_digit_sums = lru_cache(maxsize=2)(DigitSums)
 def _iterate_splits(grid: Grid, delta: float) -> Iterator[_Split]:
     """Yield all splits, those with the largest bound on f(0) first.
 
-    The bound is the largest min(1/T, δ/loss) that a real-valued σ could give.
+    The bound is the largest min(1/T, δ/loss) that any real number σ in the range of the split
+    gives.
     """
     a = grid.ratio
     rows = grid.rows

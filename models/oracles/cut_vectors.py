@@ -4,8 +4,10 @@ The functions answer: which sets of noise values may have smaller masses (holes)
 total weight T of the rest, the weight S of the broken constraints and the chain loss of each? The
 search for the best cut is in `column_cut`, the mechanism of a cut in `cuts`.
 
-Notation. a = e^-ε, w is the weight of a noise value relative to f(0), and n = b μ̄ + r, 0 <= r <
-μ̄. "Off the holes" means on the elements that are not holes.
+Notation. f is the PMF of the noise η, a = e^-ε, μ a shift (a difference of neighbouring answers)
+and μ̄ the largest one. w is the weight of a noise value relative to f(0), and n = b μ̄ + r,
+0 <= r < μ̄. "Off the holes" means on the elements that are not holes. A constraint
+f(η) <= e^ε f(η + μ) is broken if it does not hold.
 
 Write η = (i - 1) μ̄ + j, row i >= 1, column j in 1..μ̄; row(0) = 0 and w(η) = a^row. The first r
 columns are tall (b + 1 rows), the others are short (b rows). A cut vector c makes the rows >= c_j
@@ -15,18 +17,20 @@ The mechanism and its δ are those of `cuts`, with
     T_c = 1 + Σ_j (a + ... + a^{c_j - 1}),
     S_c = max over μ of the w-mass of the elements off the holes whose η + μ is a hole;
           η + μ never wraps into a hole, as rows 0 and 1 have none,
-    Σ_{j cut} a^{c_j - 1} = the part of S_c that μ = μ̄ alone counts: the chain loss.
+    Σ_{j cut} a^{c_j - 1} = this w-mass for μ = μ̄, summed over the columns j with a hole: the chain
+    loss, which is at most S_c.
 
 Only grouped vectors are enumerated: non-increasing on the tall columns and non-increasing on the
 short ones. Any cut vector gives a feasible mechanism, so no proof depends on this choice. Grouped
-vectors suffice where μ̄ | n and ε >= ln 2, or n <= 2μ̄. Tests find no better vector for n <= 13,
-but some exist: for n = 59, μ̄ = 7, ε = .8772, δ = .0506 one is better by 6e-5 of f(0).
+vectors suffice if μ̄ divides n and ε >= ln 2, or if n <= 2μ̄. For n <= 13 the tests find no better
+vector, but larger n have some: for n = 59, μ̄ = 7, ε = .8772, δ = .0506 another vector has an f(0)
+that is larger by the share 6e-5.
 
-| paper    | here                                   |
-|----------|----------------------------------------|
-| μ̄        | `mu_bar`                               |
-| b, r     | `rows`, `tall_columns`, (26)           |
-| e^{-ε}   | a                                      |
+| paper (Kadam et al. 2024) | here                         |
+|---------------------------|------------------------------|
+| μ̄                         | `mu_bar`                     |
+| b, r                      | `rows`, `tall_columns`, (26) |
+| e^{-ε}                    | a                            |
 """
 
 import math
@@ -48,7 +52,7 @@ MAX_VECTORS = 200_000
 
 @dataclass(frozen=True)
 class Grid:
-    """The table of rows and columns of one BD question.
+    """The table of rows and columns for answers 0..n and differences 1..μ̄.
 
     Attributes:
         n: largest answer; the answers are 0..n.
@@ -88,7 +92,10 @@ class Grid:
 
     @property
     def total(self) -> float:
-        """Return T₀ = 1 / φ₀, (29)."""
+        """Return T₀, the total weight of all noise values without a cut.
+
+        It is 1 / φ₀ of (29) in Kadam et al. 2024.
+        """
         full_rows = self.mu_bar * geometric_sum(self.epsilon, self.rows)
         return 1.0 + float(full_rows + self.tall_columns * self.ratio ** (self.rows + 1))
 
@@ -106,7 +113,7 @@ class Grid:
         return tall_count * math.comb(short_columns + self.rows - 1, self.rows - 1)
 
     def holes(self, cut: Integers) -> Flags:
-        """Return which η a cut vector empties, shape (n + 1,).
+        """Return whether a cut vector makes each noise value a hole, shape (n + 1,).
 
         Args:
             cut: cut vector, shape (μ̄,).
@@ -132,7 +139,7 @@ class Cuts(NamedTuple):
     chain_losses: Vector
 
     def select(self, mask: Flags) -> "Cuts":
-        """Return the cuts of a mask.
+        """Return the cuts for which the mask is true.
 
         Args:
             mask: whether each cut is returned, shape (V,).

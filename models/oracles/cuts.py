@@ -13,15 +13,15 @@ holes. With
     T  = the total of w off the holes,
     S  = the largest, over the shifts μ, w-mass of the elements off the holes whose η + μ is a hole,
     T₀ = the total of w,
-consider the mechanism that puts w on the support and θ·w on the holes, normalised. It breaks
-constraints only at the elements that S counts: a step inside the support or inside the holes keeps
-its ratio, and a step out of a hole only increases the mass. So it is (ε, δ)-PDP if S f(0) <= δ, and
-the best θ gives
+consider the mechanism with masses proportional to w on the support (the elements off the holes) and
+to θ·w on the holes. It breaks constraints only at the elements that S counts: a step inside the
+support or inside the holes keeps its ratio, and a step out of a hole only increases the mass. So it
+is (ε, δ)-PDP if S f(0) <= δ, and the best θ gives
     f(0) = min(1 / T, δ / S)    whenever that is at least 1 / T₀.
 This f(0) is constant in δ while θ = 0, and linear in δ while S f(0) = δ. If all elements but 0 are
 holes, f(0) = δ.
 
-| paper            | here                                  |
+| paper (Kadam)    | here                                  |
 |------------------|---------------------------------------|
 | flat region      | θ = 0, f(0) = 1 / T                   |
 | linear region    | 0 < θ <= 1, f(0) = δ / S              |
@@ -31,7 +31,10 @@ Level cut, for any shifts with one ε: the holes are the hop levels beyond L. A 
 support into a hole only from level L, so with n_i elements on level i
     T_L = Σ_{i <= L} n_i a^i,
     S_L = a^L · max over μ of the number of level-L elements η with η + μ on level L + 1.
-L = 0 is the paper's (42): everything but 0 is a hole.
+L = 0 is (42) of the paper: everything but 0 is a hole.
+
+Another family of cuts is a function that returns T and S of its cuts, as `level_cuts` does, with
+`best_cut` and `cut_pmf` on top, and a line in `workbench.models.oracles.ORACLES`.
 """
 
 import math
@@ -68,7 +71,7 @@ def geometric_sum(epsilon: float, terms: int | Integers) -> Vector:
 
 
 def cut_values(totals: Vector, losses: Vector, delta: float) -> Vector:
-    """Compute min(1 / T, δ / S) of each cut, also for S that underflows.
+    """Compute the largest f(0) of each cut, min(1 / T, δ / S), also for S that underflows to 0.
 
     Args:
         totals: total weight T of the support of each cut, shape (cuts,).
@@ -112,10 +115,11 @@ def least_delta(
     total: float,
     error_rate: float,
 ) -> float:
-    """Compute the smallest δ at which some cut reaches an error rate.
+    """Compute the smallest δ at which the error rate of some cut is at most a given one.
 
-    It is (1 - error_rate)·min{S : T <= 1 / (1 - error_rate)}. At a jump of the curve the
-    floating-point neighbour of the exact error rate counts as reached.
+    It is (1 - error_rate)·min{S : T <= 1 / (1 - error_rate)}, and 0 if the uncut law suffices. If
+    no cut does, it is 1 - error_rate, the δ at which everything but 0 may be a hole. An error rate
+    that is missed by rounding only counts as reached.
 
     Args:
         totals: total weight T of the support of each cut, shape (cuts,).
@@ -232,7 +236,7 @@ def best_level_cut(
 
 
 def state_level_cut(question: Question) -> Iterator[ClosedForm]:
-    """Yield an achievable error rate for every PDP question with one ε.
+    """Yield the error rate of the best level cut, for every PDP question with one ε.
 
     Args:
         question: question about the error rate, of any notion and with any shifts.

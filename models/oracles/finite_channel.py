@@ -96,7 +96,7 @@ def has_growing_losses(losses: Vector, closest: Positions) -> bool:
 
 
 def post_process_geometric(losses: Vector, prior: Vector, epsilon: float) -> CountOptimum:
-    """Compute the best post-processing of geometric noise.
+    """Compute the post-processing of geometric noise with the smallest expected loss.
 
     Args:
         losses: loss ℓ(y,o) of each input and output, shape (k, m), k >= 2.
