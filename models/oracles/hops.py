@@ -5,42 +5,44 @@ hockey-stick law for δ > 0.
 
 Notation. f is the PMF of the noise η on the group, so the error rate is 1 - f(0). μ is a shift (a
 difference of neighbouring answers) with the budget ε_μ, and 𝓜 the set of shifts. N is the order of
-the group, N_μ the order of μ in it. 1₀ is the PMF with all mass at 0, and x⁺ = max(0, x).
+the group, and N_μ the order of μ in it: the smallest number of shifts μ that lead back to 0. 1₀ is
+the PMF with all mass at 0, and x⁺ = max(0, x).
 
-δ = 0, the hop law. Each constraint f(η) <= e^{ε_μ} f(η + μ) says f(η + μ) >= e^{-ε_μ} f(η), hence
-f(η) >= f(0) e^{-d(η)} with d the length of a shortest path from 0 to η whose steps are the shifts
-and whose lengths are the ε_μ. Summing over η gives f(0) <= 1 / Σ e^{-d}, and f = f(0) e^{-d}, zero
-where no path leads, satisfies every constraint because d(η + μ) <= d(η) + ε_μ. With one ε,
+δ = 0, the hop law. Each constraint f(η) <= e^{ε_μ} f(η + μ) says f(η + μ) >= e^{-ε_μ} f(η). Let
+d(η) be the length of a shortest path from 0 to η, where a step of the shift μ has the length ε_μ.
+Then f(η) >= f(0) e^{-d(η)}. Summing over η gives f(0) <= 1 / Σ e^{-d}. Conversely f = f(0) e^{-d},
+zero where no path leads, satisfies every constraint because d(η + μ) <= d(η) + ε_μ. With one ε,
 d = ε · (least number of shifts): the law contains Lemmas 3 and 4 and example (59) of Kadam et al.
 2024.
 
 δ > 0, the hockey-stick law: (1 - δ) times that error rate. It is attained by δ·1₀ + (1 - δ)·f₀ with
 f₀ the hop law: only η = 0 can exceed e^ε times its shifted mass, and by δ at most.
 
-No mechanism does better. Let T = Σ e^{-d} be the hop law's total. A word is a sequence of shifts.
-Give every reachable η the lexicographically smallest of its shortest words. A sub-word of such a
-word is again such a word (a better one could be put in its place), so the words form a tree rooted
-at 0. Write excess(e) = f(p) - e^{ε_μ} f(c) for an edge e = (p -> c) of shift μ. Down the tree, f(0)
-e^{-d(η)} - f(η) is the sum, over the edges e on the way to η, of excess(e) times the weight of the
-word from p to η. Summed over η: T f(0) - 1 <= Σ_e excess(e)⁺ W(e), W(e) the weight of all words
-that start with e. Such a word, which begins with μ, is a sub-word, hence it hangs from 0 as well:
-W(e) <= W(0 -> μ). The excesses of one shift add up to δ at most and the W(0 -> μ) add up to T - 1,
-so T f(0) <= 1 + δ (T - 1), that is 1 - f(0) >= (1 - δ)(1 - 1/T). ∎
+Proof that no mechanism has a smaller error rate. Let T = Σ e^{-d} be the total weight of the hop
+law. A word is a sequence of shifts, its length the sum of their ε_μ, and its weight e^-length. Give
+every reachable η the lexicographically smallest of its shortest words. A part of consecutive shifts
+of such a word is again such a word (else a better part could be put in its place), so the words
+form a tree with the root 0. Write excess(e) = f(p) - e^{ε_μ} f(c) for an edge e = (p -> c) of the
+shift μ. Along the path from 0 to η, f(0) e^{-d(η)} - f(η) is the sum, over its edges e = (p -> c),
+of excess(e) times the weight of the word from p to η. Summed over η: T f(0) - 1 <= Σ_e excess(e)⁺
+W(e), where W(e) is the total weight of the words that start at p with the edge e. Such a word
+begins with μ and is a part of a word of the tree, so it is a word from the root 0 as well: W(e) <=
+W(0 -> μ). For one shift the positive excesses sum to at most δ, by (ε, δ)-DP, and the W(0 -> μ) of
+all shifts sum to T - 1. So T f(0) <= 1 + δ (T - 1), that is 1 - f(0) >= (1 - δ)(1 - 1/T). ∎
 
 (ε, δ)-PDP implies (ε, δ)-DP (Theorem 1 of Kadam et al. 2024), so the same number is a lower bound
 under PDP.
 
 Shortest paths need no queue here. The group is commutative, so a shortest path may take all steps
-of one shift first, then all of the next: relaxing over k = 0, 1, ..., order - 1 repetitions of each
-shift *once* is exact. The repetitions are relaxed by doubling: after t rounds k < 2^t is covered.
-That is |𝓜| log2(N) whole-array operations at most, whatever the number of levels (a breadth-first
-search of Z_N with small shifts has N / max(shift) of them).
+of one shift first, then all of the next. So it is exact to treat each shift once, with
+k = 0, 1, ..., N_μ - 1 repetitions. The repetitions are found by doubling: after t rounds all
+k < 2^t are covered. This takes at most |𝓜| log2(N) operations on whole arrays.
 
-| paper    | here                                   |
-|----------|----------------------------------------|
-| ρ(δ, ε)  | `dp_law(question).value`               |
-| N_μ      | `shift_order(sizes, shift)`, (18)      |
-| ε_μ      | `budgets[shift]` (metric privacy)      |
+| paper (Kadam et al. 2024) | here                                   |
+|---------------------------|----------------------------------------|
+| ρ(δ, ε)                   | `dp_law(question).value`               |
+| N_μ                       | `shift_order(sizes, shift)`, (18)      |
+| ε_μ                       | `budgets[shift]` (metric privacy)      |
 """
 
 import math
@@ -74,12 +76,12 @@ _TREE_PROOF = (
 
 
 def remember_small_groups(law: Callable[..., Answer]) -> Callable[..., Answer]:
-    """Return a function that caches its last results if the group is small.
+    """Return a function that caches its last 64 results if the group is small.
 
-    δ changes more often than ε, and both change more often than the shifts.
+    Requests for several δ share the shifts and ε, so results that do not depend on δ are reused.
 
     Args:
-        law: a function whose first argument are the sizes of a group.
+        law: a function whose first argument is the sizes of a group, with hashable arguments.
     """
     cached_law = lru_cache(maxsize=64)(law)
 
@@ -92,9 +94,9 @@ def remember_small_groups(law: Callable[..., Answer]) -> Callable[..., Answer]:
 
 
 def shift_order(sizes: Ints, shift: Shift) -> int:
-    """Return the order of a shift in the group.
+    """Return the order N_μ of a shift: how often it is repeated to come back to 0.
 
-    It is N_μ = (n + 1) / gcd(n + 1, μ) for one cyclic factor, (18).
+    For one cyclic factor it is (n + 1) / gcd(n + 1, μ), (18) of Kadam et al. 2024.
 
     Args:
         sizes: orders of the cyclic factors of the group.
@@ -129,7 +131,10 @@ def values_after_shift(values: NDArray[Any], shift: Shift) -> NDArray[Any]:
 
 
 def _relax(distance: NDArray[Any], shift: Shift, length: float) -> None:
-    """Replace distance(η), in place, by the minimum of distance(η - k·shift) + k·length, k >= 0."""
+    """Shorten paths by repetitions of one shift, in place.
+
+    distance(η) becomes the minimum over k >= 0 of distance(η - k·shift) + k·length.
+    """
     repetitions = 1
     order = shift_order(distance.shape, shift)
     while repetitions < order:
@@ -191,10 +196,10 @@ def hop_weights(sizes: Ints, budgets: tuple[tuple[Shift, float], ...]) -> Vector
 
 
 def dp_law(question: Question) -> ClosedForm:
-    """Compute the optimal error rate and PMF under (ε, δ)-DP.
+    """Compute the optimal error rate under (ε, δ)-DP, with the PMF that attains it.
 
     Args:
-        question: any shifts, any dimension, one ε or one for each shift.
+        question: any shifts, any dimension, one ε or one for each shift. Its `requires` is ignored.
     """
     delta = question.delta
     weights = hop_weights(question.sizes, tuple(question.budgets.items()))

@@ -1,28 +1,30 @@
 """Compute the smallest error rate under (ε, δ)-PDP for any shifts with one ε, without a solver.
 
 `search_levels` answers: is a known noise optimal, and if not, which noise is? It searches all level
-functions.
+functions (defined below).
 
-Notation. f is the PMF of the noise η, μ a shift (a difference of neighbouring answers), a = e^-ε.
-The hop law is the optimum at δ = 0 (`hops`): hop weights w(η) = a^(smallest number of shifts from 0
-to η). A level ℓ(η) = ∞ means a^ℓ(η) = 0. Equation numbers are those of Kadam et al. 2024.
+Notation. f is the PMF of the noise η, so that the error rate is 1 - f(0). μ is a shift (a
+difference of neighbouring answers), and a = e^-ε. A constraint (η, μ) says f(η) <= e^ε f(η + μ); it
+is broken if this does not hold. PDP allows the elements η of broken constraints at most mass δ for
+each μ. The hop law is the optimum at δ = 0 (`hops`), with the hop weights w(η) = a^(smallest number
+of shifts from 0 to η) and the total weight T₀. A level ℓ(η) = ∞ means a^ℓ(η) = 0. (13) is the
+mixed-integer program of Kadam et al. 2024.
 
 Level theorem. Give every element a level ℓ(η) in {0, 1, 2, ..., ∞} with ℓ(0) = 0, and let
     T = Σ a^{ℓ(η)},    S = max over μ of Σ { a^{ℓ(η)} : ℓ(η + μ) > ℓ(η) + 1 }.
-Then the largest f(0) of any (ε, δ)-PDP mechanism is max{ 1/T₀, max over ℓ of min(1/T, δ/S) }, T₀
-that of the hop law.
+Then the largest f(0) of any (ε, δ)-PDP mechanism is max{ 1/T₀, max over ℓ of min(1/T, δ/S) }.
 
 Proof. (<=) Let f be feasible and ℓ(η) the least number of unbroken constraints that lead from 0 to
-η, where (η, μ) is broken when f(η) > e^ε f(η + μ). Then f(η) >= a^{ℓ(η)} f(0), so T f(0) <= 1; a
+η. Then f(η) >= a^{ℓ(η)} f(0), so T f(0) <= 1; a
 constraint with ℓ(η + μ) > ℓ(η) + 1 must be broken, so S f(0) <= δ. (>=) Raise any ℓ to the
 shortest-path lengths over the constraints that it keeps: T and S can only fall, and ℓ is now at
 least the hop distance, so a^ℓ <= w, the hop weights. The mechanism proportional to max(a^ℓ, θw)
 breaks only constraints that S counts, at elements of mass a^ℓ; as θ runs from 0 to 1 its total runs
 from T to T₀, so f(0) = min(1/T, δ/S) is reached whenever it is at least 1/T₀. ∎
 
-`workbench.models.modulo.levels` searches all ℓ without a solver. The search does not judge designs
-that it found itself. For all others, found by linear or mixed-integer programs, it is an
-independent judge.
+`workbench.models.modulo.levels` searches all ℓ without a solver. Designs found by linear or
+mixed-integer programs are thus judged independently. For designs that this search found itself it
+is no independent judge.
 
 | paper      | here                                                           |
 |------------|----------------------------------------------------------------|
@@ -40,8 +42,7 @@ from workbench.models.oracles.question import ClosedForm, OutsideDomain, Questio
 
 # The search stops after this many decisions by default: about a second.
 DEFAULT_NODES = 100_000
-# Larger groups are not searched.
-MAX_SEARCHED_ELEMENTS = 300
+MAX_SEARCHED_ELEMENTS = 300  # Groups with more elements are refused.
 
 PROOF = (
     "Any shifts, one ε: the level theorem, with every level function searched or excluded by a "
@@ -52,17 +53,19 @@ PROOF = (
 def search_levels(
     question: Question, feasible_form: ClosedForm, nodes: int = DEFAULT_NODES
 ) -> ClosedForm:
-    """Prove a feasible PDP answer optimal, or replace it by a better one.
-
-    The kind of the result tells whether the search finished.
+    """Prove that a feasible PDP answer is optimal, or replace it by a better one.
 
     Args:
         question: a question about a mass above a ratio, with one ε.
         feasible_form: a feasible answer to it.
         nodes: number of decisions after which the search stops.
 
+    Returns:
+        The best answer. Its kind is "optimum" if the search finished, else "upper bound".
+
     Raises:
-        OutsideDomain: ε is tiny, or the group is too large.
+        OutsideDomain: ε is below MIN_LEVEL_EPSILON, or the group has more than
+            MAX_SEARCHED_ELEMENTS elements.
     """
     # These imports are slow.
     from workbench.models.modulo.level_frontier import MIN_LEVEL_EPSILON, search_level_optimum

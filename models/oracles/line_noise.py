@@ -1,6 +1,7 @@
 """Compute closed forms of the loss of additive noise on the integers Z and on the reals R.
 
-The functions answer: what is the smallest mean of |η| or η² at sensitivity D, or a bound on it?
+The functions answer: what is the smallest mean of |η| or η² at sensitivity D, or a bound on it? η
+is the noise. Pure noise satisfies ε-DP with δ = 0. Δ is the sensitivity on R, D that on Z.
 
     function             value and the statement it proves                    source
     staircase_reals      least loss of pure noise on R: optimum, δ = 0        Geng, Viswanath 2014
@@ -10,13 +11,13 @@ The functions answer: what is the smallest mean of |η| or η² at sensitivity D
     geng_formula         printed as a lower bound on E|η|; it is not one      Geng et al. 2020
                          everywhere
 
-Staircase of parameter r: with b = e^-ε,
+Staircase on Z of parameter r, with the PMF f, the ratio b = e^-ε and the mass a at 0:
 
     f(η) = a b^⌈(|η| - r + 1)/D⌉ for |η| >= r, a below;
     a = (1 - b)/(2r + 2b(D - r) - (1 - b)),   1 <= r <= D
 
-The ratio b may be any rational: for b <= e^-ε the value is a lower bound, as a larger budget allows
-a smaller loss.
+The ratio b may be any rational in (0, 1). For b <= e^-ε the value is a lower bound on the loss at
+ε, as b belongs to a budget of at least ε.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ import math
 from fractions import Fraction
 
 POWERS = {"absolute": 1, "squared": 2}
-_MAX_DIRECT_EPSILON = 30  # For a larger ε the ratio (e^ε - 1)/2δ could overflow.
-_MIN_DIRECT_LOG = 1  # For a smaller L the difference R_p(L) is summed as a series.
+# From this ε on ln(1 + (e^ε - 1)/2δ) is computed in a form that cannot overflow.
+_MAX_DIRECT_EPSILON = 30
+_MIN_DIRECT_LOG = 1  # For a smaller L (see `truncated_laplace`) R_p(L) is summed as a series.
 _SERIES_TERMS = 30  # The series of R_p(L) ends before this power.
 
 
@@ -34,9 +36,9 @@ def staircase_integers(b: Fraction, sensitivity: int, loss: str) -> tuple[Fracti
     """Compute the least loss of staircase noise on the integers, exactly.
 
     Args:
-        b: ratio in (0, 1).
-        sensitivity: D.
-        loss: "absolute" or "squared".
+        b: ratio e^-ε in (0, 1).
+        sensitivity: D, the largest difference of neighbouring answers, an integer >= 1.
+        loss: "absolute" (mean of |η|) or "squared" (mean of η²).
 
     Returns:
         The least loss over the parameters r = 1..D, and that r.
@@ -74,8 +76,8 @@ def staircase_reals(epsilon: float, sensitivity: float, loss: str) -> float:
 
     Args:
         epsilon: ε > 0.
-        sensitivity: D.
-        loss: "absolute" or "squared".
+        sensitivity: Δ > 0, the largest distance of neighbouring answers.
+        loss: "absolute" (mean of |η|) or "squared" (mean of η²).
     """
     if POWERS[loss] == 1:
         return sensitivity * math.exp(epsilon / 2) / math.expm1(epsilon)
@@ -107,10 +109,10 @@ def truncated_laplace(
     sensitivity: float,
     loss: str,
 ) -> float:
-    """Compute the loss of truncated Laplace noise with parameters ε, δ.
+    """Compute the mean loss of truncated Laplace noise that is (ε, δ)-DP.
 
-    It is (Δ/ε)^p p! R_p(L)/(e^L - 1), L = ln(1 + t), where R_p(L) = e^L - Σ_{k <= p} L^k/k! is
-    summed as a series where it is a small difference.
+    It is (Δ/ε)^p p! R_p(L)/(e^L - 1) for the power p of |η|, with L = ln(1 + (e^ε - 1)/(2δ)) and
+    R_p(L) = e^L - Σ_{k <= p} L^k/k!. For a small L this difference is summed as a series.
 
     Args:
         epsilon: budget ε > 0.
@@ -137,10 +139,10 @@ def geng_formula(
 ) -> float:
     """Compute 2aΔ Σ_{i < n} i b^i, which is printed as a lower bound on E|η|.
 
-    Here a = (δ + (e^ε - 1)/2) e^-ε, b = e^-ε, and n is the least integer with
-    Σ_{i < n} a b^i >= 1/2, less the omitted terms. Where that sum passes 1/2 it is no lower bound:
-    at ε = δ = .05 it is 3.92, and a certified mechanism has the loss 3.8523. With one term less it
-    has the values that the tables of Selvi, Liu and Wiesemann have there.
+    Here a = (δ + (e^ε - 1)/2) e^-ε, b = e^-ε, and n is the smallest integer with
+    Σ_{i < n} a b^i >= 1/2, minus the number of omitted terms. If that sum exceeds 1/2, the value is
+    no lower bound: at ε = δ = .05 it is 3.92, and a certified mechanism has the loss 3.8523. With
+    one term omitted it has the values in the tables of Selvi, Liu and Wiesemann.
 
     Args:
         epsilon: budget ε > 0.

@@ -1,7 +1,8 @@
 """State a question about the smallest error rate of noise, and an answer to it with its proof.
 
-`Question` is what every oracle takes; `ClosedForm` is what it yields. `build_question` makes a
-question from shifts and budgets. f is the PMF of the noise. The paper is Kadam et al. 2024.
+Every oracle takes a `Question` and yields objects of `ClosedForm`. `build_question` makes a
+question from shifts and budgets. f is the PMF of the noise, a shift is a difference of neighbouring
+answers. The paper is Kadam et al. 2024.
 
 A closed form is a number together with the statement that it proves. `kind` describes the *error
 rate* 1 - f(0): "optimum" is the smallest error rate of any feasible mechanism, "upper bound" is the
@@ -30,9 +31,10 @@ from workbench.solvers.arrays import Ints, Vector
 Kind: TypeAlias = Literal["optimum", "lower bound", "upper bound"]
 Shift: TypeAlias = Ints
 
-# Two double-precision evaluations of the same closed form agree to this relative tolerance.
+# Two numbers count as equal (`is_close`) if they differ by at most this, relatively. Evaluations of
+# the same closed form in double precision do.
 ROUNDING = 1e-12
-_MASS_ROUNDING = 1e-15  # They agree to this absolute tolerance, or to ROUNDING.
+_MASS_ROUNDING = 1e-15  # They also count as equal if they differ by at most this, absolutely.
 
 
 class OutsideDomain(ValueError):
@@ -67,23 +69,24 @@ def is_close(left: float, right: float) -> bool:
     """Check whether two error rates, or two masses f(0), are the same number up to rounding.
 
     Args:
-        left: error rate or mass that is compared.
-        right: error rate or mass to which it is compared.
+        left: error rate or mass in [0, 1].
+        right: number of the same kind to which it is compared.
     """
     return math.isclose(left, right, rel_tol=ROUNDING, abs_tol=_MASS_ROUNDING)
 
 
 @dataclass(frozen=True)
 class Question:
-    """The smallest error rate of additive noise on Z_{n1} x ... x Z_{nk} under a bound on ratios.
+    """A question: how small can the error rate of additive noise on a group be under DP or PDP?
 
-    Build it with `build_question`.
+    The group is Z_{n1} x ... x Z_{nk}. Build the question with `build_question`.
 
     Attributes:
         sizes: orders n1..nk of the cyclic factors of the group.
-        budgets: budget ε of every distinct non-zero shift.
+        budgets: budget ε of every distinct non-zero shift. A shift has one integer per factor.
         delta: budget δ in [0, 1].
-        requires: bound on neighbouring distributions, "hockey-stick" or "mass-above-ratio".
+        requires: bound on neighbouring distributions, "hockey-stick" (DP) or "mass-above-ratio"
+            (PDP).
     """
 
     sizes: Ints
@@ -128,11 +131,13 @@ def build_question(
 
     Args:
         sizes: orders >= 1 of the cyclic factors.
-        shifts: the differences of neighbouring answers.
-        is_directed: whether the relation is directed; else it must list -μ beside every μ.
+        shifts: differences of neighbouring answers, one integer per cyclic factor.
+        is_directed: whether neighbours are directed (a shift μ does not imply -μ). Otherwise -μ
+            must be listed beside every μ.
         epsilon: ε > 0, one number or one for each shift.
-        delta: δ in [0, 1].
-        requires: the bound on neighbouring distributions.
+        delta: budget δ in [0, 1].
+        requires: bound on neighbouring distributions, "hockey-stick" (DP) or "mass-above-ratio"
+            (PDP).
 
     Raises:
         OutsideDomain: a shift lacks its negative.
