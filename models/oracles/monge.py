@@ -1,25 +1,34 @@
 """Find the partition of labels into intervals (bins) with the smallest sum of interval losses.
 
-`least_partition` answers this for one penalty λ per bin. It is the inner loop of the fast algorithm
-of `bins`, which defines the interval loss L_c and the numbers q, F, p_y and ℓ. A loss is Monge if
-it satisfies the quadrangle inequality below. k is the number of labels.
+`least_partition` answers this if a penalty λ is subtracted for each bin. It is the inner loop of
+the fast algorithm of `workbench.models.oracles.bins`.
 
-Numba compiles it. For a small problem loading Numba takes longer than the problem in plain Python,
-which is then used. The code is the same, so the sums are the same in the same order (except for
-logarithms, whose last bits differ: Poisson losses are compiled).
+Notation. k is the number of labels, y a label, p_y its prior probability, o an output and ℓ(o, y)
+the loss. F(o) = Σ_y p_y ℓ(o, y), q = e^ε - 1, and for a bin S = {r..i-1} of labels
+
+    L_c(r, i) = min over o between y_{r-1} and y_i of F(o) + q Σ_{y in S} p_y ℓ(o, y).
+
+f(i) is the smallest sum for the first i labels. L_c is Monge, which means that it satisfies the
+quadrangle inequality below.
 
     f(0) = 0,    f(i) = min over r < i of f(r) + L_c(r, i) - λ,        i = 1..k
                                                                  (labels r..i-1 form a bin)
 
-L_c satisfies the quadrangle inequality L_c(a,c) + L_c(b,d) <= L_c(a,d) + L_c(b,c) for a <= b <= c
-<= d, so a later candidate r that has once become better than an earlier one stays better: the
-candidates form a deque with one range of i's each (Galil and Giancarlo 1989), found by bisection.
-O(k log k) evaluations.
+    L_c(a,c) + L_c(b,d) <= L_c(a,d) + L_c(b,c)    for a <= b <= c <= d
 
-Every prefix sum is stored as an unevaluated pair hi + lo (TwoSum), so a difference of two of them
-is accurate relative to itself and not only to the total. With weights e^ε up to 10^13 small bins
-are right only for this reason. A row of `table` is one cache line: P, S1, S2 as pairs, the label,
-and F at the label; `weight_sums` is P again, dense, for bisection.
+Therefore a later candidate r that has once become better than an earlier one stays better. The
+candidates form a queue, and each is the best for one range of i (Galil and Giancarlo 1989). The
+ends of the ranges are found by bisection, in O(k log k) evaluations of L_c.
+
+Every prefix sum is stored as an unevaluated pair hi + lo (the TwoSum algorithm), so that the
+difference of two prefix sums has a small error relative to the difference. Without this, small bins
+would be wrong for weights e^ε up to 10^13. A row of `table` is one cache line: the prefix sums of
+p, of p y and of a third term (columns 0-5, as pairs), the label, and F at the label. `weight_sums`
+are the prefix sums of p again, contiguous in memory for bisection.
+
+Numba compiles the code. For a small problem loading Numba takes longer than solving the problem in
+plain Python, which is then used. The code is the same, so the sums are the same in the same order.
+Logarithms differ in their last bits, so Poisson losses are always compiled.
 """
 
 from __future__ import annotations
@@ -33,18 +42,21 @@ import numpy as np
 
 from workbench.solvers.arrays import Integers, Pair, Vector
 
-SQUARED = 0  # The kind of the squared loss.
-POISSON = 1  # The kind of the Poisson losses.
-QUANTILE = 2  # The kind of the pinball losses.
+# Kinds of losses in a `Problem`. Compiled code compares them with the numbers 0 and 2.
+SQUARED = 0  # The squared loss.
+POISSON = 1  # The Poisson losses.
+QUANTILE = 2  # The absolute and the pinball losses.
 
-# A problem has a kind, the table, the weight sums, and the numbers (q, mean, spread, τ, scale).
+# A problem has a kind, the table, shape (k + 1, 8), the weight sums, shape (k + 1,), and the
+# numbers (q, mean, spread, τ, scale): the mean of the labels as they stand in the table, the
+# smallest F(o) (0 for quantile losses), and for quantile losses the loss scale * pinball:τ.
 Problem = tuple[int, Vector, Vector, tuple[float, ...]]
 
 _MAX_PLAIN_LABELS = 150  # Up to this many labels plain Python is faster than loading Numba.
 
 
 def prefix_pairs(values: Vector) -> Pair:
-    """Compute running sums as pairs hi and lo, each of shape (k + 1,).
+    """Compute running sums as pairs hi and lo, each of shape (k + 1,) and starting at 0.
 
     Args:
         values: numbers that are summed, shape (k,).
@@ -55,7 +67,7 @@ def prefix_pairs(values: Vector) -> Pair:
 
 
 def least_partition(problem: Problem, penalty: float) -> tuple[float, Integers, int]:
-    """Find the partition with the smallest Σ (L_c(S) - penalty).
+    """Find the partition of all labels into bins S with the smallest Σ (L_c(S) - penalty).
 
     Args:
         problem: kind, table, weight sums and numbers of the problem (see `Problem`).
@@ -125,7 +137,10 @@ def _prefix_pairs(values: Vector) -> Pair:
 
 
 def _divergence(kind: int, a: float, b: float) -> float:
-    """Compute D(a, b) of the loss: (a-b)², or a log(a/b) - a + b."""
+    """Compute the excess of a mean loss at the output b over that at the optimal output a.
+
+    It is (a-b)² for the squared loss, and a log(a/b) - a + b for the Poisson losses.
+    """
     if kind == 0:
         return (a - b) * (a - b)
     if a <= 0.0:
@@ -140,7 +155,8 @@ divergence = _divergence
 def _interval_loss(problem: Problem, r: int, i: int) -> float:
     """Compute L_c(r, i) for the labels S = r..i-1.
 
-    It is the minimum of G_S(o) = F(o) + q Σ_S p ℓ(o, y) over y_{r-1} <= o <= y_i.
+    It is the minimum of F(o) + q Σ_S p ℓ(o, y) over y_{r-1} <= o <= y_i. s0, s1 and s2 are the
+    sums of p, p y and the third term over S.
     """
     kind, table, weight_sums, numbers = problem
     q, mean, spread, tau, scale = numbers

@@ -1,20 +1,27 @@
 """Evaluate the printed Theorem 3, Corollary 2 and Table 1 of Kadam et al. 2024, which are WRONG.
 
-The functions only serve to draw the curves of the paper; no other computation uses this module.
-`bounded_difference` has the correct laws.
+The functions return the PMFs and the curves that the paper claims to be optimal. They only serve to
+draw the curves of the paper; no other computation uses this module. `bounded_difference` has the
+correct laws.
 
-The equations (30)-(45) are read as printed, for the shifts 𝓜 = {1..μ̄} under (ε, δ)-PDP. A printed
-staircase is a PMF f whose masses fall by e^-ε from one group of ℓ_i masses to the next.
+Notation. The equations (30)-(45) are read as printed, for noise modulo n + 1 with the shifts
+𝓜 = {1..μ̄} under (ε, δ)-PDP, and n = b μ̄ + r with 0 <= r < μ̄. f is the PMF of the noise. A printed
+staircase is a PMF whose masses fall by e^-ε from one group of ℓ_i equal masses to the next. It is
+claimed to be optimal on an interval of δ, a flat region; f(0) is linear in δ between two of them.
+(h, j) numbers the flat regions.
 
 The errors. For h >= 2 or 3 the printed PMFs need a larger δ than the paper claims (n = 24, μ̄ = 6,
 ε = 1.5: claimed .083636, needed .087800). They are not optimal either (Table 1, δ = .1212: printed
 f(0) .5432, optimum .549828). The reason is that "groups shorter than μ̄ never split" is false.
 
-Reading of the misprints. (38) omits the group b + 1 when j < h; μ̄ - 1 is the length that makes the
-sum n + 1. (41) swaps the two indices of the singleton's ψ. (34) is 1/Σ ℓ_i e^{-iε}; (35)-(36)
-disagree with it when j = h, so `phi_35_36` exists only to show that. The theorem assumes b + r <
-μ̄; beyond it Appendix 10 says in prose that a last group that reaches μ̄ splits as well, which
-Table 1 (b + r = 4, μ̄ = 3) uses: `staircases` goes on while the next group holds μ̄ masses.
+Misprints, and how they are read here:
+
+* (38) omits the group b + 1 if j < h. Its length must be μ̄ - 1, so that all lengths sum to n + 1.
+* (41) swaps the two indices of ψ, the mass of the group of one element (the singleton).
+* (34) is 1/Σ ℓ_i e^{-iε}. (35)-(36) differ from it if j = h; `phi_35_36` exists only to show that.
+* The theorem assumes b + r < μ̄. For other n, Appendix 10 says in prose that a last group that
+  reaches μ̄ splits as well, which Table 1 (b + r = 4, μ̄ = 3) uses. So `staircases` continues while
+  the next group has μ̄ masses.
 
 | paper      | here                                                         |
 |------------|--------------------------------------------------------------|
@@ -59,7 +66,7 @@ class Staircase:
 
 
 def _xi(epsilon: float, terms: int) -> float:
-    """Compute ξ_a = 1 + e^{-ε} + ... + e^{-(a-1)ε}."""
+    """Compute ξ_a = 1 + e^{-ε} + ... + e^{-(a-1)ε} for a = `terms`."""
     return float(geometric_sum(epsilon, terms)) * math.exp(epsilon)
 
 
@@ -90,7 +97,7 @@ def _group_lengths(grid: Grid) -> list[tuple[int, int, Ints]]:
 
 
 def staircases(n: int, mu_bar: int, epsilon: float) -> list[Staircase]:
-    """Return the printed flat regions k = 0 (Lemma 4), 1, 2, ... with printed boundaries.
+    """Return the printed flat regions k = 0 (Lemma 4), 1, 2, ... by rising δ.
 
     Args:
         n: largest answer; the answers are 0..n.
@@ -117,7 +124,7 @@ def staircase_pmf(stairs: Staircase, epsilon: float) -> Vector:
     """Compute the printed PMF (30) of a flat region, shape (n + 1,).
 
     Args:
-        stairs: the region.
+        stairs: the flat region.
         epsilon: budget ε > 0.
     """
     powers = np.exp(-epsilon * np.arange(len(stairs.lengths)))
@@ -150,7 +157,7 @@ def printed_pmf(
     epsilon: float,
     delta: float,
 ) -> Vector:
-    """Compute the PMF printed for δ, parts (a), (b) or (c) of Theorem 3, shape (n + 1,).
+    """Compute the PMF that Theorem 3 prints for δ, in its parts (a), (b) or (c), shape (n + 1,).
 
     It is not (ε, δ)-PDP in general.
 
@@ -177,7 +184,7 @@ def printed_level_curve(
     epsilon: float,
     error_rate: float,
 ) -> float:
-    """Compute the δ of the printed Corollary 2 for an error rate, (44), (45).
+    """Compute the smallest δ for an error rate as Corollary 2, (44) and (45), prints it.
 
     Args:
         n: largest answer; the answers are 0..n.

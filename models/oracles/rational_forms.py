@@ -1,16 +1,21 @@
 """Return closed forms of optimal losses as exact rational functions of x = e^ε.
 
 With them a caller can check that a formula equals a closed form for every ε, not only at some
-points. Below, a = 1/x, f is the PMF of the noise, and equation numbers are those of Kadam et al.
-2024. Error rates of additive noise modulo n + 1:
+points. The result of each function is an `Affine`: a function of x and δ that is affine in δ, with
+polynomials in x as numerator and denominator.
+
+Notation. x = e^ε, a = 1/x, f is the PMF of the noise η, and equation numbers are those of Kadam et
+al. 2024. "One distance" means that neighbouring answers differ by one shift μ, whose multiples form
+a cycle of N elements. μ̄ is the largest difference of neighbouring answers, n the largest answer.
+Error rates of additive noise modulo n + 1:
 
     `hop_law`      1 - 1/Σ_η a^d(η), d the least number of shifts from 0 to η; (1 - δ) times that
                    under (ε, δ)-DP
     `lemma3`       1 - (1 - a)/(1 - a^N)      (17), (18): one distance, a cycle of N
     `lemma4`       1 - 1/(1 + μ̄ Σ_{i<=b} a^i + r a^(b+1)), n = b μ̄ + r
                                               (28), (29): differences 1..μ̄
-    `theorem2`     PDP, one distance: flat 1 - x^m/(1 + .. + x^m), then 1 - δ x^(m-1),
-                   m = N - 1, N - 2, ..       (19)-(21)
+    `theorem2`     PDP, one distance: constant 1 - x^m/(1 + .. + x^m), then linear 1 - δ x^(m-1),
+                   for m = N - 1, N - 2, ..   (19)-(21)
     `staircase_error_rate`
                    1 - 1/Σ_i ℓ_i a^i          (34): a flat region of the printed Theorem 3
 
@@ -71,17 +76,17 @@ def hop_law(sizes: Ints, shifts: tuple[Shift, ...]) -> Affine:
 
 
 def lemma3(length: int) -> Affine:
-    """Return the least error rate of one distance for pure ε.
+    """Return the least error rate of one distance for δ = 0.
 
     Args:
-        length: length of the cycle of its multiples.
+        length: number N of elements of the cycle that the shift generates.
     """
     numerator = _monomial(length) - _monomial(length - 1)
     return _one_minus_ratio(numerator, _monomial(length) - ONE)
 
 
 def lemma4(n: int, mu_bar: int) -> Affine:
-    """Return the least error rate of the differences 1..μ̄ for pure ε.
+    """Return the least error rate of the differences 1..μ̄ for δ = 0.
 
     Args:
         n: largest answer; the answers are 0..n.
@@ -92,10 +97,10 @@ def lemma4(n: int, mu_bar: int) -> Affine:
 
 
 def staircase_error_rate(lengths: Sequence[int]) -> Affine:
-    """Return the error rate of noise with `lengths[i]` masses a^i f(0), i = 0, 1, ...
+    """Return the error rate 1 - f(0) of noise with `lengths[i]` masses a^i f(0), i = 0, 1, ...
 
     Args:
-        lengths: number of masses on each step.
+        lengths: number of masses a^i f(0) for each i; the first is 1.
     """
     last = len(lengths) - 1
     terms = (length * _monomial(last - i) for i, length in enumerate(lengths))
@@ -106,10 +111,10 @@ def theorem2(length: int) -> list[tuple[Affine, Affine]]:
     """Return the least error rates of one distance under PDP, by rising δ.
 
     Args:
-        length: length of the cycle of its multiples.
+        length: number N of elements of the cycle that the shift generates.
 
     Returns:
-        For each part the δ up to which it holds, and the error rate.
+        For each interval of δ, its largest δ as a function of x, and the error rate in it.
     """
     parts = []
     for m in range(length - 1, 0, -1):
@@ -135,7 +140,9 @@ def _to_integer_table(weights: Table) -> tuple[list[list[int]], int]:
 
 
 def geometric_post_processing(weights: Table, x: Fraction) -> Affine:
-    """Return the loss of the post-processing of geometric noise that is best at x.
+    """Return the loss of geometric noise followed by the post-processing that is best at x.
+
+    The post-processing is fixed, so the result is a loss at every ε, but optimal only near x.
 
     Args:
         weights: weighted losses p_y ℓ(y,o), shape (answers, outputs). Consecutive answers are
@@ -156,7 +163,10 @@ def geometric_post_processing(weights: Table, x: Fraction) -> Affine:
 
 
 def bins_loss(weights: Table, x: Fraction) -> Affine:
-    """Return the loss of RR-on-Bins onto the outputs that are best at x.
+    """Return the loss of RR-on-Bins with the set of outputs that is best at x.
+
+    Every answer belongs to the bin of its best output. All sets of outputs are compared, so the
+    table must be small.
 
     Args:
         weights: weighted losses p_y ℓ(y,o), shape (answers, outputs).
