@@ -2,8 +2,9 @@
 
 The mechanism is the dyadic quantized Laplace mechanism (`workbench.mechanisms.dyadic_laplace`). It
 adds Laplace noise with the database privacy ε and sends the result as an integer in an Elias code.
-The decoder, who sees these integers, has the weaker guarantee ℓε with ℓ > 1. "The paper" is the
-paper on this mechanism, from which Theorem 8 and Fig. 3 are cited.
+The decoder, who sees these integers, has the weaker guarantee ℓε with ℓ > 1. Theorem 8 and Fig. 3
+are those of "Communication-Efficient Laplace Mechanism for Differential Privacy via Random
+Quantization" ("the paper").
 
 Notation. The mean length is the mean number of bits of a message for one scalar. The mechanism is a
 mixture of levels T = 0, 1, 2, ... with the step size δ_T; δ₀ determines ℓ = (e^(δ₀) - 1)/δ₀ and the
