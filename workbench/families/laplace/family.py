@@ -168,7 +168,10 @@ class _Laplace(Family):
         return 4
 
     def sweep_key(self, values: Values) -> Record:
-        """Return the key of a sweep, with low and high spelled out unless the datum is a point."""
+        """Return the key under which a sweep stores a request.
+
+        The defaults of low and high are written out, unless all data have one value (point).
+        """
         key = super().sweep_key(values)
         if values["point"] is None:
             for name, default in (("low", -1), ("high", 1)):
@@ -302,11 +305,12 @@ def list_laplace_points(question: Any, values: Values) -> Iterable[Point]:
     """List the requests of a frontier: every ε with every number of bits.
 
     Args:
-        question: the law of the data, uniform on [-1, 1] or None.
-        values: the exact values of the options.
+        question: the law of the data, uniform on [-1, 1]. None means the same.
+        values: option -> exact value.
 
     Yields:
-        (columns that name a point, request) pairs.
+        (columns, request) pairs. The columns are the entries of the table that name the point:
+        notion, loss, epsilon, delta and bits.
 
     Raises:
         InvalidRequest: the question is another one.

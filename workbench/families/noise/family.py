@@ -1,7 +1,9 @@
 """Define the family of noise on the integers or the reals: its options, requests and reports.
 
 The command is `workbench design noise --on integers|reals`. Noise modulo a group is another family,
-with other questions, losses and defaults.
+with other questions, losses and defaults (`workbench.families.modulo`). An option is added in
+`_NoiseFamily.options`, and its meaning in `workbench.families.noise.request`. D is the sensitivity
+and η the noise.
 """
 
 from __future__ import annotations
@@ -88,7 +90,7 @@ def _read_noise_loss(value: Any, name: str) -> Any:
 
 
 def _tabulate_loss_function(loss: Any, question: Any) -> AnswerLoss:
-    """Tabulate a function of published minus true answer for clamped integers.
+    """Tabulate a loss function of published minus true answer, for clamped integers.
 
     Raises InvalidRequest if the answers are not clamped integers: the values of the function beyond
     its table would be unknown.
@@ -468,7 +470,7 @@ class _NoiseFamily(Family):
 
 
 def _name_class(design: Design) -> str:
-    """Return the text of the column "class": over what the optimum is taken."""
+    """Return the text of the column "class": the set of noise over which the optimum is taken."""
     best = "best" if design.request.aim.runs == 1 else "best found"
     noise = _describe_noise(design)
     if design.request.aim.runs > 1:
@@ -541,7 +543,10 @@ def _list_budget(design: Design) -> Record:
 
 
 def _list_tail(law: Any) -> Record:
-    """Return the JSON entries of the tail beyond the listed weights of a law."""
+    """Return the JSON entries of the tail beyond the listed masses of a law.
+
+    Beyond the listed ones, masses fall by the factor tail_ratio every tail_period noise values.
+    """
     return {"tail_ratio": float(law.ratio), "tail_period": law.period}
 
 

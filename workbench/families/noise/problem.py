@@ -1,11 +1,18 @@
 """Design noise on the integers or the reals for one request: solve, repair, evaluate and prove it.
 
-The budget decides how the noise is computed:
+`NoiseProblem` does this for one run, and `NoiseSession` at many budgets. A request takes the first
+route that applies (`NoiseProblem.routes`):
 
-δ = 0        the staircase, which is optimal (Geng and Viswanath 2014); its ratio is a rational
-             slightly above e^-ε
-otherwise    the bracket of `workbench.families.noise.bracket`; its law is repaired by mixing in
-             private noise
+route                      request                              how it is solved
+staircase                  δ = 0, one bound on ratios, a loss   in closed form (Geng and Viswanath
+                           that rises alike on both sides       2014); its ratio is a rational
+                                                                slightly above e^-ε
+programs at delta = 0      δ = 0, one bound on ratios, on the   `workbench.families.noise.pure`
+                           integers
+programs from both sides   all others                           `workbench.families.noise.bracket`
+
+A solver's law is repaired by mixing in private noise (`workbench.families.noise.repair`). A new way
+to solve a request is a new route.
 """
 
 from __future__ import annotations
@@ -55,13 +62,17 @@ _RATIO_BITS = 64  # The ratio e^-ε of a staircase is rounded up to this many bi
 _SHORT_RATIO_BITS = 32  # The same for clamped noise, whose loss needs many powers of the ratio.
 _MIN_SEARCHED_EPSILON = Fraction(1, 1000)  # A minimised ε is at least this.
 _MAX_AUDIT_WORK = 10 * MAX_WORK_UNITS  # Audits with more work (about ten seconds) are refused.
-_MAX_PURE_PROGRAM_REACH = 400  # Up to this reach the exact program at δ = 0 is solved first.
-# Up to this δ the optimum at δ = 0 may end the search on the reals.
+# If the losses become constant within this many noise values (sensitivity included), the program
+# at δ = 0 is solved first, and its optimum is a candidate at every δ.
+_MAX_PURE_PROGRAM_REACH = 400
+# Up to this δ, the search on the reals ends if the optimum at δ = 0 is within the gap.
 MAX_TINY_DELTA = Fraction(1, 10**9)
 
 
 def has_open_gap(design: Design) -> bool:
-    """Check whether the gap between loss and bound is larger than requested.
+    """Check whether the gap between loss and lower bound is larger than requested.
+
+    If δ or ε is minimised, the gap is that between its smallest value found and its bound.
 
     Args:
         design: a design of noise. One without a bound (clamped real noise) has no gap.
@@ -79,6 +90,9 @@ class NoiseProblem(Problem):
 
     Args:
         request: the request for noise on the integers or the reals.
+
+    Attributes:
+        deadline: when the search must end.
     """
 
     SUBJECT: str = "The solver's law"
@@ -119,7 +133,10 @@ class NoiseProblem(Problem):
     # Routes.
 
     def why_no_staircase(self) -> Reason:
-        """Return why the staircase is not known to be optimal (Geng and Viswanath 2014)."""
+        """Return why the staircase is not known to be optimal; None if it is optimal.
+
+        It is optimal at δ = 0 for losses that rise alike on both sides (Geng and Viswanath 2014).
+        """
         request = self.request
         reason = require_one_bound(self)
         if reason is not None:
@@ -180,7 +197,7 @@ class NoiseProblem(Problem):
         return losses
 
     def why_no_pure_programs(self) -> Reason:
-        """Return why the programs of pure noise on the integers do not apply."""
+        """Return why the programs of pure noise on the integers do not apply; None if they do."""
         request = self.request
         if request.is_on_reals:
             return "the noise is on the reals"
@@ -194,7 +211,8 @@ class NoiseProblem(Problem):
         If they stop early or are too large, fall back on noise that is known to be private.
 
         Args:
-            search: solves the programs for the bounds of the claim.
+            search: solves the programs for the bounds of the claim (`bracket_at_zero_delta` or
+                `bracket_at_positive_delta`).
 
         Raises:
             NotProven: the time limit was reached before any mechanism was found.
@@ -236,7 +254,8 @@ class NoiseProblem(Problem):
         """Return the best noise found and a bound for all noise.
 
         The optimum at δ = 0 is a candidate at every δ, because a tiny δ is below the accuracy of
-        a solver. If a small program gives it exactly, it is mixed with a point mass.
+        a solver. If a small program gives it exactly, it is first mixed with a point mass of weight
+        δ at the noise value of least loss, which uses the whole budget.
 
         Args:
             claim_bounds: the bounds that the claim implies.
@@ -318,7 +337,10 @@ class NoiseProblem(Problem):
     # Repair and audit.
 
     def repair(self, answer: Answer) -> Repaired:
-        """Repair the mechanism of an answer and certify it. Raises NotCertified, InvalidRequest."""
+        """Repair the mechanism of an answer and certify it.
+
+        Raises NotCertified if no mixture is private, and InvalidRequest if the audit is too long.
+        """
         mechanism = answer.mechanism
         claim = self.claim
         notes: list[str] = []
@@ -411,8 +433,9 @@ class NoiseProblem(Problem):
     def require_proof(self, design: Design) -> Design:
         """Return the design if its loss is within the requested gap of its bound.
 
-        A design on a fixed number of cells, or at the largest program without a requested gap, is
-        returned as well.
+        A design with a larger gap is also returned in two cases, with a note or the status "gap
+        limit": if the number of cells (steps) was requested, and if the largest program was solved
+        and no gap was requested.
 
         Args:
             design: the design, repaired and audited.
@@ -469,6 +492,9 @@ class NoiseSession(ProblemSession):
 
     def design(self, point: Values | None = None, *, start: str = "hot") -> Design:
         """Return the design at a point, or the smallest ε or δ there.
+
+        If δ is minimised, δ = 0 is tried first. Only if no pure noise is within max_loss, the
+        smallest δ from MIN_DELTA on is searched.
 
         Args:
             point: values of hot options. Default: those of the request.

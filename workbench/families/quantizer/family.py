@@ -41,7 +41,8 @@ METRICS = ("absolute", "squared")
 # if they named another solver.
 _KEY_REVISION = 2
 
-_MAX_BASELINE_BIAS = 1e-9  # Baselines may have this bias, as their laws may have been floats.
+# A baseline with a larger bias is refused. A small one comes from the rounding of its laws.
+_MAX_BASELINE_BIAS = 1e-9
 
 
 def _read_error_loss(value: Any, name: str) -> Any:
@@ -55,7 +56,7 @@ def _read_error_loss(value: Any, name: str) -> Any:
 
 
 def _get_level_count(values: Values) -> int | None:
-    """Return the number of outputs to optimise; None with given outputs.
+    """Return the number of outputs to optimise: levels, or 2^bits. None if outputs are given.
 
     Raises InvalidRequest if both levels and bits are given.
     """
@@ -128,8 +129,8 @@ class _Quantizer(Family):
         Option(
             "knots",
             integer_reader(0, 2001),
-            help="Number of additional knots (inputs at which the law may bend) with --method exact. "
-            "Default: 0 with --bins, 41 with --levels.",
+            help="Number of additional knots (inputs at which the law may bend) with --method "
+            "exact. Default: 0 with --bins, 41 with --levels.",
             kind=int,
         ),
         Option(
@@ -183,9 +184,11 @@ class _Quantizer(Family):
         return self.question_class(values["bins"], levels=_get_level_count(values), **options)
 
     def sweep_key(self, values: Values) -> Record:
-        """Return the key of a sweep, with bits spelled out as levels, and c without a range.
+        """Return the key under which a sweep stores a request.
 
-        A revision distinguishes methods that once ran HiGHS whatever solver was named.
+        Options with the same meaning have the same key: bits are stored as levels, and c as 1 if
+        there is neither c nor a range. The revision separates results of optm and product from
+        older ones, which HiGHS computed whatever solver was named.
         """
         c = values["c"]
         if not c and values["range"] is None:
@@ -365,7 +368,8 @@ def list_quantizer_points(question: Any, values: Values) -> Iterable[Point]:
         values: the exact values of the options.
 
     Yields:
-        (columns that name a point, request) pairs.
+        (columns, request) pairs. The columns are the entries of the table that name the point:
+        notion, loss, epsilon, delta and levels.
 
     Raises:
         InvalidRequest: the question has given outputs or other inputs.
