@@ -108,7 +108,7 @@ def _make_exact_program(
 
     Args:
         request: the request, whose budgets are the parameters.
-        program: the program.
+        program: the linear program of the pattern, in floats, with its parameters.
         is_relaxed: rounds the budgets up, so that every private mechanism is feasible. Otherwise
             they are lowered, so that every feasible mechanism is private.
     """
@@ -235,7 +235,7 @@ def should_refine(request: ModuloRequest, solution: Solution) -> bool:
 def refine_exactly(
     request: ModuloRequest, solution: Solution, time_limit: float | None
 ) -> Solution:
-    """Replace the point and the bound of a solution by those of the exact program.
+    """Solve the program exactly, and put the exact point and bound into a solver's solution.
 
     Args:
         request: the checked request of the design.

@@ -181,7 +181,7 @@ def is_proven_optimal(design: Design) -> bool:
 
 
 def add_closed_form_bound(design: Design) -> Design:
-    """Replace the bound of a design by that of the closed form if it is larger.
+    """Replace the lower bound of a design by the bound of the closed form, if that is larger.
 
     Args:
         design: a design that its solver did not prove optimal.

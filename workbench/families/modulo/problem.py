@@ -133,7 +133,9 @@ class ModuloProblem(Problem):
         """Answer by linear programs with tangents, which are added as needed.
 
         Raises:
-            Infeasible, NotProven, SolverUnavailable: as `solve_by_tangents`.
+            Infeasible: no noise is private with the constraints.
+            NotProven: a limit was reached before there was any noise.
+            SolverUnavailable: the solver is not installed.
         """
         request = self.request
         model = request.model()
@@ -466,7 +468,7 @@ class ModuloProblem(Problem):
         )
 
     def _add_exact_bound(self, design: Design) -> Design:
-        """Replace the bound and the origin of a design by those of its certified noise."""
+        """Return the design with the bound and the origin of its certified noise, if it has one."""
         proof = self._proof
         if design.certificate is None or proof is None:
             return design

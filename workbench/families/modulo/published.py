@@ -126,7 +126,8 @@ class Scan:
     def __init__(self, family: str, n: int, distances: Sequence[int], steps: int = 401) -> None:
         self.family = BASELINE_FAMILIES[family]
         self.n = n
-        # The laws of a pair in the other order are mirror images: those of n - q and n - q'.
+        # One order of each pair is enough: the laws of (q', q) are the mirror images of the laws
+        # of (n - q', n - q), which has the same distance.
         self.pairs = []
         for d in sorted(set(distances)):
             self.pairs += [(q, q + d) for q in range(n + 1 - d)]
@@ -336,7 +337,16 @@ def _compute_data_independent_reference(request: Any) -> Reference:
 
 
 def _compute_clamped_reference(name: str, request: Any) -> Reference:
-    """Compute the loss of a clamped law by a scan, or for many answers that of a channel."""
+    """Compute the loss of a clamped law by a scan; for many answers, by the entry for channels.
+
+    Args:
+        name: the name of the mechanism, a key of _WIDE_NAMES.
+        request: the request for modulo noise.
+
+    Raises:
+        NotApplicable: the answers are vectors, the loss is neither the error rate nor the squared
+            loss, or no parameter is private at the budget.
+    """
     question = request.question
     notion = request.claim.notion.name
     loss = request.aim.loss

@@ -83,7 +83,11 @@ def _find_loss_name(query: Query) -> str | None:
 
 
 def _make_question(query: Query, grid: AnswerGrid) -> ModuloNoise:
-    """Make the question: all differences up to the largest, or those of directed pairs."""
+    """Make the question of modulo noise on the places of the answers.
+
+    Its differences are 1, ..., the largest difference of neighbours; for directed pairs only the
+    differences of these pairs.
+    """
     question = query.question
     if not question.directed:
         return ModuloNoise(n=grid.last, max_shift=grid.reach)

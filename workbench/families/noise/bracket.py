@@ -471,7 +471,19 @@ def _bracket_on_integers(
     loss: NoiseLoss,
     known_noise: AdditiveIntegerNoise | None,
 ) -> BracketResult:
-    """Find the best noise on the integers and a bound. Raises as `bracket_optimum`."""
+    """Find the best noise on the integers and a lower bound for all such noise.
+
+    Args:
+        solver: solves the programs of the request.
+        question: the noise that is requested.
+        loss: computes the exact expected loss of a mechanism.
+        known_noise: private noise that may be optimal, or None. It is the result if a small program
+            proves it optimal.
+
+    Raises:
+        InvalidRequest: the programs are too large.
+        SolverError: a solver failed before any noise was found.
+    """
     search = _IntegerSearch(solver, question, loss)
     if known_noise is not None:
         search.add_mechanism(known_noise)
@@ -763,7 +775,12 @@ class _RealSearch(LineProgramSolver):
         return answer
 
     def _choose_reach(self, k: int, start_steps: int) -> int:
-        """Choose where the noise of a program ends: slightly beyond that of a coarser grid."""
+        """Choose the end of the noise in a program: slightly beyond its end on a coarser grid.
+
+        Args:
+            k: the number of cells in an interval as long as the sensitivity.
+            start_steps: the same number for the coarser grid, which has been solved.
+        """
         window_size = self.claim_bounds.compute_window_size(k, is_on_reals=True)
         if k <= _LIMITS.first_grids[-1] or not self.claim_bounds.can_end:
             return window_size

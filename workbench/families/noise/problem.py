@@ -433,9 +433,8 @@ class NoiseProblem(Problem):
     def require_proof(self, design: Design) -> Design:
         """Return the design if its loss is within the requested gap of its bound.
 
-        A design with a larger gap is also returned in two cases, with a note or the status "gap
-        limit": if the number of cells (steps) was requested, and if the largest program was solved
-        and no gap was requested.
+        A design with a larger gap is also returned in two cases: if the number of cells (steps) was
+        requested, and, with a note, if the largest program was solved and no gap was requested.
 
         Args:
             design: the design, repaired and audited.

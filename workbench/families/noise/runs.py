@@ -103,7 +103,7 @@ class RunsProblem(NoiseProblem):
 
     @property
     def claim(self) -> Claim:
-        """Return the claim for one run, or that of the request before noise is found."""
+        """Return the claim for one run; before noise is found, the claim of the request."""
         return super().claim if self.one_run_claim is None else self.one_run_claim
 
     def answer_by_composition(self) -> Answer:
@@ -159,7 +159,11 @@ class RunsProblem(NoiseProblem):
         return candidates + self._share_budget_equally()
 
     def _describe_claims(self, is_pure: bool) -> list[str]:
-        """Return the notes that say what is certified and proven."""
+        """Return the notes of the report on the certificate, the bound and the time limit.
+
+        Args:
+            is_pure: whether the certificate claims the pure ε of one run.
+        """
         request = self.request
         runs = request.aim.runs
         one_run = f"one run at 1/{runs} of the budget"

@@ -78,8 +78,8 @@ def is_private(quantizer: Quantizer, epsilon: Fraction, metric: str | None = Non
     """Check whether a quantizer is ε-private, exactly. Its bias is not checked.
 
     Args:
-        quantizer: the quantizer.
-        epsilon: the budget > 0.
+        quantizer: the quantizer to check, with exact laws.
+        epsilon: the budget ε > 0, for a metric per unit of the distance of the inputs.
         metric: None for ε-DP, or "absolute" or "squared" for privacy by distance.
 
     Raises:
@@ -94,8 +94,8 @@ def audit_quantizer(
     """Audit exactly whether a quantizer is ε-private.
 
     Args:
-        quantizer: the quantizer.
-        epsilon: the budget > 0.
+        quantizer: the quantizer to audit, with exact laws.
+        epsilon: the budget ε > 0, for a metric per unit of the distance of the inputs.
         metric: None for ε-DP, or "absolute" or "squared" for privacy by distance.
 
     Returns:

@@ -53,7 +53,7 @@ def ignore_progress(line: str) -> None:
     """Ignore a line of progress.
 
     Args:
-        line: the text.
+        line: the text of the line.
     """
 
 
@@ -473,7 +473,7 @@ def list_knots(bins: Sequence[Fraction], extra: int | Sequence[Fraction]) -> lis
     """List ±1, the bins in (-1, 1) and extra knots in increasing order.
 
     Args:
-        bins: the outputs.
+        bins: the outputs in increasing order, in units in which inputs are in [-1, 1].
         extra: the number of equally spaced knots from -1 to 1, or the extra knots themselves.
     """
     extra_knots: Sequence[Fraction] = ()

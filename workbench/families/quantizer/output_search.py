@@ -418,7 +418,7 @@ class _OutputSearch:
         if self.question.metric is None:
             bends = self._list_bends(bins, best, min_distance)
         else:
-            # The law of MVU's inputs is then one of the program's.
+            # With these knots, every law of MVU with as many inputs as outputs is feasible.
             bends = list_knots((), best.outputs.size)
         knots: list[Fraction] = []
         for knot in (*list_knots((), self.knots), *bends):

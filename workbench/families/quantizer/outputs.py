@@ -390,7 +390,7 @@ class _OutputDescent:
     Args:
         problem: the program of the laws.
         epsilon: the budget ε > 0.
-        coordinates: the variables.
+        coordinates: the variables z of the descent, and how outputs follow from them.
     """
 
     def __init__(self, problem: LawProblem, epsilon: float, coordinates: _Coordinates) -> None:

@@ -147,7 +147,8 @@ class QuantizerProblem(Problem):
         Raises:
             Infeasible: no quantizer exists; with the smallest feasible ε if it is known.
             NotProven: a limit stopped the solver.
-            SolverUnavailable, LicenceLimit: as the solver.
+            SolverUnavailable, LicenceLimit: the solver is not installed, or its licence does not
+                cover the program.
         """
         method = self.request.how.method
         least_epsilon = find_smallest_epsilon(self.request)
@@ -370,7 +371,10 @@ class QuantizerProblem(Problem):
         return bool(self.bins[0] == -self.bins[1])
 
     def _judge_two_outputs(self, error: float) -> OracleVerdict:
-        """Compare an error with that of two outputs ±B; optimal outputs are at the least reach."""
+        """Compare an error with the closed form for two outputs ±B.
+
+        If the outputs are optimised, B is the least reach.
+        """
         request = self.request
         question = request.question
         x, w = question.density.quadrature([0.0])

@@ -80,8 +80,8 @@ def _tabulate_losses(
     """Tabulate the losses of the end laws of all pieces, one row for each end law.
 
     Args:
-        knots: the knots.
-        outputs: the outputs.
+        knots: the knots from -1 to 1 in increasing order.
+        outputs: the outputs in increasing order, in the units of the knots.
         shares: the coefficients of the absolute and of the squared error.
     """
     rows: list[list[Fraction]] = []

@@ -240,7 +240,10 @@ class _WindowDescent:
         return low, high
 
     def make_start(self, outputs: Vector) -> Vector:
-        """Return z for outputs (m,) with equal least masses, whose sum is that of two outputs."""
+        """Return z for outputs (m,) with equal least masses.
+
+        Their sum is 2/(t + 1), the sum of the least masses of randomized response on two outputs.
+        """
         units, origins = self.units_and_origins
         masses = np.full(self.m, 2 / (self.ratio + 1) / self.m)
         return np.clip((np.append(outputs, masses) - origins) / units, *self.bounds)
