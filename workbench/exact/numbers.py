@@ -272,6 +272,8 @@ def exp_bounds_of_ratio(numerator: int, denominator: int, bits: int) -> tuple[in
     unit = 1 << bits
     if not size:
         return unit, unit
+    # More halvings need fewer terms of the series. The 32 further places absorb the rounding errors
+    # of the terms and of the squarings.
     halvings = (size // denominator).bit_length() + 8 + bits // 64
     places = bits + 3 * max(0, numerator) // (2 * denominator) + halvings + 32
     r = (size << places - halvings) // denominator

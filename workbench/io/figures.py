@@ -197,6 +197,8 @@ def set_log_axis(axes: Axes, name: str) -> None:
     axis = axes.xaxis if name == "x" else axes.yaxis
     axes.set(**{f"{name}scale": "log"})
     low, high = axis.get_view_interval()
+    # Below a factor of 4 there are too few ticks of the form 1, 2, 5. From a factor of 300 on, only
+    # powers of ten are labelled.
     if high < 4 * low:
         axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
     else:
@@ -231,6 +233,7 @@ def set_log_axis_with_zero(axes: Axes, name: str, first: float, last: float) -> 
     axis.set_major_locator(FixedLocator([0.0, *(10.0**power for power in decades[::spacing])]))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:g}"))
+    # Both ends have a margin. The one at 0 lies in the linear part of the scale, below `first`.
     axes.set(**{f"{name}lim": (-0.3 * first, 1.1 * last)})
 
 

@@ -149,7 +149,8 @@ class TradeOffCurve:
 
 
 def _ball_work(bits: int) -> int:
-    """Return the work for a ball around the μ of a vertex, in comparisons of short numbers."""
+    """Return the work for a ball around the μ of a vertex, in units of `privacy.audit_work`."""
+    # It grows as the square of the precision.
     return _FIRST_BALL_WORK + bits * bits // 200
 
 
@@ -257,6 +258,7 @@ class GDP(SmallestParameterNotion):
         """
         normal = NormalDist()
         mu = float(budget["mu"])
+        # Outcomes are sorted by falling P/Q. A mass of 0 counts as 1e-300 in the logarithm.
         order = np.argsort(-np.log(np.maximum(p, 1e-300)) + np.log(np.maximum(q, 1e-300)))
         candidates = []
         for a, b in np.cumsum([p[order], q[order]], axis=1).T.tolist():

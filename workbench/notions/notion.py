@@ -395,13 +395,18 @@ class Notion(ABC):
     def requirement_range(
         self, budget: Values
     ) -> tuple[float, float, Callable[[float], Requirement]] | None:
-        """Return a range of levels, with one requirement for each level.
+        """Return a range of levels, each of which stands for one requirement.
 
         Some budgets are equivalent to infinitely many requirements, which depend smoothly on one
-        number, the level (for zCDP the order α, as ln(α - 1)).
+        number, the level (for zCDP it is ln(α - 1) for the order α).
 
         Args:
             budget: Exact values of the parameters by name, such as epsilon and delta.
+
+        Returns:
+            (lowest level, highest level, function from a level to its requirement). Requirements of
+            levels outside the range are violated by little at most. None for a budget that has
+            finitely many requirements.
         """
         return None
 

@@ -165,6 +165,7 @@ class Renyi(SmallestParameterNotion):
             return ball_ends(measurement.log_moment(order, bits))
 
         def work(bits: int) -> int:
+            # The work grows as the square of the precision, for each pair of masses.
             return len(measurement.masses) * (40 + bits * bits // 20_000)
 
         return decide_at_most("epsilon", epsilon, enclosure, (order - 1) * epsilon, work)

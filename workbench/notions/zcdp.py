@@ -154,6 +154,7 @@ class ConcentratedLoss(PrivacyLoss):
         Its lower end is the largest D_α/α of the tried orders. Its upper end is a proven ρ, in the
         worst case half the square of the pure ε.
         """
+        # The tried orders range from α = 1 + 2^-8 to 1 + 2^12.
         orders = [1 + Fraction(2) ** k for k in range(-8, 13)]
         lower_bounds = [self.moment(order)[0] / (order * (order - 1)) for order in orders]
         low = max(ZERO, self.kl_divergence[0], *lower_bounds)
@@ -291,6 +292,7 @@ class ZCDP(SmallestParameterNotion):
             return ()
         step = min(max((left - right) / (2 * bend), -1.0), 1.0)
         order = 1 + (float(grid[peak]) - 1) * 2 ** (step / _ORDERS_PER_OCTAVE)
+        # A short fraction keeps the requirement and its proof short.
         rounded_order = Fraction(round(order * 2**20), 2**20)
         return (self._require_order(rounded_order, budget["rho"]),)
 
@@ -303,6 +305,7 @@ class ZCDP(SmallestParameterNotion):
             budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         rho = budget["rho"]
+        # α - 1 ranges from 2^-6 to 2^10, or to the order at which e^(ρ α (α-1)) is too large.
         max_order_minus_one = min(
             2.0**10, math.sqrt(0.25 + _MAX_PROGRAM_EXPONENT / float(rho)) - 0.5
         )

@@ -381,8 +381,10 @@ class Privacy(Shown):
 
         Args:
             notion_or_name: A notion, or its name such as "dp".
-            epsilon: ε >= 0, or a mapping label -> ε, as `audit` accepts. None for a notion without ε.
-            delta: δ in [0, 1]. It must be 0 for "pure" and "metric". None for the default.
+            epsilon: ε >= 0, or a mapping label -> ε, as `audit` accepts. None for a notion
+                without ε.
+            delta: δ in [0, 1]. It must be 0 for "pure" and "metric". None for the default of the
+                notion.
             **parameters: Further parameters of the notion by name.
 
         Raises:
@@ -405,8 +407,10 @@ class Privacy(Shown):
 
         Args:
             notion_or_name: A notion, or its name such as "dp".
-            epsilon: ε >= 0, or a mapping label -> ε, as `audit` accepts. None for a notion without ε.
-            delta: δ in [0, 1]. It must be 0 for "pure" and "metric". None for the default.
+            epsilon: ε >= 0, or a mapping label -> ε, as `audit` accepts. None for a notion
+                without ε.
+            delta: δ in [0, 1]. It must be 0 for "pure" and "metric". None for the default of the
+                notion.
             subject: Subject of the sentence.
             **parameters: Further parameters of the notion by name.
 
@@ -427,7 +431,8 @@ class Privacy(Shown):
 
         Args:
             notion_or_name: A notion, or its name such as "dp".
-            epsilon: ε >= 0, or a mapping label -> ε, as `audit` accepts. None for a notion without ε.
+            epsilon: ε >= 0, or a mapping label -> ε, as `audit` accepts. None for a notion
+                without ε.
             delta: δ in [0, 1]. None for the default of the notion.
             **parameters: Further parameters of the notion by name.
 

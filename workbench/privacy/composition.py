@@ -389,6 +389,7 @@ class ComposedClaim:
 
 def _count_mass_bits(delta: Fraction | None) -> int:
     """Return the number of bits of masses that suffice to prove δ."""
+    # The unit of masses is about 2^-160 of δ.
     return 160 + (math.floor(1 / delta).bit_length() if delta else 0)
 
 
@@ -434,6 +435,7 @@ def _bound_epsilon(
         if pure_bounds is None:
             return math.inf, math.inf
         return max(0.0, round_down(pure_bounds[0])), round_up(pure_bounds[1])
+    # The unit of masses is at most 2^-96 of δ.
     bits = 96 + delta.denominator.bit_length()
     upper_bounds = [None if pure_bounds is None else pure_bounds[1]]
     for step in _list_upper_steps(runs, interval):
@@ -575,11 +577,13 @@ def _choose_grid_step(runs: Runs, interval: Fraction, points: int) -> Fraction:
     """
     spans = [(max(_largest_finite_losses(pair)), times) for pair, times in runs]
     full_width = sum(loss * times for loss, times in spans)
+    # Hoeffding: losses within ±R in k runs deviate by 8.4 R √k with probability below 1e-15.
     likely_width = 8.4 * math.sqrt(sum(loss * loss * times for loss, times in spans))
     step = max(float(interval), 2 * min(full_width, likely_width) / points)
     largest_loss = max(loss for loss, _ in spans)
     if not largest_loss:
         return ONE
+    # The float may be rounded up, and the grid point must not exceed the exact loss.
     lowered_loss = Fraction(largest_loss) * (1 - Fraction(1, 2**50))
     return lowered_loss / max(1, math.ceil(largest_loss / step))
 

@@ -282,6 +282,7 @@ def make_profile_figure(
         curves: Profiles of one mechanism.
         budgets: Points (ε, δ) to mark.
     """
+    # A plot extends a little beyond every mark and every visible breakpoint, and to 0.001 at least.
     ends = [1e-3]
     ends += [1.5 * epsilon for epsilon, _ in budgets]
     for curve in curves:

@@ -187,6 +187,7 @@ class LossLaw:
         unshifted = self._unshifted_delta(epsilon)
         if not unshifted or not self.cut_runs or not self.masses(1):
             return unshifted
+        # η is at most a thousandth of δ, so that subtracting it hardly weakens the bound.
         lost_share = unshifted * max(1 - unshifted, Fraction(1, 10**12)) / 1000
         shift, lost_mass = self._bound_cut_shift(lost_share)
         return max(ZERO, self._unshifted_delta(epsilon + shift) - lost_mass)
@@ -269,6 +270,7 @@ def _place_on_grid(
 
     if p == q:
         return [(0, _round_mass(p, bits, rounds_up=is_upper))]
+    # 64 bits beyond those of the masses and of p, q usually decide the position at once.
     precision = bits + 64 + max(p.denominator.bit_length(), q.denominator.bit_length())
     # ln p/q is no multiple of a rational h (Lindemann), so some precision separates it from the
     # points of the grid.

@@ -269,6 +269,7 @@ def is_rounded_up(value: Fraction, exact: Fraction) -> bool:
         value: Loss that a certificate states.
         exact: The exact loss of the mechanism.
     """
+    # The 1e-300 is for losses near 0, of which no relative error is demanded.
     return exact <= value <= exact + max(abs(exact), Fraction(1, 10**300)) / 10**15
 
 

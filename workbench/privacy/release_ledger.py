@@ -322,6 +322,7 @@ class ReleaseLedger:
         if terms.accounting == "zcdp":
             log_term = math.log(1 / terms.delta)
             limit = (math.sqrt(log_term + float(terms.epsilon)) - math.sqrt(log_term)) ** 2
+            # The factor 1 - 1e-12 covers the rounding of floats, so the rest is not overstated.
             spent = float(_sum_rho(releases) or 0)
             return f"rho = {max(0.0, limit * (1 - 1e-12) - spent):.6g}"
         total = add_budgets([release.charge for release in releases]) or PrivacyBudget(None)

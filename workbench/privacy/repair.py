@@ -242,6 +242,7 @@ def repair_noise(
     # A solver comes close to one bound for each shift. Otherwise the share may be large, so that it
     # is worth refining.
     has_single_bounds = bool(all_bounds) and len(all_bounds) == len(bounds_by_shift)
+    # Shares down to 2^-80 are tried. A large share is then refined to 2^-10 of itself.
     return find_least_share(prove_mixture, 80, 0 if has_single_bounds else 10)[0]
 
 
@@ -328,6 +329,7 @@ def repair_line_noise(mechanism: Noise, claim: Claim) -> tuple[Noise, Fraction]:
     noise = mechanism.noise
     if not noise.ratio and claim.values.get("delta"):
         with suppress(NotCertified):
+            # Shares of the private law down to 2^-60 are tried.
             private_law = build_staircase_law(bound_inverse_exponential(epsilon / 2), reach, 1)
             return mix_line_noise(
                 mechanism,

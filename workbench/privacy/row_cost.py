@@ -148,6 +148,7 @@ def find_exact_budget(mechanism: Any, delta: Fraction) -> PrivacyBudget | None:
         None if the computation would take too long.
     """
     size = mechanism.audit_size
+    # Arithmetic with long integers counts as that with several short ones, of 512 bits each.
     masses = size.outcomes * (1 + size.bits // 512)
     if masses * (size.extremes or size.comparisons) <= _MAX_AUDIT_MASSES:
         pure_epsilon = audit_extremes(mechanism, 0).pure_epsilon
