@@ -177,7 +177,7 @@ class PointIndex:
         return None
 
     def _find_tuple(self, value: tuple[Any, ...], entry: Any) -> int | None:
-        """Return the position of the only tuple within the tolerance of a tuple."""
+        """Return the position of the only tuple within the tolerance of a tuple, otherwise None."""
         numbers = collect_numbers(point for point, _ in self._tuples)
         largest_size = max(map(abs, numbers), default=ZERO)
         bits = _count_fraction_bits(entry) or _DOUBLE_BITS
@@ -188,7 +188,7 @@ class PointIndex:
         return None
 
     def _find_nearest(self, value: Fraction, tolerance: Fraction) -> int | None:
-        """Return the position of the nearest number within the tolerance."""
+        """Return the position of the nearest number within the tolerance, or None without one."""
         upper = bisect_left(self._numbers, (value, -1))
         candidates = self._numbers[max(0, upper - 1) : upper + 1]
         distances = [(abs(number - value), position) for number, position in candidates]

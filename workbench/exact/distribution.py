@@ -157,6 +157,7 @@ class Distribution:
         return self
 
     def _set_integers(self, integers: list[int], name: str) -> None:
+        """Store integers >= 0 without their common factor. Raises InvalidRequest if all are 0."""
         divisor = math.gcd(*integers)
         if divisor == 0:
             must(name, "not all zero", "zeros only" if integers else "an empty list")
@@ -271,6 +272,7 @@ def _read_finite(value: Any, name: str) -> Any:
 
 
 def _read_weight(value: Any, name: str) -> Fraction | int:
+    """Return an exact weight unchanged. Raises InvalidRequest for anything else."""
     if type(value) in (int, Fraction) and value.numerator >= 0:
         weight: Fraction | int = value
         return weight

@@ -140,6 +140,7 @@ class IntegerLaw:
 
     @property
     def _key(self) -> tuple[Any, ...]:
+        """Return the parts by which laws are compared and hashed."""
         return self.first, self.weights, self.period, self.ratio
 
     @cached_property

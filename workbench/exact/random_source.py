@@ -57,6 +57,7 @@ class Source:
         return self._draw_words(np.uint8, count)
 
     def _draw_words(self, dtype: type[Word], count: int) -> NDArray[Word]:
+        """Draw independent uniform words of an unsigned type. Shape (count,)."""
         limits = np.iinfo(dtype)
         if self.generator is not None:
             return self.generator.integers(0, limits.max, count, dtype=dtype, endpoint=True)

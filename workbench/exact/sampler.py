@@ -102,6 +102,7 @@ class Sampler:
 
     @cached_property
     def _alias_table(self) -> AliasTable:
+        """Return the alias table of the first law, which is made at its first use."""
         return AliasTable(self.laws[0].integers, self.source)
 
     def draw(self, count: int) -> Integers:

@@ -363,6 +363,7 @@ def draw_percent_map(axis: Axes, table: pd.DataFrame, places: tuple[str, str], v
 
 
 def _format_tick_names(names: Sequence[Any]) -> list[str]:
+    """Format numbers in short form. Texts are returned unchanged."""
     return [name if isinstance(name, str) else f"{name:g}" for name in names]
 
 

@@ -232,6 +232,7 @@ def _list_built_in_names(group: str) -> Any:
 
 
 def _class_of(extension: Any) -> type:
+    """Return the class of an object, or the object itself if it is a class."""
     if isinstance(extension, type):
         return extension
     return type(extension)

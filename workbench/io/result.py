@@ -81,6 +81,7 @@ def check_progress(progress: Any) -> None:
 
 
 def _no_plots(table: pd.DataFrame) -> Plots:
+    """Return no plots, for results that declare none."""
     return {}
 
 
@@ -489,16 +490,19 @@ def encode_tex_table(table: pd.DataFrame, title: str) -> bytes:
 
 
 def _encode_csv(result: Result, columns: Sequence[str] | None) -> bytes:
+    """Encode some columns of a result as CSV, or all columns if they are None."""
     table = result.to_frame()
     return encode_csv_table(table[columns or [*table]])
 
 
 def _encode_tex(result: Result, columns: Sequence[str] | None) -> bytes:
+    """Encode some columns of a result for LaTeX, or those of `list_question_columns` if None."""
     table = result.to_frame()
     return encode_tex_table(table[columns or list_question_columns(table)], result.title)
 
 
 def _encode_json(result: Result, columns: Sequence[str] | None) -> bytes:
+    """Encode a result as JSON, always with all columns."""
     return result.to_json().encode()
 
 

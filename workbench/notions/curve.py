@@ -147,7 +147,10 @@ class HockeySticks(Notion):
 
 
 class Curve(HockeySticks):
-    """DP at several budgets (ε, δ) at once; curve: a list of pairs, or a mapping ε -> δ."""
+    """DP at several budgets (ε, δ) at once.
+
+    The parameter `curve` is a list of pairs (ε, δ), or a mapping ε -> δ.
+    """
 
     name = "curve"
     title = "DP curve"

@@ -137,6 +137,7 @@ class TradeOffCurve:
         return all(self._is_enough_at(vertex, mu) for vertex in self.vertices)
 
     def _is_enough_at(self, vertex: Vertex, mu: Fraction) -> bool:
+        """Decide whether one vertex lies above the curve of μ. Raises NotProven."""
         return decide_at_most(
             "mu",
             mu,

@@ -105,6 +105,7 @@ class ConcentratedLoss(PrivacyLoss):
         return self._decisions[rho]
 
     def _decide(self, rho: Fraction) -> bool | None:
+        """Decide as the module header describes. None if the claim stays undecided."""
         if self.is_same or self.is_unbounded:
             return self.is_same
         if not rho or self.kl_divergence[0] > rho:
@@ -317,4 +318,5 @@ class ZCDP(SmallestParameterNotion):
 
     @staticmethod
     def _require_order(alpha: Fraction, rho: Fraction) -> Requirement:
+        """Return the requirement Σ P^α Q^(1-α) <= e^(ρ α (α-1)) of one order α."""
         return PowerCone(alpha, rho * alpha * (alpha - 1))

@@ -177,8 +177,12 @@ class Privacy(Shown):
         """Return the audit as data for JSON.
 
         Every number is rounded so that it never overstates privacy. Unbounded numbers are "inf".
-        `metric_epsilon` and `bias` belong to mechanisms on real inputs. `loss`, `data`,
-        `mean_error`, `worst_error` and `worst_input` are there if a loss was requested.
+
+        Returns:
+            kind (class of the mechanism), neighbours (number of comparisons), one_sided,
+            pure_epsilon, epsilon (None if it differs between neighbours), pdp_delta, dp_delta,
+            metric_epsilon and bias (both None unless inputs are real). If a loss was requested,
+            also the entries of `ExpectedError.to_dict`.
         """
         segments = self.mechanism.segments
         pdp_delta = None
@@ -323,6 +327,7 @@ class Privacy(Shown):
 
     @cached_property
     def _complete_audit(self) -> Privacy:
+        """Return an audit whose δ are right, which audits all comparisons if that is necessary."""
         # If no outcome exceeds e^ε, every δ is 0.
         is_pure = not any(pair.pdp_delta for pair in self.pairs)
         if is_pure or self.is_complete:

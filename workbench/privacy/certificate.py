@@ -384,6 +384,7 @@ class Certificate(Shown):
         write_atomically(path, self.content())
 
     def _content(self, *, columns: bool = False) -> bytes:
+        """Return the JSON text of `to_dict` in UTF-8, of any size."""
         text = json.dumps(self.to_dict(columns=columns), indent=1, allow_nan=False)
         return (text + "\n").encode()
 

@@ -208,7 +208,7 @@ class Claim:
         return text
 
     def to_dict(self) -> Record:
-        """Return the claim as data for JSON."""
+        """Return the claim as data for JSON, in the form of the module header."""
         record: Record = {"notion": self.notion.name}
         for name, value in self.values.items():
             record[name] = _write_parameter(value)

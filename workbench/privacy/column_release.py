@@ -193,6 +193,7 @@ def _widen_to_domain(mechanism: Any, domain: Interval) -> Any:
 
 
 def _format_domain(domain: Interval) -> str:
+    """Format the smallest and the largest possible value as "LOW..HIGH"."""
     low, high = map(format_fraction, domain)
     return f"{low}..{high}"
 
@@ -250,6 +251,7 @@ def column_mechanism_of_design(design: Any) -> ColumnMechanism:
 def _build_column_mechanism(
     mechanism: Any, certificate: Certificate | None, notes: list[str]
 ) -> ColumnMechanism:
+    """Build the column mechanism, with notes on its guarantee. It may have no certificate."""
     if mechanism.is_one_sided:
         notes.append(
             "Only one side of each pair of neighbours is protected (directed differences)."

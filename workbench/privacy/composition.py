@@ -358,7 +358,7 @@ class ComposedClaim:
         return f"{self.runs} adaptive runs together are private at {budget}"
 
     def to_dict(self) -> Record:
-        """Return the claim as data for JSON."""
+        """Return runs, epsilon, delta and step as data for JSON, exact numbers as texts."""
         return _FORM.write(self)
 
     @classmethod

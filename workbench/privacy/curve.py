@@ -276,7 +276,9 @@ def draw_profiles(mechanism: Any, epsilons: Iterable[Real] = ()) -> Drawn:
 def make_profile_figure(
     curves: Sequence[Profile], budgets: Sequence[tuple[float, float]] = ()
 ) -> FigureData:
-    """Make the plain data of a figure of profiles, up to the ε where they are still visible.
+    """Make the figure of profiles as plain data (`workbench.io.plain_figures`).
+
+    It ends a little beyond the largest ε at which a δ is still visible.
 
     Args:
         curves: Profiles of one mechanism.

@@ -63,7 +63,12 @@ class ExpectedError:
     worst_input: Any
 
     def to_dict(self) -> Record:
-        """Return the errors as data for JSON, rounded up. The entry "exact" is about the mean."""
+        """Return the errors as data for JSON, rounded up.
+
+        Returns:
+            loss, data, mean_error, exact (whether the mean is exact up to this rounding),
+            worst_error (None if unknown) and worst_input.
+        """
         mean_error = self.mean_error
         return {
             "loss": self.loss,

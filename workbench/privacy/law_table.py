@@ -232,7 +232,7 @@ def _write_tail_rows(law: IntegerLaw, total: Fraction, low: str, high: str) -> l
 
 
 def _write_integer_table(mechanism: AdditiveIntegerNoise) -> Table | None:
-    """Write the table of noise on the integers."""
+    """Write the table of noise on the integers, or return None if it is too large."""
     law = mechanism.noise
     clamp = mechanism.question.clamp
     if len(law.weights) > _MAX_TABLE_CELLS:
@@ -258,7 +258,7 @@ def _read_integers(
 
 
 def _write_modulo_table(mechanism: AdditiveNoise) -> Table | None:
-    """Write the table of noise on a finite group."""
+    """Write the table of noise on a finite group, or return None if it is too large."""
     question = mechanism.question
     if question.order > _MAX_TABLE_CELLS:
         return None

@@ -245,7 +245,10 @@ class LossLaw:
         return min(ONE, max(ZERO, bound / (1 << self.bits)))
 
     def _unshifted_epsilon(self, delta: Fraction) -> Fraction | None:
-        """Return the bound on ε before the correction for cut atoms of a lower law."""
+        """Return the bound on ε before the correction for cut atoms of a lower law.
+
+        None if no ε is sufficient for δ.
+        """
         from flint import arb, ctx
 
         allowed_units = delta * (1 << self.bits)

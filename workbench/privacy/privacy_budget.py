@@ -69,7 +69,7 @@ class PrivacyBudget:
         return limit.epsilon is None or (self.epsilon is not None and self.epsilon <= limit.epsilon)
 
     def to_dict(self) -> Record:
-        """Return the budget as data for JSON, rounded up. An unbounded ε is "inf"."""
+        """Return epsilon, delta and per_distance for JSON, rounded up. An unbounded ε is "inf"."""
         return {
             "epsilon": "inf" if self.epsilon is None else round_up(self.epsilon),
             "delta": round_up(self.delta),

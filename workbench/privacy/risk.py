@@ -161,7 +161,7 @@ class Risk(Shown):
 
     @cached_property
     def rho(self) -> tuple[float, float]:
-        """Return an interval around the smallest ρ of zCDP, rounded outwards.
+        """Return (low, high), an interval around the smallest ρ of zCDP, rounded outwards.
 
         The upper end is proven. It is (infinity, infinity) if ρ is unbounded.
         """
@@ -219,7 +219,11 @@ class Risk(Shown):
         """Return the results as data for JSON.
 
         Every number is rounded so that it never overstates privacy. Unbounded numbers are "inf".
-        `tradeoff` lists points [α, β] on or below the exact curve.
+
+        Returns:
+            one_sided, tradeoff (points [α, β] on or below the exact curve), advantage,
+            bayes_factor, prior, posterior, right_guesses, rho and rho_lower (upper and lower bound
+            on the smallest ρ), mu, renyi (pairs [order, divergence]).
         """
         low, high = self.rho
         return {
@@ -375,6 +379,7 @@ def compute_granted_errors(alphas: Vector, epsilons: ArrayLike, deltas: ArrayLik
 
 
 def _format_bound(value: float) -> str:
+    """Format a number of a report, or "unbounded" for infinity."""
     if value == math.inf:
         return "unbounded"
     return repr(value)

@@ -114,7 +114,12 @@ class RowCost:
         ]
 
     def to_dict(self) -> Record:
-        """Return the cost as data for JSON."""
+        """Return the cost as data for JSON.
+
+        Returns:
+            budget_of_a_row and budget_between_any_two_values (each None or a `budget_record`),
+            domain (text or None), local_neighbours (whether the second budget is worse).
+        """
         return {
             "budget_of_a_row": budget_record(self.neighbours),
             "budget_between_any_two_values": budget_record(self.any_two),

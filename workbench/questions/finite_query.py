@@ -286,10 +286,17 @@ class FiniteQuery(OneLine):
 
     @cached_property
     def _planar_pairs(self) -> tuple[Pairs, Rationals]:
+        """Return pairs of places that imply the budgets of all neighbours, and their distances."""
         return reduce_metric_pairs(self.inputs, self.pairs, self.norm)
 
     def to_dict(self) -> Record:
-        """Return the question as data for JSON."""
+        """Return the question as data for JSON.
+
+        Returns:
+            inputs, outputs, neighbours ("all" or pairs of positions), distances (None or one for
+            each pair), prior ("worst" or weights), and where they apply free (outputs), directed
+            and norm. Exact numbers are texts.
+        """
         record: Record = {
             "inputs": [*map(format_point, self.inputs)],
             "outputs": [*map(format_point, self.outputs)],

@@ -222,7 +222,7 @@ class Labels(OneLine):
         return positions
 
     def to_dict(self) -> Record:
-        """Return the question as data for JSON."""
+        """Return values and prior as data for JSON, lists of floats of length k."""
         return {"values": self.values.tolist(), "prior": self.prior.tolist()}
 
     def __repr__(self) -> str:

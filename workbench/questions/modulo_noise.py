@@ -295,7 +295,7 @@ class ModuloNoise(OneLine):
         return str(shift[0]) if self.is_scalar else str(shift)
 
     def to_dict(self) -> Record:
-        """Return the question as data for JSON."""
+        """Return sizes, shifts (lists of integers) and directed as data for JSON."""
         return {
             "sizes": list(self.sizes),
             "shifts": [list(shift) for shift in self.shifts],

@@ -52,6 +52,7 @@ def are_planar(values: Sequence[Any]) -> bool:
 
 
 def _is_planar(value: Any) -> bool:
+    """Return whether a value is a pair of rationals."""
     if not isinstance(value, tuple) or len(value) != 2:
         return False
     return all(isinstance(coordinate, Fraction) for coordinate in value)

@@ -109,6 +109,7 @@ class Quantization(OneLine):
 
 
 def _format_bins(bins: Sequence[Fraction]) -> str:
+    """Format bins as short decimals, separated by commas."""
     return ", ".join(f"{float(value):g}" for value in bins)
 
 

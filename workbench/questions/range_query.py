@@ -276,7 +276,13 @@ class RangeQuery(FiniteQuery):
         return f"{format_range((points[0], points[-1]))}:{format_fraction(self.width)}"
 
     def to_dict(self) -> Record:
-        """Return the question as data for JSON."""
+        """Return the question as data for JSON.
+
+        Returns:
+            The entries of `FiniteQuery.to_dict` for the points, and range ("LOW..HIGH"),
+            sensitivity, and cells if the user gave it. prior is "worst" or the weights of equal
+            parts of the range.
+        """
         record = super().to_dict()
         record["range"] = format_range((self.low, self.high))
         record["sensitivity"] = format_fraction(self.sensitivity)

@@ -40,8 +40,7 @@ class UnboundedNoise(OneLine):
 
 @dataclass(frozen=True)
 class IntegerNoise(UnboundedNoise):
-    """A query with integer answers, and its neighbours: answers that differ by at most
-    `sensitivity`.
+    """A query with integer answers. Answers that differ by at most `sensitivity` are neighbours.
 
     Attributes:
         sensitivity: The largest difference of neighbours, an integer from 1 to 10,000.
@@ -89,7 +88,7 @@ class IntegerNoise(UnboundedNoise):
 
 @dataclass(frozen=True)
 class RealNoise(UnboundedNoise):
-    """A query with real answers, and its neighbours: answers that differ by at most `sensitivity`.
+    """A query with real answers. Answers that differ by at most `sensitivity` are neighbours.
 
     Attributes:
         sensitivity: The largest difference Δ > 0 of neighbours, exact.
