@@ -49,6 +49,9 @@ the artifact, and `rows` is a table itself. An empty table only adds the series 
 Colours are numbers of `COLOURS`, "by" for one after the other, "map:NAME" for those of a colour
 map, or Matplotlib's. Templates are filled from the first row (text: each row) and from values of
 the artifact.
+
+A new kind of series needs a method `draw_KIND` of `_Curve`, its keys in `_SERIES_KEYS`, and a row
+of the table above.
 """
 
 from __future__ import annotations

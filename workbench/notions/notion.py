@@ -20,8 +20,9 @@ A mechanism satisfies a claim if all its comparisons do. On real inputs the laws
 are mixtures of the laws at the knots. A measure that is quasi-convex in the pair (P, Q) is
 therefore largest at knots (`is_convex`). Any other measure must be computed on segments.
 
-To add a notion: subclass `Notion` in one file and name it in `workbench.notions`, or
-`register_notion` it there.
+To add a notion to this package, subclass `Notion` in one file and list it in `workbench.notions`.
+Other packages call `register_notion`. A requirement of a new kind also needs a class here and its
+rows in the models (`models/convex/requirements.py`).
 """
 
 from __future__ import annotations

@@ -31,6 +31,9 @@ stored by these entries alone, whatever its number of outputs:
 A reader allocates no more memory than the file has bytes, up to a factor: sizes, weights and pairs
 are counted before anything is built. A proof that would take longer than about ten seconds is
 refused before it starts (`workbench.privacy.audit_work`).
+
+A new kind of mechanism needs an entry of `CERTIFIABLE_KINDS`, and a reader in
+`tools/check_certificate.py`.
 """
 
 from __future__ import annotations

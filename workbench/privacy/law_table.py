@@ -19,6 +19,9 @@ contains every probability, so that an audit of the table is an audit of the mec
 Geometric tails are two more rows, "below -1, times 0.36 every 1" and "above 1, times 0.36 every 1",
 each with the probability of the whole tail. A probability is an exact decimal, or a ratio of
 integers.
+
+A new kind of law needs its head in `_KINDS`, a function that writes it for `build_law_table`, and
+one that reads it for `read_law_table`.
 """
 
 from __future__ import annotations

@@ -23,6 +23,9 @@ p(y) the prior weight of y, and ℓ(o, y) the loss.
 Losses of noise with any other name are numbers that the file states, and the report says so. Losses
 with a logarithm (poisson) are not rational, so no certificate states them. worst-squared is not one
 loss for each η, so it is not stated either.
+
+A new loss of channels needs its parameter range in `_parse_loss_name`, its formula in
+`build_integer_loss`, and the same formula in `tools/check_certificate.py`.
 """
 
 from __future__ import annotations

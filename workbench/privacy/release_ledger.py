@@ -17,6 +17,9 @@ two processes never book on the same sum, and a crash loses no release that is p
 `book`. The limit is checked in exact arithmetic.
 
 A ledger in JSON, from earlier versions, is converted to this format when it is first opened.
+
+Another rule of accounting needs an entry of `RULES`, its check in `ReleaseLedger._check_limit`, and
+its sentence in `describe_remaining_budget`.
 """
 
 from __future__ import annotations
