@@ -51,7 +51,7 @@ AXIS_LABELS = {
 # Kinds of closed forms -> their colours.
 _CLOSED_FORM_COLOURS = {"optimum": 2, "upper bound": 1, "lower bound": 4}
 
-# The colours of series.
+# The colours of series, as positions in the palette of the page.
 _OWN_COLOUR = 0
 _FRONTIER_COLOUR = 1
 _REQUEST_COLOUR = 6

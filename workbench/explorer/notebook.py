@@ -33,7 +33,7 @@ class ExplorerPage:
     Attributes:
         family: The name of the family.
         given: The texts of the options.
-        html: The page.
+        html: The complete page as HTML text.
     """
 
     family: str

@@ -201,7 +201,7 @@ def stream_messages(lanes: Lanes, task: str, request: Values) -> Generator[Value
     """Yield the messages of a task (`Lanes.run`) for its reader.
 
     Args:
-        lanes: The workers.
+        lanes: The worker processes.
         task: One of `tasks.TASK_NAMES`.
         request: The JSON object of the page.
     """

@@ -257,7 +257,7 @@ class Server(ThreadingHTTPServer):
         If there are too many, it replaces the oldest connection that has not shown the token.
 
         Args:
-            request: The connection.
+            request: The socket of the connection.
             client_address: Host and port of the client.
         """
         with self._connections_lock:
@@ -289,7 +289,7 @@ class Server(ThreadingHTTPServer):
         """Keep the place of a connection that has shown the token.
 
         Args:
-            request: The connection.
+            request: The socket of the connection.
         """
         with self._connections_lock:
             self._has_token[request] = True
@@ -298,7 +298,7 @@ class Server(ThreadingHTTPServer):
         """Handle a connection, and free its place when it ends.
 
         Args:
-            request: The connection.
+            request: The socket of the connection.
             client_address: Host and port of the client.
         """
         try:
@@ -310,7 +310,7 @@ class Server(ThreadingHTTPServer):
         """Report nothing: connections may break off.
 
         Args:
-            request: The connection.
+            request: The socket of the connection.
             client_address: Host and port of the client.
         """
 

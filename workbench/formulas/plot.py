@@ -35,7 +35,7 @@ _EPSILON_END_FACTOR = 1.4
 _LEGEND_CHARACTER_INCHES = 0.045  # The width of a character of the legend.
 _MIN_LABELLED_SHARE = 0.025  # A region below this share of the axis has no number.
 _FORMULAS_PER_COLUMN = 24  # A column of the legend has at most this many formulas.
-_LINE_WIDTH = 2.2
+_LINE_WIDTH = 2.2  # The width of a curve in points.
 
 
 @apply_style_sheet
@@ -48,7 +48,7 @@ def draw_formulas(
 
     Args:
         description: The title of the figure.
-        pieces: The pieces.
+        pieces: The pieces of the formula.
         epsilon: The only ε of the formula; the figure is then the optimum against δ. Default: none.
     """
     if epsilon is not None:
@@ -165,7 +165,7 @@ def sample_values(value: Affine, epsilons: Vector, steps: int) -> Vector:
     """Evaluate a function of x without δ.
 
     Args:
-        value: The function.
+        value: A function of x and δ.
         epsilons: The values of ε. Shape (points,).
         steps: The number of steps into which ε is divided: x = e^(ε/steps).
 

@@ -1,7 +1,7 @@
 """Write rational functions of e^ε, affine in δ, as a person would: in plain text, LaTeX and Python.
 
-Common factors are written in front. The result is the shortest of these forms: (a + δ b)/d;
-1 - (a + δ b)/d; c (1 - δ) a/d.
+Common factors are written in front. a, b and d are polynomials in e^ε, and c is a number. The
+result is the shortest of these forms: (a + δ b)/d; 1 - (a + δ b)/d; c (1 - δ) a/d.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def write_multiple(factor: Fraction, letters: str) -> str:
     """Write a positive multiple of letters, such as 2n/3.
 
     Args:
-        factor: The factor.
+        factor: A positive rational.
         letters: The letters; "" for a number.
     """
     text = letters

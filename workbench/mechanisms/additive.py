@@ -84,7 +84,7 @@ class AdditiveNoise(ShownMechanism):
             Distribution.
 
     Attributes:
-        question: The query.
+        question: The query, with its group and its neighbouring answers.
         masses: The exact law f of η, in row-major order.
 
     Raises:

@@ -1,4 +1,8 @@
-"""The papers: one module for each, which recomputes its tables and figures and compares them."""
+"""The papers: one module for each, which recomputes its tables and figures and compares them.
+
+A new paper is a module with a `Paper` named PAPER, an entry in `PAPERS`, a file
+declared/<paper>.toml (`artifact`), and one in printed/ if numbers are compared.
+"""
 
 from __future__ import annotations
 

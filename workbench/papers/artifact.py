@@ -1,4 +1,4 @@
-"""The parts of a reproduction: artifacts (tables and figures), printed numbers, and errata.
+"""Make the parts of a reproduction: artifacts (tables and figures), printed numbers, and errata.
 
 The modules of a paper define functions that compute rows and numbers. papers/declared/<paper>.toml
 names these functions and has the titles, the captions, the figures and the texts of the errata.
@@ -65,7 +65,7 @@ def round_to_digits(
     onto the tie.
 
     Args:
-        value: The value.
+        value: Any float; infinities and NaN are returned unchanged.
         digits: The number of significant digits.
         noise: Values of a smaller size become 0.
     """
@@ -79,17 +79,17 @@ def round_to_digits(
 
 @dataclass(frozen=True)
 class Comparison:
-    """A printed number and ours.
+    """A number that a paper prints, and the same number computed here.
 
     Attributes:
-        what: The quantity.
+        what: The quantity, such as "f(0)".
         place: The place in the paper where the number is printed.
         printed: The printed number.
         ours: Our number.
         tolerance: Half a unit of the last printed digit, or more with the reason in `remark`.
         expected: Whether the numbers should agree. False if the printed number is wrong; `remark`
             then names the erratum.
-        remark: A remark.
+        remark: A sentence about the tolerance or the difference, shown in the gallery.
         explained: False if a difference is known and no computation of ours explains it.
         apart: The reason why agreement is no evidence, such as a stand-in that was fitted to the
             printed numbers. It follows the words "printed numbers". Such numbers are counted
@@ -125,7 +125,11 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """Return "agrees", "differs: erratum", "differs: not explained", or a surprise."""
+        """Return whether the numbers agree, in words.
+
+        The expected verdicts are "agrees", "differs: erratum" and "differs: not explained", the
+        surprising ones "DIFFERS" and "agrees, although it is said to differ".
+        """
         if self.agrees:
             return "agrees" if self.expected else "agrees, although it is said to differ"
         if self.expected:
@@ -250,7 +254,7 @@ def make_artifact(
     Args:
         paper: The name of the declared file.
         name: The name of the artifact.
-        table: Its data.
+        table: Its data, one row for each point or cell.
         comparisons: Comparisons besides the declared ones.
         draw: Draws the table if no figure is declared.
         further: Further tables that the figure draws, by name.
@@ -281,9 +285,12 @@ def select_arguments(part: Values, full: bool) -> Record:
     """Return the declared arguments of a function.
 
     Args:
-        part: A table of a declared file with `arguments`, and with `full_arguments` that replace
-            some of them with --full.
+        part: A table of a declared file with `arguments`. With --full, its entries `full_arguments`
+            replace some of them.
         full: Whether everything is recomputed.
+
+    Returns:
+        The keyword arguments by name.
     """
     arguments = {**part.get("arguments", {})}
     if full:

@@ -1,4 +1,4 @@
-"""The trade-off curves of `workbench frontier`, at a moderate size.
+"""Compute the curves, maps and tables of results/frontier with `workbench.frontier`.
 
 These are not figures of a paper. They combine the models and baselines of all papers.
 declared/frontier.toml has the runs of `wb.frontier` and, for each artifact, its run and the plot of
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 DATA = Path(__file__).with_name("data")
 
 _TIME_LIMIT_SECONDS = 600  # No class takes this long, so the table is the same every time.
-_PROBABILITY_DIGITS = 5  # The digits of probabilities that the tolerance of a solver determines.
-_LOSS_DIGITS = 5  # The digits of the losses of recommended classes.
-_DP_DELTA_DIGITS = 6  # The digits of `dp_delta`.
+_PROBABILITY_DIGITS = 5  # Probabilities are rounded to these digits, which solvers determine.
+_LOSS_DIGITS = 5  # Losses of recommended classes are rounded to this many digits.
+_DP_DELTA_DIGITS = 6  # The column dp_delta is rounded to this many digits.
 
 # The statuses of budgets that no parameter or no code meets. They are answers, not failures.
 _EXPECTED_STATUSES = ("not applicable", "infeasible", "unreachable")

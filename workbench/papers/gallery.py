@@ -1,7 +1,7 @@
-"""The gallery: every figure and table, with printed numbers beside ours.
+"""Write the gallery: every figure and table, with printed numbers next to ours.
 
-It is written as Markdown (README.md) and as one HTML page that needs no network. Both have the same
-sections, which are assembled from the files that a reproduction writes
+The gallery is written as Markdown (README.md) and as one HTML page that needs no network. Both have
+the same sections, which are assembled from the files that a reproduction writes
 (results/<paper>/<artifact>.json, errata.json). The HTML page contains the pictures as SVG, which
 grow on a click, and the data as tables that can be saved. Markdown links to the files.
 """
@@ -24,7 +24,7 @@ from workbench.papers import PAPERS, load_paper
 if TYPE_CHECKING:
     from workbench.papers.artifact import Paper
 
-# The heads of the table of errata -> the keys of the records.
+# The heads of the table of errata -> the keys of the records of `check_errata`.
 _ERRATA_KEYS = {
     "place": "place",
     "printed": "printed",
@@ -74,7 +74,8 @@ def summarise_agreement(records: Sequence[Row]) -> str:
     Numbers whose agreement is no evidence (`apart`) are counted separately, after the others.
 
     Args:
-        records: The records of the comparisons.
+        records: The comparisons as records (`Comparison.to_record`). Only "verdict" and "apart" are
+            used.
     """
     verdicts_by_reason: dict[str, list[str]] = {}
     for record in sorted(records, key=lambda record: bool(record.get("apart"))):

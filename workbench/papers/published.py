@@ -1,4 +1,4 @@
-"""Published mechanisms compared with the optimum (results/published).
+"""Compare published mechanisms with the proven optimum on grids of budgets (results/published).
 
 `workbench.recommendation.published` computes the comparison. declared/published.toml has the grid
 of budgets, and the mechanisms that are missing with the reasons. The table `published` summarises

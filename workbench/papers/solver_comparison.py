@@ -1,7 +1,8 @@
-"""Comparisons of the solvers on the same programs.
+"""Compare the installed solvers on the same programs.
 
 results/solver_comparison has the comparison on the suite. results/program_library has the
-comparison on the library of programs, which are read from files and solved cold and hot.
+comparison on the library of programs, which are read from files and solved from scratch (cold) and
+from the previous basis (hot).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from workbench.io.result import Result
 from workbench.papers.artifact import Artifact, Paper, make_artifact, read_declaration
 from workbench.pipeline.programs import SUITES, select_instances
 
-TIME_LIMITS = {"suite": 20.0, "library": 10.0}  # The time limit of a run in seconds.
+TIME_LIMITS = {"suite": 20.0, "library": 10.0}  # A solver is stopped after this many seconds.
 _MAX_NONZEROS = 2000  # Without --full, larger programs of the library are omitted.
 _DECLARATION = read_declaration("solver_comparison")
 _ARTIFACT_NAMES = ("summary", "performance_profile", "scatter")

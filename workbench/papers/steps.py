@@ -1,10 +1,10 @@
-"""The steps of a reproduction and the processes that run them.
+"""Plan the steps of a reproduction, run them on processes, and write their files.
 
-A step is an artifact, a group of artifacts that share their computation, or the errata of a paper.
-Several processes start with the steps that take longest (`Paper.expected_seconds`). This process
-writes the files as soon as an artifact is complete. A worker that is stopped therefore leaves
-nothing except the stored rows of a resumable artifact. Each worker has one thread, and the bytes
-are the same as with a single process.
+An artifact is a figure or table of a paper. A step is an artifact, a group of artifacts that share
+their computation, or the errata of a paper. Several processes start with the steps that take
+longest (`Paper.expected_seconds`). This process writes the files as soon as an artifact is
+complete. A worker that is stopped therefore leaves nothing except the stored rows of a resumable
+artifact. Each worker has one thread, and the bytes are the same as with a single process.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ COMPARISON_COLUMNS = (
 )
 
 _DEFAULT_SECONDS = 1.0  # The expected runtime of an artifact without a declared one.
-_REPORT_SECONDS = 30.0  # The elapsed time is reported at this interval.
+_REPORT_SECONDS = 30.0  # The elapsed time of a running step is reported at this interval.
 
 
 class Step(NamedTuple):
@@ -60,7 +60,7 @@ class Outcome:
     Attributes:
         paper: The name of its paper.
         name: Its name.
-        seconds: The runtime.
+        seconds: The runtime in seconds.
         files: The contents of its files by name.
         rows: One row for every printed number.
     """
@@ -255,7 +255,7 @@ def report_elapsed_time(
 
     Args:
         report: Called with the elapsed seconds.
-        interval_seconds: The interval.
+        interval_seconds: The time between two reports.
     """
     is_done = threading.Event()
     clock = Deadline()

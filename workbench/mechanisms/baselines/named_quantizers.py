@@ -98,7 +98,7 @@ def published_bounds(
 
     Args:
         mechanism: The name of the mechanism, a key of `QUANTIZER_PARAMETERS`.
-        quantizer: The mechanism.
+        quantizer: The mechanism of this name and these parameters.
         parameters: The parameters of the mechanism by name.
 
     Returns:

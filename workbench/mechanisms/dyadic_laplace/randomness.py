@@ -1,4 +1,9 @@
-"""Draw the random words of a two-party mechanism from a shared stream and from a local one.
+"""Draw the random words of dyadic quantized Laplace noise (DQL), for encoder and decoder.
+
+Both know the shared stream; only the encoder has the local stream. Algorithms, theorems and
+appendices are those of Communication-Efficient Laplace Mechanism for Differential Privacy via
+Random Quantization. T is the level, U the shared uniform number, V and W are local ones
+(`dyadic_laplace`).
 
     stream                known to            carries                       equation
     ------                --------            -------                       --------
@@ -22,11 +27,10 @@ stream serves one thread.
 What rests on which stream (Theorem 7 and its proof, Appendix 9):
 * the decoder's guarantee rests on the local stream alone: it holds for every fixed value of (T, U);
 * the exact noise law, and with it the database's stronger guarantee, needs (T, U) uniform, unknown
-to the database, and
-  used once. **Never use one (key, nonce) pair for two data sets**: each one alone keeps its
-  guarantees, and the decoder's guarantees compose as usual, but the two noises become dependent,
-  and a reader of both outputs is only protected by the decoder's (weaker) guarantees.
-  `SharedStream.fresh` draws a new nonce, as every written file does.
+  to the database, and used once. **Never use one (key, nonce) pair for two data sets**: each one
+  alone keeps its guarantees, and the decoder's guarantees compose as usual, but the two noises
+  become dependent, and a reader of both outputs is only protected by the decoder's (weaker)
+  guarantees. `SharedStream.fresh` draws a new nonce, as every written file does.
 """
 
 from __future__ import annotations
@@ -47,20 +51,20 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers import CipherContext
 
 
-MIN_KEY_BYTES = 16
-NONCE_BYTES = 16
-SHARED_WORDS = 2
-_BLOCK = 16
+MIN_KEY_BYTES = 16  # A shorter key is refused.
+NONCE_BYTES = 16  # A nonce has exactly this many bytes.
+SHARED_WORDS = 2  # Each scalar uses this many shared words, one for T and one for U.
+_BLOCK = 16  # A block of AES has this many bytes, which are the shared words of one scalar.
 _SHARED_LABEL = b"workbench dql: shared stream, version 1\0"
 _INSECURE_LABEL = b"workbench dql: insecure local stream, version 1\0"
 
 
 def symmetric_uniform(random_words: Words) -> Vector:
-    """Convert 64-bit words to uniform numbers on (-1/2, 1/2): (s + 1/2) 2^-53 with s the top 53
-    bits as a signed integer.
+    """Convert 64-bit words to uniform numbers on (-1/2, 1/2).
 
-    Every value is exact in double precision, the law is symmetric, and neither 0 nor an end point
-    occurs. Shape of random_words.
+    The number is (s + 1/2) 2^-53, where s is the top 53 bits as a signed integer. Every value is
+    exact in double precision, the law is symmetric, and neither 0 nor an end point occurs. Shape of
+    random_words.
 
     Args:
         random_words: Uniform 64-bit words.
@@ -90,8 +94,7 @@ def _check_bytes(name: str, value: Any, max_length: float, constraint: str) -> N
 
 
 class SharedStream:
-    """The randomness (T, U) that encoder and decoder share; one block a scalar, in the order of the
-    scalars.
+    """The randomness (T, U) that encoder and decoder share, one block for each scalar.
 
     Two streams with equal (key, nonce, position) yield equal numbers.
 
@@ -124,7 +127,7 @@ class SharedStream:
         return cls(key, os.urandom(NONCE_BYTES))
 
     def take(self, count: int) -> Words:
-        """Return the next `count` rows (word for T, word for U). Shape (count, 2)."""
+        """Return the words (for T, for U) of the next `count` scalars. Shape (count, 2)."""
         self.position += count
         return _read_words(self._stream, count, SHARED_WORDS)
 

@@ -52,8 +52,8 @@ from workbench.mechanisms.dyadic_laplace.randomness import NONCE_BYTES, LocalStr
 _MAGIC = b"\x89DQL\r\n\x1a\n"
 _VERSION = 1
 _LAYOUT = struct.Struct(f"<8sBBHIdddQQ{NONCE_BYTES}s16s")
-_SEAL_BYTES = 32
-_CHECKSUM_BYTES = 4
+_SEAL_BYTES = 32  # The length of the seal, an HMAC-SHA256.
+_CHECKSUM_BYTES = 4  # The length of the checksum, a CRC-32.
 _MAX_FILE_BYTES = 1 << 30  # Larger files are refused; these hold about 10^9 scalars.
 _CHECK_LABEL = b"workbench dql: key check, version 1\0"
 _SEAL_LABEL = b"workbench dql: seal, version 1\0"
@@ -63,7 +63,15 @@ _SEAL_LABEL = b"workbench dql: seal, version 1\0"
 class Header:
     """The header of a DQL file.
 
-    It is proven only after `read_stream` has checked it with the key.
+    It may be forged until `read_stream` has checked it with the key.
+
+    Attributes:
+        mechanism: The DQL mechanism with the parameters of the file.
+        code: The Elias code of the payload.
+        count: The number of encoded scalars.
+        size: The number of bytes of the payload.
+        nonce: The nonce of the shared stream.
+        key_check: A hash that tells whether a key is the encoder's.
     """
 
     mechanism: DyadicLaplace

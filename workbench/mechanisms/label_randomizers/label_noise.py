@@ -148,7 +148,7 @@ class LabelNoise:
 
         Args:
             label: A number in [low, high].
-            x: Numbers.
+            x: Real numbers, any shape.
         """
         distance = np.asarray(x, dtype=float) - label
         probability = np.where(
@@ -172,7 +172,7 @@ class LabelNoise:
         """Compute E ℓ(o, y) for each label in closed form. Shape (n,).
 
         Args:
-            labels: A number in [low, high], shape (n,).
+            labels: Labels y in [low, high], shape (n,).
             loss: The loss, "squared" or "absolute".
 
         Raises:
@@ -238,12 +238,9 @@ class LabelNoise:
         return second / fall + 2 * self.width * first * c / fall**2
 
     def insecure_sample(self, values: ArrayLike, rng: np.random.Generator) -> Vector:
-        """Draw a noisy copy of labels with floating-point noise: for experiments, it protects
-        nothing.
+        """Draw a noisy copy of labels in floating point, for experiments only. Shape of values.
 
-        Shape of values.
-
-        `AdditiveIntegerNoise`, clamped, publishes labels exactly.
+        Rounded noise has no proven privacy. Use a clamped `AdditiveIntegerNoise` to publish labels.
 
         Args:
             values: The labels, any shape.

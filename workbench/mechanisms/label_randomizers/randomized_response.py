@@ -283,7 +283,10 @@ class RandomizedResponse(ShownMechanism):
         """Find the position of a label.
 
         Args:
-            label: A number.
+            label: One of the labels, as a number.
+
+        Returns:
+            The position, 0..k-1.
 
         Raises:
             InvalidRequest: If a value is no label.
@@ -294,7 +297,7 @@ class RandomizedResponse(ShownMechanism):
         """Return the exact law of the output's position for a label.
 
         Args:
-            x: A label.
+            x: One of the labels, as a number.
 
         Raises:
             InvalidRequest: If x is no label.
@@ -421,8 +424,9 @@ def rr_k_ary(labels: Labels, epsilon: Real) -> RandomizedResponse:
 
 
 def rr_top_k(labels: Labels, count: int, epsilon: Real, name: str = "") -> RandomizedResponse:
-    """Build RRTop-k: randomized response over the likeliest labels; the others are answered
-    uniformly among them.
+    """Build RRTop-k: randomized response over the likeliest labels.
+
+    For any other label the output is uniform among the likeliest ones.
 
     Args:
         labels: The labels with their prior. Of equally likely labels the smaller one is taken.
@@ -450,10 +454,10 @@ def rr_top_k(labels: Labels, count: int, epsilon: Real, name: str = "") -> Rando
 
 
 def rr_with_prior(labels: Labels, epsilon: Real) -> RandomizedResponse:
-    """Build RRWithPrior: RRTop-k with the k that maximises Pr[o = y] = e^ε/(e^ε + k - 1) Σ_{top k}
-    p.
+    """Build RRWithPrior: RRTop-k with the best k.
 
-    The smallest such k is used.
+    The best k is the smallest that maximises Pr[o = y] = e^ε/(e^ε + k - 1) Σ p over the k likeliest
+    labels.
 
     Args:
         labels: The labels with their prior.

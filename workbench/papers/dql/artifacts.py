@@ -1,6 +1,10 @@
-"""The paper on the dyadic quantized Laplace mechanism: figures, bounds, errata.
+"""Recompute the figures, bounds and errata of the paper on dyadic quantized Laplace noise (DQL).
 
-Communication-Efficient Laplace Mechanism for Differential Privacy via Random Quantization.
+The paper is Communication-Efficient Laplace Mechanism for Differential Privacy via Random
+Quantization. `workbench.mechanisms.dyadic_laplace.dyadic_law` defines its symbols: T is the level,
+f_t and p_T(t) are the density and the probability of a level, F_T is the distribution function of
+T, g_δ the density of the mixture up to the step δ, and ℓ the ratio of the decoder's ε to the
+database's.
 
     artifact    content
     fig2        the mixture: F_T(t) g_δt, p_T(t) f_t, and the latter on a log scale
@@ -94,6 +98,10 @@ def find_smallest_ell(points: int, further: Sequence[float], bits: int) -> pd.Da
         points: The number of ε in 0.1..10.
         further: Further values of ε.
         bits: The mean length in bits.
+
+    Returns:
+        The columns epsilon, ell, delta0 (largest step), decoder_epsilon, mean_bits, mse and
+        database_epsilon. They are NaN if no ℓ has this length.
     """
     claims = read_printed_numbers("dql")["fig3"]["parameters"]
     code = check_code(claims["code"])
@@ -122,6 +130,9 @@ def compute_mvu_curve(points: int, bits: int) -> pd.DataFrame:
     Args:
         points: The number of ε in 0.1..10.
         bits: The number of bits of an output.
+
+    Returns:
+        The columns epsilon, mse, database_epsilon, outputs (their number) and decoder_epsilon.
     """
     epsilons = _geometric_grid(0.1, 10.0, points)
     rows = []
@@ -165,7 +176,11 @@ def describe_crossing(table: pd.DataFrame) -> Record:
 
 
 def compute_theorem8_bound() -> pd.DataFrame:
-    """Return E[-ln δ_T] and its bound for many ℓ."""
+    """Compute E[-ln δ_T] and its printed bound for many ℓ.
+
+    Returns:
+        The columns ell_minus_1, mean_neg_log_delta, bound and slack (bound - mean).
+    """
     table = pd.DataFrame({"ell_minus_1": _geometric_grid(1e-6, 1e6, 241)})
     excesses = table["ell_minus_1"].tolist()
     table["mean_neg_log_delta"] = [
@@ -195,8 +210,12 @@ def compute_mean_lengths(epsilon: float, points: int) -> pd.DataFrame:
     """Return exact mean lengths and the two bounds of Theorem 8 for many ℓ.
 
     Args:
-        epsilon: The ε.
-        points: The number of ℓ.
+        epsilon: The ε of the database, > 0.
+        points: The number of ℓ - 1 in 0.01..100, at equal ratios.
+
+    Returns:
+        The columns ell, gamma_bits, delta_bits (mean lengths), theorem8 (the bound that its proof
+        gives) and theorem8_printed (the printed bound).
     """
     data = DataLaw.uniform(-1, 1)
     rows = []
@@ -218,7 +237,12 @@ def compute_mean_lengths(epsilon: float, points: int) -> pd.DataFrame:
 
 
 def compute_first_areas() -> Record:
-    """Return the first areas of Fig. 2, counted from 0 and from 1."""
+    """Compute the first areas of Fig. 2 at ℓ = 2, for levels that are counted from 0 and from 1.
+
+    Returns:
+        two_parts_area: P(T <= 1). one_part_area: P(T = 0), from the distribution function.
+        first_mass, second_mass: P(T = 0) and P(T = 1).
+    """
     law = compute_levels(2.0)
     return {
         "two_parts_area": float(law.cdf[1]),
@@ -229,14 +253,19 @@ def compute_first_areas() -> Record:
 
 
 def measure_mixture_gap() -> Record:
-    """Return the distance of the sum of the parts at ℓ = 2 from the Laplace density."""
+    """Return as "gap" how far the sum of the parts at ℓ = 2 is from the Laplace density."""
     x = np.linspace(-8, 8, 801)
     sums = _compute_parts(2.0, x).sum(axis=0)
     return {"gap": float(np.abs(sums - _laplace_density(x)).max())}
 
 
 def simulate_encoder() -> Record:
-    """Return how often 0 is sent if u is near the middle of a cell, and what the law gives."""
+    """Simulate how often 0 is sent if u is near the middle of a cell.
+
+    Returns:
+        zero_frequency: among the simulated draws. central_count: their number. zero_probability:
+        the same by the law of the noise.
+    """
     law = component(2.0, 1)
     x = 0.3
     key = bytes(range(32))
@@ -254,7 +283,12 @@ def simulate_encoder() -> Record:
 
 
 def compare_codes() -> Record:
-    """Return the smallest ℓ at 5 bits and the mean lengths of both codes."""
+    """Compare the Elias gamma and delta codes at ε = 1.
+
+    Returns:
+        gamma_ell, delta_ell: the smallest ℓ at a mean length of 5 bits. gamma_bits, delta_bits: the
+        mean lengths at ℓ = 2. delta_bound: the bound of Theorem 8 on delta_bits.
+    """
     law = compute_levels(2.0)
     return {
         "gamma_ell": least_ell.find_least_ell(1.0, 5.0, "gamma").ell,
@@ -266,7 +300,11 @@ def compare_codes() -> Record:
 
 
 def measure_cancellation() -> Record:
-    """Return p_T/F_T at T = 26: one minus the printed quotient in doubles, and the true value."""
+    """Compare p_T/F_T at T = 26 in doubles with its true value, to show cancellation.
+
+    Returns:
+        t: the level. printed_ratio: one minus the printed quotient, in doubles. true_ratio.
+    """
     ell = 2.0
     t = 26
     delta = DyadicLaplace(1.0, ell).delta0 * 2.0**-t

@@ -1,4 +1,6 @@
-"""The labels of the paper's data sets: loaders of the real files, and stand-ins.
+"""Load the labels of the data sets of Ghazi et al., or stand-ins if the files are missing.
+
+A stand-in is a set of synthetic label frequencies, fitted to the numbers that the paper prints.
 
 | data set | file             | format                                    | labels                 |
 |----------|------------------|-------------------------------------------|------------------------|
@@ -67,7 +69,7 @@ def load_criteo(path: Path) -> DataSet:
     """Return the conversion values of the Criteo log, prepared as in App. E.1.
 
     Args:
-        path: The file.
+        path: The file CriteoSearchData, as in the table of the module.
 
     Raises:
         InvalidRequest: The file is missing or a line is wrong; the message names the line.
@@ -83,7 +85,7 @@ def load_census(path: Path) -> DataSet:
     """Return the non-zero numbers of weeks worked in 1939, as in App. E.2.
 
     Args:
-        path: The file.
+        path: The file census_1940.csv, as in the table of the module.
 
     Raises:
         InvalidRequest: The file is missing or a line is wrong; the message names the line.

@@ -106,7 +106,7 @@ class _Task(NamedTuple):
     Attributes:
         features: The features. Shape (n, d).
         truth: The numbers that are predicted. Shape (n,). Their labels are the values below.
-        values: The labels.
+        values: The labels, in increasing order.
         fit: Fits a model to features and labels.
         score: Returns the error of predictions and truth.
         is_integer: Whether noise stays on the labels.

@@ -78,9 +78,9 @@ def design_authors_gaussian_optm(mu: float, sigma: float, epsilon: Fraction) -> 
     every choice of bins.
 
     Args:
-        mu: The μ.
-        sigma: The σ.
-        epsilon: The ε.
+        mu: The mean μ of the inputs before they are clipped to [-1, 1].
+        sigma: Their standard deviation σ > 0 before clipping.
+        epsilon: The ε of pure DP, > 0.
     """
     inner_choices = [Fraction(k, 5) for k in (-3, -1, 1, 3)]
     # Nearer outer bins have no law.

@@ -53,7 +53,7 @@ def format_values(values: Iterable[float], spec: str = ".4f") -> str:
     """Return numbers as text.
 
     Args:
-        values: The numbers.
+        values: Finite numbers.
         spec: The format specification of each number.
 
     Returns:
@@ -68,7 +68,7 @@ def simulate_quantizer(quantizer: Quantizer, x: Vector, rng: np.random.Generator
     It is for experiments, which publish nothing.
 
     Args:
-        quantizer: The quantizer.
+        quantizer: A quantizer of inputs in [-c, c].
         x: The inputs, any shape.
         rng: The source of randomness, which is not cryptographic.
 
