@@ -229,6 +229,9 @@ def read_arguments(family: Family, arguments: Sequence[str]) -> Record:
         family: The family that has the options.
         arguments: The words of the command line after the name of the family.
 
+    Returns:
+        Option -> its text, flag or list of texts.
+
     Raises:
         InvalidRequest: An argument is no option of the family, or has no value.
     """

@@ -458,6 +458,7 @@ class AdditiveNoise(ShownMechanism):
 
 
 def _question(question: Any) -> ModuloNoise:
+    """Return the argument if it is a ModuloNoise, else raise InvalidRequest."""
     if isinstance(question, ModuloNoise):
         return question
     return must("question", "a ModuloNoise", question)

@@ -247,6 +247,7 @@ class Channel(ShownMechanism):
 
     @cached_property
     def _index(self) -> PointIndex:
+        """Return the index that finds the row of an input."""
         assert self.axis_labels is not None
         return PointIndex(self.axis_labels[0])
 
@@ -269,6 +270,7 @@ class Channel(ShownMechanism):
 
     @cached_property
     def _output_labels(self) -> NDArray[Any]:
+        """Return the published values of the outputs: floats, or texts."""
         assert self.axis_labels is not None
         numbers = rationals_or_none(self.axis_labels[1])
         if numbers is not None:
@@ -563,11 +565,13 @@ class Channel(ShownMechanism):
         return self.expected_loss(self._gap() != 0)
 
     def _gap(self) -> Integers:
+        """Return k - q for every answer q and output k, shape (answers, outputs)."""
         answers, outputs = self.matrix.shape
         return np.arange(outputs)[None, :] - np.arange(answers)[:, None]
 
 
 def _are_consecutive(numbers: Sequence[Fraction]) -> bool:
+    """Return whether the numbers are integers that rise by 1."""
     if int(numbers[0]) != numbers[0]:
         return False
     return all(b - a == 1 for a, b in pairwise(numbers))

@@ -189,6 +189,7 @@ class LineNoise(ShownMechanism):
 
     @property
     def _shifts(self) -> list[int]:
+        """Return the shifts -reach..reach without 0."""
         return [s for s in range(-self.reach, self.reach + 1) if s]
 
     def budgets(self, epsilon: Budget) -> Budgets:
@@ -514,6 +515,7 @@ class AdditiveIntegerNoise(LineNoise):
         return self._add_noise(column, self.noise.draw(column.size, Source(insecure_seed)))
 
     def _add_noise(self, answers: Integers | int, noise: Integers) -> Integers:
+        """Add noise to answers, and clamp the sums where the question says so."""
         if self.question.clamp is None:
             return answers + noise
         return np.clip(answers + noise, *self.question.clamp)

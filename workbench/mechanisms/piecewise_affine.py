@@ -250,6 +250,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         )
 
     def _describe_end(self, end: int) -> str:
+        """Describe an end law by its input and its side, such as x=0.5-."""
         return f"x={round_down(self.end_inputs[end]):g}{'-' if end % 2 else '+'}"
 
     @property
@@ -366,6 +367,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
 
     @cached_property
     def _cuts(self) -> Vector:
+        """Return the knots as the nearest floats, shape (K + 1,)."""
         return np.array([nearest_float(k) for k in self.knots])
 
     def probabilities(self, x: ArrayLike, *, clip: bool = False) -> Vector:
@@ -389,7 +391,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         """Compute the expected error under a density by exact integration.
 
         Args:
-            loss: As for `error_coefficients`.
+            loss: "absolute", "squared", or a number λ in [0, 1] for λ|e| + (1 - λ) e².
             density: The density of x - middle, default: uniform.
         """
         law = density_of("uniform" if density is None else density, float(self.c))
@@ -416,7 +418,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         return self.bins, self.end_inputs
 
     def measure_bias(self, outputs: Sequence[Fraction], inputs: Sequence[Fraction]) -> Bias:
-        """Return the bias of its own outputs and inputs.
+        """Return the largest bias over all inputs.
 
         Args:
             outputs, inputs: Not used.
@@ -424,11 +426,11 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         return Bias(self.bins, self.end_inputs, self.bias)
 
     def knot_channel(self) -> Channel:
-        """Return the channel from the knots, for inputs dithered to them; every two knots are
-        neighbours.
+        """Return the channel whose inputs are the knots, every two of which are neighbours.
 
-        By |x - x'|² only such a channel can be private: on an interval, a path from x to x' in n
-        steps would have the budget ε|x - x'|²/n, which tends to 0.
+        It is used for inputs that are first rounded at random to a knot. Under a budget ε|x - x'|²
+        only such a channel can be private: on an interval, a path from x to x' in n steps would
+        have the budget ε|x - x'|²/n, which tends to 0.
         """
         return Channel((self.ends[0], *self.ends[1::2]))
 

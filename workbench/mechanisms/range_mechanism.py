@@ -138,6 +138,7 @@ class RangeMechanism(RangePublisher, Channel):
 
     @property
     def _values(self) -> tuple[Fraction, ...]:
+        """Return the published values as exact numbers, length m."""
         assert self.axis_labels is not None
         return rationals_or_none(self.axis_labels[1]) or ()
 
@@ -204,6 +205,7 @@ class RangeMechanism(RangePublisher, Channel):
         return self._record(record)
 
     def _record(self, channel: Record) -> Record:
+        """Return the record of the range with the record of its channel."""
         return _FORM.write(self, outputs=self._values, channel=channel)
 
     @classmethod

@@ -186,6 +186,7 @@ class AdditiveRealNoise(LineNoise):
         return self._publish_all([*map(read_exact_number, entries)], Source(insecure_seed))
 
     def _publish_all(self, answers: list[Fraction], source: Source) -> Vector:
+        """Draw once for each answer: add exact noise, round to the grid, and clamp. Shape (n,)."""
         count = len(answers)
         grid = self.question.grid
         width = self.width

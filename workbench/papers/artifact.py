@@ -198,6 +198,9 @@ class Artifact:
 
         Args:
             formats: Names of FORMATS to write besides CSV, JSON and the pictures.
+
+        Returns:
+            File name -> content.
         """
         table = self.rounded_table()
         csv_text = table.to_csv(index=False, float_format="%.12g", lineterminator="\n")
@@ -313,7 +316,10 @@ def compute_declared_table(
         functions: The functions that the file names.
         full: Whether everything is recomputed.
         partial_file: A file that stores the rows of each part, so that an interrupted computation
-            can continue.
+            can continue. None: rows are not stored.
+
+    Returns:
+        The rows of all parts, with the columns of the entry.
     """
     entry = read_declaration(paper)[name]
     rows_by_key: Record = {}

@@ -84,6 +84,10 @@ def compare_single_distance(n: Sequence[int], epsilon: float) -> Iterator[Row]:
     Args:
         n: The smallest and the largest n.
         epsilon: The ε at which the PDP formulas, which are functions of δ, are compared.
+
+    Yields:
+        n, mu, cycle (the number of multiples of μ), formula (for pure DP), the verdicts "lemma 3"
+        and "dp", and for μ = 1 "theorem 2" and pieces (their number).
     """
     first, last = n
     for size in range(first, last + 1):
@@ -130,6 +134,10 @@ def compare_bounded_difference(n: Sequence[int], epsilon: float) -> Iterator[Row
     Args:
         n: The smallest and the largest n.
         epsilon: The ε at which the PDP formulas, which are functions of δ, are compared.
+
+    Yields:
+        n, mu_bar, formula (for pure DP), the verdicts "lemma 4" and "theorem 3", and the columns of
+        the first wrong region.
     """
     first, last = n
     for size in range(first, last + 1):
@@ -179,6 +187,9 @@ def compare_counts(n: Sequence[int], losses: Sequence[str]) -> Iterator[Row]:
     Args:
         n: The smallest and the largest n.
         losses: Names of losses, such as "absolute".
+
+    Yields:
+        answers, loss, from_epsilon, to_epsilon (None: no end), formula and verdict.
     """
     first, last = n
     for size in range(first, last + 1):
@@ -239,6 +250,11 @@ def compare_quantizer(outputs: str, knots: Sequence[int]) -> Iterator[Row]:
     Args:
         outputs: The outputs of the quantizer, as text: "-3,-1,1,3".
         knots: The smallest and the largest number of knots.
+
+    Yields:
+        knots, from_epsilon, to_epsilon (None: no end), formula, epsilon (in the middle), loss (of
+        the formula there) and "theorem 5" (the loss of its program there; missing if it has no
+        solution).
     """
     question = Quantization(outputs)
     first, last = knots

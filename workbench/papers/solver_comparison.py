@@ -34,9 +34,12 @@ def make_comparison_artifacts(
     """Return the artifacts of a comparison: summary, performance profile, scatter plots.
 
     Args:
-        table: The table of the runs.
+        table: One row for each run of a solver, with the columns `report.COLUMNS`.
         suite: The name of the suite, or a description of the programs.
         time_limit: The time limit of a run in seconds.
+
+    Returns:
+        Name -> artifact.
     """
     programs = f"Suite {suite}, version {SUITES[suite][0]}" if suite in SUITES else suite
     description = f"{programs}: {table['instance'].nunique()} instances, {len(table)} runs"

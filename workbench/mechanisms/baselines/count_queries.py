@@ -209,10 +209,12 @@ def _clamp_table(n: int, tails: Vector) -> Vector:
 
 
 def _geometric_table(n: int, alpha: float) -> Vector:
+    """Compute Pr[k|q] of clamped geometric noise as floats, shape (n+1, n+1)."""
     return _clamp_table(n, np.power(alpha, np.arange(1.0, n + 2)) / (1 + alpha))
 
 
 def _gaussian(n: int, log_variance: float) -> Vector:
+    """Compute Pr[k|q] of clamped discrete Gaussian noise as floats, shape (n+1, n+1)."""
     variance = math.exp(log_variance)
     terms = np.exp(-(np.arange(n + 2 + int(40 * math.sqrt(variance))) ** 2.0) / (2 * variance))
     tails = np.cumsum(terms[::-1])[::-1]
@@ -220,6 +222,7 @@ def _gaussian(n: int, log_variance: float) -> Vector:
 
 
 def _exponential(n: int, scale: float) -> Vector:
+    """Compute Pr[k|q] of the exponential mechanism as floats, shape (n+1, n+1)."""
     weights = np.exp(-np.abs(_output_errors(n)) / scale)
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 

@@ -45,6 +45,7 @@ QUANTIZER_PARAMETERS = {
 
 
 def _build_biased(bins: Any, q: Real, beta: Real, *, c: Real) -> BiasedQuantizer:
+    """Build biased quantization with the selection of RQM."""
     outputs = read_bins(bins, read_half_width(c))
     return BiasedQuantizer.from_selection(outputs, rqm_selection(len(outputs), q), beta, c=c)
 

@@ -143,6 +143,7 @@ def _bin_pieces(bins: Sequence[Any], c: Any) -> list[tuple[int, Any, Any]]:
 
 
 def _read_selection(rows: Sequence[Any], m: int) -> list[Distribution | None]:
+    """Read m - 1 distributions, the j-th over j bins. None stays None."""
     if len(rows) != m - 1:
         must("selection", f"{m - 1} distributions", len(rows))
     laws = []
@@ -368,6 +369,7 @@ class BiasedQuantizer(NonAffine):
 
 
 def _span(c: Real, delta: Real) -> tuple[float, float]:
+    """Read half the width of the inputs and the margin of the outermost bins, as floats."""
     return float(read_half_width(c)), float(read_positive(delta, "delta", or_zero=True))
 
 

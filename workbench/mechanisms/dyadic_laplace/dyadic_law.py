@@ -81,14 +81,18 @@ def delta_zero(ell: float) -> float:
 
 @lru_cache(maxsize=256)
 def level_thresholds(ell: float, max_level: int) -> tuple[int, ...]:
-    """Compute integers c_0 <= ... <= c_(max_level - 1) with c_t = ⌊2^64 F_T(t) / F_T(max_level)⌋.
+    """Compute the thresholds at which a uniform 64-bit word gives the next level.
 
-    For a uniform 64-bit word, #{t : word >= c_t} has the law of T given T <= max_level, to 2^-64. A
-    ratio of F_T is the finite product of (4) over i = t+1, ..., max_level.
+    For a uniform 64-bit word, the number of thresholds c_t <= word has the law of T given
+    T <= max_level, to 2^-64. A ratio F_T(t)/F_T(max_level) is the finite product of (4) over
+    i = t+1, ..., max_level.
 
     Args:
         ell: The ratio ℓ > 1 of the decoder's ε to the database's.
         max_level: The largest level T, an integer >= 0.
+
+    Returns:
+        c_0 <= ... <= c_(max_level - 1), with c_t = ⌊2^64 F_T(t) / F_T(max_level)⌋.
     """
     from flint import arb, ctx
 

@@ -265,6 +265,7 @@ class LabelNoise:
         return noisy_labels
 
     def _noise(self, count: int, rng: np.random.Generator) -> Vector:
+        """Draw noise values in floating point, shape (count,)."""
         if self.kind == "laplace":
             return rng.laplace(scale=self.scale, size=count)
         # Algorithm 1 of Geng and Viswanath draws a sign, a period, a stair and a place on the
@@ -284,5 +285,6 @@ class LabelNoise:
 
 
 def _check_loss(loss: str) -> None:
+    """Raise InvalidRequest unless the loss is squared or absolute."""
     if loss not in ("squared", "absolute"):
         must("loss", "squared or absolute for continuous noise", repr(loss))

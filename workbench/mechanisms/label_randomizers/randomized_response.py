@@ -194,6 +194,7 @@ class RandomizedResponse(ShownMechanism):
         )
 
     def _rows(self, positions: Positions) -> Channel:
+        """Return the channel with the rows of some labels, by their positions."""
         if positions.size * self.outputs.size > _MAX_MASSES:
             must(
                 "the channel",

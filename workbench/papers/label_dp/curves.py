@@ -121,7 +121,7 @@ def select_test_errors(
         full: Whether to use more data and runs.
 
     Returns:
-        The columns mechanism, epsilon and mse, besides those of the function in `ERRORS`.
+        The columns epsilon (inf: no privacy), mechanism ("none": true labels), mse and std.
     """
     table = ERRORS[training_data](full)
     if excluded is None:

@@ -45,7 +45,7 @@ _CENSUS_RECORDS = 40_466_154
 
 @dataclass(frozen=True)
 class DataSet:
-    """A data set.
+    """The label frequencies of a data set, real or stand-in.
 
     Attributes:
         labels: The labels with their prior.

@@ -176,6 +176,9 @@ def compare_table1(table: pd.DataFrame) -> Record:
 
     Args:
         table: The table of the artifact.
+
+    Returns:
+        "comparisons", and the values of the templates of the caption.
     """
     claims = read_printed_numbers("label_dp")["table1"]
     data = get_criteo_data()
@@ -191,6 +194,9 @@ def compare_table2(table: pd.DataFrame) -> Record:
 
     Args:
         table: The table of the artifact.
+
+    Returns:
+        "comparisons", and the values of the templates of the caption.
     """
     data = get_census_data()
     tolerances = dict.fromkeys(("with_prior", "bins"), [0.1] * (len(table) - 1))
@@ -213,8 +219,8 @@ def compute_signature(
     """Return the signature (Definition 9) of every row of M, in letters 0, U, L and S.
 
     Args:
-        matrix: M.
-        exp_epsilon: e^ε.
+        matrix: The channel M, rows are labels, columns outputs.
+        exp_epsilon: The ratio e^ε, > 0.
 
     Returns:
         The signatures, or None if M violates a constraint of (2).

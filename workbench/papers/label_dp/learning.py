@@ -179,6 +179,9 @@ def measure_diabetes_errors(full: bool) -> pd.DataFrame:
 
     Args:
         full: Whether to average over more runs.
+
+    Returns:
+        The columns epsilon (inf: no privacy), mechanism ("none": true labels), mse and std.
     """
     features, truth = _import_sklearn().datasets.load_diabetes(return_X_y=True)
     values = np.arange(0, 351, 10.0)
@@ -193,6 +196,9 @@ def measure_census_errors(full: bool) -> pd.DataFrame:
 
     Args:
         full: Whether to use more data and runs.
+
+    Returns:
+        The columns epsilon (inf: no privacy), mechanism ("none": true labels), mse and std.
     """
     data = get_census_data()
     rng = np.random.default_rng(1940)
@@ -215,6 +221,9 @@ def measure_count_errors(full: bool) -> pd.DataFrame:
 
     Args:
         full: Whether to use more data and runs.
+
+    Returns:
+        The columns epsilon (inf: no privacy), mechanism ("none": true labels), mse and std.
     """
     rng = np.random.default_rng(7)
     features = rng.uniform(-1, 1, size=(100_000 if full else 20_000, 5))

@@ -135,6 +135,11 @@ def compare_mechanism(mechanism: str, epsilon: float = 1, sigma: float | None = 
         mechanism: A key of [mechanisms] in declared/optm.toml.
         epsilon: The ε of pure DP, 0.5, 1 or 1.5.
         sigma: The σ of the inputs of Table 2. None: uniform inputs, Table 1.
+
+    Returns:
+        One row: errors (mae, mse, "mae (51 points)"), "exact epsilon", bias, outputs, certified,
+        the limits (Table 1) or the standard error of 1000 inputs (Table 2), and printed if the
+        paper prints the error.
     """
     declaration = read_declaration("optm")["mechanisms"][mechanism]
     budget = f"{epsilon:g}"
@@ -168,6 +173,9 @@ def evaluate_printed_parameters(
         mechanism: One of `common.NAMES`.
         table: The key of a table of printed parameters, such as "table3".
         sigma: The σ of the inputs for which OPTM is computed. Default: uniform inputs.
+
+    Returns:
+        One row: the printed parameters by name, "requested epsilon", errors, "exact epsilon", bias.
     """
     printed_numbers = get_printed_numbers()[table]
     epsilon = printed_numbers.get("epsilon", "1")
@@ -327,7 +335,7 @@ def find_best_rqm(epsilon: str) -> Quantizer | None:
 
 
 def find_erms(epsilon: str) -> tuple[int, Quantizer]:
-    """Search a grid of ERMs at an ε at which the paper has none.
+    """Search grids of parameters for ε-private ERMs, at an ε at which the paper has none.
 
     The grid has outer bins 4.1 .. 16, inner bins 0.05 .. 0.99, and γ 0 .. 1. ERMs with inner bins
     beyond ±1, near the smallest reach, and a large γ are almost two-point randomized response.
