@@ -270,8 +270,8 @@ def _make_tradeoff_figure(
 ) -> FigureData:
     """Return the type II error against the type I error of telling neighbours apart.
 
-    The profile is that of a symmetric relation. δ is affine in e^ε between its ends, so the maximum
-    is at an end.
+    The neighbour relation of the profile must be symmetric. δ is affine in e^ε between its ends, so
+    the maximum is at an end.
     """
     from workbench.privacy.curve import thin_breakpoints
     from workbench.privacy.risk import compute_granted_errors

@@ -44,7 +44,7 @@ _CHOICES_SENTENCE = re.compile(r"must be one of (.*?)(?:;|\. Got )")
 _MIN_POSITIVE_SHARE = 1e-10  # The smallest positive value of a share on a slider.
 _MAX_RUNS = 64.0  # The largest number of runs on a slider.
 
-# The ranges of parameters whose usual values differ from those of ε.
+# The slider ranges of parameters whose usual values are not in _DEFAULT_SLIDER_RANGE.
 _SLIDER_RANGES = {
     "alpha": (1.05, 64.0),
     "rho": (0.02, 2.0),
@@ -57,7 +57,7 @@ _CHOICE = re.compile(r"[\w:.-]+")
 
 
 def offered_options(family: Family) -> dict[str, Option]:
-    """Return the options that a page offers, by name: those of the command line.
+    """Return the options that a page offers, by name. The command line has the same options.
 
     Args:
         family: The family that has the options.

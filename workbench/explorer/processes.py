@@ -124,7 +124,7 @@ class _Lane:
     """A lane with at most one worker, which runs one task at a time."""
 
     def __init__(self, context: Any, limit: float, files: FileTexts) -> None:
-        """Make a lane without a worker. Arguments: those of `Lanes`, and the time limit."""
+        """Make a lane without a worker. The limit of a task is in seconds."""
         self._context = context
         self._limit = limit
         self._files = files

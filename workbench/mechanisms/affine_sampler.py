@@ -62,7 +62,7 @@ class AffineSampler:
         self.slack = _BYTE_COUNT * 2.0**-48 * max(1.0, float(max(map(abs, knots)) / min(widths)))
 
     def draw(self, x: Vector, outputs: Vector) -> Vector:
-        """Draw what is published for every input. Shape of x.
+        """Draw the published value of every input. Shape of x.
 
         Args:
             x: The inputs, within the range of the knots.

@@ -56,7 +56,7 @@ from workbench.mechanisms.mechanism import (
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 from workbench.questions.neighbour_parts import label_connected_parts
 
-_MIN_USED_MASS = 1e-9  # Smaller masses are rounding errors of a solver.
+_MIN_USED_MASS = 1e-9  # Outputs with smaller masses count as unused: solvers round that much.
 _MASS_BITS = 256  # Masses of a privacy loss distribution are multiples of 2^-256.
 _MAX_SHOWN_CHARACTERS = 80  # Error messages show this much of a wrong value.
 Rows: TypeAlias = "Channel | Sequence[Any] | np.ndarray[Any, Any]"
@@ -253,14 +253,14 @@ class Channel(ShownMechanism):
 
     @property
     def inputs(self) -> Any:
-        """Return what the rows stand for: 0..n, or their labels."""
+        """Return the inputs of the rows: 0..n, or their labels."""
         if self.axis_labels is None:
             return np.arange(len(self.rows))
         return self.axis_labels[0]
 
     @property
     def outputs(self) -> NDArray[Any]:
-        """Return what is published: 0..m-1, or the labels of the outputs, numbers as floats.
+        """Return the published values: 0..m-1, or the labels of the outputs, numbers as floats.
 
         Shape (m,).
         """
@@ -479,7 +479,7 @@ class Channel(ShownMechanism):
         return cls.from_pairs(cls(rows), pairs, directed=True)
 
     def measure_bias(self, outputs: Sequence[Fraction], inputs: Sequence[Fraction]) -> Bias:
-        """Measure how far the mean of a row is from what it should be.
+        """Measure the largest difference between the mean of a row and its input.
 
         Args:
             outputs: The published values, exact, shape (m,).

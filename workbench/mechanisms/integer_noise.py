@@ -268,7 +268,7 @@ class LineNoise(ShownMechanism):
         If they are neighbours already, this mechanism itself is returned.
 
         Args:
-            low: The smallest answer.
+            low: The lower end of the interval.
             high: The upper end of the interval.
         """
         width = high - low
@@ -358,7 +358,7 @@ class AdditiveIntegerNoise(LineNoise):
 
     @property
     def rows(self) -> tuple[Distribution, ...]:
-        """Return the law of the published value for every answer, of clamped noise.
+        """Return the law of the published value for every answer. The noise must be clamped.
 
         Raises:
             InvalidRequest: If the noise is not clamped.
@@ -383,7 +383,7 @@ class AdditiveIntegerNoise(LineNoise):
         return Channel(rows, tuple(pairs))
 
     def law(self, x: Any = None) -> Distribution:
-        """Return the law of the answer published on x, of clamped noise; else that of η.
+        """Return the law of the published answer for x if noise is clamped, else the law of η.
 
         Args:
             x: An answer of the query.
@@ -398,15 +398,13 @@ class AdditiveIntegerNoise(LineNoise):
 
     @property
     def outputs(self) -> Integers:
-        """Return the answers, of clamped noise; else the noise values behind the positions of
-        `law`.
-        """
+        """Return the answers if noise is clamped, else the noise value of each position."""
         low, high = self.question.clamp or (self.noise.first - 1, self.noise.last + 1)
         return np.arange(low, high + 1)
 
     @property
     def inputs(self) -> Any:
-        """Return the answers, of clamped noise; else None, for all integers."""
+        """Return the answers if noise is clamped. None: all integers are answers."""
         if self.question.clamp is None:
             return None
         return self.outputs
@@ -429,17 +427,17 @@ class AdditiveIntegerNoise(LineNoise):
 
     @property
     def pairs(self) -> Pairs:
-        """Return the ordered pairs of rows whose answers are neighbours, of clamped noise."""
+        """Return the ordered pairs of rows whose answers are neighbours, if noise is clamped."""
         return self._channel.pairs
 
     def comparisons(self) -> Iterator[Comparison]:
-        """Yield f against f(· + s), s = ±1..±D; of clamped noise its rows."""
+        """Yield f against f(· + s) for s = ±1..±D; if noise is clamped, its rows instead."""
         if self.question.clamp is None:
             return super().comparisons()
         return self._channel.comparisons()
 
     def extremes(self) -> Iterable[Comparison]:
-        """Return the comparisons that decide pure ε; of clamped noise those of its channel."""
+        """Return comparisons that suffice to decide pure ε, of rows if noise is clamped."""
         if self.question.clamp is None:
             return super().extremes()
         return self._channel.extremes()
@@ -522,7 +520,7 @@ class AdditiveIntegerNoise(LineNoise):
 
     @property
     def column_inputs(self) -> ColumnInputs:
-        """Return the answers of clamped noise; else the integers that floats represent exactly."""
+        """Return the answers if noise is clamped, else the integers that are exact floats."""
         clamp = self.question.clamp
         if clamp is None:
             return ColumnInputs(

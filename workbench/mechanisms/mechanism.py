@@ -215,7 +215,7 @@ class Distances:
 
     @classmethod
     def from_mechanism(cls, mechanism: Any) -> Distances:
-        """Return the distances that a mechanism states, or those of the numbers of its columns.
+        """Return the distances that a mechanism states, or the distances of its column numbers.
 
         Args:
             mechanism: Any mechanism.
@@ -307,7 +307,7 @@ class Mechanism(Protocol):
 
     @property
     def outputs(self) -> Any:
-        """Return what is published for every position. Length m."""
+        """Return the published value of every position. Length m."""
 
     def comparisons(self) -> Iterable[Comparison]:
         """Yield every ordered neighbouring pair of laws, one for each label of `budgets`."""
@@ -343,7 +343,7 @@ class Mechanism(Protocol):
         """
 
     def draw(self, x: Any, count: int, source: Source) -> NDArray[Any]:
-        """Draw independently what is published on an input, from the exact law.
+        """Draw independent published values for an input, from the exact law.
 
         Args:
             x: An input.
@@ -358,7 +358,7 @@ class Mechanism(Protocol):
         """
 
     def describe(self) -> str:
-        """Describe in one line what it is, on what, and which inputs are neighbours.
+        """Describe in one line the mechanism, its inputs, and which inputs are neighbours.
 
         No full stop.
         """
@@ -434,7 +434,7 @@ def as_mechanism(subject: Any) -> Mechanism:
 def sample(
     mechanism: Any, count: int, *, answer: Any = None, insecure_seed: int | None = None
 ) -> NDArray[Any]:
-    """Draw independently what a mechanism publishes.
+    """Draw independent published values of a mechanism.
 
     Args:
         mechanism: Any mechanism, or a Design or Certificate of one, or bare noise: a Distribution

@@ -188,7 +188,10 @@ class NearestOutputs(RangePublisher, ShownMechanism):
 
     @cached_property
     def outputs(self) -> Vector:
-        """Return what is published. Shape (m,), or (m + n,)."""
+        """Return the published values: the outputs, and the middles of steps if d > 0.
+
+        Shape (m,), or (m + n,).
+        """
         low, high = map(float, self.ends)
         middles = low + (high - low) * (2 * np.arange(self.steps if self.direct else 0) + 1) / (
             2 * self.steps

@@ -153,8 +153,8 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
             name: The name of the mechanism in tables.
             bins: The published values, read as the decimals that they show.
             knots: From -c to c, read as the decimals that they show.
-            ends: End laws as of `from_laws`, or the laws at the knots of a continuous one, shape (K
-                + 1, m). A solver's negative rounding errors count as 0.
+            ends: The end laws, shape (2K, m) or (K, 2, m), or the laws at the knots of a continuous
+                mechanism, shape (K + 1, m). A solver's negative rounding errors count as 0.
 
         Returns:
             The mechanism.

@@ -73,7 +73,8 @@ class RangeMechanism(RangePublisher, Channel):
         ends: The ends k_0 < ... < k_n of the cells, shape (n + 1,).
         sensitivity: The largest difference S of neighbouring answers, > 0.
         at_ends: Whether answers are rounded at random to ends: see the module's text.
-        axis_labels: (the middles of cells or the ends, what is published), numbers.
+        axis_labels: (the inputs of the rows: middles of cells, or ends; the published values), all
+            exact numbers.
 
     Raises:
         InvalidRequest: If the ends are not increasing, if the sensitivity is not > 0, if the number

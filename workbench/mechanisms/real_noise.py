@@ -362,7 +362,7 @@ class AdditiveRealNoise(LineNoise):
         return f"{self.question}, {self.steps} cells a sensitivity{atom}"
 
     def facts(self) -> Facts:
-        """Return what it is, what it publishes, and why it is private for all shifts."""
+        """Return (name, text) pairs: the mechanism, its outputs, and why all shifts are private."""
         grid = f"the answer plus noise, rounded to multiples of {float(self.question.grid):g}"
         ends = self.question.clamp
         grid += "" if ends is None else f", clamped into {format_range(ends)}"

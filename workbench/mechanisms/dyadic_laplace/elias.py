@@ -2,8 +2,8 @@
 
 The functions are vectorised, and a decoder checks every bit of its stream.
 
-A signed integer m is sent as k = 2|m - 1/4| + 1/2 >= 1 (proof of Theorem 8): 0, 1, -1, 2, -2 become
-1, 2, 3, 4, 5. With n = ⌊log2 k⌋
+A signed integer m is sent as k = 2|m - 1/4| + 1/2 >= 1 (proof of Theorem 8 of the paper that
+`dyadic_law` names): 0, 1, -1, 2, -2 become 1, 2, 3, 4, 5. With n = ⌊log2 k⌋
     gamma   n zeros, then the n + 1 bits of k                           2n + 1 bits
     delta   gamma code of n + 1, then the n low bits of k               n + 2⌊log2(n + 1)⌋ + 1 bits
 Bits are packed from the most significant of each byte; the last byte is filled up with zeros.
@@ -34,7 +34,7 @@ Code = Literal["gamma", "delta"]
 CODES: Final[tuple[Code, ...]] = ("gamma", "delta")
 
 
-# Numba takes as long to load as decoding this many integers without it.
+# Fewer integers are decoded without Numba, because loading it would take longer.
 _MIN_COMPILED_COUNT = 20_000
 _TOO_LONG = -2  # The error code of a codeword that is too long.
 _CUT = -1  # The error code of a stream that ends within a codeword.
@@ -155,11 +155,15 @@ def _loop(worthwhile: bool) -> Callable[[Words, int, Integers, bool], Pair]:
 def _decode(stream_words: Words, total: int, m: Integers, delta: bool) -> Pair:
     """Fill m with the integers of a stream of `total` bits, codeword after codeword.
 
-    Returns (the bit after the last codeword, the number of integers), or (an error code, the number
-    of the wrong integer).
-
     Args:
         stream_words: The stream, and another word of zeros.
+        total: The number of bits of the stream.
+        m: The array to fill.
+        delta: Whether the code is delta, else gamma.
+
+    Returns:
+        (The bit after the last codeword, the number of integers), or (an error code, the number of
+        the wrong integer).
     """
 
     def window(position: int) -> Any:

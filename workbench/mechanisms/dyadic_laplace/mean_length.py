@@ -41,7 +41,9 @@ _MAX_BATCH_ELEMENTS = 400_000  # A temporary array has at most this many element
 
 @dataclass(frozen=True)
 class DataLaw:
-    """The law of one scalar x: masses spread evenly over intervals, of which a point has width 0.
+    """The law of one scalar x: masses that are spread evenly over intervals, or lie at points.
+
+    A point is an interval of width 0.
 
     Build it with `point`, `uniform` or `density`.
 
@@ -104,8 +106,7 @@ class DataLaw:
                 divided out).
             low: The lower end of the interval, finite.
             high: The upper end of the interval, finite, > low.
-            panels: The number of intervals of the rule. The accuracy is that of the rule: double
-                `panels` to see it.
+            panels: The number of intervals of the rule. Doubling it shows the accuracy.
 
         Returns:
             The law.
@@ -216,19 +217,19 @@ def mean_bits_at(
     pmf = pmf[:, used]
     # The axes are (n, rows, parts of the data, classes).
     delta = deltas[..., None, None]
-    slope = np.broadcast_to(ell[:, None, None, None], delta.shape)
-    step = max(1, _MAX_BATCH_ELEMENTS // (deltas.size * gains.size))
+    ratios = np.broadcast_to(ell[:, None, None, None], delta.shape)
+    batch_size = max(1, _MAX_BATCH_ELEMENTS // (deltas.size * gains.size))
     bits = np.full(ell.shape, sizes[0])
-    for start in range(0, len(data.masses), step):
-        batch = slice(start, start + step)
+    for start in range(0, len(data.masses), batch_size):
+        batch = slice(start, start + batch_size)
         low, high = (
             epsilon * np.array(ends[batch])[:, None] / delta for ends in (data.lows, data.highs)
         )
-        chance = tail_mean(half_integers - high, half_integers - low, delta, slope)
+        chance = tail_mean(half_integers - high, half_integers - low, delta, ratios)
         chance += (
             chance
             if np.array_equal(low, -high)
-            else tail_mean(half_integers + low, half_integers + high, delta, slope)
+            else tail_mean(half_integers + low, half_integers + high, delta, ratios)
         )
         bits += np.einsum("nt,ntpj,p,j->n", pmf, chance, data.masses[batch], gains)
     return bits

@@ -43,8 +43,8 @@ from workbench.privacy.audit import audit_extremes
 from workbench.solvers.arrays import Vector
 
 _DRAWN_LEVELS = 5  # The number of levels in fig2.
-_PART_COUNT = 48  # The sum of so many parts is the Laplace density.
-_LIPSCHITZ_LEVELS = 20  # The printed Lipschitz constants are those of so many levels.
+_PART_COUNT = 48  # The sum of this many parts is the Laplace density, up to rounding.
+_LIPSCHITZ_LEVELS = 20  # The paper prints the Lipschitz constants of this many levels.
 
 
 def _compute_parts(ell: float, points: Vector) -> Vector:

@@ -141,8 +141,8 @@ def _compare_block(
 ) -> list[Comparison]:
     """Return the comparisons of the Mechanism block of a table.
 
-    In its last row, ε = ∞, every mechanism publishes the label itself. The tolerances are those of
-    the other rows, by the key of a mechanism.
+    In its last row, ε = ∞, every mechanism publishes the label itself. `tolerances` has the
+    tolerances of the other rows, by the key of a mechanism.
     """
     comparisons = []
     for k, row in enumerate(table.to_dict("records")):

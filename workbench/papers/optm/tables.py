@@ -81,7 +81,7 @@ def make_authors_gaussian_optm(sigma: float) -> Quantizer:
 
 
 def _construct_mechanism(construction: str, epsilon: str, sigma: float | None) -> Quantizer:
-    """Return the mechanism of a row, for uniform inputs or those of Table 2 (with σ)."""
+    """Return the mechanism of a row, for uniform inputs or (with σ) the inputs of Table 2."""
     table = TABLES[epsilon] if sigma is None else "table6"
     density = _make_input_density(sigma)
     bins = get_printed_numbers()[table]["OPTM"]["bins"]
