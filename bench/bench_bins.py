@@ -1,4 +1,6 @@
-"""Runtime of Algorithm 2 as printed and of the fast exact algorithm for optimal bins.
+"""Compare the runtime of two algorithms for optimal bins: the printed one and the fast exact one.
+
+The printed one is Algorithm 2 of Ghazi et al., Regression with Label Differential Privacy.
 
 Both must find the same optimum, which is checked at every size that both solve. The printed
 algorithm stops at k = 3000, where its table has 9 million entries. The growth exponent is fitted to

@@ -1,4 +1,4 @@
-"""Repair and certification of 400 random noise designs: how many end certified, and at which loss.
+"""Count how many of 400 random noise designs can be repaired and certified, and at which loss.
 
 The designs have n in 5..40 and four kinds of shift sets (one, all up to a bound, a few, the two
 axes of a grid). They use two losses, every notion (PDP three times out of five) and δ from 0 down

@@ -1,4 +1,4 @@
-"""Channels for counts, certified, and the plain CVXPY statement of the same program.
+"""Compare certified channels for counts with the plain CVXPY statement of the same program.
 
 The plain statement has a variable for every mass and every excess, and is solved by HiGHS with its
 defaults. This is what one writes without the workbench. "off" is the relative difference of its

@@ -1,4 +1,4 @@
-"""CPU time of a design of additive noise, and of the bare solver call for the same program.
+"""Measure the CPU time of a noise design, and of the bare solver call for the same program.
 
     python -m bench.bench_design
 

@@ -1,4 +1,4 @@
-"""Encoding and decoding of the dyadic quantized Laplace mechanism, and numpy's Laplace sampler.
+"""Compare the dyadic quantized Laplace mechanism (DQL) with the Laplace sampler of numpy.
 
 All rows run in one thread on one core, in turns. The fastest turn counts for each. The ratio is the
 median over turns of the rate over that of `numpy.random.Generator.laplace`, which draws the same

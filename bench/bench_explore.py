@@ -1,4 +1,4 @@
-"""Speed of the explorer in Chromium: latency of a slider, first paint, memory.
+"""Measure the explorer in Chromium: latency of a slider, first paint, memory.
 
     python -m bench.bench_explore [TEXTS IN THE NAME OF A CASE]
 

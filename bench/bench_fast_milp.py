@@ -1,4 +1,6 @@
-"""PDP noise with delta > 0: method "fast" against the literal MILP (13), both on HiGHS.
+"""Compare two methods for PDP noise with δ > 0: "fast" and the literal MILP, both on HiGHS.
+
+The literal MILP is the mixed-integer program (13) of Kadam et al. 2024.
 
 One thread, gap 1e-9, limit 120 s. Both sides of a row are measured one after the other in this
 process, in CPU seconds of the fastest of three turns. Each side is one thread, and CPU time does

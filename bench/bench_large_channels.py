@@ -1,4 +1,4 @@
-"""Large channels by method "block", by HiGHS, PDLP and libqif, and the growth of their time in k.
+"""Compare method "block" with HiGHS, PDLP and libqif on large channels.
 
 A side is one way to solve a request: method "block", HiGHS, PDLP or libqif. Each side first solves
 a small request, which loads its imports, and then the measured request three times, all in this

@@ -1,4 +1,4 @@
-"""Runtime of quantizers: the exact LP, the search of the paper, optimised bins and MVU's alphabet.
+"""Measure the runtime of quantizer designs: exact LP, published search, optimised bins, MVU.
 
 * The exact LP is solved cold and hot, and through CVXPY.
 * The paper's search for m = 4 is run with pruning and in full.

@@ -1,4 +1,4 @@
-"""Exact sampling from integer weights, and the samplers of SciPy and numpy from floats.
+"""Compare exact sampling from integer weights with the samplers of SciPy and numpy from floats.
 
 The exact sampler uses the entropy of the operating system, with tables made beforehand. SciPy uses
 the alias method, and numpy `Generator.choice`.

@@ -1,4 +1,4 @@
-"""Solving again through a session, and the same loop written by hand on the bare solver.
+"""Compare solving again through a session with the same loop written by hand on the bare solver.
 
 An LP of n columns and m rows moves by one parameter: all its right-hand sides, or one coefficient
 in every row. Both sides make the same change, solve, and read x and the objective. They take turns,

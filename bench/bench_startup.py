@@ -1,4 +1,4 @@
-"""CPU time of cold commands, and of a process that imports numpy and highspy.
+"""Measure the CPU time of cold commands, and of a process that imports numpy and highspy.
 
     python -m bench.bench_startup
 

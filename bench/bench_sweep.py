@@ -1,4 +1,4 @@
-"""A sweep of 20,000 small linear programs with its ledger, and the loop of the bare solver.
+"""Compare a sweep of 20,000 small linear programs, with its ledger, with a loop on the bare solver.
 
 Both sides walk the same grid of DP noise in the same order: 200 budgets δ by 100 budgets ε. Both
 run on two worker processes that are warm. A worker builds one model for each task and changes it in

@@ -1,4 +1,4 @@
-"""The unbiased label randomizer with its exact channel and certificate: CPU time, gap, file size.
+"""Measure CPU time, gap and certificate size of unbiased label randomizers.
 
 For small k, the channel LP on a grid of outputs with the constraint "unbiased" is solved as well.
 Its optimum is at least the optimum over all real outputs, which the program over intervals computes

@@ -37,8 +37,8 @@ these linear programs. The line of its name lists the columns. The rows follow i
 
 The column z comes first. All other columns are in [0, 1]. If δ = 0, the columns y, s and the rows
 Σ y <= δ, Σ s <= δ are left out. Columns and rows are ordered by output, then by input. Constraints
-that the question names follow Σ M = 1 if they are equations, and the privacy rows otherwise. If a region has
-no mechanism, its program minimises the sum of violations, which must be positive.
+that the question names follow Σ M = 1 if they are equations, and the privacy rows otherwise. If a
+region has no mechanism, its program minimises the sum of violations, which must be positive.
 
 A basis names the side at which each column and row is held ("-" lower, "+" upper, "0" basic). Its
 equations are solved over the rational functions of x. It is optimal if its point is within all

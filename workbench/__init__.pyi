@@ -244,8 +244,8 @@ def design(
 
         epsilon (required): ε of the budget, > 0.
         method (default 'exact'): exact, optm, product or mvu.
-        knots (default None): Number of additional knots (inputs at which the law may bend) with method exact. Default:
-            0 with bins, 41 with levels.
+        knots (default None): Number of additional knots (inputs at which the law may bend), method exact. Default: 0
+            with bins, 41 with levels.
         loss (default None): absolute, squared, or a share of absolute in [0, 1]. Default: absolute; with method mvu
             squared.
         metric (default None): Privacy in proportion to the distance of the inputs: absolute or squared.

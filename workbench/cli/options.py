@@ -1,4 +1,4 @@
-"""Commands that are made from tables: commands.toml and the options of a family."""
+"""Make commands from tables: commands.toml and the options of a family."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Output files of commands. They are checked before any work starts."""
+"""Check the output files of a command before any work starts, and write them at the end."""
 
 from __future__ import annotations
 

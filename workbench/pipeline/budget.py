@@ -1,4 +1,4 @@
-"""The budget of a design in reports and in JSON."""
+"""Format the budget of a design for reports and for JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The interface of a family: one kind of question with its options, requests and sessions.
+"""Define the interface of a family: one kind of question with its options, requests and sessions.
 
     options ──read──▶ Request (frozen, exact numbers) ──open──▶ Session ──design(point)──▶ Design
 

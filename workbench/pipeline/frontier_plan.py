@@ -1,4 +1,4 @@
-"""Trade-offs between privacy and error as a plan of small tasks, and the plots of its table.
+"""Plan a frontier (expected loss against privacy) as small tasks that give the rows of its table.
 
 A family has a frontier if its `Family.frontier` names a module with `FRONTIER = Frontier(...)`. The
 module is loaded to list commands and therefore imports no model. Every row has the columns below,
@@ -57,7 +57,7 @@ FRONTIER_COLUMNS = (
     "seconds",
     "failure",
 )
-# This is the mechanism of a row whose objective is an ε.
+# The column "mechanism" has this value in rows whose objective is a minimal ε.
 LEAST_EPSILON = "least epsilon"
 # These columns of a design are left out of frontiers.
 _SOLVER_COLUMNS = ("gap", "residual", "start", "audited", "version", "bins_used")

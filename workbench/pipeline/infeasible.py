@@ -1,4 +1,4 @@
-"""Explanations of infeasible requests: conflicting constraints, and the smallest feasible budgets.
+"""Explain infeasible requests: which constraints conflict, and which budgets are feasible.
 
 A linear or conic program is reported as infeasible only if multipliers of its rows prove it, which
 is checked here. Two statements rely on the solver: which constraints conflict and which values are

@@ -1,4 +1,4 @@
-"""Published noise on the integers for a budget, with the smallest parameter that is proven private.
+"""Fit published noise on the integers to a budget: the smallest parameter that is proven private.
 
     name                  f(η)                                    for (ε, δ), answers up to D apart
     geometric             ∝ α^|η| (discrete Laplace)              α = e^(-ε/D); smallest α if δ > 0

@@ -1,4 +1,4 @@
-"""The scale of the losses of a request, so that results do not depend on the unit of the loss.
+"""Measure the scale of the losses of a request, so that results do not depend on their unit.
 
     floor    the loss without privacy: every answer publishes its best output. No mechanism has a
              smaller loss

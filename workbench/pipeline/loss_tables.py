@@ -1,4 +1,4 @@
-"""The loss of every output at every input, exactly: a named loss, a matrix or a function."""
+"""Make the exact table of the losses of inputs and outputs from a name, matrix or function."""
 
 from __future__ import annotations
 

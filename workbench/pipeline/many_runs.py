@@ -1,4 +1,4 @@
-"""One mechanism for T runs under one budget (ε, δ), from the designs of one run.
+"""Design one mechanism that is run T times under one budget (ε, δ).
 
 δ = 0    T runs are ε-private exactly if one run is ε/T-private: the optimum of one run at ε/T
 δ > 0    designs for one run at several budgets (ε', δ') are tried. The one with the smallest loss

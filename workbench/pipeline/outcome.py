@@ -1,4 +1,4 @@
-"""Rows of designs and of errors, and the workbench's errors for errors of solvers.
+"""Make the table rows of designs and of errors, and translate errors of solvers.
 
     column                              content
     status, failure                     a value of STATUS_BY_ERROR, or how the solver stopped; the

@@ -1,4 +1,4 @@
-"""The instances on which solvers are compared: programs of every model.
+"""List the programs on which solvers are compared. They come from every model.
 
 Each instance can measure the mechanism of a solver's point. A family has instances if its
 `Family.programs` names a module with `instances() -> list[Instance]`. Changing, adding or removing

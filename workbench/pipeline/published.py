@@ -1,4 +1,4 @@
-"""The registry of published mechanisms and of baselines: what designs are compared with.
+"""Register the mechanisms that designs are compared with: published ones and baselines.
 
 Every mechanism to compare with is one entry, a `Published`: its name, its source, which requests it
 serves, and its expected loss at the budget of a request. Entries come from three places:
@@ -44,7 +44,7 @@ USER_PACKAGE = "own"  # The package of a baseline that the user gives.
 _BUDGET_ROUNDING = Fraction(1, 10**12)
 # A law that is private at a δ larger by this much is repaired.
 _DELTA_ROUNDING = Fraction(1, 10**15)
-# A repair that moves more probability than this repairs more than rounding.
+# A repair that moves more probability than this is refused: it repairs more than rounding.
 _MAX_MOVED_MASS = 1e-9
 
 

@@ -1,4 +1,4 @@
-"""Classes of mechanisms for one query, each with the expected loss of its best mechanism.
+"""Compute, for one query, the expected loss of the best mechanism of each class.
 
 A family takes part if its `Family.recommendation` names a module with a function
 `candidates(query) -> Iterable[Candidate]`. A class that does not apply gives a reason

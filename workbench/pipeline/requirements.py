@@ -1,4 +1,4 @@
-"""The requirements of a notion in the form of the models.
+"""Convert the requirements of a notion to the bounds that the models accept.
 
 Linear models need one bound on ratios for every neighbour, of one kind and with one δ. Convex
 models need hockey sticks, power cones or relative entropies.

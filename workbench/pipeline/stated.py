@@ -1,6 +1,7 @@
-"""A question as a linear program in x = e^(ε/steps), from which formulas are made.
+"""State a question as a linear program in x = e^(ε/steps), from which formulas are made.
 
-The entries of the program are polynomials in x.
+The entries of the program are polynomials in x. `steps` is the smallest integer with which every
+budget is a multiple of ε/steps.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""User-defined constraints: a function of the CVXPY variable that returns linear rows."""
+"""Check and read user-defined constraints: a function of the CVXPY variable that returns rows."""
 
 from __future__ import annotations
 

@@ -134,8 +134,8 @@ class _LabelFamily(Family):
     name = "labels"
     title = "private randomizers of labels"
     summary = (
-        "Design the label randomizer with the smallest loss by one of three methods: bins, a "
-        "channel by a linear program (lp), or an unbiased channel."
+        "Design the label randomizer with the smallest loss. Methods: bins, a channel by a linear "
+        "program (lp), or an unbiased channel."
     )
     examples = (
         "design labels --labels 0..7 --method lp --notion zcdp --rho 0.1",

@@ -129,8 +129,8 @@ class _Quantizer(Family):
         Option(
             "knots",
             integer_reader(0, 2001),
-            help="Number of additional knots (inputs at which the law may bend) with --method "
-            "exact. Default: 0 with --bins, 41 with --levels.",
+            help="Number of additional knots (inputs at which the law may bend), method exact. "
+            "Default: 0 with --bins, 41 with --levels.",
             kind=int,
         ),
         Option(
