@@ -68,7 +68,7 @@ def solve_plain_statement(n: int, epsilon: str, delta: str) -> tuple[float, Any]
 
 
 def solve_count_by_qif(n: int, epsilon: str, delta: str) -> tuple[float, Any]:
-    """Solve the program with libqif, for δ = 0. Arguments as of `solve_plain_statement`."""
+    """Solve the program with libqif, for δ = 0. Arguments: see `solve_plain_statement`."""
     qif = importlib.import_module("qif")
 
     prior = qif.probab.uniform(n + 1)
@@ -115,7 +115,7 @@ def run_channel_benchmark() -> pd.DataFrame:
 
 
 def design_channel(n: int, epsilon: str, delta: str) -> wb.Design:
-    """Design the certified channel. Arguments as of `solve_plain_statement`."""
+    """Design the certified channel. Arguments: see `solve_plain_statement`."""
     design: wb.Design = wb.design(
         "channel", answers=f"0..{n}", max_shift=1, epsilon=epsilon, delta=delta
     )

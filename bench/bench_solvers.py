@@ -250,7 +250,7 @@ class BareHighs(BareSolver):
         self.all_rows = np.arange(data.row_upper.size, dtype=np.int32)
 
     def solve_cold(self, A: Matrix, b: Vector) -> Answer:
-        """Build the model and solve it. Arguments as of `BareSolver.solve_cold`."""
+        """Build the model and solve it. Arguments: see `BareSolver.solve_cold`."""
         lp = self.highspy.HighsLp()
         lp.num_col_ = A.shape[1]
         lp.num_row_ = A.shape[0]
@@ -308,7 +308,7 @@ class BareGurobi(BareSolver):
         self.matrix_rows = gurobipy.MConstr.fromlist(self.rows)
 
     def solve_cold(self, A: Matrix, b: Vector) -> Answer:
-        """Build the model and solve it. Arguments as of `BareSolver.solve_cold`."""
+        """Build the model and solve it. Arguments: see `BareSolver.solve_cold`."""
         self.model = self.gp.loadModel(
             env=self.env,
             numvars=A.shape[1],
@@ -378,7 +378,7 @@ class BareMathOpt(BareSolver):
                 self.rows[i].set_coefficient(self.x[j], a)
 
     def solve_cold(self, A: Matrix, b: Vector) -> Answer:
-        """Build the model and solve it. Arguments as of `BareSolver.solve_cold`."""
+        """Build the model and solve it. Arguments: see `BareSolver.solve_cold`."""
         self._write_model(A, b)
         return self._read_result(
             self.mathopt.solve(self.model, self.solver_type, params=self.parameters)
@@ -435,7 +435,7 @@ class BareClarabel(BareConicSolver):
     """Clarabel."""
 
     def solve_cold(self, A: Matrix, b: Vector) -> Answer:
-        """Build the model and solve it. Arguments as of `BareSolver.solve_cold`."""
+        """Build the model and solve it. Arguments: see `BareSolver.solve_cold`."""
         import clarabel  # type: ignore[import-untyped]
 
         rows, right_sides = self._stack_rows(A, b)
@@ -456,7 +456,7 @@ class BareScs(BareConicSolver):
     """SCS."""
 
     def solve_cold(self, A: Matrix, b: Vector) -> Answer:
-        """Build the model and solve it. Arguments as of `BareSolver.solve_cold`."""
+        """Build the model and solve it. Arguments: see `BareSolver.solve_cold`."""
         import scs  # type: ignore[import-untyped]
 
         rows, right_sides = self._stack_rows(A, b)
@@ -470,7 +470,7 @@ class BareScip(BareSolver):
     """SCIP through PySCIPOpt."""
 
     def solve_cold(self, A: Matrix, b: Vector) -> Answer:
-        """Build the model and solve it. Arguments as of `BareSolver.solve_cold`."""
+        """Build the model and solve it. Arguments: see `BareSolver.solve_cold`."""
         import pyscipopt
 
         data = self.data

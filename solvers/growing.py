@@ -240,7 +240,7 @@ class GrowingProgram(RestatedProgram):
         row_upper: float,
         column_upper: float = np.inf,
     ) -> int:
-        """Add columns and rows to the live object. Arguments as of `RestatedProgram.extend`."""
+        """Add columns and rows to the live object. Arguments: see `RestatedProgram.extend`."""
         column_count = column_rows.size
         zeros = np.zeros(column_count)
         status = self._h.addCols(

@@ -406,7 +406,7 @@ def check_pair(p, q, requirement, name):
 def check_curve(p, q, requirement, name):
     """Refuse unless P against Q meets every point (ε, δ) of a curve.
 
-    Arguments as of `check_pair`.
+    Arguments: see `check_pair`.
     """
     for point in requirement.points:
         check_pair(p, q, point, name)
@@ -418,7 +418,7 @@ def check_tradeoff(p, q, requirement, name):
     The larger factor is that of Q.
 
     A test that errs on S and not on the others has α + β in these weights. The sum is smallest for
-    the test that errs on each outcome in the cheaper way. Arguments as of `check_pair`."""
+    the test that errs on each outcome in the cheaper way. Arguments: see `check_pair`."""
     k, k_sum = p
     l, l_sum = q
     for (a, b), (next_a, next_b) in pairwise(requirement.function):
@@ -610,7 +610,7 @@ class Divergence:
 def check_renyi(p, q, requirement, name):
     """Refuse unless Σ P^α Q^(1-α) <= e^((α-1) ε).
 
-    Both sides are never equal for ε > 0, as the left side is algebraic. Arguments as of
+    Both sides are never equal for ε > 0, as the left side is algebraic. Arguments: see
     `check_pair`."""
     divergence = Divergence(p, q)
     alpha = requirement.alpha
@@ -637,7 +637,7 @@ def check_concentrated(p, q, requirement, name):
     decided, and those in (1, b] when D_b <= ρ. On [a, b], g is convex, so below its chord, whose
     excess over the right side is a concave quadratic in α. A piece that neither decides is halved;
     an end of a piece that exceeds ρ refutes the claim. The powers (P/Q)^(α-1) in the middle are the
-    geometric means of those at both ends, all rounded up. Arguments as of `check_pair`."""
+    geometric means of those at both ends, all rounded up. Arguments: see `check_pair`."""
     divergence = Divergence(p, q)
     rho = requirement.rho
     if divergence.is_zero:
@@ -773,7 +773,7 @@ def check_gaussian(p, q, requirement, name):
 
     For each Q(A), P(A) is largest for a set of the outcomes of largest ratio (Neyman and Pearson);
     between two such sets the curve of (Q(A), P(A)) is straight and Φ(Φ^-1(·) + μ) concave, so the
-    sets themselves decide. Arguments as of `check_pair`."""
+    sets themselves decide. Arguments: see `check_pair`."""
     k, k_sum = p
     l, l_sum = q
     outcomes = [
@@ -1080,23 +1080,29 @@ def find_rational_between(low, high, power):
 class LineLaw:
     """A law on all integers: weights f(first + i) = w_i, and geometric tails beyond them.
 
-    In the tails f(η ± P) = r f(η), outwards, with the ratio r.
+    In the tails, P steps outwards multiply f by the ratio r: f(η ± P) = r f(η).
 
-    P = f and Q = f(· + s) are compared on the integers of a window, and merged outside it: there
-    P/Q depends on η modulo P alone, and outcomes of one ratio may be merged, as ratios of masses
-    are all that a notion looks at.
+    The laws f and f(· + s) are compared on the integers of a window, and merged outside it. There
+    the ratio f(η)/f(η + s) depends only on η modulo P. Outcomes of the same ratio may be merged,
+    because a notion uses only the ratios and their masses.
 
-    Noise on the reals has density f(j)/β on the cell [(j - 1/2)β, (j + 1/2)β), β = Δ/k, and a point
-    mass (atom) at 0. At a shift (i + t)β, 0 <= t < 1, a share 1 - t of cell j faces cell j + i of
-    the other law and a share t faces cell j + i + 1; the atom faces no mass. So the sum of a notion
-    there is (1 - t) times the sum of shift i + t times the sum of shift i + 1, and a largest ratio
-    is one of theirs: k integer shifts decide.
+    Noise on the reals has density f(j)/β on the cell [(j - 1/2)β, (j + 1/2)β), where β is the
+    sensitivity divided by k, and a point mass (atom) at 0. At a shift (i + t)β, 0 <= t < 1, a share
+    1 - t of cell j is compared with cell j + i of the other law, and a share t with cell j + i + 1.
+    The atom is compared with no mass. So the sum of a notion at this shift is (1 - t) times the sum
+    at shift i plus t times the sum at shift i + 1, and a largest ratio is one of theirs. Therefore
+    k integer shifts decide every real shift.
 
-    Where f is even and never rises with |η|, f(η + s) >= f(|η| + D) for every |s| <= D: the largest
-    ratio of all is that at the shift D.
+    If f is even and never rises with |η|, then f(η + s) >= f(|η| + D) for every |s| <= D. The
+    largest ratio of all shifts is then the largest ratio at the shift D.
 
-    Attributes: first, last (integers with weights), weights, period, ratio, atom, and total (the
-        sum of all masses).
+    Attributes:
+        first, last: first and last integer with a weight.
+        weights: the weights w_i.
+        period: P, the number of weights that the tails repeat.
+        ratio: r.
+        atom: mass of the point 0.
+        total: sum of all masses.
     """
 
     def __init__(self, first, weights, period, ratio, atom=Fraction(0)):
@@ -1414,16 +1420,22 @@ def rank_comparisons(mechanism, runs, epsilon):
 class LossDistribution:
     """Masses of P by the privacy loss ln P/Q on a grid.
 
-    They are integers of 10^-digits, all rounded up or all down.
+    They are integers in units of 10^-digits, all rounded up or all rounded down.
 
-    An atom (p, q) between two points of the grid is, upwards, cut into two, at the points, of the
-    same p and q in all, which a merger of the two undoes; downwards it moves to the lower point. A
-    tail of less than 10^(8 - digits) goes, upwards, to the nearest point that stays or to infinity,
-    else it is dropped.
+    An atom is an outcome with the masses p under P and q under Q. Its loss may lie between two
+    points of the grid. If masses are rounded up, it is split into two atoms at these points, with
+    the same sums of p and of q. This only helps an attacker, because merging the two atoms gives
+    the first one back. If masses are rounded down, the atom moves to the lower point. A tail of
+    less than 10^(8 - digits) moves up to the nearest point that stays, or to infinity, if masses
+    are rounded up. Otherwise it is dropped.
 
-    Attributes: masses, where masses[i] has the loss (first + i) step; infinite (the mass without a
-        finite loss), step,
-    digits and rounds_up.
+    Attributes:
+        first: masses[i] has the loss (first + i) step.
+        masses: integers in units of 10^-digits.
+        infinite: the mass without a finite loss, in the same unit.
+        step: step of the grid of losses.
+        digits: number of digits after the point.
+        rounds_up: whether masses are rounded up.
     """
 
     def __init__(self, first, masses, infinite, step, digits, rounds_up):
@@ -1434,7 +1446,7 @@ class LossDistribution:
             masses: integers of 10^-digits.
             infinite: the mass of an infinite loss.
             step: step of the grid, a Fraction.
-            digits: after the point.
+            digits: number of digits after the point.
             rounds_up: whether all roundings are upwards.
         """
         self.first = first
@@ -1451,7 +1463,7 @@ class LossDistribution:
         Args:
             pair: [(mass of P, mass of Q)] in integers of 10^-digits; a Q of 0 has an infinite loss.
             step: step of the grid, a Fraction.
-            digits: after the point.
+            digits: number of digits after the point.
             rounds_up: whether all roundings are upwards.
         """
         arithmetic = IntervalArithmetic(digits + 10)
@@ -1841,7 +1853,7 @@ def comparisons(mechanism, labels=None):
 def is_decided_by_columns(mechanism, notion, budgets, other_parameters):
     """Decide whether each output's largest and least mass are enough.
 
-    They are for pure ε, or δ = 0, if every two rows (end laws) are neighbours. Arguments as of
+    They are for pure ε, or δ = 0, if every two rows (end laws) are neighbours. Arguments: see
     `check_privacy`."""
     row_count = len(mechanism.laws)
     has_all_pairs = mechanism.kind == "quantizer" or (
@@ -1853,7 +1865,7 @@ def is_decided_by_columns(mechanism, notion, budgets, other_parameters):
 def is_decided_by_largest_shift(mechanism, notion, budgets, other_parameters):
     """Decide whether the largest shift is enough.
 
-    It is for pure ε, or δ = 0, of noise that never rises with its size (`LineLaw`). Arguments as of
+    It is for pure ε, or δ = 0, of noise that never rises with its size (`LineLaw`). Arguments: see
     `check_privacy`."""
     is_noise = mechanism.line is not None and not mechanism.clamp
     return (
@@ -1868,7 +1880,7 @@ def is_ratio_bound(notion, budgets, other_parameters):
 
     One epsilon must apply to all comparisons.
 
-    Arguments as of `check_privacy`.
+    Arguments: see `check_privacy`.
     """
     has_no_delta = notion == "pure" or (notion in ("dp", "pdp") and not other_parameters["delta"])
     return has_no_delta and None in budgets
@@ -1906,7 +1918,7 @@ def count_work(mechanism, notion, budgets, other_parameters, objective, bias, co
     """Return the units of work of a certificate, as the module's docstring counts them.
 
     Args:
-        mechanism, notion, budgets, other_parameters: as of `check_privacy`.
+        mechanism, notion, budgets, other_parameters: see `check_privacy`.
         objective: objective, as `read_objective` returns it.
         bias: bias, as `read_bias` returns it.
         composed: claim of many runs, as `read_composed_claim` returns it. None without one.
@@ -2235,10 +2247,11 @@ def read_range(data):
 
     Refuse it unless it pairs all rows that neighbouring real answers may use.
 
-    Answers x < x' of neighbours are in rows a <= b: in cells end_a <= x < end_a+1 and x' >= end_b,
-    so that two are neighbours where end_b - end_a+1 < sensitivity. At ends an answer goes to one of
-    the two around it, with one draw for all answers and itself as the mean: then where end_b-1 -
-    end_a < sensitivity as well.
+    Let x < x' be neighbouring answers in the rows a <= b. If rows are cells, end_a <= x < end_(a+1)
+    and x' >= end_b, so rows a and b are neighbours if end_b - end_(a+1) < sensitivity. If `at_ends`
+    is true, an answer is rounded at random to one of the two ends around it, with the answer as the
+    mean and the same draw for all answers. Then rows a and b are neighbours also if
+    end_(b-1) - end_a < sensitivity.
 
     Args:
         data: a JSON value.
@@ -2494,6 +2507,16 @@ def read_real_noise(data):
 
 
 # The reader of each kind of mechanism.
+# The kinds of mechanisms. A reader returns a namespace, called `mechanism` in this file, with the
+# entries of the file and at least
+#     kind      name of the kind
+#     laws      laws, each a pair (integers, their sum): the rows of a channel, the one law of noise
+#               on a group, the laws at both ends of every piece of a quantizer; else empty
+#     labels    labels of the comparisons: shifts of noise, ordered pairs of rows; empty for a
+#               quantizer
+# Noise on the integers and the reals also has `line` (a `LineLaw`), `reach` (the largest shift),
+# `clamp` (the ends of the range, or None), `size` (what the count of work needs) and, on the reals,
+# `width` (the width of a cell). Quantizers have `knots` and `outputs`.
 READERS = {
     "noise": read_noise,
     "channel": read_channel,
@@ -2840,7 +2863,7 @@ def prove_statement(data):
 
 
 def format_budget(notion, budgets, other_parameters):
-    """Return a budget such as "epsilon = 1, delta = 0.1". Arguments as of `check_privacy`."""
+    """Return a budget such as "epsilon = 1, delta = 0.1". Arguments: see `check_privacy`."""
     if notion in ("curve", "tradeoff"):
         names = ("epsilon", "delta") if notion == "curve" else ("alpha", "beta")
         return ", ".join(

@@ -828,7 +828,7 @@ def read_neighbours(neighbours, answers, is_metric):
 
 
 def build_channel_program(options, delta, is_relaxed):
-    """Build the program of a channel. Arguments as of `build_modulo_program`."""
+    """Build the program of a channel. Arguments: see `build_modulo_program`."""
     names = {
         "answers",
         "outputs",
@@ -995,7 +995,7 @@ def add_monotone_rows(program, mass_column, answers, outputs, is_by_row):
 def build_labels_program(options, delta, is_relaxed):
     """Build the program of labels with method lp, which is that of a channel.
 
-    Arguments as of `build_modulo_program`.
+    Arguments: see `build_modulo_program`.
     """
     names = {
         "labels",
@@ -1073,7 +1073,7 @@ def build_quantizer_program(options, delta, is_relaxed):
         Σ_i s_e(i) + low(i) = 1,  Σ_i B_i (s_e(i) + low(i)) = x_e,  s_e(i) <= (x - 1) low(i)
 
     where every piece [a, b] has two points e, a and b, with h_e the affine function that is 1
-    there and 0 at the other. Arguments as of `build_modulo_program`.
+    there and 0 at the other. Arguments: see `build_modulo_program`.
     """
     require_known_options(options, {"bins", "c", "loss", "knots", "notion"}, ("dp", "pure"))
     ensure(not delta, "delta unknown here.", "unknown")
@@ -1329,7 +1329,7 @@ def list_dual_conditions(program, column_sides, row_sides, multipliers):
 
     Args:
         program: a finished `Program`.
-        column_sides, row_sides: as of `compute_vertex`.
+        column_sides, row_sides: see `compute_vertex`.
         multipliers: the function of every tight row.
     """
     conditions = []

@@ -87,8 +87,10 @@ def design(
     """Design additive noise modulo a finite group.
 
         notion (default 'dp'): dp, pdp, pure or metric; curve, tradeoff, renyi, zcdp or gdp.
-        loss (default 'error-rate'): error-rate, squared, eta-squared, circular-squared, prior-squared, worst-squared,
-            or a CSV of losses, one for every noise value (in Python: an array, or a function of it).
+        loss (default 'error-rate'): error-rate; squared (error of the published answer); eta-squared (square of the
+            noise value); circular-squared (square of the distance around the group); prior-squared (as squared, with
+            prior); worst-squared (of the worst answer); or a CSV of losses, one for every noise value (in Python: an
+            array, or a function of it).
         alpha (default None): Order > 1 of notion renyi.
         rho (default None): Budget > 0 of notion zcdp.
         mu (default None): Budget > 0 of notion gdp.

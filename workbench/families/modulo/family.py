@@ -219,9 +219,10 @@ class _Modulo(Family):
             "loss",
             load_when_called("workbench.families.modulo.request", "read_loss"),
             "error-rate",
-            "error-rate, squared, eta-squared, circular-squared, prior-squared, worst-squared, or "
-            "a CSV of losses, one for every noise value (in Python: an array, or a function of "
-            "it).",
+            "error-rate; squared (error of the published answer); eta-squared (square of the noise "
+            "value); circular-squared (square of the distance around the group); prior-squared (as "
+            "squared, with --prior); worst-squared (of the worst answer); or a CSV of losses, one "
+            "for every noise value (in Python: an array, or a function of it).",
         ),
         *NOTION_PARAMETERS,
         Option(
