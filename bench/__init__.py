@@ -1,4 +1,4 @@
-"""Benchmarks: ratios of CPU seconds measured in one run (`make bench`). They are no timed tests."""
+"""Benchmarks: ratios of CPU seconds measured in one run (`make bench`). No test checks the times."""
 
 from __future__ import annotations
 

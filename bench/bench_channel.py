@@ -86,7 +86,8 @@ def solve_count_by_qif(n: int, epsilon: str, delta: str) -> tuple[float, Any]:
 def run_channel_benchmark() -> pd.DataFrame:
     """Return one row for each case and side.
 
-    The column "ratio" is the CPU time of the side over that of the workbench, in turns of one run.
+    The column "ratio" is the CPU time of the side divided by the CPU time of the workbench. Both
+    are measured in turns of one run.
     """
     rows = []
     for case in CASES:

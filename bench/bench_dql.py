@@ -1,8 +1,8 @@
 """Compare the dyadic quantized Laplace mechanism (DQL) with the Laplace sampler of numpy.
 
 All rows run in one thread on one core, in turns. The fastest turn counts for each. The ratio is the
-median over turns of the rate over that of `numpy.random.Generator.laplace`, which draws the same
-noise in one process and sends nothing.
+median over turns of the rate divided by the rate of `numpy.random.Generator.laplace`, which draws
+the same noise in one process and sends nothing.
 """
 
 from __future__ import annotations

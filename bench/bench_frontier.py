@@ -4,7 +4,7 @@ The frontier is of noise modulo 21 (n = 20) under DP, after a first run that loa
 
 Rows are designs with their proof, and baselines with the exact audit of their distributions. The
 reference ("bare") loads the compiled program of one design into a live HiGHS object and solves it,
-once for each row. `ratio` is the median over turns of the time of a row over that of its reference.
+once for each row. `ratio` is the median over turns of (time of a row) / (time of its reference).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python -m bench.bench_startup
 
-Times are those of one process from its start to its end. Programs of noise, channels, quantizers
+A time is measured from the start of a process to its end. Programs of noise, channels, quantizers
 and labels are stated without loading a modelling language (`workbench.models.statement`). A whole
 cold design with its certificate therefore takes less time than `import cvxpy`.
 """

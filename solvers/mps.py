@@ -1,7 +1,7 @@
-"""Programs as MPS files, the format that every solver reads. Numbers are exact to the last bit.
+"""Write and read programs as MPS files, the format that every solver reads.
 
-(HiGHS writes fifteen digits and OR-Tools six. Both read files with errors as other programs,
-without a message.)
+Numbers are exact to the last bit. (The writer of HiGHS keeps fifteen digits, the writer of OR-Tools
+six. Both read a file with errors as another program, without a message.)
 
 Written: free format, minimisation, explicit bounds of integer columns (readers differ on the
 defaults). The constant of the objective is minus the right-hand side of its row, as is customary.
@@ -127,7 +127,7 @@ def format_mps(
 
 
 def _mps_column_names(blocks: Sequence[Block], count: int) -> list[str]:
-    """Return a name of each column: that of its block, or x0, x1, ... if those are not unique."""
+    """Return a name of each column: its block's name and an index, or x0, x1, ... if not unique."""
     default_names = [f"x{j}" for j in range(count)]
     names = default_names.copy()
     for block in blocks:

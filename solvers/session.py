@@ -161,9 +161,9 @@ class Session(ABC):
     """A live solver object for one program. Not thread-safe. Usable as a context manager.
 
     Attributes:
-        owner: its `Backend`.
+        owner: the `Backend` that opened it.
         program: the `Program` to solve.
-        options: options of the solver.
+        options: options of every solve, such as gap and time limit.
     """
 
     def __init__(self, owner: Any, program: Program, options: Options) -> None:

@@ -179,7 +179,10 @@ class Affine:
 
     @property
     def sign_polynomial(self) -> Poly:
-        """Return a polynomial of the same sign wherever there is no pole, for slope = 0."""
+        """Return a polynomial that has the sign of the function wherever there is no pole.
+
+        The function must not depend on δ (slope = 0).
+        """
         if self.denominator.degree() == 0:
             return self.constant
         return self.constant * self.denominator

@@ -6,16 +6,16 @@ A and c are rationals whose denominators are powers of two. The bounds and x are
 Therefore residuals are exact. The basic columns and tight rows of a basis give two systems of
 linear equations, A x = side and A'y = c. They are factored once in doubles. Each turn computes the
 exact residual and solves for it, which adds about 45 bits. If the exact point violates rows or
-bounds, the program is solved for a correction z of the point. Its sides are multiplied by a scale
-S, so large that the solver sees violations that were below its tolerance (iterative refinement:
+bounds, the program is solved for a correction z of the point. Its sides are multiplied by a factor
+F, so large that the solver sees violations that were below its tolerance (iterative refinement:
 Gleixner, Steffy and Wolter, INFORMS J. Computing 28, 2016),
 
-    minimise   D c'z    s.t.    S (lo - A x) <= A z <= S (hi - A x),   S (l - x) <= z <= S (u - x)
+    minimise   D c'z    s.t.    F (lo - A x) <= A z <= F (hi - A x),   F (l - x) <= z <= F (u - x)
 
 whose basis is the next one. The costs are multiplied by D > 1 if multipliers have a wrong sign that
 the solver did not see. All rounds have the same matrix, so one live solver object takes them all;
-only costs and bounds move. In the code the numbers of the program are integers over 2^(s+P), where
-2^s is the common denominator of A and c. In arrays of both, columns come before rows.
+only costs and bounds move. In the code the numbers of the program are integers over 2^(S+P), where
+2^S is the common denominator of A and c. In arrays of both, columns come before rows.
 
 Masses of 1e-40 are found, although a solver alone calls them zero. The result is proven, but not by
 the solver: the remaining violations are computed exactly, and so is the Lagrangian bound of y

@@ -33,7 +33,7 @@ _REQUEST_COLUMNS = (
 )
 # Columns of an answer that are shown.
 _ANSWER_COLUMNS = ("status", "objective", "bound", "audited", "private")
-# An answer with one of these statuses is no failure.
+# Answers with these statuses do not count as failures.
 _SUCCESS_STATUSES = ("claimed", "optimal", "found")
 # Keys are shown with this many characters.
 _SHOWN_KEY_LENGTH = 12
