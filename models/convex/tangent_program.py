@@ -311,6 +311,25 @@ class TangentProgram:
             a bound gains tangents at few of them in a round, a hockey stick at its worst one.
         level_range: a range of levels whose bounds `FindBrokenBounds` adds, or None.
         options: options of every solve; None for the defaults.
+
+    Attributes:
+        size: number of columns x of the base program.
+        master: the program with all t, rows and tangents so far, which is solved in every round.
+        bounds: the bounds so far, with their columns and rows.
+        tangents: the tangents so far, in the order in which they were added.
+        point: last optimum of the master program; None before the first one.
+        x: the columns x of the last optimum, shape (size,).
+        largest_excess: largest relative excess of the last optimum over a limit, if tangents are
+            added where a solution breaks a bound.
+        rounds: number of solves so far.
+        even_columns: columns whose laws are even, shape (size,); None if they are not feasible or
+            if `has_similar_comparisons`.
+        inner_columns: columns within all bounds where every further segment starts.
+        best_columns: the cheapest known columns within all bounds.
+        best_value: objective of `best_columns`, infinite if none are known.
+        best_proof: solution whose multipliers prove the highest lower bound; None before a proof.
+        proven_bound: the highest lower bound.
+        gap_history: gap between `best_value` and `proven_bound` after each round with a segment.
     """
 
     def __init__(
@@ -346,15 +365,11 @@ class TangentProgram:
         self.largest_excess = 0.0
         self.rounds = 0
         self._add_bounds(bounds)
-        # The even columns are within all bounds; the first segment starts there.
         self.even_columns: Vector | None = None
-        # The inner columns are within all bounds; every further segment starts there.
         self.inner_columns = self.x
-        # The best columns are the cheapest known ones within all bounds.
         self.best_columns = self.x
         self.best_value = np.inf
-        # The best proof has the multipliers of the highest lower bound, or the last ones if there
-        # are no even columns.
+        # Without even columns this is the proof of the last optimum.
         self.best_proof: Solution | None = None
         self.proven_bound = -np.inf
         self.gap_history = [np.inf] * _LIMITS.idle_rounds

@@ -31,6 +31,9 @@ solver leaves undetermined are pooled (`pool_multipliers`).
 Outputs may lie outside the label range. Unbiasedness increases the loss by an order of magnitude
 (labels 0..10 uniform, ε = 1: 98.0075420 against 8.40878638).
 
+The cone program states the fraction by a variable ρ with σ² <= ρ τ, where τ and σ are multiples of
+t and of s - c t:
+
 | here                             | meaning                                                     |
 |----------------------------------|-------------------------------------------------------------|
 | Intervals: first, last (n,)      | the sets S                                                  |

@@ -218,6 +218,9 @@ class _FastSolve:
     """One solve by search.
 
     Attributes:
+        owner: the session, with the model, the backend and the options.
+        deadline: time limit of this solve.
+        lp_options: options of the linear programs, with tight tolerances.
         outcome: the incumbent, the bound and the counts of nodes, programs and iterations.
         broken_table: whether the incumbent breaks each pair, shape (shifts, N).
         noise: group, shifts, budgets and loss of the noise.

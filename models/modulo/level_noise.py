@@ -17,14 +17,17 @@ among those of (15), one has f <= w f(0).
 
 Proof. Let f be feasible with f(0) > 0, L(eta) the length of a shortest path from 0 over pairs that
 f keeps (infinite where none leads), and v = e^{-L}. Keeping a pair means f(eta + mu) >= e^{-eps_mu}
-f(eta), so f >= f(0) v. Put g = max(v, theta w), 0 <= theta <= 1. A pair that f keeps is kept by v
-(L is a shortest path length) and every pair is kept by w, hence the former are kept by g. A pair
-that f breaks is broken by g at most where g = v, as elsewhere g(eta) = theta w(eta) <= e^eps theta
-w(eta + mu). So f(0) g breaks mass f(0) v <= f at most, at pairs that f breaks. As theta rises from
-0 to 1 the total of g rises from that of v, at most 1/f(0), to T0, that of w. If it passes 1/f(0),
-then f(0) g is a PMF with the same f(0), feasible and at most f(0) w. If not, w/T0 is a PMF that
-breaks nothing and has f(0) = 1/T0 at least as large. Either has the same zero mass or more, and
-needs no more delta. []
+f(eta), so f >= f(0) v. Put g = max(v, theta w), 0 <= theta <= 1.
+
+* A pair that f keeps is kept by v, because L is a shortest path length. It is kept by w, which
+  keeps every pair. Hence g keeps it.
+* A pair that f breaks can only be broken by g where g = v. Elsewhere g(eta) = theta w(eta), and
+  theta w(eta) <= e^eps_mu theta w(eta + mu) <= e^eps_mu g(eta + mu). So f(0) g breaks pairs of
+  mass at most f(0) v <= f, and only pairs that f breaks.
+* As theta rises from 0 to 1, the sum of g rises from the sum of v, which is at most 1/f(0), to the
+  sum T0 of w. If it passes 1/f(0), then for that theta f(0) g is a PMF with the same f(0); it is
+  feasible and at most f(0) w. Otherwise w/T0 is a PMF that breaks nothing, and its mass at 0 is
+  1/T0 >= f(0). In both cases the mass at 0 is at least f(0), and no larger delta is needed. []
 
 | paper (Kadam et al. 2024) | here                             |
 |---------------------------|----------------------------------|

@@ -194,6 +194,15 @@ class PatternSearch:
         node_limit: largest number of nodes to split, or None.
         can_stop_early: whether a node's program may end when its duals prove that it cannot be
             better.
+        outcome: the result so far.
+        element_count: number of elements with a mass of their own, 0 if delta is a variable.
+        ended_bound: smallest bound of the nodes that ended.
+        failed_nodes: number of nodes on which the solver failed.
+        gains: pseudocosts: sum of the gains per unit of mass that were observed when a pair was
+            kept (row 0) or broken (row 1), shape (2, pairs).
+        counts: number of these observations, shape (2, pairs).
+        waiting: nodes that are still to be split.
+        node: the node that is split now, or None.
     """
 
     noise: NoiseProblem
