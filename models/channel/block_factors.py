@@ -582,15 +582,15 @@ def eliminate(
         share = row / pivot
         shares[a] = share
         pivots[a] = pivot
-        reach = min(b, n - 1 - a)
-        sums[a + 1 : a + reach + 1] += share[:reach] * sums[a]
+        later_count = min(b, n - 1 - a)
+        sums[a + 1 : a + later_count + 1] += share[:later_count] * sums[a]
         # This view holds the weights of the next labels to each other.
         next_weights = as_strided(
             band[a + 1, b:],
-            (reach, reach, outputs),
+            (later_count, later_count, outputs),
             (row_stride - column_stride, column_stride, itemsize),
         )
-        next_weights[:] += share[:reach, None] * row[None, :reach]
+        next_weights[:] += share[:later_count, None] * row[None, :later_count]
 
 
 def substitute(
@@ -676,7 +676,7 @@ def invert_unit_triangle(shares: Vector, band: int) -> Vector:
     diagonal = np.arange(height)
     inverse[:, diagonal, diagonal] = 1
     for i in range(height - 2, -1, -1):
-        reach = min(height, i + 1 + band)
-        row = shares[:, i : i + 1, i + 1 : reach]
-        inverse[:, i, i + 1 :] += (row @ inverse[:, i + 1 : reach, i + 1 :])[:, 0]
+        end = min(height, i + 1 + band)
+        row = shares[:, i : i + 1, i + 1 : end]
+        inverse[:, i, i + 1 :] += (row @ inverse[:, i + 1 : end, i + 1 :])[:, 0]
     return inverse

@@ -138,8 +138,8 @@ def has_levels(noise: NoiseProblem) -> bool:
     has_shift = any(
         any(step % size for step, size in zip(mu, noise.sizes, strict=True)) for mu in noise.shifts
     )
-    has_levels_here = noise.is_error_rate and has_one_epsilon and has_shift
-    return has_levels_here and (noise.N > MAX_PATTERN_ELEMENTS or _keeps_digits(noise))
+    is_level_problem = noise.is_error_rate and has_one_epsilon and has_shift
+    return is_level_problem and (noise.N > MAX_PATTERN_ELEMENTS or _keeps_digits(noise))
 
 
 def compute_level_frontier(
@@ -176,8 +176,8 @@ def _pieces_of_stairs(stairs: Stairs, high: float) -> list[FrontierPiece]:
     corners = stairs.corners()
     proven_delta = 0.0 if stairs.proven_from == 0.0 else stairs.proven_delta
     deltas, values = zip(*corners, strict=True)
-    value_there = float(np.interp(min(proven_delta, 1.0), deltas, values))
-    constant_bound = max(0.0, value_there - ERROR_RATE_TOLERANCE)
+    proven_value = float(np.interp(min(proven_delta, 1.0), deltas, values))
+    constant_bound = max(0.0, proven_value - ERROR_RATE_TOLERANCE)
     pieces = []
     for (a, value_a), (b, value_b) in pairwise(corners):
         if a >= high or b <= a:

@@ -274,7 +274,7 @@ def _iterate_splits(grid: Grid, delta: float) -> Iterator[_Split]:
     rows = grid.rows
     tall_count = grid.tall_columns
     mu_bar = grid.mu_bar
-    slope = a / -math.expm1(-grid.epsilon)
+    sigma_weight = a / -math.expm1(-grid.epsilon)
     shape = (tall_count + 1, mu_bar + 1 if rows > 1 else 1, tall_count + 1)
     edge, deep_count, tall_deep = np.indices(shape).reshape(3, -1)
     fits_tall = (edge + tall_deep <= tall_count) & (tall_deep <= deep_count)
@@ -284,10 +284,10 @@ def _iterate_splits(grid: Grid, delta: float) -> Iterator[_Split]:
     tall_deep = tall_deep[fits]
     whole_short_sum = (edge + mu_bar - tall_count - deep_count + tall_deep) * a**rows
     whole_tall_sum = (tall_count - tall_deep - edge) * a ** (rows + 1)
-    total_at_zero = 1.0 + slope * (mu_bar - (whole_short_sum + whole_tall_sum))
-    target = (delta * total_at_zero - edge * a**rows) / (1.0 + delta * slope)
+    total_at_zero = 1.0 + sigma_weight * (mu_bar - (whole_short_sum + whole_tall_sum))
+    target = (delta * total_at_zero - edge * a**rows) / (1.0 + delta * sigma_weight)
     sigma = np.clip(target, deep_count * a ** (rows - 1), deep_count * a)
-    bound = cut_values(total_at_zero - slope * sigma, sigma + edge * a**rows, delta)
+    bound = cut_values(total_at_zero - sigma_weight * sigma, sigma + edge * a**rows, delta)
     for k in np.argsort(-bound, kind="stable"):
         yield _Split(
             int(deep_count[k]), int(tall_deep[k]), int(edge[k]), float(bound[k]), float(target[k])

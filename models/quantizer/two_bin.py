@@ -505,8 +505,8 @@ class ProductModel:
         """
         shape = self.shape
         odds = float(np.exp(epsilon))
-        first_t = int(self.joint_columns[-1][-1, -1]) + 1
-        lp = shape.start_program(first_t - shape.size + shape.m, box)
+        first_low_column = int(self.joint_columns[-1][-1, -1]) + 1
+        lp = shape.start_program(first_low_column - shape.size + shape.m, box)
         for (j, a, b), pi, gain in zip(shape.pieces, self.joint_columns, self.gains, strict=True):
             left, right = shape.piece_columns(j)
             for column, row in [*zip(left, pi, strict=True), *zip(right, pi.T, strict=True)]:
@@ -519,7 +519,7 @@ class ProductModel:
                 s = shape.left_probabilities(j, x)
                 laws = [*zip(pi, s, strict=True), *zip(pi.T, (1 - s).T, strict=True)]
                 for i, law in enumerate(laws[: shape.private_bin_count]):
-                    t = ([first_t + i], [1.0])
+                    t = ([first_low_column + i], [1.0])
                     lp.add_at_most(law, t, odds)
                     lp.add_at_most(t, law)
         return lp
