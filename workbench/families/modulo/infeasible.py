@@ -79,7 +79,7 @@ def _name_rows(request: ModuloRequest, model: ModuloModel) -> dict[str, str]:
     """Map the name of every block of rows to the text of its constraint, for the user.
 
     Block 0 says that f is a distribution, which is no constraint of the user. The blocks of each
-    shift follow in the order of `model.shifts`, then max_loss and user-defined constraints.
+    shift follow in the order of `model.shifts`, then user-defined constraints, then max_loss.
     """
     question = request.question
     notion = request.claim.notion.name

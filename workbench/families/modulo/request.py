@@ -179,19 +179,19 @@ class ModuloRequest(Request):
         """Return the request with user-defined losses and their limit divided by a unit.
 
         This only changes requests for the least δ, where the limit on the loss is a row of the
-        program. A solver may violate a row by an absolute tolerance. In large units a limit on a
-        small loss would be violated by a large share of it.
+        program. A solver's tolerance for rows is an absolute number, which is only meaningful if
+        the losses are of moderate size.
         """
         if self.aim.minimise != "delta" or not isinstance(self.aim.loss, UserLosses):
             return self
-        unit, shift = _choose_unit_and_shift(self.losses)
-        if unit == 1 and not shift:
+        unit, offset = _choose_unit_and_offset(self.losses)
+        if unit == 1 and not offset:
             return self
-        values = (self.losses - shift) / unit
+        values = (self.losses - offset) / unit
         exact_values = [*map(Fraction, values.tolist())]
         losses = UserLosses.from_values(f"{self.aim.loss} in its unit", exact_values, values)
         assert self.aim.max_loss is not None
-        limit = (self.aim.max_loss - Fraction(shift)) / Fraction(unit)
+        limit = (self.aim.max_loss - Fraction(offset)) / Fraction(unit)
         return self.with_values(loss=losses, max_loss=limit)
 
     # Budgets.
@@ -335,11 +335,11 @@ def _compile_model(
     model = ModuloModel(sizes, shifts, kind, losses, minimise, positive, groups, constraints)
     if minimise != "loss" or losses.ndim > 1:
         return model
-    unit, shift = _choose_unit_and_shift(losses)
-    return replace(model, unit=unit, shift=shift)
+    unit, offset = _choose_unit_and_offset(losses)
+    return replace(model, unit=unit, shift=offset)
 
 
-def _choose_unit_and_shift(losses: Vector) -> tuple[float, float]:
+def _choose_unit_and_offset(losses: Vector) -> tuple[float, float]:
     """Choose the unit by which a program divides the losses (N,), and the offset it subtracts.
 
     Returns:
