@@ -260,6 +260,7 @@ class ModuloRequest(Request):
     def parameters(self) -> Values:
         """Return the values of the model's parameters: name -> value. Raises Infeasible."""
         limit = self.loss_limit
+        # epsilon_levels is (group of every difference, ε of every group).
         levels = [float(level) for level in self.bounds.epsilon_levels[1]]
         max_loss = None if limit is None else float(limit)
         return self.model().values(levels, float(self.bounds.delta), max_loss)

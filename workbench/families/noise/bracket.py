@@ -566,6 +566,8 @@ class _IntegerSearch:
                 break
             noise = _make_law(answer, solver.claim_bounds)
             value = self.add_mechanism(AdditiveIntegerNoise(self.question, noise))
+            # If even the mechanism of this window reaches the window's value, and the bound is
+            # near it, then only the solver's accuracy is missing.
             if self._proves(value, lower_value, self._gap):
                 agreement_count += self._proves(lower_value, self.bound, 1e-3)
             size = math.ceil(1.4 * size)

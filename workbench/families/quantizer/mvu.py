@@ -209,16 +209,17 @@ def compute_mvu_curve(
 ) -> list[tuple[float, float, Quantizer]]:
     """Find MVU with 2^bits outputs and as many dithering points at several ε.
 
-    The MSE that is minimised and returned is that of the whole mechanism, dithering included, for
-    uniform inputs in [-1, 1]. The mechanism is ε·d-private with d = |x - x'| for all real inputs,
-    as in the comparison of the DQL paper. The search at one ε starts from the outputs at the next
+    The mean squared error (MSE) that is minimised and returned is the error of the whole mechanism,
+    dithering included, for uniform inputs in [-1, 1]. The privacy is ε·d with d = |x - x'| for all
+    real inputs, as in the comparison of the paper on the dyadic quantized Laplace mechanism
+    (`workbench.mechanisms.dyadic_laplace`). The search at one ε starts from the outputs at the next
     larger ε. Every quantizer is exactly unbiased and exactly private. The outputs are a local
     optimum, so a smaller error may be possible.
 
     Args:
-        epsilons: the values of ε > 0.
-        bits: the number of bits of an output.
-        iterations: iterations of one descent.
+        epsilons: the values of ε > 0 per unit of |x - x'|, in any order.
+        bits: the number of bits of an output, at least 1.
+        iterations: the largest number of iterations of one descent.
 
     Returns:
         (ε, exact MSE, quantizer) in increasing order of ε.

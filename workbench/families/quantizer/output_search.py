@@ -110,11 +110,11 @@ def optimise_bins(
     Args:
         levels: the largest number of outputs.
         question: density, loss, metric and ε of the law, with the solver (see `LawQuestion`).
-        reach: the largest output allowed. Default: twice the least feasible one,
-            2 (e^ε+1)/(e^ε-1). The mean absolute error keeps falling slightly as outermost outputs
-            go to infinity (their masses vanish), while the squared error grows without limit.
-        knots: the number of equally spaced knots; outputs inside are knots too.
-        starts: the number of spread starts.
+        reach: the largest output allowed in size. None: twice the least reach,
+            2 (e^ε+1)/(e^ε-1). A limit is needed because the mean absolute error keeps falling
+            slightly as outermost outputs go to infinity (their masses vanish).
+        knots: the number of equally spaced knots. Outputs in (-1, 1) are knots too.
+        starts: the number of starts with evenly spread outputs, at most 7.
 
     Returns:
         The answer, or None if no outputs were found.

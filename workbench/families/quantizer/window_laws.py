@@ -74,7 +74,7 @@ class WindowLimits:
         decimals: decimals to which outputs are rounded, in their units
             (`_WindowDescent.units_and_origins`).
         fold_distance: outputs this close to symmetric ones are made symmetric, in their units.
-        mean_tolerance: a mean may miss ±1 by this share of r - 1.
+        mean_tolerance: the farthest mean of a window may miss ±1 by this share of r - 1.
         min_width: a smaller distance of the outputs at the ends of a window counts as this, so that
             nothing is divided by 0.
     """
@@ -190,13 +190,13 @@ def compute_farthest_mean(ratio: float, outputs: Vector, low: Vector) -> tuple[f
 class _WindowDescent:
     """A descent over the outputs and their least masses.
 
-    The variables z (2 m,) are the outputs, outermost ones in units of r - 1 from ±1, where r is the
-    least reach, and then t low.
+    The variables z (2 m,) are the m outputs, then t = e^ε times their m least masses. An outermost
+    output is counted from ±1 in units of r - 1, where r is the least reach of a private law.
 
     Attributes:
         question: density, loss, metric and ε of the law, with the solver (see `LawQuestion`).
         m: the number of outputs.
-        limit: the largest output allowed.
+        limit: the largest output allowed in size.
     """
 
     question: LawQuestion
@@ -283,11 +283,14 @@ class _WindowDescent:
         return rows * units, limits - rows @ origins
 
     def descend(self, z: Vector, tolerance: float) -> tuple[float, Vector] | None:
-        """Descend from z. Returns the best value and its z, None if there is no law.
+        """Descend from z.
 
         Args:
             z: where the descent starts (2 m,).
-            tolerance: the change of the value over the limit at which SLSQP ends.
+            tolerance: SLSQP ends if the value, divided by `limit`, changes by less than this.
+
+        Returns:
+            The best value and its z; None if no point on the way has a private unbiased law.
         """
         from scipy.optimize import Bounds, minimize  # slow to import
         from threadpoolctl import threadpool_limits
