@@ -1,4 +1,4 @@
-"""Optional packages: the extra that installs each of them, and the error if one is missing."""
+"""Check for optional packages, and name the extra that installs a missing one."""
 
 from __future__ import annotations
 

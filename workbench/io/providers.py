@@ -1,8 +1,8 @@
-"""A table of the objects that higher layers provide to lower ones, each loaded at its first use.
+"""Find objects that higher layers provide to lower ones, each imported at its first use.
 
-`workbench/__init__` fills the table, so it is complete whichever module is imported first. A lower
-layer asks for an object by kind and name. No module except the face of the package names a module
-that builds on it.
+A lower layer, such as `io`, asks here for an object of a higher layer by kind and name, because it
+must not import that layer. `workbench/__init__` fills the table of these objects, so it is complete
+whichever module is imported first.
 """
 
 from __future__ import annotations

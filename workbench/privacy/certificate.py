@@ -1,4 +1,6 @@
-"""Certificates: a mechanism in exact numbers with a claim that is proven from these numbers alone.
+"""Certificates: a mechanism in exact numbers with a privacy claim that these numbers alone prove.
+
+Parts of a certificate:
 
     mechanism    noise: sizes, shifts, weights · channel: rows of weights, pairs
                  quantizer: knots, outputs, end laws

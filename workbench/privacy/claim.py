@@ -1,4 +1,4 @@
-"""Privacy claims: a notion together with exact numbers for its parameters.
+"""Privacy claims: a notion of privacy together with exact numbers for its parameters.
 
 The first parameter may be one number, or one number for each pair of neighbours. The JSON form is
 

@@ -1,15 +1,14 @@
 """Upper and lower bounds on the ε and δ of many runs of one or several mechanisms.
 
 A pair of laws (P*, Q*) dominates a mechanism if its hockey stick Σ max(0, P* - E Q*) is at least
-that of every two neighbours, for every ratio E = e^ε >= 0. If a pair dominates each of k adaptive
-runs, its k-fold product dominates them all. Runs of
-several mechanisms are dominated by the product of their pairs (Zhu, Dong and Wang, 2022;
-`workbench.privacy.dominating_pair`).
+that of every two neighbours, for every ratio E >= 0 (E stands for e^ε). If a pair dominates each of
+k adaptive runs, its k-fold product dominates them all. Runs of several mechanisms are dominated by
+the product of their pairs (Zhu, Dong and Wang, 2022; `workbench.privacy.dominating_pair`).
 
 The product is convolved in integers (`loss_law`). The only floats are final results, which are
 rounded to the safe side. The product gives only an upper bound: at each ratio E another pair of
-neighbours may be the worst, and the dominating pair takes the worst at every E.
-Lower bounds come from actual neighbours: one comparison of each mechanism, the same in all runs.
+neighbours may be the worst, and the dominating pair takes the worst at every E. Lower bounds come
+from actual neighbours: one comparison of each mechanism, the same in all runs.
 """
 
 from __future__ import annotations
