@@ -4,8 +4,8 @@ A pair (P*, Q*) dominates a mechanism if, for every E >= 0 (E stands for e^ε), 
 neighbours of Σ max(0, P - E Q) is at most Σ max(0, P* - E Q*) (Zhu, Dong and Wang, 2022). For one
 pair of neighbours, the sum is A - B E, where A and B are the masses under P and Q of the outcomes
 with P > E Q. The supremum h(E) is therefore the maximum of finitely many lines A - B E, and is
-convex and piecewise affine. Its vertices (E_j, h(E_j)) and its slope changes Q*_j there give the pair that
-attains it exactly, in rational numbers:
+convex and piecewise affine. Its vertices (E_j, h(E_j)) and its slope changes Q*_j there give the
+pair that attains it exactly, in rational numbers:
 
     outcome j      Q*_j = slope change at E_j,  P*_j = E_j Q*_j
     one outcome    Q* = 0, P* = h(∞)

@@ -1,7 +1,7 @@
 """Write the complete law of a mechanism as a table of exact numbers, and read such tables.
 
-The head of the first column says which question the law answers. The rows contain the law. The table
-has every probability, so that an audit of the table is an audit of the mechanism.
+The head of the first column says which question the law answers. The rows contain the law. The
+table has every probability, so that an audit of the table is an audit of the mechanism.
 
     first head                                          rows
     noise on integers | sensitivity 1 | clamp 0..50     noise value, probability

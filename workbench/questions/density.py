@@ -5,7 +5,7 @@ e the loss. An expected error is ∫ f(x) Σ_i p(x, i) e(B_i - x) dx. Between kn
 affine in x and e is a polynomial. For the uniform law the integrand is at most a cubic there, so
 three Gauss-Legendre nodes are exact up to rounding. Smooth densities take 24 nodes on every
 interval. Point masses are added without quadrature: a normal law that is clipped to [-c, c] has
-two. Φ is the normal distribution function.
+two. Φ is the normal distribution function. The paper is Cai, Zhang and Khalili 2024.
 
     paper                                              code
     f_X(x), uniform on [-c, c]                         uniform_density()
