@@ -160,8 +160,9 @@ class AdditiveNoise(ShownMechanism):
 
     @property
     def outputs(self) -> Integers:
-        """Return the answers by row-major position: shape (N,) for a scalar query, else (N,
-        factors).
+        """Return the answers by row-major position.
+
+        Shape (N,) for a scalar query, else (N, factors).
         """
         positions = np.arange(self.question.order)
         if self.question.is_scalar:
@@ -400,8 +401,7 @@ class AdditiveNoise(ShownMechanism):
         )
 
     def with_max_distance(self, distance: int) -> AdditiveNoise:
-        """Return the same noise where answers that differ by at most a distance are neighbours,
-        both ways.
+        """Return the same noise under the neighbour relation "at most a distance apart", both ways.
 
         Args:
             distance: The largest distance of neighbours, a positive integer. The distance of x and

@@ -122,9 +122,7 @@ class AffineSampler:
         return self.sampler.draw_from(self.law_numbers[2 * piece + is_right])
 
     def _is_in_right_law(self, x: Fraction, piece: int, first_word: int) -> bool:
-        """Decide whether U < t, from the first 24 bits of U, and more where these do not decide
-        it.
-        """
+        """Decide whether U < t from the first 24 bits of U, and draw more bits if these do not."""
         a = self.knots[piece]
         b = self.knots[piece + 1]
         t = min(max((x - a) / (b - a), Fraction(0)), Fraction(1))

@@ -148,8 +148,9 @@ class Channel(ShownMechanism):
 
     @classmethod
     def from_rows(cls, rows: Sequence[Any] | np.ndarray[Any, Any]) -> Channel:
-        """Build the channel of some rows, each normalised by its exact sum, every two of them
-        neighbours.
+        """Build the channel of some rows, every two of which are neighbours.
+
+        Each row is divided by its exact sum.
 
         Args:
             rows: Weights >= 0 of shape (answers, outputs): ints, Fractions, or floats, which are
@@ -164,8 +165,9 @@ class Channel(ShownMechanism):
 
     @classmethod
     def from_noise(cls, noise: AdditiveNoise) -> Channel:
-        """Convert additive noise to a channel between row-major positions: Pr[k|q] = f(k - q) in
-        the group.
+        """Convert additive noise on a group to a channel: Pr[k|q] = f(k - q).
+
+        Rows and columns are row-major positions of the group.
 
         Args:
             noise: The noise on a group of N elements. The channel has N x N masses.
@@ -281,9 +283,7 @@ class Channel(ShownMechanism):
 
     @property
     def pairs(self) -> Pairs:
-        """Return every ordered pair of neighbouring rows, sorted; for a single row, the row with
-        itself.
-        """
+        """Return every ordered pair of neighbouring rows, sorted; (0, 0) if there is one row."""
         if self.neighbours is not None:
             return self.neighbours
         if len(self.rows) > 1:
@@ -359,8 +359,10 @@ class Channel(ShownMechanism):
 
     @property
     def distances(self) -> Distances:
-        """Return the distances of the inputs: of consecutive integers as numbers, of others in
-        steps.
+        """Return the distances of the inputs.
+
+        Consecutive integers have the distance |x - x'|. The distance of other inputs is the number
+        of steps from neighbour to neighbour.
         """
         last = len(self.rows) - 1
         numbers: Sequence[Fraction] | None = [*map(Fraction, range(last + 1))]
@@ -372,8 +374,7 @@ class Channel(ShownMechanism):
         return Distances("listed", inputs=[*self.inputs], max_distance=max_distance)
 
     def with_max_distance(self, distance: int) -> Channel:
-        """Return the same rows where inputs that differ by at most a distance are neighbours, both
-        ways.
+        """Return the same rows under the neighbour relation "at most a distance apart", both ways.
 
         Args:
             distance: The largest distance of neighbours, >= 1. For consecutive integers it is
@@ -453,8 +454,9 @@ class Channel(ShownMechanism):
 
     @classmethod
     def from_dict(cls, data: Any) -> Channel:
-        """Return the channel written by `to_dict` or `short_record`, which claims no privacy: audit
-        it.
+        """Return the channel written by `to_dict` or `short_record`.
+
+        A record claims no privacy, so the channel must be audited.
 
         Args:
             data: The record, as parsed from JSON.
@@ -578,8 +580,9 @@ def _are_consecutive(numbers: Sequence[Fraction]) -> bool:
 
 
 def _convert_privacy_loss(pmf: Any) -> tuple[list[int], list[int]]:
-    """Convert one direction of `from_privacy_loss`: return the weights of both laws in units of
-    2^-_MASS_BITS.
+    """Convert one direction of a privacy loss distribution to the weights of its two laws.
+
+    The weights are in units of 2^-_MASS_BITS.
     """
     if not pmf._pessimistic_estimate:
         must("losses", "a pessimistic estimate", "an optimistic one")

@@ -544,8 +544,9 @@ class AdditiveIntegerNoise(LineNoise):
         return AdditiveIntegerNoise(IntegerNoise(int(distance), self.question.clamp), self.noise)
 
     def published_error(self) -> dict[str, float] | None:
-        """Return the errors of unclamped noise; None for clamped noise, whose error depends on
-        the answer.
+        """Return the errors of unclamped noise by name.
+
+        The result is None for clamped noise, whose error depends on the answer.
         """
         if self.question.clamp is not None:
             return None

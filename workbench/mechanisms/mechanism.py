@@ -287,9 +287,7 @@ ONE_SIDED_NOTE = (
 
 
 class Mechanism(Protocol):
-    """A mechanism with exact laws and a neighbour relation, as every function of the workbench
-    takes one.
-    """
+    """A mechanism with exact laws and a neighbour relation, which most functions here take."""
 
     def law(self, x: Any) -> Distribution:
         """Return the exact law of the position of the output in `outputs`, for one input.
@@ -331,9 +329,7 @@ class Mechanism(Protocol):
 
     @property
     def is_one_sided(self) -> bool:
-        """Return whether some pair is compared in one order only, which real neighbours never
-        are.
-        """
+        """Return whether some pair of inputs is compared in one order only."""
 
     @property
     def segments(self) -> Sequence[Segment] | None:
@@ -364,8 +360,9 @@ class Mechanism(Protocol):
         """
 
     def to_dict(self) -> Record:
-        """Return a JSON-ready record with the entry "kind", which `from_dict` of its class
-        reads.
+        """Return a JSON-ready record, which `from_dict` of its class reads.
+
+        Its entry "kind" names the class.
         """
 
 
@@ -381,8 +378,7 @@ class ColumnPublisher(Mechanism, Protocol):
         """Return sentences on the numbers between which the budget does not hold."""
 
     def with_neighbours_over(self, low: Fraction, high: Fraction) -> Any:
-        """Return the mechanism under the relation that every two numbers from low to high are
-        neighbours.
+        """Return the mechanism where every two numbers from low to high are neighbours.
 
         If they are neighbours already, this mechanism itself is returned.
 
@@ -392,8 +388,9 @@ class ColumnPublisher(Mechanism, Protocol):
         """
 
     def published_error(self) -> dict[str, float] | None:
-        """Return the errors of a published number by name; None if the expected loss states
-        them.
+        """Return the errors of a published number by name.
+
+        The result is None if the expected loss states them.
         """
 
     def publish(self, answers: NDArray[Any], *, insecure_seed: int | None = None) -> NDArray[Any]:

@@ -180,8 +180,9 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
     # Members of `Mechanism`.
 
     def law(self, x: Any) -> Distribution:
-        """Return the exact law at x, which is right-continuous inside; at the last knot the last
-        end law.
+        """Return the exact law at x.
+
+        At an inner knot it is the right limit, at the last knot the last end law.
 
         Args:
             x: A number in the range; a float is the rational that it is, or the knot to which it is
@@ -262,8 +263,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         )
 
     def sample(self, x: ArrayLike, *, clip: bool = False, insecure_seed: int | None = None) -> Any:
-        """Publish every number of x independently, from the exact law at each, with randomness of
-        the system.
+        """Publish every number of x independently, from the exact law at each.
 
         Args:
             x: Numbers in the range; integers and fractions are exact at any size.
@@ -350,9 +350,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
 
     @property
     def pieces(self) -> tuple[tuple[Distribution, Distribution], ...]:
-        """Return for every piece the laws at its left end (right limit) and right end (left
-        limit).
-        """
+        """Return (law at the left end, law at the right end) of every piece, as one-sided limits."""
         return tuple(zip(self.ends[0::2], self.ends[1::2], strict=True))
 
     @property

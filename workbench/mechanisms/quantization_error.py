@@ -88,8 +88,7 @@ def error_slope(gap: Vector, loss: Any) -> Vector:
 
 
 class RealErrors(ABC):
-    """A mechanism on numbers in [-c, c] around a middle, with the expected errors of its
-    floating-point laws.
+    """A mechanism on numbers in [-c, c] around a middle, with its expected errors in floats.
 
     Attributes:
         bins: The m outputs, exact and increasing.
@@ -175,9 +174,7 @@ class RealErrors(ABC):
 
     @property
     def mae_51(self) -> float:
-        """Return the paper's convention: the mean error over the 51 points -c, -0.96 c, ..., c
-        of its Table 1.
-        """
+        """Return the mean error over 51 points -c, -0.96 c, ..., c, as Table 1 of the paper."""
         return float(
             self.error_at(
                 float(self.middle) + np.linspace(-float(self.c), float(self.c), 51)
@@ -225,8 +222,9 @@ class ErrorIntegrals:
         return self._integrals(error_slope(self._gap, loss))
 
     def _integrals(self, error: Vector) -> Vector:
-        """Compute ∫ t(x) error(x) f(x) dx over every piece, t the share of either end's law at
-        x.
+        """Compute ∫ t(x) error(x) f(x) dx over every piece.
+
+        t is the share of either end's law at x.
         """
         weighted_errors = self._share[:, :, None] * (error * self._weights[:, None])[:, None, :]
         sums = np.bincount(

@@ -162,8 +162,9 @@ class RangeMechanism(RangePublisher, Channel):
         )
 
     def with_neighbours_over(self, low: Fraction, high: Fraction) -> Any:
-        """Return the same rows where every two are neighbours; itself if they are neighbours
-        already.
+        """Return the same rows where every two are neighbours.
+
+        If they are neighbours already, this mechanism itself is returned.
 
         Args:
             low: The lower end of the interval.

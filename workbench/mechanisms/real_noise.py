@@ -221,8 +221,7 @@ class AdditiveRealNoise(LineNoise):
         )
 
     def with_max_distance(self, distance: float) -> AdditiveRealNoise:
-        """Return the same noise where answers that differ by at most a distance, in whole cells,
-        are neighbours.
+        """Return the same noise under another sensitivity, in whole cells.
 
         Args:
             distance: The new sensitivity, rounded up to whole cells.
@@ -233,8 +232,9 @@ class AdditiveRealNoise(LineNoise):
         )
 
     def published_error(self) -> dict[str, float] | None:
-        """Return the errors of a number plus noise; of clamped noise, for inputs spread evenly
-        over the range.
+        """Return the errors of a number plus noise by name.
+
+        For clamped noise the inputs are spread evenly over the range.
         """
         if self.question.clamp is None:
             return super().published_error()
@@ -244,8 +244,9 @@ class AdditiveRealNoise(LineNoise):
         return {name: round_up(self.clamped_loss("absolute"))}
 
     def loss(self, name: str) -> Fraction:
-        """Compute the exact mean of |η| ("absolute") or η² ("squared"), before rounding to the
-        grid.
+        """Compute the exact mean of |η| ("absolute") or η² ("squared").
+
+        Rounding to the grid is not included.
 
         Args:
             name: The loss, "absolute" or "squared".
@@ -345,8 +346,9 @@ class AdditiveRealNoise(LineNoise):
         return AdditiveRealNoise(self.question, self.steps, cells)
 
     def density(self) -> tuple[Vector, Vector]:
-        """Return (edges, values) of the density without the atom, with the visible part of its
-        tails.
+        """Return (edges, values) of the density, with the visible part of its tails.
+
+        The atom is not part of it.
 
         Shapes (m + 1,), (m,).
         """

@@ -113,8 +113,9 @@ def clamped_geometric(n: int, alpha: Real) -> Channel:
 
 
 def clamped_gaussian(n: int, variance: Real) -> Channel:
-    """Build the clamped discrete Gaussian mechanism of [11], its masses rounded to multiples of
-    about 2^-160.
+    """Build the clamped discrete Gaussian mechanism of [11].
+
+    Its masses are rounded to multiples of about 2^-160.
 
     Args:
         n: The largest answer of 0..n.

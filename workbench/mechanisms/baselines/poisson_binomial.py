@@ -178,8 +178,9 @@ class PoissonBinomial(NonAffine, ShownMechanism):
         )
 
     def sample(self, x: ArrayLike, *, clip: bool = False, insecure_seed: int | None = None) -> Any:
-        """Publish every number of x independently and exactly, as the sum of m - 1 Bernoulli draws,
-        each affine in x.
+        """Publish every number of x independently and exactly.
+
+        The output is the sum of m - 1 Bernoulli draws whose probabilities are affine in x.
 
         Args:
             x: The inputs, any shape.

@@ -156,8 +156,9 @@ def _read_selection(rows: Sequence[Any], m: int) -> list[Distribution | None]:
 
 
 def _combine_shares(joint_law: Numbers, left: Numbers, right: Numbers) -> Numbers:
-    """Compute p(x, .) from the joint law of the two bins and the shares in which either is
-    published. Shape (..., m).
+    """Compute p(x, .) from the joint law of the two bins, and the shares of the left and right bin.
+
+    Shape (..., m).
     """
     return np.concatenate(
         [(joint_law * left).sum(axis=-1), (joint_law * right).sum(axis=-2)], axis=-1
@@ -335,8 +336,9 @@ class BiasedQuantizer(NonAffine):
 
     @cached_property
     def epsilon(self) -> float:
-        """Return the exact ε, from enclosures of all end laws, rounded up; inf if a bin is never
-        drawn somewhere.
+        """Return the exact ε, from enclosures of all end laws, rounded up.
+
+        It is inf if a bin has probability 0 for some inputs and not for others.
         """
         from flint import ctx
 
@@ -374,8 +376,9 @@ def _span(c: Real, delta: Real) -> tuple[float, float]:
 
 
 def erm_epsilon_bound(m: int, gamma: Real, delta: Real, c: Real = 1) -> float:
-    """Compute Theorem 1: ERM with m equal bins on [-c-Δ, c+Δ] has ε < γ + ln(2m(c+Δ)/c) (its proof
-    takes m >= 4).
+    """Compute the bound of Theorem 1 on the ε of ERM: ε < γ + ln(2m(c+Δ)/c).
+
+    The bins are m equal ones on [-c-Δ, c+Δ]. The proof of the theorem takes m >= 4.
 
     Args:
         m: The number of bins.

@@ -302,8 +302,9 @@ def tail(y: Vector, delta: Vector, ell: Vector | float) -> Vector:
 
 
 def _first_period(v: Vector, a: Vector, b: Vector, q: Vector) -> Vector:
-    """Compute `tail` at 0 <= v <= 2 from the weights of f_t: a quadratic on [0, 1], and one on
-    [1, 2].
+    """Compute `tail` at 0 <= v <= 2 from the weights of f_t.
+
+    It is a quadratic on [0, 1], and another one on [1, 2].
     """
     inner_gap = np.maximum(1 - v, 0)
     outer_gap = 2 - v
@@ -315,8 +316,9 @@ def _first_period(v: Vector, a: Vector, b: Vector, q: Vector) -> Vector:
 
 
 def tail_mean(low: Vector, high: Vector, delta: Vector, ell: Vector | float) -> Vector:
-    """Compute the mean of `tail` over [low, high], without cancellation however narrow. Shapes
-    broadcast.
+    """Compute the mean of `tail` over [low, high] without cancellation, however narrow it is.
+
+    The shapes of the arguments broadcast.
 
     Args:
         low: The lower ends.
@@ -340,8 +342,9 @@ def tail_mean(low: Vector, high: Vector, delta: Vector, ell: Vector | float) -> 
 
 
 def _tail_integral(low: Vector, high: Vector, delta: Vector, ell: Vector | float) -> Vector:
-    """Integrate `tail` over [low, high], 0 <= low <= high: part of a period, complete periods,
-    part of a period.
+    """Integrate `tail` over [low, high], 0 <= low <= high.
+
+    The interval is divided into a part of a period, complete periods, and a part of a period.
     """
     a, b, q = step_weights(delta, ell)
 

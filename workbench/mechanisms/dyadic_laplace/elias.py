@@ -71,8 +71,9 @@ def class_length(n: npt.ArrayLike, code: Code) -> Integers:
 
 
 def encode(m: npt.ArrayLike, code: Code) -> bytes:
-    """Encode integers: the codewords of all m in row-major order, filled up to whole bytes with
-    zeros.
+    """Encode integers of any shape, in row-major order, as a stream of codewords.
+
+    The last byte is filled up with zeros.
 
     Args:
         m: The integers to encode, |m| < 2^63, any shape.
@@ -140,9 +141,7 @@ def decode(data: bytes, count: int, code: Code) -> Integers:
 
 @cache
 def _loop(worthwhile: bool) -> Callable[[Words, int, Integers, bool], Pair]:
-    """Return `_decode`, compiled if that is worth the time of loading Numba, and if Numba is
-    installed.
-    """
+    """Return `_decode`, compiled if that is worth the time of loading Numba and Numba is there."""
     loop = _decode
     if worthwhile:
         with suppress(ImportError):

@@ -98,7 +98,9 @@ class DataLaw:
     def density(
         cls, density: Callable[[Vector], Vector], low: float, high: float, panels: int = 64
     ) -> DataLaw:
-        """Return a density on [low, high] as the weighted points of a composite Gauss-Legendre rule
+        """Return the law with a density on [low, high].
+
+        It consists of the weighted points of a composite Gauss-Legendre rule
         (`Density.quadrature`).
 
         Args:

@@ -50,8 +50,9 @@ _SCALARS_PER_CHUNK = 16384  # The temporary arrays of a chunk stay in the proces
 
 
 def dithered_round(quotient: Vector, noise: Vector, w: Vector, u: Vector) -> Integers:
-    """Compute M = round(quotient + noise + w - u), (2), without losing w - u when the quotient is
-    beyond 2^53.
+    """Compute M = round(quotient + noise + w - u), (2).
+
+    The term w - u is not lost if the quotient is beyond 2^53.
 
     The integer part of the quotient is split off exactly and added as a 64-bit integer.
 
@@ -317,8 +318,9 @@ class QuantizedPiecewiseLinear:
     def encode(
         self, x: npt.ArrayLike, shared: SharedStream, local: LocalStream | None = None
     ) -> Any:
-        """Encode x as M of (2), one integer a scalar, in the shape of x (a Python int for a
-        scalar).
+        """Encode x as M of (2), one integer for each scalar.
+
+        The result has the shape of x (a Python int for a scalar).
 
         Args:
             x: Real numbers with |x/δ| <= 2^61.
@@ -358,8 +360,9 @@ class QuantizedPiecewiseLinear:
         )
 
     def _sample(self, choice: Words, repeat: Words) -> Vector:
-        """Draw K ~ a: a block by the inverse CDF, then within a tail a geometric number of
-        periods >= 1.
+        """Draw K ~ a.
+
+        The inverse CDF gives a block. In a tail, a geometric number of periods >= 1 follows.
         """
         block = np.searchsorted(self._cdf, symmetric_uniform(choice) + 0.5, side="left").astype(
             np.int64

@@ -136,8 +136,9 @@ class SharedStream:
 
 
 class LocalStream:
-    """The encoder's own randomness, keyed by the operating system; never shared, repeated, copied
-    or pickled.
+    """The encoder's own randomness, keyed by the operating system.
+
+    It is never shared, repeated, copied or pickled.
 
     A child process made by fork gets a new key, because a copied stream would repeat its parent's
     numbers, and one stream used for two data sets would no longer hide their difference.

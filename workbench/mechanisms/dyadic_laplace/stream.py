@@ -100,8 +100,9 @@ def write_stream(
     *,
     local: LocalStream | None = None,
 ) -> bytes:
-    """Encode x (any shape, taken in row-major order) into the bytes of a DQL file, under a new
-    nonce.
+    """Encode numbers into the bytes of a DQL file, under a new nonce.
+
+    Numbers of any shape are taken in row-major order.
 
     Args:
         x: The real numbers to encode, any shape.

@@ -54,8 +54,9 @@ _RELATIVE_ROUNDING = 1e-12
 
 
 def split_budget(epsilon: Real, k: int, n: int, split: Real = 1) -> RationalPair:
-    """Split a budget into (ε₁, ε₂) with ε₁ = split · sqrt(k/n), rounded down, and ε₁ + ε₂ = ε
-    exactly.
+    """Split a budget into (ε₁, ε₂) with ε₁ = split · sqrt(k/n), rounded down.
+
+    The sum ε₁ + ε₂ is exactly ε.
 
     Args:
         epsilon: The budget ε > 0.
@@ -148,8 +149,9 @@ def estimate_private_prior(
 
 @dataclass(frozen=True)
 class Release:
-    """The published result of a run of LabelRandomizer, and its description. All of it is a
-    function of ε-DP outputs.
+    """The published result of a run of LabelRandomizer, and its description.
+
+    All of it is a function of ε-DP outputs, so all of it may be published.
 
     Attributes:
         labels: The randomized labels, shape (n,).

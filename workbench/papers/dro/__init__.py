@@ -1,1 +1,1 @@
-"""Additive noise by distributionally robust optimization: the tables of a fifth paper."""
+"""Reproduce the tables of Differential Privacy via Distributionally Robust Optimization."""

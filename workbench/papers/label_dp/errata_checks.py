@@ -1,4 +1,4 @@
-"""The numbers that prove the errata of Ghazi et al., Regression with Label Differential Privacy.
+"""Compute the numbers that prove the errata of Ghazi et al., Regression with Label DP.
 
 Each function returns a dictionary of numbers and texts. declared/label_dp.toml prints them and has
 the condition under which they show the erratum. A new erratum is a function here and an entry

@@ -1,4 +1,4 @@
-"""Figs. 2 and 5 of the label-DP paper, and the comparisons of Tables 1 and 2."""
+"""Make Figs. 2 and 5 of Ghazi et al., and compare the printed cells of Tables 1 and 2 with ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The numbers that prove the errata of Kadam et al. 2024.
+"""Compute the numbers that prove the errata of Kadam et al. 2024.
 
 Each function returns a dictionary of numbers; its docstring explains the keys.
 declared/modulo_noise.toml prints the numbers and has the condition under which they show the

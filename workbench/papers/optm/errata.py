@@ -1,4 +1,4 @@
-"""The numbers that prove the errata of Cai, Zhang and Khalili 2024.
+"""Compute the numbers that prove the errata of Cai, Zhang and Khalili 2024.
 
 Each function returns a dictionary of numbers and texts. declared/optm.toml prints them and has the
 condition under which they show the erratum. A new erratum is a function here and an entry there.
