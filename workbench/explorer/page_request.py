@@ -1,4 +1,4 @@
-"""One request of a page, and the options that a request can have.
+"""Represent one request of the explorer's page, and find the options that it can have.
 
 A request is a family with its options as texts and as exact values. Whether an option can be given
 with the others is found by trying it: the family accepts it or refuses it with a message. Messages

@@ -350,7 +350,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
 
     @property
     def pieces(self) -> tuple[tuple[Distribution, Distribution], ...]:
-        """Return (law at the left end, law at the right end) of every piece, as one-sided limits."""
+        """Return (law at its left end, law at its right end) of each piece, as one-sided limits."""
         return tuple(zip(self.ends[0::2], self.ends[1::2], strict=True))
 
     @property

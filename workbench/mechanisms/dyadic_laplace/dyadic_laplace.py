@@ -81,12 +81,12 @@ _STRIDES = np.array([2.0, -2.0, 2.0, -2.0])  # The values of Z in step 9.
 
 @dataclass(frozen=True)
 class DyadicLaplace(Shown):
-    """The DQL mechanism.
+    """The dyadic quantized Laplace mechanism, with the parameters ε and ℓ.
 
     Args:
-        epsilon: ε > 0, the scale is 1/ε.
+        epsilon: The database's ε > 0. The scale of the noise is 1/ε.
         ell: The ratio ℓ > 1 of the decoder's ε to the database's.
-        reach: Public bound on |εx|, at most 2^60.
+        reach: A public bound on |εx|, at most 2^60. Larger inputs are refused.
 
     Raises:
         InvalidRequest: For other values, and if ℓ - 1 is too small for any level within the reach.
@@ -131,17 +131,14 @@ class DyadicLaplace(Shown):
 
     @property
     def decoder_epsilon(self) -> float:
-        """Return ℓε, per unit of ‖x - x'‖₁, against whoever sees (T, U, M); rounded up.
-
-        Theorem 7.
-        """
+        """Return ℓε per unit of ‖x - x'‖₁, against whoever sees (T, U, M), rounded up (Theorem 7)."""
         return round_up(Fraction(self.ell) * Fraction(self.epsilon))
 
     @property
     def database_epsilon(self) -> float:
-        """Return ε, per unit of ‖x - x'‖₁, against whoever sees only X̂; of the uncapped mechanism.
+        """Return ε per unit of ‖x - x'‖₁, against whoever sees only X̂ (Theorem 7).
 
-        Theorem 7.
+        It belongs to the mechanism without a largest level; see `database_epsilon_as_run`.
         """
         return self.epsilon
 
@@ -256,7 +253,12 @@ class DyadicLaplace(Shown):
 
 
 class _Tables:
-    """Tables by level for encoding and decoding."""
+    """Numbers that encoding and decoding need for each level t.
+
+    Attributes:
+        steps: The steps δ_t/ε between outputs, shape (levels,).
+        per_step: Their reciprocals ε/δ_t, shape (levels,).
+    """
 
     def __init__(self, mechanism: DyadicLaplace) -> None:
         law = mechanism.law
