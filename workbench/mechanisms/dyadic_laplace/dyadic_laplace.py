@@ -131,12 +131,12 @@ class DyadicLaplace(Shown):
 
     @property
     def decoder_epsilon(self) -> float:
-        """Return ℓε per unit of ‖x - x'‖₁, against whoever sees (T, U, M), rounded up (Theorem 7)."""
+        """Return ℓε per unit of ‖x - x'‖₁, against a reader of (T, U, M), rounded up (Theorem 7)."""
         return round_up(Fraction(self.ell) * Fraction(self.epsilon))
 
     @property
     def database_epsilon(self) -> float:
-        """Return ε per unit of ‖x - x'‖₁, against whoever sees only X̂ (Theorem 7).
+        """Return ε per unit of ‖x - x'‖₁, against a reader of X̂ alone (Theorem 7).
 
         It belongs to the mechanism without a largest level; see `database_epsilon_as_run`.
         """
