@@ -9,6 +9,9 @@ The built-in losses are sums over the k parts of η. A part η of a factor of si
 squared            η (s - η)
 eta-squared        η²
 circular-squared   min(η, s - η)²
+
+A further built-in loss is an entry of `PART_LOSSES` here and of the table of the same name in
+tools/check_certificate.py, which verifies certificates independently.
 """
 
 from __future__ import annotations

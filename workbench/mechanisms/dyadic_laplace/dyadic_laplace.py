@@ -131,7 +131,7 @@ class DyadicLaplace(Shown):
 
     @property
     def decoder_epsilon(self) -> float:
-        """Return ℓε per unit of ‖x - x'‖₁, against a reader of (T, U, M), rounded up (Theorem 7)."""
+        """Return ℓε per unit of ‖x - x'‖₁ against a reader of (T, U, M), rounded up (Theorem 7)."""
         return round_up(Fraction(self.ell) * Fraction(self.epsilon))
 
     @property
