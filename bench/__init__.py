@@ -1,4 +1,4 @@
-"""Benchmarks: ratios of CPU seconds measured in one run (`make bench`). No test checks the times."""
+"""Benchmarks: ratios of CPU seconds measured in one run (`make bench`). No test checks them."""
 
 from __future__ import annotations
 
