@@ -204,4 +204,4 @@ def _describe_command(row: Any, *, is_chosen: bool) -> str | None:
         purpose = ", to continue"
         if row["objective"] is not None and BORROWED_NOTE not in row["notes"]:
             purpose += " to a value at least as good"
-    return f"{row['class']}{purpose}: {row['command']}"
+    return f"Command for the {row['class']}{purpose}: {row['command']}"
