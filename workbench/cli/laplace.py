@@ -103,11 +103,11 @@ def decode(
     With --json and no NOISY.csv, the numbers are the list "x_hat" of the object.
 
     Args:
-        source: The description.
+        source: File of the description, as `laplace encode` writes it.
         target: File for the noisy numbers. None: stdout.
         seed_file: File with the shared key.
-        epsilon: The epsilon that the description must have.
-        ell: The ell that the description must have.
+        epsilon: The ε that the description must have. None: any.
+        ell: The ratio ℓ of the two guarantees that the description must have. None: any.
         json: Whether to print a JSON object.
     """
     from workbench.data.csv_column import format_csv_column

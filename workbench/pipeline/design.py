@@ -171,15 +171,15 @@ class OracleVerdict(OneLine):
     """What a closed-form law proves about an objective.
 
     Attributes:
-        name: Name of the law.
+        name: Name of the closed-form law. None if no law applies.
         value: Value of the law in the units of the objective. None if no law applies.
         kind: "optimum", or "upper bound" or "lower bound" if the law is not proven to be optimal.
         proof: Sentence on why and where the law holds, or why there is none.
         agrees: Whether the objective is consistent with the law, within `tolerance`, relative to
             the value minus the floor of `scale`. None if this is not decided.
-        difference: objective - value.
+        difference: The objective minus `value`. None without a value.
         tolerance: Largest relative difference of an objective that agrees.
-        scale: Scale of the losses.
+        scale: Floor and width of the losses, which relative differences refer to.
     """
 
     name: str | None
@@ -213,8 +213,8 @@ class OracleVerdict(OneLine):
 
         Args:
             objective: The objective. None: there is nothing to compare.
-            name: Name of the law.
-            value: Value of the law.
+            name: Name of the closed-form law.
+            value: Optimum or bound that the law states, in the units of the objective.
             kind: "optimum", "upper bound" or "lower bound".
             proof: Sentence on why and where the law holds.
             tolerance: Largest relative difference.

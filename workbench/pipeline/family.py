@@ -367,8 +367,8 @@ class Family(Reports):
         a missing δ means that it has no limit.
 
         Args:
-            values: The fixed options.
-            point: The hot options.
+            values: Exact values by name of the options that a session keeps fixed.
+            point: Exact values by name of the hot options, which change between designs.
         """
         has_no_delta = "delta" in point and point["delta"] is None
         if has_no_delta and values.get("minimise", "delta") != "delta":

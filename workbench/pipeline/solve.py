@@ -398,7 +398,7 @@ class ProblemSession(Session):
         Args:
             request: The request: its question, claim, aim and how.
             name: "epsilon" or "delta".
-            least: Smallest value that is tried.
+            least: Lower end of the search: the smallest value that is tried.
 
         Returns:
             The design. Its objective is the value, its bound the largest value that is excluded.
@@ -453,7 +453,7 @@ class _LeastValueSearch:
     Args:
         design_at: Function of a value that returns the design of minimal loss there.
         request: The request: its question, claim, aim and how.
-        least: Smallest value that is tried.
+        least: Lower end of the search: the smallest value that is tried.
         name: "epsilon" or "delta".
 
     Attributes:
@@ -576,7 +576,7 @@ def _search_least_value(
     Args:
         design_at: Function of a value that returns the design of minimal loss there.
         request: The request. The caller replaces the request of the design.
-        least: Smallest value that is tried.
+        least: Lower end of the search: the smallest value that is tried.
         name: "epsilon" or "delta".
 
     Returns:
