@@ -56,13 +56,13 @@ def _explain_law(
     """Return the proof of a column-cut law, or the reason why it is only an upper bound."""
     if is_proven and n <= 2 * mu_bar:
         return (
-            "n <= 2μ̄, every ε and δ: only the last row can be cut and the chain bound equals "
-            "the law."
+            "n <= 2μ̄, every ε and δ: noise values can only be cut off at the end, and the chain "
+            "bound equals the law."
         )
     if is_proven and n % mu_bar == 0 and epsilon >= math.log(2):
         return (
-            "μ̄ divides n and ε >= ln 2, every δ: sorted cuts lose only their chain loss, so "
-            "the chain bound is met."
+            "μ̄ divides n and ε >= ln 2, every δ: the law breaks only constraints that the chain "
+            "bound counts, so both are equal."
         )
     if is_proven:
         return (
@@ -71,13 +71,13 @@ def _explain_law(
         )
     if epsilon >= math.log(2):
         return (
-            "Feasible; the chain bound is larger here. The law over all cut vectors has no "
-            "counterexample in 5,422 cases for ε >= ln 2, but is unproven, and only the "
+            "Feasible. Not proven optimal: the chain bound allows a larger f(0) here. No better "
+            "noise was found in 5,422 cases with ε >= ln 2 over all cut vectors, but only the "
             "grouped cut vectors are compared."
         )
     return (
-        "Feasible; the chain bound is larger here, and for ε < ln 2 breaks inside the support "
-        "can do better."
+        "Feasible. Not proven optimal: the chain bound allows a larger f(0) here, and for ε < ln 2 "
+        "noise that breaks constraints inside its support can have a smaller error rate."
     )
 
 

@@ -246,7 +246,7 @@ def state_level_cut(question: Question) -> Iterator[ClosedForm]:
             question.sizes, question.shifts, question.epsilon, question.delta
         )
         proof = (
-            "Any shifts, one ε: cutting the hop levels beyond L breaks e^ε only on level L, within "
-            "δ; feasible, not claimed optimal."
+            "Any shifts, one ε: smaller masses beyond the hop level L break constraints only on "
+            "level L, with mass at most δ. Feasible, not proven optimal."
         )
         yield ClosedForm("level cut", error, pmf, "upper bound", proof)

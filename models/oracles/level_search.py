@@ -95,5 +95,5 @@ def search_levels(
         )
     if answer.is_proven:
         return replace(best_form, kind="optimum", proof=PROOF)
-    reason = f"The level search stopped after {nodes} nodes: it may not be the best."
+    reason = f"The level search stopped after {nodes} decisions, so it is not proven optimal."
     return replace(best_form, proof=f"{best_form.proof} {reason}")

@@ -183,7 +183,7 @@ def test_skipped_and_unfinished_searches_are_reported():
     assert "was left out: sizes must have a product of at most 300" in large.proof
     short = judge((40,), [(1,), (3,), (4,)], True, 0.3, 0.05, PDP, nodes=50)
     assert short.kind == "upper bound"
-    assert "stopped after 50 nodes" in short.proof
+    assert "stopped after 50 decisions" in short.proof
 
 
 def test_a_long_range_is_judged_without_listing_its_cuts():
