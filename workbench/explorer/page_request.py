@@ -94,7 +94,7 @@ class PageRequest:
     """The request of a task.
 
     Attributes:
-        family: The family that is asked.
+        family: The family of the request.
         texts: Its options as texts, without empty ones.
         values: All its options as exact values.
         task_fields: The JSON object of the page, with the further fields of the task.

@@ -47,6 +47,9 @@ that needs it is refused, or the feature is left out:
 On real inputs finitely many laws decide a measure that is largest at ends of pieces, such as a
 ratio or a hockey stick. Other measures (the PDP δ, the slope of metric privacy) are computed on
 `segments`.
+
+A new class of mechanisms that can be saved also needs the "kind" of its records in
+`workbench.privacy.certificate_file`, and in tools/check_certificate.py if it can be certified.
 """
 
 from __future__ import annotations

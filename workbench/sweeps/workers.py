@@ -4,6 +4,8 @@ The functions `run_on_...` yield (index of a task, its answers) as tasks end, in
 yields (index, None) for a task that was given up because the processes working on it died
 repeatedly. A process that dies loses only the tasks it was working on.
 
+A hot start solves a point from the last solution of the same program, a cold start from scratch.
+
 loky is used through joblib's copy of it, whose futures report at once that a worker has died.
 joblib's Dask backend would wait forever in that case, so Dask is called directly.
 """
@@ -397,7 +399,7 @@ def _gather_answers(
             raise lost_error
         ended_tasks = [(future, index) for future, index in running.values() if future.done()]
         # A scheduler that was stopped, or whose machine is gone, does not close its connection.
-        # It is therefore asked for its workers.
+        # Its workers are therefore requested, which fails then.
         workers = client.sync(client.scheduler.identity, callback_timeout=REPLY_SECONDS)["workers"]
         if workers:
             seconds_without_workers = 0.0
