@@ -1,4 +1,4 @@
-"""Measure CPU time and gap of designs under notions such as zCDP, which are not one bound on ratios.
+"""Measure CPU time and gap of designs under notions such as zCDP, which need several bounds.
 
 The designs are channels on 0..n with neighbours ±1, noise modulo n + 1 and noise on the integers.
 The loss is the squared error unless the row names another. A time is the fastest of three
