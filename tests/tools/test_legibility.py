@@ -57,6 +57,12 @@ def _counts(text: str):
     return legibility.FileMeasure(Path("example.py"), text).counts
 
 
+def test_the_programs_of_this_project_meet_the_goals() -> None:
+    measures = legibility.measure_folders(ROOT)
+    assert len(measures) > 400
+    assert not legibility.missed_goals(legibility.total_counts(measures))
+
+
 @pytest.mark.parametrize(
     ("count", "expected"),
     [
