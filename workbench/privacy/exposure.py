@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -89,8 +88,7 @@ def compute_exposure(channel: Channel, epsilon: Fraction) -> Fraction | None:
     if pairs is None:
         if row_count * row_count * len(channel.rows[0]) > 2 * _MAX_MASSES:
             return None
-        all_pairs = product(range(row_count), repeat=2)
-        pairs = [(i, j) for i, j in all_pairs if j < i]
+        pairs = np.transpose(np.tril_indices(row_count, -1))  # All (i, j) with j < i, row by row.
     is_positive = np.array([[mass > 0 for mass in row.integers] for row in channel.rows])
     masses = np.where(is_positive, np.maximum(channel.matrix, _SMALLEST_POSITIVE), 0.0)
     largest = find_float_exposure(masses, pairs, epsilon, is_directed=is_directed)
