@@ -137,7 +137,7 @@ def _build_published(name: str, texts: Sequence[str]) -> tuple[Any, Record]:
 
 
 def check_file(file: Path | None, *, write_checker: Path | None, kind: str | None) -> Report:
-    """Prove a certificate or a formula again from its file alone.
+    """Check the proof of a certificate or a formula, from the file alone.
 
     The exit code is 0 if it is proven, 1 if it is false, and 2 if it is undecided or unreadable.
 
