@@ -1,8 +1,17 @@
-"""Make the figures of a frontier from its table of rows alone.
+"""Draw the figures of a frontier from the rows of its table.
 
-Each figure is a declaration that `workbench.io.drawing` draws. The column "curve" of the table says
-what a row is: a point, a piece, a level, a limit or a baseline
-(`workbench.pipeline.frontier_plan`).
+A frontier is the optimum as a function of the budget. The column "curve" states what a row of its
+table is (`workbench.pipeline.frontier_plan`):
+
+    "point"      the design at one budget                       a marker on a line
+    "level"      the minimal ε or δ at one expected loss        a marker on a line
+    "baseline"   a published mechanism at one budget            a line without markers
+    "piece"      an interval of δ with one formula              a straight line with marked ends
+    "limit"      a proven interval of the optimum               a band
+
+This module turns rows into declarations, dictionaries that `workbench.io.drawing` draws. For
+example, {"x": "epsilon", "y": "objective", "rows": rows, "colour": 0, "label": "optimal noise"} is
+one line of a figure. The functions `_declare_...` and `_list_...` return such dictionaries.
 """
 
 from __future__ import annotations
@@ -40,8 +49,15 @@ _LOG_AXIS_MIN_RATIO = 30.0
 _PIECE_POINTS = 60
 # Curves of these names are computed points and have markers.
 _COMPUTED_CURVES = ("point", "level")
-# This is the look of a proven interval.
+# The style of a proven interval.
 _BAND: Record = {"kind": "band", "alpha": 0.25}
+# The y axis starts at 0, unless the smallest number is at least this share of the largest one.
+_MIN_ZERO_AXIS_SHARE = 0.6
+# Room below and above the curves, as shares of the height of the axis.
+_ROOM_BELOW = 0.35
+_ROOM_ABOVE = 0.08
+# A line has about this many markers, so that they do not overlap.
+_MAX_MARKERS = 14
 
 
 @dataclass(frozen=True)
@@ -69,14 +85,14 @@ AllSeries = Mapping[str, Series]
 
 @dataclass(frozen=True)
 class Quantity:
-    """What an axis or the panels of a figure show.
+    """A column of the table that an axis shows, or that divides a figure into panels.
 
     Attributes:
         column: Column of the table.
-        label: Label of the axis. For panels, a format of the value.
+        label: Label of the axis. For panels, the format of their titles, such as "m = {}".
         log: Whether the axis is logarithmic.
-        axis_end: Where the axis ends. None: at the data.
-        has_value_ticks: Whether the axis has ticks at the values themselves.
+        axis_end: Largest number on the axis. None: the largest number in the rows.
+        has_value_ticks: Whether the axis has ticks at the numbers of the column.
     """
 
     column: str
@@ -87,11 +103,10 @@ class Quantity:
 
 
 def thin_values(values: Iterable[Any], max_count: int = 5) -> list[Any]:
-    """Choose some of the values, spread over their order.
+    """Return at most `max_count` of the distinct values, sorted and evenly spaced in their order.
 
-    Args:
-        values: The values.
-        max_count: Largest number of values to return.
+    >>> thin_values([1, 2, 2, 3, 10, 20], 3)
+    [1, 3, 20]
     """
     sorted_values = sorted(set(values))
     count = min(max_count, len(sorted_values))
@@ -103,33 +118,30 @@ def thin_values(values: Iterable[Any], max_count: int = 5) -> list[Any]:
 def make_value_series(
     values: Iterable[float], label: str, max_count: int = 6, *, nested: bool = False
 ) -> dict[float, Series]:
-    """Make a series for each of some values.
+    """Return one series for each number of a column, at most `max_count`.
 
     Args:
-        values: The values. NaN is left out.
+        values: Numbers of the column. NaN is left out.
         label: Format of a label, such as "δ = {:g}".
         max_count: Largest number of series.
         nested: Whether later lines are thinner, so that equal curves are all visible.
     """
-    values = thin_values((value for value in values if value == value), max_count)
+    drawn_values = thin_values((value for value in values if not np.isnan(value)), max_count)
     series = {}
-    for k, value in enumerate(values):
+    for k, value in enumerate(drawn_values):
         width = Series.width
         if nested:
-            width = 1.2 * (len(values) - k)
+            width = 1.2 * (len(drawn_values) - k)
         series[value] = Series(label.format(value), k, width=width)
     return series
 
 
 def may_jump(rows: Iterable[Mapping[Any, Any]]) -> bool:
-    """Return whether the optima of some rows may jump as the budget grows.
+    """Return whether the optima of some rows of a frontier may jump as the budget grows.
 
-    The private laws of a convex notion are a convex set around the uniform law if ε > 0, so that
-    their minimal error is continuous. The laws that are private under PDP with δ > 0 are not
-    convex.
-
-    Args:
-        rows: Rows of a frontier.
+    Under a convex notion with ε > 0, the private laws are a convex set around the uniform law, so
+    that the minimal loss is continuous in the budget. Under PDP with δ > 0 the private laws are
+    not a convex set, and the minimal loss may jump.
     """
     names = {row.get("notion") for row in rows if row.get("delta") != 0}
     notions = (get_notion(name) for name in names if isinstance(name, str))
@@ -137,21 +149,23 @@ def may_jump(rows: Iterable[Mapping[Any, Any]]) -> bool:
 
 
 def choose_drawstyle(rows: pd.DataFrame) -> str:
-    """Return the Matplotlib style of a line through computed optima.
+    """Return the Matplotlib style of a line through the optima of some rows.
 
-    Args:
-        rows: Rows of a frontier. If they may jump, each value holds until the next one.
+    Optima that may jump are drawn as steps: each optimum remains feasible until the next one.
     """
     return "steps-post" if may_jump(rows.to_dict("records")) else "default"
 
 
 def make_proven_band(rows: pd.DataFrame, x: str, high: str) -> Record:
-    """Declare the proven interval [bound, value] of optima.
+    """Declare the band between the bounds and the optima of some rows.
+
+    Between two budgets whose optima may jump, only the bound at the larger budget is proven. The
+    lower end of the band is then moved one row to the left.
 
     Args:
-        rows: Rows of a frontier. If they may jump, the bound of the next row holds before it.
+        rows: Rows of a frontier, with the column "bound".
         x: Column of the x axis.
-        high: Column of the values.
+        high: Column of the optima.
     """
     low = rows["bound"].astype(float)
     step = None
@@ -163,21 +177,17 @@ def make_proven_band(rows: pd.DataFrame, x: str, high: str) -> Record:
 
 
 def has_open_gap(rows: pd.DataFrame) -> bool:
-    """Return whether some proven interval [bound, objective] is wide enough to be drawn.
-
-    Args:
-        rows: Rows of a frontier.
-    """
+    """Return whether some interval [bound, objective] of the rows is wide enough to be drawn."""
     objective = rows["objective"].astype(float)
     gap = objective - rows["bound"].astype(float)
     return bool((gap > _MIN_BAND_GAP * objective.abs() + _ROUNDING_GAP).any())
 
 
 def add_baseline_series(series: AllSeries, table: pd.DataFrame) -> dict[str, Series]:
-    """Add series for the baselines of packages and users, in colours that are not used.
+    """Add dashed series for the baselines of packages and users, in colours that are not used.
 
     Args:
-        series: Series of the family.
+        series: Series of the family, by mechanism. They do not contain these baselines.
         table: Rows of a frontier.
     """
     baselines = table[table["curve"] == "baseline"]["mechanism"].dropna().unique()
@@ -203,24 +213,23 @@ def draw_panels(
     by: str = "mechanism",
     panel: Quantity | None = None,
 ) -> Figure | None:
-    """Draw one line per mechanism, and one panel per value of a further column.
+    """Draw one line for each mechanism, and one panel for each value of a further column.
 
-    Computed points have markers, baselines have none. Exact pieces are straight lines between their
-    ends, dashed if they are not proven, with hollow markers of computed points. Rows without a
-    value of the panel's column are in every panel (Laplace has no number of outputs). A "limit" is
-    a band from its bound to its objective. Panels whose values are texts have the same scale.
+    A row without a value in the panel's column is in every panel. For example, Laplace noise has no
+    number of outputs. Panels whose values are texts have the same y axis.
 
     Args:
         table: Rows of a frontier.
-        x_quantity: What the x axis shows.
-        y_quantity: What the y axis shows.
-        series: How each value of the column `by` is drawn.
+        x_quantity: Column and label of the x axis.
+        y_quantity: Column and label of the y axis.
+        series: Style of a line, by the value of the column `by`. Other values are not drawn.
         title: Title above all panels.
-        by: Column of the lines.
-        panel: Column of the panels. None: one panel.
+        by: Column whose values are the lines.
+        panel: Column whose values are the panels. None: one panel.
 
     Returns:
-        The figure. None if there are too few rows.
+        The figure. None if a column is missing, or if there are fewer than two numbers on the x
+        axis and no pieces.
     """
     # This module is slow to import.
     from workbench.io.drawing import Drawing, draw_declared_figure
@@ -257,18 +266,18 @@ def draw_panels(
             panel_rows = rows[(column == value) | column.isna()]
         lines = _list_panel_lines(panel_rows, x_quantity.column, y_quantity.column, series, by)
         if k == 0:
-            lines += _explain(points, pieces, x_quantity, y_quantity)
+            lines += _list_legend_entries(points, pieces, x_quantity, y_quantity)
         axis_rows = panel_rows
         if has_text_panels:
             axis_rows = rows
-        is_first = k % column_count == 0
-        spec = {
+        has_y_label = k % column_count == 0
+        declaration = {
             "series": lines,
-            **_declare_axes(x_quantity, y_quantity, axis_rows, is_first=is_first),
+            **_declare_axes(x_quantity, y_quantity, axis_rows, has_y_label=has_y_label),
         }
         if panel is not None:
-            spec["title"] = panel.label.format(value)
-        panels.append(spec)
+            declaration["title"] = panel.label.format(value)
+        panels.append(declaration)
     figure = {
         "columns": column_count,
         "rows": row_count,
@@ -291,23 +300,29 @@ def _choose_log_axis(quantity: Quantity, points: pd.DataFrame) -> Quantity:
 def _list_panel_lines(
     rows: pd.DataFrame, x: str, y: str, series: Mapping[Any, Series], by: str
 ) -> list[Record]:
-    """Declare the lines of one panel."""
-    lines = [*_declare_limit(rows[rows["curve"].eq("limit")], x)]
-    for key, look in series.items():
-        lines += _list_lines(rows[rows[by] == key], x, y, look)
+    """Declare the lines of one panel: the limit, then the series in order."""
+    lines = _list_limits(rows[rows["curve"].eq("limit")], x)
+    for key, line_style in series.items():
+        lines += _list_lines(rows[rows[by] == key], x, y, line_style)
     return lines
 
 
 def _declare_axes(
-    x_quantity: Quantity, y_quantity: Quantity, rows: pd.DataFrame, *, is_first: bool
+    x_quantity: Quantity, y_quantity: Quantity, rows: pd.DataFrame, *, has_y_label: bool
 ) -> Record:
-    """Declare the scales and ends of the axes.
+    """Declare labels, scales, ends and ticks of both axes of one panel.
 
-    The y axis begins at 0 unless this would compress the curves.
+    A linear y axis starts at 0 unless this would compress the curves.
+
+    Args:
+        x_quantity: Column and label of the x axis.
+        y_quantity: Column and label of the y axis.
+        rows: Rows that both axes must contain.
+        has_y_label: Whether the panel shows the label of the y axis.
     """
     quantities = (("x", x_quantity), ("y", y_quantity))
     properties: Record = {"xlabel": x_quantity.label, "ylabel": ""}
-    if is_first:
+    if has_y_label:
         properties["ylabel"] = y_quantity.label
     scales: Record = {name: "log" for name, quantity in quantities if quantity.log}
     ticks = {}
@@ -317,10 +332,11 @@ def _declare_axes(
     if not y_quantity.log:
         low, high = rows[y_quantity.column].agg(["min", "max"]).astype(float)
         start = 0.0
-        if low >= 0.6 * high and low != high:
-            start = low - 0.35 * (high - low)
-        # None stands for an automatic end, if all values are 0.
-        properties["ylim"] = (start, high + 0.08 * (high - start) or None)
+        if low >= _MIN_ZERO_AXIS_SHARE * high and low != high:
+            start = low - _ROOM_BELOW * (high - low)
+        end = high + _ROOM_ABOVE * (high - start)
+        # Matplotlib chooses the end None itself. It is needed if all numbers are 0.
+        properties["ylim"] = (start, end or None)
     ends = _log_delta_ends(rows, x_quantity)
     if ends is not None:
         scales["x"] = ends
@@ -330,9 +346,9 @@ def _declare_axes(
 
 
 def _log_delta_ends(rows: pd.DataFrame, x_quantity: Quantity) -> FloatPair | None:
-    """Return the ends of a logarithmic axis of δ.
+    """Return the smallest and the largest δ > 0, as the ends of a logarithmic axis of δ.
 
-    None if the smallest δ > 0 is visibly above 0 on a linear axis.
+    None if the axis shows another column, or if a linear axis distinguishes every δ from 0.
     """
     if x_quantity.column != "delta":
         return None
@@ -344,10 +360,10 @@ def _log_delta_ends(rows: pd.DataFrame, x_quantity: Quantity) -> FloatPair | Non
     return float(positive.min()), last
 
 
-def _explain(
+def _list_legend_entries(
     points: pd.DataFrame, pieces: pd.DataFrame, x_quantity: Quantity, y_quantity: Quantity
 ) -> list[Record]:
-    """Declare the entries of the legend that explain lines, steps and bands."""
+    """Declare the entries of the legend that explain lines, steps and bands. They have no rows."""
     entries: list[Record] = []
     if len(pieces):
         label = "line: exact frontier with its breakpoints"
@@ -369,85 +385,90 @@ def _explain(
     return [{**columns, **entry} for entry in entries]
 
 
-def _list_lines(part: pd.DataFrame, x: str, y: str, look: Series) -> list[Record]:
-    """Declare the lines of one series.
+def _list_lines(rows: pd.DataFrame, x: str, y: str, line_style: Series) -> list[Record]:
+    """Declare the lines of one series: its pieces, its points or baselines, and its band.
 
-    Exact pieces are lines, computed points have markers, closed forms have none, open gaps are
-    bands, and a value without x is a horizontal line.
+    Computed points are drawn with markers, hollow ones if the series also has pieces. If no row has
+    a number on the x axis, the series is a horizontal line.
     """
     style: Record = {
         "x": x,
         "y": y,
-        "colour": look.colour,
-        "linestyle": look.dash,
-        "label": look.label,
+        "colour": line_style.colour,
+        "linestyle": line_style.dash,
+        "label": line_style.label,
     }
-    is_exact = part["curve"].eq("piece")
-    lines = [style | pieces for pieces in _list_pieces(part[is_exact], x, y)]
-    part = part[~is_exact]
-    if part.empty:
+    is_piece = rows["curve"].eq("piece")
+    lines = [style | pieces for pieces in _list_pieces(rows[is_piece], x, y)]
+    points = rows[~is_piece]
+    if points.empty:
         return lines
-    if part[x].isna().all():
-        level = {name: value for name, value in style.items() if name != "x"}
-        return [*lines, {**level, "kind": "across", "rows": part[:1]}]
-    part = part.dropna(subset=[x]).sort_values(x)
-    is_computed = part["curve"].isin(_COMPUTED_CURVES).any()
+    if points[x].isna().all():
+        style.pop("x")
+        return [*lines, {**style, "kind": "across", "rows": points[:1]}]
+    points = points.dropna(subset=[x]).sort_values(x)
+    is_computed = points["curve"].isin(_COMPUTED_CURVES).any()
     if is_computed:
         style |= {
-            "marker": MARKERS[look.colour],
+            "marker": MARKERS[line_style.colour],
             "markersize": 4.5,
-            "markevery": max(1, len(part) // 14),
+            "markevery": max(1, len(points) // _MAX_MARKERS),
         }
-    if is_exact.any():
+    if is_piece.any():
         style |= {"label": None, **SOLVER_MARKER_STYLE}
-    drawstyle = choose_drawstyle(part)
-    if look.has_jumps and x == "epsilon":
+    drawstyle = choose_drawstyle(points)
+    if line_style.has_jumps and x == "epsilon":
         drawstyle = "steps-post"
-    numbers = part[[x, y]].astype(float)
-    lines.append({**style, "rows": numbers, "linewidth": look.width, "drawstyle": drawstyle})
-    if is_computed and y == "objective" and has_open_gap(part):
-        lines.append({**make_proven_band(part, x, y), "colour": look.colour})
+    numbers = points[[x, y]].astype(float)
+    lines.append({**style, "rows": numbers, "linewidth": line_style.width, "drawstyle": drawstyle})
+    if is_computed and y == "objective" and has_open_gap(points):
+        lines.append({**make_proven_band(points, x, y), "colour": line_style.colour})
     return lines
 
 
 def _list_pieces(pieces: pd.DataFrame, x: str, y: str) -> list[Record]:
-    """Declare the lines of exact pieces, proven and unproven ones, with a mark at every end."""
+    """Declare one line for all proven pieces and a dashed line for all unproven pieces.
+
+    A piece goes from the point (x, y) to (x_high, y_high) and has a mark at both ends.
+    """
     import pandas as pd
 
     # A piece has several points, because logarithmic axes bend straight lines.
     shares = np.concatenate([[0.0], np.geomspace(1e-8, 1, _PIECE_POINTS)])
     lines: list[Record] = []
-    for is_proven, part in pieces.groupby(pieces["status"].eq("optimal")):
-        lows = part[[x, y]].to_numpy(float)
-        highs = part[[f"{x}_high", f"{y}_high"]].to_numpy(float)
-        points = lows[:, None, :] + shares[None, :, None] * (highs - lows)[:, None, :]
+    for is_proven, group in pieces.groupby(pieces["status"].eq("optimal")):
+        starts = group[[x, y]].to_numpy(float)  # shape (pieces, 2)
+        ends = group[[f"{x}_high", f"{y}_high"]].to_numpy(float)
+        # Shape (pieces, points, 2). A NaN after each piece interrupts the line.
+        points = starts[:, None, :] + shares[None, :, None] * (ends - starts)[:, None, :]
         breaks = np.full((len(points), 1, 2), np.nan)
         line = np.concatenate([points, breaks], axis=1).reshape(-1, 2)
-        ends = np.arange(len(line)).reshape(len(points), -1)[:, [0, -2]].ravel()
+        # The index -1 of a piece is its NaN, so its last point has the index -2.
+        marked_indices = np.arange(len(line)).reshape(len(points), -1)[:, [0, -2]].ravel()
         dash = "-" if is_proven else "--"
-        marks = {"linestyle": dash, "marker": "|", "markersize": 9, "markevery": ends}
-        lines.append({"rows": pd.DataFrame(line, columns=[x, y]), **marks})
+        style = {"linestyle": dash, "marker": "|", "markersize": 9, "markevery": marked_indices}
+        lines.append({"rows": pd.DataFrame(line, columns=[x, y]), **style})
     return lines
 
 
-def _declare_limit(limit: pd.DataFrame, x: str) -> list[Record]:
-    """Declare the proven interval of the optimum over all outputs.
+def _list_limits(rows: pd.DataFrame, x: str) -> list[Record]:
+    """Declare the band of the proven interval of the optimum over all outputs.
 
-    Rows without x give one interval for the whole axis.
+    Rows without x give one interval for the whole axis. Without rows the list is empty.
     """
-    ends = limit.sort_values(x)[[x, "bound", "objective"]].astype(float)
+    ends = rows.sort_values(x)[[x, "bound", "objective"]].astype(float)
     if ends.empty:
         return []
     # The line makes an interval visible that is too narrow for a band.
-    look: Record = {
+    style: Record = {
         **_BAND,
         "colour": "black",
         "linewidth": 1,
         "label": "limit for any outputs, proven interval",
     }
     if ends[x].isna().all():
-        return [{**look, "kind": "span", "rows": ends[:1], "y": ["bound", "objective"]}]
-    return [{**look, "rows": ends, "x": x, "y": ["bound", "objective"]}]
+        return [{**style, "kind": "span", "rows": ends[:1], "y": ["bound", "objective"]}]
+    return [{**style, "rows": ends, "x": x, "y": ["bound", "objective"]}]
 
 
 def draw_by_name(
@@ -457,13 +478,13 @@ def draw_by_name(
     y_quantity: Quantity,
     title: str = "",
 ) -> Figure | None:
-    """Draw one line for each name, through computed values.
+    """Draw one line with markers for each name.
 
     Args:
-        rows: The values.
-        names: Name of every row.
-        x_quantity: What the x axis shows.
-        y_quantity: What the y axis shows.
+        rows: Rows with the columns of both axes.
+        names: Name of the line of each row, in the order of the rows.
+        x_quantity: Column and label of the x axis.
+        y_quantity: Column and label of the y axis.
         title: Title of the figure.
     """
     points = rows.assign(curve="point", bound=rows[y_quantity.column], name=list(names))
@@ -476,41 +497,46 @@ def draw_by_name(
 def make_budget_plots(
     table: pd.DataFrame, name: str, series: AllSeries, title: str, loss_label: str
 ) -> Plots:
-    """Make the plots of rows at budgets (ε, δ).
+    """Make the plots of a frontier whose budgets are pairs (ε, δ).
+
+        error_epsilon         expected loss of every mechanism against ε; one panel for each δ
+        error_epsilon_delta   expected loss of the design against ε; one line for each δ
+        error_delta           expected loss of the design against δ, with pieces; a line for each ε
+        level_curves          minimal δ against ε; one line for each limit of the expected loss
 
     Args:
         table: Rows of a frontier.
-        name: Name of the designed mechanism.
-        series: How mechanisms are drawn.
+        name: Name of the designed mechanism in the column "mechanism".
+        series: Style of each mechanism, by name.
         title: Title of the plots.
         loss_label: Label of the expected loss.
 
     Returns:
-        Functions that draw the plots, by name: every mechanism against ε at some δ; the loss of the
-        designed one against ε for every δ, and against δ for every ε, with its exact pieces; the
-        minimal δ of losses against ε.
+        Functions without arguments that draw the plots, by name.
     """
     rows = table[table["objective"].notna()]
-    rows = rows.assign(measure=[get_notion(notion).title for notion in rows["notion"]])
+    rows = rows.assign(notion_title=[get_notion(notion).title for notion in rows["notion"]])
     points = rows[rows["curve"].isin(("point", "baseline"))]
     levels = rows[rows["curve"].eq("level")]
     pieces = rows[rows["curve"].eq("piece")]
-    budgets = zip(points["measure"], points["delta"], strict=True)
+    budgets = zip(points["notion_title"], points["delta"], strict=True)
     points = points.assign(budget=[f"{notion}, δ = {delta:g}" for notion, delta in budgets])
     designs = points[points["mechanism"].eq(name)]
     deltas = make_value_series(designs["delta"], "δ = {:g}", nested=True)
-    traced_designs = designs[designs["epsilon"].isin(pieces["epsilon"])]
     axis_end = None
     if len(pieces):
+        # Pieces may reach δ = 1, but the axis ends a little after the largest requested δ.
         axis_end = min(1.0, max(0.3, 1.5 * float(designs["delta"].max())))
     epsilon = Quantity("epsilon", "ε")
     delta = Quantity("delta", "δ", axis_end=axis_end)
     loss = Quantity("objective", loss_label)
-    log_loss = Quantity("objective", loss_label, True)
-    draw_by_notion = partial(draw_panels, panel=Quantity("measure", "{}"))
-    traced_epsilons = designs["epsilon"]
-    if len(traced_designs):
-        traced_epsilons = traced_designs["epsilon"]
+    log_loss = Quantity("objective", loss_label, log=True)
+    draw_by_notion = partial(draw_panels, panel=Quantity("notion_title", "{}"))
+    # If only some ε have pieces, the plot against δ shows these.
+    designs_with_pieces = designs[designs["epsilon"].isin(pieces["epsilon"])]
+    drawn_epsilons = designs["epsilon"]
+    if len(designs_with_pieces):
+        drawn_epsilons = designs_with_pieces["epsilon"]
     is_curve = rows["mechanism"].eq(name) & rows["curve"].isin(("point", "piece"))
     return {
         "error_epsilon": partial(
@@ -524,7 +550,7 @@ def make_budget_plots(
         ),
         "error_epsilon_delta": partial(
             draw_by_notion,
-            designs if len(deltas) > 1 else designs[:0],
+            designs if len(deltas) > 1 else designs[:0],  # One δ is in the first plot already.
             epsilon,
             loss,
             deltas,
@@ -536,7 +562,7 @@ def make_budget_plots(
             rows[is_curve],
             delta,
             loss,
-            make_value_series(traced_epsilons, "ε = {:.4g}", 5),
+            make_value_series(drawn_epsilons, "ε = {:.4g}", max_count=5),
             f"{title}, against δ",
             by="epsilon",
         ),

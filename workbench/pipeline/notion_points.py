@@ -1,12 +1,22 @@
-"""List the points of a frontier: one request for each budget, under any notion.
+"""List the points of a frontier, one request for each budget, and plot the table of its designs.
 
-notion                options that are crossed       column of the table
+A user gives a grid of numbers for each parameter of a notion. Every combination of the numbers is
+one point. For example, --notion dp --epsilon 1,2 --delta 0,0.1 gives four points. Each point names
+its budget in columns of the table:
+
+notion                grids                          columns of the budget
 dp, pdp               epsilon, delta                 epsilon, delta
 pure, metric          epsilon                        epsilon
 renyi                 alpha, epsilon                 epsilon, alpha
-zcdp, gdp             rho; mu                        rho; mu
-curve, tradeoff       curve; tradeoff, scale         scale: factor of the budget
-ε and perhaps δ       max_loss, delta                max_loss; the minimal ε is the objective
+zcdp                  rho                            rho
+gdp                   mu                             mu
+curve, tradeoff       scale                          scale
+
+The last row has one budget, the option --curve or --tradeoff, which every number of `scale` makes
+weaker or stricter (`HockeySticks.scale_budget`).
+
+With the grid `max_loss`, other points minimise ε instead of the loss. They exist for the notions
+dp and pdp. Their columns are max_loss and delta, and the column objective is the minimal ε.
 """
 
 from __future__ import annotations
@@ -33,17 +43,19 @@ from workbench.pipeline.frontier_plan import (
     Task,
     make_design_task,
 )
-from workbench.pipeline.option import MAX_LOSS, NOTION_PARAMETERS, Option, integer_reader
-from workbench.pipeline.option import RUNS as ONE_RUN
+from workbench.pipeline.option import MAX_LOSS, NOTION_PARAMETERS, RUNS, Option, integer_reader
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from workbench.pipeline.frontier_plots import AllSeries
 
-# At most this many figures show the loss against the number of runs.
+# At most this many figures show the loss against the number of runs, so that a fine grid of
+# budgets does not write hundreds of files.
 _MAX_RUNS_FIGURES = 4
-LOSS_BUDGET = replace(
+_MAX_RUNS = 1024  # A larger number of runs is an error.
+# The largest expected losses at which the minimal ε is computed.
+_MAX_LOSS_GRID = replace(
     MAX_LOSS,
     read=read_grid,
     help="Grid of expected losses. The minimal ε of each is computed (notions with ε and δ).",
@@ -63,6 +75,7 @@ def _make_parameter_option(option: Option) -> Option:
     return replace(option, read=read_grid, help=_PARAMETER_GRID_HELP[option.name])
 
 
+# The grids of the module header.
 NOTION_OPTIONS = (
     Option(
         "epsilon",
@@ -78,13 +91,13 @@ NOTION_OPTIONS = (
         "Grid of factors. With --curve: every ε is multiplied by the factor. With --tradeoff: the "
         "factor s in (0, 1] mixes the function f(α) with perfect privacy, s f(α) + (1 - s)(1 - α).",
     ),
-    LOSS_BUDGET,
+    _MAX_LOSS_GRID,
 )
 
 
 def _read_runs_grid(value: Any, name: str) -> tuple[int, ...]:
-    """Read a grid of integers."""
-    read_count = integer_reader(1, 1024)
+    """Read a grid of numbers of runs, such as "1:10:10". Raises InvalidRequest for a fraction."""
+    read_count = integer_reader(1, _MAX_RUNS)
     counts = []
     for number in read_grid(value, name):
         count = int(number) if number.denominator == 1 else float(number)
@@ -93,7 +106,7 @@ def _read_runs_grid(value: Any, name: str) -> tuple[int, ...]:
 
 
 RUNS_GRID = replace(
-    ONE_RUN,
+    RUNS,
     read=_read_runs_grid,
     default=None,
     help="Grid of the number of runs that share the budget. Default: 1.",
@@ -110,21 +123,21 @@ def _require_value(values: Values, name: str, notion: str) -> Any:
 
 
 def list_budget_points(values: Values) -> Iterator[tuple[Row, Record]]:
-    """List the points of a frontier. Those that ask for the minimal ε of a `max_loss` come last.
+    """List the points of a frontier. The points that minimise ε come last.
 
     Args:
         values: Exact values of the options.
 
     Yields:
-        The columns that name a point, and the options of its request.
+        The columns that name a point, as floats, and the options of its request, as exact numbers.
 
     Raises:
         InvalidRequest: An option that a notion needs is missing.
     """
     for name in values["notion"]:
         parameters = set(get_notion(name).parameters)
-        wants_only_least_epsilon = values["max_loss"] and not values["epsilon"]
-        if wants_only_least_epsilon and parameters == {"epsilon", "delta"}:
+        minimises_only_epsilon = values["max_loss"] and not values["epsilon"]
+        if minimises_only_epsilon and parameters == {"epsilon", "delta"}:
             continue
         if isinstance(get_notion(name), HockeySticks):
             yield from _list_scaled_points(name, values)
@@ -136,7 +149,7 @@ def list_budget_points(values: Values) -> Iterator[tuple[Row, Record]]:
 
 
 def _list_scaled_points(name: str, values: Values) -> Iterator[tuple[Row, Record]]:
-    """List the points of a notion whose budget is a curve, one for every scale."""
+    """List the points of the notion curve or tradeoff, one for every scale."""
     notion = get_notion(name)
     assert isinstance(notion, HockeySticks)
     (parameter,) = notion.parameters
@@ -175,10 +188,10 @@ def _list_deltas(name: str, values: Values) -> Sequence[Any]:
 
 
 def _list_least_epsilon_points(name: str, values: Values) -> Iterator[tuple[Row, Record]]:
-    """List the points at which the minimal ε of a loss budget is computed."""
+    """List the points that minimise ε, one for each δ and each number of `max_loss`."""
     notion = get_notion(name)
     if set(notion.parameters) != {"epsilon", "delta"}:
-        return
+        return  # ε is minimised under dp and pdp only.
     for delta in _list_deltas(name, values):
         for max_loss in values["max_loss"]:
             row = {"notion": name, "max_loss": float(max_loss), "delta": float(delta)}
@@ -204,14 +217,14 @@ def list_notion_requests(kind: Family, question: Any, values: Values) -> Iterato
     """
     query = question or kind.parse_question(values)
     common_names = ("loss", "solver", "certify", "time_limit")
-    common = {name: values[name] for name in common_names if name in values}
+    common_options = {name: values[name] for name in common_names if name in values}
     runs_options: list[Record] = [{"runs": number} for number in values.get("runs") or ()]
     if not runs_options:
-        runs_options = [{}]
-    for row, options in [*list_budget_points(values)]:
+        runs_options = [{}]  # Without the option `runs`, the table has no such column.
+    for budget_columns, budget_options in [*list_budget_points(values)]:
         for runs in runs_options:
-            request = kind.make_request(query, **runs, **common, **options)
-            yield {**row, "loss": str(request.loss_name), **runs}, request
+            request = kind.make_request(query, **runs, **common_options, **budget_options)
+            yield {**budget_columns, "loss": str(request.loss_name), **runs}, request
 
 
 def make_notion_plan(
@@ -225,18 +238,18 @@ def make_notion_plan(
     """Make the plan of a frontier from the points of `list_notion_requests`.
 
     Args:
-        points: The points.
-        name: Name of the designed mechanism.
-        series: How mechanisms are drawn.
-        notions: Notions with budgets (ε, δ).
-        task: Function that makes the task of a point.
+        points: Columns and request of each point. All requests have the same question and loss.
+        name: Name of the designed mechanism in the table and in the legends.
+        series: Label, colour and line style of each mechanism, by name.
+        notions: Notions whose loss is plotted against ε and δ.
+        task: Function of the columns, the request and `name` that returns the task of a point.
         title: Text before question and loss in the title.
     """
     if not points:
         return Plan("", [])
-    request = points[0][1]
-    loss_label = f"{request.loss_name} loss"
-    full_title = f"{title}{request.question}, {loss_label}"
+    first_request = points[0][1]
+    loss_label = f"{first_request.loss_name} loss"
+    full_title = f"{title}{first_request.question}, {loss_label}"
     draw = partial(
         draw_notion_frontier,
         name=name,
@@ -256,15 +269,15 @@ def draw_notion_frontier(
     title: str,
     loss_label: str,
 ) -> Plots:
-    """Make every plot of a frontier, by name.
+    """Return every plot of a frontier by its name. A plot is a function that draws the figure.
 
     Args:
         table: Rows of the frontier.
-        name: Name of the designed mechanism.
-        series: How mechanisms are drawn.
-        notions: Notions with budgets (ε, δ).
+        name: Name of the designed mechanism in the table.
+        series: Label, colour and line style of each mechanism, by name.
+        notions: Notions whose loss is plotted against ε and δ.
         title: Title of the plots.
-        loss_label: Label of the expected loss.
+        loss_label: Label of the axis of the expected loss.
     """
     from workbench.pipeline.frontier_plots import make_budget_plots
 
@@ -279,22 +292,25 @@ def draw_notion_frontier(
 
 
 def make_notion_plots(table: pd.DataFrame, series: AllSeries, title: str, loss_label: str) -> Plots:
-    """Plot the loss against ρ, μ and Rényi's ε, and the minimal ε against loss budgets.
+    """Return plots of the loss against other parameters than (ε, δ), and of the minimal ε.
+
+    The other parameters are runs, ρ, μ, the scale of a curve, and ε of Rényi DP.
 
     Args:
         table: Rows of the frontier.
-        series: How mechanisms are drawn.
+        series: Label, colour and line style of each mechanism, by name.
         title: Title of the plots.
-        loss_label: Label of the expected loss.
+        loss_label: Label of the axis of the expected loss.
     """
     # This module is slow to import.
     from workbench.pipeline.frontier_plots import Quantity, draw_panels, make_value_series
 
-    log_loss = Quantity("objective", loss_label, True)
+    log_loss = Quantity("objective", loss_label, log=True)
 
     def plot_against(notion: str, column: str, label: str, subtitle: str) -> Any:
+        """Return the plot of the loss of one notion against one column."""
         rows = table[table["notion"].eq(notion)]
-        x_quantity = Quantity(column, label, True)
+        x_quantity = Quantity(column, label, log=True)
         return partial(draw_panels, rows, x_quantity, log_loss, series, f"{title}: {subtitle}")
 
     is_least_epsilon = table["mechanism"].eq(LEAST_EPSILON)
@@ -311,7 +327,7 @@ def make_notion_plots(table: pd.DataFrame, series: AllSeries, title: str, loss_l
     plots["error_epsilon_renyi"] = partial(
         draw_panels,
         renyi_rows,
-        Quantity("epsilon", "ε", True),
+        Quantity("epsilon", "ε", log=True),
         log_loss,
         make_value_series(renyi_rows.get("alpha", ()), "α = {:g}"),
         f"{title}: Rényi DP",
@@ -321,7 +337,7 @@ def make_notion_plots(table: pd.DataFrame, series: AllSeries, title: str, loss_l
         draw_panels,
         least_epsilon_rows,
         Quantity("max_loss", loss_label),
-        Quantity("objective", "minimal ε", True),
+        Quantity("objective", "minimal ε", log=True),
         make_value_series(least_epsilon_rows.get("delta", ()), "δ = {:g}"),
         f"{title}: the minimal ε",
         by="delta",
@@ -332,22 +348,25 @@ def make_notion_plots(table: pd.DataFrame, series: AllSeries, title: str, loss_l
 def _plot_against_runs(
     table: pd.DataFrame, series: AllSeries, title: str, loss_label: str
 ) -> Plots:
-    """Make one figure for each budget (ε, δ) that several numbers of runs share."""
+    """Return one plot of the loss against the number of runs for each of the first budgets (ε, δ).
+
+    Mechanisms with a single number of runs are left out, as they have no line.
+    """
     from workbench.pipeline.frontier_plots import Quantity, add_baseline_series, draw_panels
 
     plots: Record = {}
     if "runs" not in table or table["runs"].nunique() < 2:
         return plots
-    groups = [*table[table["runs"].notna()].groupby(["epsilon", "delta"])]
-    for k, ((epsilon, delta), rows) in enumerate(groups[:_MAX_RUNS_FIGURES]):
+    rows_by_budget = [*table[table["runs"].notna()].groupby(["epsilon", "delta"])]
+    for k, ((epsilon, delta), rows) in enumerate(rows_by_budget[:_MAX_RUNS_FIGURES]):
         run_counts = rows.groupby("mechanism")["runs"].nunique()
-        looks = add_baseline_series(series, rows)
-        lines = {name: look for name, look in looks.items() if run_counts.get(name, 0) > 1}
+        styles = add_baseline_series(series, rows)
+        lines = {name: style for name, style in styles.items() if run_counts.get(name, 0) > 1}
         plots["loss_runs" + (f"_{k + 1}" if k else "")] = partial(
             draw_panels,
             rows,
-            Quantity("runs", "runs under one budget", True, has_value_ticks=True),
-            Quantity("objective", loss_label, True),
+            Quantity("runs", "runs under one budget", log=True, has_value_ticks=True),
+            Quantity("objective", loss_label, log=True),
             lines,
             f"{title}\nε = {epsilon:g}, δ = {delta:g}",
         )

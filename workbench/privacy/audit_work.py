@@ -71,6 +71,11 @@ from workbench.mechanisms.mechanism import AuditSize, Mechanism
 from workbench.notions import Notion
 
 MAX_WORK_UNITS = 100_000_000  # A proof that needs more units is refused.
+# A mechanism of another package states no sizes. A claim about many runs of it counts as this many
+# times the claim about one run, which is more than the dominating pair needs in practice.
+_COMPOSITION_FACTOR = 10
+# Number of bits that is assumed for the laws at knots of such a mechanism.
+_ASSUMED_SEGMENT_BITS = 64
 
 
 def count_work_units(
@@ -98,12 +103,16 @@ def count_work_units(
     """
     size: AuditSize | None = getattr(mechanism, "audit_size", None)
     if size is None:
-        return _count_listed_units(mechanism, notion) * (10 if is_composed else 1)
+        units = _count_listed_units(mechanism, notion)
+        if is_composed:
+            units *= _COMPOSITION_FACTOR
+        return units
     comparisons = size.comparisons
     outcomes = size.outcomes
     values = values or {}
     has_one_epsilon = not isinstance(values.get("epsilon"), Mapping)
     if size.extremes is not None and notion is not None and has_one_epsilon:
+        # Only the largest and the smallest mass of each output are compared.
         decides_by_distance = notion.is_per_distance and bool(mechanism.segments)
         if notion.is_decided_by_ratio(values) or decides_by_distance:
             comparisons = size.extremes
@@ -113,18 +122,22 @@ def count_work_units(
     bits = size.bits + budget_bits + count_bits(delta)
     loss_bits = bits + _common_bits([*numbers, *size.numbers])
     outcome_factor = 1
-    if notion is not None:
-        outcome_factor = notion.work_per_outcome(values)
     series_units = 0
     if notion is not None:
+        outcome_factor = notion.work_per_outcome(values)
         series_units = notion.series_work
+
+    # The constants are those of the formulas in the module header, where the sizes have the names
+    # C (comparisons), n (outcomes), T (weights), b (bits), w (loss_bits), a (outcome_factor) and
+    # s (series_units).
     outcome_units = outcome_factor * (4 + (bits // 256) ** 2) + series_units
-    units = comparisons * (outcomes * outcome_units + 1000)
-    units += (comparisons + 8) * (bits // 64) ** 2
+    audit_units = comparisons * (outcomes * outcome_units + 1000)
+    audit_units += (comparisons + 8) * (bits // 64) ** 2
+    weights = outcomes * (size.laws + labels)
+    loss_units = weights * (4 + (loss_bits // 256) ** 2) + (loss_bits // 64) ** 2
+    units = audit_units + loss_units
     if is_composed:
         units += size.comparisons * outcomes * (300 + (bits // 64) ** 2)
-    weights = outcomes * (size.laws + labels)
-    units += weights * (4 + (loss_bits // 256) ** 2) + (loss_bits // 64) ** 2
     if notion is not None and mechanism.segments:
         units += notion.segment_work(len(mechanism.segments), outcomes, bits)
     return units
@@ -135,6 +148,7 @@ def _common_bits(numbers: Sequence[Fraction]) -> int:
 
     It adds the most factors 2, the bits of the different odd parts, and those of a numerator.
     """
+    # `x & -x` is the largest power of 2 that divides x.
     twos = [(number.denominator & -number.denominator).bit_length() - 1 for number in numbers]
     odd_parts = {number.denominator >> two for number, two in zip(numbers, twos, strict=True)}
     numerator_bits = max((number.numerator.bit_length() for number in numbers), default=0)
@@ -159,7 +173,7 @@ def _count_listed_units(mechanism: Mechanism, notion: Notion | None) -> int:
             return units
     segments = mechanism.segments or ()
     if notion and segments:
-        units += notion.segment_work(len(segments), len(mechanism.outputs), 64)
+        units += notion.segment_work(len(segments), len(mechanism.outputs), _ASSUMED_SEGMENT_BITS)
     return units
 
 
