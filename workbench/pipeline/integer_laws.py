@@ -6,10 +6,13 @@
     discrete Gaussian     ∝ e^(-η²/2σ²) (Canonne et al. 2020)     smallest σ²
     staircase             steps of D falling by e^-ε (Geng 2014)  δ = 0; inner step r in 1..D
 
-η is the noise, q the answer, and D the largest difference between neighbouring answers. Any
-function of q + η, such as clamping or wrapping around, is at least as private (post-processing)
-under every notion except pdp. A parameter is found in floating point. The exact audit of the law,
-before clamping, then decides whether it is private.
+η is the noise, q the answer, f the law of the noise, and D (`reach`) the largest difference between
+neighbouring answers. Any function of q + η, such as clamping or wrapping around, is at least as
+private (post-processing) under every notion except pdp. A parameter is found in floating point. The
+exact audit of the law, before clamping, then decides whether it is private.
+
+The search for α and σ² tests answers exactly D apart (`_hockey_stick_at_shift`), the worst case for
+these log-concave laws. The exact audit tests every difference up to D.
 """
 
 from __future__ import annotations
@@ -48,15 +51,17 @@ LAW_SOURCES = {
     "staircase": "Geng and Viswanath 2014",
 }
 LAW_NAMES = tuple(LAW_SOURCES)
-Number = Callable[[Fraction], Any]  # Converts a rational to the arithmetic that is used.
-# Longer laws are not computed in floating point.
+# Converts a rational to the arithmetic of a result, for example `float`.
+Number = Callable[[Fraction], Any]
+# Laws with more noise values are not computed in floating point.
 _MAX_LAW_LENGTH = 4_000_000
 # An exact audit compares at most this many masses (noise values times shifts).
 _MAX_AUDITED_MASSES = 400_000
-# Geometric noise is audited at a δ for at most this many shifts. For more shifts, and without δ,
-# group privacy proves it.
+# For a larger D, geometric noise is fitted at δ = 0, where group privacy proves it without an
+# audit of D shifts.
 _MAX_GEOMETRIC_SHIFTS = 128
-# Parameters are increased by these shares in turn until exact arithmetic proves them private.
+# A parameter that was found in floats may be too small by a rounding error. It is increased by
+# these shares in turn until exact arithmetic proves the law private.
 _PARAMETER_SLACKS = (0.0, 1e-12, 1e-9, 1e-7, 1e-5, 1e-3)
 # Pure noise is cut where its mass is below e^-46, which is 1e-20.
 _TAIL_EXPONENT = 46.0
@@ -66,8 +71,8 @@ _MAX_BISECTIONS = 60
 _ALPHA_DENOMINATOR = 1 << 40
 # At this σ², e^(-1/2σ²) is below e^-700, the smallest ratio of any budget.
 _MIN_VARIANCE = 1e-4
-# If σ²/D² is below this, the laws of few values make the search non-monotone: smaller σ² are
-# scanned.
+# If σ²/D² is below this, the law has few values, and a smaller σ² may be private although a larger
+# one is not. The bisection could then miss the smallest σ², so smaller σ² are scanned as well.
 _SCANNED_VARIANCE_RATIO = 4
 # A scan tries this many values of σ².
 _SCANNED_VARIANCES = 400
@@ -77,15 +82,19 @@ _MAX_INNER_STEPS = 32
 
 @dataclass(frozen=True)
 class FittedLaw:
-    """A published law for a budget.
+    """A published law with a parameter that was fitted to a budget.
+
+    Group privacy of pure DP: a law that is ε/D-private for answers 1 apart is ε-private for answers
+    D apart. The claim is then about answers 1 apart, whose audit is D times shorter.
 
     Attributes:
         law: The law.
-        symbol: Symbol of its parameter.
+        symbol: Symbol of its parameter, such as "α".
         value: Value of its parameter.
-        claim: Claim of the law on the line, for answers up to `span` apart.
-        span: D; or 1 if ε/D per step proves ε for D steps (group privacy of pure DP).
-        exact_values: What group privacy adds to the audit of the claim.
+        claim: Claim of the noise without clamping, for answers up to `span` apart.
+        span: D, or 1 if the claim uses group privacy.
+        exact_values: Privacy for answers D apart by group privacy, by the names of an audit. Empty
+            if the claim does not use group privacy.
     """
 
     law: IntegerLaw
@@ -168,15 +177,19 @@ def fit_best_law(
     Raises:
         NotApplicable: The law does not apply to the budget.
     """
-    fits = fit_laws(name, reach, *budget, notion)
+    epsilon, delta = budget
+    fits = fit_laws(name, reach, epsilon, delta, notion)
     while True:
-        best = fits[0] if len(fits) == 1 else min(fits, key=loss)
-        position = fits.index(best)
-        low = int(fits[max(position - 1, 0)].value)
-        high = int(fits[min(position + 1, len(fits) - 1)].value)
-        if name != "staircase" or high - low <= 2:
-            return best
-        fits = _list_staircases(reach, budget[0], low, high)
+        best_fit = fits[0] if len(fits) == 1 else min(fits, key=loss)
+        if name != "staircase":
+            return best_fit
+        # Every inner step between the neighbours of the best one may still be better.
+        position = fits.index(best_fit)
+        low_step = int(fits[max(position - 1, 0)].value)
+        high_step = int(fits[min(position + 1, len(fits) - 1)].value)
+        if high_step - low_step <= 2:
+            return best_fit
+        fits = _list_staircases(reach, epsilon, low_step, high_step)
 
 
 def _find_first_private(
@@ -186,7 +199,15 @@ def _find_first_private(
     notion: str,
     budget: dict[str, Fraction],
 ) -> FittedLaw:
-    """Return the first law that the exact audit proves private. Raises NotApplicable."""
+    """Return the first law that the exact audit proves private. Raises NotApplicable.
+
+    Args:
+        laws: Laws with the values of their parameter, in the order in which they are tried.
+        symbol: Symbol of the parameter.
+        reach: D, the largest difference of neighbouring answers.
+        notion: Name of the notion.
+        budget: ε and δ by name.
+    """
     for law, value in laws:
         fit = _make_fitted_law(law, symbol, value, reach, notion, budget)
         if fit.is_private():
@@ -203,7 +224,7 @@ def _check_audit_size(reach: int, values: float) -> None:
 def _make_fitted_law(
     law: IntegerLaw, symbol: str, value: float, reach: int, notion: str, budget: dict[str, Fraction]
 ) -> FittedLaw:
-    """Make a law with its claim, which uses group privacy for pure geometric noise."""
+    """Make a law with its claim, which uses group privacy for geometric noise at δ = 0."""
     span = reach
     if not get_notion(notion).has_delta and law.period == 1:
         span = 1
@@ -226,11 +247,11 @@ def _fit_geometric(reach: int, epsilon: Fraction, delta: Fraction) -> FittedLaw:
         eta = np.arange(_noise_length(reach, epsilon))
 
         def is_private(alpha: float) -> bool:
-            half = np.power(alpha, eta, dtype=np.float64)
-            return _hockey_stick_at_shift(half, reach, epsilon) <= delta
+            half_weights = np.power(alpha, eta, dtype=np.float64)
+            return _hockey_stick_at_shift(half_weights, reach, epsilon) <= delta
 
         _, least_alpha = bisect(is_private, 0.0, float(pure_alpha), max_steps=_MAX_BISECTIONS)
-        # A small α gets as many digits as a large one.
+        # The rational approximation of a small α has as many digits as that of a large one.
         denominator = math.ceil(_ALPHA_DENOMINATOR / min(1.0, least_alpha))
         alphas = []
         for slack in _PARAMETER_SLACKS:
@@ -248,32 +269,36 @@ def _fit_truncated_geometric(reach: int, epsilon: Fraction, delta: Fraction) -> 
     """Return truncated geometric noise with the smallest end A that is proven private."""
     ratio = bound_inverse_exponential(epsilon / reach)
     tail = math.ceil(reach * (_TAIL_EXPONENT - math.log(delta)) / float(epsilon)) + 2 * reach
-    half = np.power(float(ratio), np.arange(tail), dtype=np.float64)
-    sums = np.cumsum(half)  # f(0) + ... + f(end), up to a factor
+    # The weights r^|η| of η = 0, 1, ..., and their partial sums.
+    half_weights = np.power(float(ratio), np.arange(tail), dtype=np.float64)
+    sums = np.cumsum(half_weights)
 
     def is_private(end: int) -> bool:
-        """Return whether the mass that a shift moves beyond the end is at most δ.
+        """Return whether the mass that a shift by D moves beyond the end A is at most δ.
 
-        This is the mass of the last D values. No other mass exceeds the ratio.
+        This is the mass of the last D values. No other mass exceeds e^ε times its shifted mass.
         """
-        mass_beyond = half[np.abs(np.arange(end - reach + 1, end + 1))].sum()
-        return bool(mass_beyond <= float(delta) * (1 + 1e-12) * (2 * sums[end] - 1))
+        weight_beyond = half_weights[np.abs(np.arange(end - reach + 1, end + 1))].sum()
+        total_weight = 2 * sums[end] - 1
+        return bool(weight_beyond <= float(delta) * (1 + 1e-12) * total_weight)
 
-    ends = range((reach + 1) // 2, half.size)
+    ends = range((reach + 1) // 2, half_weights.size)
     position = bisect_left(ends, True, key=is_private)
     if position == len(ends):
         raise NotApplicable("its support would be too long at this delta")
     first_end = ends[position]
     _check_audit_size(reach, 2 * first_end)
 
-    def law_to(end: int) -> IntegerLaw:
+    def make_law(end: int) -> IntegerLaw:
+        """Return the law with integer weights. The smallest one has at least 64 bits."""
         weights = [1 << (64 + 2 * math.ceil(1.5 * float(epsilon) * end / reach))]
         for _ in range(end):
             # Weights are rounded up, so that no ratio exceeds e^ε.
             weights.append(-(-weights[-1] * ratio.numerator // ratio.denominator))
         return IntegerLaw(-end, Distribution([*weights[:0:-1], *weights]))
 
-    laws = ((law_to(end), float(end)) for end in range(first_end, first_end + 3))
+    # The next ends are tried too, as the first one was found in floating point.
+    laws = ((make_law(end), float(end)) for end in range(first_end, first_end + 3))
     return _find_first_private(laws, "A", reach, "dp", {"epsilon": epsilon, "delta": delta})
 
 
@@ -287,25 +312,25 @@ def _fit_discrete_gaussian(reach: int, epsilon: Fraction, delta: Fraction) -> Fi
 
     def is_private(log_variance: float) -> bool:
         variance = math.exp(log_variance)
+        # Beyond 14 σ the mass of a Gaussian is below 1e-43.
         length = math.ceil(14 * math.sqrt(variance)) + 2 * reach + 2
-        half = np.exp(-(np.arange(length) ** 2.0) / (2 * variance))
-        return _hockey_stick_at_shift(half, reach, epsilon) <= delta
+        half_weights = np.exp(-(np.arange(length) ** 2.0) / (2 * variance))
+        return _hockey_stick_at_shift(half_weights, reach, epsilon) <= delta
 
     log_min = math.log(_MIN_VARIANCE)
-    _, least = bisect(is_private, log_min, math.log(bound + 1), max_steps=_MAX_BISECTIONS)
-    if least < math.log(_SCANNED_VARIANCE_RATIO * reach**2):
-        # A law of few values may be private although one with a larger σ² is not.
-        candidates = np.linspace(log_min, least, _SCANNED_VARIANCES)
-        last = len(candidates) - 1
+    _, log_variance = bisect(is_private, log_min, math.log(bound + 1), max_steps=_MAX_BISECTIONS)
+    if log_variance < math.log(_SCANNED_VARIANCE_RATIO * reach**2):
+        candidates = np.linspace(log_min, log_variance, _SCANNED_VARIANCES)
+        last = len(candidates) - 1  # This one is private, but rounding may deny it.
         first = next(i for i, v in enumerate(candidates) if i == last or is_private(v))
         low = float(candidates[max(first - 1, 0)])
         high = float(candidates[first])
-        _, least = bisect(is_private, low, high, max_steps=_MAX_BISECTIONS)
-    _check_audit_size(reach, 30 * math.exp(least / 2))
+        _, log_variance = bisect(is_private, low, high, max_steps=_MAX_BISECTIONS)
+    _check_audit_size(reach, 30 * math.exp(log_variance / 2))
 
     def list_laws() -> Iterator[tuple[IntegerLaw, float]]:
         for slack in _PARAMETER_SLACKS:
-            variance = Fraction(math.exp(least) * (1 + slack))
+            variance = Fraction(math.exp(log_variance) * (1 + slack))
             radius, law = discrete_gaussian(variance)
             yield IntegerLaw(-radius, law), float(variance)
 
@@ -331,12 +356,15 @@ def _noise_length(reach: int, epsilon: Fraction) -> int:
     return reach * (math.ceil(_TAIL_EXPONENT / float(epsilon)) + 2)
 
 
-def _hockey_stick_at_shift(half: Vector, reach: int, epsilon: Fraction) -> float:
-    """Return the hockey stick at a shift of D of an even law that falls from 0 on.
+def _hockey_stick_at_shift(half_weights: Vector, reach: int, epsilon: Fraction) -> float:
+    """Return the hockey stick at ε between an even law and the same law shifted by D.
 
-    half: the weights f(0), f(1), ...
+    Args:
+        half_weights: The weights of the noise values 0, 1, ..., up to a common factor.
+        reach: The shift D.
+        epsilon: ε.
     """
-    law = np.concatenate([half[:0:-1], half, np.zeros(reach)])
+    law = np.concatenate([half_weights[:0:-1], half_weights, np.zeros(reach)])
     law /= law.sum()
     shifted_law = np.concatenate([np.zeros(reach), law[:-reach]])
     return float(np.maximum(law - math.exp(epsilon) * shifted_law, 0).sum())
@@ -353,13 +381,15 @@ def compute_masses(law: IntegerLaw, low: int, high: int, number: Number = float)
     """
     eta = np.arange(low, high + 1)
     weights = np.array([number(Fraction(weight, law.total)) for weight in law.weights])
+    # A noise value in the tails is moved by whole periods to a listed one. Each period that it is
+    # moved multiplies its mass by the ratio.
     distance = np.maximum(np.maximum(eta - law.last, law.first - eta), 0)
-    blocks = -(-distance // law.period)
-    base = np.where(eta > law.last, eta - blocks * law.period, eta + blocks * law.period)
+    periods = -(-distance // law.period)  # division rounded up
+    listed = np.where(eta > law.last, eta - periods * law.period, eta + periods * law.period)
     # The power of a Fraction by an array would be a float, so the ratio is converted first.
     ratio = number(law.ratio)
-    powers = np.array([ratio**block for block in blocks.tolist()])
-    return np.asarray(weights[base - law.first] * powers)
+    powers = np.array([ratio**count for count in periods.tolist()])
+    return np.asarray(weights[listed - law.first] * powers)
 
 
 def compute_clamped_rows(law: IntegerLaw, count: int, number: Number = float) -> list[NDArray[Any]]:
@@ -376,16 +406,16 @@ def compute_clamped_rows(law: IntegerLaw, count: int, number: Number = float) ->
         One row of shape (count,) for each answer in turn.
     """
     masses = compute_masses(law, 1 - count, count - 1, number)
-    # Pr[noise <= η] and Pr[noise >= η]
+    # lower_tail[k] is Pr[noise <= η] and upper_tail[k] is Pr[noise >= η], for η = 1 - count + k.
     lower_tail = np.cumsum(masses) + number(law.weight_below(1 - count) / law.total)
     mass_above = number(1 - law.weight_below(count) / law.total)
     upper_tail = np.cumsum(masses[::-1])[::-1] + mass_above
     rows = []
-    for first in range(count - 1, -1, -1):
+    for first in range(count - 1, -1, -1):  # index of the noise from answer i to output 0
         if first % ITEMS_PER_CLOCK_CHECK == 0:
             check_time_limit()
-        inner = masses[first + 1 : first + count - 1]
         last = first + count - 1
-        ends = (lower_tail[first : first + 1], upper_tail[last : last + 1])
-        rows.append(np.concatenate([ends[0], inner, ends[1]]))
+        low_end = lower_tail[first : first + 1]
+        high_end = upper_tail[last : last + 1]
+        rows.append(np.concatenate([low_end, masses[first + 1 : last], high_end]))
     return rows

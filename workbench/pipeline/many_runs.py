@@ -1,18 +1,24 @@
 """Design one mechanism that is run T times under one budget (ε, δ).
 
-δ = 0    T runs are ε-private exactly if one run is ε/T-private: the optimum of one run at ε/T
-δ > 0    designs for one run at several budgets (ε', δ') are tried. The one with the smallest loss
-         is returned, among those whose T runs are proven to be within the budget
-         (`workbench.privacy.composition`). The budgets are on three paths, along which the loss
-         falls. A search takes the last budget of each path that is within the whole budget:
-             (ε', s δ/T) with ε' from ε/T on, for a few shares s
-             (ε/T, s δ/T) with s from 1 on
-             the privacy curve of the best integer noise for T runs
-             (`workbench.models.noise.repeated_noise`), with its privacy losses multiplied by a
-             factor, if the family designs within a curve
+For δ = 0 the design is the optimum of one run at ε/T: T runs are ε-private exactly if one run is
+ε/T-private.
 
-The certificate claims the budget of one run and the budget of all runs together. At δ = 0 the bound
-of one run is the bound. For δ > 0 no bound over mechanisms for T runs is proven. A note says so.
+For δ > 0, mechanisms for one run are designed at several budgets (ε', δ'). A budget is *within* the
+budget of the request if the T runs of its design are proven (ε, δ)-private
+(`workbench.privacy.composition`). The design with the smallest loss among those within is returned.
+
+A *path* is a sequence of budgets for one run that get weaker, so that the loss falls along it. A
+search finds the last budget of each path that is within. These paths are searched:
+
+    (ε', s δ/T)    ε' from ε/T to ε, one path for each share s of _DELTA_SHARES
+    (ε/T, s δ/T)   s from 1 on
+    a curve        only if the family designs within a privacy curve: the curve of the best integer
+                   noise for T runs (`workbench.models.noise.repeated_noise`), with all its privacy
+                   losses multiplied by a factor of _CURVE_FACTORS
+
+The certificate claims the budget of one run and the budget of all runs together. For δ = 0 the
+bound of the optimum of one run is also the bound for T runs. For δ > 0 no bound over mechanisms for
+T runs is proven, and a note says so.
 """
 
 from __future__ import annotations
@@ -44,24 +50,25 @@ from workbench.solvers.search import Deadline
 _DELTA_SHARES = (ZERO, Fraction(1, 4), Fraction(3, 4))
 # Largest share s of δ/T on the path at ε/T.
 _MAX_DELTA_SHARE = Fraction(16)
-# Below this ε/T, integer noise is too wide to be worth the search.
+# Below this ε/T, integer noise has so many values that the path of curves is too slow.
 _MIN_CURVE_EPSILON = Fraction(1, 300)
-# The losses of the privacy curve are scaled by factors between these.
+# The privacy losses of the privacy curve are multiplied by factors between these.
 _CURVE_FACTORS = (Fraction(1, 2), Fraction(6, 5))
-# The equal part of ε for one run is reduced by this share, so that the grid of the composition
-# proves it.
+# One run at (ε/T, δ/T) is designed at budgets smaller by these shares. The composition rounds
+# privacy losses up to a grid, and could not prove the exact equal parts.
 _EPSILON_REDUCTION = Fraction(1, 10**12)
-# The equal part of δ for one run is reduced by this share.
 _DELTA_REDUCTION = Fraction(1, 10**12)
 # A path is halved at most this many times.
 _MAX_HALVINGS = 10
-# A path ends if the rest of it cannot improve the loss by this share.
+# The search of a path ends if no budget left on it can reduce the best loss by this share.
 _MIN_IMPROVEMENT = 5e-4
 # A privacy curve has this many points.
 _CURVE_POINTS = 16
-# A privacy curve ends at the last loss of at least this mass.
+# A privacy curve ends at the largest privacy loss of a noise value with at least this mass.
 _MIN_CURVE_MASS = 1e-8
+# The points (ε, δ) of a privacy curve.
 Curve = Sequence[RationalPair]
+# Takes a request for one run and a claim of the notion "curve", and returns the design.
 WithinCurve = Callable[[Any, Claim], Design]
 
 
@@ -70,7 +77,8 @@ class ManyRuns(Session):
 
     Args:
         request: The request, with runs > 1.
-        within_curve: Function that designs one run within a privacy curve. None: there is none.
+        within_curve: Function that designs one run within a privacy curve. None: the family has
+            none, and this path is not searched.
     """
 
     def __init__(self, request: Request, within_curve: WithinCurve | None = None) -> None:
@@ -92,31 +100,31 @@ class ManyRuns(Session):
 
 
 def _design_for_runs(request: Any, within_curve: WithinCurve | None) -> Design:
-    """Search all paths for the best design of one run that composes to the budget."""
+    """Search all paths for the best design of one run whose T runs are within the budget."""
     runs = request.aim.runs
-    share = request.claim.epsilon / runs
+    equal_epsilon = request.claim.epsilon / runs
     search = _Search(request)
-    single_run: Request = request.with_values(runs=1, epsilon=share, delta=ZERO)
+    single_run: Request = request.with_values(runs=1, epsilon=equal_epsilon, delta=ZERO)
     with request.family.open_session(single_run) as session:
 
-        def design_split(epsilon: Fraction, delta_share: Fraction) -> Design:
+        def design_one_run(epsilon: Fraction, delta_share: Fraction) -> Design:
+            """Return the design of one run at (epsilon, delta_share δ/T)."""
             delta = delta_share * request.claim.delta / runs
             design: Design = session.design({"epsilon": epsilon, "delta": delta})
             return design
 
-        search.try_design(design_split(share, ZERO))
+        search.try_design(design_one_run(equal_epsilon, ZERO))
         if request.claim.delta:
-            equal_split = _design_at(
-                partial(design_split, share * (1 - _EPSILON_REDUCTION)), 1 - _DELTA_REDUCTION
-            )
+            reduced_epsilon = equal_epsilon * (1 - _EPSILON_REDUCTION)
+            equal_split = _design_at(partial(design_one_run, reduced_epsilon), 1 - _DELTA_REDUCTION)
             if equal_split is not None:
                 search.try_design(equal_split)
             for delta_share in _DELTA_SHARES:
-                path = partial(design_split, delta_share=delta_share)
-                search.follow_path(path, share, request.claim.epsilon)
-            max_share = min(_MAX_DELTA_SHARE, runs / request.claim.delta)
-            search.follow_path(partial(design_split, share), ONE, max_share)
-            if within_curve is not None and share >= _MIN_CURVE_EPSILON:
+                path = partial(design_one_run, delta_share=delta_share)
+                search.follow_path(path, equal_epsilon, request.claim.epsilon)
+            max_share = min(_MAX_DELTA_SHARE, runs / request.claim.delta)  # δ' is at most 1.
+            search.follow_path(partial(design_one_run, equal_epsilon), ONE, max_share)
+            if within_curve is not None and equal_epsilon >= _MIN_CURVE_EPSILON:
                 _follow_curves(search, single_run, within_curve)
         best = search.best
         if best is None:
@@ -128,9 +136,9 @@ def _design_for_runs(request: Any, within_curve: WithinCurve | None) -> Design:
 
 
 def _follow_curves(search: _Search, single_run: Request, within_curve: WithinCurve) -> None:
-    """Search the designs within the privacy curve of the best integer noise, with scaled losses."""
+    """Search the path of privacy curves: the curve of the best integer noise, scaled by factors."""
     request = search.request
-    losses = optimise_losses(
+    privacy_losses = optimise_losses(
         request.aim.runs,
         float(request.claim.epsilon),
         float(request.claim.delta),
@@ -139,18 +147,19 @@ def _follow_curves(search: _Search, single_run: Request, within_curve: WithinCur
     )
 
     def design_within(factor: Fraction) -> Design:
-        curve = _make_privacy_curve(losses * float(factor))
-        return within_curve(single_run, _curve_claim(curve))
+        curve = _make_privacy_curve(privacy_losses * float(factor))
+        return within_curve(single_run, _make_curve_claim(curve))
 
     search.follow_path(design_within, *_CURVE_FACTORS)
 
 
 class _Search:
-    """Keep the best design of one run whose runs together are within the budget.
+    """Search paths for the best design of one run whose T runs are within the budget.
 
     Attributes:
-        best: The design with the smallest loss.
-        composed_delta: Proven δ of all its runs together.
+        request: The request for T runs.
+        best: The design of one run with the smallest loss among those within. None: none so far.
+        composed_delta: Proven δ of the T runs of `best` together.
         is_stopped: Whether the time limit was reached.
     """
 
@@ -163,10 +172,10 @@ class _Search:
         self._design_count = 0
 
     def try_design(self, design: Design) -> bool:
-        """Return whether all runs are proven to be within the budget, and keep the best design.
+        """Keep a design of one run as the best if it is within the budget and has a smaller loss.
 
-        Args:
-            design: A design of one run.
+        Returns:
+            Whether the design is within the budget.
         """
         delta = self.request.claim.delta
         composed_delta = self._bound_delta(design)
@@ -178,13 +187,13 @@ class _Search:
         return True
 
     def _bound_delta(self, design: Design) -> Fraction:
-        """Return an upper bound on the δ of all runs together."""
+        """Return an upper bound on the δ of all runs of a design together, at ε of the request."""
         runs = self.request.aim.runs
         epsilon = self.request.claim.epsilon
         claim = design.claim
         is_pure = claim.is_epsilon_delta and not claim.delta
         if is_pure and claim.epsilon * runs <= epsilon and design.private:
-            # The largest privacy losses of the runs add up.
+            # The largest privacy losses of the runs add up to at most ε.
             return ZERO
         # This mechanism has the neighbours of the request.
         mechanism = self.request.family.uncertified_mechanism(design)
@@ -193,61 +202,55 @@ class _Search:
     def follow_path(
         self, path: Callable[[Fraction], Design], low: Fraction, high: Fraction
     ) -> None:
-        """Search a path of falling loss for its last design within the budget.
-
-        The search ends if the rest of the path cannot improve the best loss by _MIN_IMPROVEMENT.
+        """Search a path for its last point within the budget: try both ends, then halve.
 
         Args:
-            path: Function that returns the design at a point.
-            low: The point of the largest loss.
-            high: The point of the smallest loss.
+            path: Function that returns the design at a point. The loss falls as the point grows.
+            low: First point, of the largest loss.
+            high: Last point, of the smallest loss.
         """
-        if self._deadline.has_passed:
-            self.is_stopped = True
+        if self._is_out_of_time():
             return
-        if self._is_path_finished(*self._try_point(path, high), is_first=True):
+        design, is_within = self._try_point(path, high)
+        if is_within or self._cannot_improve(design):
             return
-        if self._deadline.has_passed:
-            self.is_stopped = True
+        if self._is_out_of_time():
             return
-        if self._is_path_finished(*self._try_point(path, low), is_second=True):
-            return
+        _, is_within = self._try_point(path, low)
+        if not is_within:
+            return  # No point is within the budget.
         for _ in range(_MAX_HALVINGS):
             middle = Fraction(math.sqrt(low * high)).limit_denominator(10**6)
-            if not low < middle < high:
-                return
-            if self._deadline.has_passed:
-                self.is_stopped = True
+            if not low < middle < high or self._is_out_of_time():
                 return
             design, is_within = self._try_point(path, middle)
-            if self._is_path_finished(design, is_within):
-                return
             if is_within:
                 low = middle
+            elif self._cannot_improve(design):
+                return
             else:
                 high = middle
+
+    def _is_out_of_time(self) -> bool:
+        """Return whether the time limit has passed, and remember it."""
+        self.is_stopped = self.is_stopped or self._deadline.has_passed
+        return self.is_stopped
 
     def _try_point(
         self, path: Callable[[Fraction], Design], point: Fraction
     ) -> tuple[Design | None, bool]:
-        """Return the design at a point of a path, and whether it is within the budget."""
+        """Return the design at a point of a path (None: it failed), and whether it is within."""
         design = _design_at(path, point)
         is_within = design is not None and self.try_design(design)
         self._report(design, is_within)
         return design, is_within
 
-    def _is_path_finished(
-        self,
-        design: Design | None,
-        is_within: bool,
-        *,
-        is_first: bool = False,
-        is_second: bool = False,
-    ) -> bool:
-        """Return whether the rest of a path cannot have a better design within the budget."""
-        if (is_first and is_within) or (is_second and not is_within):
-            return True
-        if design is None or is_within or self.best is None:
+    def _cannot_improve(self, design: Design | None) -> bool:
+        """Return whether no earlier point of a path can improve the best loss noticeably.
+
+        Earlier points have larger losses than `design`, which is not within the budget.
+        """
+        if design is None or self.best is None:
             return False
         return design.objective >= self.best.objective * (1 - _MIN_IMPROVEMENT)
 
@@ -265,7 +268,7 @@ class _Search:
 
 
 def _design_at(path: Callable[[Fraction], Design], point: Fraction) -> Design | None:
-    """Return the design at a point of a path, also if it is not proven optimal."""
+    """Return the design at a point of a path, also if it is not proven optimal. None: it failed."""
     try:
         return path(point)
     except (NotProven, NotCertified) as error:
@@ -274,18 +277,24 @@ def _design_at(path: Callable[[Fraction], Design], point: Fraction) -> Design | 
         return getattr(error, "design", None)
 
 
-def _make_privacy_curve(losses: Vector) -> Curve:
-    """Return points of the privacy curve of integer noise.
+def _make_privacy_curve(privacy_losses: Vector) -> Curve:
+    """Return points (ε, δ) of the privacy curve of even integer noise with sensitivity 1.
 
-    The curve ends at the last loss of at least _MIN_CURVE_MASS, or at the largest ε of a program.
+    Args:
+        privacy_losses: ln(f(k) / f(k + 1)) for the noise values k = 0, 1, ...
+
+    Returns:
+        Points with ε from 0 to the last privacy loss with at least _MIN_CURVE_MASS, or to the
+        largest ε of a program.
     """
-    density, _ = noise_masses(losses)
-    p = np.concatenate([density[:0:-1], density])
+    half_law, _ = noise_masses(privacy_losses)
+    p = np.concatenate([half_law[:0:-1], half_law])
     q = np.append(p[1:], 0.0)
-    heavy_count = int((density > _MIN_CURVE_MASS).sum())
-    end = min(losses[min(losses.size, heavy_count) - 1], MAX_STICK_EPSILON)
+    heavy_count = int((half_law > _MIN_CURVE_MASS).sum())
+    last_loss = privacy_losses[min(privacy_losses.size, heavy_count) - 1]
+    max_epsilon = min(last_loss, MAX_STICK_EPSILON)
     points = []
-    for epsilon in np.linspace(0.0, end, _CURVE_POINTS).tolist():
+    for epsilon in np.linspace(0.0, max_epsilon, _CURVE_POINTS).tolist():
         rational = Fraction(epsilon).limit_denominator(10**9)
         stick = float(np.maximum(p - math.exp(float(rational)) * q, 0.0).sum())
         points.append((rational, Fraction(min(1.0, stick)).limit_denominator(10**15)))
@@ -301,14 +310,21 @@ def format_unproven_note(runs: int) -> str:
     return f"It is the best design found. No bound is proven over all designs for {runs} runs."
 
 
-def _curve_claim(curve: Curve) -> Claim:
+def _make_curve_claim(curve: Curve) -> Claim:
     """Return the claim of being (ε, δ)-private at every point of a curve."""
     notion = get_notion("curve")
     return Claim(notion, **read_budget(notion, {"curve": curve}))
 
 
 def _compose_design(request: Any, best: Design, bound: float | None, search: _Search) -> Design:
-    """Return the design of one run as the design of the request, with its composition."""
+    """Return the best design of one run as the design of the request for T runs.
+
+    Args:
+        request: The request for T runs.
+        best: The design of one run.
+        bound: Lower bound on the loss of every mechanism for T runs. None: nothing is proven.
+        search: The finished search.
+    """
     delta = float(request.claim.delta)
     runs = request.aim.runs
     composed = {
@@ -319,11 +335,11 @@ def _compose_design(request: Any, best: Design, bound: float | None, search: _Se
     certificate = None
     if best.certificate is not None:
         certificate = _add_composition(best.certificate, request, bound)
-    parts = []
+    budget_texts = []
     for name, value in best.claim.values.items():
         if name != "curve":
-            parts.append(f"{name} = {float(value):g}")
-    budget = ", ".join(parts) or "several (epsilon, delta)"
+            budget_texts.append(f"{name} = {float(value):g}")
+    budget = ", ".join(budget_texts) or "several (epsilon, delta)"
     notes = [
         f"One run is certified: {best.claim.notion.name} at {budget}. The {runs} runs together are "
         f"certified to be ({float(request.claim.epsilon):g}, {delta:g})-private, by convolution in "
@@ -351,7 +367,7 @@ def _compose_design(request: Any, best: Design, bound: float | None, search: _Se
 
 
 def _add_composition(certificate: Certificate, request: Any, bound: float | None) -> Certificate:
-    """Return the certificate of one run with the claim on all runs together."""
+    """Return the certificate of one run with a further claim: the budget of all runs together."""
     mechanism = certificate.privacy.mechanism
     return Certificate(
         mechanism,

@@ -36,7 +36,7 @@ from workbench.solvers.search import Chords, Deadline, bisect
 
 
 class Value(NamedTuple):
-    """The result of one class of mechanisms.
+    """The row of one class of mechanisms: the loss of its best mechanism, and what is proven.
 
     Attributes:
         objective: Expected loss of the mechanism, computed exactly and rounded to a float.
@@ -69,13 +69,13 @@ class Value(NamedTuple):
             parameter: Text of its parameter.
         """
         return cls(
-            design.objective,
-            design.bound,
-            design.certificate is not None,
-            parameter,
-            is_stopped,
-            design.mechanism,
-            partial(_return_design, design),
+            objective=design.objective,
+            bound=design.bound,
+            is_certified=design.certificate is not None,
+            parameter=parameter,
+            is_stopped=is_stopped,
+            mechanism=design.mechanism,
+            design=partial(_return_design, design),
         )
 
 
@@ -95,9 +95,12 @@ _MIN_CLASS_TIME_SHARE = 0.05
 class TimeShares:
     """Divide a time limit among the classes of a query.
 
+    Every class gets an equal part of the time that is left when it begins. The caller sets
+    `waiting_classes` before each class.
+
     Attributes:
         seconds: The time limit of all classes together.
-        waiting_classes: How many classes come after the current one.
+        waiting_classes: Number of classes that come after the current one.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -170,25 +173,24 @@ def evaluate_published(
     if design is not None and reference.mechanism is not None:
         make_design = partial(design, entry.name, reference.mechanism)
     return Value(
-        reference.objective,
-        None,
-        reference.is_certified,
-        reference.parameter_text,
-        False,
-        reference.mechanism,
-        make_design,
+        objective=reference.objective,
+        bound=None,
+        is_certified=reference.is_certified,
+        parameter=reference.parameter_text,
+        mechanism=reference.mechanism,
+        design=make_design,
     )
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One class of mechanisms for a query.
+    """One class of mechanisms for a query, before it is solved.
 
     Attributes:
-        name: Name of the class in the table.
-        needs: What the class does with answers, in a few words.
+        name: Name of the class in the table, such as "geometric".
+        needs: How the class turns answers into outputs, in a few words for the table.
         solve: Function that computes the value of the class. None if the class does not apply.
-        reason: Why the class does not apply.
+        reason: Why the class does not apply. None if it applies.
         contains: Names of the classes whose mechanisms all belong to this class.
         uses_solver: Whether it calls a solver. Such classes come after all others.
         complexity: Rank of the class among classes of equal loss. The smallest is recommended.
@@ -239,7 +241,7 @@ class Candidate:
 
 
 def _identity_key(value: Any) -> Any:
-    """Return a key that equal values share, or the identity of a value without a hash."""
+    """Return a key that is equal for equal values. The key of a value without a hash is its id."""
     try:
         hash(value)
     except TypeError:
@@ -248,7 +250,7 @@ def _identity_key(value: Any) -> Any:
 
 
 class Requests:
-    """The requests of one recommendation, each of which is built once."""
+    """A cache of the requests of one recommendation. Pickling it drops its contents."""
 
     def __init__(self) -> None:
         self._requests: dict[Any, tuple[Request, Any]] = {}
@@ -279,7 +281,7 @@ class Requests:
 
 @dataclass(frozen=True, kw_only=True)
 class Query:
-    """A question with its budget.
+    """A question with its budget and its loss, for which classes of mechanisms are compared.
 
     Attributes:
         question: A question of finitely many answers, or a RangeQuery of real answers.
@@ -289,7 +291,7 @@ class Query:
         option_texts: Text of every given option on a command line, None for a value without a text.
         user_baselines: Baselines of the user, as `workbench.pipeline.user_baselines` reads them.
         compared_names: Names of published mechanisms that are compared with the optimum.
-        requests: The requests that were built before.
+        requests: Cache of the requests of this query.
     """
 
     question: FiniteQuery
@@ -315,7 +317,7 @@ class Query:
         return self.requests.get_request(family, question, options)
 
     def __getstate__(self) -> Record:
-        """Return the fields to pickle. A loss that is a function is replaced by its matrix."""
+        """Return the fields to pickle, where the matrix of losses replaces a loss function."""
         if self.has_real_answers:
             return self.__dict__
         loss = make_picklable(self.aim.loss, self.losses)
@@ -334,7 +336,7 @@ class Query:
 
     @property
     def single_run_budget(self) -> Record:
-        """Return the options that state the notion and the budget of one run."""
+        """Return the options that state the notion and its budget, without the number of runs."""
         budget = {name: value for name, value in self.claim.values.items() if value is not None}
         return {"notion": self.claim.notion.name, **budget}
 
@@ -414,8 +416,11 @@ class Query:
         """
         if not self.is_per_distance:
             return self.claim
-        pairs = zip(*self.question.metric_pairs(), strict=True)
-        return self.claim.with_values(epsilon={pair: self.claim.epsilon * d for pair, d in pairs})
+        pairs, distances = self.question.metric_pairs()
+        epsilon_by_pair = {}
+        for pair, distance in zip(pairs, distances, strict=True):
+            epsilon_by_pair[pair] = self.claim.epsilon * distance
+        return self.claim.with_values(epsilon=epsilon_by_pair)
 
 
 def format_bits(outputs: int) -> str:
@@ -426,16 +431,16 @@ def format_bits(outputs: int) -> str:
     return f"{bits} bits"
 
 
-RANGE_CHANNEL = "channel on a grid"  # This is the class of all channels of a range.
+RANGE_CHANNEL = "channel on a grid"  # Name of the class of all channels on a grid of a range.
 
 
 def list_candidates(query: Query) -> Iterator[Candidate]:
     """List the classes of every family for a query. Families of other packages come last.
 
-    A family serves queries with real answers if its module has a function `real_candidates(query)`.
-    For T runs every class gets the budget (ε/T, δ/T), which composes to the budget of the query. At
-    δ = 0 no other split is better. For δ > 0, classes that support several runs get the budget of
-    the query itself.
+    A family supports queries with real answers if its module has a function
+    `real_candidates(query)`. For T runs, a class designs one run with the budget (ε/T, δ/T): T such
+    runs together have the budget of the query. For δ = 0 no other division of the budget is better.
+    For δ > 0, classes that design several runs themselves get the whole budget.
 
     Args:
         query: The query: its answers, neighbours, budget and loss.
@@ -452,30 +457,35 @@ def list_candidates(query: Query) -> Iterator[Candidate]:
     claim = query.claim.with_values(**shares)
     single_run_query = replace(query, claim=claim, aim=replace(query.aim, runs=1))
     for candidate in _list_family_candidates(single_run_query):
-        yield classes_for_runs.get(candidate.name) or _with_equal_share(query, candidate)
+        yield classes_for_runs.get(candidate.name) or _make_equal_runs(query, candidate)
 
 
-def _with_equal_share(query: Query, candidate: Candidate) -> Candidate:
-    """Return a class that gives every run an equal share of the budget."""
+def _make_equal_runs(query: Query, candidate: Candidate) -> Candidate:
+    """Return the class of several runs, each of which is a mechanism of a class for one run.
+
+    Args:
+        query: The query of several runs.
+        candidate: The class of one run, with an equal share of the budget.
+    """
     solve = candidate.solve
     if solve is None:
         return candidate
 
-    def solve_share() -> Value:
+    def solve_one_run() -> Value:
         value = solve()
         if query.claim.delta:
-            # The bound for one share is no bound on all mechanisms for several runs.
+            # For δ > 0 another division of the budget may have a smaller loss than this bound.
             return value._replace(bound=None)
         return value
 
     needs = f"{candidate.needs}; each of {query.aim.runs} runs gets an equal share of the budget"
-    return replace(candidate, solve=solve_share, needs=needs)
+    return replace(candidate, solve=solve_one_run, needs=needs)
 
 
 # The search tries only ε between these values.
 _MIN_SEARCH_EPSILON = 1e-4
 _MAX_SEARCH_EPSILON = 20.0
-# ε changes by this factor until the loss limit lies between two losses.
+# ε is multiplied or divided by this factor until a sufficient and an insufficient ε are found.
 _BRACKET_FACTOR = 4.0
 # The search between two values of ε ends after this many steps.
 _MAX_SEARCH_STEPS = 40
@@ -483,20 +493,27 @@ _MAX_SEARCH_STEPS = 40
 _LOG_EPSILON_TOLERANCE = 1e-6
 # A chord step moves by at least this share of the interval.
 _MIN_CHORD_SHARE = 1e-3
-# After the search, log ε minus these values is tried: a bound that is not tight may exclude it.
+# After the search, log ε minus these steps is tried. At a smaller ε even a loose lower bound may
+# exceed the limit of the loss, which proves that no smaller ε is sufficient.
 _EXCLUSION_STEPS = (0.02, 0.06)
+
+
+_MIN_POSITIVE_LOSS = 1e-300  # A smaller loss is replaced by this one, so that it has a logarithm.
 
 
 class _LeastEpsilonSearch:
     """Search for the minimal ε at which the loss of one class is within the limit of a query.
 
+    An ε is sufficient if a private mechanism of the class has a loss within the limit.
+
     Attributes:
-        chords: The values of log(loss / limit) by log ε, which propose the next ε.
-        values: The value of the class at every ε that is sufficient.
-        lower_bounds: The values of ε that a proven bound excludes, and 0.
+        chords: log(loss / limit) by log ε, from which the next ε is interpolated.
+        values: The value of the class at every sufficient ε.
+        lower_bounds: Every ε at which a proven bound on the loss exceeds the limit, and 0.
     """
 
     def __init__(self, query: Query, name: str) -> None:
+        """Prepare the search. name: name of the class; query: minimises ε."""
         assert query.aim.max_loss is not None
         self._query = query
         self._name = name
@@ -519,7 +536,7 @@ class _LeastEpsilonSearch:
         value = self._solve_class(epsilon)
         if value.bound is not None and value.bound > self._max_loss:
             self.lower_bounds.append(float(epsilon))
-        ratio = max(value.objective, 1e-300) / self._max_loss
+        ratio = max(value.objective, _MIN_POSITIVE_LOSS) / self._max_loss
         self.chords.values[log_epsilon] = math.log(ratio)
         is_private = value.is_certified or value.mechanism is None
         if value.objective <= self._max_loss and is_private:
@@ -574,16 +591,14 @@ class _LeastEpsilonSearch:
 def find_least_epsilon(query: Query, name: str) -> Value:
     """Find the minimal ε at which the expected loss of a class is at most the query's max_loss.
 
-    The search follows chords of the loss in logarithms.
-
     Args:
         query: A query that minimises ε.
         name: Name of the class.
 
     Returns:
         The value of the class. Its objective is the smallest sufficient ε that was found. Its bound
-        is the largest ε at which a proven bound exceeds max_loss, since the minimal loss of a class
-        falls with ε.
+        is the largest ε at which a proven bound on the loss exceeds max_loss. No smaller ε is
+        sufficient, because the minimal loss of a class falls with ε.
 
     Raises:
         NotApplicable: The class does not apply, or no ε up to 20 is sufficient.
@@ -601,26 +616,27 @@ def find_least_epsilon(query: Query, name: str) -> Value:
             raise
         is_stopped = True
     epsilon, value = min(search.values.items())
-    parts = [part for part in (value.parameter, f"loss {value.objective:.9g}") if part]
+    loss_text = f"loss {value.objective:.9g}"
     return value._replace(
         objective=float(epsilon),
         bound=max(search.lower_bounds) or None,
-        parameter="; ".join(parts),
+        parameter=f"{value.parameter}; {loss_text}" if value.parameter else loss_text,
         is_stopped=is_stopped,
     )
 
 
 def _list_family_candidates(query: Query) -> Iterator[Candidate]:
     """List the classes that the modules of families offer for a query of one run."""
-    function = "candidates"
+    function_name = "candidates"
     if query.has_real_answers:
-        function = "real_candidates"
+        function_name = "real_candidates"
     for family in list_families():
         if family.recommendation is None:
             continue
-        offer = getattr(importlib.import_module(family.recommendation), function, None)
-        if offer is not None:
-            yield from offer(query)
+        module = importlib.import_module(family.recommendation)
+        list_classes = getattr(module, function_name, None)
+        if list_classes is not None:
+            yield from list_classes(query)
         elif query.has_real_answers:
             reason = "it is for finitely many answers: give --answers instead of --range"
             yield Candidate(family.title, reason=reason)

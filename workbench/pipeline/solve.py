@@ -7,11 +7,17 @@ here as well.
 
 The claim of a design is the exact audit of the repaired mechanism. It never relies on a solver.
 
-The minimal ε, or δ, at which some mechanism has an expected loss within a limit is found by
-bisection and chords over exact intervals. An ε is sufficient if a certified mechanism has a loss
-within the limit. It is insufficient if a proven lower bound exceeds the limit. The search ends at
-an ε that is neither. The minimal loss falls with ε, so that no value below an insufficient ε is
-sufficient. The same holds for δ at a fixed ε.
+With --minimise epsilon, the request limits the expected loss (max_loss) and ε is minimised. The
+steps above are then repeated at several ε, each of which is one of these:
+
+    sufficient     a certified mechanism has an expected loss within the limit
+    insufficient   a proven lower bound on the expected loss exceeds the limit
+    undecided      neither: loss and bound lie on both sides of the limit
+
+The minimal loss falls with ε, so that every ε below an insufficient one is insufficient. The search
+bisects the interval between the largest insufficient and the smallest sufficient ε, and also tries
+points at which a chord of the loss crosses the limit. The minimal δ at a fixed ε is found in the
+same way.
 """
 
 from __future__ import annotations
@@ -46,15 +52,15 @@ from workbench.solvers.solution import Start, Termination
 _TINY_DELTA = Fraction(1, 10**8)
 # The search for a minimal value ends if its interval is narrower than this, relative to its end.
 _RELATIVE_WIDTH = 1e-10
-# If loss and bound lie on both sides of the limit, values that differ by this share are tried.
+# Beside an undecided ε (or δ), the values larger and smaller by this share are tried.
 _UNDECIDED_STEP = 4e-7
 # The search for a minimal value ends after this many steps.
 _MAX_SEARCH_STEPS = 80
-# A chord step moves by at least this share of the interval.
+# A chord step moves by at least this share of the interval, so that the search does not stall.
 _MIN_CHORD_SHARE = 1e-6
-# A value within this relative gap of its bound is reported as minimal.
+# A loss, or a minimal ε or δ, within this relative gap of its bound counts as optimal.
 _OPTIMALITY_GAP = 1e-5
-# An error message searches for a feasible ε up to this value.
+# The message about an infeasible request searches for a feasible ε up to this value.
 _MAX_EXPLAINED_EPSILON = 20
 LONGER_TIME_HINT = " A longer time limit (--time-limit) may narrow the interval."
 
@@ -64,12 +70,13 @@ def design_problem(
 ) -> Design:
     """Design a mechanism for a problem: solve, repair, audit, bound and compare with the formula.
 
-    The optimum at δ = 0 or a constant output is returned instead if its loss is smaller.
+    If a simple mechanism has a smaller loss than the result of the routes, it is the design
+    (`_find_simple_design`).
 
     Args:
         problem: The problem of a request.
         programs: Compiled programs of the session. None: compile what is needed.
-        start: "hot" or "cold".
+        start: "hot" (solvers start from their previous solution) or "cold".
 
     Raises:
         InvalidRequest, Infeasible, NotProven, NotCertified, SolverUnavailable: There is no design,
@@ -103,7 +110,14 @@ def _finish_simple_design(
     program_design: Design | None,
     failure: WorkbenchError | None,
 ) -> Design:
-    """Return a simple design with the best bound. Raises NotProven if it may not be optimal."""
+    """Return a simple design with the best bound. Raises NotProven if it may not be optimal.
+
+    Args:
+        problem: The problem of a request.
+        design: The simple design.
+        program_design: The design of the routes. None: they found none.
+        failure: Error of the routes. None: their design is proven optimal.
+    """
     sources = (design, program_design, failure)
     bounds = [getattr(source, "bound", None) for source in sources]
     bound: float | None = max((value for value in bounds if value is not None), default=None)
@@ -147,8 +161,17 @@ def _find_simple_design(
 ) -> Design | None:
     """Find the best simple design whose loss is smaller than the loss of the program's design.
 
-    Simple designs are a constant output, mechanisms that a simpler argument proves private, and the
-    optimum at δ = 0.
+    Simple designs are a constant output, and the optimum at δ = 0 if δ is tiny. If the routes
+    failed, they are also mechanisms that a simpler argument proves private, and the optimum at
+    δ = 0 for every δ.
+
+    Args:
+        problem: The problem of a request.
+        program_design: The design of the routes. None: they found none.
+        failure: Error of the routes. None: their design is proven optimal.
+
+    Returns:
+        The design. None: no simple design has a smaller loss.
     """
     best = None
     loss_limit = math.inf
@@ -165,6 +188,7 @@ def _find_simple_design(
             with suppress(NotCertified):
                 candidate = _make_design(problem, answer)
                 if candidate.objective < loss_limit:
+                    # A candidate has no bound of its own.
                     best = replace(candidate, bound=None if best is None else best.bound)
                     loss_limit = candidate.objective
     delta = problem.request.claim.delta
@@ -233,7 +257,11 @@ def _solve_by_routes(problem: Problem, programs: Programs | None, start: str) ->
 
 
 def _make_design(problem: Problem, answer: Answer) -> Design:
-    """Make the design of an answer, whether it is proven optimal or not."""
+    """Repair and audit the mechanism of an answer, and make the design.
+
+    The objective of the design is its exact loss, or the δ that is minimised. It is the objective
+    that the route claims if there is no certificate, or if the route minimises a proxy of the loss.
+    """
     request = problem.request
     mechanism = answer.mechanism
     certificate = None
@@ -262,18 +290,18 @@ def _make_design(problem: Problem, answer: Answer) -> Design:
     if certificate is not None and answer.mechanism is not mechanism:
         solver_mechanism = answer.mechanism
     return Design(
-        problem.reported_request,
-        mechanism,
-        float(objective),
-        _round_bound(answer),
-        claim,
-        problem.judge_by_formula(answer),
-        answer.solution,
-        tuple(notes),
-        privacy,
-        certificate,
-        solver_mechanism,
-        answer.origin,
+        request=problem.reported_request,
+        mechanism=mechanism,
+        objective=float(objective),
+        bound=_round_bound(answer),
+        claim=claim,
+        oracle=problem.judge_by_formula(answer),
+        solution=answer.solution,
+        words=tuple(notes),
+        privacy=privacy,
+        certificate=certificate,
+        raw=solver_mechanism,
+        origin=answer.origin,
         route=answer.route,
         details={**answer.details, "loss": loss, "bound": answer.bound},
         scale=problem.loss_scale,
@@ -323,14 +351,14 @@ class ProblemSession(Session):
     Args:
         request: The request: its question, claim, aim and how.
         problem_class: Function of a request that returns its problem.
-        least: Smallest ε that is tried if ε is minimised.
+        least: Lower end of the search for a minimal ε: no smaller ε is tried.
     """
 
     def __init__(
         self, request: Request, problem_class: Callable[[Any], Problem], least: Fraction = ZERO
     ) -> None:
         super().__init__(request)
-        self._problem = problem_class
+        self._make_problem = problem_class
         self._least_epsilon = least
         self._programs = Programs(request.how.solver)
 
@@ -357,7 +385,7 @@ class ProblemSession(Session):
         if minimise == "epsilon":
             return self._design_least(request, "epsilon", self._least_epsilon)
         try:
-            return design_problem(self._problem(request), self._programs, start)
+            return design_problem(self._make_problem(request), self._programs, start)
         except Infeasible as error:
             if minimise == "loss" or has_feasible_values(str(error)):
                 raise
@@ -369,7 +397,7 @@ class ProblemSession(Session):
 
         Args:
             request: An infeasible request.
-            names: "epsilon", "delta" or "loss".
+            names: Names of the values: "epsilon", "delta" or "loss".
         """
         time_limit = min(request.how.options.time_limit or EXPLANATION_SECONDS, EXPLANATION_SECONDS)
         limits: dict[str, Values] = {
@@ -379,7 +407,7 @@ class ProblemSession(Session):
         }
         sentences = ""
         for name in names:
-            session = copy(self)
+            session = copy(self)  # Subclasses have further attributes.
             session._programs = Programs(request.how.solver)
             with _suppress_unless_interrupted(), closing(session):
                 values = {
@@ -406,8 +434,9 @@ class ProblemSession(Session):
         request.check_max_loss()
 
         def design_at(value: Fraction) -> Design:
+            """Return the design of minimal loss at one ε or δ, also if it is not proven optimal."""
             values = {name: value, "minimise": "loss", "max_loss": None}
-            problem = self._problem(request.with_values(**values))
+            problem = self._make_problem(request.with_values(**values))
             try:
                 return design_problem(problem, self._programs, "hot")
             except NotProven as error:
@@ -424,7 +453,7 @@ class ProblemSession(Session):
                 error.design = replace(error.design, request=request.with_values(**values))
             raise
         except Infeasible as error:
-            # At the largest ε this search explains another infeasible request.
+            # At the largest explained ε, this search is itself the explanation of an error.
             is_explanation = (
                 name == "epsilon" and request.claim.values[name] >= _MAX_EXPLAINED_EPSILON
             )
@@ -440,10 +469,16 @@ class ProblemSession(Session):
 
 
 def _describe_feasible_value(name: str, design: Design) -> str:
-    """Return the sentence on the feasible value that the objective of a design gives."""
+    """Return the sentence that a design proves about the smallest feasible value.
+
+    Args:
+        name: "epsilon", "delta" or "loss".
+        design: A design that minimises this value.
+    """
     objective = design.objective
     if design.bound is not None and objective - design.bound <= _OPTIMALITY_GAP * objective:
         return format_least_value(name, objective, "")
+    # The value is printed with six digits, so it is increased by more than their rounding.
     return f" {name} {objective * (1 + 1e-6):.6g} is feasible."
 
 
@@ -458,7 +493,7 @@ class _LeastValueSearch:
 
     Attributes:
         best: The design at the smallest sufficient value so far.
-        ending: The error that ended the search early.
+        ending: The error that ended the search early. None: it did not end early.
     """
 
     best: Design
@@ -477,11 +512,11 @@ class _LeastValueSearch:
         self.ending: Exception | None = None
 
     def run(self) -> tuple[Fraction, Fraction]:
-        """Return the largest value that is excluded and the smallest sufficient one.
+        """Return the largest insufficient and the smallest sufficient value.
 
         Raises:
-            Infeasible: The limit of the value is not sufficient.
-            NotProven: It is undecided whether it is.
+            Infeasible: The largest allowed value is insufficient.
+            NotProven: The largest allowed value is undecided.
         """
         self._design_at_limit()
         low, high = bisect(
@@ -492,8 +527,8 @@ class _LeastValueSearch:
             choose_point=self._choose_point,
         )
         if self.ending is None:
-            # Losses are now as close to the limit as their precision: try values a little to
-            # either side of the undecided ones.
+            # At the undecided values, loss and bound are too close to the limit. Values a little
+            # larger and smaller can still be decided.
             nearby_values = self._list_nearby_values()
 
             def choose_nearby_value(low: Fraction, high: Fraction) -> Fraction:
@@ -503,11 +538,11 @@ class _LeastValueSearch:
         return low, high
 
     def _design_at_limit(self) -> None:
-        """Design at the largest value allowed. Raises Infeasible, NotProven."""
+        """Set `best` to the design at the largest allowed value. Raises Infeasible, NotProven."""
         try:
             self.best = self._design_at(self._limit)
         except (NotProven, OutOfTime) as error:
-            # These are bounds on a loss, which is not what is minimised.
+            # The error has bounds on the loss, but callers expect bounds on ε or δ.
             error.bound = None
             error.incumbent = None
             raise
@@ -529,7 +564,7 @@ class _LeastValueSearch:
         )
 
     def _is_sufficient(self, value: Fraction) -> bool | None:
-        """Return whether the loss at a value is within the limit, None if this is undecided."""
+        """Return whether a value is sufficient. None: it is undecided, or the search must end."""
         try:
             design = self._design_at(value)
         except OutOfTime as error:
@@ -552,9 +587,10 @@ class _LeastValueSearch:
         return False
 
     def _choose_point(self, low: Fraction, high: Fraction) -> Fraction:
-        """Return the next value to try, or `high` to end the search."""
+        """Return the next value to try between low and high, or `high` to end the search."""
         if high - low <= Fraction(_RELATIVE_WIDTH) * high or high <= self._least:
             return high
+        # Above low = 0 nothing is excluded yet. Minimal values are often far below the limit.
         default_share = 0.5 if low else 0.25
         point = Fraction(f"{self._chords.choose_point(low, high, default_share):.15g}")
         if not low < point < high:
@@ -580,11 +616,12 @@ def _search_least_value(
         name: "epsilon" or "delta".
 
     Returns:
-        The design. Its objective is the value, its bound the largest value that is excluded.
+        The design. Its objective is the minimal value, and its bound is the largest insufficient
+        value.
 
     Raises:
-        Infeasible: The limit of the value is not sufficient.
-        NotProven: The search ended early, or the limit is undecided.
+        Infeasible: The largest allowed value is insufficient.
+        NotProven: The search ended early, or the largest allowed value is undecided.
     """
     search = _LeastValueSearch(design_at, request, least, name)
     low, high = search.run()

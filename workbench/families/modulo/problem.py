@@ -539,11 +539,11 @@ class ModuloSession(ProblemSession):
             "bound" also gap and residual. Audited rows are those of `ProblemSession.row`.
         """
         request = self.request.at_point(point)
-        self._problem = partial(ModuloProblem, explains=False)
+        self._make_problem = partial(ModuloProblem, explains=False)
         is_audited = request.how.check in ("audit", "certify")
         if is_audited or request.aim.minimise == "epsilon" or request.has_several_bounds:
             return super().row(point, start=start)
-        problem = self._problem(request)
+        problem = self._make_problem(request)
         solution = answer_by_routes(problem, problem.routes, self._programs, start).solution
         assert solution is not None
         if _is_interrupted(solution):
