@@ -1,9 +1,18 @@
-"""Requests under a notion that implies several convex bounds, or infinitely many.
+"""Solve requests under a notion that implies several convex bounds, or infinitely many.
 
-A notion gives the first bounds that its budget implies (`Notion.initial_requirements`). The program
-gains their tangents where its answer violates them, and further bounds (`Notion.find_cuts`). Every
-such program is a relaxation, so that its Lagrangian bound is a bound on the optimum. The solver's
-answer is never claimed to be private: the caller repairs it until the exact audit accepts it.
+For example, ρ-zCDP bounds the Rényi divergence of every order α > 1. Programs can only contain
+finitely many bounds, each of them by tangents:
+
+1. The program has no privacy constraints at first. A list of bounds starts with those that the
+   notion names (`Notion.initial_requirements`).
+2. The program is solved. For each bound of the list that its solution violates, the tangent at the
+   solution is added as a linear constraint. If the solution violates the notion at another order,
+   `Notion.find_cuts` returns a bound for the list.
+3. Step 2 is repeated until no excess is larger than the repair can remove.
+
+Every such program is a relaxation, so that its Lagrangian bound is a bound on the optimum. The
+solver's answer is never claimed to be private: the caller repairs it until the exact audit accepts
+it.
 """
 
 from __future__ import annotations
@@ -33,26 +42,29 @@ if TYPE_CHECKING:
     from workbench.models.convex.interior import LevelRange
     from workbench.models.convex.tangent_program import Comparisons
 
-# Randomized response is tried as a start up to this ε.
+# A budget that allows randomized response at a larger ε, or only at a smaller one, is an error.
 _MAX_RESPONSE_EPSILON = 6.0
-# Randomized response is tried from this ε on.
 _MIN_RESPONSE_EPSILON = 1e-4
+# The smaller mass of randomized response, as an integer. The ratio is rounded to 40 bits.
+_RESPONSE_WEIGHT = 1 << 40
 # Tangents are added for this long if the request has no time limit.
 DEFAULT_TANGENT_SECONDS = 60.0
 # A relative excess over a limit up to this is left to the repair.
 _REPAIRABLE_EXCESS = 1e-9
 
-Label = Ints
+Label = Ints  # Names a pair of neighbours, for example by its shift.
 
 
 class ClaimedBounds:
-    """The bounds that a claim implies for neighbouring laws, including those that are added later.
+    """The list of bounds that a claim implies for neighbouring laws. It grows (module header).
 
     Args:
-        claim: The claim.
-        label: Label of any comparison.
+        claim: The claim, with the same budget for all neighbours.
+        label: Label of any pair of neighbours.
 
     Attributes:
+        claim: The claim.
+        values: Parameters of its budget by name.
         bounds: All bounds so far.
     """
 
@@ -64,7 +76,7 @@ class ClaimedBounds:
 
     @property
     def levels(self) -> LevelRange | None:
-        """Return the range of levels of the notion, with the bound at every level."""
+        """Return the range of levels, such as orders α, and the bound at each. None: no range."""
         from workbench.models.convex.interior import LevelRange
 
         levels = self.claim.notion.requirement_range(self.values)
@@ -74,7 +86,7 @@ class ClaimedBounds:
         return LevelRange(low, high, lambda level: to_model_bound(requirement_at(level)))
 
     def add_violated(self, p: Vector, q: Vector) -> Iterable[Bound]:
-        """Return further bounds that two laws violate, and add them for later programs.
+        """Return the bounds that two laws violate, and add new ones to the list.
 
         Args:
             p: A law.
@@ -86,38 +98,42 @@ class ClaimedBounds:
 
 
 def find_implied_pure_epsilon(claim: Claim) -> float:
-    """Return an ε whose pure DP implies a claim, close to the largest one.
+    """Return an ε, close to the largest one, for which pure ε-DP implies a claim.
 
-    Randomized response decides this for every notion that survives post-processing, because it
-    dominates all pairs of laws with the same pure ratio.
+    If randomized response of two answers with the ratio e^ε satisfies the claim, every ε-private
+    pair of laws does: it is a post-processing of randomized response. This holds for every notion
+    that survives post-processing.
 
     Args:
         claim: The claim: a notion with its budget.
 
     Raises:
-        InvalidRequest: The ε is too small or too large.
+        InvalidRequest: The ε is below _MIN_RESPONSE_EPSILON or above _MAX_RESPONSE_EPSILON.
     """
     values = claim.values_at(())
 
     def is_too_large(epsilon: float) -> bool:
-        heavy = max(1, round(math.exp(epsilon) * (1 << 40)))
-        laws = Laws(Distribution([heavy, 1 << 40]), Distribution([1 << 40, heavy]))
+        """Return whether randomized response at ε is not proven to satisfy the claim."""
+        light = _RESPONSE_WEIGHT
+        heavy = max(1, round(math.exp(epsilon) * light))
+        laws = Laws(Distribution([heavy, light]), Distribution([light, heavy]))
         try:
             measurement = claim.notion.measure(laws, values)
             return not claim.notion.is_within_budget(measurement, values)
         except NotProven:
             return True
 
-    candidates = (_MIN_RESPONSE_EPSILON * 2**k for k in range(19))
+    candidates = (_MIN_RESPONSE_EPSILON * 2**k for k in range(19))  # up to ε = 26
     high = next((epsilon for epsilon in candidates if is_too_large(epsilon)), 40.0)
     start = 0.0 if high == _MIN_RESPONSE_EPSILON else high / 2
-    low: float = bisect(is_too_large, start, high, max_steps=12)[0]
-    if low > _MAX_RESPONSE_EPSILON:
+    implied_epsilon: float
+    implied_epsilon, _ = bisect(is_too_large, start, high, max_steps=12)
+    if implied_epsilon > _MAX_RESPONSE_EPSILON:
         rule = f"missed by randomized response at epsilon = {_MAX_RESPONSE_EPSILON:g}"
         must("the budget", rule, "a larger one")
-    if low < _MIN_RESPONSE_EPSILON:
+    if implied_epsilon < _MIN_RESPONSE_EPSILON:
         must("the budget", "met by randomized response at epsilon = 1e-4", "a smaller one")
-    return low
+    return implied_epsilon
 
 
 def solve_by_tangents(
@@ -127,12 +143,12 @@ def solve_by_tangents(
 
     Args:
         request: The request. Its solver must give dual values, which prove the bound.
-        label: Label of any comparison.
+        label: Label of any pair of neighbours.
         base_program: The program without the claim.
         comparisons: The pairs of neighbouring laws.
 
     Returns:
-        The answer, and a bound on the optimum.
+        The answer, and a lower bound on the optimum. None: nothing is proven.
 
     Raises:
         Infeasible, InvalidRequest, NotProven, SolverUnavailable: There is no answer.
@@ -167,6 +183,7 @@ def solve_by_tangents(
             if deadline.has_passed:
                 message = "The search stopped at its time limit, before it had a mechanism."
                 raise NotProven(message) from None
+            # Solve the last program once more, to get its status and its bound.
             solution = solve(live_program.master.program, solver=solver, options=options)
     if solution.x is None or solution.termination is Termination.INTERRUPTED:
         raise_no_point(solution, "mechanism meets the request", "")

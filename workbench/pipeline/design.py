@@ -39,7 +39,7 @@ _ATTRIBUTE_HINTS = {
     "matrix": "design.mechanism.matrix, of a channel or a randomizer",
     "prices": "design.shadow_prices",
 }
-# Name -> (values, masses) of a distribution; for a density (edges, mean heights).
+# By the name of a law: its values and masses; for a density, the edges of cells and mean heights.
 LawsByName = Mapping[str, tuple[Any, Any]]
 Tables = list[tuple[str, list[str], list[list[Any]]]]  # (title, column heads, rows) of each table
 
@@ -58,10 +58,14 @@ class Reports(ABC):
     draws: bool = True
 
     def describe_status(self, design: Design) -> str:
-        """Return how the search ended: "optimal", "stopped", "found", or the status of the solver.
+        """Return how the search ended.
 
         Args:
-            design: A design. "found" means that a design for several runs has no bound.
+            design: A design.
+
+        Returns:
+            "found" for several runs, whose designs have no bound. Otherwise the status of the
+            solver, if one was called, or "optimal" or "stopped".
         """
         if design.request.aim.runs > 1:
             return "found"
@@ -72,7 +76,7 @@ class Reports(ABC):
         return "optimal"
 
     def loss_unit(self, request: Any) -> float:
-        """Return the loss, in units of the answers, of a loss of 1 in the solver's program.
+        """Return the factor that converts losses of the solver's program to losses of the answers.
 
         Args:
             request: A request of the family.
@@ -302,7 +306,8 @@ class Design(Shown):
         pattern_optimum: Proven lower bound on the loss of any mechanism that exceeds the budget at
             the same outcomes as this one.
         details: Values that only the family uses.
-        route: Name of the route that answered (`workbench.pipeline.routes`). None if there is one.
+        route: Name of the route that answered (`workbench.pipeline.routes`). None if the family
+            does not use routes.
         scale: Scale of the losses, by which gaps are judged.
     """
 

@@ -1,14 +1,22 @@
 """Explain infeasible requests: which constraints conflict, and which budgets are feasible.
 
+An explanation has up to two parts, for example:
+
+    These constraints are jointly infeasible with delta = 0.1; dropping any one of them makes the
+    request feasible: symmetric; M[0, 0] >= 0.9.
+    The smallest feasible epsilon is 2.1972.
+
+A *wish* is a constraint that the user adds to the model, by the text that names it in the message.
+
 A linear or conic program is reported as infeasible only if multipliers of its rows prove it, which
-is checked here. Two statements rely on the solver: which constraints conflict and which values are
-feasible, and that an integer program has no point, because its proof is a search tree.
+is checked here. These statements rely on the solver alone: which constraints conflict, which values
+are feasible, and that an integer program has no point, because its proof is a search tree.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from typing import Any, NoReturn
@@ -31,11 +39,26 @@ EXPLANATION_SECONDS = 10.0
 _ROUND_UP_CONTEXT = Context(prec=6, rounding=ROUND_CEILING)
 # A feasible value is searched for to this relative precision.
 _RELATIVE_PRECISION = 1e-6
-Ask = Callable[[Values], Solution]  # A function of other values that returns the solver's answer.
+# Solves the request with some of its values changed, and returns the solver's answer.
+SolveWith = Callable[[Values], Solution]
+
+
+@dataclass(frozen=True)
+class LeastFeasible:
+    """The outcome of a search for the smallest feasible value of a parameter.
+
+    Attributes:
+        value: The smallest feasible value that was found. None: none was found.
+        is_excluded: Whether no allowed value is feasible. If `value` is None and this is False, the
+            search did not end in time.
+    """
+
+    value: float | None = None
+    is_excluded: bool = False
 
 
 def is_infeasibility_proven(solution: Solution) -> bool:
-    """Return whether multipliers prove that a program is infeasible.
+    """Return whether multipliers prove that a program is infeasible. True for integer programs.
 
     Args:
         solution: An answer that calls the program infeasible. If it has no multipliers, HiGHS
@@ -55,41 +78,49 @@ def is_infeasibility_proven(solution: Solution) -> bool:
 
 
 def raise_infeasible(
-    solution: Solution, status: str, what: str | None, trivial: str, why: Callable[[], str] = str
+    solution: Solution,
+    status: str,
+    missing: str | None,
+    reason_feasible: str,
+    explain: Callable[[], str] = str,
 ) -> NoReturn:
     """Raise the error for a program that a solver calls infeasible.
 
     Args:
         solution: The solver's answer.
-        status: What the solver answered, as text.
-        what: What does not exist, such as "channel meets the budget 0.1". None if some mechanism is
-            known to satisfy the request.
-        trivial: Text that names that mechanism.
-        why: Function that returns the explanation.
+        status: The solver's answer as text, such as "highs says 'infeasible'".
+        missing: The mechanism that does not exist, such as "channel meets the budget 0.1". None if
+            the request is known to be feasible.
+        reason_feasible: Why the request is feasible, such as "uniform noise is private".
+        explain: Function that returns the explanation, with a space before it.
 
     Raises:
         Infeasible: Multipliers prove that the program is infeasible.
         NotProven: They do not, or the request is known to be feasible.
     """
-    if what is None:
+    if missing is None:
         raise NotProven(
-            f"{status} to a feasible request ({trivial}); its tolerances are too coarse here."
+            f"{status} to a feasible request ({reason_feasible}); its tolerances are too coarse "
+            "here."
         )
     if not is_infeasibility_proven(solution):
-        raise NotProven(f"Whether a {what} is undecided: {status}, and no multipliers prove it.")
-    raise Infeasible(f"No {what} ({status}).{why()}")
+        raise NotProven(f"Whether a {missing} is undecided: {status}, and no multipliers prove it.")
+    raise Infeasible(f"No {missing} ({status}).{explain()}")
 
 
 def raise_no_point(
-    solution: Solution, what: str | None, trivial: str, why: Callable[[], str] = str
+    solution: Solution,
+    missing: str | None,
+    reason_feasible: str,
+    explain: Callable[[], str] = str,
 ) -> NoReturn:
     """Raise the error for a solver's answer without a point.
 
     Args:
         solution: The solver's answer.
-        what: As in `raise_infeasible`.
-        trivial: As in `raise_infeasible`.
-        why: As in `raise_infeasible`.
+        missing: As in `raise_infeasible`.
+        reason_feasible: As in `raise_infeasible`.
+        explain: As in `raise_infeasible`.
 
     Raises:
         Infeasible: The program is proven infeasible.
@@ -100,16 +131,17 @@ def raise_no_point(
         raise KeyboardInterrupt
     status = f"{solution.solver} says {solution.raw_status!r}"
     if solution.termination is Termination.INFEASIBLE:
-        raise_infeasible(solution, status, what, trivial, why)
+        raise_infeasible(solution, status, missing, reason_feasible, explain)
     raise NotProven(f"{status} and returned no point.", bound=solution.bound)
 
 
 def find_wish_rows(program: Program, wishes: Mapping[str, str]) -> dict[str, np.ndarray]:
-    """Return the positions of the rows of every wish of the user.
+    """Return the row indices of every wish of the user, by the text of the wish.
 
     Args:
         program: The infeasible program.
-        wishes: Text of a wish by the name of its block of rows.
+        wishes: Text of a wish by the name of its block of rows. Blocks with the same text are one
+            wish.
     """
     positions: dict[str, list[np.ndarray]] = {}
     for block in program.rows:
@@ -131,11 +163,11 @@ def explain_conflict(
 
     Args:
         data: The numbers of the infeasible program.
-        wishes: Positions of rows by the text of their wish.
+        wishes: Row indices of every wish, by its text.
         solver: Label of the solver.
         options: Options of the solver.
         scale: Scale of the program.
-        limits: Text of what always holds, such as " with delta = 0.1".
+        limits: The other conditions of the request as text, such as " with delta = 0.1".
 
     Returns:
         The wishes and the sentence. Both are empty if no conflict was found in time.
@@ -154,17 +186,18 @@ def explain_conflict(
 
 def find_least_feasible(
     is_feasible: Callable[[float], bool | None], start: float, limit: float
-) -> float | None:
-    """Find the smallest value at which a request is feasible.
+) -> LeastFeasible:
+    """Find the smallest value at which a request is feasible, within EXPLANATION_SECONDS.
 
     Args:
-        is_feasible: Monotone function of the value. It returns None if it cannot decide.
+        is_feasible: Function that returns False below some value and True above it. It returns
+            None if it cannot decide.
         start: An infeasible value.
         limit: The largest value that is tried.
 
     Returns:
-        A feasible value within 1e-6, relative, of the smallest one. inf if no value up to `limit`
-        is feasible. None if this was not decided within EXPLANATION_SECONDS.
+        A feasible value within 1e-6, relative, of the smallest one, or the reason why there is
+        none.
     """
     deadline = Deadline(EXPLANATION_SECONDS)
     low = start
@@ -179,35 +212,43 @@ def find_least_feasible(
             high = min(2 * high, limit) if high > 0 else limit
             value = high
         if low >= limit:
-            return math.inf
+            return LeastFeasible(is_excluded=True)
         verdict = is_feasible(value)
         if verdict is None or deadline.has_passed:
-            return None
+            return LeastFeasible()
         if verdict:
             high = value
             has_feasible_end = True
         else:
             low = value
-    return high
+    return LeastFeasible(high)
 
 
-def format_least_value(name: str, value: float | None, sentence_if_none: str) -> str:
-    """Format the sentence on the smallest feasible value.
+def format_least_value(name: str, value: float) -> str:
+    """Return a sentence, after a space, that states the smallest feasible value of a parameter.
 
     Args:
-        name: Name of the value.
-        value: What `find_least_feasible` returned.
-        sentence_if_none: Sentence for inf, without its full stop.
-
-    Returns:
-        The sentence, with the value rounded up to six digits. Empty if the value is None.
+        name: Name of the parameter.
+        value: The value, which is rounded up to six digits. A value that exceeds six digits by a
+            rounding error only is not rounded up.
     """
-    if value is None:
-        return ""
-    if value == math.inf:
-        return f" {sentence_if_none}."
     digits = float(_ROUND_UP_CONTEXT.create_decimal(repr(value * (1 - 1e-9))))
     return f" The smallest feasible {name} is {digits:.6g}."
+
+
+def _format_outcome(name: str, outcome: LeastFeasible, excluded_sentence: str) -> str:
+    """Return the sentence on the outcome of a search. Empty if the search did not end in time.
+
+    Args:
+        name: Name of the parameter.
+        outcome: Outcome of the search.
+        excluded_sentence: Sentence without its full stop, for the case that no value is feasible.
+    """
+    if outcome.is_excluded:
+        return f" {excluded_sentence}."
+    if outcome.value is None:
+        return ""
+    return format_least_value(name, outcome.value)
 
 
 def has_feasible_values(message: str) -> bool:
@@ -220,63 +261,63 @@ def has_feasible_values(message: str) -> bool:
 
 
 def explain_sufficient_budgets(
-    request: Any, ask: Ask, largest_loss: float, max_epsilon: int
+    request: Any, solve_with: SolveWith, largest_loss: float, max_epsilon: int
 ) -> str:
     """Write sentences on the smallest feasible ε, δ and max_loss, each with all else unchanged.
 
     Args:
         request: An infeasible request.
-        ask: Function of changed values that returns the solver's answer.
+        solve_with: Function of changed values that returns the solver's answer.
         largest_loss: The largest possible loss.
         max_epsilon: The largest ε that is tried.
     """
-    sentences = _explain_epsilon(request, ask, max_epsilon)
+    sentences = _explain_epsilon(request, solve_with, max_epsilon)
     if request.claim.notion.has_delta:
         max_loss = request.aim.max_loss
         if max_loss is None:
             max_loss = Fraction(largest_loss)
-        solution = ask({"minimise": "delta", "delta": None, "max_loss": max_loss})
+        solution = solve_with({"minimise": "delta", "delta": None, "max_loss": max_loss})
         sentences += _describe_minimum("delta", solution)
     if request.aim.max_loss is not None:
         delta = request.claim.delta
         if delta is None:
             delta = Fraction(1)
-        solution = ask({"minimise": "loss", "max_loss": None, "delta": delta})
+        solution = solve_with({"minimise": "loss", "max_loss": None, "delta": delta})
         sentences += _describe_minimum("max_loss", solution)
     return sentences
 
 
-def _explain_epsilon(request: Any, ask: Ask, max_epsilon: int) -> str:
+def _explain_epsilon(request: Any, solve_with: SolveWith, max_epsilon: int) -> str:
     """Write the sentence on the smallest feasible ε, or on the smallest factor of several ε."""
     epsilon = request.claim.epsilon
     has_delta_limit = request.aim.minimise == "delta" and request.claim.delta is not None
     delta_limit = float(request.claim.delta or 0) * (1 + 1e-9)
 
-    def is_feasible(value: Any) -> bool | None:
-        solution = ask({"epsilon": value})
+    def is_feasible(changed_epsilon: Any) -> bool | None:
+        """Return whether the request is feasible with another ε. None: the solver cannot decide."""
+        solution = solve_with({"epsilon": changed_epsilon})
         if solution.x is None:
             return False if solution.termination is Termination.INFEASIBLE else None
         return not has_delta_limit or (solution.objective or 0.0) <= delta_limit
 
     if not isinstance(epsilon, Mapping):
-        value = find_least_feasible(
+        outcome = find_least_feasible(
             lambda number: is_feasible(Fraction(number)), float(epsilon), max_epsilon
         )
-        return format_least_value("epsilon", value, f"No epsilon up to {max_epsilon} is feasible")
+        return _format_outcome("epsilon", outcome, f"No epsilon up to {max_epsilon} is feasible")
 
     def is_factor_feasible(factor: float) -> bool | None:
         return is_feasible({shift: e * Fraction(factor) for shift, e in epsilon.items()})
 
     max_factor = max_epsilon / float(max(epsilon.values()))
-    factor = find_least_feasible(is_factor_feasible, 1.0, max_factor)
-    return format_least_value(
-        "factor for every epsilon", factor, f"No epsilons up to {max_epsilon} are feasible"
+    outcome = find_least_feasible(is_factor_feasible, 1.0, max_factor)
+    return _format_outcome(
+        "factor for every epsilon", outcome, f"No epsilons up to {max_epsilon} are feasible"
     )
 
 
 def _describe_minimum(name: str, solution: Solution) -> str:
     """Write the sentence on the smallest value of a parameter that the solver minimised."""
-    value = solution.objective
-    if solution.termination is Termination.INFEASIBLE:
-        value = math.inf
-    return format_least_value(name, value, f"No {name} is feasible")
+    is_excluded = solution.termination is Termination.INFEASIBLE
+    outcome = LeastFeasible(solution.objective, is_excluded)
+    return _format_outcome(name, outcome, f"No {name} is feasible")

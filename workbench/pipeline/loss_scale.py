@@ -6,6 +6,10 @@
              the neighbour relation, minus the floor. This mechanism is private at any budget, so
              the optimum lies in [floor, floor + width]
 
+For example, the answers 0 and 1 are neighbours, the loss is absolute, and both have the prior 1/2.
+Publishing the answer has the loss 0, so the floor is 0. Publishing 0 always has the expected loss
+1/2, so the width is 1/2.
+
 Programs are solved in units of the width. A gap is relative to the objective minus the floor.
 Multiplying all losses by a number, or adding a number to all of them, changes no verdict. The
 largest loss is not used as a scale, because a far answer of weight 1e-12 would determine it.
@@ -24,11 +28,11 @@ Number = Fraction | float
 
 # A bound within this relative gap proves that an objective is optimal.
 OPTIMALITY_GAP = 1e-6
-# A loss above the floor by at most this share of the width may be the loss without privacy.
+# A loss above the floor by at most this share of the width counts as equal to the floor.
 MAX_FLOOR_SHARE = 1e-10
-# Exact sums of rounded multipliers leave a gap of this share of the width.
+# A gap up to this share of the width is the rounding of dual values, and counts as 0.
 _ROUNDING_SHARE = 1e-16
-# The relative rounding of a double, and of a sum of a few doubles, is at most this.
+# The relative rounding error of a sum of a few doubles is at most this.
 _DOUBLE_ROUNDING = 2.0**-51
 # Units are powers of 2^12, so that losses of a width between 1/4 and 1024 have the unit 1.
 _UNIT_STEP_BITS = 12
@@ -48,9 +52,9 @@ class LossScale:
 
     @property
     def unit(self) -> float:
-        """Return a power of 2^12 below the width.
+        """Return the power of 2^12 by which the losses of a program are divided.
 
-        Programs are solved in losses divided by it, which is exact.
+        Losses of a width between 1/4 and 1024 are not changed. Dividing by a power of 2 is exact.
         """
         if not self.width:
             return 1.0

@@ -1,9 +1,13 @@
-"""Make the exact table of the losses of inputs and outputs from a name, matrix or function."""
+"""Make the exact table of the losses of inputs and outputs from a name, matrix or function.
+
+For example, the loss "absolute" of the inputs 0, 1 and the outputs 0, 1/2 has the values
+[[0, 1], [2, 1]] with the unit 2: the loss of output 1/2 at input 0 is 1/2.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -34,13 +38,13 @@ LossInput: TypeAlias = "str | tuple[tuple[Fraction, ...], ...] | Callable[[Any, 
 
 # The losses of places that are distances, besides error-rate and squared, with their norms.
 PLANE_NORMS = {"euclidean": "L2", "manhattan": "L1"}
-# These losses are rational. The others have logarithms.
+# These losses are rational for rational inputs and outputs. The others have logarithms.
 _RATIONAL_KINDS = ("squared", "absolute", "error-rate", "pinball", "huber")
-# A larger loss, in bits, is no double.
+# Losses above 2^1000 are refused, because the programs need losses as doubles.
 _MAX_LOSS_BITS = 1000
-# An infinite loss is represented by this multiple of the largest finite one.
+# An infinite loss has this multiple of the largest finite loss as its entry in the table.
 _INFINITE_LOSS_FACTOR = 2.0**40
-# A larger common denominator, in bits, is refused.
+# A common denominator with more bits is refused, because exact arithmetic would be slow.
 _MAX_DENOMINATOR_BITS = 4000
 
 
@@ -52,8 +56,9 @@ class LossTable:
         name: Name of the loss in reports.
         values: Integers >= 0, of shape (inputs, outputs).
         unit: Common denominator.
-        named_loss: The loss of that name. None for a user-defined loss.
-        forbidden: Where ℓ is infinite, of the same shape. `values` are large there.
+        named_loss: The loss of that name. None for a user-defined loss, or one of places.
+        forbidden: Whether ℓ is infinite, of the same shape. `values` are large there. None: ℓ is
+            finite everywhere.
     """
 
     name: str
@@ -97,16 +102,16 @@ class LossTable:
         values = self.values
         if denominator != 1:
             values = values * denominator
-        unit_product = self.unit * numerator
-        return LossTable(self.name, values, unit_product, self.named_loss, self.forbidden)
+        new_unit = self.unit * numerator
+        return LossTable(self.name, values, new_unit, self.named_loss, self.forbidden)
 
 
 def make_picklable(loss: LossInput, table: LossTable) -> LossInput:
-    """Return a loss that can be pickled: a function is replaced by its matrix.
+    """Return a loss that can be pickled: its matrix if it is a function, otherwise the loss itself.
 
     Args:
-        loss: The loss.
-        table: Its table.
+        loss: The loss, as `read_loss` returns it.
+        table: The table of this loss.
     """
     if isinstance(loss, (str, tuple)) or table.forbidden is not None:
         return loss
@@ -198,11 +203,11 @@ def make_loss_table(question: FiniteQuery, loss: LossInput) -> LossTable:
 
 
 def make_signed_table(question: FiniteQuery, loss: Loss) -> LossTable:
-    """Return the losses of numbers by a loss that may be negative or infinite.
+    """Return the table of a named loss, which may be negative or infinite.
 
     Args:
         question: A question whose inputs and outputs are numbers.
-        loss: The loss. An infinite loss forbids an output.
+        loss: The loss. An output with an infinite loss is forbidden at this input.
     """
     if loss.kind == "error-rate" or loss.kind in _RATIONAL_KINDS:
         return make_loss_table(question, loss.name)
@@ -210,18 +215,16 @@ def make_signed_table(question: FiniteQuery, loss: Loss) -> LossTable:
     with translate_errors():
         floats = loss.matrix(outputs, inputs)
     forbidden = np.isposinf(floats)
-    largest = float(np.abs(floats[~forbidden]).max(initial=0.0)) or 1.0
-    finite_floats = np.where(forbidden, _INFINITE_LOSS_FACTOR * largest, floats)
-    table = _make_integer_table(
-        loss.name, [[*map(Fraction, row)] for row in finite_floats.tolist()]
-    )
-    return LossTable(
-        loss.name, table.values, table.unit, loss, forbidden if forbidden.any() else None
-    )
+    largest_finite = float(np.abs(floats[~forbidden]).max(initial=0.0)) or 1.0
+    finite_floats = np.where(forbidden, _INFINITE_LOSS_FACTOR * largest_finite, floats)
+    # The logarithms of these losses are rounded to doubles, which are then exact entries.
+    rows = [[*map(Fraction, row)] for row in finite_floats.tolist()]
+    table = _make_integer_table(loss.name, rows)
+    return replace(table, named_loss=loss, forbidden=forbidden if forbidden.any() else None)
 
 
 def _make_integer_table(name: str, rows: list[list[Fraction]]) -> LossTable:
-    """Make a table from rational losses."""
+    """Make the table of rational losses, given as one row for each input. Raises InvalidRequest."""
     values, unit = to_common_denominator([value for row in rows for value in row])
     if unit.bit_length() > _MAX_DENOMINATOR_BITS:
         rule = f"numbers whose common denominator has at most {_MAX_DENOMINATOR_BITS} bits"

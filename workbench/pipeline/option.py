@@ -29,7 +29,9 @@ from workbench.exact.numbers import (
 from workbench.exact.objects import Record, Strings, Values
 from workbench.io.files import format_fraction
 
+# Takes a value as it was given and the name of its option. Returns the exact value.
 Reader = Callable[[Any, str], Any]
+# A command line, a call of `workbench.design`, or a file of a sweep.
 Place = Literal["command", "python", "sweep"]
 EVERYWHERE: frozenset[Place] = frozenset(("command", "python", "sweep"))
 PYTHON_ONLY: frozenset[Place] = frozenset(("python",))
@@ -60,8 +62,8 @@ class Option:
         default: Exact default value. None if the option may be left out.
         help: One line of help.
         required: Whether the option must be given.
-        hot: Whether a live session follows its value from point to point. The last hot option in
-            the table of a family varies fastest.
+        hot: Whether a session that has solved one value can continue with another value, without
+            a new program (hot start). The last hot option of a family varies fastest.
         solver: Whether it is an option of the solver.
         question: Whether it describes the question, and is an argument of its class in Python.
         kind: Type on a command line: str, int, float, bool, Path or list.
@@ -124,9 +126,9 @@ def read_options(
 
     Args:
         options: The options.
-        given: Values by name. Missing options have their default.
-        what: What the options describe together, for error messages.
-        exact_defaults: Whether defaults are exact values. Otherwise they are read like values.
+        given: Values by name. Missing options get their default.
+        what: Name of the whole in error messages, such as "request".
+        exact_defaults: Whether defaults are already exact. Otherwise they are texts to be read.
 
     Raises:
         InvalidRequest: A value is invalid, a required option is missing, or a name is unknown.
@@ -157,13 +159,14 @@ def read_options(
 
 
 def to_json_value(value: Any) -> Any:
-    """Return an exact value as canonical JSON.
+    """Return an exact value as canonical JSON: equal values give equal JSON.
 
     Args:
-        value: A Fraction becomes its shortest text, a tuple a list, an object its `to_dict()`.
+        value: A Fraction becomes its shortest text, a tuple becomes a list, and an object is
+            replaced by its `to_dict()`.
 
     Raises:
-        InvalidRequest: The value cannot be written, as a function.
+        InvalidRequest: The value cannot be written. An example is a function.
     """
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
@@ -406,7 +409,7 @@ def read_nonnegative(value: Any, name: str) -> Fraction:
 
 
 def read_budget_parameter(value: Any, name: str) -> Fraction:
-    """Read a budget > 0 that is also > 0 as a double, even when squared.
+    """Read a budget between 1e-100 and 1e100, whose square is a double > 0.
 
     Args:
         value: A number or its text.

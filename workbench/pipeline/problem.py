@@ -1,4 +1,4 @@
-"""The interface of a problem: what a family knows about one request.
+"""Define the interface of a problem: how a family solves and proves one request.
 
 `workbench.pipeline.solve` makes a design from a `Problem` by these methods:
 
@@ -46,7 +46,7 @@ ZERO_DELTA_NOTE = (
     "The mechanism was designed for delta = 0 and is therefore private at every delta."
 )
 
-# The mechanism, its certificate if there is one, and notes for the reader.
+# The repaired mechanism, its certificate (None if the class has none), and sentences for reports.
 Repaired = tuple[Any, Certificate | None, list[str]]
 
 
@@ -88,9 +88,9 @@ class Problem(ABC):
 
     Attributes:
         SUBJECT: Name of a solver's mechanism in sentences.
-        ACCEPTED_GAP: Relative gap up to which a design is returned with its interval, if the solver
-            has no further digits.
-        CLAIMS_OPTIMUM: Whether a solver's answer without a bound is called optimal.
+        ACCEPTED_GAP: Relative gap up to which a design that is not proven optimal is returned, with
+            a note on the interval of the optimum. A larger gap raises NotProven.
+        CLAIMS_OPTIMUM: Whether a report must say so if a solver gives no bound.
         routes: Ways to answer, in order. The first one that applies is used.
         reported_request: The request of the design, if this problem is part of another one.
     """

@@ -1,8 +1,11 @@
 """List the programs on which solvers are compared. They come from every model.
 
-Each instance can measure the mechanism of a solver's point. A family has instances if its
-`Family.programs` names a module with `instances() -> list[Instance]`. Changing, adding or removing
-an instance needs a new version of the suite, so that tables of one version stay comparable.
+An *instance* is one program with fixed numbers. Most instances can also *judge* a solver's point:
+convert it to a mechanism and measure its privacy in exact arithmetic. A *suite* is a named list of
+instances with a version number. If an instance is changed, added or removed, the version is raised,
+so that tables of one version are comparable.
+
+A family has instances if its `Family.programs` names a module with `instances() -> list[Instance]`.
 """
 
 from __future__ import annotations
@@ -76,7 +79,7 @@ class Instance:
     known_optimum: tuple[float | None, float | None] = (None, None)
 
     def program_at_values(self) -> Program:
-        """Return the program at its parameter values, without parameters."""
+        """Return the program in which numbers replace the parameters."""
         program, values = self.build()
         return Program(
             program.name,

@@ -12,10 +12,11 @@ Frontiers and `recommend` ask for the entries of all three (`list_entries`). Rep
 `reproduce published`, whose results must not depend on installed packages, ask for the entries of
 the family (`published_for`).
 
-An entry that cannot serve a request raises NotApplicable with the reason. The exact audit decides
-whether a baseline is private at a budget. A baseline whose probabilities are rounded doubles may
-miss its budget by that rounding alone. It is then mixed with the smallest share of a private law
-that makes it private. A note says so, and the loss is the loss of the mixture.
+An entry that does not apply to a request raises NotApplicable with the reason. The exact audit
+decides whether a baseline is private at a budget. The probabilities of a baseline may be doubles
+that exceed the budget only because they are rounded. The baseline is then repaired
+(`workbench.privacy.certify`): the smallest share of a private law that makes it private is mixed
+in. The loss is the loss of the mixture, and a note says so.
 """
 
 from __future__ import annotations
@@ -39,10 +40,10 @@ from workbench.privacy.certify import certify
 from workbench.privacy.claim import Claim
 from workbench.solvers.search import Deadline
 
-USER_PACKAGE = "own"  # The package of a baseline that the user gives.
-# A law that is private at a budget larger by this share is repaired.
+USER_PACKAGE = "own"  # Stands for the package in entries of baselines that the user gives.
+# A law that is not private at its budget, but at a budget larger by this share, is repaired.
 _BUDGET_ROUNDING = Fraction(1, 10**12)
-# A law that is private at a δ larger by this much is repaired.
+# The same for δ, which is increased by this much.
 _DELTA_ROUNDING = Fraction(1, 10**15)
 # A repair that moves more probability than this is refused: it repairs more than rounding.
 _MAX_MOVED_MASS = 1e-9
@@ -338,9 +339,9 @@ def _audit_baseline(
 
 
 def _repair_rounding(mechanism: Mechanism, claim: Claim) -> Mechanism | None:
-    """Return the nearest private mechanism, if only the rounding of doubles exceeds the budget.
+    """Return the repaired mechanism, if only the rounding of doubles exceeds the budget.
 
-    None if the mechanism exceeds it by more, or if the budget has no numbers to widen.
+    None if the mechanism exceeds the budget by more, or if the budget is a curve of points.
     """
     wider_budget = {name: _widen(name, value) for name, value in claim.values.items()}
     if None in wider_budget.values():
@@ -360,9 +361,14 @@ def _repair_rounding(mechanism: Mechanism, claim: Claim) -> Mechanism | None:
 
 
 def _widen(name: str, value: Any) -> Any:
-    """Enlarge a number of a budget by what rounding may change, None if it is no number."""
+    """Enlarge a parameter of a budget by what rounding may change. None: it is no number.
+
+    Args:
+        name: Name of the parameter.
+        value: A number, or a number for each pair of neighbours.
+    """
     if name == "alpha":
-        # A larger order is a stricter budget.
+        # A larger order would be a stricter budget.
         return value
     if isinstance(value, Mapping):
         return {label: _widen(name, number) for label, number in value.items()}

@@ -1,10 +1,8 @@
-"""The families, found by name or by the class of a question.
+"""Find families by their name or by the class of a question.
 
 >>> import workbench as wb
->>> question = wb.ModuloNoise(n=8, shifts=[1, 2, 3], directed=True)
->>> d = wb.design(question, epsilon=1.5, delta=0.1212, notion="pdp")
->>> round(d.objective, 9), d.oracle.agrees
-(0.450172331, True)
+>>> find_family(wb.ModuloNoise(n=8, shifts=[1, 2, 3])) is get_family("modulo")
+True
 """
 
 from __future__ import annotations

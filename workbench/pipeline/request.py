@@ -11,11 +11,12 @@ values and refuses budgets that the notion does not have. `Request.from_values` 
 values into aim and how by the fields of these classes. A family with further options extends `Aim`
 and `How` by fields, and `Request` by properties that are derived from the four parts.
 
-If ε or δ is minimised, the aim says so and the claim has its upper limit. A δ of None has no limit.
+If ε or δ is minimised, the claim contains its upper limit instead of its value. None: no limit.
 
 `Request.with_values` changes values by the names of their options and checks the result again.
-`Request.at_point` does the same for a point of a path of hot options. `Request.with_options`
-changes only options of the solver, which do not change what is designed. It checks nothing.
+`Request.at_point` does the same for one point of a sweep or frontier: a point is a set of values of
+the options that a session follows without a new start (`Option.hot`). `Request.with_options`
+changes only options of the solver, which do not change the design. It checks nothing.
 """
 
 from __future__ import annotations
@@ -175,13 +176,13 @@ class Request:
             options: The options.
         """
         current = self.how.options
-        is_same_way = replace(options, time_limit=None) == replace(current, time_limit=None)
-        if is_same_way:
-            state = vars(self)
+        changes_only_time = replace(options, time_limit=None) == replace(current, time_limit=None)
+        if changes_only_time:
+            attributes = vars(self)  # These include cached properties.
         else:
-            state = {part.name: getattr(self, part.name) for part in fields(self)}
+            attributes = {part.name: getattr(self, part.name) for part in fields(self)}
         request = object.__new__(type(self))
-        request.__dict__.update(state, how=replace(self.how, options=options))
+        request.__dict__.update(attributes, how=replace(self.how, options=options))
         return request
 
     def formula_program(self) -> FormulaProgram:
@@ -210,7 +211,10 @@ class Request:
 
     @cached_property
     def has_several_bounds(self) -> bool:
-        """Return whether the notion implies several convex bounds, not one bound on a ratio."""
+        """Return whether the notion implies several convex bounds, such as zCDP.
+
+        The other notions imply one bound on the ratio P/Q of two neighbouring laws, such as DP.
+        """
         return not bounds_one_ratio(self.claim.notion)
 
     # Checks that families share.
@@ -231,9 +235,9 @@ class Request:
             refuse_option("max_loss", notion.name, to_json_value(self.aim.max_loss))
         if self.aim.runs != 1:
             refuse_option("runs", notion.name, self.aim.runs)
-        first, value = next(iter(self.claim.values.items()))
+        first_parameter, value = next(iter(self.claim.values.items()))
         if not value:
-            must(first, f"> 0 for the notion {notion.name}", "0")
+            must(first_parameter, f"> 0 for the notion {notion.name}", "0")
 
     def _check_aim_of_one_bound(self) -> None:
         """Check δ and max_loss against the notion and against what is minimised."""
@@ -324,10 +328,10 @@ def _field_names(part: type[Aim] | type[How]) -> tuple[str, ...]:
 def read_claim(
     values: Record, *, max_epsilon: Fraction | None = None, max_delta: Fraction | None = None
 ) -> Claim:
-    """Take the notion and its budget out of the exact values of options.
+    """Take the notion and its budget out of the exact values of options, and return them.
 
     Args:
-        values: Exact values by name. The notion and every budget are removed.
+        values: Exact values by name. The notion and every budget are removed from this dictionary.
         max_epsilon: Upper limit of an ε that is minimised and left out. None: no limit.
         max_delta: Upper limit of a δ that is minimised and left out. None: no limit.
 
@@ -338,17 +342,18 @@ def read_claim(
         InvalidRequest: A budget is missing, or the notion does not have it.
     """
     notion = get_notion(values.pop("notion"))
-    budgets = {name: values.pop(name) for name in BUDGET_OPTIONS if name in values}
+    given_values = {name: values.pop(name) for name in BUDGET_OPTIONS if name in values}
     minimise = values.get("minimise")
     limit = {"epsilon": max_epsilon, "delta": max_delta}.get(minimise or "")
-    if minimise in notion.parameters and budgets.get(minimise) is None:
-        budgets[minimise] = limit
+    if minimise in notion.parameters and given_values.get(minimise) is None:
+        given_values[minimise] = limit
     for name in BUDGET_OPTIONS:
-        value = budgets.get(name)
+        value = given_values.get(name)
+        # δ = 0 is allowed under every notion, because it is the default of the option.
         is_given = value is not None and (name != "delta" or value != 0)
         if is_given and name not in notion.parameters:
             refuse_option(name, notion.name, _format_budget(value))
-    budget = {name: budgets.get(name) for name in notion.parameters}
+    budget = {name: given_values.get(name) for name in notion.parameters}
     if not set(notion.parameters) <= {"epsilon", "delta"}:
         return Claim(notion, **read_budget(notion, budget))
     if minimise != "epsilon" and budget["epsilon"] is None:

@@ -477,7 +477,7 @@ def _describe_feasible_value(name: str, design: Design) -> str:
     """
     objective = design.objective
     if design.bound is not None and objective - design.bound <= _OPTIMALITY_GAP * objective:
-        return format_least_value(name, objective, "")
+        return format_least_value(name, objective)
     # The value is printed with six digits, so it is increased by more than their rounding.
     return f" {name} {objective * (1 + 1e-6):.6g} is feasible."
 

@@ -1,7 +1,8 @@
 """State a question as a linear program in x = e^(ε/steps), from which formulas are made.
 
-The entries of the program are polynomials in x. `steps` is the smallest integer with which every
-budget is a multiple of ε/steps.
+The entries of the program are polynomials in x. `steps` is the smallest integer for which the
+budget of every pair of neighbours is a multiple of ε/steps. For example, the budgets ε and ε/2 give
+steps = 2: the coefficients e^ε and e^(ε/2) are x² and x.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ def make_formula_program(
         levels: Budget of every entry of "exp_epsilon" at ε = 1.
         masses: Columns whose sum is a mass of the mechanism, by the name of the mass.
         title: The class of mechanisms and the loss, as text.
-        exact: For a section of the data, rational by position.
+        exact: Exact values of entries that the program has as floats: by the name of an array of
+            the data, such as "c", and by the position in it.
 
     Raises:
         InvalidRequest: The program is too large.
@@ -129,10 +131,12 @@ def check_formula_notion(notion: str) -> None:
 
 
 def simplify_shares(values: Sequence[Fraction]) -> list[Fraction]:
-    """Return the simplest rationals that equal some shares as floats.
+    """Return simple rationals that have the same floats as some shares of 1.
 
-    Args:
-        values: Shares of a whole. They are returned as they are if the simple ones do not sum to 1.
+    >>> simplify_shares([Fraction(1/3), Fraction(2/3)])
+    [Fraction(1, 3), Fraction(2, 3)]
+
+    The shares are returned unchanged if no simple rationals with these floats sum to 1.
     """
     shares = [value.limit_denominator(_MAX_SHARE_DENOMINATOR) for value in values]
     pairs = zip(shares, values, strict=True)
@@ -144,10 +148,10 @@ def simplify_shares(values: Sequence[Fraction]) -> list[Fraction]:
 def locate_rationals(
     values: Sequence[float], rationals: Mapping[float, Fraction]
 ) -> dict[int, Fraction]:
-    """Return the rationals that rounded floats stand for, by position.
+    """Return the rational of each float that has one, by the position of the float.
 
     Args:
         values: The floats.
-        rationals: Rational by its float.
+        rationals: Rational number by its float.
     """
     return {k: rationals[value] for k, value in enumerate(values) if value in rationals}

@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 import workbench as wb
-from workbench.pipeline.infeasible import find_least_feasible
+from workbench.pipeline.infeasible import LeastFeasible, find_least_feasible
 from workbench.solvers.backend import Options
 from workbench.solvers.conflict import find_conflict
 from workbench.solvers.data import Data
@@ -68,13 +68,14 @@ def test_the_filter_says_nothing_where_there_is_no_conflict_or_no_time() -> None
     )
 
 
-def test_the_least_value_of_a_monotone_question() -> None:
-    found = find_least_feasible(lambda x: x >= math.pi, 1.0, 20.0)
-    assert found is not None
-    assert math.pi <= found <= math.pi * (1 + 1e-5)
-    assert find_least_feasible(lambda x: False, 1.0, 20.0) == math.inf
-    assert find_least_feasible(lambda x: x >= 0.3, 0.0, 1.0) == pytest.approx(0.3, rel=1e-5)
-    assert find_least_feasible(lambda x: None, 1.0, 20.0) is None
+def test_the_smallest_feasible_value_is_found_excluded_or_undecided() -> None:
+    from_one = find_least_feasible(lambda x: x >= math.pi, 1.0, 20.0)
+    assert from_one.value is not None
+    assert math.pi <= from_one.value <= math.pi * (1 + 1e-5)
+    assert find_least_feasible(lambda x: False, 1.0, 20.0) == LeastFeasible(is_excluded=True)
+    from_zero = find_least_feasible(lambda x: x >= 0.3, 0.0, 1.0)
+    assert from_zero.value == pytest.approx(0.3, rel=1e-5)
+    assert find_least_feasible(lambda x: None, 1.0, 20.0) == LeastFeasible()
 
 
 def test_a_constraint_of_the_user_against_privacy() -> None:

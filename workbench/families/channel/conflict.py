@@ -12,7 +12,7 @@ from workbench.families.channel.request import ChannelRequest
 from workbench.models.channel.program import ChannelModel
 from workbench.pipeline.infeasible import (
     EXPLANATION_SECONDS,
-    Ask,
+    SolveWith,
     explain_conflict,
     explain_sufficient_budgets,
     find_wish_rows,
@@ -23,7 +23,7 @@ from workbench.solvers.solution import Solution
 
 
 def raise_no_channel(
-    request: ChannelRequest, solution: Solution, model: ChannelModel, ask: Ask
+    request: ChannelRequest, solution: Solution, model: ChannelModel, solve_with: SolveWith
 ) -> NoReturn:
     """Raise the error for a solver's answer that contains no channel.
 
@@ -31,8 +31,8 @@ def raise_no_channel(
         request: request that was solved.
         solution: answer of the solver, without a point.
         model: model of the program.
-        ask: function (option -> value) that solves the request at other values, such as another
-            ε, and returns the solution.
+        solve_with: function (option -> value) that solves the request at other values, such as
+            another ε, and returns the solution.
 
     Raises:
         Infeasible: no channel satisfies the request. The message explains the conflict.
@@ -47,11 +47,13 @@ def raise_no_channel(
         solution,
         statement,
         "a channel that ignores its input is private",
-        lambda: _explain_channel_conflict(request, model, ask),
+        lambda: _explain_channel_conflict(request, model, solve_with),
     )
 
 
-def _explain_channel_conflict(request: ChannelRequest, model: ChannelModel, ask: Ask) -> str:
+def _explain_channel_conflict(
+    request: ChannelRequest, model: ChannelModel, solve_with: SolveWith
+) -> str:
     """Return sentences that follow "No channel meets ...".
 
     Empty if no explanation was found in time, if a solver failed, or if the program has binaries.
@@ -85,7 +87,7 @@ def _explain_channel_conflict(request: ChannelRequest, model: ChannelModel, ask:
         )
         largest_loss = float(request.losses.floats.max())
         return conflict + explain_sufficient_budgets(
-            request, ask, largest_loss, request.MAX_EPSILON
+            request, solve_with, largest_loss, request.MAX_EPSILON
         )
     except (SolverError, WorkbenchError):
         # A solver that fails gives no explanation.
