@@ -1,4 +1,4 @@
-"""μ-Gaussian DP: the trade-off function T(P, Q) lies above f(α) = Φ(Φ^-1(1-α) - μ).
+"""Decide μ-Gaussian DP: the trade-off function T(P, Q) lies above f(α) = Φ(Φ^-1(1-α) - μ).
 
 P and Q are the laws of the output for two neighbours, and Φ is the normal distribution function.
 The definition is by Dong, Roth and Su 2022. T(P, Q)(α) is the smallest type II error β of a test of

@@ -5,6 +5,9 @@ violation_masses  P(V) and Q(V)                   rationals
 max_ratio         max P(i) / Q(i)                 a rational, or None for ∞ (a zero of Q is reached)
 corners, steps    P(A), Q(A) of A = {P/Q >= r}    for every value r of the ratio, the largest first
 
+For example, P = (3/4, 1/4) and Q = (1/4, 3/4) have the ratios 3 and 1/3. The steps are
+(3, 3/4, 1/4) and (1/3, 1, 1).
+
 Floating point decides the outcomes whose ratio differs from e^ε by more than `LOG2_TOLERANCE` in
 its binary logarithm. Integer arithmetic decides the others.
 """
@@ -36,11 +39,11 @@ _ROUNDING_SHARE = 1e-6  # An excess below this share of the mass P is probably a
 _MAX_EXPONENT = 700.0  # A larger ε counts as this one in floats, because e^ε is no double.
 
 Names: TypeAlias = Callable[[int], tuple[str, str]]
-"""Outcome -> how its mass in P and in Q is written."""
+"""Takes an outcome. Returns the names of its masses in P and Q for messages: ("f(3)", "f(4)")."""
 
 
 class Laws:
-    """P and Q on the same outcomes, and the quantities that several notions need, computed once.
+    """Two laws P and Q on the same outcomes, with cached quantities that several notions need.
 
     Args:
         p: Distribution P, with m outcomes.
@@ -52,37 +55,39 @@ class Laws:
             check_time_limit()
         self.p = p
         self.q = q
+        # The last ε of `violation_masses`, and its result.
         self._masses_epsilon: Fraction | None = None
         self._masses: RationalPair = (ZERO, ZERO)
 
     @cached_property
-    def losses(self) -> Vector:
+    def log2_ratios(self) -> Vector:
         """Return log2 P(i)/Q(i) in floats; NaN where both are 0. Shape (len(p),)."""
         with np.errstate(invalid="ignore"):
-            gaps: Vector = self.p.logs - self.q.logs
-        return gaps + (math.log2(self.q.total) - math.log2(self.p.total))
+            integer_ratios: Vector = self.p.logs - self.q.logs
+        return integer_ratios + (math.log2(self.q.total) - math.log2(self.p.total))
 
     def violations(self, epsilon: Fraction) -> Flags:
         """Decide for every outcome whether P(i) > e^ε Q(i). Shape (len(p),).
 
-        With integers k, l over totals K, L this is k > t l for t = (K/L) e^ε. Where floats do not
-        decide, the integers are compared with an enclosure of e^ε.
+        P(i) = k/K and Q(i) = l/L with integers k, l and totals K, L. If floats do not decide an
+        outcome, k L is compared with l K times an enclosure of e^ε.
 
         Args:
             epsilon: The budget ε, a rational.
         """
-        excess = self.losses - float(epsilon) / math.log(2)
+        excess = self.log2_ratios - float(epsilon) / math.log(2)
         is_violated = excess > LOG2_TOLERANCE
-        open_outcomes = np.flatnonzero(np.abs(excess) <= LOG2_TOLERANCE)
+        undecided = np.flatnonzero(np.abs(excess) <= LOG2_TOLERANCE)
         k = self.p.array
         l = self.q.array
         bits = _FIRST_BITS
-        while open_outcomes.size:
+        while undecided.size:
+            # low <= 2^bits e^ε <= high
             low, high = exp_bounds_of_ratio(epsilon.numerator, epsilon.denominator, bits)
-            left = k[open_outcomes] * (self.q.total << bits)
-            right = l[open_outcomes] * self.p.total
-            is_violated[open_outcomes] = left > right * high
-            open_outcomes = open_outcomes[(left > right * low) & ~is_violated[open_outcomes]]
+            left = k[undecided] * (self.q.total << bits)
+            right = l[undecided] * self.p.total
+            is_violated[undecided] = left > right * high
+            undecided = undecided[(left > right * low) & ~is_violated[undecided]]
             bits *= 2
         return is_violated
 
@@ -107,17 +112,19 @@ class Laws:
 
         The ratio is None if it is ∞. The outcome is then the one with the largest mass P(i).
         """
-        max_loss = np.nanmax(self.losses)
-        candidates: list[int] = np.flatnonzero(self.losses >= max_loss - LOG2_TOLERANCE).tolist()
+        log2_ratios = self.log2_ratios
+        max_log2 = np.nanmax(log2_ratios)
+        # Floats cannot order ratios this close, so the integers decide.
+        candidates: list[int] = np.flatnonzero(log2_ratios >= max_log2 - LOG2_TOLERANCE).tolist()
         k = self.p.integers
         l = self.q.integers
-        if max_loss == math.inf:
+        if max_log2 == math.inf:
             return None, max(candidates, key=k.__getitem__)
-        best = candidates[0]
+        largest = candidates[0]
         for i in candidates[1:]:
-            if k[i] * l[best] > k[best] * l[i]:
-                best = i
-        return Fraction(k[best] * self.q.total, l[best] * self.p.total), best
+            if k[i] * l[largest] > k[largest] * l[i]:
+                largest = i
+        return Fraction(k[largest] * self.q.total, l[largest] * self.p.total), largest
 
     @cached_property
     def corners(self) -> list[Pair]:
@@ -125,24 +132,25 @@ class Laws:
 
         They are integers over `p.total` and `q.total`.
         """
-        losses = self.losses.tolist()
+        log2_ratios = self.log2_ratios.tolist()
         p = self.p.integers
         q = self.q.integers
 
-        def order(i: int, j: int) -> int:
+        def compare_ratios(i: int, j: int) -> int:
             """Return 1 if outcome i has a smaller ratio than j, 0 if the same, else -1."""
-            gap: float = losses[j] - losses[i]
-            if abs(gap) > LOG2_TOLERANCE:
-                return (gap > 0) - (gap < 0)
+            difference: float = log2_ratios[j] - log2_ratios[i]
+            if abs(difference) > LOG2_TOLERANCE:
+                return (difference > 0) - (difference < 0)
             first = p[j] * q[i]
             second = p[i] * q[j]
             return (first > second) - (first < second)
 
         possible = (i for i in range(len(p)) if p[i] or q[i])
-        outcomes = sorted(possible, key=cmp_to_key(order))
-        is_last_of_ratio = [*(order(j, i) for i, j in pairwise(outcomes)), 1]
-        p_sums = accumulate(map(p.__getitem__, outcomes))
-        q_sums = accumulate(map(q.__getitem__, outcomes))
+        outcomes = sorted(possible, key=cmp_to_key(compare_ratios))
+        # 1 if the next outcome has a smaller ratio, otherwise 0.
+        is_last_of_ratio = [*(compare_ratios(j, i) for i, j in pairwise(outcomes)), 1]
+        p_sums = accumulate(p[i] for i in outcomes)
+        q_sums = accumulate(q[i] for i in outcomes)
         return [*compress(zip(p_sums, q_sums, strict=True), is_last_of_ratio)]
 
     @cached_property

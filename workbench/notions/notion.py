@@ -1,4 +1,4 @@
-"""Base class of the notions of privacy: it measures two laws exactly and decides a privacy claim.
+"""Define the base class of the notions of privacy: it measures two laws and decides a claim exactly.
 
 A notion also reads its budget, describes the result in words, and lists the constraints that a
 model must state. Nothing else in the workbench branches on the name of a notion.
@@ -12,9 +12,9 @@ claim, such as ε and δ. On real inputs the law is affine between consecutive k
                        exact, or an interval that decides the claim
     is_within_budget   measurement and budget -> whether the claim holds for this comparison
     requirements       budget -> the constraints on (P, Q) in an optimization model, as plain data.
-                       A notion with
-                       infinitely many constraints gives some of them (`initial_requirements`) and
-                       adds those that a solution violates (`find_cuts`)
+                       A notion with infinitely many constraints gives some of them at first
+                       (`initial_requirements`), and later those that a solution violates
+                       (`find_cuts`)
 
 A mechanism satisfies a claim if all its comparisons do. On real inputs the laws between two knots
 are mixtures of the laws at the knots. A measure that is quasi-convex in the pair (P, Q) is
@@ -526,9 +526,14 @@ def reserve_work(units: float) -> bool:
 
 
 def decide_at_most(
-    name: str, budget: Fraction, enclosure: Callable[[int], Interval], limit: Fraction,
-    work: Callable[[int], int], bits: int = 128, max_bits: float = math.inf,
-) -> bool:  # fmt: skip
+    name: str,
+    budget: Fraction,
+    enclosure: Callable[[int], Interval],
+    limit: Fraction,
+    work: Callable[[int], int],
+    bits: int = 128,
+    max_bits: float = math.inf,
+) -> bool:
     """Decide whether a number is at most a limit, by enclosures of growing precision.
 
     Args:
@@ -558,7 +563,7 @@ def decide_at_most(
 
 
 def format_rational(value: Fraction) -> str:
-    """Format a rational in 6 digits if these are exact, else in 17."""
+    """Format a rational with 6 significant digits if these are exact, otherwise with 17."""
     short_text = f"{float(value):.6g}"
     if read_number(short_text, "value") == value:
         return short_text

@@ -1,4 +1,4 @@
-"""Rényi DP of order α > 1: D_α(P‖Q) = 1/(α-1) ln Σ P^α Q^(1-α) <= ε (Mironov 2017).
+"""Decide Rényi DP of order α > 1: D_α(P‖Q) = 1/(α-1) ln Σ P^α Q^(1-α) <= ε (Mironov 2017).
 
 P and Q are the laws of the output for two neighbours, with rational masses. The claim is decided as
 Σ P^α Q^(1-α) <= e^((α-1)ε), with balls (intervals) of growing precision. For rational α the sum is
@@ -61,7 +61,7 @@ class PrivacyLoss:
     def log_moment(self, order: Fraction, bits: int) -> Any:
         """Return a ball around ln Σ P^α Q^(1-α), which is (α-1) D_α.
 
-        All mass of P must lie within Q's.
+        The privacy loss must not be unbounded.
 
         Args:
             order: Order α > 1 of the divergence.
@@ -72,7 +72,9 @@ class PrivacyLoss:
         check_time_limit()
         with ctx.workprec(bits):
             power = make_ball(order) - 1
-            terms = (mass * (power * loss).exp() for mass, loss in self._loss_balls(bits))
+            terms = []
+            for mass, privacy_loss in self._list_balls(bits):
+                terms.append(mass * (power * privacy_loss).exp())
             return sum(terms, arb(0)).log()
 
     def mean(self, bits: int) -> Any:
@@ -84,10 +86,11 @@ class PrivacyLoss:
         from flint import arb, ctx
 
         with ctx.workprec(bits):
-            return sum((mass * loss for mass, loss in self._loss_balls(bits)), arb(0))
+            terms = [mass * privacy_loss for mass, privacy_loss in self._list_balls(bits)]
+            return sum(terms, arb(0))
 
-    def _loss_balls(self, bits: int) -> list[tuple[Any, Any]]:
-        """Return balls around the mass of P and the loss, for every different pair of masses."""
+    def _list_balls(self, bits: int) -> list[tuple[Any, Any]]:
+        """Return balls around P and ln P/Q, for every different pair of masses."""
         from flint import arb, ctx, fmpq
 
         p_total, q_total = self.totals
@@ -95,14 +98,14 @@ class PrivacyLoss:
             with ctx.workprec(bits):
                 balls = []
                 for (k, l), count in self.masses.items():
-                    loss = arb(fmpq(k * q_total, l * p_total)).log()
-                    balls.append((count * arb(fmpq(k, p_total)), loss))
+                    privacy_loss = arb(fmpq(k * q_total, l * p_total)).log()
+                    balls.append((count * arb(fmpq(k, p_total)), privacy_loss))
             # Only the balls of the latest precision are kept.
             self._balls_by_bits = {bits: balls}
         return self._balls_by_bits[bits]
 
     def divergence_upper_bound(self, order: Fraction) -> float:
-        """Return D_α, rounded up to one of the next two floats, or inf if Q lacks mass of P.
+        """Return D_α, rounded up to one of the next two floats, or inf if it is unbounded.
 
         Args:
             order: Order α > 1 of the divergence.

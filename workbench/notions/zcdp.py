@@ -1,4 +1,4 @@
-"""ρ-zCDP: D_α(P‖Q) <= ρ α for every α > 1 (Bun and Steinke 2016).
+"""Decide ρ-zCDP: D_α(P‖Q) <= ρ α for every order α > 1 (Bun and Steinke 2016).
 
 P and Q are the laws of the output for two neighbours. Let g(α) = (α-1) D_α = ln Σ P^α Q^(1-α). It
 is convex, and 0 at α = 1. The claim is g(α) <= ρ α (α-1), and it is proven piece by piece. On a
@@ -110,17 +110,17 @@ class ConcentratedLoss(PrivacyLoss):
             return self.is_same
         if not rho or self.kl_divergence[0] > rho:
             return False
-        last = Fraction(max(2, math.ceil(self.pure_epsilon / rho)))
-        if last > _MAX_ORDER:
+        last_order = Fraction(max(2, math.ceil(self.pure_epsilon / rho)))
+        if last_order > _MAX_ORDER:
             return None
-        if self._is_refuted_by(last, rho):
+        if self._is_refuted_by(last_order, rho):
             return False
         affordable_pieces = _MAX_PIECE_MASSES // max(1, len(self.masses))
-        pieces = [(ONE, last)]
+        unproven_pieces = [(ONE, last_order)]
         for _ in range(max(_MIN_PIECES, min(_MAX_PIECES, affordable_pieces))):
-            if not pieces:
+            if not unproven_pieces:
                 return True
-            a, b = pieces.pop()
+            a, b = unproven_pieces.pop()
             if self._is_proven_on(a, b, rho):
                 continue
             middle = (a + b) / 2
@@ -129,8 +129,8 @@ class ConcentratedLoss(PrivacyLoss):
                 return None
             if self._is_refuted_by(middle, rho):
                 return False
-            pieces.append((a, middle))
-            pieces.append((middle, b))
+            unproven_pieces.append((a, middle))
+            unproven_pieces.append((middle, b))
         return None
 
     def _is_proven_on(self, a: Fraction, b: Fraction, rho: Fraction) -> bool:
@@ -160,6 +160,8 @@ class ConcentratedLoss(PrivacyLoss):
         lower_bounds = [self.moment(order)[0] / (order * (order - 1)) for order in orders]
         low = max(ZERO, self.kl_divergence[0], *lower_bounds)
         high = self.pure_epsilon**2 / 2  # ε-DP is ε²/2-zCDP.
+        # `low` is usually close to the smallest ρ. Steps from there, each four times as long as the
+        # last, find a proven ρ. The interval is then bisected.
         step = _RHO_TOLERANCE
         while low and (rho := low * (1 + step)) < high:
             decision = self.is_enough(rho)
@@ -280,8 +282,9 @@ class ZCDP(SmallestParameterNotion):
         is_positive = (p > _MIN_SOLVER_MASS) & (q > 0)
         if not is_positive.any():
             return ()
-        loss = np.log(p[is_positive]) - np.log(q[is_positive])
-        powers = np.exp(np.minimum((grid[:, None] - 1) * loss, 700.0)) @ p[is_positive]
+        privacy_loss = np.log(p[is_positive]) - np.log(q[is_positive])
+        # The limits keep the numbers within doubles. They only affect which cut is found.
+        powers = np.exp(np.minimum((grid[:, None] - 1) * privacy_loss, 700.0)) @ p[is_positive]
         moments = np.log(np.maximum(powers, 1e-300))
         excess = moments / (grid * (grid - 1)) - rho
         peak = min(max(int(excess.argmax()), 1), grid.size - 2)

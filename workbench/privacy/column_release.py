@@ -1,8 +1,15 @@
 """Check which saved mechanisms and rows fit the release of a column, and account for its privacy.
 
+`workbench privatise` uses this module in three steps:
+
+    load_column_mechanism    the mechanism of a file -> ColumnMechanism
+    ColumnRows.read          the numbers of a CSV column -> the inputs of the mechanism
+    Account.from_row_cost    the privacy cost of the release; `Account.book` enters it in a ledger
+
 A row has two budgets (`workbench.privacy.row_cost`): between neighbours, and between any two
-values. A ledger (`workbench.privacy.release_ledger`) records the second one, because neighbouring
-numbers are not neighbouring people.
+values. For example, noise for neighbours at most 1 apart protects the difference of 30 and 31 well,
+but not the difference of 30 and 90. A ledger (`workbench.privacy.release_ledger`) records the
+second budget, because two people may have any two values.
 """
 
 from __future__ import annotations
@@ -96,34 +103,36 @@ class ColumnMechanism:
             domain: Smallest and largest possible value. None if any number is possible.
         """
         budget = self.budget
-        claim = self.claim
         notion_name = "none"
-        if claim:
-            notion_name = claim.notion.name
         rho = None
-        if claim:
-            rho = claim.values.get("rho")
-        distance = _get_sensitivity(self.mechanism)
+        if self.claim:
+            notion_name = self.claim.notion.name
+            rho = self.claim.values.get("rho")
+        sensitivity = _get_sensitivity(self.mechanism)
         condition = ""
-        if distance is not None:
-            condition = f"at most {float(distance):g} apart"
+        if sensitivity is not None:
+            condition = f"at most {float(sensitivity):g} apart"
         if domain is None:
             unbounded = PrivacyBudget(None)
             return RowCost(
                 budget, unbounded, True, None, notion_name, neighbour_condition=condition
             )
         domain_text = _format_domain(domain)
+
+        # If any two values are neighbours already, both budgets are the budget of the claim.
         wide_mechanism = _widen_to_domain(self.mechanism, domain)
         is_wide_already = wide_mechanism is self.mechanism
         if is_wide_already and not (budget and budget.per_distance):
-            pure = budget
-            if pure is None:
-                pure = self._budget_between_all(wide_mechanism, None).round_up_epsilon()
-            pure_or_none = None if pure.epsilon is None else pure
-            return RowCost(budget, pure_or_none, False, domain_text, notion_name, rho)
+            common_budget = budget
+            if common_budget is None:
+                common_budget = self._budget_between_all(wide_mechanism, None).round_up_epsilon()
+            bounded_budget = None if common_budget.epsilon is None else common_budget
+            return RowCost(budget, bounded_budget, False, domain_text, notion_name, rho)
+
+        # Otherwise distant values may be protected less.
         steps = None
-        if distance is not None:
-            steps = math.ceil((domain[1] - domain[0]) / distance)
+        if sensitivity is not None:
+            steps = math.ceil((domain[1] - domain[0]) / sensitivity)
         any_two = self._budget_between_all(wide_mechanism, steps)
         if budget is None or budget.per_distance:
             is_local = not is_wide_already
@@ -133,7 +142,7 @@ class ColumnMechanism:
             any_two = any_two.round_up_epsilon() if is_local else budget
         wide_rho = None
         if rho is not None and steps is not None:
-            wide_rho = rho * steps**2
+            wide_rho = rho * steps**2  # group privacy of zCDP
         return RowCost(budget, any_two, is_local, domain_text, notion_name, wide_rho, condition)
 
     def _budget_between_all(self, wide_mechanism: Any, steps: int | None) -> PrivacyBudget:

@@ -1,14 +1,16 @@
-"""Upper and lower bounds on the ε and δ of many runs of one or several mechanisms.
+"""Bound the ε and δ of many runs of one or several mechanisms, from above and from below.
 
 A pair of laws (P*, Q*) dominates a mechanism if its hockey stick Σ max(0, P* - E Q*) is at least
 that of every two neighbours, for every ratio E >= 0 (E stands for e^ε). If a pair dominates each of
 k adaptive runs, its k-fold product dominates them all. Runs of several mechanisms are dominated by
 the product of their pairs (Zhu, Dong and Wang, 2022; `workbench.privacy.dominating_pair`).
 
-The product is convolved in integers (`loss_law`). The only floats are final results, which are
-rounded to the safe side. The product gives only an upper bound: at each ratio E another pair of
-neighbours may be the worst, and the dominating pair takes the worst at every E. Lower bounds come
-from actual neighbours: one comparison of each mechanism, the same in all runs.
+The privacy loss ln P/Q of a product of pairs is the sum of their privacy losses. Its law is a
+convolution, which `loss_law` computes in integers on a grid of privacy losses. The only floats are
+final results, which are rounded to the safe side. The product gives only an upper bound: at each
+ratio E another pair of neighbours may be the worst, and the dominating pair takes the worst at
+every E. Lower bounds come from actual neighbours: one comparison of each mechanism, the same in all
+runs.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ from workbench.notions.laws import Laws
 from workbench.notions.notion import format_rational
 from workbench.privacy.audit_work import MAX_WORK_UNITS
 from workbench.privacy.dominating_pair import compute_dominating_pair, list_compared_laws
-from workbench.privacy.loss_law import LossLaw
+from workbench.privacy.loss_law import PrivacyLossLaw
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -61,7 +63,7 @@ Runs: TypeAlias = "list[tuple[Laws, int]]"  # Pairs of laws, each with its numbe
 
 @dataclass(frozen=True)
 class _CompositionSettings:
-    """Sizes of the grids of losses, and other limits of this module."""
+    """Sizes of the grids of privacy losses, and other limits of this module."""
 
     max_runs: int = 10**6
     """A file with more runs, or with a larger ε or step, is refused."""
@@ -78,7 +80,8 @@ class _CompositionSettings:
     upper_points: int = 1 << 17
     """Points of the grid of an upper bound."""
     few_runs: int = 40
-    """Up to this number of runs, moving losses down is tighter than cutting atoms in two."""
+    """Up to this number of runs, lower bounds move privacy losses down to the grid. This is tighter
+    than cutting atoms in two (`loss_law`)."""
     few_comparisons: int = 32
     """Up to this number of comparisons, all of a mechanism are tried for a lower bound."""
     rough_points: int = 1 << 10
@@ -91,7 +94,7 @@ class _CompositionSettings:
 
 _SETTINGS = _CompositionSettings()
 _FORM = RecordForm("The composed claim", runs=INTEGER, epsilon=RATIO, delta=RATIO, step=RATIO)
-# Comparisons are ranked by Σ P (P/Q)^λ at these orders λ, which are divided by the largest loss.
+# Comparisons are ranked by Σ P (P/Q)^λ at these orders λ, divided by the largest privacy loss.
 _SCALED_ORDERS = np.geomspace(1e-3, 1e4, 48)
 
 
@@ -128,9 +131,12 @@ class Composition(Shown):
         ]
 
     def figure(self) -> Figure:
-        """Draw an upper bound on δ(ε) of all runs, on a rough grid of losses, with the interval."""
+        """Draw an upper bound on δ(ε) of all runs, and the two computed bounds.
+
+        The curve is computed on a rough grid of privacy losses.
+        """
         step = _choose_grid_step(self.runs, ZERO, _SETTINGS.rough_points)
-        law = _compose_losses(self.runs, step, is_upper=True)
+        law = _compose_privacy_losses(self.runs, step, is_upper=True)
         last_epsilon = 1.5 * min(self.epsilon, _SETTINGS.max_plotted_epsilon) or 1.0
         epsilons = np.linspace(0, last_epsilon, _SETTINGS.plotted_points)
         deltas = [float(law.delta(Fraction(epsilon))) for epsilon in epsilons]
@@ -178,8 +184,8 @@ def compose(
         times: Number of runs >= 1, one for each mechanism, or a text such as "10,40".
         delta: δ at which ε is bounded. Exactly one of `delta` and `epsilon` must be given.
         epsilon: ε at which δ is bounded.
-        interval: Distance between two points of the grid of losses, in [1e-7, 1]. A grid of more
-            than some 10^5 points is made coarser, which widens the bounds.
+        interval: Distance between two points of the grid of privacy losses, in [1e-7, 1]. A grid of
+            more than about 10^5 points is made coarser, which widens the bounds.
 
     Returns:
         The bounds. The given one of ε and δ is both its own lower and its own upper bound.
@@ -188,38 +194,38 @@ def compose(
         InvalidRequest: An argument is wrong.
     """
     has_several = isinstance(mechanism, (list, tuple))
-    subjects = [as_mechanism(part) for part in (mechanism if has_several else [mechanism])]
-    counts = _read_run_counts(times, len(subjects))
+    mechanisms = [as_mechanism(item) for item in (mechanism if has_several else [mechanism])]
+    counts = _read_run_counts(times, len(mechanisms))
     if (delta is None) == (epsilon is None):
         raise InvalidRequest("compose must be given exactly one of delta and epsilon.")
     if not isinstance(interval, (int, float)) or not 1e-7 <= interval <= 1:
         must("interval", "a number in [1e-7, 1]", interval)
     if delta is None:
-        value = read_positive(epsilon, "epsilon", or_zero=True)
+        fixed_parameter = read_positive(epsilon, "epsilon", or_zero=True)
     else:
-        value = read_probability(delta, "delta")
+        fixed_parameter = read_probability(delta, "delta")
     runs = []
-    for subject, count in zip(subjects, counts, strict=True):
-        runs.append((compute_dominating_pair(subject), count))
+    for single_mechanism, count in zip(mechanisms, counts, strict=True):
+        runs.append((compute_dominating_pair(single_mechanism), count))
     stated_times = tuple(counts) if has_several else counts[0]
     step = Fraction(interval)
-    is_one_sided = any(subject.is_one_sided for subject in subjects)
+    is_one_sided = any(single_mechanism.is_one_sided for single_mechanism in mechanisms)
     if delta is not None:
-        lower_epsilon, upper_epsilon = _bound_epsilon(subjects, runs, value, step)
+        lower_epsilon, upper_epsilon = _bound_epsilon(mechanisms, runs, fixed_parameter, step)
         return Composition(
             stated_times,
             epsilon=upper_epsilon,
             epsilon_low=lower_epsilon,
-            delta=float(value),
-            delta_low=float(value),
+            delta=float(fixed_parameter),
+            delta_low=float(fixed_parameter),
             is_one_sided=is_one_sided,
             runs=runs,
         )
-    lower_delta, upper_delta = _bound_delta(subjects, runs, value, step)
+    lower_delta, upper_delta = _bound_delta(mechanisms, runs, fixed_parameter, step)
     return Composition(
         stated_times,
-        epsilon=round_up(value),
-        epsilon_low=round_down(value),
+        epsilon=round_up(fixed_parameter),
+        epsilon_low=round_down(fixed_parameter),
         delta=round_up(upper_delta),
         delta_low=round_down(lower_delta),
         is_one_sided=is_one_sided,
@@ -266,16 +272,16 @@ def bound_composed_delta(
 class ComposedClaim:
     """The claim that many adaptive runs of a mechanism together are (ε, δ)-private.
 
-    If every run is ε/runs-private, the claim is true, which is decided exactly. For δ = 0 this is
-    also necessary. Otherwise the composed dominating pair proves the claim on a grid of losses, or
-    fixed neighbours refute it on a grid with an eighth of the step.
+    The claim is decided in two steps. If every run is ε/runs-private, the claim is true. For δ = 0
+    this is also necessary. Otherwise the composed dominating pair may prove the claim on a grid of
+    privacy losses, or fixed neighbours may refute it on a grid with an eighth of the step.
 
     Attributes:
         runs: Number of runs.
         epsilon: ε of all runs together.
         delta: δ of all runs together.
-        step: Step of the grid of losses on which the claim is proven. No choice of the step can
-            make a false claim pass.
+        step: Step of the grid of privacy losses on which the claim is proven. No choice of the step
+            can make a false claim pass.
     """
 
     runs: int
@@ -321,11 +327,11 @@ class ComposedClaim:
             )
         self._check_work(pair)
         bits = _count_mass_bits(self.delta)
-        law = _compose_losses([(pair, self.runs)], self.step, is_upper=True, bits=bits)
+        law = _compose_privacy_losses([(pair, self.runs)], self.step, is_upper=True, bits=bits)
         if law.delta(self.epsilon) <= self.delta:
             return
         runs = _find_worst_neighbours([mechanism], [(pair, self.runs)], epsilon=self.epsilon)
-        lower_law = _compose_losses(runs, self.step / 8, is_upper=False, bits=bits)
+        lower_law = _compose_privacy_losses(runs, self.step / 8, is_upper=False, bits=bits)
         lower_bound = lower_law.delta(self.epsilon)
         if lower_bound > self.delta:
             raise NotCertified(
@@ -336,7 +342,7 @@ class ComposedClaim:
 
     def _check_work(self, pair: Laws) -> None:
         """Raise NotProven for a convolution beyond the limit of `workbench.privacy.audit_work`."""
-        points = math.ceil(sum(_largest_finite_losses(pair)) / self.step) + 1
+        points = math.ceil(sum(_max_finite_privacy_losses(pair)) / self.step) + 1
         digits = 30 + len(str(self.runs)) + math.floor(self.epsilon / 2)
         if self.delta * 10**_SETTINGS.max_digits > 1:
             digits += len(str(math.floor(1 / self.delta)))
@@ -392,8 +398,8 @@ def _count_mass_bits(delta: Fraction | None) -> int:
     return 160 + (math.floor(1 / delta).bit_length() if delta else 0)
 
 
-def _largest_finite_losses(pair: Laws) -> tuple[float, float]:
-    """Return the largest finite losses ln P*/Q* and ln Q*/P*, rounded up; 0 if there is none."""
+def _max_finite_privacy_losses(pair: Laws) -> tuple[float, float]:
+    """Return the largest finite ln P*/Q* and ln Q*/P*, rounded up. 0: there is none."""
     ratios = [ratio for ratio, *_ in pair.steps if ratio]
     if not ratios:
         return 0.0, 0.0
@@ -401,15 +407,12 @@ def _largest_finite_losses(pair: Laws) -> tuple[float, float]:
 
 
 def _minimise_ratio(pair: Laws, delta: Fraction) -> Fraction | None:
-    """Return the smallest E >= 1 with Σ max(0, P* - E Q*) <= δ, exact; None if there is none."""
+    """Return the smallest E >= 1 with Σ max(0, P* - E Q*) <= δ, exact. None: there is none."""
     mass_p = ZERO
     mass_q = ZERO
-    for largest, next_p, next_q in pair.steps:
+    for ratio, next_p, next_q in pair.steps:  # ratios P*/Q* fall; None stands for infinity
         # From the last ratio down to this one the hockey stick is mass_p - E mass_q.
-        end = None
-        if largest is not None:
-            end = max(ONE, largest)
-        if end is not None and mass_p - mass_q * end > delta:
+        if ratio is not None and mass_p - mass_q * max(ONE, ratio) > delta:
             if mass_q:
                 return (mass_p - delta) / mass_q
             return None
@@ -421,8 +424,15 @@ def _minimise_ratio(pair: Laws, delta: Fraction) -> Fraction | None:
 def _bound_epsilon(
     subjects: list[Any], runs: Runs, delta: Fraction, interval: Fraction
 ) -> tuple[float, float]:
-    """Return a lower and an upper bound on the smallest ε at δ."""
-    if len(runs) == 1 and runs[0][1] == 1:
+    """Return a lower and an upper bound on the smallest ε at δ, infinity if there is none.
+
+    Args:
+        subjects: The mechanisms.
+        runs: Dominating pair and number of runs of each mechanism.
+        delta: δ in [0, 1].
+        interval: Smallest step of the grids.
+    """
+    if len(runs) == 1 and runs[0][1] == 1:  # One run is computed exactly.
         least_ratio = _minimise_ratio(runs[0][0], delta)
         if least_ratio is None:
             return math.inf, math.inf
@@ -438,11 +448,11 @@ def _bound_epsilon(
     bits = 96 + delta.denominator.bit_length()
     upper_bounds = [None if pure_bounds is None else pure_bounds[1]]
     for step in _list_upper_steps(runs, interval):
-        law = _compose_losses(runs, step, is_upper=True, bits=bits)
+        law = _compose_privacy_losses(runs, step, is_upper=True, bits=bits)
         upper_bounds.append(law.epsilon(delta))
     worst_runs = _find_worst_neighbours(subjects, runs, delta=delta)
     lower_step = _choose_grid_step(worst_runs, interval, _SETTINGS.lower_points)
-    lower_law = _compose_losses(worst_runs, lower_step, is_upper=False, bits=bits)
+    lower_law = _compose_privacy_losses(worst_runs, lower_step, is_upper=False, bits=bits)
     low = lower_law.epsilon(delta)
     high = min((bound for bound in upper_bounds if bound is not None), default=None)
     upper_bound = math.inf if high is None else round_up(high)
@@ -453,7 +463,7 @@ def _bound_epsilon(
 def _list_upper_steps(runs: Runs, interval: Fraction) -> list[Fraction]:
     """List the steps of the grids on which an upper bound on ε is computed, each once.
 
-    They are anchored at the loss of the outcome with the largest mass.
+    A grid contains the privacy loss of the outcome with the largest mass (`_list_grid_steps`).
     """
     candidates = []
     for pair, _ in runs:
@@ -470,9 +480,9 @@ def _list_upper_steps(runs: Runs, interval: Fraction) -> list[Fraction]:
 
 
 def _bound_largest_loss(runs: Runs) -> Interval | None:
-    """Return a lower and an upper bound on the sum of the largest losses of fixed neighbours.
+    """Return a lower and an upper bound on the largest privacy loss of all runs together.
 
-    None if the sum is infinite.
+    It is the sum of the largest privacy losses of the runs. None: it is infinite.
     """
     ratios = []
     for pair, times in runs:
@@ -489,18 +499,18 @@ def _bound_delta(
     subjects: list[Any], runs: Runs, epsilon: Fraction, interval: Fraction
 ) -> Interval:
     """Return a lower and an upper bound on δ at ε."""
-    if len(runs) == 1 and runs[0][1] == 1:
-        low, high = ExpNumber.from_terms(
-            *runs[0][0].violation_masses(epsilon), epsilon
-        ).tight_enclosure()
+    if len(runs) == 1 and runs[0][1] == 1:  # One run is computed exactly.
+        pair, _ = runs[0]
+        exact_delta = ExpNumber.from_terms(*pair.violation_masses(epsilon), epsilon)
+        low, high = exact_delta.tight_enclosure()
         return low, high
-    loss_share = epsilon / sum(times for _, times in runs)
-    proof_steps = _list_grid_steps(runs, loss_share, _SETTINGS.proof_points)
-    fine_steps = _list_grid_steps(runs, loss_share, _SETTINGS.upper_points, interval)
+    epsilon_share = epsilon / sum(times for _, times in runs)
+    proof_steps = _list_grid_steps(runs, epsilon_share, _SETTINGS.proof_points)
+    fine_steps = _list_grid_steps(runs, epsilon_share, _SETTINGS.upper_points, interval)
     worst_runs = _find_worst_neighbours(subjects, runs, epsilon=epsilon)
     upper_bound = _bound_delta_above(runs, epsilon, proof_steps + fine_steps)[0]
     lower_step = _choose_grid_step(worst_runs, interval, _SETTINGS.lower_points)
-    lower_law = _compose_losses(worst_runs, lower_step, is_upper=False)
+    lower_law = _compose_privacy_losses(worst_runs, lower_step, is_upper=False)
     return lower_law.delta(epsilon), upper_bound
 
 
@@ -514,20 +524,22 @@ def _bound_delta_above(
     best = Fraction(2), ONE
     bits = _count_mass_bits(target_delta)
     for step in dict.fromkeys(steps):
-        law = _compose_losses(runs, step, is_upper=True, bits=bits)
+        law = _compose_privacy_losses(runs, step, is_upper=True, bits=bits)
         best = min(best, (law.delta(epsilon), step))
         if target_delta is not None and best[0] <= target_delta:
             break
     return best
 
 
-def _compose_losses(runs: Runs, step: Fraction, *, is_upper: bool, bits: int = 160) -> LossLaw:
-    """Compose the privacy loss of all runs, rounded to the upper or the lower side."""
+def _compose_privacy_losses(
+    runs: Runs, step: Fraction, *, is_upper: bool, bits: int = 160
+) -> PrivacyLossLaw:
+    """Return the law of the privacy loss of all runs, rounded to the upper or the lower side."""
     run_count = sum(times for _, times in runs)
     moves_down = not is_upper and run_count <= _SETTINGS.few_runs
     laws = []
     for pair, times in runs:
-        law = LossLaw.from_laws(
+        law = PrivacyLossLaw.from_laws(
             pair.p, pair.q, step, is_upper=is_upper, moves_down=moves_down, bits=bits
         )
         laws.append(law.power(times))
@@ -539,8 +551,9 @@ def _list_grid_steps(
 ) -> list[Fraction]:
     """List the steps of one or two grids with about a given number of points.
 
-    The anchor is a loss that many runs have, or that adds up to ε. The first grid contains it,
-    because losses on the grid are not rounded. The last step is that of `_choose_grid_step`.
+    Privacy losses on a grid are not rounded. The first grid therefore contains the anchor, a
+    privacy loss that many runs have, or ε divided by the number of runs. The last grid is that of
+    `_choose_grid_step`.
     """
     step = _choose_grid_step(runs, interval, points)
     if anchor > step / 16:
@@ -569,22 +582,27 @@ def _list_proof_steps(
 
 
 def _choose_grid_step(runs: Runs, interval: Fraction, points: int) -> Fraction:
-    """Choose a step that puts the largest loss just above a point of the grid.
+    """Choose a step that puts the largest privacy loss just above a point of the grid.
 
-    The grid has at most about the given number of points. The losses of k runs within ±R spread
-    over ±k R, and over no more than ±8.4 R √k except with probability 1e-15 (Hoeffding).
+    The grid has at most about the given number of points.
+
+    Args:
+        runs: Pair of laws and number of runs of each mechanism.
+        interval: Smallest step. 0 for no limit.
+        points: Number of points.
     """
-    spans = [(max(_largest_finite_losses(pair)), times) for pair, times in runs]
-    full_width = sum(loss * times for loss, times in spans)
-    # Hoeffding: losses within ±R in k runs deviate by 8.4 R √k with probability below 1e-15.
-    likely_width = 8.4 * math.sqrt(sum(loss * loss * times for loss, times in spans))
+    radii = [(max(_max_finite_privacy_losses(pair)), times) for pair, times in runs]
+    full_width = sum(radius * times for radius, times in radii)
+    # Hoeffding: the sum of k privacy losses within ±R deviates from its mean by more than 8.4 R √k
+    # with probability below 1e-15.
+    likely_width = 8.4 * math.sqrt(sum(radius * radius * times for radius, times in radii))
     step = max(float(interval), 2 * min(full_width, likely_width) / points)
-    largest_loss = max(loss for loss, _ in spans)
-    if not largest_loss:
+    max_radius = max(radius for radius, _ in radii)
+    if not max_radius:
         return ONE
-    # The float may be rounded up, and the grid point must not exceed the exact loss.
-    lowered_loss = Fraction(largest_loss) * (1 - Fraction(1, 2**50))
-    return lowered_loss / max(1, math.ceil(largest_loss / step))
+    # The float may be rounded up, and the grid point must not exceed the exact privacy loss.
+    lowered_radius = Fraction(max_radius) * (1 - Fraction(1, 2**50))
+    return lowered_radius / max(1, math.ceil(max_radius / step))
 
 
 def _find_worst_neighbours(
@@ -596,12 +614,23 @@ def _find_worst_neighbours(
 ) -> Runs:
     """Find about the worst fixed neighbours: one comparison of each mechanism.
 
-    Any comparisons give a valid lower bound. If a mechanism has few comparisons, all are tried.
-    Otherwise the candidates have the largest Σ P (P/Q)^λ at some λ, or the largest mass of infinite
-    loss. One mechanism after the other is optimised on a rough grid, by δ at ε or by ε at δ. The
-    other mechanisms start from the comparison at the λ with the best Chernoff bound.
+    Any comparisons give a valid lower bound, so this search need not be exact:
+
+    1. Candidates. If a mechanism has few comparisons, all are candidates. Otherwise a candidate has
+       the largest Σ P (P/Q)^λ at some λ, or the largest mass with an infinite privacy loss.
+    2. Start. The Chernoff bound of all runs is smallest at some λ. Every mechanism starts with the
+       candidate of this λ.
+    3. Improvement. One mechanism after the other tries all its candidates on a rough grid.
+
+    Args:
+        subjects: The mechanisms.
+        runs: Dominating pair and number of runs of each mechanism.
+        epsilon: ε at which δ is maximised. None: ε is maximised.
+        delta: δ at which ε is maximised. None: δ is maximised.
     """
-    orders = _SCALED_ORDERS / (max(max(_largest_finite_losses(pair)) for pair, _ in runs) or 1.0)
+    orders = _SCALED_ORDERS / (
+        max(max(_max_finite_privacy_losses(pair)) for pair, _ in runs) or 1.0
+    )
     total_moments = np.zeros(orders.size)
     candidates_by_run = []
     best_by_run = []
@@ -630,7 +659,7 @@ def _find_worst_neighbours(
         changed_run = (pair, worst_runs[position][1])
         changed_runs = [*worst_runs[:position], changed_run, *worst_runs[position + 1 :]]
         step = _choose_grid_step(changed_runs, ZERO, _SETTINGS.rough_points)
-        law = _compose_losses(changed_runs, step, is_upper=True)
+        law = _compose_privacy_losses(changed_runs, step, is_upper=True)
         bound = law.delta(epsilon) if epsilon is not None else law.epsilon(delta or ONE)
         if bound is None:
             return math.inf
@@ -651,11 +680,11 @@ def _log_moments(pair: Laws, orders: Vector) -> Vector:
 
     The values are floats. Shape (orders + 1,).
     """
-    losses = pair.losses * math.log(2)
+    privacy_losses = pair.log2_ratios * math.log(2)
     masses = pair.p.floats
-    is_finite = np.isfinite(losses)
+    is_finite = np.isfinite(privacy_losses)
     with np.errstate(divide="ignore"):
-        terms = losses[is_finite, None] * orders + np.log(masses[is_finite, None])
+        terms = privacy_losses[is_finite, None] * orders + np.log(masses[is_finite, None])
     moments = np.logaddexp.reduce(terms, axis=0, initial=-np.inf)
-    infinite_mass = masses[losses == np.inf].sum()
+    infinite_mass = masses[privacy_losses == np.inf].sum()
     return np.append(np.broadcast_to(moments, orders.shape), infinite_mass)

@@ -7,8 +7,12 @@ with P > E Q. The supremum h(E) is therefore the maximum of finitely many lines 
 convex and piecewise affine. Its vertices (E_j, h(E_j)) and its slope changes Q*_j there give the
 pair that attains it exactly, in rational numbers:
 
-    outcome j      Q*_j = slope change at E_j,  P*_j = E_j Q*_j
-    one outcome    Q* = 0, P* = h(∞)
+    outcome j            Q*_j = slope change at E_j,  P*_j = E_j Q*_j
+    one more outcome     Q* = 0, P* = h(∞): the mass that only P* has
+    one more outcome     P* = 0, Q* = 1 - Σ Q*_j: the mass that only Q* has
+
+For example, for randomized response with the laws (3/4, 1/4) and (1/4, 3/4), the lines are 0,
+3/4 - E/4 and 1 - E. The vertices are E = 1/3 and E = 3, and the pair is the two laws themselves.
 """
 
 from __future__ import annotations
@@ -52,14 +56,14 @@ def compute_dominating_pair(mechanism: Any) -> Laws:
     for position in _select_upper_candidates(heights, slopes):
         a, a_total, b, b_total = lines[position]
         exact_lines.add((Fraction(a, a_total), Fraction(b, b_total)))
-    hull = _compute_upper_envelope(exact_lines)
-    # The vertex between two lines is at E_j = (high - low) / (b - d), with Q*_j = b - d.
-    atoms = [(high - low, b - d) for (high, b), (low, d) in pairwise(hull)]
-    # Beyond the last vertex h is constant: this is mass that Q cannot produce. The last outcome
-    # has the mass of Q that P cannot produce.
-    p_only = (hull[-1][0], 0)
+    envelope = _compute_upper_envelope(exact_lines)
+    # Two lines a1 - b1 E and a2 - b2 E cross at E_j = (a1 - a2) / (b1 - b2), with Q*_j = b1 - b2.
+    atoms = [(a1 - a2, b1 - b2) for (a1, b1), (a2, b2) in pairwise(envelope)]
+    p_only = (envelope[-1][0], 0)
     q_only = (0, 1 - sum(q for _, q in atoms))
-    return Laws(*map(Distribution, zip(*filter(any, [p_only, *atoms, q_only]), strict=True)))
+    outcomes = [outcome for outcome in [p_only, *atoms, q_only] if any(outcome)]
+    p_masses, q_masses = zip(*outcomes, strict=True)
+    return Laws(Distribution(p_masses), Distribution(q_masses))
 
 
 def list_compared_laws(mechanism: Any) -> list[Laws]:

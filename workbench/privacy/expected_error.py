@@ -205,9 +205,19 @@ def _weigh_inputs_of(
 
 
 class _Piece:
-    """The quadratic on [low, high] with given values at both ends and in the middle.
+    """The expected loss on an interval of inputs, a quadratic.
 
     It is left + slope t + bend t², with t = (x - low) / (high - low).
+
+    Args:
+        low: Left end of the interval.
+        high: Right end of the interval.
+        left: The expected loss at the left end.
+        middle: The expected loss in the middle.
+        right: The expected loss at the right end.
+
+    Attributes:
+        integral: Integral of the expected loss over the interval.
     """
 
     def __init__(

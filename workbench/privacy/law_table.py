@@ -1,7 +1,14 @@
 """Write the complete law of a mechanism as a table of exact numbers, and read such tables.
 
-The head of the first column says which question the law answers. The rows contain the law. The
-table has every probability, so that an audit of the table is an audit of the mechanism.
+A table is a CSV file that the explorer saves. For example, noise modulo 3 is
+
+    noise modulo 3 | shifts 1,probability
+    0,1/2
+    1,1/4
+    2,1/4
+
+The head of the first column names the kind of law and its neighbours. The table has every
+probability, so that an audit of the table is an audit of the mechanism.
 
     first head                                          rows
     noise on integers | sensitivity 1 | clamp 0..50     noise value, probability

@@ -1,10 +1,10 @@
 """Bound δ or ε of many runs from the distribution of their privacy loss, with proven rounding.
 
-For a pair of laws (P, Q), the privacy loss is L = ln P/Q. Its distribution under P determines the
-hockey stick H(t) = Σ max(0, P - t Q) for every ratio t = e^ε. The loss of a product of pairs is the
-sum of their losses, so the distribution for many runs is a convolution. Losses are placed on a grid
-with the points i h (h is the step), and masses on multiples of 2^-bits. An upper law gives upper
-bounds on δ and ε, a lower law gives lower bounds:
+For a pair of laws (P, Q), the privacy loss is L = ln P/Q. In this module, "loss" means privacy
+loss. Its distribution under P determines the hockey stick H(t) = Σ max(0, P - t Q) for every ratio
+t = e^ε. The loss of a product of pairs is the sum of their losses, so the distribution for many
+runs is a convolution. Losses are placed on a grid with the points i h (h is the step), and masses
+on multiples of 2^-bits. An upper law gives upper bounds on δ and ε, a lower law gives lower bounds:
 
     upper   Every atom (p, q) of loss L in [i h, (i+1) h) is cut into two atoms of losses i h and
             (i+1) h, with the same p and q in total. Merging the two is post-processing, so the cut
@@ -42,7 +42,7 @@ _MAX_LIGHT_UNITS = 1 << 40  # Tails of at most this many units of 2^-bits are re
 
 
 @dataclass(frozen=True)
-class LossLaw:
+class PrivacyLossLaw:
     """The distribution of a privacy loss on a grid.
 
     Attributes:
@@ -74,7 +74,7 @@ class LossLaw:
         is_upper: bool,
         moves_down: bool = False,
         bits: int = 160,
-    ) -> LossLaw:
+    ) -> PrivacyLossLaw:
         """Build the loss of one run.
 
         Args:
@@ -105,7 +105,7 @@ class LossLaw:
         cut_runs = int(not is_upper and not moves_down)
         return cls(step, first, fmpz_poly(coefficients), infinite, bits, is_upper, cut_runs)
 
-    def __mul__(self, law: LossLaw) -> LossLaw:
+    def __mul__(self, law: PrivacyLossLaw) -> PrivacyLossLaw:
         """Return the distribution of the sum of both losses, on the same grid."""
         from flint import fmpz_poly
 
@@ -122,21 +122,22 @@ class LossLaw:
         cut_runs = self.cut_runs + law.cut_runs
         return self._trim(self.first + law.first, masses // unit, infinite, cut_runs)
 
-    def power(self, times: int) -> LossLaw:
+    def power(self, times: int) -> PrivacyLossLaw:
         """Return the distribution of the loss of several runs.
 
         Args:
             times: Number of runs, >= 1.
         """
-        result = None
+        # Squares are multiplied by the binary digits of `times`.
+        product = None
         square = self
         while True:
             if times & 1:
-                result = square if result is None else result * square
+                product = square if product is None else product * square
             times >>= 1
             if not times:
-                assert result is not None
-                return result
+                assert product is not None
+                return product
             square = square * square
 
     def _divide_by_unit(self, value: int) -> int:
@@ -145,7 +146,7 @@ class LossLaw:
             return -(-value >> self.bits)
         return value >> self.bits
 
-    def _trim(self, first: int, masses: Any, infinite: int, cut_runs: int) -> LossLaw:
+    def _trim(self, first: int, masses: Any, infinite: int, cut_runs: int) -> PrivacyLossLaw:
         """Return a law with these masses but without light tails.
 
         An upper law moves the lower tail up to the lowest remaining loss, and the upper tail to ∞.
@@ -169,7 +170,11 @@ class LossLaw:
         )
 
     def _bound_cut_shift(self, share: Fraction) -> RationalPair:
-        """Return (s, η) of the rule in the module header, with η at most `share`."""
+        """Return the shift s of ε and the mass η of the rule for cut atoms in the module header.
+
+        Args:
+            share: The chosen η in (0, 1).
+        """
         from flint import ctx
 
         if not self.cut_runs:

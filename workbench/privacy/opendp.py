@@ -49,7 +49,7 @@ from workbench.io.extras import require_extra
 from workbench.mechanisms.mechanism import Distances, Mechanism, as_mechanism
 from workbench.privacy.audit import Privacy, audit
 from workbench.privacy.dominating_pair import compute_dominating_pair
-from workbench.privacy.loss_law import LossLaw
+from workbench.privacy.loss_law import PrivacyLossLaw
 
 MEASURES = ("max_divergence", "approximate", "zero_concentrated_divergence", "renyi_divergence")
 LOSS_DISTRIBUTION = "privacy_loss_distribution"
@@ -127,7 +127,7 @@ def _build_loss_distribution(mechanism: Mechanism) -> Any:
 
     pair = compute_dominating_pair(mechanism)
     step = float(_LOSS_STEP)
-    law = LossLaw.from_laws(pair.p, pair.q, Fraction(step), is_upper=True)
+    law = PrivacyLossLaw.from_laws(pair.p, pair.q, Fraction(step), is_upper=True)
     unit = 1 << law.bits
     masses = {}
     for index, mass in enumerate(law.masses.coeffs(), law.first):

@@ -5,12 +5,12 @@ output of a solver satisfies f(η) <= e^ε f(η+μ) only up to rounding, and rou
 direction breaks an exact bound. The masses are therefore written as integers k(η) over 2^b. With
 E = ⌊2^112 e^ε⌋ / 2^112 <= e^ε, the repair has these steps:
 
-    raise        k(η+μ) to ⌈k(η) / E⌉ wherever η is no violation of μ, to the least fixed point
-    then         k(η) <= E k(η+μ) <= e^ε k(η+μ) holds exactly there, whatever k is divided by
-    violations   of a bound on their mass: the pattern {η : f(η) > e^ε f(η+μ)} of every μ is kept,
-                 and zeros stay zero
-    mixing       if δ is still exceeded, replace k by (1-θ) k + θ k', with the smallest sufficient
-                 share θ. Here k' is raised without any permitted violation. It is purely private,
+    raising      k(η+μ) is raised to ⌈k(η) / E⌉ for every η and μ, until no k changes. Then
+                 k(η) <= E k(η+μ) <= e^ε k(η+μ) holds exactly, and also for k divided by its sum
+    violations   a notion such as PDP bounds the mass of {η : f(η) > e^ε f(η+μ)} by δ. These η are
+                 found before the repair, and raising skips them
+    mixing       if δ is still exceeded, k is replaced by (1-θ) k + θ k', with the smallest
+                 sufficient share θ. Here k' is raised without skipping any η. It is purely private,
                  so the hockey stick and the mass on violations can only decrease
 
 Noise with the law f on the integers or the reals, where neighbours are at most s apart:
@@ -212,6 +212,8 @@ def repair_noise(
         all_bounds.extend(shift_bounds)
     is_pure = bool(all_bounds) and all(bound.delta == 0 for bound in all_bounds)
     bounds_violations = {bound.kind for bound in all_bounds} == {"mass-above-ratio"}
+
+    # Try the weights as they are, then raised weights, then mixtures with a private law.
     proof = prove(weights)
     if proof is None and (is_pure or bounds_violations):
         if pattern is None and not is_pure:
@@ -230,13 +232,13 @@ def repair_noise(
     private_total = sum(private_weights)
 
     def prove_mixture(share: Fraction) -> Privacy | None:
-        """Return an audit that proves the claim of a mixture, or None."""
-        top = share.numerator
-        bottom = share.denominator
+        """Return an audit that proves the claim of the mixture with share θ, or None."""
+        # (1-θ) k/K + θ k'/K' is (1-θ) k K' + θ k' K up to a factor, in integers.
+        factor = (share.denominator - share.numerator) * private_total
+        private_factor = share.numerator * total
         mixed_weights = []
         for weight, private_weight in zip(weights, private_weights, strict=True):
-            own_part = (bottom - top) * weight * private_total
-            mixed_weights.append(own_part + top * private_weight * total)
+            mixed_weights.append(factor * weight + private_factor * private_weight)
         return prove(mixed_weights)
 
     # A solver comes close to one bound for each shift. Otherwise the share may be large, so that it

@@ -1,4 +1,4 @@
-"""The privacy cost of one row of a column: budgets between neighbours and between any two values.
+"""Compute the privacy cost of one row of a column: between neighbours, and between any two values.
 
 The budget of a mechanism holds between neighbours, which may only be numbers near each other.
 People need the budget between any two values of the domain of the column. The domain is the set of
@@ -39,7 +39,7 @@ class RowCost:
     Attributes:
         neighbours: ε and δ between neighbours. None for a notion without ε and δ.
         any_two: ε and δ between any two values of the domain. None if they are not known.
-        is_local: Whether the second budget is worse, so that distant values are protected less.
+        is_local: Whether `any_two` is larger than `neighbours`: distant values are protected less.
         domain: The possible values in words. None if there is no bound on them.
         notion: Name of the notion of the claim.
         rho: ρ of zCDP between any two values. None if it is not known.
@@ -194,6 +194,7 @@ def compose_steps(budget: PrivacyBudget, steps: int) -> PrivacyBudget:
         return PrivacyBudget(None)
     growths = [Fraction(math.exp(float(budget.epsilon) * k)) for k in range(min(steps, _MAX_STEPS))]
     delta = sum(growths) * budget.delta
+    # The margin covers the rounding of the exponentials.
     delta = Fraction(round_up(delta * (1 + Fraction(1, 10**12))))
     if delta < 1 and steps < _MAX_STEPS:
         return PrivacyBudget(budget.epsilon * steps, delta)

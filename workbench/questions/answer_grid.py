@@ -5,7 +5,8 @@ place:
 
 x = low + step place,  place = 0..last
 
-Here low is the smallest answer, and step is the greatest common divisor of all differences.
+Here low is the smallest answer, and step is the greatest common divisor of all differences. For
+example, the answers 10, 40, 20 have low = 10, step = 10 and the places 0, 3, 1.
 """
 
 from __future__ import annotations

@@ -1,9 +1,16 @@
-"""Distributions of inputs on [-c, c], with nodes and weights for computing expected errors.
+"""Represent distributions of the inputs of a quantizer on [-c, c], and integrate over them.
+
+A mean over the inputs is computed as a weighted sum over nodes (`Density.quadrature`):
+E g(X) = Σ w g(x). For example, the mean of |X| under the uniform law on [-1, 1] is 1/2:
+
+    >>> x, w = uniform_density().quadrature([0.0])
+    >>> round(float(w @ abs(x)), 12)
+    0.5
 
 Notation: f is the density of the input x, p(x, i) the probability of the i-th output (bin) B_i, and
 e the loss. An expected error is ∫ f(x) Σ_i p(x, i) e(B_i - x) dx. Between knots and bins, p is
 affine in x and e is a polynomial. For the uniform law the integrand is at most a cubic there, so
-three Gauss-Legendre nodes are exact up to rounding. Smooth densities take 24 nodes on every
+three Gauss-Legendre nodes are exact up to rounding. Smooth densities use 24 nodes on every
 interval. Point masses are added without quadrature: a normal law that is clipped to [-c, c] has
 two. Φ is the normal distribution function. The paper is Cai, Zhang and Khalili 2024.
 
@@ -41,9 +48,9 @@ _DEFAULT_BREAKS = 9  # A user-defined density is integrated on the intervals bet
 
 
 def find_pieces(knots: Vector, x: Vector) -> Positions:
-    """Find the piece between knots on which each x lies; the last piece includes its right end.
+    """Return the index of the piece between two knots that contains each x, in the shape of x.
 
-    Shape of x.
+    A piece contains its left end. The last piece also contains its right end.
 
     Args:
         knots: Increasing, shape (pieces + 1,).
@@ -191,6 +198,7 @@ def normal_density(mu: float, sigma: float, c: float = 1.0) -> Density:
     deviation /= c
 
     def shape(x: Vector) -> Vector:
+        """Return the density at x, in units of c."""
         z = np.minimum(np.abs(x - mean) / deviation, _MAX_QUANTILE)
         return np.exp(-(z**2) / 2) / (deviation * math.sqrt(2 * math.pi))
 
@@ -230,7 +238,7 @@ def density_from_function(
     cuts = tuple(sorted({*map(float, breaks), *default_breaks}))
     x = np.linspace(0.0, 1.0, 33)
     if is_symmetric and not np.allclose(shape(x), shape(-x)):
-        must("density", "symmetric, as it says", "one that is not")
+        must("density", "symmetric, because is_symmetric is True", "one that is not")
 
     def float_shape(x: Vector) -> Vector:
         return np.asarray(shape(x), dtype=float)

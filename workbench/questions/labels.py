@@ -1,6 +1,7 @@
-"""The question of a label randomizer: k labels, and a prior on them.
+"""Define the question of a label randomizer: k labels, and a prior on them.
 
-The paper is Ghazi et al. 2023, "Regression with Label Differential Privacy".
+A label is a number that one person wants to hide, such as a rating or an age. The paper is Ghazi et
+al. 2023, "Regression with Label Differential Privacy".
 
 paper                                                   code
 𝒴 = {y^1 < ... < y^k}                                    values (k,)

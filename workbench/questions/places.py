@@ -3,15 +3,16 @@
 A place a has the coordinates (a1, a2), and d(a, b) is the distance of two places:
 
     norm    d(a, b)                     stored as
-    L1      |a1 - b1| + |a2 - b2|       a rational
-    L2      √((a1-b1)² + (a2-b2)²)      its square; rounded down to 2^-40 of it as a budget,
-                                        to 2^-60 as a loss
-    Linf    max(|a1-b1|, |a2-b2|)       a rational
+    L1      |a1 - b1| + |a2 - b2|       a rational number
+    L2      √((a1-b1)² + (a2-b2)²)      its square, which is rational. The distance itself is
+                                        rounded down, as a budget and as a loss
+    Linf    max(|a1-b1|, |a2-b2|)       a rational number
 
 In metric privacy the budget of a and b is ε d(a, b), and budgets add up along a path. If a place c
 lies between a and b, that is d(a,c) + d(c,b) = d(a,b) exactly, the budget of (a, b) follows from
-the budgets of (a, c) and (c, b), whose distances are smaller. Pairs without a place between them
-therefore imply all pairs. Everything is decided in integers, with coordinates
+the budgets of (a, c) and (c, b), whose distances are smaller. The budgets of the pairs without a
+place between them therefore imply the budgets of all pairs. For example, of the places (0, 0),
+(1, 0) and (2, 0) only two pairs need a budget. Everything is decided in integers, with coordinates
 over their common denominator.
 """
 
@@ -62,8 +63,8 @@ class Plane:
     """Distances between two lists of places, in integers over a common denominator.
 
     Args:
-        first: The k points of the rows.
-        second: The m points of the columns.
+        first: k places (a1, a2) of rationals, the rows of the table.
+        second: m places, the columns of the table.
         norm: The norm of the distances, "L1", "L2" or "Linf".
 
     Attributes:
@@ -89,15 +90,15 @@ class Plane:
         self.norm = norm
         self.first = coordinates[: len(first)]
         self.second = coordinates[len(first) :]
-        gaps = np.abs(self.first[:, None, :] - self.second[None, :, :])
-        a = gaps[:, :, 0]
-        b = gaps[:, :, 1]
+        differences = np.abs(self.first[:, None, :] - self.second[None, :, :])
+        x = differences[:, :, 0]
+        y = differences[:, :, 1]
         if norm == "L1":
-            self.table = a + b
+            self.table = x + y
         elif norm == "Linf":
-            self.table = np.maximum(a, b)
+            self.table = np.maximum(x, y)
         else:
-            self.table = a * a + b * b
+            self.table = x * x + y * y
 
     def find_within(self, radius: Fraction) -> Flags:
         """Decide exactly which distances are at most a radius. Shape (k, m).
@@ -107,7 +108,7 @@ class Plane:
         """
         scaled_radius = radius * self.unit
         if self.norm == "L2":
-            scaled_radius *= scaled_radius
+            scaled_radius *= scaled_radius  # The table has squares.
         limit = math.floor(scaled_radius)
         if self.table.dtype != object:
             limit = min(limit, np.iinfo(np.int64).max)
@@ -119,7 +120,7 @@ class Plane:
 
         The two lists of places must be the same.
         """
-        distances = self.table + 0
+        distances = self.table.copy()
         np.fill_diagonal(distances, distances.max() + 1)
         i, j = np.unravel_index(int(distances.argmin()), distances.shape)
         return self.distance(int(i), int(j))
@@ -150,7 +151,7 @@ class Plane:
         roots = root(squares.astype(object))
         return np.asarray(roots[index.reshape(self.table.shape)]), self.unit << _LOSS_BITS
 
-    def direct(self, is_near: Flags) -> Flags:
+    def find_direct_neighbours(self, is_near: Flags) -> Flags:
         """Find the neighbours that have no place exactly between them.
 
         The budgets of these pairs imply the budgets of all other neighbours.
@@ -175,12 +176,13 @@ class Plane:
         if self.norm != "L2":
             detour = self.table[:, c, None] + self.table[None, c, :]
             return np.asarray(detour == self.table, dtype=bool)
-        gap = self.first - self.first[c]
-        x = gap[:, 0]
-        y = gap[:, 1]
-        cross = x[:, None] * y[None, :] - y[:, None] * x[None, :]
-        dot = x[:, None] * x[None, :] + y[:, None] * y[None, :]
-        return np.asarray((cross == 0) & (dot < 0), dtype=bool)
+        # c lies on the segment from a to b if a - c and b - c have opposite directions.
+        offsets = self.first - self.first[c]
+        x = offsets[:, 0]
+        y = offsets[:, 1]
+        cross_product = x[:, None] * y[None, :] - y[:, None] * x[None, :]
+        dot_product = x[:, None] * x[None, :] + y[:, None] * y[None, :]
+        return np.asarray((cross_product == 0) & (dot_product < 0), dtype=bool)
 
 
 def pairs_within_radius(
@@ -236,6 +238,7 @@ def reduce_metric_pairs(
         i, j = np.array(pairs).T
         is_near[i, j] = True
         is_near[j, i] = True
-    direct_pairs = np.argwhere(np.triu(plane.direct(is_near), 1)).tolist()
+    is_direct = plane.find_direct_neighbours(is_near)
+    direct_pairs = np.argwhere(np.triu(is_direct, 1)).tolist()
     distances = tuple(plane.distance(i, j) for i, j in direct_pairs)
     return tuple((i, j) for i, j in direct_pairs), distances

@@ -1,4 +1,8 @@
-"""The question of a quantizer: its outputs, its inputs and their distribution."""
+"""Define the question of a quantizer: its outputs, its inputs and their distribution.
+
+A quantizer publishes a real input x as one of m outputs (bins). For example, Quantization("-2,0,2")
+publishes an x in [-1, 1] as -2, 0 or 2.
+"""
 
 from __future__ import annotations
 

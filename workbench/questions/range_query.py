@@ -1,11 +1,13 @@
-"""The question of a channel for real answers in a range, which are rounded to points.
+"""Define the question of a channel for real answers in a range, which are rounded to points.
 
 The range is divided into equal cells of width h. The points are the middles of the cells. If the
 worst answer counts, the points are the ends of the cells instead, and an answer is rounded at
-random to one of the two nearest ends, such that the mean is the answer. Neighbours differ by at
-most the sensitivity S, so their points differ by at most ⌈S/h⌉ h. With random rounding this holds
-if both answers use the same random number. By default S is the width of the range, and all points
-are neighbours.
+random to one of the two nearest ends, such that the mean is the answer. For example, "0..8" with
+four cells has the points 1, 3, 5, 7, or 0, 2, 4, 6, 8 for the worst answer.
+
+Neighbours differ by at most the sensitivity S, so their points differ by at most ⌈S/h⌉ h. With
+random rounding this holds if both answers use the same random number. By default S is the width of
+the range, and all points are neighbours.
 """
 
 from __future__ import annotations
@@ -83,11 +85,11 @@ class RangeQuery(FiniteQuery):
     ) -> None:
         low, high = read_range(range)
         weights = read_range_prior(prior)
-        reach = high - low
+        max_difference = high - low
         if sensitivity is not None:
-            reach = read_positive(sensitivity, "sensitivity")
-        if reach > high - low:
-            must("sensitivity", "at most the width of the range", float(reach))
+            max_difference = read_positive(sensitivity, "sensitivity")
+        if max_difference > high - low:
+            must("sensitivity", "at most the width of the range", float(max_difference))
         parts = len(weights or (1,))
         if cells is None:
             count = -(-_DEFAULT_CELLS // parts) * parts
@@ -98,7 +100,7 @@ class RangeQuery(FiniteQuery):
         self.__dict__.update(
             low=low,
             high=high,
-            sensitivity=reach,
+            sensitivity=max_difference,
             cells=count,
             has_user_cells=cells is not None,
         )
