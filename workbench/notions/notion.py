@@ -1,4 +1,4 @@
-"""Define the base class of the notions of privacy: it measures two laws and decides a claim exactly.
+"""Define the base class of the notions of privacy, which measures two laws and decides a claim.
 
 A notion also reads its budget, describes the result in words, and lists the constraints that a
 model must state. Nothing else in the workbench branches on the name of a notion.

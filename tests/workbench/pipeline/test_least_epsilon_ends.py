@@ -1,4 +1,4 @@
-"""The least ε of clamped noise of wide reach: the search begins where budgets are too steep, and ends in digits."""
+"""Design clamped noise whose sensitivity is the whole range 0..4, at large ε and at the minimal ε."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ import workbench as wb
 WIDE = wb.IntegerNoise(4, (0, 4))
 
 
-def test_steep_budgets_have_a_certified_mechanism_and_no_negative_bound():
-    made = wb.design(WIDE, epsilon=20, delta="0.1", loss="squared")
-    assert made.private
-    assert made.certificate is not None
-    assert 0 <= made.bound <= made.objective < 1e-6
+def test_a_large_epsilon_has_a_certified_mechanism_and_no_negative_bound():
+    design = wb.design(WIDE, epsilon=20, delta="0.1", loss="squared")
+    assert design.private
+    assert design.certificate is not None
+    assert 0 <= design.bound <= design.objective < 1e-6
 
 
-def test_the_least_epsilon_is_bracketed():
-    made = wb.design(WIDE, minimise="epsilon", max_loss="3.36", delta="0.1", loss="squared")
-    assert made.objective * (1 - 1e-6) < made.bound <= made.objective
-    assert wb.design(
-        WIDE, epsilon=made.objective, delta="0.1", loss="squared"
-    ).objective == pytest.approx(3.36)
-    assert wb.design(WIDE, epsilon=made.objective - 1e-6, delta="0.1", loss="squared").bound > 3.36
+def test_the_minimal_epsilon_reaches_the_loss_limit_and_a_smaller_one_does_not():
+    options = {"delta": "0.1", "loss": "squared"}
+    optimum = wb.design(WIDE, minimise="epsilon", max_loss="3.36", **options)
+    least_epsilon = optimum.objective
+    assert least_epsilon * (1 - 1e-6) < optimum.bound <= least_epsilon
+    at_least_epsilon = wb.design(WIDE, epsilon=least_epsilon, **options)
+    assert at_least_epsilon.objective == pytest.approx(3.36)
+    below_least_epsilon = wb.design(WIDE, epsilon=least_epsilon - 1e-6, **options)
+    assert below_least_epsilon.bound > 3.36

@@ -1,4 +1,4 @@
-"""Programs of tangents against the same bounds stated as cones, and where cones find no point."""
+"""Compare programs of tangents with the same bounds stated as cones, and where cones find no point."""
 
 from __future__ import annotations
 
@@ -11,9 +11,14 @@ import pytest
 import workbench as wb
 
 
-def _by_cones(prior: np.ndarray | None, alpha: float | None, limit: float) -> float:
-    """The least squared error of a channel on 0..2 whose consecutive rows meet a Rényi divergence (relative entropy
-    where alpha is None), by CVXPY and Clarabel."""
+def _solve_by_cones(prior: np.ndarray | None, alpha: float | None, limit: float) -> float:
+    """Return the minimal squared error of a channel on 0..2, by CVXPY and Clarabel.
+
+    Args:
+        prior: Weights of the three answers. None: the worst answer counts.
+        alpha: Order of the Rényi divergence of consecutive rows. None: the relative entropy.
+        limit: Largest divergence.
+    """
     M = cp.Variable((3, 3), nonneg=True)
     rows = [cp.sum(M, axis=1) == 1]
     for i, j in ((0, 1), (1, 0), (1, 2), (2, 1)):
@@ -35,10 +40,11 @@ def test_tangents_and_cones_find_the_same_optimum(worst: bool):
     prior = None if worst else np.full(3, 1 / 3)
     question = wb.FiniteQuery("0..2", max_shift=1, prior="worst" if worst else None)
     renyi = wb.design(question, notion="renyi", alpha=4, epsilon="0.5", loss="squared")
-    assert renyi.objective == pytest.approx(_by_cones(prior, 4.0, 0.5), rel=1e-6)
+    assert renyi.objective == pytest.approx(_solve_by_cones(prior, 4.0, 0.5), rel=1e-6)
     assert 0 <= renyi.objective - renyi.bound <= 1e-7 * renyi.objective
     zcdp = wb.design(question, notion="zcdp", rho="0.3", loss="squared")
-    assert zcdp.objective >= _by_cones(prior, None, 0.3) * (1 - 1e-6)
+    # zCDP bounds every order, and the relative entropy is one of them (the limit α -> 1).
+    assert zcdp.objective >= _solve_by_cones(prior, None, 0.3) * (1 - 1e-6)
     assert 0 <= zcdp.objective - zcdp.bound <= 1e-6 * zcdp.objective
     assert zcdp.private
 
@@ -46,20 +52,21 @@ def test_tangents_and_cones_find_the_same_optimum(worst: bool):
 @pytest.mark.parametrize(
     ("k", "epsilon", "loss"), [(4, "1.1986", "squared"), (6, "1.3513", "squared")]
 )
-def test_linear_programs_answer_where_cones_find_no_point(k: int, epsilon: str, loss: str):
-    """Clarabel ends these by InsufficientProgress, at every tolerance."""
-    made = wb.design(
+def test_linear_programs_find_a_design_where_cones_find_no_point(k: int, epsilon: str, loss: str):
+    """Clarabel ends with InsufficientProgress on these requests, at every tolerance."""
+    design = wb.design(
         wb.Labels(range(k)), epsilon=epsilon, alpha=8, notion="renyi", method="lp", loss=loss
     )
-    assert made.private
-    assert made.bound is not None
-    assert made.bound <= made.objective <= made.bound * (1 + 1e-6)
+    assert design.private
+    assert design.bound is not None
+    assert design.bound <= design.objective <= design.bound * (1 + 1e-6)
 
 
-def test_sticks_that_crowd_do_not_spoil_what_is_proven():
-    """Of sticks as close as points break them, HiGHS gives up at a gap of 4e-5, and its last multipliers prove less
-    than earlier ones."""
-    made = wb.design(wb.FiniteQuery("0..10", max_shift=1), notion="gdp", mu="2", loss="squared")
-    assert made.private
-    assert made.bound is not None
-    assert made.bound <= made.objective <= made.bound * (1 + 1e-6)
+def test_the_best_bound_is_kept_if_close_hockey_sticks_spoil_the_last_one():
+    """With hockey sticks at almost equal ε, HiGHS stops at a gap of 4e-5. Its last multipliers then
+    prove a smaller bound than earlier ones.
+    """
+    design = wb.design(wb.FiniteQuery("0..10", max_shift=1), notion="gdp", mu="2", loss="squared")
+    assert design.private
+    assert design.bound is not None
+    assert design.bound <= design.objective <= design.bound * (1 + 1e-6)
