@@ -1,4 +1,8 @@
-"""Every route of every family answers a request that it is for, and refuses another with its reason."""
+"""Test for every route of every family one request that it answers, and one that it refuses.
+
+A route is a way to answer a request (`workbench.pipeline.routes`). A new route needs an entry in
+TAKEN and one in REFUSED.
+"""
 
 from __future__ import annotations
 
@@ -118,35 +122,38 @@ REFUSED: list[tuple[type[Problem], str, Any, dict[str, Any], str]] = [
     (QuantizerProblem, "optm", LISTED, {"epsilon": 1}, "the requested method is exact"),
     (QuantizerProblem, "product", LISTED, {"epsilon": 1}, "the requested method is exact"),
 ]  # fmt: skip
-# Routes that no request is refused by, and those that are asked only after another one.
+# These routes apply to every request of their problem.
 ALWAYS = {"programs from both sides", "composed noise", "search over outputs", "bins", "cones"}
+# These routes run only if an earlier route returned a doubt.
 LATER = {"hockey sticks on a grid", "interior method"}
 
 
-def name_of(case: tuple[Any, ...]) -> str:
+def format_test_id(case: tuple[Any, ...]) -> str:
+    """Return the class of the problem, the route and the names of the options."""
     return "-".join((case[0].__name__, case[1], *map(str, case[3])))
 
 
-def problem_of(kind: type[Problem], question: Any, given: dict[str, Any]) -> Problem:
-    return kind(find_family(question).make_request(question, **given))
+def make_problem(kind: type[Problem], question: Any, options: dict[str, Any]) -> Problem:
+    """Return the problem of a request."""
+    return kind(find_family(question).make_request(question, **options))
 
 
-@pytest.mark.parametrize("case", TAKEN, ids=name_of)
+@pytest.mark.parametrize("case", TAKEN, ids=format_test_id)
 def test_a_report_names_the_route_that_answered(case: Case) -> None:
-    kind, name, question, given = case
-    problem = problem_of(kind, question, given)
+    kind, name, question, options = case
+    problem = make_problem(kind, question, options)
     assert name not in list_refusals(problem)
-    design = wb.design(question, **given)
+    design = wb.design(question, **options)
     assert design.route == name
     assert ("computed by", name) in design.facts()
     assert design.to_dict()["route"] == name
 
 
-@pytest.mark.parametrize("case", REFUSED, ids=name_of)
-def test_a_route_that_does_not_apply_says_why(case: tuple[Any, ...]) -> None:
-    kind, name, question, given, reason = case
-    assert list_refusals(problem_of(kind, question, given))[name] == reason
-    assert wb.design(question, **given).route != name
+@pytest.mark.parametrize("case", REFUSED, ids=format_test_id)
+def test_a_route_that_does_not_apply_states_its_reason(case: tuple[Any, ...]) -> None:
+    kind, name, question, options, reason = case
+    assert list_refusals(make_problem(kind, question, options))[name] == reason
+    assert wb.design(question, **options).route != name
 
 
 def test_every_route_of_every_family_is_in_the_lists() -> None:
@@ -160,21 +167,18 @@ def test_every_route_of_every_family_is_in_the_lists() -> None:
             continue
         for route in kind.routes:
             assert (kind, route.name) in taken or route.name in LATER
-            assert (
-                (kind, route.name) in refused
-                or route.name in ALWAYS
-                or route.name.startswith("one output")
-            )
+            never_refuses = route.name in ALWAYS or route.name.startswith("one output")
+            assert (kind, route.name) in refused or never_refuses
 
 
-# Routes that are asked after one whose answer proves too little.
+# Routes after a route that returned a doubt.
 
 
 @pytest.mark.parametrize(
     ("given", "name"), [(GDP, "hockey sticks on a grid"), (ZCDP, "interior method")]
 )
 def test_the_methods_after_tangents_bound_the_loss(given: dict[str, Any], name: str) -> None:
-    problem = problem_of(ChannelProblem, SMALL, given)
+    problem = make_problem(ChannelProblem, SMALL, given)
     assert name not in list_refusals(problem)
     route = next(route for route in problem.routes if route.name == name)
     outcome = route.answer(problem, None, "cold")
@@ -184,47 +188,47 @@ def test_the_methods_after_tangents_bound_the_loss(given: dict[str, Any], name: 
     assert loss * (1 - 1e-3) <= float(answer.bound) <= loss * (1 + 1e-9)
 
 
-def answering(name: str, outcome: Any, reason: str | None = None) -> Route:
-    """A route that returns what it is made with."""
+def make_route(name: str, outcome: Any, reason: str | None = None) -> Route:
+    """Return a route with a fixed outcome, and a fixed reason why it does not apply."""
     return Route(name, lambda problem: reason, lambda problem, programs, start: outcome)
 
 
 def test_the_first_route_that_applies_answers() -> None:
     routes = [
-        answering("first", Answer("a", 1), "it is for others"),
-        answering("second", Answer("b", 2)),
+        make_route("first", Answer("a", 1), "it is for others"),
+        make_route("second", Answer("b", 2)),
     ]
-    answer = answer_by_routes(None, [*routes, answering("third", Answer("c", 3))], None, "cold")
+    answer = answer_by_routes(None, [*routes, make_route("third", Answer("c", 3))], None, "cold")
     assert (answer.mechanism, answer.bound, answer.route) == ("b", 2, "second")
 
 
 def test_a_mechanism_that_is_found_is_kept_with_the_larger_bound() -> None:
     doubt = Doubt("its bound is not near", Answer("a", 1))
     later = [
-        answering("second", Answer("b", 2)),
-        answering("third", Doubt("only a bound", Answer("c", 1.5))),
+        make_route("second", Answer("b", 2)),
+        make_route("third", Doubt("only a bound", Answer("c", 1.5))),
     ]
-    answer = answer_by_routes(None, [answering("first", doubt), *later], None, "cold")
+    answer = answer_by_routes(None, [make_route("first", doubt), *later], None, "cold")
     assert (answer.mechanism, answer.bound, answer.route) == ("a", 2, "first")
-    alone = answer_by_routes(None, [answering("first", doubt)], None, "cold")
+    alone = answer_by_routes(None, [make_route("first", doubt)], None, "cold")
     assert (alone.mechanism, alone.bound) == ("a", 1)
 
 
 def test_a_doubt_without_a_mechanism_leaves_the_answer_to_the_next_route() -> None:
     doubt = Doubt("stopped", error=NotProven("The first one stopped."))
     answer = answer_by_routes(
-        None, [answering("first", doubt), answering("second", Answer("b", 2))], None, "cold"
+        None, [make_route("first", doubt), make_route("second", Answer("b", 2))], None, "cold"
     )
     assert (answer.mechanism, answer.route) == ("b", "second")
-    bound = answering("second", Doubt("only a bound", Answer("b", 2)))
+    bound = make_route("second", Doubt("only a bound", Answer("b", 2)))
     with pytest.raises(NotProven, match="The first one stopped"):
-        answer_by_routes(None, [answering("first", doubt), bound], None, "cold")
+        answer_by_routes(None, [make_route("first", doubt), bound], None, "cold")
 
 
-def test_a_request_that_no_route_answers_says_why() -> None:
+def test_an_error_lists_the_reasons_if_no_route_answers() -> None:
     routes = [
-        answering("first", None, "it is for others"),
-        answering("second", Doubt("it proves nothing")),
+        make_route("first", None, "it is for others"),
+        make_route("second", Doubt("it proves nothing")),
     ]
     with pytest.raises(NotProven, match="first: it is for others; second: it proves nothing"):
         answer_by_routes(None, routes, None, "cold")
@@ -251,7 +255,7 @@ def test_a_request_that_no_route_answers_says_why() -> None:
         ),
     ],
 )
-def test_a_method_that_is_asked_for_and_does_not_apply_is_refused_with_its_reason(
+def test_a_requested_method_that_does_not_apply_is_an_error_with_the_reason(
     question: Any, given: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(InvalidRequest, match=words):
@@ -269,7 +273,7 @@ def test_a_method_that_is_asked_for_and_does_not_apply_is_refused_with_its_reaso
         (wb.Labels.uniform(0, 7), {"epsilon": 1, "delta": "1e-5"}, "bins at delta = 0"),
     ],
 )
-def test_searches_over_designs_name_the_route_of_the_design_they_chose(
+def test_a_search_over_designs_names_the_route_of_the_selected_design(
     question: Any, given: dict[str, Any], name: str
 ) -> None:
     assert wb.design(question, **given).route == name

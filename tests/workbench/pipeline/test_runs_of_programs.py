@@ -1,4 +1,8 @@
-"""Noise modulo a group and channels for many runs: no worse than a split budget, composed by proof."""
+"""Test designs for many runs of the families with programs: modulo, channel and labels.
+
+A design must not be worse than the design of one run with an equal split of the budget, and the
+composition of its runs must be proven.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +17,12 @@ from workbench.cli import main
 from workbench.privacy import certificate_file
 from workbench.privacy.composition import bound_composed_delta
 
-DIALS = wb.ModuloNoise(n=8, max_shift=1)
-ANSWERS = wb.FiniteQuery("0..3", max_shift=1)
+MODULO_QUESTION = wb.ModuloNoise(n=8, max_shift=1)
+COUNT = wb.FiniteQuery("0..3", max_shift=1)
 
 
-def checked(design: wb.Design, runs: int, epsilon: str, delta: str) -> None:
-    """The composition is within the budget, proven anew; the certificate holds."""
+def assert_composed(design: wb.Design, runs: int, epsilon: str, delta: str) -> None:
+    """Assert that the composition is within the budget, and that reports and certificate state it."""
     assert bound_composed_delta(design.mechanism, runs, Fraction(epsilon)) <= Fraction(delta)
     assert design.details["composed"] == {
         **design.details["composed"],
@@ -31,13 +35,10 @@ def checked(design: wb.Design, runs: int, epsilon: str, delta: str) -> None:
     claim = design.certificate.composed
     assert claim is not None
     assert (claim.runs, claim.epsilon, claim.delta) == (runs, Fraction(epsilon), Fraction(delta))
-    assert (
-        certificate_file.certificate_from_dict(design.certificate.to_dict()).composed == claim
-    )  # by both checkers
-    assert (
-        wb.compose(design, runs, epsilon=epsilon, interval=1e-3).delta
-        <= design.details["composed"]["delta"]
-    )
+    read_certificate = certificate_file.certificate_from_dict(design.certificate.to_dict())
+    assert read_certificate.composed == claim
+    composition = wb.compose(design, runs, epsilon=epsilon, interval=1e-3)
+    assert composition.delta <= design.details["composed"]["delta"]
     assert (design.status, design.private) == ("found", True)
     assert f"for {runs} runs together" in str(design)
     assert design.bound is None
@@ -46,26 +47,30 @@ def checked(design: wb.Design, runs: int, epsilon: str, delta: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def dial() -> wb.Design:
-    return wb.design(DIALS, epsilon=4, delta="1e-5", notion="dp", loss="circular-squared", runs=16)
+def modulo_design() -> wb.Design:
+    """Return noise modulo 9 for 16 runs at (4, 1e-5)."""
+    return wb.design(
+        MODULO_QUESTION, epsilon=4, delta="1e-5", notion="dp", loss="circular-squared", runs=16
+    )
 
 
-def test_noise_modulo_a_group_beats_the_split_budget(dial: wb.Design):
-    checked(dial, 16, "4", "1e-5")
+def test_noise_modulo_a_group_beats_the_split_budget(modulo_design: wb.Design):
+    assert_composed(modulo_design, 16, "4", "1e-5")
     split = wb.design(
-        DIALS,
+        MODULO_QUESTION,
         epsilon=Fraction(1, 4),
         delta=Fraction(1, 1600000),
         notion="dp",
         loss="circular-squared",
     )
-    assert dial.objective < 0.97 * split.objective
+    assert modulo_design.objective < 0.97 * split.objective
 
 
-def test_another_library_agrees(dial: wb.Design):
+def test_dp_accounting_confirms_the_composed_delta(modulo_design: wb.Design):
     pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
-    pmf = dial.mechanism.pmf.tolist()
-    p, q = ({k: math.log(pmf[(k + shift) % 9]) for k in range(9)} for shift in (0, 1))
+    pmf = modulo_design.mechanism.pmf.tolist()
+    p = {k: math.log(pmf[k]) for k in range(9)}
+    q = {k: math.log(pmf[(k + 1) % 9]) for k in range(9)}
     composed = pld.from_two_probability_mass_functions(
         p, q, pessimistic_estimate=False, value_discretization_interval=1e-4
     ).self_compose(16)
@@ -73,14 +78,14 @@ def test_another_library_agrees(dial: wb.Design):
 
 
 def test_channels_beat_the_split_budget():
-    found = wb.design(ANSWERS, epsilon=2, delta="1e-2", runs=4)
-    checked(found, 4, "2", "1e-2")
-    split = wb.design(ANSWERS, epsilon=Fraction(1, 2), delta=Fraction(1, 400))
+    found = wb.design(COUNT, epsilon=2, delta="1e-2", runs=4)
+    assert_composed(found, 4, "2", "1e-2")
+    split = wb.design(COUNT, epsilon=Fraction(1, 2), delta=Fraction(1, 400))
     assert found.objective < split.objective
 
 
 def test_labels_are_no_worse_than_the_split_budget():
-    """Consecutive labels: composed over the neighbours that are asked for, not over all pairs."""
+    """The composition is over the requested neighbours, consecutive labels, and not over all pairs."""
     labels = wb.Labels.uniform(0, 2)
     lp = {"method": "lp", "notion": "dp", "neighbours": "consecutive"}
     found = wb.design(labels, epsilon=2, delta="1e-2", runs=4, **lp)
@@ -94,12 +99,12 @@ def test_labels_are_no_worse_than_the_split_budget():
     split = wb.design(labels, epsilon=Fraction(1, 2), delta=Fraction(1, 400), **lp)
     assert found.bound is None
     assert found.objective <= split.objective
-    for given in ({"method": "bins"}, {"notion": "metric"}, {"notion": "zcdp", "rho": 1}):
+    for unsupported in ({"method": "bins"}, {"notion": "metric"}, {"notion": "zcdp", "rho": 1}):
         with pytest.raises(wb.InvalidRequest, match="must be"):
-            wb.design(labels, runs=4, **{"epsilon": 1, **lp, **given})
+            wb.design(labels, runs=4, **{"epsilon": 1, **lp, **unsupported})
 
 
-@pytest.mark.parametrize("question", [DIALS, ANSWERS])
+@pytest.mark.parametrize("question", [MODULO_QUESTION, COUNT])
 def test_without_delta_the_split_is_optimal(question):
     found = wb.design(question, epsilon=2, notion="dp", runs=4)
     once = wb.design(question, epsilon=Fraction(1, 2), notion="dp")
@@ -111,23 +116,25 @@ def test_without_delta_the_split_is_optimal(question):
 @pytest.mark.parametrize(
     "given", [{"notion": "pdp"}, {"notion": "pure", "delta": 0}, {"epsilon": {1: 1}}]
 )
-def test_what_runs_cannot_be_is_one_sentence(given):
+def test_unsupported_requests_for_runs_are_errors(given):
+    options = {"epsilon": 2, "delta": "1e-3", "notion": "dp", "runs": 4}
     with pytest.raises(wb.InvalidRequest, match="runs must be"):
-        wb.design(DIALS, **{"epsilon": 2, "delta": "1e-3", "notion": "dp", "runs": 4} | given)
+        wb.design(MODULO_QUESTION, **options | given)
     with pytest.raises(wb.InvalidRequest, match="runs must be"):
-        wb.design(DIALS, notion="zcdp", rho=1, runs=4)
+        wb.design(MODULO_QUESTION, notion="zcdp", rho=1, runs=4)
     for runs in (0, 1025, 10**9):
         with pytest.raises(wb.InvalidRequest, match="runs must be an integer in 1"):
-            wb.design(ANSWERS, epsilon=1, runs=runs)
+            wb.design(COUNT, epsilon=1, runs=runs)
 
 
-def test_the_command(capsys: pytest.CaptureFixture[str]):
-    line = "channel --answers 0..2 --max-shift 1 --loss error-rate --epsilon 2 --delta 1e-3 --runs 4 --json"
+def test_json_of_the_command_states_runs_and_composition(capsys: pytest.CaptureFixture[str]):
+    question = "channel --answers 0..2 --max-shift 1 --loss error-rate"
+    budget = "--epsilon 2 --delta 1e-3 --runs 4"
     with pytest.raises(SystemExit) as stop:
-        main(["design", *line.split()])
-    made = json.loads(capsys.readouterr().out)
+        main(["design", *question.split(), *budget.split(), "--json"])
+    entries = json.loads(capsys.readouterr().out)
     assert not stop.value.code
-    assert made["runs"] == 4
-    assert made["epsilon"] == 2
-    assert made["exact"]["composed"]["delta"] <= 1e-3
-    assert made["bound"] is None
+    assert entries["runs"] == 4
+    assert entries["epsilon"] == 2
+    assert entries["exact"]["composed"]["delta"] <= 1e-3
+    assert entries["bound"] is None

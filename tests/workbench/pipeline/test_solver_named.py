@@ -1,4 +1,4 @@
-"""The solver that is named is the solver that answers, in every family and every method, or the request is refused."""
+"""Test that the requested solver answers or the request is refused, in every family and method."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from workbench.solvers.search import Deadline
 from workbench.solvers.solution import Termination
 from workbench.sweeps.ledger import Ledger
 
-# of every family, requests that solvers answer; methods come from the family's own option
+# Requests of every family that solvers answer. The methods are those of the family's option.
 REQUESTS = {
     "channel": [
         (wb.FiniteQuery("0..3", max_shift=1), {"epsilon": 1}),
@@ -49,9 +49,12 @@ REQUESTS = {
 SOLVERS = ("ortools:glop", "ortools:gscip")  # one with dual values, one without
 
 
-def methods_of(kind) -> list[str | None]:
-    """The methods that the family's option admits, from its own refusal of a word that none is."""
-    option = next((option for option in kind.options if option.name == "method"), None)
+def list_methods(family) -> list[str | None]:
+    """Return the methods of a family, [None] if it has no such option.
+
+    They are read from the error message for an unknown method.
+    """
+    option = next((option for option in family.options if option.name == "method"), None)
     if option is None:
         return [None]
     with pytest.raises(wb.InvalidRequest) as refused:
@@ -59,38 +62,38 @@ def methods_of(kind) -> list[str | None]:
     return re.search("one of (.*?)[.] Got", str(refused.value))[1].split(", ")
 
 
-def cases() -> list:
-    found = []
-    for kind in list_families():
-        if all(option.name != "solver" for option in kind.options):
+def list_cases() -> list:
+    """Return every request with every method of its family, as (question, options)."""
+    cases = []
+    for family in list_families():
+        if all(option.name != "solver" for option in family.options):
             continue
-        for method in methods_of(kind):
-            for at, (question, given) in enumerate(REQUESTS[kind.name]):
-                more = {} if method is None else {"method": method}
-                found.append(
-                    pytest.param(question, {**given, **more}, id=f"{kind.name}-{method}-{at}")
-                )
-    return found
+        for method in list_methods(family):
+            for position, (question, options) in enumerate(REQUESTS[family.name]):
+                if method is not None:
+                    options = {**options, "method": method}
+                test_id = f"{family.name}-{method}-{position}"
+                cases.append(pytest.param(question, options, id=test_id))
+    return cases
 
 
 @pytest.fixture
 def opened(monkeypatch):
-    """(label, time limit) of every session that is opened."""
-    sessions, whole = [], Backend._open
+    """Return a list of the solver and the time limit of every session that is opened."""
+    sessions = []
+    original_open = Backend._open
 
-    def spy(self, program, options):
+    def open_and_record(self, program, options):
         sessions.append((self.label, options.time_limit))
-        return whole(self, program, options)
+        return original_open(self, program, options)
 
-    monkeypatch.setattr(Backend, "_open", spy)
+    monkeypatch.setattr(Backend, "_open", open_and_record)
     return sessions
 
 
-@pytest.mark.parametrize(("question", "given"), cases())
+@pytest.mark.parametrize(("question", "given"), list_cases())
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_the_solver_that_is_named_answers_or_the_request_is_refused(
-    question, given, solver, opened
-):
+def test_the_requested_solver_answers_or_the_request_is_refused(question, given, solver, opened):
     try:
         design = wb.design(question, **given, solver=solver, time_limit=40, certify=False)
     except wb.WorkbenchError:
@@ -105,12 +108,11 @@ def test_the_solver_that_is_named_answers_or_the_request_is_refused(
         assert any(
             "No solver was called" in sentence and solver in sentence for sentence in design.words
         )
-    assert all(limit is not None and 0 < limit <= 40 for _, limit in opened), (
-        "the time limit did not arrive"
-    )
+    # Every session has the time limit of the request, or less.
+    assert all(limit is not None and 0 < limit <= 40 for _, limit in opened)
 
 
-@pytest.mark.parametrize(("question", "given"), cases())
+@pytest.mark.parametrize(("question", "given"), list_cases())
 def test_a_solver_of_integer_programs_is_refused_for_linear_ones(question, given, opened):
     try:
         design = wb.design(question, **given, solver="ortools:cp-sat", certify=False)
@@ -121,14 +123,14 @@ def test_a_solver_of_integer_programs_is_refused_for_linear_ones(question, given
     assert not opened
 
 
-def test_methods_without_a_solver_refuse_one():
+def test_methods_without_a_solver_refuse_a_requested_solver():
     labels, query = wb.Labels.uniform(0, 3), wb.FiniteQuery("0..3", max_shift=1)
     for question, method in ((labels, "bins"), (labels, "auto"), (query, "block")):
         with pytest.raises(wb.InvalidRequest, match="which uses no solver"):
             wb.design(question, epsilon=1, method=method, solver="ortools:glop")
 
 
-def test_comparisons_show_no_row_under_the_name_of_a_solver_that_did_not_answer():
+def test_a_comparison_has_no_result_of_a_solver_that_did_not_answer():
     optm = wb.compare(
         wb.Quantization("-3,-0.5,0.5,3"),
         "highs,ortools:cp-sat,ortools:glop",
@@ -150,7 +152,7 @@ def test_comparisons_show_no_row_under_the_name_of_a_solver_that_did_not_answer(
             wb.compare(question, "highs,ortools:glop", epsilon=1, **given)
 
 
-def test_a_request_for_many_runs_is_compared_as_it_is_certified():
+def test_a_comparison_supports_requests_for_many_runs():
     rows = wb.compare(
         wb.ModuloNoise(n=6, max_shift=2), "highs,ortools:glop", epsilon=1, delta=0, runs=2
     )
@@ -169,56 +171,60 @@ def test_a_time_limit_ends_the_search_of_a_quantizer(method):
 
 
 def test_every_solver_of_linear_programs_finds_the_same_optm():
-    found = {}
+    losses = {}
     for label in list_backend_names():
         solver = get_backend(label)
-        if (
-            solver.is_installed() and solver.capabilities().lp and label != "ortools:pdlp"
-        ):  # it takes seconds
+        is_slow = label == "ortools:pdlp"
+        if solver.is_installed() and solver.capabilities().lp and not is_slow:
             design = wb.design(
                 wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, method="optm", solver=label
             )
             assert design.solution.solver == label
-            found[label] = design.objective
-    assert len(found) >= 5
-    assert max(found.values()) - min(found.values()) < 2e-7
+            losses[label] = design.objective
+    assert len(losses) >= 5
+    assert max(losses.values()) - min(losses.values()) < 2e-7
 
 
-@pytest.mark.parametrize(("question", "given"), cases())
-@pytest.mark.parametrize("after", [0, 2])
-def test_an_interrupted_solve_is_never_an_answer(question, given, after, monkeypatch):
-    """From the solve after so many on, every solve ends by Ctrl-C, with the point that it would have had."""
-    whole, count = Session.solve, []
+@pytest.mark.parametrize(("question", "given"), list_cases())
+@pytest.mark.parametrize("finished_solves", [0, 2])
+def test_an_interrupted_solve_is_never_an_answer(question, given, finished_solves, monkeypatch):
+    """All solves after the first ones return their point with the status of Ctrl-C."""
+    original_solve = Session.solve
+    solutions = []
 
-    def ended(self, *args, **kwargs):
-        solution = whole(self, *args, **kwargs)
-        count.append(solution)
-        return (
-            solution
-            if len(count) <= after
-            else replace(solution, termination=Termination.INTERRUPTED)
-        )
+    def solve_or_interrupt(self, *args, **kwargs):
+        solution = original_solve(self, *args, **kwargs)
+        solutions.append(solution)
+        if len(solutions) <= finished_solves:
+            return solution
+        return replace(solution, termination=Termination.INTERRUPTED)
 
-    monkeypatch.setattr(Session, "solve", ended)
-    interrupted, answered = False, False
+    monkeypatch.setattr(Session, "solve", solve_or_interrupt)
+    is_interrupted = False
+    is_answered = False
     try:
         wb.design(question, **given, solver="ortools:glop", certify=False)
-        answered = True
+        is_answered = True
     except KeyboardInterrupt:
-        interrupted = True
+        is_interrupted = True
     except wb.WorkbenchError as error:
-        interrupted = getattr(error, "interrupted", False)
-    assert interrupted == (len(count) > after), "Ctrl-C was swallowed"
-    assert not (interrupted and answered)
+        is_interrupted = getattr(error, "interrupted", False)
+    assert is_interrupted == (len(solutions) > finished_solves)
+    assert not (is_interrupted and is_answered)
+
+
+def end_every_solve(monkeypatch, termination: Termination) -> None:
+    """Make every solve return its solution with another termination."""
+    original_solve = Session.solve
+
+    def solve(*args, **options):
+        return replace(original_solve(*args, **options), termination=termination)
+
+    monkeypatch.setattr(Session, "solve", solve)
 
 
 def test_nothing_is_stored_of_an_interrupted_solve(tmp_path, monkeypatch):
-    whole = Session.solve
-    monkeypatch.setattr(
-        Session,
-        "solve",
-        lambda *args, **kw: replace(whole(*args, **kw), termination=Termination.INTERRUPTED),
-    )
+    end_every_solve(monkeypatch, Termination.INTERRUPTED)
     with pytest.raises(KeyboardInterrupt):
         export_library(tmp_path / "programs", "noise-milp-circular-n9")
     assert not [*(tmp_path / "programs").iterdir()]
@@ -230,19 +236,14 @@ def test_nothing_is_stored_of_an_interrupted_solve(tmp_path, monkeypatch):
         {"model": "labels", "labels": "0..3", "epsilon": 1, "method": "lp"},
     ):
         for check in ("audit", "certify"):
-            with Ledger(tmp_path / "ledger.sqlite") as book:
+            with Ledger(tmp_path / "ledger.sqlite") as ledger:
                 with pytest.raises(KeyboardInterrupt):
-                    wb.sweep({"grid": {**grid, "check": check}}, book, jobs=1)
-                assert not len(book)
+                    wb.sweep({"grid": {**grid, "check": check}}, ledger, jobs=1)
+                assert not len(ledger)
 
 
-def test_a_program_whose_solve_stops_early_says_so(tmp_path, monkeypatch):
-    whole = Session.solve
-    monkeypatch.setattr(
-        Session,
-        "solve",
-        lambda *args, **kw: replace(whole(*args, **kw), termination=Termination.TIME_LIMIT),
-    )
+def test_an_exported_program_whose_solve_stopped_early_states_this(tmp_path, monkeypatch):
+    end_every_solve(monkeypatch, Termination.TIME_LIMIT)
     (row,) = export_library(tmp_path, "noise-milp-circular-n9")
     assert row["value"] == pytest.approx(3.449094, abs=1e-6)
     assert "stopped early" in row["proof"]
@@ -262,10 +263,10 @@ def test_options_of_the_solver_are_given_by_name_or_together(given):
     design = wb.design(query, epsilon=1, method="program", time_limit=9, **given)
     assert design.request.how.options == Options(threads=2, presolve=False, time_limit=9.0)
     assert design.solution.threads == 2
-    spelled = wb.design(
+    design_by_name = wb.design(
         "channel", answers="0..3", max_shift=1, epsilon=1, method="program", time_limit=9, **given
     )
-    assert spelled.request.how.options == design.request.how.options
+    assert design_by_name.request.how.options == design.request.how.options
 
 
 @pytest.mark.parametrize(
@@ -289,8 +290,9 @@ def test_wrong_options_of_the_solver_are_refused_by_name(given, named):
         wb.design(wb.FiniteQuery("0..3", max_shift=1), epsilon=1, **given)
 
 
-def test_a_search_over_outputs_that_ran_out_of_time_keeps_its_outputs():
-    spent = LawQuestion(Fraction(1), deadline=Deadline(2.0))
-    spent.deadline._begin -= 100  # as if the search had taken so long
-    answer = solve_exact_quantizer(tuple(map(Fraction, ("-3", "-1/2", "1/2", "3"))), spent)
+def test_given_outputs_are_solved_even_after_the_deadline():
+    question = LawQuestion(Fraction(1), deadline=Deadline(2.0))
+    question.deadline._begin -= 100  # The deadline has passed 98 seconds ago.
+    outputs = tuple(map(Fraction, ("-3", "-1/2", "1/2", "3")))
+    answer = solve_exact_quantizer(outputs, question)
     assert answer.objective == pytest.approx(1.798681, abs=1e-6)

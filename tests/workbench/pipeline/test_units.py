@@ -1,7 +1,9 @@
-"""Nothing depends on units: losses and answers times a number, and losses plus a constant, have the same optimum.
+"""Test that no result depends on the unit of the answers or of the losses.
 
-An answer in another unit has the objective and the bound of the ordinary one, times what the unit makes of them, the
-same status and the same verdict of its closed form.
+A request in another unit multiplies all answers by a factor s. If its loss is the p-th power of a
+distance, the objective and the bound are multiplied by s^p (p is the *power* below; it is 0 if ε or
+δ is minimised). The status and the verdict of the closed form stay the same. A constant that is
+added to all losses is added to the objective and the bound.
 """
 
 from __future__ import annotations
@@ -24,96 +26,101 @@ from workbench.solvers.backend import solve
 FACTORS = [Fraction(1, 10**9), Fraction(1, 10**5), Fraction(10**5), Fraction(10**9)]
 CONSTANTS = [1, 10**6, 10**9]
 POWERS = {"squared": 2, "absolute": 1}
+# A user-defined loss of a channel with five answers, and one of noise modulo 14.
 TABLE = [[3, 10, 1, 6, 9], [2, 0, 4, 7, 1], [5, 5, 2, 3, 8], [9, 1, 6, 0, 2], [4, 8, 3, 7, 1]]
-OWN = [0, 1, 4, 9, 16, 25, 36, 37, 36, 25, 16, 9, 4, 1]
+MODULO_LOSSES = [0, 1, 4, 9, 16, 25, 36, 37, 36, 25, 16, 9, 4, 1]
 
-Ask = Callable[[Fraction], Design]
+# Takes the factor s of the unit and returns the design.
+DesignInUnit = Callable[[Fraction], Design]
 
 
 def limits(options: dict[str, Any], factor: Fraction) -> dict[str, Any]:
-    """The options with the largest loss in another unit."""
-    return options | (
-        {"max_loss": Fraction(options["max_loss"]) * factor} if "max_loss" in options else {}
-    )
+    """Return the options with max_loss, if there is one, multiplied by a factor."""
+    if "max_loss" not in options:
+        return options
+    return options | {"max_loss": Fraction(options["max_loss"]) * factor}
 
 
-def channel(loss: str = "squared", last: int = 8, **options: Any) -> tuple[Ask, int]:
-    def ask(s: Fraction) -> Design:
+# The next functions return a family of requests in any unit, and its power.
+
+
+def channel(loss: str = "squared", last: int = 8, **options: Any) -> tuple[DesignInUnit, int]:
+    def design_in_unit(s: Fraction) -> Design:
         relation = {} if "neighbours" in options else {"max_shift": s}
         answers = [s * i for i in range(last + 1)]
         return wb.design(
             "channel", answers=answers, loss=loss, **relation, **limits(options, s ** POWERS[loss])
         )
 
-    return ask, 0 if "max_loss" in options else POWERS[loss]
+    return design_in_unit, 0 if "max_loss" in options else POWERS[loss]
 
 
-def table(**options: Any) -> tuple[Ask, int]:
-    def ask(s: Fraction) -> Design:
+def table(**options: Any) -> tuple[DesignInUnit, int]:
+    def design_in_unit(s: Fraction) -> Design:
         loss = [[value * s for value in row] for row in TABLE]
         return wb.design("channel", answers=range(5), max_shift=1, loss=loss, **limits(options, s))
 
-    return ask, 0 if "max_loss" in options else 1
+    return design_in_unit, 0 if "max_loss" in options else 1
 
 
-def places(**options: Any) -> tuple[Ask, int]:
-    def ask(s: Fraction) -> Design:
+def places(**options: Any) -> tuple[DesignInUnit, int]:
+    def design_in_unit(s: Fraction) -> Design:
         corners = [(i * s, j * s) for i in range(3) for j in range(3)]
         near = f"within {float(s):.17g} L1"
         return wb.design("channel", places=corners, neighbours=near, loss="euclidean", **options)
 
-    return ask, 1
+    return design_in_unit, 1
 
 
-def on_range(loss: str, sensitivity: int = 10, **options: Any) -> tuple[Ask, int]:
-    def ask(s: Fraction) -> Design:
+def on_range(loss: str, sensitivity: int = 10, **options: Any) -> tuple[DesignInUnit, int]:
+    def design_in_unit(s: Fraction) -> Design:
         return wb.design(
             "channel", range=(0, 10 * s), sensitivity=sensitivity * s, loss=loss, **options
         )
 
-    return ask, POWERS[loss]
+    return design_in_unit, POWERS[loss]
 
 
-def labels(loss: str = "squared", **options: Any) -> tuple[Ask, int]:
-    def ask(s: Fraction) -> Design:
+def labels(loss: str = "squared", **options: Any) -> tuple[DesignInUnit, int]:
+    def design_in_unit(s: Fraction) -> Design:
         return wb.design(wb.Labels([float(s * i) for i in range(7)]), loss=loss, **options)
 
-    return ask, POWERS[loss]
+    return design_in_unit, POWERS[loss]
 
 
-def clamped(loss: str = "squared", **options: Any) -> tuple[Ask, int]:
-    def ask(s: Fraction) -> Design:
+def clamped(loss: str = "squared", **options: Any) -> tuple[DesignInUnit, int]:
+    def design_in_unit(s: Fraction) -> Design:
         limited = limits(options, s ** POWERS[loss])
         return wb.design("noise", on="integers", clamp=(0, 8), unit=s, loss=loss, **limited)
 
-    return ask, 0 if "max_loss" in options else POWERS[loss]
+    return design_in_unit, 0 if "max_loss" in options else POWERS[loss]
 
 
-def own_noise(**options: Any) -> tuple[Ask, int]:
+def own_noise(**options: Any) -> tuple[DesignInUnit, int]:
     return lambda s: wb.design(
         "noise", on="integers", loss=[v * s for v in (0, 1, 4, 9, 11, 12)], **options
     ), 1
 
 
-def reals(loss: str, **options: Any) -> tuple[Ask, int]:
-    def ask(s: Fraction) -> Design:
+def reals(loss: str, **options: Any) -> tuple[DesignInUnit, int]:
+    def design_in_unit(s: Fraction) -> Design:
         clamp = {"clamp": (0, 5 * s)} if options.get("clamped") else {}
         given = {name: value for name, value in options.items() if name != "clamped"}
         return wb.design("noise", on="reals", sensitivity=s, loss=loss, **clamp, **given)
 
-    return ask, POWERS[loss]
+    return design_in_unit, POWERS[loss]
 
 
-def modulo(**options: Any) -> tuple[Ask, int]:
-    def ask(s: Fraction) -> Design:
+def modulo(**options: Any) -> tuple[DesignInUnit, int]:
+    def design_in_unit(s: Fraction) -> Design:
         return wb.design(
-            "modulo", n=13, max_shift=2, loss=[v * s for v in OWN], **limits(options, s)
+            "modulo", n=13, max_shift=2, loss=[v * s for v in MODULO_LOSSES], **limits(options, s)
         )
 
-    return ask, 0 if "max_loss" in options else 1
+    return design_in_unit, 0 if "max_loss" in options else 1
 
 
-def quantizer(loss: str = "absolute", **options: Any) -> tuple[Ask, int]:
+def quantizer(loss: str = "absolute", **options: Any) -> tuple[DesignInUnit, int]:
     bins = [Fraction(-3), Fraction(-1, 2), Fraction(1, 2), Fraction(3)]
     return lambda s: wb.design(
         "quantizer", bins=[b * s for b in bins], c=s, epsilon=1, loss=loss, **options
@@ -172,6 +179,7 @@ CASES = {
 }
 
 
+# These cases are tested with the smallest and the largest factor only.
 SLOW = [
     "channel, zcdp",
     "channel, runs",
@@ -185,19 +193,20 @@ SLOW = [
 
 @pytest.mark.parametrize("case", CASES)
 def test_answers_and_losses_in_another_unit_have_the_same_optimum(case: str) -> None:
-    ask, power = CASES[case]
-    ordinary = ask(Fraction(1))
-    assert ordinary.status in ("optimal", "found")
-    for factor in FACTORS[::3] if case in SLOW else FACTORS:
-        moved, unit = ask(factor), float(factor) ** power
-        assert moved.objective / unit == pytest.approx(ordinary.objective, rel=2e-6), float(factor)
-        if ordinary.bound is not None:
-            assert moved.bound / unit == pytest.approx(ordinary.bound, rel=2e-6), float(factor)
-        assert (moved.status, moved.oracle.agrees) == (ordinary.status, ordinary.oracle.agrees), (
-            float(factor)
-        )
-        assert moved.private == ordinary.private
-        assert (moved.gap or 0) == pytest.approx(ordinary.gap or 0, abs=2e-6)
+    design_in_unit, power = CASES[case]
+    unscaled = design_in_unit(Fraction(1))
+    assert unscaled.status in ("optimal", "found")
+    factors = FACTORS[::3] if case in SLOW else FACTORS
+    for factor in factors:
+        scaled = design_in_unit(factor)
+        unit = float(factor) ** power
+        assert scaled.objective / unit == pytest.approx(unscaled.objective, rel=2e-6), factor
+        if unscaled.bound is not None:
+            assert scaled.bound / unit == pytest.approx(unscaled.bound, rel=2e-6), factor
+        assert scaled.status == unscaled.status, factor
+        assert scaled.oracle.agrees == unscaled.oracle.agrees, factor
+        assert scaled.private == unscaled.private
+        assert (scaled.gap or 0) == pytest.approx(unscaled.gap or 0, abs=2e-6)
 
 
 WITH_A_CONSTANT: dict[str, Callable[[int], Design]] = {
@@ -220,7 +229,7 @@ WITH_A_CONSTANT: dict[str, Callable[[int], Design]] = {
         "noise", on="integers", epsilon=1, delta="0.01", loss=[v + c for v in (0, 1, 4, 9, 11, 12)]
     ),
     "modulo": lambda c: wb.design(
-        "modulo", n=13, max_shift=2, epsilon=1, delta="0.01", loss=[v + c for v in OWN]
+        "modulo", n=13, max_shift=2, epsilon=1, delta="0.01", loss=[v + c for v in MODULO_LOSSES]
     ),
     "modulo, pdp": lambda c: wb.design(
         "modulo",
@@ -229,7 +238,7 @@ WITH_A_CONSTANT: dict[str, Callable[[int], Design]] = {
         epsilon=1,
         delta="0.05",
         notion="pdp",
-        loss=[v + c for v in OWN],
+        loss=[v + c for v in MODULO_LOSSES],
     ),
 }
 
@@ -240,30 +249,30 @@ def added(rows: list[list[int]], constant: int) -> list[list[int]]:
 
 @pytest.mark.parametrize("case", WITH_A_CONSTANT)
 def test_a_constant_added_to_the_loss_changes_no_optimum(case: str) -> None:
-    ask = WITH_A_CONSTANT[case]
-    ordinary = ask(0)
-    for constant in CONSTANTS[1:2] if "zcdp" in case else CONSTANTS:
-        moved = ask(constant)
-        assert float(moved.details["loss"] - constant) == pytest.approx(
-            ordinary.objective, rel=2e-6
-        )
-        assert float(Fraction(moved.details["bound"]) - constant) == pytest.approx(
-            ordinary.bound, abs=1e-6 + constant * 1e-15
-        )
-        assert moved.status == ordinary.status == "optimal"
+    design_with_constant = WITH_A_CONSTANT[case]
+    unshifted = design_with_constant(0)
+    constants = CONSTANTS[1:2] if "zcdp" in case else CONSTANTS
+    for constant in constants:
+        shifted = design_with_constant(constant)
+        loss = float(shifted.details["loss"] - constant)
+        assert loss == pytest.approx(unshifted.objective, rel=2e-6)
+        bound = float(Fraction(shifted.details["bound"]) - constant)
+        assert bound == pytest.approx(unshifted.bound, abs=1e-6 + constant * 1e-15)
+        assert shifted.status == unshifted.status == "optimal"
 
 
 def test_a_far_answer_of_tiny_weight_does_not_spoil_the_scale() -> None:
-    """0..4 are neighbours; 10^9 is nobody's, and weighs 1e-12."""
-    near = wb.FiniteQuery(range(5), neighbours=[(i, i + 1) for i in range(4)], prior=[1] * 5)
-    far = wb.FiniteQuery(
-        [*range(5), 10**9],
-        neighbours=[(i, i + 1) for i in range(4)],
-        prior=[*[1] * 5, Fraction(5, 10**12)],
+    """The answer 10^9 has the weight 1e-12 and no neighbour."""
+    pairs = [(i, i + 1) for i in range(4)]
+    near_query = wb.FiniteQuery(range(5), neighbours=pairs, prior=[1] * 5)
+    far_query = wb.FiniteQuery(
+        [*range(5), 10**9], neighbours=pairs, prior=[*[1] * 5, Fraction(5, 10**12)]
     )
-    ordinary, moved = (wb.design(q, loss="squared", epsilon=1, delta="1e-3") for q in (near, far))
-    assert moved.objective == pytest.approx(ordinary.objective, rel=1e-9)
-    assert moved.status == "optimal"
+    options = {"loss": "squared", "epsilon": 1, "delta": "1e-3"}
+    near_design = wb.design(near_query, **options)
+    far_design = wb.design(far_query, **options)
+    assert far_design.objective == pytest.approx(near_design.objective, rel=1e-9)
+    assert far_design.status == "optimal"
 
 
 @pytest.mark.parametrize(
@@ -274,22 +283,22 @@ def test_a_prior_of_one_mass_is_proven_without_a_program(
     options: dict[str, Any], method: str
 ) -> None:
     if "rho" in options and method == "block":
-        method = "auto"  # blocks take notions of one bound
+        method = "auto"  # Blocks need a notion with one bound on ratios.
     question = wb.FiniteQuery(range(11), max_shift=1, prior=[0, 0, 1] + [0] * 8)
     design = wb.design(question, loss="squared", method=method, **{"epsilon": 1, **options})
     assert (design.objective, design.bound, design.status, design.gap) == (0, 0, "optimal", 0)
     assert design.certificate is not None
 
 
-def test_parts_of_a_relation_with_one_likely_answer_each_cost_nothing() -> None:
-    """What is apart is not hidden: each part publishes its one likely answer."""
+def test_separate_parts_with_one_likely_answer_each_have_no_loss() -> None:
+    """Answers in different parts need not be hidden: each part publishes its likely answer."""
     question = wb.FiniteQuery([0, 1, 100, 101], max_shift=1, prior=[1, 0, 0, 1])
     design = wb.design(question, loss="absolute", epsilon=1, method="block")
     assert (design.objective, design.bound, design.status) == (0, 0, "optimal")
 
 
-def test_an_optimum_without_loss_is_proven_where_delta_allows_it() -> None:
-    """With δ = 1/2 for each of three steps, answers 0 and 3 can be published as they are."""
+def test_an_optimum_of_zero_is_proven_optimal() -> None:
+    """Three steps with δ = 1/2 lead from answer 0 to 3, so both can be published as they are."""
     question = wb.FiniteQuery(range(4), max_shift=1, prior=[1, 0, 0, 1])
     for method in ("block", "program"):
         design = wb.design(question, loss="absolute", epsilon=1, delta="0.5", method=method)
@@ -298,7 +307,7 @@ def test_an_optimum_without_loss_is_proven_where_delta_allows_it() -> None:
 
 
 def test_a_status_is_judged_relative_to_the_loss() -> None:
-    """An answer that costs 1 % more than the bound is not optimal, in whatever unit."""
+    """A loss that is 1 % above the bound is not optimal, in any unit."""
     for unit in (1e-9, 1.0, 1e9):
         scale = LossScale(Fraction(0), 2.0 * unit)
         assert not scale.settles(1.01e-6 * unit, 1e-6 * unit)
@@ -322,27 +331,25 @@ FORMULAS: dict[str, Callable[[Fraction], tuple[Any, dict[str, Any]]]] = {
 
 @pytest.mark.parametrize("case", FORMULAS)
 def test_formulas_and_their_prices_do_not_depend_on_units(case: str) -> None:
-    """For the worst input losses below 1e-9 were left out of the program: its formula was 0."""
-    known = []
+    """The program of a formula must contain losses below 1e-9 as well."""
+    results = []
     for s in (Fraction(1), FACTORS[0], FACTORS[-1]):
         question, options = FORMULAS[case](s)
-        asked = {"loss": "squared", **options}
-        formula, design = wb.formula(question, **asked), wb.design(question, epsilon=1, **asked)
-        value, price = formula(1)[0] / s**2, design.shadow_prices.epsilon[1] / float(s) ** 2
-        assert design.objective / float(s) ** 2 == pytest.approx(float(value), rel=1e-6)
-        known.append(
-            (
-                len(formula.pieces),
-                pytest.approx(float(value), rel=1e-12),
-                pytest.approx(price, rel=1e-9),
-            )
-        )
-    (pieces, value, price), *moved = known
-    for other in moved:
-        assert other == (pieces, value.expected, price.expected)
+        options = {"loss": "squared", **options}
+        formula = wb.formula(question, **options)
+        design = wb.design(question, epsilon=1, **options)
+        value = float(formula(1)[0] / s**2)
+        price = design.shadow_prices.epsilon[1] / float(s) ** 2
+        assert design.objective / float(s) ** 2 == pytest.approx(value, rel=1e-6)
+        results.append((len(formula.pieces), value, price))
+    unscaled_pieces, unscaled_value, unscaled_price = results[0]
+    for pieces, value, price in results[1:]:
+        assert pieces == unscaled_pieces
+        assert value == pytest.approx(unscaled_value, rel=1e-12)
+        assert price == pytest.approx(unscaled_price, rel=1e-9)
 
 
-def test_a_formula_of_the_worst_input_leaves_no_loss_out() -> None:
+def test_a_formula_refuses_losses_that_a_solver_cannot_distinguish() -> None:
     table = [[0, 1, Fraction(1, 10**12)], [1, 0, 1], [2, 1, 0]]
     with pytest.raises(
         wb.InvalidRequest, match=r"^loss must be of sizes that a solver can distinguish"
@@ -353,12 +360,13 @@ def test_a_formula_of_the_worst_input_leaves_no_loss_out() -> None:
 @pytest.mark.parametrize("factor", FACTORS)
 def test_whether_other_mechanisms_are_optimal_does_not_depend_on_units(factor: Fraction) -> None:
     for loss in ("absolute", "squared"):
-        ask, _ = channel(loss, last=5, epsilon=1)
-        assert ask(factor).unique is ask(Fraction(1)).unique is True
+        design_in_unit, _ = channel(loss, last=5, epsilon=1)
+        assert design_in_unit(factor).unique is True
+        assert design_in_unit(Fraction(1)).unique is True
 
 
-def test_a_loss_that_is_the_one_without_privacy_has_no_gap_of_rounding() -> None:
-    """The last digit of a double is no gap; a bound below by more is one."""
+def test_a_loss_equal_to_the_loss_without_privacy_has_no_gap_from_rounding() -> None:
+    """A difference in the last digit of a double is no gap. A larger difference is a gap."""
     scale = LossScale(Fraction(1, 10), 0.2)
     assert scale.gap(0.1, math.nextafter(0.1, 0)) == 0
     assert scale.gap(0.1, 0.1 - 1e-12) > 1
@@ -380,8 +388,8 @@ def test_shadow_prices_of_a_constraint_are_in_the_units_of_the_loss() -> None:
         }
         design = wb.design("channel", constraints=[lambda M: [M[0, 1] <= 0.5]], **options)
         (name,) = design.shadow_prices.constraints
-        decides, _, value = design.shadow_prices.constraints[name]
-        assert decides == 1
+        binding_rows, _, value = design.shadow_prices.constraints[name]
+        assert binding_rows == 1
         return value / float(s) ** 2
 
     assert price(Fraction(1, 10**5)) == pytest.approx(price(Fraction(1)), rel=1e-6)
@@ -390,12 +398,11 @@ def test_shadow_prices_of_a_constraint_are_in_the_units_of_the_loss() -> None:
 
 @pytest.mark.parametrize("loss", ["squared", "absolute", "error-rate"])
 def test_glop_solves_ordinary_counts(loss: str) -> None:
-    """In units of 2^-20 of probability it calls its answers imprecise, which it finds in units of 1."""
+    """GLOP reports imprecise solutions if probabilities have the unit 2^-20, but not with the unit 1."""
     pytest.importorskip("ortools")
     options = {"answers": "0..40", "max_shift": 1, "loss": loss, "epsilon": 1, "method": "program"}
-    glop, highs = (
-        wb.design("channel", solver=solver, **options) for solver in ("ortools:glop", "highs")
-    )
+    glop = wb.design("channel", solver="ortools:glop", **options)
+    highs = wb.design("channel", solver="highs", **options)
     assert glop.solution.solver == "ortools:glop"
     assert glop.objective == pytest.approx(highs.objective, rel=1e-6)
 
@@ -418,12 +425,12 @@ def test_rows_in_tiny_units_are_multiplied_and_their_multipliers_converted_back(
     assert solution.row_dual == pytest.approx([1e12])
 
 
-def test_certificates_of_places_state_their_loss() -> None:
+def test_certificates_of_places_record_their_loss() -> None:
     for prior, name in ((None, "expected_loss"), ("worst", "largest_loss")):
-        more = {} if prior is None else {"prior": prior}
+        prior_option = {} if prior is None else {"prior": prior}
         corners = [(i, j) for i in range(2) for j in range(2)]
         options = {"neighbours": "all L1", "loss": "euclidean", "epsilon": 1, "notion": "pure"}
-        design = wb.design("channel", places=corners, **options, **more)
+        design = wb.design("channel", places=corners, **options, **prior_option)
         assert design.certificate.record[name] == pytest.approx(design.objective, rel=1e-12)
         assert design.certificate.record[name] >= design.details["loss"]
         assert repr(design.certificate.record[name]) in " ".join(design.certificate.sentences)
