@@ -25,7 +25,7 @@ def test_a_frontier_is_printed_as_a_table_and_drawn_into_a_file(tmp_path: Path):
     assert (tmp_path / "x.pdf").read_bytes().startswith(b"%PDF")
 
 
-def test_names_and_a_function_of_ones_own_constrain_together():
+def test_a_named_constraint_and_a_user_function_hold_together():
     def low(M):
         return [M[0, 1] <= 0.2]
 
@@ -45,14 +45,14 @@ def test_names_and_a_function_of_ones_own_constrain_together():
         least(low, lambda M: [M[1, 1] <= 0.3])
 
 
-def test_one_file_of_a_program_is_compared(tmp_path: Path, capsys):
+def test_an_exported_program_file_can_be_compared(tmp_path: Path, capsys):
     assert run(f"programs export {tmp_path} --names mvu-m2") == 0
     assert run(f"compare --programs {tmp_path / 'mvu-m2.mps'} --solvers highs") == 0
     assert "1 of 1" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("period", "said"), [(1e9, False), (-1.0, True)])
-def test_a_search_says_on_stderr_what_it_reached_at_most_once_a_period(
+def test_a_search_reports_progress_on_stderr_at_most_once_a_period(
     period: float, said: bool, capsys, monkeypatch
 ):
     monkeypatch.setattr("workbench.io.result.MAX_SILENT_SECONDS", period)
@@ -70,7 +70,7 @@ def test_a_search_says_on_stderr_what_it_reached_at_most_once_a_period(
         lambda: wb.design(wb.Quantization(levels=2), loss="squared", epsilon=1),
     ],
 )
-def test_a_squared_loss_is_told_in_the_units_of_the_answers_too(design):
+def test_a_report_shows_the_root_of_a_squared_loss(design):
     made = design()
     (words,) = [sentence for label, sentence in made.facts() if label == "RMSE"]
     assert float(words.split()[0]) == pytest.approx(made.objective**0.5, rel=1e-8)
@@ -137,12 +137,12 @@ _COUNT = "--answers 0..2 --max-shift 1 --epsilon 1"
         ),
     ],
 )
-def test_a_first_guess_that_is_wrong_says_what_would_do(line: str, said: str, capsys):
+def test_the_error_for_a_wrong_first_guess_states_the_remedy(line: str, said: str, capsys):
     assert run(line) == 2
     assert said in " ".join(capsys.readouterr().err.split())
 
 
-def test_wrong_names_in_python_are_told_the_right_ones():
+def test_errors_for_wrong_names_in_python_state_the_right_names():
     with pytest.raises(wb.InvalidRequest, match=r"^No such option eps; did you mean epsilon\?$"):
         wb.design("channel", answers="0..2", max_shift=1, eps=1)
     with pytest.raises(wb.InvalidRequest, match=r"\(wb\.load reads a file\)\. Got str\.$"):
@@ -160,7 +160,7 @@ def test_wrong_names_in_python_are_told_the_right_ones():
     assert wb.compose(design, "2", delta=1e-6) == wb.compose(design, 2, delta=1e-6)
 
 
-def test_a_frontier_is_written_where_its_ending_says(tmp_path: Path, capsys):
+def test_the_suffix_of_out_selects_the_format_of_a_frontier(tmp_path: Path, capsys):
     line = "frontier modulo --n 4 --max-shift 1 --epsilon 1 --level none --no-baselines --out"
     for name, start in {"f.html": "<!doctype html>", "f.tex": "\\begin{table}"}.items():
         assert run(f"{line} {tmp_path / name}") == 0
@@ -188,5 +188,5 @@ def test_a_frontier_is_written_where_its_ending_says(tmp_path: Path, capsys):
         (wb.Quantization(levels=4), "Unbiased quantizer of uniform inputs in [-1, 1] to 4 outputs"),
     ],
 )
-def test_a_question_is_told_in_words(question, words: str):
+def test_the_text_of_a_question_describes_it(question, words: str):
     assert str(question) == words

@@ -79,7 +79,7 @@ def test_a_result_survives_pickling(name: str):
         assert str(getattr(copy, read, None)) == str(getattr(made, read, None))
 
 
-def test_a_copy_does_what_the_original_does(tmp_path: Any):
+def test_an_unpickled_result_can_be_used_like_the_original(tmp_path: Any):
     table = pickle.loads(pickle.dumps(wb.recommend(QUESTION, epsilon=1, baseline=nothing)))
     assert table.best.certificate is not None
     for name in ("exponential", "randomized response", "modulo noise", "integer noise, clamped"):
@@ -131,7 +131,9 @@ def test_a_formula_without_a_file_is_pickled_with_the_reason(tmp_path: Any):
         ),
     ],
 )
-def test_a_question_is_recommended_for_as_its_options_are(question: Any, options: dict[str, Any]):
+def test_recommend_gives_the_same_table_for_a_question_and_its_options(
+    question: Any, options: dict[str, Any]
+):
     loss = "error-rate" if "a,b,c" in options.values() else "squared"
     of_object = wb.recommend(question, epsilon=1, loss=loss)
     of_options = wb.recommend(**options, epsilon=1, loss=loss)
@@ -144,7 +146,7 @@ def test_a_question_is_recommended_for_as_its_options_are(question: Any, options
     assert of_object.chosen == of_options.chosen
 
 
-def test_a_range_as_a_question_is_recommended_for_as_its_options_are():
+def test_recommend_gives_the_same_row_for_a_range_query_and_its_options():
     from workbench.questions.range_query import RangeQuery
 
     name = "staircase (pure)"
@@ -156,12 +158,12 @@ def test_a_range_as_a_question_is_recommended_for_as_its_options_are():
 @pytest.mark.parametrize(
     "wrong", ["0..3", 5, wb.ModuloNoise(n=4, max_shift=1), wb.RealNoise(1), [0, 1]]
 )
-def test_what_is_no_question_of_recommend_is_refused_in_a_sentence(wrong: Any):
+def test_recommend_refuses_other_types_of_questions(wrong: Any):
     with pytest.raises(InvalidRequest, match="must be a FiniteQuery"):
         wb.recommend(wrong, epsilon=1)
 
 
-def test_a_question_is_given_once():
+def test_recommend_refuses_a_question_and_its_options_together():
     with pytest.raises(InvalidRequest, match="given once"):
         wb.recommend(QUESTION, answers="0..3", epsilon=1)
 

@@ -60,7 +60,7 @@ print([m for m in sys.modules if m.startswith(heavy)])
 
 
 @pytest.mark.parametrize("layout", ["modules", "packages"])
-def test_a_script_beside_folders_called_models_and_solvers_designs(tmp_path: Path, layout: str):
+def test_a_script_beside_folders_named_models_and_solvers_can_design(tmp_path: Path, layout: str):
     for name in ("models", "solvers"):
         hostile = "raise RuntimeError('a file of the user was imported')"
         if layout == "modules":
@@ -81,7 +81,7 @@ print(design.certificate is not None, {"models", "solvers"} & {*sys.modules})
     assert (done.returncode, done.stdout) == (0, "True set()\n"), done.stderr
 
 
-def test_a_clone_without_symbolic_links_is_named(tmp_path: Path):
+def test_an_error_explains_a_clone_without_symbolic_links(tmp_path: Path):
     root = Path(workbench.__file__).parents[1]
     ignored = shutil.ignore_patterns("models", "solvers", "__pycache__")
     shutil.copytree(root / "workbench", tmp_path / "workbench", ignore=ignored)

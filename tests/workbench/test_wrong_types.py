@@ -42,7 +42,7 @@ def question():
 
 
 @pytest.mark.parametrize("name", FINE)
-def test_every_argument_of_design(question, name):
+def test_errors_of_design_begin_with_the_name_of_the_argument(question, name):
     for value in WRONG:
         fine = any(type(value) is type(ok) and value == ok for ok in FINE[name])
         request = {"epsilon": 1, "delta": 0.1, name: value}
@@ -60,13 +60,13 @@ def test_every_argument_of_design(question, name):
 
 
 @pytest.mark.parametrize("start", [True, 3, "warm", []])
-def test_the_designers_own_start(question, start):
+def test_an_unknown_start_of_a_session_is_an_error(question, start):
     opened = FAMILY.open_session(FAMILY.make_request(question, epsilon=1))
     with opened as session, pytest.raises(wb.InvalidRequest, match=r"^start must be one of"):
         session.design({}, start=start)
 
 
-def test_what_is_missing_or_unknown(question):
+def test_missing_and_unknown_options_are_errors(question):
     with pytest.raises(wb.InvalidRequest, match=r"^epsilon must be given\. Got none\.$"):
         wb.design(question, delta=0.1)
     with pytest.raises(
@@ -104,7 +104,7 @@ def test_the_raw_objective_is_the_loss_of_the_mechanism_returned(question):
     assert d.claimed != d.objective
 
 
-def test_without_a_bound_the_words_say_so(question, monkeypatch):
+def test_a_note_states_that_the_solver_gives_no_bound(question, monkeypatch):
     from workbench.solvers.solution import Solution
 
     monkeypatch.setattr(Solution, "bound", property(lambda self: None))
@@ -123,7 +123,7 @@ def test_without_a_bound_the_words_say_so(question, monkeypatch):
         ({"options": {"time": 1}}, "options must be a mapping of time_limit"),
     ],
 )
-def test_options_are_read_alike_by_every_design(
+def test_every_family_reads_solver_options_in_the_same_way(
     question: object, request_: dict[str, object], message: str
 ):
     with pytest.raises(wb.InvalidRequest) as raised:
@@ -142,7 +142,7 @@ def test_options_are_read_alike_by_every_design(
     ],
 )
 @pytest.mark.parametrize("wrong", [abs, 3, None, object(), {0: 0, 1: 1}, {0, 1}, True])
-def test_a_loss_on_the_line_is_a_name_or_a_list(
+def test_a_loss_of_noise_of_another_type_is_an_error(
     question: Any, more: dict[str, Any], wrong: Any
 ) -> None:
     if wrong is abs and getattr(question, "clamp", None):
@@ -155,13 +155,13 @@ def test_a_loss_on_the_line_is_a_name_or_a_list(
 
 
 @pytest.mark.parametrize("wrong", [abs, 3, {0: 1}])
-def test_a_prior_of_clamped_answers_is_a_word_or_a_list(wrong: Any) -> None:
+def test_a_prior_of_clamped_answers_of_another_type_is_an_error(wrong: Any) -> None:
     with pytest.raises(wb.InvalidRequest, match=r"^prior must be uniform, worst, or weights"):
         wb.design(wb.IntegerNoise(1, clamp=(0, 4)), epsilon=1, delta=0.01, prior=wrong)
 
 
 @pytest.mark.timeout(600)
-def test_wrong_types_of_laws_are_one_sentence():
+def test_errors_of_laws_name_the_argument():
     quantizer = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1).mechanism
     group = wb.ModuloNoise(n=1, max_shift=1)
     endless = range(10**12)
@@ -262,7 +262,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_whatever_an_argument_is_the_error_is_ours(
+def test_any_wrong_argument_raises_an_error_of_the_workbench(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

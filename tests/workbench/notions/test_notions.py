@@ -179,7 +179,7 @@ def halved(monkeypatch: pytest.MonkeyPatch) -> Halved:
     return added
 
 
-def test_a_notion_from_outside_audits_and_certifies(halved: Halved) -> None:
+def test_a_user_defined_notion_audits_and_certifies(halved: Halved) -> None:
     noise = wb.AdditiveNoise(wb.ModuloNoise(n=4, shifts=[1]), [54, 24, 10, 3, 12])
     privacy = wb.audit(noise, "0.5")
     for epsilon, delta in ((1, "0.2"), (2, "0.2"), (2, "0.01"), (6, 0)):
@@ -245,7 +245,7 @@ def test_a_subclass_that_counts_the_total_mass_is_not_measured_as_its_base(
         )
 
 
-def test_a_notion_from_outside_designs_noise(halved: Halved) -> None:
+def test_a_user_defined_notion_designs_noise(halved: Halved) -> None:
     question = wb.ModuloNoise(n=8, max_shift=2)
     ours = wb.design(question, epsilon=1, delta="0.05", notion="dp")
     theirs = wb.design(question, epsilon=2, delta="0.05", notion="halved")
@@ -474,7 +474,7 @@ def test_rho_of_zcdp_is_the_largest_over_all_orders(rows: list[list[int]]) -> No
     assert privacy.meets("zcdp", rho=pure * pure / 2 + 1e-9)  # ε-DP is ε²/2-zCDP
 
 
-def test_an_outcome_that_only_one_law_has_breaks_every_budget() -> None:
+def test_an_outcome_that_only_one_law_has_exceeds_every_budget() -> None:
     privacy = wb.audit(Channel.from_rows([[1, 1, 0], [1, 0, 1]]), 0)
     for notion, budget in (
         ("renyi", {"epsilon": 9, "alpha": 2}),

@@ -47,7 +47,7 @@ def test_a_closed_form_has_no_program(tmp_path: Path) -> None:
         other.program.save(tmp_path / "no.lp")
 
 
-def test_the_command_writes_it_and_compares_it(
+def test_the_command_writes_a_program_that_compare_reads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -77,7 +77,7 @@ def test_the_command_writes_it_and_compares_it(
     assert "program file must be named .mps" in capsys.readouterr().err
 
 
-def test_what_ctrl_c_leaves_is_saved(
+def test_the_program_is_saved_after_ctrl_c(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     design = wb.design("channel", answers="0..3", max_shift=1, loss="absolute", epsilon=1)

@@ -88,7 +88,7 @@ def test_every_family_gives_the_same_columns(designs):
             assert (row["pdp_delta"], row["dp_delta"]) == (0.0, 0.0) or name in ("modulo", "noise")
 
 
-def test_a_design_shows_itself_in_every_form(designs, tmp_path: Path):
+def test_a_design_has_a_report_json_row_plot_and_file(designs, tmp_path: Path):
     for name, design in designs.items():
         assert "\n" not in repr(design)
         assert len(repr(design)) < 200
@@ -116,7 +116,7 @@ def test_a_design_shows_itself_in_every_form(designs, tmp_path: Path):
             assert (tmp_path / f"{name}.svg").stat().st_size > 1000
 
 
-def test_a_design_goes_to_another_process(designs):
+def test_a_design_can_be_pickled(designs):
     """A pickle of it says the same; its certificate is proven again where it arrives."""
     raw = [
         wb.design(question, **request, certify=False)
@@ -145,7 +145,7 @@ def test_a_design_goes_to_another_process(designs):
         assert again.certificate == design.certificate
 
 
-def test_what_no_mechanism_meets_within_the_bits_is_an_answer():
+def test_an_unreachable_number_of_bits_is_reported_as_a_design():
     design = wb.design(wb.DataLaw.uniform(-1, 1), epsilon=1, bits=1)
     assert (design.mechanism, design.status, design.row()["objective"]) == (
         None,
@@ -178,7 +178,7 @@ def test_canonical_json_spells_exact_values():
     assert to_json_value(value) == {"a": "1/3", "1,2": ["0.1", None, True]}
 
 
-def test_ctrl_c_travels_untouched(monkeypatch):
+def test_ctrl_c_is_not_caught(monkeypatch):
     from workbench.solvers.session import Session
 
     def stop(*_, **__):

@@ -56,7 +56,7 @@ def test_the_filter_finds_an_irreducible_set(solver: str) -> None:
     ) == ["x large"]
 
 
-def test_the_filter_says_nothing_where_there_is_no_conflict_or_no_time() -> None:
+def test_no_conflict_is_reported_without_one_or_without_time() -> None:
     data = _rows(([-1.0, 0.0], -0.8), ([1.0, 1.0], 1.0))
     groups = {"x large": np.array([0]), "sum small": np.array([1])}
     assert find_conflict(data, groups) is None
@@ -185,7 +185,7 @@ def test_channels_with_delta() -> None:
     [(wb.FiniteQuery("0..3", max_shift=1), 0.05), (wb.IntegerNoise(1), 0.4)],
     ids=str,
 )
-def test_a_limit_of_delta_says_what_would_do(question: Any, limit: float):
+def test_an_error_about_delta_states_feasible_budgets(question: Any, limit: float):
     """The least ε and the least loss with δ as it was given; each does, and 2e-5 less of it does not."""
     with pytest.raises(wb.Infeasible) as refused:
         wb.design(
@@ -218,7 +218,7 @@ def test_noise_whose_bound_stays_zero_is_an_interval():
     [wb.IntegerNoise(1), wb.FiniteQuery("0..3", max_shift=1), wb.ModuloNoise(n=4, max_shift=1)],
     ids=["noise", "channel", "modulo"],
 )
-def test_a_limit_of_epsilon_says_what_would_do(question: Any) -> None:
+def test_an_error_about_epsilon_states_feasible_budgets(question: Any) -> None:
     """Each told budget meets the loss, a little less of it does not."""
     most = {"loss": "squared", "max_loss": "0.1"}
     with pytest.raises(wb.Infeasible, match="at this limit the minimal loss is") as caught:
@@ -233,7 +233,7 @@ def test_a_limit_of_epsilon_says_what_would_do(question: Any) -> None:
         assert losses[0] <= 0.1 < losses[1]
 
 
-def test_what_is_more_than_is_tried_is_not_told() -> None:
+def test_values_beyond_the_search_are_not_stated() -> None:
     with pytest.raises(wb.Infeasible, match=r"at this limit the minimal loss is [0-9.]+\.$"):
         wb.design(wb.FiniteQuery("0..2", neighbours="all"), minimise="epsilon", epsilon="0.1", max_loss="1e-9",
                   loss="squared", notion="pure")  # fmt: skip

@@ -22,7 +22,7 @@ def design() -> wb.Design:
     return wb.design(wb.IntegerNoise(), epsilon=1, delta="1e-5", runs=2)
 
 
-def test_it_beats_geometric_noise_within_a_proven_budget(design: wb.Design):
+def test_the_design_beats_geometric_noise_within_a_proven_budget(design: wb.Design):
     assert design.objective <= 7.8225 < 7.8349
     assert (design.bound, design.gap) == (None, None)
     assert "none: not proven optimal among all designs for 2 runs" in str(design)
@@ -45,7 +45,7 @@ def test_it_beats_geometric_noise_within_a_proven_budget(design: wb.Design):
     assert "for 2 runs together" in str(design)
 
 
-def test_another_library_agrees(design: wb.Design):
+def test_dp_accounting_confirms_the_composed_delta_of_noise(design: wb.Design):
     pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
     law = design.mechanism.law()
     p = {
@@ -61,7 +61,7 @@ def test_another_library_agrees(design: wb.Design):
     assert composed.get_delta_for_epsilon(1.0) <= 1e-5
 
 
-def test_the_command(
+def test_the_command_reports_the_composition(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.chdir(tmp_path)
@@ -97,7 +97,7 @@ def test_the_command(
         (wb.IntegerNoise(), {"runs": 10**9}),
     ],
 )
-def test_what_runs_cannot_be_is_one_sentence(question, given):
+def test_unsupported_requests_for_several_runs_are_errors(question, given):
     with pytest.raises(wb.InvalidRequest, match="runs must be"):
         wb.design(question, **{"epsilon": 2, "delta": "1e-5", "runs": 4} | given)
 
@@ -113,7 +113,7 @@ def test_a_gap_is_refused_and_a_time_limit_ends_the_search():
     assert start.objective <= start.family.extra_json(start)["beside"]["geometric"] * (1 + 1e-6)
 
 
-def test_a_design_within_a_curve_is_one_of_the_budget_that_was_asked() -> None:
+def test_a_design_within_a_curve_states_the_requested_budget() -> None:
     """The best law found meets a curve of one run; the design is of (epsilon, delta) and 16 runs."""
     found = wb.design(
         "modulo", n=10, max_shift=1, loss="circular-squared", epsilon=4, delta="1e-5", runs=16
@@ -129,7 +129,9 @@ def test_a_design_within_a_curve_is_one_of_the_budget_that_was_asked() -> None:
 
 
 @pytest.mark.parametrize(("delta", "least", "most"), [("0.99", 0.0, 0.2), ("1", 0.0, 0.0)])
-def test_runs_that_may_publish_nearly_everything(delta: str, least: float, most: float) -> None:
+def test_noise_for_many_runs_at_a_large_delta_has_a_small_loss(
+    delta: str, least: float, most: float
+) -> None:
     """With δ = 1 the answer itself is private enough; shapes whose losses grow without end are not searched."""
     design = wb.design(
         wb.ModuloNoise(n=5, max_shift=1), epsilon=2, delta=delta, runs=4, certify=False
@@ -149,7 +151,7 @@ def test_runs_that_may_publish_nearly_everything(delta: str, least: float, most:
         ),
     ],
 )
-def test_runs_cost_no_more_than_equal_shares_of_the_budget(
+def test_a_design_for_runs_has_no_larger_loss_than_equal_shares(
     question: Any, options: dict[str, Any], tmp_path: Path
 ) -> None:
     runs = options["runs"]

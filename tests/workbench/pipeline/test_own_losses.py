@@ -34,7 +34,7 @@ def test_noise_under_a_function_an_array_and_a_file(notion, delta, tmp_path: Pat
     )
 
 
-def test_vectors_and_other_losses_have_other_names():
+def test_user_defined_losses_and_losses_of_vectors_have_names():
     vector = wb.ModuloNoise(sizes=(3, 3), shifts=[(0, 1), (1, 0)])
     made = wb.design(
         vector, epsilon=1, loss=lambda eta: min(eta[0], 3 - eta[0]) + min(eta[1], 3 - eta[1])
@@ -61,12 +61,12 @@ def test_vectors_and_other_losses_have_other_names():
         ("near", "loss must be one of error-rate, .* or a CSV file of losses. Got 'near'."),
     ],
 )
-def test_what_is_no_loss_is_one_sentence(loss, sentence: str):
+def test_invalid_losses_are_errors(loss, sentence: str):
     with pytest.raises(wb.InvalidRequest, match=sentence):
         wb.design(NOISE, epsilon=1, loss=loss)
 
 
-def test_a_function_cannot_be_filed_by_a_sweep():
+def test_a_sweep_refuses_a_loss_function():
     with pytest.raises(wb.InvalidRequest, match="a value that is filed must be a name, numbers"):
         read_spec({"grid": {"model": "modulo", "n": 3, "max_shift": 1, "epsilon": 1, "loss": len}})
 
@@ -107,7 +107,7 @@ def test_labels_under_a_function_a_matrix_and_a_file(tmp_path: Path):
         ("gdp", {"mu": 1}),
     ],
 )
-def test_every_notion_takes_own_losses(notion, max_loss):
+def test_every_notion_supports_user_defined_losses(notion, max_loss):
     question, losses = (
         wb.ModuloNoise(n=6, max_shift=1),
         [min(eta, 7 - eta) ** 2 for eta in range(7)],

@@ -90,7 +90,7 @@ SIZES = ((1, 1), (3, 1), (4, 2), (9, 1), (24, 2))
 
 @compares("channel", *SELECTED)
 @pytest.mark.parametrize("delta", ["0", "0.01"])
-def test_selections_have_the_least_private_parameter(name: str, delta: str):
+def test_selections_have_the_best_private_parameter(name: str, delta: str):
     for (n, reach), epsilon in product(SIZES, ("0.05", "1", "7", "20")):
         gaps = np.abs(np.subtract.outer(np.arange(n + 1.0), np.arange(n + 1.0)))
         first, second = np.array(
@@ -114,7 +114,7 @@ def test_selections_have_the_least_private_parameter(name: str, delta: str):
 
 
 @pytest.mark.parametrize("name", SELECTED)
-def test_an_answer_far_away_does_not_hold_a_selection_back(name: str):
+def test_a_distant_answer_does_not_change_the_parameter_of_a_selection(name: str):
     answers = np.array([0.0, 1.0, 60.0])
     gaps = np.abs(np.subtract.outer(answers, answers))
 
@@ -129,7 +129,7 @@ def test_an_answer_far_away_does_not_hold_a_selection_back(name: str):
 
 
 @pytest.mark.parametrize(("n", "epsilon"), [(500, 5), (300, 1), (300, 20)])
-def test_many_answers_do_not_hold_the_exponential_mechanism_back(n: int, epsilon: int):
+def test_the_exponential_mechanism_is_calibrated_for_many_answers(n: int, epsilon: int):
     """a = e^-r at the end: (1 + a - a² - a^n)/a (1 - a^n) = e^ε, of which a^n is nothing."""
     a = 1 / largest(
         lambda ratio: ratio + 1 - 1 / ratio <= math.exp(epsilon), 1.0, math.exp(epsilon) + 1
@@ -223,7 +223,7 @@ def line_cases(name: str) -> Iterator[tuple[int, str, str]]:
 
 
 @compares("noise", *LINE)
-def test_noise_on_the_integers_has_the_least_private_parameter(name: str):
+def test_noise_on_the_integers_has_the_best_private_parameter(name: str):
     kind = get_family("noise")
     for reach, epsilon, delta in line_cases(name):
         for loss, power in (("absolute", 1), ("squared", 2)):
@@ -242,7 +242,7 @@ def test_noise_on_the_integers_has_the_least_private_parameter(name: str):
 
 
 @compares("channel", *(f"clamped {name}" for name in LINE))
-def test_clamped_noise_has_the_least_private_parameter(name: str):
+def test_clamped_noise_has_the_best_private_parameter(name: str):
     inner = name.removeprefix("clamped ")
     for n, (reach, epsilon, delta) in product((4, 9), [*line_cases(inner)][:10]):
         if reach > n or float(epsilon) > 20:
@@ -283,7 +283,7 @@ def test_a_clamped_staircase_has_the_best_inner_step():
 
 
 @compares("channel", "randomized response")
-def test_randomized_response_keeps_the_most(name: str):
+def test_randomized_response_has_its_closed_form_error(name: str):
     for k, epsilon, delta in product((2, 5, 40, 300), ("0.01", "1", "20"), ("0", "0.1")):
         odds, share = math.exp(float(epsilon)), float(delta)
         expected = (1 - share) * (k - 1) / (odds + k - 1)
@@ -339,7 +339,7 @@ def test_planar_exponential_has_the_largest_private_rate(name: str):
 
 
 @compares("channel", "planar Laplace, remapped")
-def test_planar_laplace_is_its_noise_summed(name: str):
+def test_planar_laplace_has_the_mean_loss_of_sampled_noise(name: str):
     """Radii by the law's quantiles, angles evenly: what comes out is the mean of 200 x 180 points."""
     shares = (np.arange(200) + 0.5) / 200
     grid = np.linspace(0, 25, 40_001)
@@ -374,7 +374,7 @@ def test_planar_laplace_is_its_noise_summed(name: str):
 
 
 @compares("modulo", "data-independent")
-def test_data_independent_noise_keeps_the_most(name: str):
+def test_data_independent_noise_has_its_closed_form_error(name: str):
     for n, epsilon, delta in product((1, 6, 59, 200), ("0.01", "1", "20"), ("0", "0.1")):
         expected = (1 - float(delta)) * n / (n + math.exp(float(epsilon)))
         request = get_family("modulo").make_request(
@@ -398,7 +398,7 @@ def clamped_table(law: np.ndarray, n: int) -> np.ndarray:
 
 
 @compares("modulo", "geometric", "gaussian", "exponential")
-def test_scans_find_the_least_parameter_of_any_budget(name: str):
+def test_modulo_baselines_have_the_best_private_parameter(name: str):
     for n, epsilon, delta in product((1, 6, 12, 13), ("0.05", "1", "6", "20"), ("0", "1e-4")):
         if name == "gaussian" and (delta == "0" and n > 1):
             continue  # its ratios at the ends are beyond floats
@@ -451,7 +451,7 @@ def test_two_answers_at_a_small_budget_are_randomized_response(name: str):
 
 
 @compares("modulo", "truncated geometric", "staircase")
-def test_counts_of_many_answers_have_the_laws_of_channels(name: str):
+def test_modulo_baselines_of_many_answers_are_clamped_integer_noise(name: str):
     for n, epsilon, delta in product((60, 90), ("0.3", "1", "3", "9", "20"), ("1e-6", "0.01")):
         request = get_family("modulo").make_request(
             wb.ModuloNoise(n=n, shifts=(1, 2)),
@@ -510,7 +510,7 @@ def power_of_staircase(epsilon: float, power: int) -> float:
 
 
 @compares("noise", "Laplace", "staircase (pure)", "truncated Laplace", "Gaussian", "uniform")
-def test_noise_on_the_reals_has_the_least_private_parameter(name: str):
+def test_noise_on_the_reals_has_the_best_private_parameter(name: str):
     kind = get_family("noise")
     for (spread, epsilon, delta), (loss, power) in product(
         REALS, (("absolute", 1), ("squared", 2))
@@ -712,7 +712,7 @@ def test_noisy_labels_have_the_integral_of_their_density(name: str):
 
 
 @compares("labels", "RRWithPrior", "k-ary RR")
-def test_randomized_labels_are_wrong_as_seldom_as_can_be(name: str):
+def test_randomized_labels_have_their_closed_form_error(name: str):
     for k, epsilon in product(COUNTS, ("0.01", "0.5", "2", "8", "30")):
         prior, odds = np.sort(label_prior(k))[::-1], math.exp(float(epsilon))
         sizes = range(1, k + 1) if name == "RRWithPrior" else [k]

@@ -47,7 +47,7 @@ def test_a_frontier_lists_what_the_registry_has_for_its_requests(name: str):
         assert row.get("objective") is not None or row["failure"], row
 
 
-def test_every_entry_says_whose_it_is():
+def test_every_entry_states_its_source():
     entries = [entry for kind in list_builtin_families() for entry in kind.published_mechanisms()]
     assert len(entries) > 30
     for entry in entries:
@@ -96,7 +96,7 @@ def test_noise_beside_a_design_is_audited_in_frontiers():
         assert row["dp_delta"] <= 0.01
 
 
-def test_several_runs_have_the_shapes_that_are_listed():
+def test_requests_for_several_runs_list_their_own_entries():
     assert tuple(published_shapes(2)) == REPEATED_NOISE_NAMES
     rows = wb.frontier(wb.IntegerNoise(1), epsilon="4", delta="1e-5", loss="squared", runs="1,2")
     shown = {row["mechanism"] for row in rows if row["curve"] == "baseline" and row["runs"] == 2}
@@ -127,7 +127,7 @@ def test_gaussian_noise_on_the_reals_has_its_variance_under_its_own_notion(budge
     assert {name: cost.objective for name, cost in known.items()} == {"Gaussian": pytest.approx(4)}
 
 
-def test_ones_own_mechanism_is_audited_under_every_notion():
+def test_a_user_baseline_is_audited_under_every_notion():
     response = {"mine": [[0.7 if i == j else 0.1 for j in range(4)] for i in range(4)]}
     given: dict[str, Any] = {
         "answers": "0..3",

@@ -59,7 +59,7 @@ def test_the_audit_agrees_with_the_definitions(noise: AdditiveNoise, epsilon: st
     st.booleans(),
 )
 @settings(max_examples=50, deadline=None)
-def test_staircases_a_few_ulps_from_the_budget(
+def test_ratios_a_few_ulps_from_the_budget_are_decided_exactly(
     levels: list[int], ulps: list[int], epsilon: str, directed: bool
 ) -> None:
     """What a solver returns: every ratio at e^ε up to rounding. Each ulp decides a whole mass."""
@@ -76,13 +76,15 @@ SUBNORMAL = [0.0, 5e-324, 1e-323, 1.5e-323, 2e-310, 2.3e-308, 1e-200, 0.3, 1.0]
     st.sampled_from(["0", "1e-9", "0.5", "1.0986122886681098", "700"]),
 )
 @settings(max_examples=60, deadline=None)
-def test_subnormal_masses(pmf: list[float], epsilon: str) -> None:
+def test_subnormal_masses_are_audited_exactly(pmf: list[float], epsilon: str) -> None:
     check(AdditiveNoise.from_pmf(ModuloNoise(n=4, max_shift=2), pmf), epsilon)
 
 
 @pytest.mark.parametrize("epsilon", ["1e-9", "0.1", "1.5", "30", "700"])
 @pytest.mark.parametrize("bits", [53, 96, 200, 1000])
-def test_integers_one_apart_at_the_budget(epsilon: str, bits: int) -> None:
+def test_the_largest_private_integer_is_private_and_the_next_one_is_not(
+    epsilon: str, bits: int
+) -> None:
     """With l = 2^bits the largest private k is ⌊l e^ε⌋. The next k costs its whole mass."""
     budget = Fraction(epsilon)
     largest, _ = exp_bounds(budget, bits)
@@ -104,7 +106,7 @@ def test_integers_one_apart_at_the_budget(epsilon: str, bits: int) -> None:
 
 @pytest.mark.parametrize("epsilon", ["1e-9", "0.1", "1"])
 @pytest.mark.parametrize("bits", [53, 200, 1000])
-def test_rows_of_different_totals_one_apart_at_the_budget(epsilon: str, bits: int) -> None:
+def test_rows_with_different_totals_are_compared_exactly(epsilon: str, bits: int) -> None:
     """Pr[0|1] = 1/3 and Pr[0|0] = k/2^bits: private up to k = ⌊2^bits e^ε / 3⌋."""
     largest = exp_bounds(Fraction(epsilon), bits + 64)[0] // (3 << 64)
     for k, loss in ((largest, Fraction(0)), (largest + 1, Fraction(largest + 1, 2**bits))):
@@ -216,7 +218,7 @@ def test_delta_is_compared_exactly() -> None:
     assert found.dp_delta.lower <= low <= high <= found.dp_delta.upper
 
 
-def test_a_budget_for_each_shift() -> None:
+def test_each_shift_can_have_its_own_budget() -> None:
     question = ModuloNoise(n=4, shifts=[1, 2])
     noise = AdditiveNoise(question, [8, 4, 2, 2, 4])
     budgets = {1: "0.7", 2: "1.4"}
@@ -234,7 +236,7 @@ def test_a_budget_for_each_shift() -> None:
     ), audit(noise, tight).verdict("metric", tight)
 
 
-def test_another_budget_is_audited_again() -> None:
+def test_an_audit_decides_claims_at_other_budgets() -> None:
     noise = AdditiveNoise(ModuloNoise(n=2, shifts=[1]), [4, 2, 2])
     found = audit(noise, 0.1)
     assert not found.meets("pdp", 0.1, 0.2)
@@ -244,7 +246,7 @@ def test_another_budget_is_audited_again() -> None:
     assert pickle.loads(pickle.dumps(found)) == found
 
 
-def test_verdict_sentences() -> None:
+def test_a_verdict_states_measured_and_requested_numbers() -> None:
     question = ModuloNoise(n=8, max_shift=3, directed=True)
     solver = np.exp(-1.5 * np.array([0, 1, 1, 1, 2, 2, 3, 3, 3]))
     noise = AdditiveNoise.from_pmf(question, solver / solver.sum())
@@ -285,7 +287,7 @@ def test_verdict_sentences() -> None:
     assert "8e-32 above the requested one" in audit(closer, 1).verdict("pdp", 1, "0.6")
 
 
-def test_requests_are_checked() -> None:
+def test_invalid_arguments_of_an_audit_are_errors() -> None:
     noise = AdditiveNoise(ModuloNoise(n=2, shifts=[1]), [2, 1, 1])
     found = audit(noise, 1)
     for call, message in [
@@ -308,7 +310,7 @@ def test_requests_are_checked() -> None:
         assert str(caught.value) == message
 
 
-def test_ratios_at_the_bound_are_decided() -> None:
+def test_a_large_law_with_ratios_at_the_bound_is_audited() -> None:
     """1,000 answers, 10 shifts both ways, every second ratio at e^ε up to rounding."""
     levels = np.minimum(np.arange(1000), 1000 - np.arange(1000)) // 10
     question = ModuloNoise(n=999, max_shift=10)

@@ -62,7 +62,7 @@ from workbench.privacy.curve import profile
         ),
     ],
 )
-def test_channels_are_checked(rows: Any, pairs: Any, epsilon: Any, message: str) -> None:
+def test_invalid_channels_are_errors(rows: Any, pairs: Any, epsilon: Any, message: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         audit(Channel.from_pairs(rows, pairs), epsilon)
     assert str(caught.value) == message
@@ -76,7 +76,7 @@ def test_channels_are_checked(rows: Any, pairs: Any, epsilon: Any, message: str)
     st.booleans(),
 )
 @settings(max_examples=80, deadline=None)
-def test_channels_with_rows_of_different_totals(
+def test_the_audit_of_channels_agrees_with_the_definitions(
     rows: list[list[int]], epsilon: str, directed: bool
 ) -> None:
     pairs = pairs_within(len(rows) - 1, 1)
@@ -110,7 +110,7 @@ def test_fractions_stay_exact_in_arrays_and_beside_floats() -> None:
             AdditiveNoise.from_pmf(question, bad)
 
 
-def test_additive_noise_is_the_channel_it_makes() -> None:
+def test_additive_noise_and_its_channel_have_the_same_audit() -> None:
     rng = np.random.default_rng(5)
     noise = AdditiveNoise.from_pmf(ModuloNoise(n=6, max_shift=2), rng.random(7))
     channel = Channel.from_noise(noise)
@@ -132,7 +132,7 @@ def test_additive_noise_is_the_channel_it_makes() -> None:
     assert channel.mse == pytest.approx(wrapped, abs=1e-12)
 
 
-def test_a_budget_for_each_pair_of_rows() -> None:
+def test_each_pair_of_rows_can_have_its_own_budget() -> None:
     rows = [[4, 1], [2, 3], [1, 4]]
     budgets = {(0, 1): "1.2", (2, 1): "0.7"}
     found = audit(Channel.from_pairs(rows, pairs_within(2, 1)), budgets)
@@ -161,7 +161,7 @@ def test_profiles_are_the_audit_at_every_budget(noise: AdditiveNoise) -> None:
     assert (dp <= np.nextafter(pdp, 2)).all()
 
 
-def test_channel_profiles_take_float_matrices() -> None:
+def test_the_profile_of_a_float_matrix_has_known_values() -> None:
     rows = np.array([[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.2, 0.7]])
     epsilons = np.linspace(0, 2, 9)
     channel = Channel.from_pairs(rows, pairs_within(2, 1))

@@ -21,7 +21,7 @@ from workbench.privacy.objective import Objective
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_round_trip_and_words(name, tmp_path: Path):
+def test_a_saved_certificate_is_read_back_with_its_sentences(name, tmp_path: Path):
     made = ALL[name]()
     path = tmp_path / "c.json"
     save(made, path)
@@ -54,7 +54,7 @@ def test_every_single_changed_digit_is_detected_when_the_claim_fails():
     assert 0 < accepted < tried / 3
 
 
-def test_a_weight_and_its_total_changed_together_are_judged_by_the_claim():
+def test_two_consistent_changes_are_judged_by_the_claim():
     data = noise().to_dict()
     kept = broken = 0
     for k in range(5):
@@ -160,7 +160,7 @@ def test_each_error_names_its_reason(path, value, reason):
         ("vector", ("claim", "epsilon"), [[[0, 1], "0.1"], [[1, 0], "0.1"]]),
     ],
 )
-def test_other_kinds(name, path, value):
+def test_changed_files_of_other_kinds_are_refused(name, path, value):
     with pytest.raises(wb.CorruptFile):
         certificate_from_dict(changed(ALL[name]().to_dict(), path, value))
 
@@ -198,7 +198,7 @@ def test_nothing_unproven_can_be_built():
 
 
 @given(st.fractions() | st.decimals(allow_nan=False, allow_infinity=False, places=12).map(Fraction))
-def test_spelled_numbers_are_read_back(value):
+def test_decimal_numbers_are_read_back_exactly(value):
     assert parse_ratio(format_fraction(value), "value") == value
 
 

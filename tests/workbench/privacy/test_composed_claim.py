@@ -115,13 +115,13 @@ def test_both_bounds_enclose_the_exact_composition(name, runs, epsilon):
 @pytest.mark.parametrize(
     ("first", "second"), [("two rows", "noise"), ("a hole", "quantizer"), ("one order", "two rows")]
 )
-def test_lower_bound_of_a_mixture_of_mechanisms(first, second):
+def test_both_bounds_enclose_the_composition_of_two_mechanisms(first, second):
     subjects = [(SUBJECTS[first], 2), (SUBJECTS[second], 1)]
     found = wb.compose([subject for subject, _ in subjects], [2, 1], epsilon="0.8", interval=1e-3)
     assert_between(found, truth(subjects, "0.8"))
 
 
-def test_the_command_names_the_mechanism_of_a_bound(
+def test_the_command_states_for_which_neighbours_a_bound_holds(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     (tmp_path / "m.csv").write_text("0.9,0.1\n0.5,0.5\n")
@@ -190,7 +190,7 @@ def random_channel(source: random.Random) -> wb.Channel:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_no_checker_proves_less_than_the_truth(seed):
+def test_no_checker_proves_a_delta_below_the_exact_one(seed):
     source = random.Random(seed)
     subject, runs = random_channel(source), source.randrange(2, 4)
     epsilon = source.choice(["0.1", "0.5", "1", "2"])
@@ -222,7 +222,7 @@ def test_no_checker_proves_less_than_the_truth(seed):
         ),
     ],
 )
-def test_noise_on_the_line_for_many_runs(mechanism):
+def test_both_checkers_decide_claims_about_integer_and_real_noise(mechanism):
     for runs, epsilon in ((4, "2"), (100, "40")):
         above = wb.compose(mechanism, runs, epsilon=epsilon, interval=1e-2)
         assert (
@@ -242,7 +242,7 @@ def test_noise_on_the_line_for_many_runs(mechanism):
             )
 
 
-def test_pure_runs_add_up_exactly():
+def test_claims_at_delta_zero_are_decided_by_the_sum_of_epsilons():
     """At 2 ln 7/5 = .67294447324..., 7/5 the largest ratio, rounded to either side."""
     subject = wb.Channel.from_rows([[9, 5], [5, 5]])
     for text, expected in (("0.672944474", "proven"), ("0.672944473", "false")):
@@ -319,7 +319,7 @@ def test_inconsistent_claims_are_refused(name, value):
         {"runs": 1000, "delta": "1e-300", "epsilon": "300"},
     ],
 )
-def test_hostile_claims_end_soon(hostile):
+def test_both_checkers_limit_the_time_of_hostile_claims(hostile):
     data = claimed(
         wb.Channel.from_rows([[10**9, 5, 1], [1, 7, 10**9], [3, 3, 3]]), 2, "1", Fraction(1, 2)
     )

@@ -58,7 +58,7 @@ def test_the_profile_is_the_audit_at_every_epsilon(weights, directed):
     assert dp.pure_epsilon == pdp.pure_epsilon == wb.audit(noise, 0).pure_epsilon
 
 
-def test_the_profile_changes_where_it_says():
+def test_the_pdp_profile_falls_at_its_breakpoints():
     noise = plain()
     pdp = profile(noise, "pdp")
     for end in pdp.breakpoints[1:]:
@@ -133,7 +133,7 @@ def test_the_pair_is_exact_beyond_floats():
 
 @pytest.mark.parametrize("make", [hole, plain])
 @pytest.mark.parametrize("epsilon", EPSILONS)
-def test_one_run_is_the_exact_delta(make, epsilon):
+def test_the_composition_of_one_run_is_the_exact_delta(make, epsilon):
     exact = wb.audit(make(), epsilon).dp_delta
     found = compose(make(), 1, epsilon=epsilon)
     assert (found.delta_low, found.delta) == (exact.lower, exact.upper)
@@ -147,7 +147,7 @@ def test_one_run_is_the_exact_delta(make, epsilon):
 
 @pytest.mark.parametrize("make", [hole, plain])
 @pytest.mark.parametrize("times", [2, 12])
-def test_another_library_finds_no_less_below_and_no_more_above(make, times):
+def test_bounds_of_dp_accounting_overlap_with_the_bounds(make, times):
     pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
     pair = compute_dominating_pair(make())
     laws = [{i: math.log(mass) for i, mass in enumerate(law) if mass} for law in (pair.q, pair.p)]
@@ -172,7 +172,7 @@ def test_another_library_finds_no_less_below_and_no_more_above(make, times):
     assert found.epsilon_low <= above.get_epsilon_for_delta(1e-3) + 1e-7
 
 
-def test_both_orders_of_one_sided_neighbours_count_when_they_are_given():
+def test_one_sided_neighbours_are_composed_in_the_given_order():
     # P puts 1/4 where Q has nothing, Q nothing where P has nothing
     rows = wb.Channel.from_pairs([[1, 3], [0, 4]], [(0, 1)], directed=True)
     assert compose(rows, 1, epsilon=3).delta >= 0.25
@@ -189,7 +189,7 @@ def test_both_orders_of_one_sided_neighbours_count_when_they_are_given():
     st.sampled_from([2, 3, 45]),
     st.sampled_from(["0", "0.05", "0.4", "1.7"]),
 )
-def test_the_bounds_hold_the_exact_product(one, two, times, epsilon):
+def test_the_bounds_contain_the_exact_delta_of_the_product(one, two, times, epsilon):
     """Return the hockey stick of the product, summed exactly over all compositions."""
     p, q = ([Fraction(k, sum(law)) for k in law] for law in (one, two))
     if times == 45 and epsilon != "0.4":
@@ -231,7 +231,7 @@ def test_several_mechanisms_are_composed_by_the_product_of_their_pairs():
             compose([plain(), plain()], bad, epsilon=1)
 
 
-def test_composition_beats_adding_up_and_says_what_is_infinite():
+def test_composition_is_tighter_than_adding_epsilons():
     found, single = compose(plain(), 50, delta="1e-6"), compose(one_pair(), 50, delta="1e-6")
     pure = wb.audit(plain(), 0).pure_epsilon
     assert found.epsilon_low <= found.epsilon < 50 * pure
@@ -251,7 +251,7 @@ def test_composition_beats_adding_up_and_says_what_is_infinite():
             compose(plain(), **bad)
 
 
-def test_a_million_runs_are_answered_on_a_coarser_grid(monkeypatch):
+def test_many_runs_are_composed_on_a_coarser_grid(monkeypatch):
     """On grids of fewer points than usual, which only widens what is between the bounds."""
     for points, runs, budget in (
         (1 << 13, 10**6, {"epsilon": 10**6}),
@@ -264,7 +264,7 @@ def test_a_million_runs_are_answered_on_a_coarser_grid(monkeypatch):
     assert 0 < found.epsilon - found.epsilon_low < 0.001 * found.epsilon
 
 
-def test_without_the_extra_one_sentence_says_so(monkeypatch):
+def test_an_error_names_the_missing_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "opendp", None)
     with pytest.raises(wb.WorkbenchError, match=r"pip install '\.\[opendp\]'"):
         measurement(plain())
@@ -284,7 +284,7 @@ def count(dp):
     return dp.t.make_count(dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance())
 
 
-def test_it_chains_after_a_count_and_the_maps_are_the_audit(dp):
+def test_a_measurement_chains_after_a_count_and_its_map_is_the_audit(dp):
     noise = plain()
     for distance in (1, 2, 5, 100):
         question = wb.ModuloNoise(n=8, max_shift=min(distance, 8))
@@ -311,7 +311,7 @@ def test_measurements_are_composed_by_opendp(dp):
     assert len(both([1, 2])) == 2
 
 
-def test_inputs_are_clamped_and_noise_is_the_mechanisms(dp):
+def test_a_measurement_clamps_its_inputs_and_adds_the_noise_of_the_mechanism(dp):
     point = wb.AdditiveNoise(
         wb.ModuloNoise(n=4, max_shift=1), [0, 1, 0, 0, 0]
     )  # always adds 1 modulo 5

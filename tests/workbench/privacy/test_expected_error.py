@@ -28,7 +28,7 @@ LOSS = {"absolute": abs, "squared": lambda r: r * r, "error-rate": lambda r: int
 
 @pytest.mark.parametrize("loss", LOSS)
 @pytest.mark.parametrize("name", [name for name in FINITE if name != "vector noise"])
-def test_the_loss_of_finitely_many_inputs_is_the_sum_written_out(name: str, loss: str) -> None:
+def test_the_loss_of_finitely_many_inputs_equals_an_explicit_sum(name: str, loss: str) -> None:
     mechanism = CASES[name].mechanism
     outputs = [Fraction(o) for o in np.asarray(mechanism.outputs).tolist()]
     inputs = np.asarray(mechanism.inputs).tolist()
@@ -50,7 +50,7 @@ def test_the_loss_of_finitely_many_inputs_is_the_sum_written_out(name: str, loss
     )
 
 
-def test_a_label_randomizer_is_judged_by_its_own_prior() -> None:
+def test_the_prior_of_a_label_randomizer_is_the_default_data() -> None:
     mechanism = CASES["RR-on-Bins"].mechanism
     own, uniform = (
         compute_expected_error(mechanism, "squared", data) for data in (None, mechanism.inputs)
@@ -84,7 +84,9 @@ def _jumps() -> PiecewiseAffine:
 
 @pytest.mark.parametrize("loss", ["absolute", "squared"])
 @pytest.mark.parametrize("mechanism", [rqm("-2,-0.5,0.5,2", "0.3"), _jumps()], ids=["rqm", "jumps"])
-def test_the_loss_on_real_inputs(mechanism: PiecewiseAffine, loss: str) -> None:
+def test_the_loss_on_real_inputs_equals_a_numerical_integral(
+    mechanism: PiecewiseAffine, loss: str
+) -> None:
     low, high = mechanism.knots[0], mechanism.knots[-1]
     fine = [low + (high - low) * Fraction(k, 700) for k in range(701)]
     errors = [
@@ -164,7 +166,7 @@ def test_bad_losses_and_data_are_refused_in_one_form(name: str, options: dict[st
         wb.audit(CASES[name].mechanism, **options)
 
 
-def test_what_would_take_for_ever_is_refused() -> None:
+def test_too_many_pairs_of_input_and_output_are_refused() -> None:
     labels = wb.Labels.uniform(0, 2100)
     with pytest.raises(
         wb.InvalidRequest, match=r"^inputs times outputs must be at most 4000000 .* Got 4414201\.$"

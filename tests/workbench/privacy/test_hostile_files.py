@@ -65,7 +65,7 @@ def test_paths_that_are_no_files_are_refused(tmp_path: Path):
     assert MAX_FILE_BYTES < 1 << 26
 
 
-def test_a_huge_file_costs_bounded_memory(tmp_path: Path):
+def test_a_huge_file_needs_bounded_memory(tmp_path: Path):
     data = noise().to_dict()
     data["mechanism"]["sizes"] = [50_000_000]
     path = write(tmp_path / "c.json", json.dumps(data))
@@ -116,7 +116,7 @@ def audits_of(kind: str) -> dict:
 
 
 @pytest.mark.parametrize("kind", ["noise", "channel", "quantizer"])
-def test_an_audit_without_end_is_refused(kind):
+def test_an_audit_that_would_not_end_is_refused(kind):
     with pytest.raises(wb.CorruptFile, match="units of work is refused"):
         certificate_from_dict(audits_of(kind))
 

@@ -84,7 +84,7 @@ def test_a_table_that_is_changed_is_refused(
         read_mechanism_file(file)
 
 
-def test_a_row_that_is_taken_out_is_missed(tmp_path: Path) -> None:
+def test_a_table_with_a_missing_row_is_refused(tmp_path: Path) -> None:
     table = build_law_table(wb.design("channel", answers="0..6", max_shift=1, epsilon=1).mechanism)
     assert table is not None
     file = written(
@@ -137,7 +137,7 @@ def test_pairs_of_json_and_modulo_a_size(tmp_path: Path) -> None:
         ('noise,probability\n"1,0.5\n2,0.5\n', "Line 2"),
     ],
 )
-def test_pairs_that_are_no_law(tmp_path: Path, text: str, reason: str) -> None:
+def test_invalid_pairs_are_errors(tmp_path: Path, text: str, reason: str) -> None:
     (tmp_path / "a.csv").write_text(text)
     with pytest.raises(wb.CorruptFile, match=reason):
         wb.load(tmp_path / "a.csv")
@@ -145,7 +145,7 @@ def test_pairs_that_are_no_law(tmp_path: Path, text: str, reason: str) -> None:
 
 @pytest.mark.parametrize("heads", ["answer,x,y", "answer,0,1", '"which, answer",10,20'])
 @pytest.mark.parametrize("labels", [["0", "1", "2"], ["7", "8", "9"]])
-def test_the_names_of_rows_are_no_probabilities(
+def test_names_of_rows_are_not_read_as_probabilities(
     tmp_path: Path, heads: str, labels: list[Any]
 ) -> None:
     (tmp_path / "a.csv").write_text(

@@ -36,7 +36,7 @@ HALF = [Fraction(1, 2), Fraction(1, 4), Fraction(1, 4)]
         ("a.json", '["1/2", "1/4", "0.25"]'),
     ],
 )
-def test_a_pmf_in_any_spelling(name, text, tmp_path: Path):
+def test_a_pmf_is_read_in_every_format(name, text, tmp_path: Path):
     (tmp_path / name).write_text(text)
     found = wb.load(tmp_path / name)
     assert isinstance(found, Distribution)
@@ -53,7 +53,7 @@ def test_a_pmf_in_any_spelling(name, text, tmp_path: Path):
         ("m.json", '{"matrix": [[3, 1], [1, 3]]}'),
     ],
 )
-def test_a_matrix_in_any_spelling(name, text, tmp_path: Path):
+def test_a_matrix_is_read_in_every_format(name, text, tmp_path: Path):
     (tmp_path / name).write_text(text)
     found = wb.load(tmp_path / name)
     assert found == Channel.from_rows([[3, 1], [1, 3]])
@@ -152,7 +152,7 @@ def test_each_error_names_its_reason(text, reason, tmp_path: Path):
         wb.load(tmp_path / "a.csv")
 
 
-def test_our_own_mechanism_file_claims_nothing(tmp_path: Path):
+def test_a_saved_mechanism_file_claims_no_privacy(tmp_path: Path):
     noise = wb.AdditiveNoise(wb.ModuloNoise(n=3, max_shift=1), [4, 2, 1, 2])
     save(noise, tmp_path / "m.json")
     found = read_mechanism_file(tmp_path / "m.json")

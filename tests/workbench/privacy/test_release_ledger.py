@@ -61,7 +61,7 @@ def test_a_booked_release_is_read_back_exactly(tmp_path: Path) -> None:
     assert again.digest(np.ones(3)) == ledger.digest(np.ones(3))
 
 
-def test_the_total_is_exact_and_a_refusal_says_what_is_left(tmp_path: Path) -> None:
+def test_the_total_is_exact_and_a_refusal_states_the_remaining_budget(tmp_path: Path) -> None:
     ledger = ReleaseLedger.create(
         tmp_path / "a", LedgerTerms(epsilon=Fraction(1), delta=Fraction(1, 100))
     )
@@ -98,7 +98,7 @@ def test_zcdp_adds_up_to_the_closed_form(tmp_path: Path) -> None:
     assert len(ledger.releases) == 2
 
 
-def test_a_ledger_without_a_limit_takes_unbounded_releases(tmp_path: Path) -> None:
+def test_a_ledger_without_a_limit_accepts_unbounded_releases(tmp_path: Path) -> None:
     ledger = ReleaseLedger.open(tmp_path / "a", LedgerTerms())
     unbounded = PrivacyBudget(None)
     ledger.book(Release("age", "cd", "dp", unbounded, unbounded, "o.csv"))
@@ -137,7 +137,7 @@ def test_six_processes_at_once_book_six_times(tmp_path: Path, start: str) -> Non
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_process_that_dies_after_booking_has_booked(tmp_path: Path) -> None:
+def test_a_release_stays_booked_if_the_process_dies(tmp_path: Path) -> None:
     path = tmp_path / "a"
 
     def die() -> None:
@@ -151,7 +151,7 @@ def test_a_process_that_dies_after_booking_has_booked(tmp_path: Path) -> None:
     assert len(ReleaseLedger.open(path).releases) == 1
 
 
-def test_a_ledger_in_json_is_carried_over_once(tmp_path: Path) -> None:
+def test_a_ledger_in_json_is_converted_once(tmp_path: Path) -> None:
     path = tmp_path / "a"
     written_by_an_earlier_version(path)
     ledger = ReleaseLedger.open(path, LedgerTerms(person="who"))
@@ -199,7 +199,7 @@ def test_damaged_ledgers_in_json_are_refused_and_kept(
             ReleaseLedger.open(path, LedgerTerms())
 
 
-def test_an_unknown_format_is_never_taken_for_a_new_ledger(tmp_path: Path) -> None:
+def test_a_file_of_unknown_format_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "a"
     for content in (b"", b"\0" * 4096, b"age\n31\n", b"SQLite format 3\0", b"{"):
         path.write_bytes(content)
@@ -215,7 +215,7 @@ def test_an_unknown_format_is_never_taken_for_a_new_ledger(tmp_path: Path) -> No
         ReleaseLedger.open(tmp_path / "none")
 
 
-def test_what_is_changed_in_a_ledger_is_noticed(tmp_path: Path) -> None:
+def test_any_change_of_a_ledger_file_is_detected(tmp_path: Path) -> None:
     path = tmp_path / "a"
     ReleaseLedger.open(path, LedgerTerms()).book(release("0.125"))
     content = path.read_bytes()
@@ -249,7 +249,7 @@ def test_wrong_terms_are_refused(name: str, terms: dict[str, Any]) -> None:
         LedgerTerms(**terms)
 
 
-def test_what_is_left_is_never_rounded_up(tmp_path: Path) -> None:
+def test_the_remaining_budget_is_never_rounded_up(tmp_path: Path) -> None:
     limit = Fraction("0.0999999999999999999999")
     ledger = ReleaseLedger.open(
         tmp_path / "account", LedgerTerms(epsilon=limit, delta=Fraction(1, 3))

@@ -67,7 +67,7 @@ def test_raising_is_the_least_fixed_point():
     assert k[0] == 10**30
 
 
-def test_holes_stay_holes_and_keep_their_budget():
+def test_zero_masses_stay_zero_and_the_budget_is_kept():
     question = wb.ModuloNoise(n=8, shifts=[1, 2, 3], directed=True)
     budgets = question.budgets("1.5")
     w = [1.0] + [math.exp(-1.5)] * 3 + [math.exp(-3)] * 3 + [0.0, 0.0]
@@ -106,7 +106,7 @@ def test_exact_loss_is_exact():
     assert compute_exact_loss(noise, [[0, 1, 4], [1, 1, 1]]) == Fraction(5, 3)
 
 
-def test_budgets_per_shift_and_vectors():
+def test_noise_with_a_budget_for_each_shift_is_repaired():
     question = wb.ModuloNoise(sizes=(3, 4), shifts=[(0, 1), (1, 0)])
     budgets = question.budgets({(0, 1): "0.5", (1, 0): 1})
     rng = np.random.default_rng(5)
@@ -136,7 +136,7 @@ def test_any_channel_can_be_certified_by_mixing(notion, pairs):
     assert len(proof.mechanism.pairs) == (12 if pairs == "all" else 6)
 
 
-def test_a_private_channel_is_left_alone():
+def test_a_private_channel_is_not_changed():
     rows = [[Fraction(3, 5), Fraction(2, 5)], [Fraction(2, 5), Fraction(3, 5)]]
     proof = certify_channel(rows, epsilon="0.41")
     assert proof.mechanism == Channel.from_rows(rows)

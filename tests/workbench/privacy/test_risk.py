@@ -55,7 +55,7 @@ def test_no_test_beats_the_curve_and_its_vertices_are_tests(seed: int):
     assert risk.advantage == wb.audit(channel, 0).dp_delta.a - wb.audit(channel, 0).dp_delta.b
 
 
-def test_the_curve_holds_the_whole_profile():
+def test_the_trade_off_curve_determines_the_privacy_profile():
     noise = wb.design(
         wb.ModuloNoise(n=12, max_shift=2), epsilon=1, delta="0.05", notion="dp"
     ).mechanism
@@ -65,7 +65,7 @@ def test_the_curve_holds_the_whole_profile():
         assert max(0.0, lines) == pytest.approx(wb.audit(noise, epsilon).dp_delta.upper, abs=1e-12)
 
 
-def test_another_library_computes_the_same_profile():
+def test_dp_accounting_computes_the_same_profile():
     pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
     channel = wb.Channel.from_rows([[6, 3, 1], [1, 3, 6]])
     curve = wb.risk(channel).trade_off
@@ -80,7 +80,7 @@ def test_another_library_computes_the_same_profile():
         assert known.get_delta_for_epsilon(epsilon) == pytest.approx(ours, abs=2e-5)
 
 
-def test_a_library_of_risks_computes_the_same_trade_off():
+def test_riskcal_computes_the_same_trade_off():
     """Of the least private (ε, δ) pair, whose curve that library has in closed form."""
     other = pytest.importorskip("riskcal").analysis
     epsilon, delta, shares = (

@@ -121,7 +121,7 @@ def forms(name: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_audit_and_its_extremes(name: str):
+def test_the_audit_of_extremes_agrees_with_the_audit_of_all_pairs(name: str):
     case, results = CASES[name], [wb.audit(form, CASES[name].epsilon) for form in forms(name)]
     for found in results:
         assert found.meets("pure", case.epsilon)
@@ -138,7 +138,7 @@ def test_audit_and_its_extremes(name: str):
 
 
 @pytest.mark.parametrize("name", CERTIFIABLE)
-def test_certify_and_repair(name: str, tmp_path: Path):
+def test_a_tighter_budget_repairs_the_mechanism_and_its_file_is_proven(name: str, tmp_path: Path):
     case, proof = CASES[name], certificate(name)
     assert wb.certify(proof, "pure", case.epsilon) == wb.certify(
         Design(case.mechanism), "pure", case.epsilon
@@ -202,7 +202,7 @@ def test_a_notebook_shows_profiles_audits_of_quantizers_and_quantized_laplace_no
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_compose(name: str):
+def test_the_composition_of_one_run_contains_the_audit(name: str):
     for form in forms(name):
         once = wb.audit(form, "0.2").dp_delta
         found = wb.compose(form, 1, epsilon="0.2", interval=1e-3)
@@ -212,7 +212,7 @@ def test_compose(name: str):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_file_holds_the_mechanism(name: str, tmp_path: Path):
+def test_a_saved_mechanism_is_loaded_unchanged(name: str, tmp_path: Path):
     made = CASES[name].mechanism
     for number, form in enumerate(forms(name)[:2]):
         wb.save(form, tmp_path / f"{number}.json")
@@ -229,7 +229,7 @@ def test_a_file_holds_the_mechanism(name: str, tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_measurement(name: str):
+def test_the_map_of_a_measurement_is_the_audit_within_a_distance(name: str):
     """The map is the audit over the inputs that far apart.
 
     What comes out is published and nothing else.
@@ -266,7 +266,7 @@ def test_measurement(name: str):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_another_library_takes_the_privacy_loss_and_gives_it_back(name: str):
+def test_dp_accounting_agrees_on_the_exported_privacy_loss(name: str):
     """dp_accounting's losses are no less than the audit says and hardly more.
 
     Read back, the same once more.
@@ -306,7 +306,7 @@ def test_another_library_takes_the_privacy_loss_and_gives_it_back(name: str):
         (Design(3), "a mechanism, a Design or a Certificate. Got Design."),
     ],
 )
-def test_what_has_no_exact_law_says_so(mechanism: Any, reason: str, tmp_path: Path):
+def test_mechanisms_without_an_exact_law_are_errors(mechanism: Any, reason: str, tmp_path: Path):
     for verb in (
         as_mechanism,
         lambda m: wb.audit(m, 1),
@@ -321,7 +321,7 @@ def test_what_has_no_exact_law_says_so(mechanism: Any, reason: str, tmp_path: Pa
         assert reason in str(caught.value)
 
 
-def test_a_law_that_no_certificate_can_hold_says_so():
+def test_certify_refuses_a_law_that_no_certificate_can_contain():
     with pytest.raises(wb.InvalidRequest, match="polynomial in the input"):
         wb.certify(poisson_binomial(4, epsilon=1), "pure", 1)
 
@@ -341,7 +341,7 @@ def test_a_law_that_is_not_affine_has_no_pdp_delta():
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_notebook_shows_it(name: str, tmp_path: Path):
+def test_every_mechanism_has_an_html_view_a_plot_and_a_file(name: str, tmp_path: Path):
     pytest.importorskip("matplotlib")
     made = CASES[name].mechanism
     for shown in (*forms(name)[0::2], wb.audit(made, 1)):
@@ -362,7 +362,7 @@ def test_the_joint_law_of_a_vector_has_its_shape():
     assert noise.pmf.reshape(2, 3)[1, 2] == noise.pmf[noise.question.shifted_positions((1, 2))[0]]
 
 
-def test_exact_numbers_are_numbers():
+def test_an_exact_delta_compares_like_a_number():
     delta = wb.audit(CASES["additive noise"].mechanism, "0.5").dp_delta
     assert delta.lower <= float(delta) <= delta.upper
     assert 0 < delta < 1
@@ -376,7 +376,7 @@ def test_exact_numbers_are_numbers():
         _ = delta < "1"
 
 
-def test_a_label_is_meant_by_its_value():
+def test_sample_reads_a_label_by_its_value_and_not_by_its_position():
     """Label 2 of the labels 0, 1, 5 does not exist.
 
     5 is no row number; what comes out is published, not a position.
@@ -391,7 +391,7 @@ def test_a_label_is_meant_by_its_value():
 
 
 @pytest.mark.parametrize("certify", [True, False])
-def test_a_designed_channel_takes_and_publishes_what_its_question_names(
+def test_a_designed_channel_uses_the_answers_and_outputs_of_its_question(
     certify: bool, tmp_path: Path
 ):
     """Inputs 10, 20, 30 are no row numbers, row 2 is no input.
@@ -483,7 +483,7 @@ def test_the_file_of_a_label_randomizer_keeps_the_labels(tmp_path: Path):
         [0.1, np.nan],
     ],
 )
-def test_what_is_no_plain_number_is_published_by_nothing(bad: Any):
+def test_every_mechanism_refuses_values_that_are_no_plain_numbers(bad: Any):
     for publish in (
         rqm("-2,-0.5,0.5,2", "0.3").sample,
         poisson_binomial(4, epsilon=1).sample,
