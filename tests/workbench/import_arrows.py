@@ -1,18 +1,20 @@
-"""Arrows between modules, read from their source without importing them.
+"""Find the dependencies between modules from their source, without importing them.
 
-A module has an arrow to each module of ours that it
+`test_layers.py` uses this module. It says *arrow* for a dependency, and *face* for the package
+`workbench` itself, whose public names are loaded on first use. A module has an arrow to each module
+of the project that it
 
-imports                     anywhere: at its head, in a function, under TYPE_CHECKING uses through
-the face       `from workbench import design`, `workbench.design`, `wb.design`: where
-`_MODULE_BY_NAME` says names in a string           "workbench.io.files",
-"workbench.io.files:read_text", "workbench.io.files.read_text" names in a TOML file        of its
-folder, whose name it says: the strings in it, as above names in an f-string        that is given to
-import_module: every module of the folder it begins with
+    imports                  at its head, in a function, or under TYPE_CHECKING
+    uses through the face    `from workbench import design`, `workbench.design`, `wb.design`: the
+                             module that `_MODULE_BY_NAME` names
+    names in a string        "workbench.io.files", "workbench.io.files:read_text"
+    names in a TOML file     if the module names the file and both are in one folder
+    names in an f-string     that is an argument of import_module: every module of the folder with
+                             which the text begins
 
-A string that names a package around the module is no arrow: Python imports those packages first
-anyway, and they name files that lie in them. A name without a dot is one only where it is given to
-import_module or find_spec. What the face itself provides lazily (`_MODULE_BY_NAME`,
-`_PLACES_BY_KIND`) are its own arrows, and it lies in no layer.
+A string that names a package around the module is no arrow, because Python imports these packages
+first anyway. A name without a dot is an arrow only as an argument of import_module or find_spec.
+The face has the arrows of `_MODULE_BY_NAME` and `_PLACES_BY_KIND`, and belongs to no layer.
 """
 
 from __future__ import annotations
@@ -40,12 +42,13 @@ def parse(path: Path) -> ast.Module:
 
 
 def find_modules(packages: Packages) -> dict[str, Path]:
-    """Return import name -> file of all modules of some packages.
+    """Return the file of every module of some packages, by import name.
 
-    A link to a folder is followed only as a package of its own, so that every file has one name.
+    Symbolic links inside a package are not followed, so that every file has one name.
 
     Raises:
-        LookupError: A package has a link to a folder that is none of the packages: its modules would not be seen.
+        LookupError: A link leads to a folder that is none of the packages. Its modules would be
+            missing.
     """
     modules: dict[str, Path] = {}
     folders = {folder.resolve() for folder in packages.values()}
@@ -147,6 +150,7 @@ class Arrows:
                 yield from self._loaded(node, module)
 
     def _imported_names(self, node: ast.ImportFrom, package: str) -> Iterator[str]:
+        """Yield the absolute dotted name of every name of a "from ... import" statement."""
         parts = package.split(".")
         base = parts[: len(parts) - node.level + 1] if node.level else []
         source = ".".join([*base, *filter(None, [node.module])])
@@ -154,7 +158,7 @@ class Arrows:
             yield f"{source}.{alias.name}"
 
     def _module_of(self, name: str) -> Iterator[str]:
-        """The module of a dotted name; of a public name of the face its home."""
+        """Yield the module of a dotted name. For a public name of the face: where it is defined."""
         head, _, public = name.rpartition(".")
         if head == FACE and name not in self.modules:
             name = self.homes.get(public, FACE)
@@ -164,6 +168,7 @@ class Arrows:
             yield name
 
     def _named(self, text: str, module: str) -> Iterator[str]:
+        """Yield the module that a string in the source of another module names, if there is one."""
         if not _PLACE.fullmatch(text):
             return
         name = text.partition(":")[0]
@@ -174,7 +179,7 @@ class Arrows:
                 return
 
     def _loaded(self, call: ast.Call, module: str) -> Iterator[str]:
-        """The modules that a call of import_module may import."""
+        """Yield the modules that a call of import_module or find_spec may import."""
         loader = (
             call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         )
@@ -190,25 +195,29 @@ class Arrows:
 
 
 def layer_of(module: str, layers: Layers) -> int | None:
-    """Return the layer of a module: of the longest name that is it or a package around it; None
-    where there is none.
+    """Return the position of the layer that names the module, or the nearest package around it.
+
+    None if no layer does.
     """
-    nearest = (0, None)
+    longest_name = ""
+    position = None
     for k, layer in enumerate(layers):
-        for name in (layer,) if isinstance(layer, str) else layer:
-            if f"{module}.".startswith(f"{name}.") and len(name) > nearest[0]:
-                nearest = (len(name), k)
-    return nearest[1]
+        names = (layer,) if isinstance(layer, str) else layer
+        for name in names:
+            if f"{module}.".startswith(f"{name}.") and len(name) > len(longest_name):
+                longest_name = name
+                position = k
+    return position
 
 
 def upward_arrows(arrows: Arrows, layers: Layers) -> list[str]:
     """Return "module -> module" for every arrow that goes to a higher layer."""
     upward = []
     for module, targets in arrows.graph.items():
-        here = layer_of(module, layers)
+        layer = layer_of(module, layers)
         for target in sorted(targets):
-            there = layer_of(target, layers)
-            if here is not None and there is not None and there > here:
+            target_layer = layer_of(target, layers)
+            if layer is not None and target_layer is not None and target_layer > layer:
                 upward.append(f"{module} -> {target}")
     return upward
 
@@ -229,11 +238,10 @@ def arrows_between(arrows: Arrows, sources: Sequence[str], targets: Sequence[str
 
 
 def find_cycle(arrows: Arrows) -> list[str]:
-    """Return the modules of one cycle in order, the first again at the end; none where there is no
-    cycle.
+    """Return the modules of one cycle in order, with the first one repeated at the end.
 
-    The face is left out: it provides names of all layers, and a module that needs its version
-    imports it.
+    The list is empty if there is no cycle. The face is left out: it provides names of all layers,
+    and modules import it to read its version.
     """
     graph = {
         module: sorted(targets - {FACE})

@@ -1,4 +1,4 @@
-"""What a new user tries first, through the public face and the command line."""
+"""Test what a new user tries first, with the public functions and on the command line."""
 
 from pathlib import Path
 
@@ -9,9 +9,10 @@ from workbench.cli import main
 
 
 def run(line: str) -> int:
-    with pytest.raises(SystemExit) as left:
+    """Run a command line, without the word "workbench". Return its exit code."""
+    with pytest.raises(SystemExit) as stop:
         main(line.split())
-    return int(left.value.code or 0)
+    return int(stop.value.code or 0)
 
 
 def test_a_frontier_is_printed_as_a_table_and_drawn_into_a_file(tmp_path: Path):
@@ -26,23 +27,23 @@ def test_a_frontier_is_printed_as_a_table_and_drawn_into_a_file(tmp_path: Path):
 
 
 def test_a_named_constraint_and_a_user_function_hold_together():
-    def low(M):
+    def limit_entry(M):
         return [M[0, 1] <= 0.2]
 
-    def least(*constraints):
-        return wb.design(
-            "channel", answers="0..3", max_shift=1, epsilon=1, constraints=[*constraints]
-        ).objective
+    def optimal_loss(constraints):
+        design = wb.design(
+            "channel", answers="0..3", max_shift=1, epsilon=1, constraints=constraints
+        )
+        return design.objective
 
-    both = least("symmetric", low)
-    assert both >= max(least("symmetric"), least(low)) - 1e-9
-    assert (
-        least(low)
-        == wb.design("channel", answers="0..3", max_shift=1, epsilon=1, constraints=low).objective
-    )
-    assert both > least("symmetric") + 1e-3
+    loss_with_both = optimal_loss(["symmetric", limit_entry])
+    loss_if_symmetric = optimal_loss(["symmetric"])
+    loss_if_limited = optimal_loss([limit_entry])
+    assert loss_with_both >= max(loss_if_symmetric, loss_if_limited) - 1e-9
+    assert loss_with_both > loss_if_symmetric + 1e-3
+    assert loss_if_limited == optimal_loss(limit_entry)
     with pytest.raises(wb.InvalidRequest, match="at most one function"):
-        least(low, lambda M: [M[1, 1] <= 0.3])
+        optimal_loss([limit_entry, lambda M: [M[1, 1] <= 0.3]])
 
 
 def test_an_exported_program_file_can_be_compared(tmp_path: Path, capsys):

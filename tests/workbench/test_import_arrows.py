@@ -1,5 +1,6 @@
-"""The test of layers sees what it is to forbid: arrows planted in a small tree of every kind and
-place are reported.
+"""Test that the test of layers finds forbidden dependencies ("arrows", see `import_arrows`).
+
+Arrows of every kind are planted in a small tree of packages, and must be reported.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Every public result can be pickled, sent to another process, and says the same there."""
+"""Test that every public result can be pickled, and that the copy shows the same.
+
+The end of the file tests questions as objects of `recommend`, and options without an effect.
+"""
 
 from __future__ import annotations
 

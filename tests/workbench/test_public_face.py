@@ -1,5 +1,7 @@
-"""The public face: every name loads, importing is cheap, and strangers' `models` and `solvers` do
-no harm.
+"""Test the package `workbench` itself: its public names, the cost of its import, and its links.
+
+`workbench/models` and `workbench/solvers` are links to the top-level folders of the repository. A
+user's own modules named `models` and `solvers` must not be imported instead.
 """
 
 from __future__ import annotations

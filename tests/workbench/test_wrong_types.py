@@ -1,5 +1,6 @@
-"""Wrong types and values from Python: one sentence that names the argument, never somebody else's
-traceback.
+"""Test wrong types and values of arguments in Python.
+
+Every error is a `WorkbenchError` with one line of text that begins with the name of the argument.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from workbench.mechanisms.piecewise_affine import PiecewiseAffine
 from workbench.solvers.backend import Options
 
 
-def five(value):  # no constraint; but a loss, the same for every noise value
+def five(value):
+    """Return 5. This is no constraint, but it is a loss, equal for every noise value."""
     return 5
 
 
@@ -29,6 +31,7 @@ WRONG = [
     None, True, -1, 2.5, "abc", b"x", [1], {}, (1, 2), object(), float("nan"), float("inf"), 1j, set(), 10**400, type,
     five, lambda f: [5], lambda: 1, lambda f: 1 / 0, "1e400",
 ]  # fmt: skip
+# Items of WRONG that an option of `design` accepts, by the name of the option.
 FINE = {
     "epsilon": (2.5,), "delta": (None,), "max_loss": (None,), "prior": (None,), "constraints": (None,),
     "certify": (True,), "time_limit": (None, 2.5), "gap": (None, 2.5), "seed": (None,), "options": (None, {}),
@@ -86,8 +89,8 @@ def test_constraints_that_are_not_linear_or_fail_when_called(question):
 
 
 def test_the_raw_objective_is_the_loss_of_the_mechanism_returned(question):
-    """First-order methods return points that are no PMF by 1e-6; what is shown is what the
-    mechanism costs.
+    """The sum of the masses of a first-order method differs from 1 by 1e-6. The shown objective is
+    the loss of the normalised mechanism, and not the objective of the solver.
     """
     loose = Options(feasibility_tolerance=1e-4)
     d = wb.design(
@@ -207,6 +210,8 @@ def test_errors_of_laws_name_the_argument():
 
 
 class NoNumber:
+    """An object whose conversion to a float fails."""
+
     def __float__(self) -> float:
         raise RuntimeError("no number")
 

@@ -1,7 +1,9 @@
-"""Every published mechanism against an independent calibration: nothing of the workbench is used on the other side.
+"""Compare every published mechanism with an independent calibration that does not use the workbench.
 
-Each is compared at 20 or more budgets and sizes. What is bisected here is a hockey stick or a largest ratio, computed
-from logarithms of masses; what has a closed formula is that formula.
+Each mechanism is compared at 20 or more budgets and sizes. The reference is its closed formula, if
+there is one. Otherwise the best private parameter is found here by bisection: a law is private if
+its hockey stick is at most δ, or for δ = 0 if its largest ratio is at most e^ε. Laws are arrays of
+the logarithms of masses, because masses may be smaller than the smallest double.
 """
 
 from __future__ import annotations
@@ -26,50 +28,58 @@ from workbench.pipeline.request import Aim
 from workbench.privacy.claim import Claim
 from workbench.questions.range_query import RangeQuery
 
-COMPARED: dict[str, set[str]] = {}  # family -> names of the published that a test here compares
+# Names of the published mechanisms that some test compares, by family.
+COMPARED: dict[str, set[str]] = {}
 
 
 def compares(kind: str, *names: str) -> Any:
-    """Register names, and give them as the parameters of a test."""
+    """Return a decorator that runs a test for each name, and add the names to COMPARED."""
     COMPARED.setdefault(kind, set()).update(names)
     return pytest.mark.parametrize("name", names)
 
 
 def objective(kind: str, name: str, request: Any) -> float:
-    return (
-        index_by_name(get_family(kind).published_mechanisms())[name]
-        .make_reference(request)
-        .objective
-    )
+    """Return the expected loss that the workbench computes for a published mechanism."""
+    entry = index_by_name(get_family(kind).published_mechanisms())[name]
+    return entry.make_reference(request).objective
 
 
 def largest(is_private: Callable[[float], bool], low: float, high: float) -> float:
-    """The largest argument that is private, of a range where smaller ones are."""
+    """Return the largest private number in [low, high]. All smaller numbers must be private."""
     for _ in range(64):
         middle = (low + high) / 2
-        low, high = (middle, high) if is_private(middle) else (low, middle)
+        if is_private(middle):
+            low = middle
+        else:
+            high = middle
     return low
 
 
-def stick(p: np.ndarray, q: np.ndarray, epsilon: float) -> float:
-    """The hockey stick of laws that are given by logarithms, along the last axis; the largest."""
+def hockey_stick(p: np.ndarray, q: np.ndarray, epsilon: float) -> float:
+    """Return the largest hockey stick of several pairs of laws at ε.
+
+    p and q are logarithms of masses, of shape (outcomes,) or (pairs, outcomes).
+    """
     with np.errstate(invalid="ignore"):
-        losses = np.where(np.isneginf(p), -np.inf, p - q)
-    part = np.where(losses > epsilon, np.exp(p) * -np.expm1(np.minimum(epsilon - losses, 0)), 0)
-    return float(part.sum(axis=-1).max())
+        privacy_losses = np.where(np.isneginf(p), -np.inf, p - q)
+    shares = -np.expm1(np.minimum(epsilon - privacy_losses, 0))
+    terms = np.where(privacy_losses > epsilon, np.exp(p) * shares, 0)
+    return float(terms.sum(axis=-1).max())
 
 
 def within(p: np.ndarray, q: np.ndarray, epsilon: float, delta: float) -> bool:
-    """Whether the ratio is within e^ε, or the hockey stick within δ."""
+    """Return whether pairs of laws, given by logarithms, are within the budget in one order."""
     if delta:
-        return stick(p, q, epsilon) <= delta
+        return hockey_stick(p, q, epsilon) <= delta
     return float(np.nanmax(np.where(np.isneginf(p), -np.inf, p - q))) <= epsilon
 
 
-# Selections and clamped noise of answers 0..n, neighbours D apart.
+# Selections and clamped noise for the answers 0..n, with neighbours at most D (`reach`) apart.
+# `gaps[i, j]` is the distance of answer i and output j.
 
 
 def exponential(gaps: np.ndarray, rate: float) -> np.ndarray:
+    """Return the logarithms of the exponential mechanism, Pr[j | i] ∝ e^(-rate gaps[i, j])."""
     return -rate * gaps - logsumexp(-rate * gaps, axis=1, keepdims=True)
 
 
@@ -77,9 +87,13 @@ NODES, SHARES = np.polynomial.legendre.leggauss(16)
 
 
 def permute_and_flip(gaps: np.ndarray, rate: float) -> np.ndarray:
-    """Pr[j] = w_j ∫ Π_{l != j} (1 - w_l t) dt: j is flipped when a share t of the others was before."""
+    """Return the logarithms of permute-and-flip, which visits the outputs in random order.
+
+    Output j is accepted with probability w_j = e^(-rate gap). With t the share of the other outputs
+    that come before j, Pr[j] = w_j ∫ Π_{l != j} (1 - w_l t) dt over [0, 1].
+    """
     t = (NODES + 1) / 2
-    logs = np.log1p(-np.exp(-rate * gaps)[:, :, None] * t)  # no node is 1
+    logs = np.log1p(-np.exp(-rate * gaps)[:, :, None] * t)  # No node is 1.
     others = logs.sum(axis=1, keepdims=True) - logs
     return -rate * gaps + logsumexp(others, b=SHARES / 2, axis=2)
 
@@ -130,7 +144,7 @@ def test_a_distant_answer_does_not_change_the_parameter_of_a_selection(name: str
 
 @pytest.mark.parametrize(("n", "epsilon"), [(500, 5), (300, 1), (300, 20)])
 def test_the_exponential_mechanism_is_calibrated_for_many_answers(n: int, epsilon: int):
-    """a = e^-r at the end: (1 + a - a² - a^n)/a (1 - a^n) = e^ε, of which a^n is nothing."""
+    """The parameter a = e^-rate solves (1 + a - a² - a^n) / (a (1 - a^n)) = e^ε, and a^n is 0."""
     a = 1 / largest(
         lambda ratio: ratio + 1 - 1 / ratio <= math.exp(epsilon), 1.0, math.exp(epsilon) + 1
     )
@@ -143,24 +157,29 @@ def test_the_exponential_mechanism_is_calibrated_for_many_answers(n: int, epsilo
 
 
 def geometric(rate: float, window: np.ndarray) -> np.ndarray:
-    """Logarithms of the masses of geometric noise of ratio e^-rate."""
+    """Return the logarithms of the masses of geometric noise with the ratio e^-rate."""
     return -rate * np.abs(window) + math.log(math.tanh(rate / 2))
 
 
 def gaussian(variance: float, window: np.ndarray) -> np.ndarray:
+    """Return the logarithms of the masses of discrete Gaussian noise on the noise values."""
     logs = -(window**2) / (2 * variance)
     return logs - logsumexp(logs)
 
 
 def is_private_on_the_line(law: np.ndarray, reach: int, budget: tuple[float, float]) -> bool:
-    away = np.full(reach, -np.inf)
-    return within(np.append(law, away), np.append(away, law), *budget)
+    """Return whether a law and the law shifted by `reach` are within the budget."""
+    no_mass = np.full(reach, -np.inf)
+    return within(np.append(law, no_mass), np.append(no_mass, law), *budget)
 
 
 def noise_law(
     name: str, reach: int, epsilon: float, delta: float, power: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(noise values, masses) of the best private law of a name."""
+    """Return the noise values and masses of the best private law of a name.
+
+    Only the staircase depends on `power`: its inner step minimises the mean of |noise|^power.
+    """
     far = math.ceil(60 * reach / epsilon) + 60 * reach
     window = np.arange(-far, far + 1.0)
     budget = epsilon, delta
@@ -187,7 +206,7 @@ def noise_law(
             )
 
         low, high = -9.0, 13.0
-        if epsilon > 3:  # a small variance may be private where a larger one is not
+        if epsilon > 3:  # A small variance may be private although a larger one is not.
             scanned = ((log - 0.04, log) for log in np.arange(low, 3, 0.04) if is_private(log))
             low, high = next(scanned, (low, high))
         values, masses = law(-largest(lambda log: is_private(-log), -high, -low))
@@ -211,7 +230,7 @@ LINE = ("geometric", "truncated geometric", "discrete Gaussian", "staircase")
 
 
 def line_cases(name: str) -> Iterator[tuple[int, str, str]]:
-    """(D, ε, δ), 20 for each."""
+    """Return at least 20 triples (D, ε, δ) for a law."""
     deltas = {"geometric": ("0", "0.001", "1e-9", "0.2"), "staircase": ("0",)}.get(
         name, ("1e-12", "1e-6", "0.01", "0.3")
     )
@@ -250,7 +269,7 @@ def test_clamped_noise_has_the_best_private_parameter(name: str):
         answers = np.arange(n + 1)
         window, masses = noise_law(inner, reach, float(epsilon), float(delta), 2)
         if inner == "staircase":
-            continue  # its inner step is that of the clamped loss: below
+            continue  # Its best inner step depends on clamping. The next test compares it.
         published_values = np.clip(answers[:, None] + window, 0, n)
         expected = float(((published_values - answers[:, None]) ** 2 @ masses).mean())
         query = Query(
@@ -310,6 +329,7 @@ GRIDS = (
 
 
 def distances(points: list[tuple[int, int]]) -> np.ndarray:
+    """Return the Euclidean distance of every two points."""
     xy = np.array(points, dtype=float)
     return np.hypot(*(xy[:, None] - xy[None]).transpose(2, 0, 1))
 
@@ -340,7 +360,7 @@ def test_planar_exponential_has_the_largest_private_rate(name: str):
 
 @compares("channel", "planar Laplace, remapped")
 def test_planar_laplace_has_the_mean_loss_of_sampled_noise(name: str):
-    """Radii by the law's quantiles, angles evenly: what comes out is the mean of 200 x 180 points."""
+    """The reference is a mean over 200 quantiles of the radius times 180 evenly spaced angles."""
     shares = (np.arange(200) + 0.5) / 200
     grid = np.linspace(0, 25, 40_001)
     radii = np.interp(shares, 1 - (1 + grid) * np.exp(-grid), grid)
@@ -355,9 +375,8 @@ def test_planar_laplace_has_the_mean_loss_of_sampled_noise(name: str):
             got = place + noise / float(epsilon)
             nearest = ((got[:, None] - xy[None]) ** 2).sum(axis=2).argmin(axis=1)
             law[i] = np.bincount(nearest, minlength=len(points)) / len(noise)
-        expected = float(
-            (law.T @ gaps).min(axis=1).sum() / len(points)
-        )  # every cell goes where it costs the least
+        # Every published cell is remapped to the place with the smallest expected loss.
+        expected = float((law.T @ gaps).min(axis=1).sum() / len(points))
         request = CHANNEL.make_request(
             wb.FiniteQuery(points, neighbours="all"),
             notion="metric",
@@ -370,7 +389,7 @@ def test_planar_laplace_has_the_mean_loss_of_sampled_noise(name: str):
         )
 
 
-# Counts modulo n + 1, whose rivals are clamped.
+# Noise modulo n + 1. The baselines of this family are clamped into 0..n.
 
 
 @compares("modulo", "data-independent")
@@ -388,7 +407,10 @@ def test_data_independent_noise_has_its_closed_form_error(name: str):
 
 
 def clamped_table(law: np.ndarray, n: int) -> np.ndarray:
-    """Logarithms of the masses of even noise clamped into 0..n, a row for each answer. law: of -far..far."""
+    """Return the logarithms of even noise that is clamped into 0..n, one row for each answer.
+
+    law: logarithms of the masses of the noise values -far..far.
+    """
     far, below = law.size // 2, np.logaddexp.accumulate(law)
     rows = []
     for q in range(n + 1):
@@ -401,7 +423,7 @@ def clamped_table(law: np.ndarray, n: int) -> np.ndarray:
 def test_modulo_baselines_have_the_best_private_parameter(name: str):
     for n, epsilon, delta in product((1, 6, 12, 13), ("0.05", "1", "6", "20"), ("0", "1e-4")):
         if name == "gaussian" and (delta == "0" and n > 1):
-            continue  # its ratios at the ends are beyond floats
+            continue  # Its ratios at the ends exceed doubles.
         far = n + 2 if name == "exponential" else 4000
         window = np.arange(-far, far + 1.0)
         gaps = np.abs(np.subtract.outer(np.arange(n + 1.0), np.arange(n + 1.0)))
@@ -481,7 +503,7 @@ REALS = [
 
 
 def gaussian_deviation(epsilon: float, delta: float) -> float:
-    """σ/Δ with Φ(1/2σ - εσ) - e^ε Φ(-1/2σ - εσ) = δ, by logarithms of the tails."""
+    """Return σ/Δ with Φ(1/2σ - εσ) - e^ε Φ(-1/2σ - εσ) = δ, from logarithms of the tails."""
 
     def is_private(log_sharpness: float) -> bool:
         sigma = math.exp(-log_sharpness)
@@ -493,11 +515,14 @@ def gaussian_deviation(epsilon: float, delta: float) -> float:
 
 
 def power_of_staircase(epsilon: float, power: int) -> float:
-    """The least loss over γ, of steps of 1 that fall by e^-ε."""
+    """Return the smallest mean of |noise|^power of staircases over the share γ of the inner step.
+
+    Every step has the width 1, and the density falls by e^-ε from step to step.
+    """
     b = math.exp(-epsilon)
 
     def loss(share: float) -> float:
-        top = -math.expm1(-epsilon) / (2 * (share + b * (1 - share)))  # its density in the middle
+        top = -math.expm1(-epsilon) / (2 * (share + b * (1 - share)))  # the density at 0
         total, falls = 0.0, math.ceil(45 / epsilon) + 3
         for k in range(falls):
             middle, end = k + share, k + 1
@@ -530,7 +555,7 @@ def test_noise_on_the_reals_has_the_best_private_parameter(name: str):
         elif name == "Gaussian":
             sigma = gaussian_deviation(e, d)
             expected = sigma * math.sqrt(2 / math.pi) if power == 1 else sigma**2
-        else:  # p at 0, the rest on [-w, w]: what a shift takes is δ, of all p the best
+        else:  # Mass p at 0 and the rest uniform on [-w, w], so that a shift moves δ. p is optimal.
             atoms = np.linspace(0, d, 200_001)[:-1]
             widths = (1 - atoms) / (2 * (d - atoms))
             expected = float(((1 - atoms) * widths**power / (power + 1)).min())
@@ -562,7 +587,7 @@ X = (np.arange(2000) + 0.5) / 1000 - 1
 
 
 def steps(name: str, e: float, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(ends of three intervals, densities), of every x."""
+    """Return the four ends of three intervals for every x, and the densities on the intervals."""
     a = math.exp(e / 2)
     if name == "piecewise":
         c = (a + 1) / (a - 1)
@@ -579,6 +604,7 @@ def steps(name: str, e: float, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def range_loss(name: str, e: float, power: int) -> float:
+    """Return the mean of |output - x|^power for x uniform on [-1, 1]."""
     if name == "Duchi et al.":
         end = 1 / math.tanh(e / 2)
         high = (1 + X / end) / 2
@@ -587,12 +613,13 @@ def range_loss(name: str, e: float, power: int) -> float:
         )
     if name == "hybrid":
         share = 1 - math.exp(-e / 2) if e > 0.61 else 0.0
-        both = (range_loss(other, e, power) for other in ("piecewise", "Duchi et al."))
-        return share * next(both) + (1 - share) * next(both)
+        piecewise_loss = range_loss("piecewise", e, power)
+        duchi_loss = range_loss("Duchi et al.", e, power)
+        return share * piecewise_loss + (1 - share) * duchi_loss
     ends, density = steps(name, e, X)
     assert np.allclose((np.diff(ends, axis=0) * density[:, None]).sum(axis=0), 1)
-    grown = np.sign(ends - X) * np.abs(ends - X) ** (power + 1) / (power + 1)
-    return float((np.diff(grown, axis=0) * density[:, None]).sum(axis=0).mean())
+    antiderivative = np.sign(ends - X) * np.abs(ends - X) ** (power + 1) / (power + 1)
+    return float((np.diff(antiderivative, axis=0) * density[:, None]).sum(axis=0).mean())
 
 
 @compares("quantizer", "Duchi et al.", "piecewise", "hybrid", "optimal piecewise")
@@ -608,7 +635,8 @@ def test_randomizers_of_a_range_have_the_integral_of_their_density(name: str):
         )
 
 
-def quantized(levels: int, epsilon: str, loss: str) -> Any:
+def quantizer_request(levels: int, epsilon: str, loss: str) -> Any:
+    """Return the request of a quantizer with optimised outputs."""
     return get_family("quantizer").make_request(
         wb.Quantization(levels=levels), epsilon=epsilon, loss=loss
     )
@@ -620,13 +648,17 @@ def test_quantizers_have_the_errors_of_their_formulas(name: str):
         e = float(epsilon)
         theta = math.tanh(e / (2 * (levels - 1))) / 2
         expected = 8 / e**2 if name == "laplace" else (1 / (4 * theta**2) - 1 / 3) / (levels - 1)
-        assert objective("quantizer", name, quantized(levels, epsilon, "squared")) == pytest.approx(
-            expected, rel=1e-9
-        )
+        assert objective(
+            "quantizer", name, quantizer_request(levels, epsilon, "squared")
+        ) == pytest.approx(expected, rel=1e-9)
 
 
 def rqm_rows(bins: np.ndarray, x: np.ndarray, q: float) -> np.ndarray:
-    """Inner bins are kept with probability q each; x goes to a kept neighbour, unbiased: all subsets are summed."""
+    """Return the law of the output of RQM for every x, as a sum over all subsets of inner bins.
+
+    RQM keeps each inner bin with probability q, and both outer bins. It then publishes one of the
+    two kept bins around x, without bias.
+    """
     inner, rows = range(1, bins.size - 1), np.zeros((x.size, bins.size))
     for count in range(bins.size - 1):
         for chosen in combinations(inner, count):
@@ -642,7 +674,7 @@ def rqm_rows(bins: np.ndarray, x: np.ndarray, q: float) -> np.ndarray:
 
 @compares("quantizer", "rqm")
 def test_rqm_has_the_largest_private_q(name: str):
-    """The outer bin, and q for it, are searched: the least loss on a fine grid of outer bins is met to 0.3 %."""
+    """The workbench searches the outer bin and q. Its loss is within 0.3 % of the best on a grid."""
     for levels, epsilon in product((2, 3, 4), ("0.1", "0.3", "1", "2", "4", "8", "16")):
         e = float(epsilon)
         least = math.inf
@@ -661,16 +693,17 @@ def test_rqm_has_the_largest_private_q(name: str):
                 q = -math.expm1(-largest(is_private, 0.0, 36.0))
                 rows = rqm_rows(bins, X, q)
                 least = min(least, float((rows * (bins - X[:, None]) ** 2).sum(axis=1).mean()))
-        got = objective("quantizer", name, quantized(levels, epsilon, "squared"))
+        got = objective("quantizer", name, quantizer_request(levels, epsilon, "squared"))
         assert got <= least * (1 + 3e-3), (levels, epsilon)
 
 
-# Labels, of which every two are neighbours.
+# Labels 0..k-1 with the weights 1, 2, 3, 4, 1, ... Any two labels are neighbours.
 
 COUNTS = (2, 5, 9, 21)
 
 
 def label_request(k: int, epsilon: str, loss: str) -> Any:
+    """Return the request of a label randomizer."""
     prior = [Fraction(1 + i % 4) for i in range(k)]
     return get_family("labels").make_request(
         wb.Labels(range(k), prior=prior), epsilon=epsilon, loss=loss
@@ -678,13 +711,14 @@ def label_request(k: int, epsilon: str, loss: str) -> Any:
 
 
 def label_prior(k: int) -> np.ndarray:
+    """Return the probability of every label."""
     weights = np.array([1 + i % 4 for i in range(k)], dtype=float)
     return weights / weights.sum()
 
 
 @compares("labels", "laplace", "exponential", "staircase")
 def test_noisy_labels_have_the_integral_of_their_density(name: str):
-    """The masses of the noise in cells of a fine grid of [0, D], and what is beyond either end."""
+    """The reference sums over the cells of a fine grid of [0, D], and the mass beyond both ends."""
     for k, epsilon in product(COUNTS, ("0.1", "1", "3", "9", "20")):
         e, width, total = float(epsilon), k - 1.0, 0.0
         b = math.exp(-e)

@@ -1,4 +1,4 @@
-"""Certificates of every kind, a second decision of their claims, and changes of their files."""
+"""Provide sample certificates of every kind, and functions that change their files for tests."""
 
 from __future__ import annotations
 
@@ -25,19 +25,21 @@ __all__ = [
 
 
 def certify_channel(rows, pairs=None, *, directed=False, **options) -> Certificate:
+    """Certify a channel. pairs: neighbouring rows, "all" or None for all. options: of certify."""
     return wb.certify(
         wb.Channel.from_pairs(rows, None if pairs == "all" else pairs, directed=directed), **options
     )
 
 
 def certify_quantizer(knots, outputs, ends, *, unbiased=True, **options) -> Certificate:
+    """Certify a quantizer with one law (ends) at each knot. options: of certify."""
     return wb.certify(
         wb.PiecewiseAffine.from_laws(knots, outputs, ends), unbiased=unbiased, **options
     )
 
 
 def noise() -> Certificate:
-    """PDP with holes, δ = 1/10 reached exactly: 10 of 100 violate, ratios tight below e."""
+    """Certify noise under PDP whose δ is exactly 1/10: a mass of 10 of 100 exceeds the ratio e."""
     made = wb.AdditiveNoise(wb.ModuloNoise(n=4, shifts=[1], directed=True), [54, 24, 10, 0, 12])
     return Certificate(
         made, "pdp", Fraction(1), Fraction("0.1"), Objective("error-rate", Fraction(46, 100))
@@ -106,7 +108,7 @@ def holds(data: dict) -> bool:
 
 
 def spots(value, path=()):
-    """Every string of digits in a JSON value, with where it is."""
+    """Yield (path of keys, text) of every string of digits in a JSON value."""
     if isinstance(value, dict):
         for key, item in value.items():
             yield from spots(item, (*path, key))
@@ -118,9 +120,10 @@ def spots(value, path=()):
 
 
 def changed(data: dict, path: tuple, text: str) -> dict:
+    """Return a copy of a JSON value in which the entry at a path of keys is replaced by a text."""
     copy = json.loads(json.dumps(data))
-    at = copy
+    parent = copy
     for key in path[:-1]:
-        at = at[key]
-    at[path[-1]] = text
+        parent = parent[key]
+    parent[path[-1]] = text
     return copy
