@@ -1,4 +1,4 @@
-"""Every notion agrees with its definition in exact arithmetic, and a user-defined notion works."""
+"""Test that every notion agrees with its definition in exact arithmetic, and user-defined notions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Masses = list[Fraction]
 
 
 def e_to(epsilon: Fraction, terms: int = 60) -> tuple[Fraction, Fraction]:
-    """Rationals around e^ε for 0 <= ε <= 8: the Taylor series, and a bound on what is left out."""
+    """Return rationals around e^ε for 0 <= ε <= 8: the Taylor sum, and the sum plus its error bound."""
     low = sum((epsilon**k / factorial(k) for k in range(terms)), Fraction(0))
     return low, low + 2 * epsilon**terms / factorial(terms)
 
@@ -44,7 +44,7 @@ def above(p: Masses, q: Masses, epsilon: Fraction) -> list[int]:
 
 
 def meets(name: str, p: Masses, q: Masses, epsilon: Fraction, delta: Fraction) -> bool:
-    """The definition of a notion, one comparison."""
+    """Return whether P and Q satisfy a notion, by its definition."""
     broken = above(p, q, epsilon)
     if name in ("pure", "metric"):
         return not broken
@@ -171,6 +171,7 @@ class Halved(DP):
 
 @pytest.fixture
 def halved(monkeypatch: pytest.MonkeyPatch) -> Halved:
+    """Register the notion `Halved` for one test."""
     monkeypatch.setattr(
         plugins, "_plugins", {group: dict(known) for group, known in plugins._plugins.items()}
     )
@@ -283,7 +284,7 @@ def test_a_notion_that_a_model_cannot_state_is_refused_with_the_alternatives(
 
 
 def divergence(p: Masses, q: Masses, order: Fraction) -> Decimal | None:
-    """D_α from its definition, in decimals of 60 digits; None for ∞."""
+    """Return D_α by its definition, in decimals of 60 digits. None: it is infinite."""
     if any(a and not b for a, b in zip(p, q, strict=True)):
         return None
     with localcontext() as context:
@@ -362,7 +363,7 @@ def test_a_curve_holds_if_all_its_points_hold(
 def test_a_trade_off_function_lies_below_the_errors_of_every_test(
     rows: list[list[int]], inner: list[tuple[int, int]], start: int
 ) -> None:
-    """All subsets of outcomes as tests, of every two rows in both orders, against f at their α."""
+    """Every subset of outcomes is a test of two rows. Its type II error must be at least f(α)."""
     lines = [
         (Fraction(start, 20), Fraction(start, 20)),
         *((Fraction(c, 20), Fraction(c, 20) * m) for c, m in inner),

@@ -1,4 +1,4 @@
-"""The exact audit of additive noise against the slow one of `audit_truth`."""
+"""Compare the exact audit of additive noise with the slow audit of `audit_truth`."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from workbench.questions.modulo_noise import ModuloNoise
 
 
 def check(noise: AdditiveNoise, epsilon: Any) -> None:
+    """Assert that the audit of noise at ε (or one ε for each shift) agrees with the slow audit."""
     found = audit(noise, epsilon)
     slow = slow_audit(noise, noise.question.budgets(epsilon, or_zero=True))
     assert found.pdp_delta == max(one.pdp for one in slow)
@@ -62,7 +63,7 @@ def test_the_audit_agrees_with_the_definitions(noise: AdditiveNoise, epsilon: st
 def test_ratios_a_few_ulps_from_the_budget_are_decided_exactly(
     levels: list[int], ulps: list[int], epsilon: str, directed: bool
 ) -> None:
-    """What a solver returns: every ratio at e^ε up to rounding. Each ulp decides a whole mass."""
+    """Solvers return such noise: every ratio is e^ε up to rounding, and an ulp decides a whole mass."""
     question = ModuloNoise(n=8, max_shift=3, directed=directed)
     masses = np.exp(-float(epsilon) * np.array(levels))
     check(AdditiveNoise.from_pmf(question, masses * (1 + np.array(ulps) * 2.0**-52)), epsilon)
@@ -85,7 +86,7 @@ def test_subnormal_masses_are_audited_exactly(pmf: list[float], epsilon: str) ->
 def test_the_largest_private_integer_is_private_and_the_next_one_is_not(
     epsilon: str, bits: int
 ) -> None:
-    """With l = 2^bits the largest private k is ⌊l e^ε⌋. The next k costs its whole mass."""
+    """With l = 2^bits the largest private k is ⌊l e^ε⌋. The PDP δ of the next k is its whole mass."""
     budget = Fraction(epsilon)
     largest, _ = exp_bounds(budget, bits)
     question = ModuloNoise(n=1, max_shift=1)
@@ -117,8 +118,9 @@ def test_rows_with_different_totals_are_compared_exactly(epsilon: str, bits: int
         assert found.pure_ratio == Fraction(3 * k, 2**bits)
 
 
-# n = 8, μ̄ = 3, ε = 1.5. Row of each η in the printed staircase, and the PDP δ of that staircase
-# for symmetric M.
+# Table 1 of Kadam et al. 2024, for n = 8, μ̄ = 3, ε = 1.5. By printed δ: the level of each noise
+# value in the printed staircase, and the PDP δ of this staircase for symmetric neighbours, which
+# this test computes.
 TABLE_1 = {
     "0": ([0, 1, 1, 1, 2, 2, 2, 3, 3], 0.785597),
     "0.1238": ([0, 1, 1, 1, 2, 2, 3, 3, 3], 0.802456),
@@ -131,21 +133,21 @@ PRINTED = {
 }
 
 
-def staircase(rows: list[int], *, directed: bool) -> AdditiveNoise:
-    """e^{-1.5 row} as integers, every step rounded to just inside the budget."""
+def staircase(levels: list[int], *, directed: bool) -> AdditiveNoise:
+    """Return noise with the masses e^(-1.5 level), rounded so that every step is within ε = 1.5."""
     low, _ = exp_bounds(Fraction(3, 2), 300)
     weights = [2**900]
-    for _ in range(max(rows)):
+    for _ in range(max(levels)):
         weights.append(-(-(weights[-1] << 300) // low))
     return AdditiveNoise(
-        ModuloNoise(n=8, max_shift=3, directed=directed), [weights[row] for row in rows]
+        ModuloNoise(n=8, max_shift=3, directed=directed), [weights[level] for level in levels]
     )
 
 
 @pytest.mark.parametrize("delta", TABLE_1)
 def test_table_1_is_not_private_for_symmetric_neighbours(delta: str) -> None:
-    rows, symmetric_delta = TABLE_1[delta]
-    noise = staircase(rows, directed=False)
+    levels, symmetric_delta = TABLE_1[delta]
+    noise = staircase(levels, directed=False)
     assert noise.pmf == pytest.approx(np.array(PRINTED[delta]), abs=1e-4)
     found = audit(noise, 1.5)
     assert float(found.pdp_delta) == pytest.approx(symmetric_delta, abs=5e-7)

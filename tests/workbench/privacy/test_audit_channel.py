@@ -1,4 +1,4 @@
-"""The exact audit of finite channels, and privacy profiles as the audit at every budget."""
+"""Test the exact audit of finite channels, and that a profile is the audit at every budget."""
 
 from __future__ import annotations
 

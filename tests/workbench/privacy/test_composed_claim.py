@@ -1,6 +1,9 @@
-"""Claims about many runs: `compose` and both checkers against an enumeration of all outcomes.
+"""Compare `compose` and both checkers of composed claims with an enumeration of all outcomes.
 
-The neighbours are fixed, or chosen by an adversary who sees earlier outputs.
+The exact δ of several runs at ε is enumerated in two ways (`truth`): for neighbours that are the
+same in every run, and for an adversary who chooses the neighbours of each run after seeing the
+earlier outputs. The lower bound of `compose` must not exceed the first, and the upper bound must
+not be below the second.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ ROWS = wb.Channel.from_rows([[9, 1], [5, 5]])
 
 
 def pairs(mechanism: Any) -> list[Pair]:
+    """Return the laws (P, Q) of every comparison of a mechanism."""
     return [
         tuple(tuple(Fraction(k, law.total) for k in law.integers) for law in (c.p, c.q))
         for c in mechanism.comparisons()
@@ -40,11 +44,12 @@ def pairs(mechanism: Any) -> list[Pair]:
 
 
 def power(epsilon: str) -> Fraction:
+    """Return e^ε with 60 digits."""
     return Fraction(Context(prec=60).exp(Decimal(epsilon)))
 
 
 def fixed(runs: list[Pair], e: Fraction) -> Fraction:
-    """Of one pair for each run: Σ max(0, P - e Q) over all sequences of outcomes."""
+    """Return Σ max(0, P - e Q) over all sequences of outcomes, for one given pair for each run."""
     total = Fraction(0)
     for outcomes in product(*(range(len(p)) for p, _ in runs)):
         a = b = Fraction(1)
@@ -57,7 +62,14 @@ def fixed(runs: list[Pair], e: Fraction) -> Fraction:
 def adaptive(
     runs: list[list[Pair]], e: Fraction, a: Fraction = Fraction(1), b: Fraction = Fraction(1)
 ) -> Fraction:
-    """Of the best pair of every run, chosen when the outcomes before it are known."""
+    """Return the largest δ if each pair is chosen when the outcomes before it are known.
+
+    Args:
+        runs: The pairs to choose from, for each remaining run.
+        e: The ratio e^ε.
+        a: Probability under P of the outcomes so far.
+        b: Probability under Q of the outcomes so far.
+    """
     if not runs or not a:
         return max(Fraction(0), a - e * b)
     first, *others = runs
@@ -67,7 +79,7 @@ def adaptive(
 
 
 def truth(subjects: list[tuple[Any, int]], epsilon: str) -> tuple[Fraction, Fraction]:
-    """(of the worst fixed neighbours, of the worst adaptive choice)."""
+    """Return the exact δ for the worst fixed neighbours, and for the worst adaptive choice."""
     e = power(epsilon)
     runs = [pairs(subject) for subject, times in subjects for _ in range(times)]
     choices = product(*(pairs(subject) for subject, _ in subjects))
@@ -92,12 +104,11 @@ SUBJECTS = {
 
 
 def assert_between(found: wb.Composition, exact: tuple[Fraction, Fraction]) -> None:
+    """Assert that the bounds of a composition enclose the results of `truth`, and are not loose."""
     constant, worst = exact
-    assert found.delta_low <= float(constant) * (
-        1 + 1e-12
-    )  # of the mechanism, not of the dominating pair
+    assert found.delta_low <= float(constant) * (1 + 1e-12)
     assert float(worst) <= found.delta * (1 + 1e-12)
-    assert found.delta_low >= float(constant) * 0.995  # and no loose one
+    assert found.delta_low >= float(constant) * 0.995
 
 
 @pytest.mark.parametrize("name", SUBJECTS)
@@ -141,7 +152,7 @@ def test_the_command_states_for_which_neighbours_a_bound_holds(
 
 
 def verdicts(data: dict[str, Any]) -> tuple[str, str]:
-    """Of the workbench and of the second checker: proven, false, or neither."""
+    """Return the verdicts of the workbench and of the second checker: proven, false, or neither."""
     try:
         certificate_from_dict(data)
         ours = "proven"
@@ -156,7 +167,7 @@ def verdicts(data: dict[str, Any]) -> tuple[str, str]:
 
 
 def claimed(mechanism: Any, runs: int, epsilon: str, delta: Fraction) -> dict[str, Any]:
-    """A file that says so, true or not."""
+    """Return the data of a certificate with a composed claim, which may be false."""
     claim = ComposedClaim.for_mechanism(mechanism, runs, Fraction(epsilon), Fraction(delta))
     return Certificate(mechanism, "dp", 0, 1).to_dict() | {"composed": claim.to_dict()}
 
@@ -172,7 +183,7 @@ def test_both_checkers_decide_the_claim(name, runs, epsilon):
         == ("proven",) * 2
     )
     assert verdicts(claimed(subject, runs, epsilon, constant * Fraction("0.98"))) == ("false",) * 2
-    if worst > constant:  # an adversary who adapts refutes it; fixed neighbours do not
+    if worst > constant:  # Only an adaptive adversary exceeds this δ.
         assert "proven" not in verdicts(
             claimed(subject, runs, epsilon, worst * Fraction("0.999999"))
         )
@@ -180,6 +191,7 @@ def test_both_checkers_decide_the_claim(name, runs, epsilon):
 
 
 def random_channel(source: random.Random) -> wb.Channel:
+    """Return a channel of two or three rows and outputs, with masses of 2 to 200 bits."""
     columns, rows = source.randrange(2, 4), source.randrange(2, 4)
     bits = source.choice([2, 8, 60, 200])
     made = [
@@ -196,10 +208,8 @@ def test_no_checker_proves_a_delta_below_the_exact_one(seed):
     epsilon = source.choice(["0.1", "0.5", "1", "2"])
     constant, worst = truth([(subject, runs)], epsilon)
     for share in (Fraction(9, 10), Fraction(999999, 10**6)):
-        for step in (
-            None,
-            Fraction(1, source.choice([1, 3, 50, 10**30])),
-        ):  # any step is no more than a hint
+        # No step of the grid, which the file may choose freely, makes a false claim pass.
+        for step in (None, Fraction(1, source.choice([1, 3, 50, 10**30]))):
             data = claimed(subject, runs, epsilon, worst * share)
             if step is not None:
                 data["composed"]["step"] = str(step)
@@ -243,7 +253,7 @@ def test_both_checkers_decide_claims_about_integer_and_real_noise(mechanism):
 
 
 def test_claims_at_delta_zero_are_decided_by_the_sum_of_epsilons():
-    """At 2 ln 7/5 = .67294447324..., 7/5 the largest ratio, rounded to either side."""
+    """The largest ratio is 7/5 (1/2 against 5/14), so two runs need ε = 2 ln 7/5 = 0.67294447324..."""
     subject = wb.Channel.from_rows([[9, 5], [5, 5]])
     for text, expected in (("0.672944474", "proven"), ("0.672944473", "false")):
         assert verdicts(claimed(subject, 2, text, Fraction(0))) == (expected, expected)

@@ -1,4 +1,4 @@
-"""Profiles, dominating pairs, composition and OpenDP, each against the exact audit."""
+"""Compare profiles, dominating pairs, compositions and OpenDP measurements with the exact audit."""
 
 from __future__ import annotations
 
@@ -25,15 +25,17 @@ EPSILONS = ["0", "0.1", "0.7", "1", "2.5", "6"]
 
 
 def hole() -> wb.AdditiveNoise:
+    """Return noise modulo 9 with two zero masses, so that its pure ε is infinite."""
     return wb.AdditiveNoise(wb.ModuloNoise(n=8, max_shift=2), [400, 120, 50, 0, 3, 7, 0, 60, 130])
 
 
 def plain() -> wb.AdditiveNoise:
+    """Return noise modulo 9 without zero masses."""
     return wb.AdditiveNoise(wb.ModuloNoise(n=8, max_shift=2), [400, 120, 50, 20, 3, 7, 22, 60, 130])
 
 
 def one_pair() -> wb.AdditiveNoise:
-    """One comparison, which is its own dominating pair."""
+    """Return noise with a single comparison, which is its own dominating pair."""
     return wb.AdditiveNoise(wb.ModuloNoise(n=8, shifts=[2], directed=True), plain().masses)
 
 
@@ -173,7 +175,7 @@ def test_bounds_of_dp_accounting_overlap_with_the_bounds(make, times):
 
 
 def test_one_sided_neighbours_are_composed_in_the_given_order():
-    # P puts 1/4 where Q has nothing, Q nothing where P has nothing
+    # P has the mass 1/4 on an outcome without mass in Q. Q has no such outcome.
     rows = wb.Channel.from_pairs([[1, 3], [0, 4]], [(0, 1)], directed=True)
     assert compose(rows, 1, epsilon=3).delta >= 0.25
     assert compose(rows, 2, epsilon=3).delta >= 1 - 0.75**2
@@ -190,7 +192,7 @@ def test_one_sided_neighbours_are_composed_in_the_given_order():
     st.sampled_from(["0", "0.05", "0.4", "1.7"]),
 )
 def test_the_bounds_contain_the_exact_delta_of_the_product(one, two, times, epsilon):
-    """Return the hockey stick of the product, summed exactly over all compositions."""
+    """The exact δ is the hockey stick of the product, summed over all counts of the outcomes."""
     p, q = ([Fraction(k, sum(law)) for k in law] for law in (one, two))
     if times == 45 and epsilon != "0.4":
         return
@@ -252,7 +254,7 @@ def test_composition_is_tighter_than_adding_epsilons():
 
 
 def test_many_runs_are_composed_on_a_coarser_grid(monkeypatch):
-    """On grids of fewer points than usual, which only widens what is between the bounds."""
+    """The grids have fewer points than usual, which only widens the interval between the bounds."""
     for points, runs, budget in (
         (1 << 13, 10**6, {"epsilon": 10**6}),
         (1 << 16, 500, {"delta": "1e-6"}),
@@ -281,6 +283,7 @@ def dp():
 
 
 def count(dp):
+    """Return OpenDP's transformation that counts the rows of a data set."""
     return dp.t.make_count(dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance())
 
 

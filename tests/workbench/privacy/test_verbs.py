@@ -1,4 +1,8 @@
-"""Every function on every mechanism, on a Design of it and on its Certificate."""
+"""Test every public function (audit, certify, sample, profile, ...) on every kind of mechanism.
+
+Each function accepts three *forms*: the mechanism, an object with it (such as a Design), and its
+Certificate. A new kind of mechanism needs an entry in CASES.
+"""
 
 from __future__ import annotations
 
@@ -38,21 +42,31 @@ ROWS = [
     [Fraction(2, 8), Fraction(3, 8), Fraction(3, 8)],
 ]
 
+# Masses of noise that fall by 1/2 every two integers.
 HALVED = [Fraction(1, 2 ** ((abs(j) + 1) // 2)) for j in range(-40, 41)]
 
 
 @dataclass(frozen=True)
 class Design:
-    """Anything with a mechanism."""
+    """An object with a mechanism, in place of a `wb.Design`."""
 
     mechanism: Any
 
 
 @dataclass(frozen=True)
 class Case:
+    """A mechanism to test.
+
+    Attributes:
+        mechanism: The mechanism.
+        answer: One of its inputs.
+        epsilon: An ε slightly above its pure ε.
+        certifiable: Whether a certificate can contain it.
+    """
+
     mechanism: Any
     answer: Any
-    epsilon: str  # pure, just above what the mechanism has
+    epsilon: str
     certifiable: bool = True
 
 
@@ -110,14 +124,16 @@ CERTIFIABLE = [name for name, case in CASES.items() if case.certifiable]
 
 
 def certificate(name: str) -> Any:
+    """Return the certificate of a case at its ε."""
     case = CASES[name]
     return wb.certify(case.mechanism, "pure", case.epsilon)
 
 
 def forms(name: str) -> list[Any]:
-    """The mechanism, a Design of it and its Certificate."""
-    made = CASES[name].mechanism
-    return [made, Design(made), *([certificate(name)] if CASES[name].certifiable else [])]
+    """Return the mechanism of a case, a Design of it and, if there is one, its Certificate."""
+    mechanism = CASES[name].mechanism
+    certificates = [certificate(name)] if CASES[name].certifiable else []
+    return [mechanism, Design(mechanism), *certificates]
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -143,8 +159,8 @@ def test_a_tighter_budget_repairs_the_mechanism_and_its_file_is_proven(name: str
     assert wb.certify(proof, "pure", case.epsilon) == wb.certify(
         Design(case.mechanism), "pure", case.epsilon
     )
-    assert "repair_mixed_in" not in proof.record  # it keeps its budget as it is
-    if name == "nearest outputs":  # certified as it is
+    assert "repair_mixed_in" not in proof.record  # The mechanism needed no repair.
+    if name == "nearest outputs":  # This mechanism cannot be repaired.
         with pytest.raises(wb.NotCertified, match="exact pure epsilon is 0"):
             wb.certify(case.mechanism, "pure", "0.5")
         return
@@ -167,12 +183,12 @@ def test_sample_draws_published_values_from_the_law(name: str):
         drawn = wb.sample(form, count, answer=case.answer, insecure_seed=7)
         published = {tuple(np.atleast_1d(output)): k for k, output in enumerate(outputs)}
         assert len(published) == len(outputs)
-        places = [
-            published[tuple(row)] for row in np.atleast_2d(drawn.T).T
-        ]  # published values and nothing else
-        used = law.floats > 0
-        hits = np.bincount(places, minlength=len(outputs))
-        assert chisquare(hits[used], count * law.floats[used]).pvalue > 1e-4
+        # A KeyError here means that a value is drawn that is no output.
+        positions = [published[tuple(row)] for row in np.atleast_2d(drawn.T).T]
+        is_possible = law.floats > 0
+        hits = np.bincount(positions, minlength=len(outputs))
+        expected_hits = count * law.floats[is_possible]
+        assert chisquare(hits[is_possible], expected_hits).pvalue > 1e-4
         again = wb.sample(form, count, answer=case.answer, insecure_seed=7)
         assert (again == drawn).all()
         assert len(wb.sample(form, 5, answer=case.answer)) == 5
@@ -220,9 +236,8 @@ def test_a_saved_mechanism_is_loaded_unchanged(name: str, tmp_path: Path):
         assert type(back) is type(made)
         assert back.to_dict() == type(made).from_dict(made.to_dict()).to_dict() == made.to_dict()
         assert back.law(CASES[name].answer) == made.law(CASES[name].answer)
-        if (
-            getattr(made, "axis_labels", None) is None
-        ):  # what rows and outputs stand for is no part of the law
+        # The labels of a channel are not part of a mechanism file.
+        if getattr(made, "axis_labels", None) is None:
             assert np.array_equal(back.outputs, made.outputs)
     assert made.describe()
     assert "\n" not in made.describe()
@@ -230,10 +245,7 @@ def test_a_saved_mechanism_is_loaded_unchanged(name: str, tmp_path: Path):
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_map_of_a_measurement_is_the_audit_within_a_distance(name: str):
-    """The map is the audit over the inputs that far apart.
-
-    What comes out is published and nothing else.
-    """
+    """A measurement maps a distance to the pure ε of all inputs within it, and draws outputs only."""
     case = CASES[name]
     pytest.importorskip("opendp")
     from opendp.prelude import enable_features
@@ -241,38 +253,33 @@ def test_the_map_of_a_measurement_is_the_audit_within_a_distance(name: str):
     enable_features("contrib", "honest-but-curious")
     subject = case.mechanism
     distances = Distances.from_mechanism(subject)
-    real, few = distances.kind == "real", min(distances.max_distance, 2)
-    given = (
-        float(case.answer)
-        if real
-        else [*case.answer]
-        if isinstance(case.answer, tuple)
-        else case.answer
-    )
+    # OpenDP distinguishes floats from integers, in distances as well.
+    number = float if distances.kind == "real" else int
+    answer = case.answer
+    if distances.kind == "real":
+        answer = float(case.answer)
+    elif isinstance(case.answer, tuple):
+        answer = [*case.answer]
     for form in forms(name):
-        made = measurement(form)
-        assert made.map(0.0 if real else 0) == 0.0
-        for distance in {1, few}:
-            pure = audit_extremes(subject.with_max_distance(distance), 0).pure_epsilon
-            assert made.map(float(distance) if real else distance) == pure > 0.3
-        exact = wb.audit(subject.with_max_distance(1), "0.3").dp_delta.upper
+        release = measurement(form)
+        assert release.map(number(0)) == 0.0
+        for distance in {1, min(distances.max_distance, 2)}:
+            pure_epsilon = audit_extremes(subject.with_max_distance(distance), 0).pure_epsilon
+            assert release.map(number(distance)) == pure_epsilon > 0.3
+        exact_delta = wb.audit(subject.with_max_distance(1), "0.3").dp_delta.upper
         approximate = measurement(form, "approximate", epsilon="0.3")
-        assert approximate.map(1.0 if real else 1) == (pytest.approx(0.3), exact)
-        outputs = {tuple(np.atleast_1d(output)) for output in subject.outputs}
-        assert (
-            subject.inputs is None
-            or {tuple(np.atleast_1d(made(given))) for _ in range(20)} <= outputs
-        )
+        assert approximate.map(number(1)) == (pytest.approx(0.3), exact_delta)
+        if subject.inputs is not None:
+            outputs = {tuple(np.atleast_1d(output)) for output in subject.outputs}
+            draws = {tuple(np.atleast_1d(release(answer))) for _ in range(20)}
+            assert draws <= outputs
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_dp_accounting_agrees_on_the_exported_privacy_loss(name: str):
-    """dp_accounting's losses are no less than the audit says and hardly more.
-
-    Read back, the same once more.
-    """
+    """The δ of dp_accounting is the exact δ, rounded up by at most 1e-8, and is read back unchanged."""
     pytest.importorskip("dp_accounting")
-    if CASES[name].mechanism.is_one_sided:  # its losses are the same for both orders of neighbours
+    if CASES[name].mechanism.is_one_sided:  # dp_accounting has one law for both orders.
         with pytest.raises(wb.InvalidRequest, match="neighbours in both orders"):
             measurement(forms(name)[-1], "privacy_loss_distribution")
         return
@@ -377,10 +384,7 @@ def test_an_exact_delta_compares_like_a_number():
 
 
 def test_sample_reads_a_label_by_its_value_and_not_by_its_position():
-    """Label 2 of the labels 0, 1, 5 does not exist.
-
-    5 is no row number; what comes out is published, not a position.
-    """
+    """5 is one of the labels 0, 1, 5, but no row number. 2 is a row number, but no label."""
     made = rr_on_bins(wb.Labels([0, 1, 5]), [0, 2], [-7.5, 8.25], 1)
     for form in (made, wb.certify(made, "pure", 1)):
         assert set(wb.sample(form, 200, answer=5)) == {-7.5, 8.25}
@@ -394,9 +398,9 @@ def test_sample_reads_a_label_by_its_value_and_not_by_its_position():
 def test_a_designed_channel_uses_the_answers_and_outputs_of_its_question(
     certify: bool, tmp_path: Path
 ):
-    """Inputs 10, 20, 30 are no row numbers, row 2 is no input.
+    """The answers 10, 20, 30 are inputs, and the row number 2 is none.
 
-    Of the design, its mechanism and its file.
+    This holds for the design, its mechanism, its certificate and its file.
     """
     request: dict[str, Any] = {"loss": "squared", "epsilon": 1, "certify": certify}
     design = wb.design(wb.FiniteQuery([10, 20, 30], [9, 19.5, 31], max_shift=10), **request)
@@ -442,8 +446,8 @@ def test_a_designed_channel_of_texts_publishes_texts(tmp_path: Path):
 
 
 def test_the_file_of_a_label_randomizer_keeps_the_labels(tmp_path: Path):
-    """Labels with binary digits of their own, 0.1 for one, and a certificate's record that is no
-    list of names.
+    """The label 0.1 is no short binary fraction. Entries of the record that are no lists of labels
+    are ignored.
     """
     made = rr_on_bins(wb.Labels([0.1, 0.7, 5]), [0, 2], [-7.5, 8.25], 1)
     wb.save(
