@@ -36,7 +36,7 @@ class Ratio:
     mass: Fraction
 
     @property
-    def loss(self) -> float:
+    def privacy_loss(self) -> float:
         """Return the largest privacy loss ln P/Q, rounded up, or inf if the ratio is unbounded."""
         return math.inf if self.value is None else log_upper_bound(self.value)
 
@@ -122,7 +122,7 @@ class Pure(Notion):
 
         def excess(result: ComparisonResult) -> tuple[float, Fraction]:
             ratio: Ratio = result.measurement
-            return ratio.loss - float(result.budget["epsilon"]), ratio.mass
+            return ratio.privacy_loss - float(result.budget["epsilon"]), ratio.mass
 
         return max(results, key=excess)
 
@@ -134,7 +134,7 @@ class Pure(Notion):
             budget: Exact values of the parameters by name, such as epsilon and delta.
             budget_text: ε in words, such as "epsilon = 1".
         """
-        epsilon = "unbounded" if measurement.value is None else repr(measurement.loss)
+        epsilon = "unbounded" if measurement.value is None else repr(measurement.privacy_loss)
         return f"exact pure epsilon is {epsilon}, requested {budget_text}"
 
     def describe_witness(self, laws: Laws, result: ComparisonResult, names: Names) -> str | None:

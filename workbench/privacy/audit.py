@@ -290,7 +290,7 @@ class Privacy(Shown):
     @cached_property
     def pure_epsilon(self) -> float:
         """Return the ε of pure DP, rounded up. It is infinity if a ratio of masses is unbounded."""
-        return float(self.worst_result("pure").measurement.loss)
+        return float(self.worst_result("pure").measurement.privacy_loss)
 
     @cached_property
     def metric_epsilon(self) -> float:

@@ -1,4 +1,4 @@
-"""Designing noise from a user's side: answers, verdicts, words and every kind of bad input."""
+"""Test `wb.design` for noise modulo n + 1: results, verdicts, notes and errors for bad input."""
 
 from __future__ import annotations
 

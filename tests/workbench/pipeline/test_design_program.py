@@ -1,4 +1,4 @@
-"""The program of one's own question as an MPS file: any solver finds the same optimum in it."""
+"""Test the program of a design as an MPS file: every solver finds the optimum of the design."""
 
 from __future__ import annotations
 

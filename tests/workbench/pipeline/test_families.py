@@ -1,4 +1,7 @@
-"""Families declared once: every option reaches Python, the command line and sweeps; every design shows the same."""
+"""Test that every family has its options in Python, on the command line and in sweeps.
+
+The designs of all families have the same columns and reports.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Infeasible requests name the conflicting constraints and the smallest feasible budgets."""
+"""Test that errors of infeasible requests state the conflict and the smallest feasible budgets."""
 
 from __future__ import annotations
 

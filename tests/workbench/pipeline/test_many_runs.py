@@ -1,4 +1,4 @@
-"""Noise for many runs from the request to the certificate; the composed guarantee against another library."""
+"""Test integer noise for many runs, and compare its composed guarantee with dp_accounting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Costs of one's own: a function, an array or a file says what a name says, and what is none is refused."""
+"""Test user-defined losses: functions, arrays and files agree with named losses; others are errors."""
 
 from __future__ import annotations
 

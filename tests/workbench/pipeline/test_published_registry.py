@@ -1,4 +1,4 @@
-"""The one list of published mechanisms: every frontier, report and recommendation says what stands in it."""
+"""Test the registry of published mechanisms, which frontiers, reports and recommendations list."""
 
 from __future__ import annotations
 

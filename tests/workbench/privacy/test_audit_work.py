@@ -1,4 +1,4 @@
-"""What would take much more than ten seconds is refused at once, what is let through is proven."""
+"""Test that proofs of much more than ten seconds are refused before they start, and others end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Certificate files: proven again from themselves; any change that breaks the claim is detected."""
+"""Test that certificate files prove their claim, and that changes that falsify it are detected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Losses in certificates: named losses are known, channels state labels, prior and loss."""
+"""Test the losses in certificates: named losses are recomputed from their formulas.
+
+The certificate of a channel contains the labels, the prior and the outputs of its loss.
+"""
 
 from __future__ import annotations
 

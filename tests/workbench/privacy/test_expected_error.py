@@ -1,4 +1,4 @@
-"""Expected losses of every kind of mechanism, against explicit sums and integrals."""
+"""Compare the expected losses of every kind of mechanism with explicit sums and integrals."""
 
 from __future__ import annotations
 

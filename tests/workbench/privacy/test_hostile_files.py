@@ -1,4 +1,4 @@
-"""Malformed, huge and hostile files give one reason, in bounded memory and time."""
+"""Test that malformed, huge and hostile files are refused with a reason, in bounded memory and time."""
 
 from __future__ import annotations
 

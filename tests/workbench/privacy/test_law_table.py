@@ -1,4 +1,4 @@
-"""The table of a mechanism is complete and exact, and is read back as the same mechanism."""
+"""Test that the table of a mechanism is complete and exact, and is read back as this mechanism."""
 
 from __future__ import annotations
 

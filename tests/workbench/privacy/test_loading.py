@@ -1,4 +1,4 @@
-"""Mechanism files of every kind: ours and other people's."""
+"""Test loading mechanisms from files of the workbench and from PMFs and matrices of users."""
 
 from __future__ import annotations
 

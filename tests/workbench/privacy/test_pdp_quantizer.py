@@ -1,4 +1,4 @@
-"""The PDP δ of laws affine between knots, against brute force over inputs."""
+"""Compare the PDP δ of laws that are affine between knots with brute force over many inputs."""
 
 from __future__ import annotations
 

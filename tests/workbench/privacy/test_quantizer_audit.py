@@ -1,4 +1,4 @@
-"""The exact audit of quantizers against dense grids and hand-made laws."""
+"""Compare the exact audit of quantizers with dense grids of inputs and with known laws."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ledger of releases: its sums, what it refuses, and what it never loses."""
+"""Test the ledger of releases: exact sums, refusals over the limit, and damaged files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Repair: the result is private by the exact audit and close to the input, or refused."""
+"""Test that a repaired mechanism is exactly private and close to the input, or an error is raised."""
 
 from __future__ import annotations
 

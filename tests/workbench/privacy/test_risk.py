@@ -1,4 +1,4 @@
-"""What an attacker learns: against all tests by brute force, known formulas, and dp_accounting."""
+"""Compare the risks of mechanisms with brute force over tests, known formulas and other libraries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Noise on the reals is published rounded: no certificate claims of it what rounding destroys."""
+"""Test that no certificate of rounded real noise claims a notion that rounding does not preserve."""
 
 from __future__ import annotations
 

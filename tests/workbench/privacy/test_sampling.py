@@ -1,4 +1,4 @@
-"""Exact sampling: enumerated probabilities, chi-square tests, entropy of the system."""
+"""Test exact sampling by enumerating random words, by chi-square tests, and its source of entropy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""For even noise that falls with its size, the largest shift has the largest ratio."""
+"""Test that the largest shift has the largest ratio, for even noise that falls with its size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finite questions are read in every format, and invalid ones are refused in one sentence."""
+"""Test that finite queries are read in every format, and that invalid ones are errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Label randomizers: exact laws, exact losses, exact privacy, and samplers that follow them."""
+"""Test label randomizers: exact laws, losses and privacy, and samplers that follow the laws."""
 
 from __future__ import annotations
 

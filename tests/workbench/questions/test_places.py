@@ -1,4 +1,4 @@
-"""Places of the plane: files, distances, neighbours, and pairs that imply metric privacy."""
+"""Test places of the plane: files, distances, neighbours, and pairs that imply metric privacy."""
 
 from __future__ import annotations
 
