@@ -1,4 +1,4 @@
-"""A privacy curve: (ε_i, δ_i)-DP at several points at once, Σ max(0, P - e^ε_i Q) <= δ_i.
+"""Decide a privacy curve: (ε_i, δ_i)-DP at several points at once, Σ max(0, P - e^ε_i Q) <= δ_i.
 
 P and Q are the laws of the output for two neighbours. A convex piecewise linear trade-off function
 states the same kind of bounds (`workbench.notions.tradeoff`): a line β >= c - m α between type I

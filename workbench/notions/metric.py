@@ -1,4 +1,4 @@
-"""Metric privacy: P <= e^ε(x, x') Q, where the budget grows with the distance of the inputs.
+"""Decide metric privacy: P <= e^ε(x, x') Q, where the budget grows with the distance of the inputs.
 
 P and Q are the laws of the output for two neighbours x and x', which have the budget ε(x, x'). On
 real inputs the budget is ε |x - x'|. There the law is affine in x on segments [a, b]. Pr[i|x] is

@@ -1,4 +1,4 @@
-"""Probabilistic DP: the mass P(V) of the outcomes V = {P > e^ε Q} is at most δ, a rational.
+"""Decide probabilistic DP: the mass P(V) of the outcomes V = {P > e^ε Q} is at most δ.
 
 P and Q are the laws of the output for two neighbours. On real inputs the probability p_i(x) of
 output i is affine in x on segments. P(V) is not convex in the laws, so the supremum over all pairs

@@ -1,4 +1,4 @@
-"""f-DP: every test of two neighbours with type I error α has a type II error of at least f(α).
+"""Decide f-DP: every test of two neighbours with type I error α has a type II error >= f(α).
 
 f is convex and piecewise linear, through given points (α, β) (Dong, Roth and Su 2022). P and Q are
 the laws of the output for two neighbours. A line β >= c - m α of f holds for all tests between P

@@ -1,4 +1,4 @@
-"""The function `workbench.design`, which designs mechanisms of every family.
+"""Define the function `workbench.design`, which designs mechanisms of every family.
 
 >>> import workbench as wb
 >>> question = wb.ModuloNoise(n=8, shifts=[1, 2, 3], directed=True)

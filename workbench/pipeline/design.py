@@ -1,4 +1,8 @@
-"""A designed mechanism with its loss, bound, audit and certificate, as every family returns it."""
+"""Define `Design`: a designed mechanism with its loss, bound, audit and certificate.
+
+Every family returns its results as a `Design`. The base class `Reports` has the parts of a report
+that a family can change. `OracleVerdict` compares the objective with a closed form.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One option of a family: its reader, its default and its help; and the readers that options share.
+"""Define the options of families: reader, default and help, and the readers that options share.
 
 A value is the text of a command line, a TOML value of a sweep, or a Python object. One reader
 converts all of them to one exact value (a Fraction, an int, a text, or a tuple of these) or raises

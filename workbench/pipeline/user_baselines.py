@@ -1,4 +1,4 @@
-"""Read the baselines of the user, which stand beside designs in frontiers and in `recommend`.
+"""Read the baselines of the user, with which frontiers and `recommend` compare designs.
 
 `--baseline` and its keyword in Python accept:
 
@@ -86,12 +86,14 @@ def read_baselines(value: Any, name: str) -> NamedLaws:
     """
     if isinstance(value, Mapping) and value and all(isinstance(key, str) for key in value):
         return tuple((key, _read_baseline(item, key)) for key, item in value.items())
-    several = (
+    # A list of numbers is one baseline, and a list of paths or names is several baselines.
+    is_list_of_paths = (
         isinstance(value, (list, tuple))
         and value
         and all(isinstance(item, (str, Path)) for item in value)
     )
-    items = [part for item in (value if several else [value]) for part in _split_names(item)]
+    given_items = value if is_list_of_paths else [value]
+    items = [part for item in given_items for part in _split_names(item)]
     baselines = tuple((_name_of(item), _read_baseline(item, name)) for item in items)
     if len({key for key, _ in baselines}) < len(baselines):
         must(name, "files of different names", ", ".join(key for key, _ in baselines))

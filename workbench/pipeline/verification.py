@@ -1,4 +1,4 @@
-"""The requests on which families are verified, because their closed forms are known.
+"""List the requests on which families are verified, because their closed forms are known.
 
 The grids are in the file `verification.toml`.
 """

@@ -1,4 +1,4 @@
-"""Certificates: a mechanism in exact numbers with a privacy claim that these numbers alone prove.
+"""Define certificates: a mechanism in exact numbers with a privacy claim that they alone prove.
 
 Parts of a certificate:
 

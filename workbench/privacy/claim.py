@@ -1,6 +1,7 @@
-"""Privacy claims: a notion of privacy together with exact numbers for its parameters.
+"""Define privacy claims: a notion of privacy together with exact numbers for its parameters.
 
-The first parameter may be one number, or one number for each pair of neighbours. The JSON form is
+The first parameter may be one number, or one number for each pair of neighbours. A pair is named by
+its *label*: a shift such as (1,), or an ordered pair of rows such as (0, 1). The JSON form is
 
     {"notion": "dp", "epsilon": "0.5", "delta": "0.01"}
     {"notion": "dp", "epsilon": [[[1], "0.5"], [[2], "1"]], "delta": "0.01"}

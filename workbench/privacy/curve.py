@@ -144,10 +144,13 @@ class Profile(Shown):
         return np.array(sorted({0.0, *self._breakpoint_epsilons.values()}))
 
     def float_deltas(self, epsilons: Vector) -> Vector:
-        """Return δ in floating point for plots, within 1e-12. Shape as `epsilons`.
+        """Return δ in floating point for plots, with an error of at most 1e-12.
 
         Args:
-            epsilons: Numbers >= 0.
+            epsilons: Numbers >= 0. Shape (n,).
+
+        Returns:
+            δ for each ε. Shape (n,).
         """
         deltas = np.zeros(epsilons.shape)
         growth = np.exp(np.minimum(epsilons, 700.0))
@@ -224,7 +227,11 @@ def profile(mechanism: Any, notion: str = "dp") -> Profile:
 
 
 def _list_profile_pieces(laws: Laws, notion: DeltaNotion) -> tuple[Piece, ...]:
-    """Return the pieces of one pair from ε = 0 upwards."""
+    """Return the pieces of one pair from ε = 0 upwards.
+
+    For the ratios 3 and 1/3 of the laws (3/4, 1/4) and (1/4, 3/4), the DP pieces are
+    3/4 - e^ε / 4 for 0 <= ε < ln 3, and 0 from ln 3 on.
+    """
     pieces = []
     p = ZERO
     q = ZERO

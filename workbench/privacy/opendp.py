@@ -53,14 +53,15 @@ from workbench.privacy.loss_law import PrivacyLossLaw
 
 MEASURES = ("max_divergence", "approximate", "zero_concentrated_divergence", "renyi_divergence")
 LOSS_DISTRIBUTION = "privacy_loss_distribution"
-_LOSS_STEP = Fraction(1, 10_000)  # Step of the grid of losses for dp_accounting.
+# Step of the grid of privacy losses for dp_accounting.
+_PRIVACY_LOSS_STEP = Fraction(1, 10_000)
 _MAX_CACHED_AUDITS = 256  # Number of distances whose audits a privacy map remembers.
 
 
 def measurement(
     mechanism: Any, measure: str = "max_divergence", *, epsilon: Real | None = None
 ) -> Any:
-    """Convert a mechanism to an OpenDP measurement, or to a loss distribution of dp_accounting.
+    """Convert a mechanism to an OpenDP measurement, or to an object of dp_accounting.
 
         >>> import workbench as wb
         >>> noise = wb.AdditiveNoise(wb.ModuloNoise(n=2, max_shift=1), [2, 1, 1])
@@ -119,14 +120,14 @@ def _build_loss_distribution(mechanism: Mechanism) -> Any:
     if mechanism.is_one_sided:
         must(
             "mechanism",
-            "one of neighbours in both orders, as such losses are",
+            "one with neighbours in both orders, because dp_accounting protects both",
             "one side of each pair",
         )
     require_extra("accounting", "Exporting")
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
     pair = compute_dominating_pair(mechanism)
-    step = float(_LOSS_STEP)
+    step = float(_PRIVACY_LOSS_STEP)
     law = PrivacyLossLaw.from_laws(pair.p, pair.q, Fraction(step), is_upper=True)
     unit = 1 << law.bits
     masses = {}

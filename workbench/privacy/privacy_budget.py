@@ -1,4 +1,4 @@
-"""Budgets (ε, δ) of one person's part in a release, and their sums by basic composition.
+"""Add the budgets (ε, δ) of one person in several rows and releases, by basic composition.
 
     one row, an (ε, δ)-private mechanism      (ε, δ)
     at most k rows of one person              (k ε, k δ)
