@@ -100,6 +100,13 @@ class SearchLimits:
             noise.
         reach_margin: noise on a finer grid may reach farther than on the coarser one by this
             factor.
+        window_growth: each window on the integers is this many times as long as the one before.
+        near_bound_gap: on the integers, the relative gap between the value and the bound of a
+            window up to which they count as equal, if more windows do not bring them together.
+        min_tail_ratio: the ratio by which a geometric tail falls every D is at least this.
+        max_tail_ratio: this ratio is at most this, so that a repair can list the tail.
+        tail_ratio_bits: bits to which this ratio is rounded up.
+        coarse_step_epsilon: the largest ε of one step of `compute_coarse_bound`.
     """
 
     max_comparisons: int = 20_000_000
@@ -116,16 +123,50 @@ class SearchLimits:
     max_unsplit_excesses: int = 60_000
     negligible_share: float = 1e-9
     reach_margin: float = 1.1
+    window_growth: float = 1.4
+    near_bound_gap: float = 1e-3
+    min_tail_ratio: float = 0.008
+    max_tail_ratio: float = 0.98
+    tail_ratio_bits: int = 20
+    coarse_step_epsilon: Fraction = Fraction(1, 4)
+
+
+@dataclass(frozen=True)
+class WindowFactors:
+    """How many times as long as truncated Laplace noise a first window is.
+
+    The factors were found by trial. The optimal noise ends farther out, relative to truncated
+    Laplace noise, if δ is large or ε is small.
+
+    Attributes:
+        large_delta: the factor from δ = `min_large_delta` on.
+        small_epsilon: the factor below ε = `max_small_epsilon`, if δ is smaller.
+        usual: the factor in all other cases but the next one.
+        tight: the factor on the reals from ε = `min_tight_epsilon` on, and on the integers from
+            the sensitivity `min_tight_sensitivity` on.
+    """
+
+    large_delta: float = 3.0
+    small_epsilon: float = 2.0
+    usual: float = 1.3
+    tight: float = 1.15
+    min_large_delta: float = 0.25
+    max_small_epsilon: float = 0.5
+    min_tight_epsilon: float = 2.0
+    min_tight_sensitivity: int = 32
 
 
 _LIMITS = SearchLimits()
+_FACTORS = WindowFactors()
 _WINDOW_PRIVACY_LOSS = 12.0  # The first window of pure noise ends at this privacy loss.
 _MIN_REFERENCE_EPSILON = 1e-3  # Windows and units are not computed for a smaller ε.
 _UNIT_SAMPLE_COUNT = 1000  # The unit of losses is estimated from this many noise values of a side.
-_WIDE_SENSITIVITY = 32  # From this sensitivity on, first windows on the integers are smaller.
-_COARSE_STEP_EPSILON = Fraction(1, 4)  # The largest ε of one step of the coarse bound.
 # Truncated private noise is not extended beyond this many blocks of D values on a side.
 _MAX_TRUNCATION_BLOCKS = 1 << 14
+# Searches on the integers end at the target gap divided by this. The rest is left for the repair.
+TARGET_GAP_DIVISOR = 10
+_REAL_TARGET_SHARE = 0.9  # On the reals they end at this share of the target gap, as above.
+_FLOAT_MARGIN = 1e-12  # Quotients of two `expm1` in floats are enlarged by this share.
 
 
 @dataclass(frozen=True)
@@ -195,8 +236,8 @@ class NoiseClaimBounds(ClaimedBounds):
     def compute_window_size(self, steps: int, is_on_reals: bool) -> int:
         """Compute the number of noise values on each side of a first program.
 
-        It is slightly more than the support of truncated Laplace noise: twice for small ε, three
-        times for large δ. Pure noise has little mass beyond it.
+        If noise may end, it is the support of truncated Laplace noise times a factor
+        (`WindowFactors`). Otherwise it is a number beyond which pure noise has little mass.
 
         Args:
             steps: the sensitivity, in cells.
@@ -210,13 +251,16 @@ class NoiseClaimBounds(ClaimedBounds):
         return math.ceil(factor * support * steps) + steps
 
     def _choose_window_factor(self, steps: int, is_on_reals: bool) -> float:
-        """Choose how much larger than truncated Laplace noise a first window is."""
-        if self.reference_delta >= 0.25:
-            return 3.0
-        if self.reference_epsilon < 0.5:
-            return 2.0
-        is_tight = self.reference_epsilon >= 2 if is_on_reals else steps >= _WIDE_SENSITIVITY
-        return 1.15 if is_tight else 1.3
+        """Choose how many times as long as truncated Laplace noise a first window is."""
+        if self.reference_delta >= _FACTORS.min_large_delta:
+            return _FACTORS.large_delta
+        if self.reference_epsilon < _FACTORS.max_small_epsilon:
+            return _FACTORS.small_epsilon
+        if is_on_reals:
+            is_tight = self.reference_epsilon >= _FACTORS.min_tight_epsilon
+        else:
+            is_tight = steps >= _FACTORS.min_tight_sensitivity
+        return _FACTORS.tight if is_tight else _FACTORS.usual
 
     def is_solvable_size(self, steps: int, size: int) -> bool:
         """Check whether a program and the audit of its solution are small enough.
@@ -300,10 +344,11 @@ def bracket_optimum(
         assert known_noise is None or isinstance(known_noise, AdditiveIntegerNoise)
         solver = LineProgramSolver(request, claim_bounds, deadline)
         return _bracket_on_integers(solver, request.question, loss, known_noise)
-    search = _RealSearch(request, claim_bounds, deadline)
+    known_loss = math.inf
     if known_noise is not None:
-        unit = request.question.sensitivity**search.power
-        search.known_loss = float(loss(known_noise) / unit)
+        unit = request.question.sensitivity ** line_noise.POWERS[request.loss_name]
+        known_loss = float(loss(known_noise) / unit)
+    search = _RealSearch(request, claim_bounds, deadline, known_loss)
     try:
         search.run(request.how.steps)
     except LicenceExceeded:
@@ -319,7 +364,7 @@ def compute_coarse_bound(request: NoiseRequest, deadline: Deadline) -> Fraction:
     (m ε, δ (e^(m ε) - 1)/(e^ε - 1))-private between answers one step apart. Rounded at random to
     the two nearest steps, with its mean preserved, it is integer noise with sensitivity 1, and its
     loss changes as for the reals (see the module). The number m is the largest for which m ε is at
-    most _COARSE_STEP_EPSILON, at least 1.
+    most `SearchLimits.coarse_step_epsilon`, at least 1.
 
     Args:
         request: a request with the absolute or the squared loss.
@@ -333,20 +378,22 @@ def compute_coarse_bound(request: NoiseRequest, deadline: Deadline) -> Fraction:
     """
     epsilon = request.claim.epsilon
     power = line_noise.POWERS[request.loss_name]
-    group = max(1, math.floor(_COARSE_STEP_EPSILON / epsilon))
-    growth = math.expm1(float(group * epsilon)) / math.expm1(float(epsilon)) * (1 + 1e-12)
-    delta = request.claim.delta * Fraction(growth)
-    if delta >= 1:
+    sensitivities_per_step = max(1, math.floor(_LIMITS.coarse_step_epsilon / epsilon))
+    step_epsilon = sensitivities_per_step * epsilon
+    growth = math.expm1(float(step_epsilon)) / math.expm1(float(epsilon)) * (1 + _FLOAT_MARGIN)
+    step_delta = request.claim.delta * Fraction(growth)
+    if step_delta >= 1:
         return ZERO
-    claim_bounds = NoiseClaimBounds(Claim(request.claim.notion, group * epsilon, delta))
+    claim_bounds = NoiseClaimBounds(Claim(request.claim.notion, step_epsilon, step_delta))
     size = claim_bounds.compute_window_size(1, is_on_reals=True)
     if not claim_bounds.is_solvable_size(1, size):
         return ZERO
     program = LineProgram(1, size, [lambda j: Fraction(abs(j)) ** power], claim_bounds.bounds)
     answer = LineProgramSolver(request, claim_bounds, deadline).solve_without_guess(program)
     bound = answer.bound if power == 1 else answer.bound - Fraction(1, 4)
-    step: Fraction = (group * Fraction(request.question.sensitivity)) ** power
-    return max(ZERO, bound) * step
+    step_length = sensitivities_per_step * Fraction(request.question.sensitivity)
+    unit: Fraction = step_length**power
+    return max(ZERO, bound) * unit
 
 
 class LineProgramSolver:
@@ -383,20 +430,20 @@ class LineProgramSolver:
         precision = _LIMITS.exact_precision
         return self._count(line.solve(precision=precision, deadline=self.deadline, solver=solver))
 
-    def compute_loss_unit(self, claim_bounds: NoiseClaimBounds, d: int) -> Fraction:
+    def compute_loss_unit(self, claim_bounds: NoiseClaimBounds, sensitivity: int) -> Fraction:
         """Compute the unit of the losses in programs of noise on the integers.
 
         It is close to the expected loss of geometric noise with the reference budget.
 
         Args:
             claim_bounds: the bounds of the claim, for the reference budget.
-            d: the sensitivity.
+            sensitivity: the sensitivity in integer steps.
         """
         scale = self.request.loss_scale
         epsilon = max(claim_bounds.reference_epsilon, _MIN_REFERENCE_EPSILON)
-        reach = d * math.ceil(_WINDOW_PRIVACY_LOSS / epsilon)
+        reach = sensitivity * math.ceil(_WINDOW_PRIVACY_LOSS / epsilon)
         eta = range(-reach, reach + 1, max(1, reach // _UNIT_SAMPLE_COUNT))
-        masses = np.exp(-claim_bounds.reference_epsilon * np.abs(eta) / d)
+        masses = np.exp(-claim_bounds.reference_epsilon * np.abs(eta) / sensitivity)
         means = []
         for loss in self.request.line_losses:
             losses = np.array([float(loss.value_at(k)) for k in eta])
@@ -491,7 +538,15 @@ def _bracket_on_integers(
             return BracketResult(known_noise, search.bound, solver.solver_details)
     search.run()
     assert search.best is not None
-    return BracketResult(search.best[1], search.bound, solver.solver_details)
+    return BracketResult(search.best.mechanism, search.bound, solver.solver_details)
+
+
+@dataclass(frozen=True)
+class _EvaluatedNoise:
+    """Noise on the integers with its exact expected loss."""
+
+    mechanism: AdditiveIntegerNoise
+    loss: Fraction
 
 
 class _IntegerSearch:
@@ -503,8 +558,8 @@ class _IntegerSearch:
         loss: computes the exact expected loss of a mechanism.
 
     Attributes:
-        best: the smallest exact loss and its mechanism, None before there is one.
-        bound: a lower bound for all noise.
+        best: the noise with the smallest exact loss, None before there is one.
+        bound: a lower bound on the loss of all noise.
     """
 
     def __init__(self, solver: LineProgramSolver, question: IntegerNoise, loss: NoiseLoss) -> None:
@@ -514,26 +569,31 @@ class _IntegerSearch:
         self.compute_loss = loss
         self.sensitivity = question.sensitivity
         self.unit = solver.compute_loss_unit(solver.claim_bounds, self.sensitivity)
-        self.best: tuple[Fraction, AdditiveIntegerNoise] | None = None
+        self.best: _EvaluatedNoise | None = None
         self.bound = ZERO
-        self._gap = request.target_gap / 10
-        self._proves = request.loss_scale.proves
+        self._gap = request.target_gap / TARGET_GAP_DIVISOR
+        self._loss_scale = request.loss_scale
         solver.claim_bounds.check_size(self.sensitivity)
 
     def add_mechanism(self, mechanism: AdditiveIntegerNoise) -> Fraction:
         """Compare a mechanism with the best one. Returns its exact expected loss."""
-        value = self.compute_loss(mechanism)
-        if self.best is None or value < self.best[0]:
-            self.best = value, mechanism
-        return value
+        loss = self.compute_loss(mechanism)
+        if self.best is None or loss < self.best.loss:
+            self.best = _EvaluatedNoise(mechanism, loss)
+        return loss
 
     @property
     def is_closed(self) -> bool:
         """Check whether the bound is within a tenth of the target gap of the best loss."""
-        return self.best is not None and self._proves(self.best[0], self.bound, self._gap)
+        if self.best is None:
+            return False
+        return self._loss_scale.proves(self.best.loss, self.bound, self._gap)
 
     def is_closed_by_small_window(self) -> bool:
-        """Check whether a window up to where the losses become constant proves the best optimal."""
+        """Solve a small window, and check whether its bound proves the best noise optimal.
+
+        The window ends where the losses become constant, or earlier.
+        """
         span = max(loss.span for loss in self.solver.request.line_losses)
         size = min(self._choose_first_size(), self.sensitivity + span)
         if not self.solver.deadline.has_passed:
@@ -547,30 +607,34 @@ class _IntegerSearch:
         """
         solver = self.solver
         size = self._choose_first_size()
-        law = None
+        masses = None
         agreement_count = 0
         for _ in range(_LIMITS.max_windows):
             try:
-                answer = self._solve(size, law)
+                answer = self._solve(size, masses)
                 self.bound = max(self.bound, answer.bound)
-                law = answer.masses
-                lower_value = Fraction(answer.value)
+                masses = answer.masses
+                window_value = Fraction(answer.value)
                 if self.is_closed:
                     break
                 if solver.claim_bounds.can_end and answer.mean_tail_mass:
                     # The mass beyond the window has too small a loss, and gives no mechanism.
-                    answer = self._solve(size, law, is_open=False)
+                    answer = self._solve(size, masses, is_open=False)
             except SolverError:
                 if self.best is None or not solver.deadline.has_passed:
                     raise
                 break
-            noise = _make_law(answer, solver.claim_bounds)
-            value = self.add_mechanism(AdditiveIntegerNoise(self.question, noise))
-            # If even the mechanism of this window reaches the window's value, and the bound is
-            # near it, then only the solver's accuracy is missing.
-            if self._proves(value, lower_value, self._gap):
-                agreement_count += self._proves(lower_value, self.bound, 1e-3)
-            size = math.ceil(1.4 * size)
+            law = _make_law(answer, solver.claim_bounds)
+            loss = self.add_mechanism(AdditiveIntegerNoise(self.question, law))
+            # If the mechanism has the loss that the relaxation allows, and the proven bound is
+            # near it, a longer window cannot help: only the solver's accuracy is missing.
+            has_window_value = self._loss_scale.proves(loss, window_value, self._gap)
+            is_bound_near = self._loss_scale.proves(
+                window_value, self.bound, _LIMITS.near_bound_gap
+            )
+            if has_window_value and is_bound_near:
+                agreement_count += 1
+            size = math.ceil(_LIMITS.window_growth * size)
             if self.is_closed or agreement_count == _LIMITS.max_agreements:
                 break
             can_continue = solver.claim_bounds.is_solvable_size(self.sensitivity, size)
@@ -578,14 +642,23 @@ class _IntegerSearch:
                 break
 
     def _choose_first_size(self) -> int:
-        """Choose the first window. It includes the span of losses that fall somewhere."""
+        """Choose the size of the first window: the number of noise values on each side.
+
+        The window includes the values up to which a loss that is not rising is tabulated.
+        """
         sizes = [self.solver.claim_bounds.compute_window_size(self.sensitivity, is_on_reals=False)]
         losses = self.solver.request.line_losses
         sizes += [loss.span for loss in losses if not loss.power and not loss.is_rising]
         return max(sizes)
 
-    def _solve(self, size: int, law: Vector | None, *, is_open: bool = True) -> LineAnswer:
-        """Solve the program on a window, from the law of a smaller window."""
+    def _solve(self, size: int, masses: Vector | None, *, is_open: bool = True) -> LineAnswer:
+        """Solve the program on a window.
+
+        Args:
+            size: the number of noise values on each side.
+            masses: the masses of a smaller window from which the solver starts, or None.
+            is_open: whether mass beyond the window is allowed (the relaxation).
+        """
         line_losses = self.solver.request.line_losses
         program = LineProgram(
             self.sensitivity,
@@ -596,11 +669,15 @@ class _IntegerSearch:
             is_open=is_open,
             loss_unit=self.unit,
         )
-        return self.solver.solve(program, law, 1.0, _LIMITS.exact_precision)
+        return self.solver.solve(program, masses, refinement=1.0, precision=_LIMITS.exact_precision)
 
 
 def _make_law(answer: LineAnswer, claim_bounds: NoiseClaimBounds) -> IntegerLaw:
-    """Make the law of a program's solution: with geometric tails, or without if noise may end."""
+    """Make the law of a program's solution: with geometric tails, or without if noise may end.
+
+    A tail continues the last D masses of a side. Its ratio is chosen so that its mass is the mass
+    beyond the window: end * (ratio + ratio² + ...) = mass beyond.
+    """
     line = answer.program
     masses = answer.masses
     if claim_bounds.can_end:
@@ -610,9 +687,24 @@ def _make_law(answer: LineAnswer, claim_bounds: NoiseClaimBounds) -> IntegerLaw:
     d = line.sensitivity
     mass_beyond = answer.mean_tail_mass
     end = (masses[:d].sum() + masses[-d:].sum()) / 2
-    ratio = min(0.98, max(0.008, mass_beyond / max(end + mass_beyond, 1e-300)))
+    ratio = mass_beyond / max(end + mass_beyond, np.finfo(float).tiny)  # The sum may be 0.
+    ratio = min(_LIMITS.max_tail_ratio, max(_LIMITS.min_tail_ratio, ratio))
+    ratio_unit = 1 << _LIMITS.tail_ratio_bits
     weights = [max(1, round(mass * 2.0**_LIMITS.mass_bits)) for mass in masses.tolist()]
-    return IntegerLaw(-line.last, weights, d, Fraction(math.ceil(ratio * 2**20), 2**20))
+    return IntegerLaw(-line.last, weights, d, Fraction(math.ceil(ratio * ratio_unit), ratio_unit))
+
+
+@dataclass(frozen=True)
+class _GridAnswer:
+    """The solution of a program of noise on the reals.
+
+    Attributes:
+        answer: the solution.
+        cell_count: the number of cells in an interval as long as the sensitivity.
+    """
+
+    answer: LineAnswer
+    cell_count: int
 
 
 class _RealSearch(LineProgramSolver):
@@ -622,40 +714,44 @@ class _RealSearch(LineProgramSolver):
         request: the request for noise on the reals.
         claim_bounds: the bounds that its claim implies.
         deadline: when the last program must have ended.
+        known_loss: the loss of noise that is known to be private, infinite without one.
 
     Attributes:
         power: 1 for the absolute loss, 2 for the squared loss.
-        best: the solution with the smallest upper value, and its number of cells.
+        best: the solution with the smallest upper bound, None before there is one.
         bound: the largest lower bound.
-        bound_steps: the number of cells of the grid that proved the bound.
-        known_loss: the loss of noise that is known to be private, infinite without one.
-        laws: the solution of the last program of every number of cells.
+        bound_cell_count: the number of cells of the grid that proved the bound, 0 before one did.
+        masses_by_cell_count: the solution of the last program of every number of cells.
     """
 
     def __init__(
-        self, request: NoiseRequest, claim_bounds: NoiseClaimBounds, deadline: Deadline
+        self,
+        request: NoiseRequest,
+        claim_bounds: NoiseClaimBounds,
+        deadline: Deadline,
+        known_loss: float,
     ) -> None:
         super().__init__(request, claim_bounds, deadline)
+        self.known_loss = known_loss
         self.power = line_noise.POWERS[request.loss_name]
-        self.target_gap = 0.9 * request.target_gap
-        self.best: tuple[LineAnswer, int] | None = None
+        self.target_gap = _REAL_TARGET_SHARE * request.target_gap
+        self.best: _GridAnswer | None = None
         self.bound = ZERO
-        self.bound_steps = 0
-        self.known_loss = math.inf
-        self.laws: dict[int, Vector] = {}
+        self.bound_cell_count = 0
+        self.masses_by_cell_count: dict[int, Vector] = {}
 
     @property
     def gap(self) -> float:
-        """Return the gap relative to the smaller of the upper value and the known loss."""
+        """Return the gap between the smallest loss so far and the lower bound, relative to it."""
         assert self.best is not None
-        value = min(self.best[0].value, self.known_loss)
-        if not value:
+        least_loss = min(self.best.answer.value, self.known_loss)
+        if not least_loss:
             return 0.0  # No loss is below 0.
-        return (value - float(self.bound)) / value
+        return (least_loss - float(self.bound)) / least_loss
 
     @property
     def is_closed(self) -> bool:
-        """Check whether the two sides agree, or the time is up."""
+        """Check whether the upper and the lower bound agree, or the time is up."""
         return self.best is not None and (self.deadline.has_passed or self.gap <= self.target_gap)
 
     def make_result(self) -> BracketResult:
@@ -664,23 +760,24 @@ class _RealSearch(LineProgramSolver):
         Raises InvalidRequest if the budget allows the answer itself to be published.
         """
         assert self.best is not None
-        answer, steps = self.best
+        answer = self.best.answer
+        cell_count = self.best.cell_count
         question = self.request.question
         assert isinstance(question, RealNoise)
         details = {
             **self.solver_details,
             "programs": self.program_count,
-            "bound_steps": self.bound_steps,
+            "bound_steps": self.bound_cell_count,
         }
         if answer.program.is_open:
             law = _make_law(answer, self.claim_bounds)
-            mechanism = AdditiveRealNoise(question, steps, law)
+            mechanism = AdditiveRealNoise(question, cell_count, law)
         else:
-            mechanism = self._make_ended_noise(question, answer, steps)
+            mechanism = self._make_ended_noise(question, answer, cell_count)
         return BracketResult(mechanism, self.bound * question.sensitivity**self.power, details)
 
     def _make_ended_noise(
-        self, question: RealNoise, answer: LineAnswer, steps: int
+        self, question: RealNoise, answer: LineAnswer, cell_count: int
     ) -> AdditiveRealNoise:
         """Make noise with a finite support and an atom. Raises InvalidRequest as `make_result`."""
         line = answer.program
@@ -696,44 +793,51 @@ class _RealSearch(LineProgramSolver):
         used_masses = masses[line.last - last : line.last + last + 1].tolist()
         cells = [*map(Fraction, used_masses)]
         atom = Fraction(float(answer.x[-1]))
-        return AdditiveRealNoise.from_masses(question, steps, -last, cells, atom)
+        return AdditiveRealNoise.from_masses(question, cell_count, -last, cells, atom)
 
-    def run(self, steps: int | None) -> None:
+    def run(self, cell_count: int | None) -> None:
         """Solve the programs on the grids that the module describes.
 
         Args:
-            steps: the number of cells of a sensitivity. None refines the grid.
+            cell_count: the number of cells of a sensitivity. None refines the grid.
         """
-        grids = [steps] if steps else _LIMITS.first_grids
-        for k in grids:
-            if k > 1 and not steps and (self.is_closed or not self._is_solvable_grid(k)):
+        if cell_count:
+            self.claim_bounds.check_size(cell_count, is_on_reals=True)
+            self._solve_both_bounds(cell_count, cell_count)
+            return
+        for k in _LIMITS.first_grids:
+            if k > 1 and (self.is_closed or not self._is_solvable_grid(k)):
                 break
             self.claim_bounds.check_size(k, is_on_reals=True)
-            self._solve_both_sides(k, k)
-        if steps or self.request.how.solver != "highs":
+            self._solve_both_bounds(k, k)
+        if self.request.how.solver != "highs":
             return
         for k in range(_LIMITS.first_grids[-2] + 1, _LIMITS.first_grids[-1]):
             if self.is_closed or not self._is_solvable_grid(k):
                 return
-            self._solve_both_sides(k, k)
+            self._solve_both_bounds(k, k)
         self._refine_grids()
 
     def _refine_grids(self) -> None:
-        """Add multiples of the grid of the best bound to the grids of both sides."""
+        """Add multiples of the grid of the best lower bound to the grids of both bounds."""
         assert self.best is not None
-        low = self.bound_steps
-        high = self.best[1]
-        step = self.bound_steps or self.best[1]  # No grid proved a bound above 0.
+        lower_cells = self.bound_cell_count
+        upper_cells = self.best.cell_count
+        # If no grid proved a bound above 0, multiples of the other grid are added.
+        step = self.bound_cell_count or self.best.cell_count
         while not self.is_closed:
-            needed_cells = max(low, high) * (self.gap / self.target_gap) ** 0.5
-            increase = step * max(1, math.ceil((needed_cells - low) / step))
-            while increase > step and not self._is_solvable_grid(max(low, high) + increase):
+            # The gap falls as 1/k².
+            needed_cells = max(lower_cells, upper_cells) * (self.gap / self.target_gap) ** 0.5
+            increase = step * max(1, math.ceil((needed_cells - lower_cells) / step))
+            while increase > step and not self._is_solvable_grid(
+                max(lower_cells, upper_cells) + increase
+            ):
                 increase -= step
-            low += increase
-            high += increase
-            if not self._is_solvable_grid(max(low, high)):
+            lower_cells += increase
+            upper_cells += increase
+            if not self._is_solvable_grid(max(lower_cells, upper_cells)):
                 return
-            self._solve_both_sides(low, high)
+            self._solve_both_bounds(lower_cells, upper_cells)
 
     def _is_solvable_grid(self, k: int) -> bool:
         """Check whether the programs on a grid of k cells are small enough."""
@@ -758,52 +862,66 @@ class _RealSearch(LineProgramSolver):
             is_upper: whether the program is that of the upper bound.
             precision: relative excess over a limit up to which a point counts as feasible.
         """
-        start_steps = max(
-            (size for size in self.laws if size <= k), default=max(self.laws, default=0)
-        )
+        start_cell_count = self._choose_start(k)
         has_atom = is_upper and self.claim_bounds.can_end
-        atom = ZERO if has_atom else None
         line = LineProgram(
             k,
-            self._choose_reach(k, start_steps),
+            self._choose_reach(k, start_cell_count),
             [loss],
             self.claim_bounds.bounds,
             is_open=not has_atom,
-            atom_loss=atom,
+            atom_loss=ZERO if has_atom else None,
         )
-        law = self.laws.get(start_steps)
-        answer = self.solve(line, law, k / max(start_steps, 1), precision)
-        self.laws[k] = answer.masses
+        initial_masses = None
+        refinement = float(k)
+        if start_cell_count is not None:
+            initial_masses = self.masses_by_cell_count[start_cell_count]
+            refinement = k / start_cell_count
+        answer = self.solve(line, initial_masses, refinement, precision)
+        self.masses_by_cell_count[k] = answer.masses
         return answer
 
-    def _choose_reach(self, k: int, start_steps: int) -> int:
+    def _choose_start(self, k: int) -> int | None:
+        """Choose the grid from whose solution a program on a grid of k cells starts.
+
+        Returns:
+            The number of cells of the finest solved grid that is not finer. If all are finer, that
+            of the finest one. None before a grid is solved.
+        """
+        solved_counts = self.masses_by_cell_count
+        not_finer = [count for count in solved_counts if count <= k]
+        return max(not_finer or solved_counts, default=None)
+
+    def _choose_reach(self, k: int, start_cell_count: int | None) -> int:
         """Choose the end of the noise in a program: slightly beyond its end on a coarser grid.
 
         Args:
             k: the number of cells in an interval as long as the sensitivity.
-            start_steps: the same number for the coarser grid, which has been solved.
+            start_cell_count: the same number for the grid of `_choose_start`.
         """
         window_size = self.claim_bounds.compute_window_size(k, is_on_reals=True)
-        if k <= _LIMITS.first_grids[-1] or not self.claim_bounds.can_end:
+        is_first_grid = start_cell_count is None or k <= _LIMITS.first_grids[-1]
+        if is_first_grid or not self.claim_bounds.can_end:
             return window_size
-        masses = self.laws[start_steps]
+        assert start_cell_count is not None
+        masses = self.masses_by_cell_count[start_cell_count]
         used = np.flatnonzero(masses > _LIMITS.negligible_share * masses.max())
         last = int(np.abs(used - masses.size // 2).max())
-        reach = math.ceil((_LIMITS.reach_margin * last + 1) * k / start_steps)
+        reach = math.ceil((_LIMITS.reach_margin * last + 1) * k / start_cell_count)
         return max(k, min(window_size, reach))
 
-    def _solve_both_sides(self, low: int, high: int) -> None:
-        """Solve the program of the lower bound on one grid, then that of the upper one on another.
+    def _solve_both_bounds(self, lower_cells: int, upper_cells: int) -> None:
+        """Solve the program of the lower bound, then the program of the upper bound.
 
         The second program is skipped if the gap is already small enough.
 
         Args:
-            low: the number of cells of the first grid.
-            high: the number of cells of the second grid.
+            lower_cells: the number of cells of a sensitivity for the lower bound.
+            upper_cells: the number of cells of a sensitivity for the upper bound.
         """
-        beta = Fraction(1, low)
+        beta = Fraction(1, lower_cells)
         answer = self._solve_grid(
-            low,
+            lower_cells,
             lambda j: (abs(j) * beta) ** self.power,
             is_upper=False,
             precision=_LIMITS.smooth_precision,
@@ -811,10 +929,11 @@ class _RealSearch(LineProgramSolver):
         proven_bound = answer.bound if self.power == 1 else answer.bound - beta**2 / 4
         if proven_bound > self.bound:
             self.bound = proven_bound
-            self.bound_steps = low
+            self.bound_cell_count = lower_cells
         if self.best is None or self.gap > self.target_gap:
-            cells = cell_loss(self.request.loss_name, Fraction(1, high))
-            precision = _LIMITS.upper_precision
-            answer = self._solve_grid(high, cells, is_upper=True, precision=precision)
-            if self.best is None or answer.value < self.best[0].value:
-                self.best = answer, high
+            loss_of_cell = cell_loss(self.request.loss_name, Fraction(1, upper_cells))
+            answer = self._solve_grid(
+                upper_cells, loss_of_cell, is_upper=True, precision=_LIMITS.upper_precision
+            )
+            if self.best is None or answer.value < self.best.answer.value:
+                self.best = _GridAnswer(answer, upper_cells)
