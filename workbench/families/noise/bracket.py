@@ -542,7 +542,7 @@ def _bracket_on_integers(
 
 
 @dataclass(frozen=True)
-class _EvaluatedNoise:
+class EvaluatedNoise:
     """Noise on the integers with its exact expected loss."""
 
     mechanism: AdditiveIntegerNoise
@@ -569,7 +569,7 @@ class _IntegerSearch:
         self.compute_loss = loss
         self.sensitivity = question.sensitivity
         self.unit = solver.compute_loss_unit(solver.claim_bounds, self.sensitivity)
-        self.best: _EvaluatedNoise | None = None
+        self.best: EvaluatedNoise | None = None
         self.bound = ZERO
         self._gap = request.target_gap / TARGET_GAP_DIVISOR
         self._loss_scale = request.loss_scale
@@ -579,7 +579,7 @@ class _IntegerSearch:
         """Compare a mechanism with the best one. Returns its exact expected loss."""
         loss = self.compute_loss(mechanism)
         if self.best is None or loss < self.best.loss:
-            self.best = _EvaluatedNoise(mechanism, loss)
+            self.best = EvaluatedNoise(mechanism, loss)
         return loss
 
     @property

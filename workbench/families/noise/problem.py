@@ -67,6 +67,10 @@ _MAX_AUDIT_WORK = 10 * MAX_WORK_UNITS  # Audits with more work (about ten second
 _MAX_PURE_PROGRAM_REACH = 400
 # Up to this δ, the search on the reals ends if the optimum at δ = 0 is within the gap.
 MAX_TINY_DELTA = Fraction(1, 10**9)
+_MAX_BUDGET_GAP = 1e-6  # A minimised ε or δ is optimal if its relative gap is at most this.
+_MIN_LOSS_GAP = 1e-8  # A smaller target gap is not demanded of the rounded loss of a design.
+_FLOAT_FORMULA_ERROR = 1e-12  # The closed form on the reals is exact up to this relative error.
+_MIN_RAW_GAP = 1e-6  # A raw law may be below the bound by this relative gap, or the target gap.
 
 
 def has_open_gap(design: Design) -> bool:
@@ -80,8 +84,8 @@ def has_open_gap(design: Design) -> bool:
     if design.bound is None:
         return False
     if design.request.aim.minimise != "loss":
-        return bool(design.objective - design.bound > 1e-6 * design.objective)
-    gap = max(design.request.target_gap, 1e-8)
+        return bool(design.objective - design.bound > _MAX_BUDGET_GAP * design.objective)
+    gap = max(design.request.target_gap, _MIN_LOSS_GAP)
     return not design.scale.settles(design.objective, design.bound, gap)
 
 
@@ -180,13 +184,14 @@ class NoiseProblem(Problem):
         name = self.request.loss_name
         epsilon = self.request.claim.epsilon
         mechanism = make_staircase_on_reals(question, epsilon, name, self.request.how.steps)
-        value = line_noise.staircase_reals(float(epsilon), float(question.sensitivity), name)
+        optimum = line_noise.staircase_reals(float(epsilon), float(question.sensitivity), name)
         details = {
             "optimum": "staircase",
             "bound_words": "the closed form of Geng and Viswanath (2014), in floating point",
             **self._timing_details(),
         }
-        return Answer(mechanism, Fraction(value * (1 - 1e-12)), details=details)
+        bound = Fraction(optimum * (1 - _FLOAT_FORMULA_ERROR))
+        return Answer(mechanism, bound, details=details)
 
     def _compute_staircase_losses(self, question: IntegerNoise, ratio: Fraction) -> list[Fraction]:
         """Compute the exact losses of the staircases with an inner width of 1, 2, ..., D."""
@@ -467,8 +472,11 @@ class NoiseProblem(Problem):
         )
 
     def _check_loss_above_bound(self, loss: float, bound: float) -> None:
-        """Raise NotProven for a law of a stopped search that is not private and beats the bound."""
-        gap = max(self.request.target_gap, 1e-6)
+        """Raise NotProven if the loss is below the bound for private noise.
+
+        Only the uncertified law of a stopped search can be so, because it is not yet private.
+        """
+        gap = max(self.request.target_gap, _MIN_RAW_GAP)
         if not self.loss_scale.proves(bound, loss, gap):
             raise NotProven(
                 f"The search stopped before its noise was private. Its loss {loss:.9g} is below "

@@ -62,14 +62,14 @@ class _LineCase:
 
 
 _CASES = {
-    "additive-d1-squared": _LineCase(1, "1", "1/100000", 2, 12),
-    "additive-d1-squared-bound": _LineCase(1, "1", "1/100000", 2, 12, upper=False),
-    "additive-d1-absolute": _LineCase(1, "1/2", "1/100", 1, 20),
-    "additive-d2-absolute": _LineCase(2, "1", "1/100", 1, 30),
-    "additive-d4-squared": _LineCase(4, "1", "1/10", 2, 40),
-    "additive-d4-squared-bound": _LineCase(4, "1", "1/10", 2, 40, upper=False),
-    "additive-d8-absolute": _LineCase(8, "2", "1/20", 1, 60),
-    "additive-d16-absolute": _LineCase(16, "1", "1/5", 1, 100),
+    "additive-d1-squared": _LineCase(1, "1", "1/100000", power=2, reach=12),
+    "additive-d1-squared-bound": _LineCase(1, "1", "1/100000", power=2, reach=12, upper=False),
+    "additive-d1-absolute": _LineCase(1, "1/2", "1/100", power=1, reach=20),
+    "additive-d2-absolute": _LineCase(2, "1", "1/100", power=1, reach=30),
+    "additive-d4-squared": _LineCase(4, "1", "1/10", power=2, reach=40),
+    "additive-d4-squared-bound": _LineCase(4, "1", "1/10", power=2, reach=40, upper=False),
+    "additive-d8-absolute": _LineCase(8, "2", "1/20", power=1, reach=60),
+    "additive-d16-absolute": _LineCase(16, "1", "1/5", power=1, reach=100),
 }
 
 

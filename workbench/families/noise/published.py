@@ -26,6 +26,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -42,8 +43,13 @@ from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.mechanisms.real_noise import MAX_STEPS, best_gamma
 from workbench.models.oracles import line_noise
 from workbench.models.oracles.canonical_noise import discrete_gaussian_loss, rounded_gaussian_loss
-from workbench.pipeline.integer_laws import LAW_NAMES, LAW_SOURCES, FittedLaw, fit_best_law
-from workbench.pipeline.integer_laws import compute_masses as masses_of
+from workbench.pipeline.integer_laws import (
+    LAW_NAMES,
+    LAW_SOURCES,
+    FittedLaw,
+    compute_masses,
+    fit_best_law,
+)
 from workbench.pipeline.published import Published, Reference, compute_references, published_for
 from workbench.pipeline.requirements import is_hockey_stick
 from workbench.privacy.audit import satisfies_claim
@@ -55,15 +61,30 @@ from workbench.solvers.search import bisect
 # Noise that is published for several runs (`published_shapes`).
 REPEATED_NOISE_NAMES = ("geometric", "discrete Gaussian")
 
-# A fitted law for Δ = 1: its expected loss, the symbol of its parameter, the value of the
-# parameter, and whether the law is proven private.
-_Fit = tuple[float, str, float, bool]
-
 _PARAMETER_ROUNDING = 1e-14  # A parameter is enlarged by this share, which covers its own rounding.
 _MIN_SIGMA = 1e-3  # No budget allows this σ: 1/2σ² is above the largest ε.
 _SIGMA_HALVINGS = 62  # The interval of the logarithm of σ is halved this many times.
 _MAX_LAW_VALUES = 1 << 22  # Laws with more values are not plotted.
 _BALL_BITS = 160  # Conditions are proven in balls of this precision.
+_CURVE_CELLS = 1200  # Densities on the reals are plotted as their means on this many cells.
+_PLOTTED_PRIVACY_LOSS = 45  # Tails of laws on the integers are plotted until they fall by e^-45.
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """A law on the reals for Δ = 1, with the smallest parameter that is private at a budget.
+
+    Attributes:
+        loss: the expected loss.
+        symbol: the symbol of the parameter, such as σ.
+        parameter: the value of the parameter.
+        is_proven: whether the law is proven private.
+    """
+
+    loss: float
+    symbol: str
+    parameter: float
+    is_proven: bool
 
 
 def list_losses(request: NoiseRequest) -> list[tuple[str, float]]:
@@ -114,15 +135,16 @@ def _compute_real_reference(
         if sigma is None:
             notion = request.claim.notion.name
             raise NotApplicable(f"its parameter is not known for the notion {notion}")
-        loss, symbol, value = _describe_normal(sigma, name)
+        fit = _make_normal_fit(sigma, name, is_proven=False)
         is_proven = False
     else:
         if delta == 1:
             raise NotApplicable("at delta = 1 the answer itself may be published")
-        loss, symbol, value, is_proven = fit_law(request.claim.epsilon or ZERO, delta, name)
-        is_proven = is_proven and (is_hockey_stick(request.claim.notion) or not delta)
-    loss *= sensitivity ** line_noise.POWERS[name]
-    return Reference(loss, is_proven, None, symbol, value * sensitivity)
+        fit = fit_law(request.claim.epsilon or ZERO, delta, name)
+        # The conditions are proven for DP, which is the notion itself, or pure DP at δ = 0.
+        is_proven = fit.is_proven and (is_hockey_stick(request.claim.notion) or not delta)
+    loss = fit.loss * sensitivity ** line_noise.POWERS[name]
+    return Reference(loss, is_proven, None, fit.symbol, fit.parameter * sensitivity)
 
 
 def _compute_staircase_reference(request: NoiseRequest) -> Reference:
@@ -154,7 +176,7 @@ def _fit_laplace(epsilon: Fraction, delta: Fraction, loss: str) -> _Fit:
             1 / make_ball(Fraction(scale)) <= make_ball(epsilon) - 2 * make_ball(1 - delta).log()
         )
     )
-    return scale**power * math.factorial(power), "b", scale, is_proven
+    return _Fit(scale**power * math.factorial(power), "b", scale, is_proven)
 
 
 def _fit_truncated_laplace(epsilon: Fraction, delta: Fraction, loss: str) -> _Fit:
@@ -170,15 +192,16 @@ def _fit_truncated_laplace(epsilon: Fraction, delta: Fraction, loss: str) -> _Fi
             <= 2 * make_ball(delta) * make_ball(epsilon * Fraction(end)).expm1()
         )
     )
-    value = line_noise.truncated_laplace(float(epsilon), float(delta), 1.0, loss)
-    return value, "A", end, is_proven
+    expected_loss = line_noise.truncated_laplace(float(epsilon), float(delta), 1.0, loss)
+    return _Fit(expected_loss, "A", end, is_proven)
 
 
 def _fit_gaussian(epsilon: Fraction, delta: Fraction, loss: str) -> _Fit:
     """Fit the analytic Gaussian mechanism."""
     if not delta:
         raise NotApplicable("it needs delta > 0")
-    return *_describe_normal(compute_gaussian_sigma(epsilon, delta), loss), True
+    # `compute_gaussian_sigma` proves its σ in ball arithmetic.
+    return _make_normal_fit(compute_gaussian_sigma(epsilon, delta), loss, is_proven=True)
 
 
 def _is_proven_in_balls(holds: Callable[[], Any]) -> bool:
@@ -189,12 +212,12 @@ def _is_proven_in_balls(holds: Callable[[], Any]) -> bool:
         return bool(holds())
 
 
-def _describe_normal(sigma: float, loss: str) -> tuple[float, str, float]:
-    """Return the expected loss of a normal law, the symbol of its parameter and its value σ."""
-    value = sigma**2
+def _make_normal_fit(sigma: float, loss: str, *, is_proven: bool) -> _Fit:
+    """Make the fit of a normal law of standard deviation σ."""
+    expected_loss = sigma**2
     if loss == "absolute":
-        value = sigma * math.sqrt(2 / math.pi)
-    return value, "σ", sigma
+        expected_loss = sigma * math.sqrt(2 / math.pi)
+    return _Fit(expected_loss, "σ", sigma, is_proven)
 
 
 def _find_gaussian_deviation(claim: Claim) -> float | None:
@@ -218,7 +241,8 @@ def _fit_uniform(epsilon: Fraction, delta: Fraction, loss: str) -> _Fit:
     power = line_noise.POWERS[loss]
     atom = max(ZERO, (power + 1) * delta - power)
     width = (1 - atom) / (2 * (delta - atom)) if delta < 1 else ZERO
-    return float((1 - atom) * width**power / (power + 1)), "w", float(width), True
+    expected_loss = float((1 - atom) * width**power / (power + 1))
+    return _Fit(expected_loss, "w", float(width), is_proven=True)
 
 
 # Laws for plots.
@@ -242,7 +266,7 @@ def list_curves(request: NoiseRequest, edges: Vector) -> dict[str, Pair]:
     epsilon = float(request.claim.epsilon or 0)
     delta = float(request.claim.delta)
     sensitivity = float(request.question.sensitivity)
-    fine_edges = np.linspace(edges[0], edges[-1], 1201)
+    fine_edges = np.linspace(edges[0], edges[-1], _CURVE_CELLS + 1)
     distances = np.abs(fine_edges[1:] + fine_edges[:-1]) / 2
     gamma = best_gamma(epsilon, request.loss_name)
     b = math.exp(-epsilon)
@@ -270,7 +294,7 @@ def _list_integer_laws(request: NoiseRequest) -> dict[str, Pair]:
             law = _fit_integer_law(name, request)[0].law
             reach = _find_reach(law)
             if reach <= _MAX_LAW_VALUES:
-                laws[name] = np.arange(-reach, reach + 1.0), masses_of(law, -reach, reach)
+                laws[name] = np.arange(-reach, reach + 1.0), compute_masses(law, -reach, reach)
     return laws
 
 
@@ -333,31 +357,33 @@ def _compute_integer_reference(name: str, request: NoiseRequest) -> Reference:
 
 def _compute_gaussian_reference(name: str, request: NoiseRequest) -> Reference:
     """Compute the loss of Gaussian noise under a notion of several bounds, in floating point."""
-    value = _find_gaussian_parameter(name, request)
-    assert value is not None
+    parameter = _find_gaussian_parameter(name, request)
+    assert parameter is not None
     d = request.question.sensitivity
 
     def compute_loss(eta: int) -> float:
         return float(request.line_losses[0].value_at(eta))
 
-    if name in LAW_NAMES:
-        return Reference(discrete_gaussian_loss(d * d * value, compute_loss))
-    return Reference(rounded_gaussian_loss(value / d, compute_loss))
+    if name == "discrete Gaussian":
+        return Reference(discrete_gaussian_loss(d * d * parameter, compute_loss))
+    return Reference(rounded_gaussian_loss(parameter / d, compute_loss))
 
 
 def _find_gaussian_parameter(name: str, request: NoiseRequest) -> float | None:
-    """Find σ²/D² or μ of the Gaussian noise that uses a budget of several bounds exactly.
+    """Find the parameter of the Gaussian noise that uses a budget of several bounds exactly.
 
-    Returns None if the name or the notion has no such parameter.
+    Returns:
+        σ²/D² for the name "discrete Gaussian", μ for "rounded Gaussian". None if the name or the
+        notion has no such parameter.
     """
     claim = request.audited_claim
     if name == "discrete Gaussian":
-        value = claim.notion.gaussian_variance(claim.values)
+        parameter = claim.notion.gaussian_variance(claim.values)
     elif name == "rounded Gaussian":
-        value = claim.notion.gaussian_mu(claim.values)
+        parameter = claim.notion.gaussian_mu(claim.values)
     else:
         return None
-    return None if value is None else float(value)
+    return None if parameter is None else float(parameter)
 
 
 def _is_listed_on_integers(name: str, request: NoiseRequest) -> bool:
@@ -382,7 +408,9 @@ def _find_reach(law: IntegerLaw) -> int:
 
     The masses beyond it are below e^-45, about 3e-20, of the masses at the end of the listed law.
     """
-    blocks = math.ceil(45 / -log_upper_bound(law.ratio)) if law.ratio else 0
+    blocks = 0
+    if law.ratio:
+        blocks = math.ceil(_PLOTTED_PRIVACY_LOSS / -log_upper_bound(law.ratio))
     return int(max(abs(law.first), abs(law.last)) + law.period * blocks)
 
 
@@ -401,18 +429,19 @@ def compute_gaussian_sigma(epsilon: float | Fraction, delta: float | Fraction) -
     """
     from flint import arb, ctx
 
-    def tail(x: arb) -> arb:
+    def normal_cdf(x: arb) -> arb:
         return (-x / arb(2).sqrt()).erfc() / 2
 
     def is_private(value: float) -> bool:
         sigma = arb(value)
-        budget = make_ball(Fraction(epsilon))
+        epsilon_ball = make_ball(Fraction(epsilon))
         half_shift = 1 / (2 * sigma)
-        upper_tail = tail(half_shift - budget * sigma)
-        lower_tail = tail(-half_shift - budget * sigma)
-        return bool(upper_tail - budget.exp() * lower_tail <= make_ball(Fraction(delta)))
+        first_term = normal_cdf(half_shift - epsilon_ball * sigma)
+        second_term = epsilon_ball.exp() * normal_cdf(-half_shift - epsilon_ball * sigma)
+        return bool(first_term - second_term <= make_ball(Fraction(delta)))
 
-    max_sigma = float(10 / delta + 10 / epsilon)
+    max_sigma = float(10 / delta + 10 / epsilon)  # This σ is private at every budget.
+    # The two terms nearly cancel at a small δ or a large ε, which needs more bits.
     with ctx.workprec(_BALL_BITS + math.ceil(-math.log2(delta)) + math.ceil(3 * epsilon)):
         _, sigma = bisect(
             is_private,

@@ -41,7 +41,9 @@ from workbench.errors import must
 from workbench.exact.integer_law import IntegerLaw, raise_law_to_ratio
 from workbench.exact.numbers import ZERO, exp_interval
 from workbench.families.noise.bracket import (
+    TARGET_GAP_DIVISOR,
     BracketResult,
+    EvaluatedNoise,
     LineNoise,
     LineProgramSolver,
     NoiseClaimBounds,
@@ -74,6 +76,8 @@ class PureLimits:
         max_tail_blocks: the largest number of sensitivities over which an excess is spread as a
             slowly falling tail.
         max_far_values: the largest number of noise values from the window to a mass far out.
+        max_listed_ratio: a tail of a larger ratio is spread over as few values as one of this
+            ratio, so that their number is finite.
     """
 
     ratio_bits: int = 64
@@ -87,6 +91,7 @@ class PureLimits:
     negligible_mass: float = 1e-15
     max_tail_blocks: int = 400
     max_far_values: int = 50_000
+    max_listed_ratio: float = 1 - 1e-9
 
 
 _LIMITS = PureLimits()
@@ -122,8 +127,9 @@ def bracket_pure_noise(solver: LineProgramSolver, loss: NoiseLoss) -> BracketRes
     if is_rising:
         window_size = pure_bounds.compute_window_size(d, is_on_reals=False)
         size = max(size, min(_LIMITS.first_rising_size, window_size))
+    target_gap = request.target_gap / TARGET_GAP_DIVISOR
     bound = ZERO
-    best: tuple[Fraction, AdditiveIntegerNoise] | None = None
+    best: EvaluatedNoise | None = None
     for _ in range(_LIMITS.max_windows):
         column_count = 2 * (size + d)
         if column_count > _LIMITS.max_columns and best is None:
@@ -143,18 +149,18 @@ def bracket_pure_noise(solver: LineProgramSolver, loss: NoiseLoss) -> BracketRes
         answer = solver.solve_without_guess(line)
         bound = max(bound, answer.bound)
         for mechanism in _make_pure_candidates(answer, question, epsilon):
-            value = loss(mechanism)
-            if best is None or value < best[0]:
-                best = value, mechanism
+            expected_loss = loss(mechanism)
+            if best is None or expected_loss < best.loss:
+                best = EvaluatedNoise(mechanism, expected_loss)
         size = math.ceil(_LIMITS.window_growth * size)
-        if best is None or request.loss_scale.proves(best[0], bound, request.target_gap / 10):
+        if best is None or request.loss_scale.proves(best.loss, bound, target_gap):
             break
         if solver.deadline.has_passed or 2 * (size + d) > _LIMITS.max_columns:
             break
         if is_rising and size > _LIMITS.max_rising_size:
             break
     assert best is not None
-    return BracketResult(best[1], bound, solver.solver_details)
+    return BracketResult(best.mechanism, bound, solver.solver_details)
 
 
 def mix_with_point_mass(mechanism: LineNoise, delta: Fraction, eta: int) -> AdditiveIntegerNoise:
@@ -187,6 +193,7 @@ def _make_pure_candidates(
     right_mass, left_mass = answer.tail_masses
     ratio = bound_inverse_exponential(epsilon)
     is_constant = question.clamp is not None
+    # A window is (its masses, the mass to the right, the mass to the left, its last noise value).
     windows = [(masses, right_mass, left_mass, last)]
     if is_constant:
         # The loss is constant near the ends of the window, so a second candidate moves the last D
@@ -248,6 +255,7 @@ def _spread_mass_beyond(
         return far_masses
     # The ratio q of a tail with end * (q + q² + ...) = mass_beyond.
     tail_ratio = mass_beyond / (end + mass_beyond)
-    blocks = math.ceil(math.log(negligible_mass) / math.log(min(tail_ratio, 1 - 1e-9)))
+    listed_ratio = min(tail_ratio, _LIMITS.max_listed_ratio)
+    blocks = math.ceil(math.log(negligible_mass) / math.log(listed_ratio))
     blocks = min(_LIMITS.max_tail_blocks, blocks)
     return np.concatenate([block * tail_ratio**k for k in range(1, blocks + 1)])

@@ -36,6 +36,15 @@ MAX_EPSILON = 700  # Up to this ε, e^ε is a finite double.
 MIN_DELTA = Fraction(1, 10**12)  # A minimised δ, and the δ of many runs, is at least this.
 MAX_RUNS_SENSITIVITY = 32  # The composition of many runs is proven at every shift up to this.
 MAX_HUBER_BEND = 2_000  # huber:h with a larger h is refused for noise that is not clamped.
+# The search ends at these relative gaps between loss and bound, unless the request has a gap.
+_INTEGER_GAP = 1e-8
+# Notions without (ε, δ) bounds, such as zCDP, are only solved to about 1e-9.
+_SMOOTH_INTEGER_GAP = 1e-5
+_REAL_GAP = 2e-4
+_LARGE_EPSILON_REAL_GAP = 2e-3  # Above _MAX_REAL_GAP_EPSILON, so that grids stay small.
+_MAX_REAL_GAP_EPSILON = 2
+_MAX_EPSILON_PER_RUN = 10  # Noise of several runs is not searched for a larger ε of one run.
+_MAX_RUNS_DELTA = Fraction(1, 2)  # The same for a larger δ of all runs.
 # Names of the losses for noise. pinball and huber have a parameter.
 NAMED_LOSSES = ("absolute", "squared", "error-rate", "pinball", "huber")
 
@@ -234,11 +243,12 @@ class NoiseRequest(Request):
         if not delta or self.aim.loss not in ("absolute", "squared"):
             rule = "1 if delta is 0, or if the loss is neither absolute nor squared"
             must("runs", rule, runs)
-        has_searchable_delta = MIN_DELTA <= delta <= Fraction(1, 2)
-        if not has_searchable_delta or self.claim.epsilon > 10 * runs:
+        has_searchable_delta = MIN_DELTA <= delta <= _MAX_RUNS_DELTA
+        if not has_searchable_delta or self.claim.epsilon > _MAX_EPSILON_PER_RUN * runs:
             rule = (
-                f"1 unless delta is between {float(MIN_DELTA):g} and 0.5 and epsilon at most 10 "
-                "for each run (the search is in floating point)"
+                f"1 unless delta is between {float(MIN_DELTA):g} and {float(_MAX_RUNS_DELTA):g} "
+                f"and epsilon at most {_MAX_EPSILON_PER_RUN} for each run (the search is in "
+                "floating point)"
             )
             must("runs", rule, runs)
         if self.how.gap is not None:
@@ -278,13 +288,12 @@ class NoiseRequest(Request):
         if self.how.gap is not None:
             return float(self.how.gap)
         if not self.is_on_reals:
-            # Notions without (ε, δ) bounds, such as zCDP, are only solved to about 1e-9.
-            return 1e-5 if self.has_several_bounds and self.has_infinite_support else 1e-8
-        # On the reals a smaller gap needs a finer grid. The gap is larger for a large ε, to keep
-        # the programs small.
-        if self.claim.epsilon is None or self.claim.epsilon <= 2:
-            return 2e-4
-        return 2e-3
+            is_smooth = self.has_several_bounds and self.has_infinite_support
+            return _SMOOTH_INTEGER_GAP if is_smooth else _INTEGER_GAP
+        epsilon = self.claim.epsilon
+        if epsilon is None or epsilon <= _MAX_REAL_GAP_EPSILON:
+            return _REAL_GAP
+        return _LARGE_EPSILON_REAL_GAP
 
     # Losses.
 
@@ -344,7 +353,9 @@ class NoiseRequest(Request):
                 )
                 return (mean_loss,)
             tables = _merge_mirror_images(self._tabulate_answer_losses(answer_count - 1))
-            return tuple(LineLoss(self.loss_name, 0, table, may_fall=True) for table in tables)
+            return tuple(
+                LineLoss(self.loss_name, power=0, table=table, may_fall=True) for table in tables
+            )
 
     def _tabulate_answer_losses(self, n: int) -> list[Rationals]:
         """Tabulate the loss of every counted answer for η in -n..n.
@@ -375,10 +386,10 @@ class NoiseRequest(Request):
         )
         tables = [loss.table for loss in self.line_losses if loss.table]
         largest_loss = max(map(max, tables), default=ZERO)
-        for top in (loss_at_sensitivity, largest_loss):
-            if top > floor:
-                return LossScale(floor, float(top - floor))
-        return LossScale(floor, float(ZERO))
+        width = loss_at_sensitivity - floor
+        if width <= 0:
+            width = max(ZERO, largest_loss - floor)
+        return LossScale(floor, float(width))
 
     def _make_unclamped_loss(self) -> LineLoss:
         """Make the loss of noise that is not clamped. Raises InvalidRequest for a huge bend h."""

@@ -59,7 +59,15 @@ from workbench.solvers.arrays import Vector
 ProvenNoise = tuple[AdditiveIntegerNoise, Fraction]
 
 _MASS_BITS = 80  # Masses are rounded to this many bits.
+_RATIO_BITS = 40  # The ratio of a geometric tail is rounded down to this many bits.
 _MAX_SHRINKINGS = 12  # A candidate that is not private after this many reductions is dropped.
+_MAX_DECREASE = 0.05  # One reduction of the steepness is at most by this share.
+# A reduction is the Newton step times this factor, and more in each further reduction, since the
+# slope is an estimate and the step may fall short.
+_NEWTON_FACTOR = 1.02
+_MIN_DECREASE = 1e-9  # A reduction is at least by this share, so that each one changes the noise.
+_RESOLVED_PRIVACY_LOSS = 12  # Sums of privacy losses are resolved up to ε plus this.
+_MIN_SECONDS = 0.1  # The design of one run gets this time even if the deadline has passed.
 _EPSILON_MARGIN = Fraction(1, 10**12)  # An equal part of ε is lowered by this share.
 _DELTA_MARGIN = Fraction(1, 10**12)  # An equal part of δ is lowered by this share.
 
@@ -116,7 +124,7 @@ class RunsProblem(NoiseProblem):
         candidates = self._list_proven_candidates()
         if not candidates:
             raise NotCertified(
-                "The losses could not be shrunk until the composition is within delta."
+                "The privacy losses could not be reduced until the composition is within delta."
             )
         mechanism, delta_bound = min(candidates, key=lambda pair: self.compute_loss(pair[0]))
         pure_epsilon = audit(mechanism, 0).pure_epsilon
@@ -219,7 +227,9 @@ class RunsProblem(NoiseProblem):
         reach = self.question.sensitivity
         epsilon = float(request.claim.epsilon)
         if reach == 1:
-            delta_function = ComposedDelta(request.aim.runs, epsilon, epsilon + 12)
+            delta_function = ComposedDelta(
+                request.aim.runs, epsilon, reach=epsilon + _RESOLVED_PRIVACY_LOSS
+            )
             yield _Shape(
                 lambda share: (
                     noise_masses(losses * share)[0][: losses.size],
@@ -264,7 +274,7 @@ class RunsProblem(NoiseProblem):
         options = request.how.options
         seconds_left = self.deadline.remaining_seconds
         if seconds_left is not None:
-            options = replace(options, time_limit=max(0.1, seconds_left))
+            options = replace(options, time_limit=max(_MIN_SECONDS, seconds_left))
         values = {
             "runs": 1,
             "epsilon": request.claim.epsilon / runs * (1 - _EPSILON_MARGIN),
@@ -292,7 +302,7 @@ class RunsProblem(NoiseProblem):
         """
         request = self.request
         steepness = 1.0
-        for turn in range(_MAX_SHRINKINGS):
+        for reduction_count in range(_MAX_SHRINKINGS):
             if self.question.sensitivity > 1 and self._note_stop(self.deadline.has_passed):
                 break
             noise = self._make_noise(*shape.make_law(steepness))
@@ -301,22 +311,23 @@ class RunsProblem(NoiseProblem):
             )
             if delta_bound <= request.claim.delta:
                 return noise, delta_bound
-            # One Newton step in log steepness, at most 5 %. Each further try overshoots more.
-            excess = math.log(delta_bound / request.claim.delta)
-            decrease = (1.02 + turn) * excess / max(1.0, shape.delta_slope) + 1e-9
-            steepness *= 1 - min(0.05, decrease)
+            log_excess = math.log(delta_bound / request.claim.delta)
+            newton_step = log_excess / max(1.0, shape.delta_slope)
+            decrease = (_NEWTON_FACTOR + reduction_count) * newton_step + _MIN_DECREASE
+            steepness *= 1 - min(_MAX_DECREASE, decrease)
         return None
 
-    def _make_noise(self, side: Vector, loss: float) -> AdditiveIntegerNoise:
-        """Make noise with rational masses and geometric tails.
+    def _make_noise(self, masses: Vector, tail_privacy_loss: float) -> AdditiveIntegerNoise:
+        """Make symmetric noise with rational masses and geometric tails.
 
         Args:
-            side: the masses of |η| = 0, 1, .... Shape (n,).
-            loss: the privacy loss by which the tails fall every D.
+            masses: the masses of |η| = 0, 1, .... Shape (n,).
+            tail_privacy_loss: the privacy loss by which the tails fall every D.
         """
         question = self.question
-        weights = [max(1, round(mass * 2.0**_MASS_BITS)) for mass in side.tolist()]
-        ratio = Fraction(math.floor(math.exp(-loss) * 2**40), 2**40)
+        weights = [max(1, round(mass * 2.0**_MASS_BITS)) for mass in masses.tolist()]
+        ratio_unit = 1 << _RATIO_BITS
+        ratio = Fraction(math.floor(math.exp(-tail_privacy_loss) * ratio_unit), ratio_unit)
         symmetric_weights = [*weights[:0:-1], *weights]
         law = IntegerLaw(1 - len(weights), symmetric_weights, question.sensitivity, ratio)
         return AdditiveIntegerNoise(question, law)
