@@ -1,4 +1,4 @@
-"""The question and its additive noise: groups, neighbour relations, exact masses, files."""
+"""Test `ModuloNoise` (answers and neighbours) and `AdditiveNoise` (the noise): exactness and files."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from workbench.questions.modulo_noise import ModuloNoise
 
 @st.composite
 def questions(draw: st.DrawFn) -> ModuloNoise:
+    """Draw a question with one to three entries, each with at most 5 values."""
     sizes = draw(
         st.lists(st.integers(1, 5), min_size=1, max_size=3).filter(lambda s: math.prod(s) > 1)
     )
@@ -32,39 +33,61 @@ def questions(draw: st.DrawFn) -> ModuloNoise:
     return ModuloNoise(sizes=sizes, shifts=shifts, directed=draw(st.booleans()))
 
 
-def test_a_scalar_question_has_integer_answers_and_differences() -> None:
-    q = ModuloNoise(n=8, max_shift=3)
-    assert (q.sizes, q.order, q.directed) == ((9,), 9, False)
-    assert q.shifts == ((1,), (2,), (3,))
-    assert q.differences == ((1,), (2,), (3,), (6,), (7,), (8,))
-    assert ModuloNoise(n=8, shifts=[3, 1, 2], directed=True).differences == ((1,), (2,), (3,))
-    assert ModuloNoise(n=8, shifts=[-1, 8, 8]).shifts == ((8,),)
-    assert ModuloNoise(n=8, shifts=np.array([1, 2, 3])) == q
-    assert ModuloNoise(sizes=(9,), shifts=[(1,), 2, (3,)]) == q
+def test_symmetric_differences_are_the_shifts_and_their_negatives() -> None:
+    question = ModuloNoise(n=8, max_shift=3)
+    assert (question.sizes, question.order, question.directed) == ((9,), 9, False)
+    assert question.shifts == ((1,), (2,), (3,))
+    assert question.differences == ((1,), (2,), (3,), (6,), (7,), (8,))
     assert ModuloNoise(n=1, max_shift=1).differences == ((1,),)
 
 
-def test_a_vector_question_has_tuples_as_answers_and_differences() -> None:
-    q = ModuloNoise(sizes=(5, 4), shifts=[(0, 1), (2, 2), (-2, 2)])
-    assert q.shifts == ((0, 1), (2, 2), (3, 2))
-    assert q.differences == ((0, 1), (0, 3), (2, 2), (3, 2))
+def test_directed_differences_are_the_sorted_shifts() -> None:
+    question = ModuloNoise(n=8, shifts=[3, 1, 2], directed=True)
+    assert question.differences == ((1,), (2,), (3,))
+
+
+def test_shifts_are_reduced_modulo_the_order_and_read_from_arrays_and_tuples() -> None:
+    question = ModuloNoise(n=8, max_shift=3)
+    assert ModuloNoise(n=8, shifts=[-1, 8, 8]).shifts == ((8,),)
+    assert ModuloNoise(n=8, shifts=np.array([1, 2, 3])) == question
+    assert ModuloNoise(sizes=(9,), shifts=[(1,), 2, (3,)]) == question
+
+
+def test_a_vector_question_has_tuples_as_differences() -> None:
+    question = ModuloNoise(sizes=(5, 4), shifts=[(0, 1), (2, 2), (-2, 2)])
+    assert question.shifts == ((0, 1), (2, 2), (3, 2))
+    assert question.differences == ((0, 1), (0, 3), (2, 2), (3, 2))
 
 
 def test_questions_with_equal_fields_are_equal() -> None:
-    a, b = ModuloNoise(n=8, shifts=[1, 2]), ModuloNoise(sizes=[9], max_shift=2)
-    assert a == b
-    assert hash(a) == hash(b)
-    assert a != ModuloNoise(n=8, shifts=[1, 2], directed=True)
-    assert pickle.loads(pickle.dumps(a)) == a
+    by_shifts = ModuloNoise(n=8, shifts=[1, 2])
+    by_max_shift = ModuloNoise(sizes=[9], max_shift=2)
+    assert by_shifts == by_max_shift
+    assert hash(by_shifts) == hash(by_max_shift)
+    assert by_shifts != ModuloNoise(n=8, shifts=[1, 2], directed=True)
+    assert pickle.loads(pickle.dumps(by_shifts)) == by_shifts
+
+
+def test_questions_cannot_be_changed() -> None:
     with pytest.raises(AttributeError):
-        a.sizes = (3,)  # type: ignore[misc]
-    assert repr(a) == "ModuloNoise(n=8, max_shift=2)"
-    for q in (
-        a,
+        ModuloNoise(n=8, shifts=[1, 2]).sizes = (3,)  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        ModuloNoise(n=8, shifts=[1, 2]),
         ModuloNoise(n=8, shifts=[2], directed=True),
         ModuloNoise(sizes=(2, 3), shifts=[(1, 0)]),
-    ):
-        assert eval(repr(q)) == q
+    ],
+    ids=repr,
+)
+def test_the_repr_of_a_question_makes_the_question(question: ModuloNoise) -> None:
+    assert eval(repr(question)) == question
+
+
+def test_the_repr_of_consecutive_shifts_is_short() -> None:
+    assert repr(ModuloNoise(n=8, shifts=[1, 2])) == "ModuloNoise(n=8, max_shift=2)"
 
 
 DOMAIN = "A query domain must be given by exactly one of n and sizes."
@@ -142,48 +165,70 @@ SCALAR = "max_shift is for scalar queries; give the shifts of a vector query one
         ({"sizes": 9, "shifts": [1]}, "sizes must be a list of integers >= 1. Got 9."),
     ],
 )
-def test_bad_questions_are_refused_in_one_line(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(InvalidRequest) as caught:
+def test_invalid_questions_are_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidRequest) as error:
         ModuloNoise(**arguments)
-    assert str(caught.value) == message
+    assert str(error.value) == message
 
 
 @given(questions())
 @settings(max_examples=60)
-def test_shifted_positions_add_in_the_group(q: ModuloNoise) -> None:
-    points = list(product(*map(range, q.sizes)))
-    for shift in q.differences:
-        moved = q.shifted_positions(shift)
-        assert sorted(moved) == list(range(q.order))
-        for position, point in enumerate(points):
-            there = tuple((a + b) % s for a, b, s in zip(point, shift, q.sizes, strict=True))
-            assert points[moved[position]] == there == q.element_at(int(moved[position]))
+def test_shifted_positions_add_in_the_group(question: ModuloNoise) -> None:
+    points = list(product(*map(range, question.sizes)))
+    for shift in question.differences:
+        positions = question.shifted_positions(shift)
+        assert sorted(positions) == list(range(question.order))
+        for point, position in zip(points, positions, strict=True):
+            entries = zip(point, shift, question.sizes, strict=True)
+            shifted_point = tuple((a + b) % size for a, b, size in entries)
+            assert points[position] == shifted_point == question.element_at(int(position))
 
 
 @given(questions())
 @settings(max_examples=60)
-def test_symmetric_differences_contain_their_negatives(q: ModuloNoise) -> None:
-    assert set(q.shifts) <= set(q.differences)
-    if not q.directed:
-        assert {q.negate_shift(shift) for shift in q.differences} == set(q.differences)
+def test_symmetric_differences_contain_their_negatives(question: ModuloNoise) -> None:
+    differences = set(question.differences)
+    assert set(question.shifts) <= differences
+    if question.directed:
+        assert question.differences == question.shifts
     else:
-        assert q.differences == q.shifts
-    assert ModuloNoise(**json.loads(json.dumps(q.to_dict()))) == q
+        assert {question.negate_shift(shift) for shift in differences} == differences
 
 
-def test_budgets_are_read_by_difference_and_bad_ones_refused() -> None:
-    q = ModuloNoise(n=8, shifts=[1, 2])
-    assert q.budgets(0.1) == dict.fromkeys([(1,), (2,), (7,), (8,)], Fraction(1, 10))
-    assert q.budgets({1: "0.5", (2,): 1}) == {
-        (1,): Fraction(1, 2),
-        (2,): Fraction(1),
-        (7,): Fraction(1),
-        (8,): Fraction(1, 2),
-    }
-    assert (
-        q.budgets({-1: 0.5, 2: 1}) == q.budgets({1: 0.5, 2: 1}) == q.budgets({1: 0.5, 8: 0.5, 2: 1})
-    )
-    for bad, message in [
+@given(questions())
+@settings(max_examples=60)
+def test_questions_are_read_back_from_json(question: ModuloNoise) -> None:
+    assert ModuloNoise(**json.loads(json.dumps(question.to_dict()))) == question
+
+
+# A budget is one ε for all differences, or one ε for each shift.
+
+TWO_SHIFTS = ModuloNoise(n=8, shifts=[1, 2])  # Its differences are 1, 2, 7 and 8.
+
+
+def test_one_epsilon_is_the_budget_of_every_difference() -> None:
+    budgets = TWO_SHIFTS.budgets(0.1)
+    assert budgets == dict.fromkeys([(1,), (2,), (7,), (8,)], Fraction(1, 10))
+
+
+def test_the_budget_of_a_shift_is_also_that_of_its_negative() -> None:
+    budgets = TWO_SHIFTS.budgets({1: "0.5", (2,): 1})
+    half = Fraction(1, 2)
+    assert budgets == {(1,): half, (2,): Fraction(1), (7,): Fraction(1), (8,): half}
+    assert TWO_SHIFTS.budgets({-1: 0.5, 2: 1}) == budgets
+    assert TWO_SHIFTS.budgets({1: 0.5, 8: 0.5, 2: 1}) == budgets
+
+
+def test_directed_shifts_have_their_own_budgets() -> None:
+    directed = ModuloNoise(n=8, shifts=[1, 8], directed=True)
+    assert directed.budgets({1: 0.5, 8: 0.7}) == {(1,): Fraction(1, 2), (8,): Fraction(7, 10)}
+    with pytest.raises(InvalidRequest, match="two different budgets"):
+        ModuloNoise(n=8, shifts=[1, 8]).budgets({1: 0.5, 8: 0.7})
+
+
+@pytest.mark.parametrize(
+    ("budgets", "message"),
+    [
         ({1: 0.5}, "epsilon has no budget for shift 2."),
         ({1: 0.5, 2: 1, 8: 0.7}, "epsilon has two different budgets for a shift and its negative."),
         ({1: 0.5, 2: 1, 8: 0.5, -1: 0.7}, "epsilon has two different budgets for shift 8."),
@@ -191,69 +236,74 @@ def test_budgets_are_read_by_difference_and_bad_ones_refused() -> None:
         ({1: 0.5, 2: 0}, "epsilon of shift 2 must be a finite number > 0. Got 0."),
         (0, "epsilon must be a finite number > 0. Got 0."),
         (math.nan, "epsilon must be a finite number > 0. Got nan."),
-    ]:
-        with pytest.raises(InvalidRequest) as caught:
-            q.budgets(bad)  # type: ignore[arg-type]
-        assert str(caught.value) == message
-    directed = ModuloNoise(n=8, shifts=[1, 8], directed=True)
-    assert directed.budgets({1: 0.5, 8: 0.7}) == {(1,): Fraction(1, 2), (8,): Fraction(7, 10)}
-    with pytest.raises(InvalidRequest, match="two different budgets"):
-        ModuloNoise(n=8, shifts=[1, 8]).budgets({1: 0.5, 8: 0.7})
+    ],
+)
+def test_invalid_budgets_are_refused(budgets: Any, message: str) -> None:
+    with pytest.raises(InvalidRequest) as error:
+        TWO_SHIFTS.budgets(budgets)
+    assert str(error.value) == message
 
 
-floats = st.floats(0, 1e300, allow_nan=False) | st.sampled_from(
+FLOATS = st.floats(0, 1e300, allow_nan=False) | st.sampled_from(
     [0.0, 5e-324, 2.2e-308, 1e-310, 1.0]
 )
 
 
-@given(st.lists(floats, min_size=3, max_size=3).filter(lambda x: sum(x) > 0))
-def test_floats_are_read_as_the_rationals_they_are(values: list[float]) -> None:
-    noise = AdditiveNoise.from_pmf(ModuloNoise(n=2, max_shift=1), values)
-    rationals = [Fraction(value) for value in values]
-    truth = [value / sum(rationals) for value in rationals]
-    assert noise.exact_pmf == truth
+@given(st.lists(FLOATS, min_size=3, max_size=3).filter(lambda pmf: sum(pmf) > 0))
+def test_floats_are_read_as_the_rationals_they_are(pmf: list[float]) -> None:
+    noise = AdditiveNoise.from_pmf(ModuloNoise(n=2, max_shift=1), pmf)
+    weights = [Fraction(mass) for mass in pmf]
+    exact_masses = [weight / sum(weights) for weight in weights]
+    assert noise.exact_pmf == exact_masses
     assert sum(noise.exact_pmf) == 1
-    assert noise.pmf.tolist() == [float(value) for value in truth]
-    assert noise == AdditiveNoise(noise.question, rationals)
+    assert noise.pmf.tolist() == [float(mass) for mass in exact_masses]
+    assert noise == AdditiveNoise(noise.question, weights)
     assert noise == AdditiveNoise.from_dict(json.loads(json.dumps(noise.to_dict())))
 
 
 @given(st.lists(st.integers(0, 2**200), min_size=1, max_size=20).filter(any))
-def test_logarithms_are_those_of_the_integers(weights: list[int]) -> None:
+def test_weights_are_reduced_and_their_binary_logarithms_fit(weights: list[int]) -> None:
     masses = Distribution(weights)
     assert math.gcd(*masses.integers) == 1
-    for k, log in zip(masses.integers, masses.logs, strict=True):
-        assert (
-            (k == 0)
-            if log == -math.inf
-            else (log == pytest.approx(k.bit_length() - 0.5, abs=0.5 + 1e-12))
-        )
+    for weight, log in zip(masses.integers, masses.logs, strict=True):
+        if weight == 0:
+            assert log == -math.inf
+        else:
+            # log2(weight) is between the number of bits minus 1 and the number of bits.
+            assert log == pytest.approx(weight.bit_length() - 0.5, abs=0.5 + 1e-12)
 
 
 def test_equal_laws_are_equal_mechanisms() -> None:
-    q = ModuloNoise(n=2, max_shift=1)
-    a, b = (
-        AdditiveNoise(q, [2, 1, 1]),
-        AdditiveNoise(q, [Fraction(1, 2), Fraction(1, 4), Fraction(1, 4)]),
-    )
-    assert a == b
-    assert hash(a) == hash(b)
-    assert a == AdditiveNoise.from_pmf(q, [0.5, 0.25, 0.25])
-    assert a != AdditiveNoise(q, [2, 1, 2])
-    assert a != AdditiveNoise(ModuloNoise(n=2, max_shift=2), [2, 1, 1])
-    assert pickle.loads(pickle.dumps(a)) == a
-    assert (a.error_rate, a.expected_loss([0, 1, 4])) == (0.5, 1.25)
+    question = ModuloNoise(n=2, max_shift=1)
+    noise = AdditiveNoise(question, [2, 1, 1])
+    same_noise = AdditiveNoise(question, [Fraction(1, 2), Fraction(1, 4), Fraction(1, 4)])
+    assert noise == same_noise == AdditiveNoise.from_pmf(question, [0.5, 0.25, 0.25])
+    assert hash(noise) == hash(same_noise)
+    assert pickle.loads(pickle.dumps(noise)) == noise
+    assert noise != AdditiveNoise(question, [2, 1, 2])
+    assert noise != AdditiveNoise(ModuloNoise(n=2, max_shift=2), [2, 1, 1])
+
+
+def test_expected_losses_are_means_over_the_pmf() -> None:
+    noise = AdditiveNoise(ModuloNoise(n=2, max_shift=1), [2, 1, 1])
+    assert noise.error_rate == 0.5
+    assert noise.expected_loss([0, 1, 4]) == 1.25
+
+
+def test_the_pmf_cannot_be_changed() -> None:
+    noise = AdditiveNoise(ModuloNoise(n=2, max_shift=1), [2, 1, 1])
     with pytest.raises(ValueError, match="read-only"):
-        a.pmf[0] = 1
+        noise.pmf[0] = 1
 
 
 def test_a_vector_pmf_is_row_major() -> None:
-    q = ModuloNoise(sizes=(2, 3), shifts=[(0, 1)])
+    question = ModuloNoise(sizes=(2, 3), shifts=[(0, 1)])
     grid = np.arange(1.0, 7.0).reshape(2, 3)
-    assert AdditiveNoise.from_pmf(q, grid) == AdditiveNoise(q, [1, 2, 3, 4, 5, 6])
-    assert AdditiveNoise(q, [1, 1, 1, 1, 1, 1]).expected_loss(grid) == pytest.approx(3.5, abs=1e-15)
+    assert AdditiveNoise.from_pmf(question, grid) == AdditiveNoise(question, [1, 2, 3, 4, 5, 6])
+    uniform = AdditiveNoise(question, [1, 1, 1, 1, 1, 1])
+    assert uniform.expected_loss(grid) == pytest.approx(3.5, abs=1e-15)
     with pytest.raises(InvalidRequest):
-        AdditiveNoise.from_pmf(q, grid.T)
+        AdditiveNoise.from_pmf(question, grid.T)
 
 
 @pytest.mark.parametrize(
@@ -266,21 +316,21 @@ def test_a_vector_pmf_is_row_major() -> None:
         ([0.0, 0.0, -0.0], "pmf must be not all zero. Got zeros only."),
     ],
 )
-def test_bad_pmfs_are_refused(pmf: list[float], message: str) -> None:
-    with pytest.raises(InvalidRequest) as caught:
+def test_invalid_pmfs_are_refused(pmf: list[float], message: str) -> None:
+    with pytest.raises(InvalidRequest) as error:
         AdditiveNoise.from_pmf(ModuloNoise(n=2, max_shift=1), pmf)
-    assert str(caught.value) == message
+    assert str(error.value) == message
 
 
 @pytest.mark.parametrize(
     "weights", [[1, 2], [1, 2, -1], [0, 0, 0], [1, 0.5, 1], [1, True, 1], [1, "2", 1], []]
 )
-def test_weights_are_exact_and_as_many_as_answers(weights: list[Any]) -> None:
+def test_weights_must_be_exact_and_as_many_as_answers(weights: list[Any]) -> None:
     with pytest.raises(InvalidRequest, match=r"^weights must be .*\. Got .*\.$"):
         AdditiveNoise(ModuloNoise(n=2, max_shift=1), weights)
 
 
-def test_losses_of_a_wrong_name_or_shape_are_refused() -> None:
+def test_losses_of_a_wrong_shape_or_value_are_refused() -> None:
     noise = AdditiveNoise(ModuloNoise(n=2, max_shift=1), [2, 1, 1])
     for loss in ([1, 2], [1, 2, math.nan]):
         with pytest.raises(InvalidRequest, match=r"^loss must be"):
@@ -289,27 +339,28 @@ def test_losses_of_a_wrong_name_or_shape_are_refused() -> None:
 
 def test_broken_files_are_refused() -> None:
     noise = AdditiveNoise(ModuloNoise(n=2, max_shift=1), [2, 1, 1])
-    new = noise.to_dict()
-    for bad in (
-        {**new, "more": 1},
-        {**new, "weights": ["0x1", "0x1"]},
-        {**new, "total": "0x5"},
-        {**new, "sizes": [0]},
+    content = noise.to_dict()
+    for broken_content in (
+        {**content, "more": 1},
+        {**content, "weights": ["0x1", "0x1"]},
+        {**content, "total": "0x5"},
+        {**content, "sizes": [0]},
         None,
         [],
         {},
-        {**new, "shifts": [[0]]},
-        {**new, "directed": "no"},
-        {**new, "sizes": "3"},
-        {**new, "weights": None},
+        {**content, "shifts": [[0]]},
+        {**content, "directed": "no"},
+        {**content, "sizes": "3"},
+        {**content, "weights": None},
     ):
         with pytest.raises((CorruptFile, InvalidRequest)):
-            AdditiveNoise.from_dict(bad)
+            AdditiveNoise.from_dict(broken_content)
 
 
 def test_a_large_mechanism_with_subnormal_masses_is_stored_exactly() -> None:
     pmf = np.full(20_000, 1 / 20_000)
-    pmf[7], pmf[8] = 5e-324, 0.0
+    pmf[7] = 5e-324  # The smallest double, which becomes the unit of the weights.
+    pmf[8] = 0.0
     noise = AdditiveNoise.from_pmf(ModuloNoise(n=19_999, max_shift=2), pmf)
     assert noise.masses.integers[7] == 1
     assert noise.masses.integers[8] == 0

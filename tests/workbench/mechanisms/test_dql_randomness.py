@@ -1,4 +1,7 @@
-"""Random streams of DQL are pinned, independent, and refused if invalid."""
+"""Test the shared and local random streams of the dyadic quantized Laplace mechanism (DQL).
+
+Encoder and decoder must draw the same words on every machine, so some words are pinned here.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +29,7 @@ NONCE = b"a public nonce.."
 
 
 def test_counter_stream_is_aes_256_ctr_of_nist_sp_800_38a_f55() -> None:
+    """The example of NIST SP 800-38A, F.5.5: the stream xor the plain text is the cipher text."""
     key = bytes.fromhex("603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4")
     counter = int.from_bytes(bytes.fromhex("f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff"), "big")
     plain = bytes.fromhex("6bc1bee22e409f96e93d7e117393172aae2d8a571e03ac9c9eb76fac45af8e51")
@@ -36,21 +40,35 @@ def test_counter_stream_is_aes_256_ctr_of_nist_sp_800_38a_f55() -> None:
 
 def test_shared_stream_is_pinned_because_other_machines_must_agree() -> None:
     words = SharedStream(KEY, NONCE).take(2)
+    # Two rows of two words each, as drawn once by this code.
     pinned = [0x067346C08C3B0C78, 0x21CCCCA22513FEF0, 0x1818DFC9AB1931BA, 0x9B10FB673B209A87]
     assert words.reshape(-1).tolist() == pinned
 
 
-def test_shared_stream_is_a_function_of_key_nonce_and_position_alone() -> None:
+def test_shared_stream_does_not_depend_on_batches() -> None:
     whole = SharedStream(KEY, NONCE).take(1000)
-    parts = SharedStream(KEY, NONCE)
-    assert np.array_equal(np.concatenate([parts.take(n) for n in (1, 7, 400, 592)]), whole)
-    assert parts.position == 1000
-    assert np.array_equal(SharedStream(KEY, NONCE, 613).take(5), whole[613:618])
-    assert not np.array_equal(SharedStream(KEY, b"b" * 16).take(1000), whole)
-    assert not np.array_equal(SharedStream(KEY[::-1], NONCE).take(1000), whole)
-    fresh = SharedStream.fresh(KEY), SharedStream.fresh(KEY)
-    assert fresh[0].nonce != fresh[1].nonce
-    assert KEY.hex() not in repr(fresh[0])
+    stream = SharedStream(KEY, NONCE)
+    batches = [stream.take(count) for count in (1, 7, 400, 592)]
+    assert np.array_equal(np.concatenate(batches), whole)
+    assert stream.position == 1000
+
+
+def test_shared_stream_can_start_at_any_position() -> None:
+    whole = SharedStream(KEY, NONCE).take(1000)
+    assert np.array_equal(SharedStream(KEY, NONCE, position=613).take(5), whole[613:618])
+
+
+def test_shared_streams_of_other_keys_or_nonces_differ() -> None:
+    words = SharedStream(KEY, NONCE).take(1000)
+    assert not np.array_equal(SharedStream(KEY, b"b" * 16).take(1000), words)
+    assert not np.array_equal(SharedStream(KEY[::-1], NONCE).take(1000), words)
+
+
+def test_fresh_shared_streams_have_their_own_nonce_and_hide_the_key() -> None:
+    first = SharedStream.fresh(KEY)
+    second = SharedStream.fresh(KEY)
+    assert first.nonce != second.nonce
+    assert KEY.hex() not in repr(first)
 
 
 def test_shared_and_insecure_local_streams_differ_for_one_secret() -> None:
@@ -77,22 +95,24 @@ def test_invalid_keys_nonces_and_positions_are_refused(
 
 
 def test_local_streams_differ_and_cannot_be_repeated() -> None:
-    one, two = LocalStream(), LocalStream()
-    assert not np.array_equal(one.take(10, 3), two.take(10, 3))
-    for twice in (pickle.dumps, copy.copy, copy.deepcopy):
+    stream = LocalStream()
+    assert not np.array_equal(stream.take(10, 3), LocalStream().take(10, 3))
+    for copy_stream in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(TypeError, match="cannot be copied or pickled"):
-            twice(one)
+            copy_stream(stream)
 
 
 def test_an_insecure_local_stream_repeats_its_words() -> None:
-    one, two = InsecureLocalStream(5), InsecureLocalStream(5)
-    assert np.array_equal(one.take(10, 3), np.concatenate([two.take(4, 3), two.take(6, 3)]))
-    assert not np.array_equal(
-        InsecureLocalStream(6).take(10, 3), InsecureLocalStream(5).take(10, 3)
-    )
-    for seed in (-1, 1.5, None, True):
-        with pytest.raises(InvalidRequest, match="seed must be an integer >= 0"):
-            InsecureLocalStream(seed)
+    words = InsecureLocalStream(5).take(10, 3)
+    stream = InsecureLocalStream(5)
+    assert np.array_equal(np.concatenate([stream.take(4, 3), stream.take(6, 3)]), words)
+    assert not np.array_equal(InsecureLocalStream(6).take(10, 3), words)
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, None, True])
+def test_invalid_seeds_are_refused(seed: object) -> None:
+    with pytest.raises(InvalidRequest, match="seed must be an integer >= 0"):
+        InsecureLocalStream(seed)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -115,10 +135,21 @@ print(os.read(read, 8) != stream.take(1, 1).tobytes())
 
 
 def test_symmetric_uniform_is_exact_symmetric_and_open() -> None:
+    """A word gives the middle of one of 2^53 intervals of (-1/2, 1/2), so never an end or 0."""
     words = np.array([0, 2**63 - 1, 2**63, 2**64 - 1, 2**11], dtype=np.uint64)
-    tiny = 2.0**-54
-    assert symmetric_uniform(words).tolist() == [tiny, 0.5 - tiny, -0.5 + tiny, -tiny, 3 * tiny]
-    drawn = symmetric_uniform(SharedStream(KEY, NONCE).take(200_000).reshape(-1))
-    assert abs(drawn.mean()) < 4 * (1 / 12 / drawn.size) ** 0.5
-    assert abs(drawn.var() - 1 / 12) < 0.001
+    half_interval = 2.0**-54
+    assert symmetric_uniform(words).tolist() == [
+        half_interval,
+        0.5 - half_interval,
+        -0.5 + half_interval,
+        -half_interval,
+        3 * half_interval,
+    ]
     assert words.tolist()[1] == 2**63 - 1  # The input is not changed.
+
+
+def test_symmetric_uniform_has_the_moments_of_the_uniform_law() -> None:
+    numbers = symmetric_uniform(SharedStream(KEY, NONCE).take(200_000).reshape(-1))
+    standard_error = (1 / 12 / numbers.size) ** 0.5
+    assert abs(numbers.mean()) < 4 * standard_error
+    assert abs(numbers.var() - 1 / 12) < 0.001

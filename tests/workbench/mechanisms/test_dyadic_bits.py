@@ -1,4 +1,8 @@
-"""Mean lengths of DQL agree with sums over all integers and with real streams."""
+"""Test the mean number of bits of the dyadic quantized Laplace mechanism (DQL), and the smallest ℓ.
+
+The reference lengths are sums over all integers, and the lengths of real streams. ℓ is the ratio of
+the two guarantees. `find_least_ell` finds the smallest ℓ whose mean length is within a limit.
+"""
 
 from __future__ import annotations
 
@@ -27,26 +31,30 @@ from workbench.mechanisms.dyadic_laplace.mean_length import (
 )
 from workbench.mechanisms.dyadic_laplace.randomness import InsecureLocalStream, SharedStream
 
-POINT = DataLaw.point(0.5)
-FAR = DataLaw.point(20.0)
+FAR_POINT = DataLaw.point(20.0)
 
 
 def test_mean_lengths_have_the_pinned_values() -> None:
+    """The values at ε = 1 and ℓ = 2, for x = 1/2 and for uniform x, as computed once."""
     law = compute_levels(2.0)
-    assert mean_bits(1, law, "gamma", POINT) == pytest.approx(4.4598316722, abs=6e-11)
-    assert mean_bits(1, law, "delta", POINT) == pytest.approx(4.8191868149, abs=6e-11)
+    point = DataLaw.point(0.5)
+    assert mean_bits(1, law, "gamma", point) == pytest.approx(4.4598316722, abs=6e-11)
+    assert mean_bits(1, law, "delta", point) == pytest.approx(4.8191868149, abs=6e-11)
     assert mean_bits(1, law, "gamma") == pytest.approx(4.5055363687, abs=6e-11)
     assert mean_bits(1, law, "delta") == pytest.approx(4.8574344842, abs=6e-11)
 
 
-def _length(m: np.ndarray, code: str) -> np.ndarray:
-    """Return the bits of every codeword, where n = ⌊log2 k⌋ and k = 2|m - 1/4| + 1/2.
+def compute_lengths(m: np.ndarray, code: str) -> np.ndarray:
+    """Compute the number of bits of the codeword of each integer. Shape of m.
 
-    They are 2n + 1 for gamma, and n + 2⌊log2(n + 1)⌋ + 1 for delta.
+    Let k be 2 m if m > 0 and 1 - 2 m otherwise, and n = ⌊log2 k⌋. The length is 2 n + 1 for gamma,
+    and n + 2⌊log2(n + 1)⌋ + 1 for delta.
     """
-    folded = np.where(m > 0, 2 * m, 1 - 2 * m)
-    n = np.floor(np.log2(folded)).astype(int)
-    return 2 * n + 1 if code == "gamma" else n + 2 * np.floor(np.log2(n + 1)).astype(int) + 1
+    k = np.where(m > 0, 2 * m, 1 - 2 * m)
+    n = np.floor(np.log2(k)).astype(int)
+    if code == "gamma":
+        return 2 * n + 1
+    return n + 2 * np.floor(np.log2(n + 1)).astype(int) + 1
 
 
 @pytest.mark.parametrize("code", elias.CODES)
@@ -57,22 +65,25 @@ def test_mean_is_the_sum_over_every_integer(
     code: elias.Code, epsilon: float, ell: float, x: float
 ) -> None:
     """The reference is Σ_m length(m) P(M = m | T = t), with exact integrals of f_t, for T <= 9."""
-    law = compute_levels(ell, 9)
-    total = 0.0
+    law = compute_levels(ell, max_level=9)
+    mean_length = 0.0
     for t in range(10):
         f = component(ell, t)
-        middle = round(epsilon * x / f.step)
-        m = np.arange(middle - math.ceil(45 / f.step) - 3, middle + math.ceil(45 / f.step) + 4)
-        mu = epsilon * x / f.step
-        knots = np.sort(
-            np.concatenate([m - 0.5 - mu, np.floor(m - 0.5 - mu) + 1.0])
-        )  # f is linear in between
+        middle = epsilon * x / f.step  # x in steps
+        reach = math.ceil(45 / f.step) + 3  # Noise beyond 45 has practically no mass.
+        m = np.arange(round(middle) - reach, round(middle) + reach + 1)
+        lower_ends = (
+            m - 0.5 - middle
+        )  # M is m if the noise, in steps, is in an interval of length 1.
+        # The density is linear between these ends and the whole numbers.
+        knots = np.sort(np.concatenate([lower_ends, np.floor(lower_ends) + 1.0]))
         heights = f.density(knots * f.step) * f.step
-        area = np.concatenate([[0.0], np.cumsum((heights[1:] + heights[:-1]) / 2 * np.diff(knots))])
-        chance = np.diff(np.interp(m - 0.5 - mu, knots, area))
-        assert chance.sum() == pytest.approx(1, abs=1e-12)
-        total += law.pmf[t] * float((chance * _length(m[:-1], code)).sum())
-    assert mean_bits(epsilon, law, code, DataLaw.point(x)) == pytest.approx(total, abs=1e-11)
+        areas = (heights[1:] + heights[:-1]) / 2 * np.diff(knots)
+        cdf = np.concatenate([[0.0], np.cumsum(areas)])
+        masses = np.diff(np.interp(lower_ends, knots, cdf))
+        assert masses.sum() == pytest.approx(1, abs=1e-12)
+        mean_length += law.pmf[t] * float((masses * compute_lengths(m[:-1], code)).sum())
+    assert mean_bits(epsilon, law, code, DataLaw.point(x)) == pytest.approx(mean_length, abs=1e-11)
 
 
 @pytest.mark.parametrize("code", elias.CODES)
@@ -80,29 +91,37 @@ def test_the_mean_is_the_mean_length_of_real_streams(code: elias.Code) -> None:
     mechanism = DyadicLaplace(1.0, 1.5)
     x = np.random.default_rng(1).uniform(-1, 1, 400_000)
     m = mechanism.encode(x, SharedStream(bytes(16), bytes(16)), InsecureLocalStream(1))
-    taken = 8 * len(elias.encode(m, code)) / x.size
-    spread = _length(m, code).std() / math.sqrt(x.size)
-    assert abs(taken - mechanism.mean_bits(code)) < 4 * spread + 8 / x.size
+    bits_per_number = 8 * len(elias.encode(m, code)) / x.size
+    standard_error = compute_lengths(m, code).std() / math.sqrt(x.size)
+    filling_bits = 8 / x.size
+    difference = abs(bits_per_number - mechanism.mean_bits(code))
+    assert difference < 4 * standard_error + filling_bits
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 0.3, 5.0])
 def test_data_laws_agree_with_each_other(epsilon: float) -> None:
+    """A uniform law equals a mixture of its parts, a constant density, and its mirror image."""
     law = compute_levels(1.4)
-    uniform = mean_bits(epsilon, law, "gamma", DataLaw.uniform(-1, 3))
-    parts = [
-        (DataLaw.uniform(low, high), (high - low) / 4)
-        for low, high in ((-1, -0.2), (-0.2, 0.7), (0.7, 3))
-    ]
-    split = sum(share * mean_bits(epsilon, law, "gamma", part) for part, share in parts)
-    assert split == pytest.approx(uniform, abs=3e-13)
-    smooth = DataLaw.density(lambda x: np.full_like(x, 0.25), -1, 3, panels=128)
-    assert mean_bits(epsilon, law, "gamma", smooth) == pytest.approx(uniform, abs=1e-8)
-    mirrored = DataLaw.uniform(-3, 1)
-    assert mean_bits(epsilon, law, "gamma", mirrored) == pytest.approx(uniform, abs=3e-13)
-    narrow = DataLaw.uniform(2.0, 2.0 + 1e-9)
-    assert mean_bits(epsilon, law, "delta", narrow) == pytest.approx(
-        mean_bits(epsilon, law, "delta", DataLaw.point(2.0)), abs=1e-8
-    )
+
+    def compute_bits(data: DataLaw) -> float:
+        return mean_bits(epsilon, law, "gamma", data)
+
+    uniform_bits = compute_bits(DataLaw.uniform(-1, 3))
+    mixture_bits = 0.0
+    for low, high in ((-1, -0.2), (-0.2, 0.7), (0.7, 3)):
+        mixture_bits += (high - low) / 4 * compute_bits(DataLaw.uniform(low, high))
+    assert mixture_bits == pytest.approx(uniform_bits, abs=3e-13)
+    constant_density = DataLaw.density(lambda x: np.full_like(x, 0.25), -1, 3, panels=128)
+    assert compute_bits(constant_density) == pytest.approx(uniform_bits, abs=1e-8)
+    assert compute_bits(DataLaw.uniform(-3, 1)) == pytest.approx(uniform_bits, abs=3e-13)
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 0.3, 5.0])
+def test_a_narrow_uniform_law_equals_a_point(epsilon: float) -> None:
+    law = compute_levels(1.4)
+    narrow_bits = mean_bits(epsilon, law, "delta", DataLaw.uniform(2.0, 2.0 + 1e-9))
+    point_bits = mean_bits(epsilon, law, "delta", DataLaw.point(2.0))
+    assert narrow_bits == pytest.approx(point_bits, abs=1e-8)
 
 
 def test_the_mean_size_of_data_laws_is_exact() -> None:
@@ -116,15 +135,18 @@ def test_theorem_8_bounds_hold_and_are_in_order() -> None:
     for ell in (1.0001, 1.05, 1.3, 2.0, 7.0, 50.0, 1e4):
         law = compute_levels(ell)
         for epsilon, x in ((1.0, 0.0), (1.0, 0.5), (0.01, 3.0), (20.0, 1.0), (1.0, 1e6)):
-            exact = mean_bits(epsilon, law, "delta", DataLaw.point(x))
-            sharp, printed = theorem8_bounds(epsilon, law, abs(x))
-            assert exact <= sharp <= printed
-    assert theorem8_bounds(1.0, compute_levels(2.0), 0.5) == pytest.approx(
-        (8.344396234918424, 8.577392047750852)
-    )
+            exact_bits = mean_bits(epsilon, law, "delta", DataLaw.point(x))
+            sharper_bound, printed_bound = theorem8_bounds(epsilon, law, abs(x))
+            assert exact_bits <= sharper_bound <= printed_bound
+
+
+def test_theorem_8_bounds_have_the_pinned_values() -> None:
+    bounds = theorem8_bounds(1.0, compute_levels(2.0), 0.5)
+    assert bounds == pytest.approx((8.344396234918424, 8.577392047750852))
 
 
 def test_elias_delta_bound_bounds_every_length() -> None:
+    """It is checked for the smallest and the largest k of every length."""
     n = np.arange(0, 63)
     for k in (2.0**n, 2.0 ** (n + 1) - 1):
         bounds = [elias_delta_bound(math.log(v)) for v in k.tolist()]
@@ -153,11 +175,11 @@ def test_five_bits_are_out_of_reach_just_above_10_473() -> None:
 
 @pytest.fixture(scope="module")
 def far_lengths() -> tuple[np.ndarray, np.ndarray]:
-    """Points of a fine grid of Δ₀ and the mean length of x = 20 there."""
+    """Return a fine grid of δ₀ (3000,) and the mean length for x = 20 at each δ₀ (3000,)."""
     delta0 = np.geomspace(0.05, 160, 3000)
     batches = [
-        mean_bits_at(1.0, *compute_levels_at(part), "gamma", FAR)
-        for part in np.array_split(delta0, 30)
+        mean_bits_at(1.0, *compute_levels_at(batch), "gamma", FAR_POINT)
+        for batch in np.array_split(delta0, 30)
     ]
     return delta0, np.concatenate(batches)
 
@@ -169,47 +191,54 @@ def test_smallest_ell_where_the_length_is_not_monotone(
     """For x = 20 the length has local minima in ℓ; no smaller ℓ on a fine grid meets the budget."""
     delta0, lengths = far_lengths
     assert (np.diff(lengths) > 0.001).any()
-    design = find_least_ell(1.0, bits, "gamma", FAR)
+    design = find_least_ell(1.0, bits, "gamma", FAR_POINT)
     assert (design.ell is not None) == (lengths.min() <= bits)
-    before = lengths if design.delta0 is None else lengths[delta0 < design.delta0 * (1 - 1e-9)]
-    assert (before > bits).all()
-    if design.mean_bits is not None:
+    if design.delta0 is None:
+        assert (lengths > bits).all()
+    else:
+        # δ₀ grows with ℓ.
+        assert (lengths[delta0 < design.delta0 * (1 - 1e-9)] > bits).all()
         assert bits - 1e-6 <= design.mean_bits <= bits
 
 
 @pytest.mark.parametrize("centre", [1 / 256, 0.3, 1 - 1 / 200])
 def test_a_dip_between_two_points_of_the_scan_is_found(centre: float) -> None:
-    """A dip whose lowest scanned point ends an octave is found too (for an artificial length)."""
+    """An artificial length function of log2 δ₀ has a narrow dip to 4.9995 at `centre`."""
 
-    class Made(search._LengthFunction):
+    class DippingLength(search._LengthFunction):
         def __init__(self) -> None:
             self.least_bits = math.inf
 
         def compute_at(self, log_delta: np.ndarray) -> np.ndarray:
-            away = np.abs(log_delta - centre)
-            return np.where(
-                log_delta < -2, 20.0, 5.1 + 0.01 * away + np.minimum(15 * away, 0.1) - 0.1005
-            )
+            distances = np.abs(log_delta - centre)
+            dip = 4.9995 + 0.01 * distances + np.minimum(15 * distances, 0.1)
+            return np.where(log_delta < -2, 20.0, dip)
 
-    found = search._find_first_crossing(Made(), 5.0)
-    assert found == pytest.approx(centre, abs=1e-4)
-    assert Made()(found) <= 5.0
-
-
-def test_lengths_repeat_each_octave_far_out_so_the_search_may_end() -> None:
-    for delta0 in (80.0, 97.0, 120.0, 150.0):
-        values = mean_bits_at(
-            3.0, *compute_levels_at(np.array([delta0, 2 * delta0])), "gamma", UNIFORM_DATA
-        )
-        assert values[0] == pytest.approx(values[1], abs=1e-13)
+    crossing = search._find_first_crossing(DippingLength(), 5.0)
+    assert crossing == pytest.approx(centre, abs=1e-4)
+    assert DippingLength()(crossing) <= 5.0
 
 
-def test_extreme_budgets_of_bits_are_decided() -> None:
+@pytest.mark.parametrize("delta0", [80.0, 97.0, 120.0, 150.0])
+def test_lengths_are_equal_at_a_large_delta0_and_its_double(delta0: float) -> None:
+    """Lengths repeat each octave of δ₀, so the search may end there."""
+    levels = compute_levels_at(np.array([delta0, 2 * delta0]))
+    lengths = mean_bits_at(3.0, *levels, "gamma", UNIFORM_DATA)
+    assert lengths[0] == pytest.approx(lengths[1], abs=1e-13)
+
+
+def test_one_bit_is_out_of_reach() -> None:
     assert find_least_ell(1.0, 1.0).ell is None
-    tight = find_least_ell(1.0, 90)
-    assert 1 < tight.ell < 1 + 1e-12
-    assert tight.mean_bits <= 90
+
+
+def test_ell_for_many_bits_is_nearly_1() -> None:
+    design = find_least_ell(1.0, 90)
+    assert 1 < design.ell < 1 + 1e-12
+    assert design.mean_bits <= 90
     assert find_least_ell(1.0, 500).ell <= 1 + 2.0**-50
+
+
+def test_ell_for_five_bits_of_delta() -> None:
     assert find_least_ell(1.0, 5, "delta").ell == pytest.approx(1.90494955, abs=1e-8)
 
 
@@ -237,18 +266,17 @@ def test_invalid_budgets_codes_and_data_are_refused(call: object, message: str) 
 def test_the_boundary_of_five_bits_is_decided_where_lengths_repeat():
     """For ε = 10.4735 an octave of very large ℓ dips below 5 bits, for ε = 10.4736 it does not."""
     octave = 2.0 ** (np.log2(80.0) + np.arange(1025) / 1024)
-    lengths = {
-        epsilon: np.concatenate(
-            [
-                mean_bits_at(epsilon, *compute_levels_at(part), "gamma", UNIFORM_DATA)
-                for part in np.array_split(octave, 41)
-            ]
-        )
-        for epsilon in (10.4735, 10.4736)
-    }
-    near = lengths[10.4735].argmin()
-    fine = np.linspace(octave[near - 1], octave[near + 1], 41)
-    assert mean_bits_at(10.4735, *compute_levels_at(fine), "gamma", UNIFORM_DATA).min() < 5 - 1e-7
-    assert lengths[10.4736].min() > 5
+
+    def compute_lengths_at(epsilon: float, delta0: np.ndarray) -> np.ndarray:
+        batches = [
+            mean_bits_at(epsilon, *compute_levels_at(batch), "gamma", UNIFORM_DATA)
+            for batch in np.array_split(delta0, 41)
+        ]
+        return np.concatenate(batches)
+
+    lowest = compute_lengths_at(10.4735, octave).argmin()
+    fine_grid = np.linspace(octave[lowest - 1], octave[lowest + 1], 41)
+    assert compute_lengths_at(10.4735, fine_grid).min() < 5 - 1e-7
     assert find_least_ell(10.4735, 5).ell is not None
+    assert compute_lengths_at(10.4736, octave).min() > 5
     assert find_least_ell(10.4736, 5).ell is None

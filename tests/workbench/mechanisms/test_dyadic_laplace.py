@@ -1,4 +1,8 @@
-"""The noise of DQL is Laplace, and the mechanism has its exact privacy."""
+"""Test the dyadic quantized Laplace mechanism (DQL): its noise, laws, privacy and parameters.
+
+The encoder sends an integer M. Encoder and decoder share the level T and the dither U. Statistical
+tests have fixed seeds, so they do not fail at random. `dql_oracle` computes the printed formulas.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +30,23 @@ NONCE = bytes(16)
 def exchange(
     mechanism: DyadicLaplace, x: np.ndarray, seed: int = 1
 ) -> tuple[np.ndarray, np.ndarray]:
+    """Encode and decode numbers.
+
+    Args:
+        mechanism: the mechanism of encoder and decoder.
+        x: the numbers, any shape.
+        seed: the seed of the encoder's own randomness.
+
+    Returns:
+        The integers M that are sent and the decoded numbers, each of the shape of x.
+    """
     m = mechanism.encode(x, SharedStream(KEY, NONCE), InsecureLocalStream(seed))
     return m, mechanism.decode(m, SharedStream(KEY, NONCE))
+
+
+def draw_levels_and_dithers(mechanism: DyadicLaplace, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the levels T and dithers U that `exchange` uses for `count` numbers."""
+    return mechanism._level_and_dither(SharedStream(KEY, NONCE).take(count))
 
 
 @pytest.mark.parametrize(
@@ -46,92 +65,115 @@ def test_noise_is_independent_of_the_data() -> None:
     _, noisy = exchange(DyadicLaplace(1.0, 2.0), x, seed=3)
     noise = noisy - x
     edges = stats.laplace.ppf(np.linspace(0, 1, 41))
-    table = np.array([np.histogram(noise[x == value], bins=edges)[0] for value in np.unique(x)])
-    assert stats.chi2_contingency(table).pvalue > 1e-3
-    # Neighbouring entries of a vector are independent too.
-    assert abs(np.corrcoef(noise[1:], noise[:-1])[0, 1]) < 4 / math.sqrt(noise.size)
-    assert abs(np.corrcoef(np.abs(noise[1:]), np.abs(noise[:-1]))[0, 1]) < 4 / math.sqrt(noise.size)
+    counts = [np.histogram(noise[x == number], bins=edges)[0] for number in np.unique(x)]
+    assert stats.chi2_contingency(np.array(counts)).pvalue > 1e-3
+
+
+def test_noise_of_consecutive_numbers_is_uncorrelated() -> None:
+    _, noise = exchange(DyadicLaplace(1.0, 2.0), np.zeros(800_000), seed=3)
+    max_correlation = 4 / math.sqrt(noise.size)
+    sizes = np.abs(noise)
+    assert abs(np.corrcoef(noise[1:], noise[:-1])[0, 1]) < max_correlation
+    assert abs(np.corrcoef(sizes[1:], sizes[:-1])[0, 1]) < max_correlation
 
 
 @pytest.mark.parametrize(("ell", "x"), [(2.0, 0.3), (1.2, -5.0), (30.0, 0.0)])
 def test_the_joint_law_of_m_u_t_is_the_law_in_the_paper(ell: float, x: float) -> None:
+    """A chi-square test over M, 4 levels of T and 6 intervals of U; a wrong ℓ fails it."""
     n = 600_000
-    levels = 4
-    cells = 6
     mechanism = DyadicLaplace(1.0, ell)
     m, _ = exchange(mechanism, np.full(n, x), seed=4)
-    t, u = mechanism._level_and_dither(SharedStream(KEY, NONCE).take(n))
-    edges = np.linspace(-0.5, 0.5, cells + 1)
+    t, u = draw_levels_and_dithers(mechanism, n)
 
-    def pvalue(law: float) -> float:
-        observed = []
-        expected = []
-        for level in range(levels):
-            here = t == level
-            values = np.arange(m[here].min() - 1, m[here].max() + 2)
-            for low, high in pairwise(edges):
-                chosen = m[here & (u > low) & (u <= high)]
-                observed.append(np.bincount(chosen - values[0], minlength=values.size))
-                expected.append(
-                    n * oracle.pmf(law, level) * oracle.cell(law, level, values, low, high, x)
-                )
-        seen, wanted = np.concatenate(observed), np.concatenate(expected)
-        used = wanted > 10
-        return float(
-            stats.chisquare(
-                np.append(seen[used], n - seen[used].sum()),
-                np.append(wanted[used], n - wanted[used].sum()),
-                sum_check=False,
-            ).pvalue
+    def compute_pvalue(assumed_ell: float) -> float:
+        """Compute the p-value of the draws under the law for a ratio ℓ."""
+        counts = []
+        expected_counts = []
+        for level in range(4):
+            is_level = t == level
+            integers = np.arange(m[is_level].min() - 1, m[is_level].max() + 2)
+            for low, high in pairwise(np.linspace(-0.5, 0.5, 7)):
+                draws = m[is_level & (u > low) & (u <= high)]
+                counts.append(np.bincount(draws - integers[0], minlength=integers.size))
+                cell_masses = oracle.cell(assumed_ell, level, integers, low, high, x)
+                expected_counts.append(n * oracle.pmf(assumed_ell, level) * cell_masses)
+        return compute_chi_square_pvalue(
+            np.concatenate(counts), np.concatenate(expected_counts), n, min_expected=10
         )
 
-    assert pvalue(ell) > 1e-3
-    assert pvalue(1 + 1.15 * (ell - 1)) < 1e-9  # A wrong ℓ fails the test.
+    assert compute_pvalue(ell) > 1e-3
+    assert compute_pvalue(1 + 1.15 * (ell - 1)) < 1e-9
+
+
+def compute_chi_square_pvalue(
+    counts: np.ndarray, expected_counts: np.ndarray, draw_count: int, min_expected: float
+) -> float:
+    """Compute the p-value of a chi-square test.
+
+    Cells with an expected count up to `min_expected`, and all draws outside the cells, are merged.
+
+    Args:
+        counts: the draws in each cell. Shape (cells,).
+        expected_counts: their expected number. Shape (cells,).
+        draw_count: the number of all draws.
+        min_expected: the smallest expected count of a cell that is not merged.
+    """
+    is_used = expected_counts > min_expected
+    observed = counts[is_used]
+    expected = expected_counts[is_used]
+    observed = np.append(observed, draw_count - observed.sum())
+    expected = np.append(expected, draw_count - expected.sum())
+    return float(stats.chisquare(observed, expected, sum_check=False).pvalue)
 
 
 def test_rare_levels_follow_their_law() -> None:
     mechanism = DyadicLaplace(1.0, 2.0)
-    t, _ = mechanism._level_and_dither(SharedStream(KEY, NONCE).take(4_000_000))
-    wanted = np.array([oracle.pmf(2.0, level) for level in range(14)])
-    seen = np.bincount(t, minlength=40)
-    observed, expected = (
-        np.append(seen[:14], seen[14:].sum()),
-        np.append(wanted, 1 - wanted.sum()) * t.size,
-    )
-    assert stats.chisquare(observed, expected, sum_check=False).pvalue > 1e-3
+    t, _ = draw_levels_and_dithers(mechanism, 4_000_000)
+    masses = np.array([oracle.pmf(2.0, level) for level in range(14)])
+    counts = np.bincount(t, minlength=40)[:14]
+    assert compute_chi_square_pvalue(counts, masses * t.size, t.size, min_expected=0) > 1e-3
     assert t.max() <= mechanism.max_level
 
 
 def test_encode_and_the_component_mechanism_agree_in_law() -> None:
-    mechanism, n, x = DyadicLaplace(1.0, 2.0), 300_000, 0.8
+    """The integers at level t have the same law as those of the mechanism `component(ell, t)`."""
+    n = 300_000
+    x = 0.8
+    mechanism = DyadicLaplace(1.0, 2.0)
     m, _ = exchange(mechanism, np.full(n, x), seed=5)
-    t, _ = mechanism._level_and_dither(SharedStream(KEY, NONCE).take(n))
+    t, _ = draw_levels_and_dithers(mechanism, n)
     for level in (0, 1, 2):
-        mine = m[t == level]
-        other = component(mechanism.ell, level).encode(
-            np.full(mine.size, x), SharedStream(KEY, b"another nonce..."), InsecureLocalStream(6)
+        draws = m[t == level]
+        component_draws = component(mechanism.ell, level).encode(
+            np.full(draws.size, x), SharedStream(KEY, b"another nonce..."), InsecureLocalStream(6)
         )
-        low, high = min(mine.min(), other.min()), max(mine.max(), other.max())
-        table = np.array([np.bincount(v - low, minlength=high - low + 1) for v in (mine, other)])
-        table = table[:, table.sum(axis=0) > 20]
-        assert stats.chi2_contingency(table).pvalue > 1e-3
+        low = min(draws.min(), component_draws.min())
+        high = max(draws.max(), component_draws.max())
+        counts = np.array(
+            [np.bincount(m - low, minlength=high - low + 1) for m in (draws, component_draws)]
+        )
+        counts = counts[:, counts.sum(axis=0) > 20]
+        assert stats.chi2_contingency(counts).pvalue > 1e-3
 
 
 def test_decoder_density_ratio_is_bounded_by_ell_epsilon() -> None:
     """Given T, the density of (M, U) grows at most by e^(ℓε|x - x'|), and nearly attains it."""
     ell = 2.0
     mechanism = DyadicLaplace(1.0, ell)
-    z, gap = np.linspace(-8, 8, 4001), 0.01
-    worst = 0.0
+    noise = np.linspace(-8, 8, 4001)
+    distance = 0.01  # |x - x'|
+    largest_slope = 0.0
     for t in range(8):
         f = component(mechanism.ell, t)
-        ratio = np.abs(np.log(f.density(z - gap) / f.density(z))).max() / gap
-        assert ratio <= ell * (1 + 1e-9)
-        worst = max(worst, ratio)
-    assert worst > 0.97 * ell
+        privacy_losses = np.log(f.density(noise - distance) / f.density(noise))
+        slope = np.abs(privacy_losses).max() / distance
+        assert slope <= ell * (1 + 1e-9)
+        largest_slope = max(largest_slope, slope)
+    assert largest_slope > 0.97 * ell
 
 
-def test_reported_epsilons_are_those_of_the_density() -> None:
+def test_reported_guarantees_and_error_follow_from_epsilon_and_ell() -> None:
+    """ℓε is rounded up, and the mean squared error is 2/ε²."""
     mechanism = DyadicLaplace(0.1, 1.7)
     assert mechanism.decoder_epsilon >= 0.17
     assert mechanism.decoder_epsilon == pytest.approx(0.17, rel=1e-15)
@@ -159,7 +201,10 @@ def test_capped_mixture_is_the_piecewise_linear_laplace() -> None:
 
 
 def test_a_pinned_exchange_gives_the_same_integers_and_numbers() -> None:
-    """Key, nonce and seed fix every number, on every machine and for every version of numpy."""
+    """Key, nonce and seed fix every number, on every machine and for every version of NumPy.
+
+    The numbers were computed once by this code.
+    """
     m, noisy = exchange(DyadicLaplace(1.0, 2.0), np.array([0.0, 0.5, -3.25, 1e6, 12.0]))
     assert m.tolist() == [-3, 3, -3, 1591816, 17]
     assert noisy == pytest.approx(
@@ -178,42 +223,58 @@ def test_a_pinned_exchange_gives_the_same_integers_and_numbers() -> None:
 def test_batch_sizes_do_not_change_the_integers() -> None:
     x = np.linspace(-4, 4, 40_001)
     mechanism = DyadicLaplace(1.0, 2.0)
-    whole, noisy = exchange(mechanism, x, seed=9)
-    shared, local = SharedStream(KEY, NONCE), InsecureLocalStream(9)
-    parts = [
-        mechanism.encode(part, shared, local) for part in np.array_split(x, [1, 20_000, 20_003])
-    ]
-    assert np.array_equal(np.concatenate(parts), whole)
-    late = SharedStream(KEY, NONCE, position=39_000)
-    assert np.array_equal(mechanism.decode(whole[39_000:], late), noisy[39_000:])
+    m, noisy = exchange(mechanism, x, seed=9)
+    shared = SharedStream(KEY, NONCE)
+    local = InsecureLocalStream(9)
+    batches = np.array_split(x, [1, 20_000, 20_003])
+    encoded_batches = [mechanism.encode(batch, shared, local) for batch in batches]
+    assert np.array_equal(np.concatenate(encoded_batches), m)
+    later_stream = SharedStream(KEY, NONCE, position=39_000)
+    assert np.array_equal(mechanism.decode(m[39_000:], later_stream), noisy[39_000:])
 
 
 def test_integers_and_numbers_have_the_shape_of_the_data() -> None:
     mechanism = DyadicLaplace(1.0, 2.0)
     m, noisy = exchange(mechanism, np.zeros((2, 3, 4)))
     assert m.shape == noisy.shape == (2, 3, 4)
-    scalar = mechanism.encode(0, SharedStream(KEY, NONCE), InsecureLocalStream(1))
-    assert (type(scalar), scalar) == (int, m[0, 0, 0])
-    back = mechanism.decode(scalar, SharedStream(KEY, NONCE))
-    assert (type(back), back) == (float, noisy[0, 0, 0])
     assert mechanism.encode(np.zeros((0, 2)), SharedStream(KEY, NONCE)).shape == (0, 2)
-    fortran = np.asfortranarray(np.arange(6.0).reshape(2, 3))
-    assert np.array_equal(
-        exchange(mechanism, fortran)[0], exchange(mechanism, fortran.copy(order="C"))[0]
-    )
+
+
+def test_a_scalar_is_encoded_as_an_int_and_decoded_as_a_float() -> None:
+    mechanism = DyadicLaplace(1.0, 2.0)
+    m, noisy = exchange(mechanism, np.zeros(1))
+    scalar = mechanism.encode(0, SharedStream(KEY, NONCE), InsecureLocalStream(1))
+    assert type(scalar) is int
+    assert scalar == m[0]
+    decoded = mechanism.decode(scalar, SharedStream(KEY, NONCE))
+    assert type(decoded) is float
+    assert decoded == noisy[0]
+
+
+def test_integers_do_not_depend_on_the_memory_order() -> None:
+    mechanism = DyadicLaplace(1.0, 2.0)
+    x = np.arange(6.0).reshape(2, 3)
+    m, _ = exchange(mechanism, x)
+    assert np.array_equal(exchange(mechanism, np.asfortranarray(x))[0], m)
+
+
+def test_encoding_does_not_change_its_input() -> None:
     x = np.zeros(5)
-    exchange(mechanism, x)
-    assert not x.any()  # The input is not changed.
+    exchange(DyadicLaplace(1.0, 2.0), x)
+    assert not x.any()
 
 
 def test_local_randomness_is_fresh_by_default() -> None:
-    mechanism, x = DyadicLaplace(1.0, 2.0), np.zeros(200)
-    one, two = (mechanism.encode(x, SharedStream(KEY, NONCE)) for _ in range(2))
-    assert not np.array_equal(one, two)
+    mechanism = DyadicLaplace(1.0, 2.0)
+    first = mechanism.encode(np.zeros(200), SharedStream(KEY, NONCE))
+    second = mechanism.encode(np.zeros(200), SharedStream(KEY, NONCE))
+    assert not np.array_equal(first, second)
 
 
-def test_generators_cannot_be_swapped() -> None:
-    mechanism, shared, local = DyadicLaplace(1.0, 2.0), SharedStream(KEY, NONCE), LocalStream()
+def test_shared_and_local_streams_cannot_be_swapped() -> None:
+    mechanism = DyadicLaplace(1.0, 2.0)
+    shared = SharedStream(KEY, NONCE)
+    local = LocalStream()
     with pytest.raises(InvalidRequest, match=r"shared must be a SharedStream\. Got LocalStream\."):
         mechanism.encode(0.0, local, shared)
     with pytest.raises(InvalidRequest, match=r"local must be a LocalStream, .*Got SharedStream\."):
@@ -223,25 +284,30 @@ def test_generators_cannot_be_swapped() -> None:
     assert shared.position == 0
 
 
-def test_reach_is_a_public_bound() -> None:
+def test_numbers_up_to_the_reach_are_encoded_and_larger_ones_refused() -> None:
+    """The default reach is |εx| <= 2^24, so |x| <= 2^25 for ε = 1/2."""
     mechanism = DyadicLaplace(0.5, 2.0)
-    edge = 2.0**25
-    m, noisy = exchange(mechanism, np.array([edge, -edge] * 1000))
-    assert np.abs(noisy - np.array([edge, -edge] * 1000)).max() < 60
+    x = np.array([2.0**25, -(2.0**25)] * 1000)
+    m, noisy = exchange(mechanism, x)
+    assert np.abs(noisy - x).max() < 60
     assert np.abs(m).max() < 2**62
     with pytest.raises(
         InvalidRequest, match=r"x\[1\] must be a finite number, at most 3\.35544e\+07 in size"
     ):
-        mechanism.encode([0.0, edge * (1 + 1e-15)], SharedStream(KEY, NONCE))
-    wide = DyadicLaplace(0.5, 2.0, reach=2.0**50)
-    assert wide.max_level == 11
-    assert abs(exchange(wide, np.array([2.0**50]))[1][0] - 2.0**50) < 120
+        mechanism.encode([0.0, 2.0**25 * (1 + 1e-15)], SharedStream(KEY, NONCE))
+
+
+def test_a_larger_reach_leaves_fewer_levels() -> None:
+    mechanism = DyadicLaplace(0.5, 2.0, reach=2.0**50)
+    assert mechanism.max_level == 11
+    _, noisy = exchange(mechanism, np.array([2.0**50]))
+    assert abs(noisy[0] - 2.0**50) < 120
 
 
 @pytest.mark.parametrize(
     "x", [math.nan, math.inf, -math.inf, [[0.0, 1.0], [2.0, math.nan]], "1", True]
 )
-def test_data_that_are_no_finite_numbers_are_refused(x: object) -> None:
+def test_data_that_are_not_finite_numbers_are_refused(x: object) -> None:
     with pytest.raises(InvalidRequest, match=r"^x.* must be a .*Got"):
         DyadicLaplace(1.0, 2.0).encode(x, SharedStream(KEY, NONCE))
 
@@ -270,8 +336,10 @@ def test_parameters_outside_their_range_are_refused(
         DyadicLaplace(*arguments)
 
 
-def test_extreme_parameters_work() -> None:
-    for epsilon, ell in ((1e-6, 1.0000001), (1e6, 1e100), (1e-150, 2.0), (1.0, 2.0**500)):
-        x = np.full(2000, 3 / epsilon)
-        _, noisy = exchange(DyadicLaplace(epsilon, ell), x)
-        assert stats.kstest((noisy - x) * epsilon, "laplace").pvalue > 1e-4
+@pytest.mark.parametrize(
+    ("epsilon", "ell"), [(1e-6, 1.0000001), (1e6, 1e100), (1e-150, 2.0), (1.0, 2.0**500)]
+)
+def test_noise_of_extreme_parameters_is_laplace(epsilon: float, ell: float) -> None:
+    x = np.full(2000, 3 / epsilon)
+    _, noisy = exchange(DyadicLaplace(epsilon, ell), x)
+    assert stats.kstest((noisy - x) * epsilon, "laplace").pvalue > 1e-4

@@ -1,4 +1,8 @@
-"""Elias codes follow their definition, and corrupt streams are refused."""
+"""Test the Elias gamma and delta codes of integers, and that corrupt bit streams are refused.
+
+An integer m is first mapped to k = 2 m if m > 0, and to k = 1 - 2 m otherwise: 0, 1, -1, 2 become
+1, 2, 3, 4. The code is that of k. `spell_codeword` implements the textbook definition.
+"""
 
 from __future__ import annotations
 
@@ -31,11 +35,13 @@ EDGES = [
     2**63 - 1,
 ]
 EDGES += [-(2**63) + 1]
-WIDE = st.one_of(st.integers(-3, 3), st.integers(-(2**63) + 1, 2**63 - 1), st.sampled_from(EDGES))
+INTEGERS = st.one_of(
+    st.integers(-3, 3), st.integers(-(2**63) + 1, 2**63 - 1), st.sampled_from(EDGES)
+)
 
 
-def spelled(m: int, code: str) -> str:
-    """The codeword as Elias defines it, a character a bit."""
+def spell_codeword(m: int, code: str) -> str:
+    """Return the codeword as Elias defines it, as a text of 0 and 1. Example: 2 -> 00100 (gamma)."""
     binary = format(2 * m if m > 0 else 2 * -m + 1, "b")
     if code == "gamma":
         return "0" * (len(binary) - 1) + binary
@@ -43,18 +49,19 @@ def spelled(m: int, code: str) -> str:
     return "0" * (len(size) - 1) + size + binary[1:]
 
 
-def packed(bits: str) -> bytes:
+def pack_bits(bits: str) -> bytes:
+    """Convert a text of 0 and 1 to bytes, filled up with 0."""
     bits += "0" * (-len(bits) % 8)
     return bytes(int(bits[i : i + 8], 2) for i in range(0, len(bits), 8))
 
 
 @pytest.mark.parametrize("code", CODES)
 @settings(max_examples=150, deadline=None)
-@given(st.lists(WIDE, max_size=40))
+@given(st.lists(INTEGERS, max_size=40))
 def test_streams_follow_the_definition_and_are_decoded(code: elias.Code, m: list[int]) -> None:
-    words = [spelled(value, code) for value in m]
+    words = [spell_codeword(integer, code) for integer in m]
     data = elias.encode(m, code)
-    assert data == packed("".join(words))
+    assert data == pack_bits("".join(words))
     assert elias.decode(data, len(m), code).tolist() == m
 
 
@@ -66,21 +73,22 @@ def test_every_single_integer_is_encoded_and_decoded(code: elias.Code) -> None:
 
 def test_zero_is_one_bit_and_the_first_codewords_are_those_of_the_textbook() -> None:
     assert elias.encode([0], "gamma") == elias.encode([0], "delta") == b"\x80"
-    assert [spelled(m, "gamma") for m in (0, 1, -1, 2)] == ["1", "010", "011", "00100"]
-    assert [spelled(m, "delta") for m in (0, 1, -1, 2)] == ["1", "0100", "0101", "01100"]
+    assert [spell_codeword(m, "gamma") for m in (0, 1, -1, 2)] == ["1", "010", "011", "00100"]
+    assert [spell_codeword(m, "delta") for m in (0, 1, -1, 2)] == ["1", "0100", "0101", "01100"]
     assert elias.class_length([62, 63], "gamma").tolist() == [125, 127]
     assert elias.class_length([62, 63], "delta").tolist() == [73, 76]
 
 
 @pytest.mark.parametrize("code", CODES)
 def test_many_integers_are_decoded_and_truncation_is_refused(code: elias.Code) -> None:
+    """500,000 integers of all sizes up to e^20."""
     rng = np.random.default_rng(5)
-    m = np.rint(np.exp(rng.uniform(0, 20, 500_000)) * rng.choice([-1, 1], 500_000)).astype(np.int64)
+    sizes = np.exp(rng.uniform(0, 20, 500_000))
+    m = np.rint(sizes * rng.choice([-1, 1], sizes.size)).astype(np.int64)
     data = elias.encode(m, code)
     assert np.array_equal(elias.decode(data, m.size, code), m)
-    cut = len(data) // 2
     with pytest.raises(CorruptFile, match="ends within integer"):
-        elias.decode(data[:cut], m.size, code)
+        elias.decode(data[: len(data) // 2], m.size, code)
 
 
 @pytest.mark.parametrize("code", CODES)
@@ -104,18 +112,19 @@ def test_one_changed_bit_gives_an_error_or_a_valid_stream_of_other_numbers(
 ) -> None:
     m = [5, -1000, 0, 2**40, 0, 0, -7]
     data = elias.encode(m, code)
-    errors = 0
+    error_count = 0
     for bit in range(8 * len(data)):
         changed = bytearray(data)
         changed[bit // 8] ^= 128 >> bit % 8
         try:
-            found = elias.decode(bytes(changed), len(m), code).tolist()
+            decoded = elias.decode(bytes(changed), len(m), code).tolist()
         except CorruptFile:
-            errors += 1
+            error_count += 1
         else:
-            assert found != m
-            assert packed("".join(spelled(value, code) for value in found)) == bytes(changed)
-    assert errors > 10
+            assert decoded != m
+            words = [spell_codeword(integer, code) for integer in decoded]
+            assert pack_bits("".join(words)) == bytes(changed)
+    assert error_count > 10
 
 
 @pytest.mark.parametrize(
@@ -129,8 +138,8 @@ def test_one_changed_bit_gives_an_error_or_a_valid_stream_of_other_numbers(
             "delta",
             "too long for 64 bits",
         ),  # The first codeword claims a length of 255.
-        (packed("000000" + format(65, "b") + "0" * 64), "delta", "too long for 64 bits"),
-        (packed("000000" + format(64, "b") + "1" * 50), "delta", "ends within integer 1 of 1"),
+        (pack_bits("000000" + format(65, "b") + "0" * 64), "delta", "too long for 64 bits"),
+        (pack_bits("000000" + format(64, "b") + "1" * 50), "delta", "ends within integer 1 of 1"),
         (b"\x00", "gamma", "ends within integer 1 of 1"),
         (b"\xc0", "gamma", "filling bits"),
         (b"\x80\x00", "gamma", "end in byte 1, the data in byte 2"),
@@ -158,7 +167,8 @@ def test_unknown_codes_and_invalid_integers_are_refused() -> None:
         elias.decode(b"", -1, "gamma")
 
 
-def _answer(data: bytes, count: int, code: elias.Code) -> object:
+def decode_or_message(data: bytes, count: int, code: elias.Code) -> list[int] | str:
+    """Decode a bit stream. Returns the integers, or the message of the error."""
     try:
         return elias.decode(data, count, code).tolist()
     except CorruptFile as error:
@@ -169,30 +179,29 @@ def _answer(data: bytes, count: int, code: elias.Code) -> object:
 def test_compiled_and_plain_loops_decode_the_same_integers(
     code: elias.Code, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """They also give the same error messages. Each stream is given as (bytes, count)."""
     rng = np.random.default_rng(7)
     streams: list[tuple[bytes, int]] = []
     for _ in range(60):
-        size = int(rng.integers(1, 60))
-        m = rng.integers(-(2**63) + 1, 2**63, size) >> rng.integers(0, 64, size)
+        count = int(rng.integers(1, 60))
+        m = rng.integers(-(2**63) + 1, 2**63, count) >> rng.integers(0, 64, count)
         data = elias.encode(m, code)
         broken = bytearray(data)
         broken[rng.integers(0, len(data))] ^= 1 << int(rng.integers(0, 8))
         streams += [
-            (data, size),
-            (data, size - 1),
-            (data, size + 1),
-            (data[:-1], size),
-            (data + b"\0", size),
-        ]
-        streams += [
-            (bytes(broken), size),
-            (bytes(9) + rng.bytes(30), size),
+            (data, count),
+            (data, count - 1),
+            (data, count + 1),
+            (data[:-1], count),
+            (data + b"\0", count),
+            (bytes(broken), count),
+            (bytes(9) + rng.bytes(30), count),
             (rng.bytes(30), int(rng.integers(0, 50))),
         ]
-    plain = [_answer(*stream, code) for stream in streams]
+    plain_answers = [decode_or_message(data, count, code) for data, count in streams]
     monkeypatch.setattr(elias, "_MIN_COMPILED_COUNT", 0)
-    assert plain == [_answer(*stream, code) for stream in streams]
-    assert sum(isinstance(answer, str) for answer in plain) > len(streams) // 3
+    assert plain_answers == [decode_or_message(data, count, code) for data, count in streams]
+    assert sum(isinstance(answer, str) for answer in plain_answers) > len(streams) // 3
 
 
 def test_decoding_needs_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,7 @@
-"""Integers so large that 64 bits would not hold a sum of two of them are refused."""
+"""Test the largest integers that noise accepts.
+
+Larger ones are refused, because the sum of noise and answer would not fit into 64 bits.
+"""
 
 from __future__ import annotations
 
@@ -30,17 +33,20 @@ def test_clamping_ranges_of_too_large_integers_are_refused(low: int):
 def test_the_farthest_clamp_is_published_inside_and_read_back(low: int, tmp_path):
     law = IntegerLaw(-3, [1, 2, 4, 8, 4, 2, 1], 1, "1/2")
     noise = wb.AdditiveIntegerNoise(wb.IntegerNoise(1, (low, low + 5)), law)
-    drawn = noise.publish(np.full(500, low + 5), insecure_seed=3) - low
-    assert set(drawn.tolist()) <= set(range(6))
-    assert (drawn == 5).mean() > 0.5  # The noise is never negative.
+    steps_above_low = noise.publish(np.full(500, low + 5), insecure_seed=3) - low
+    assert set(steps_above_low.tolist()) <= set(range(6))
+    # The answer is the upper end, which is published whenever the noise is not negative.
+    assert (steps_above_low == 5).mean() > 0.5
     wb.certify(noise, "dp", epsilon=3, delta=0).save(tmp_path / "far.json")
     assert wb.check(tmp_path / "far.json").holds()
 
 
 def test_the_farthest_answer_of_unclamped_noise_does_not_overflow():
-    top = (1 << 62) - 1
-    noise = wb.AdditiveIntegerNoise(wb.IntegerNoise(1), IntegerLaw(MAX_FILE_INTEGER, [1]))
-    assert noise.publish(np.array([top, -top])).tolist() == [
-        top + MAX_FILE_INTEGER,
-        MAX_FILE_INTEGER - top,
+    largest_answer = (1 << 62) - 1
+    constant_noise = IntegerLaw(MAX_FILE_INTEGER, [1])
+    mechanism = wb.AdditiveIntegerNoise(wb.IntegerNoise(1), constant_noise)
+    published = mechanism.publish(np.array([largest_answer, -largest_answer]))
+    assert published.tolist() == [
+        largest_answer + MAX_FILE_INTEGER,
+        MAX_FILE_INTEGER - largest_answer,
     ]

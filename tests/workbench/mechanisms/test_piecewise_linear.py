@@ -1,4 +1,8 @@
-"""The quantized piecewise-linear mechanism has its density and its ε."""
+"""Test `QuantizedPiecewiseLinear`: the density of its noise, its ε, and its integers.
+
+The density is linear between multiples k of the step, and proportional to a weight at each k. The
+weights are `core` from k = first on; outside they fall by `left` and `right` every `period`.
+"""
 
 from __future__ import annotations
 
@@ -33,19 +37,17 @@ CASES = (
 
 
 @pytest.mark.parametrize("mechanism", CASES)
-def test_weights_are_the_declared_sequence(mechanism: QuantizedPiecewiseLinear) -> None:
-    k = np.arange(-400, 401)
-    a = mechanism.weight(k)
-    assert a.sum() == pytest.approx(1, abs=1e-13)
+def test_weights_are_the_core_and_its_tails(mechanism: QuantizedPiecewiseLinear) -> None:
+    assert mechanism.weight(np.arange(-400, 401)).sum() == pytest.approx(1, abs=1e-13)
     last = mechanism.first + len(mechanism.core) - 1
-    for i in range(mechanism.first - 6, last + 7):
-        if i > last:
-            expected = mechanism.right * mechanism.weight(i - mechanism.period)
-        elif i < mechanism.first:
-            expected = mechanism.left * mechanism.weight(i + mechanism.period)
+    for k in range(mechanism.first - 6, last + 7):
+        if k > last:
+            expected = mechanism.right * mechanism.weight(k - mechanism.period)
+        elif k < mechanism.first:
+            expected = mechanism.left * mechanism.weight(k + mechanism.period)
         else:
-            expected = mechanism.core[i - mechanism.first]
-        assert mechanism.weight(i) == pytest.approx(expected, abs=1e-15)
+            expected = mechanism.core[k - mechanism.first]
+        assert mechanism.weight(k) == pytest.approx(expected, abs=1e-15)
 
 
 @pytest.mark.parametrize("mechanism", CASES)
@@ -59,6 +61,7 @@ def test_density_interpolates_and_integrates_to_one(mechanism: QuantizedPiecewis
 
 
 def test_epsilon_is_the_lipschitz_constant_of_the_log_density() -> None:
+    """For 30 random densities, ε is compared with the largest slope on a fine grid."""
     rng = np.random.default_rng(3)
     for _ in range(30):
         period = int(rng.integers(1, 4))
@@ -73,55 +76,67 @@ def test_epsilon_is_the_lipschitz_constant_of_the_log_density() -> None:
         assert slopes.max() >= mechanism.epsilon * (1 - mechanism.epsilon * mechanism.step * 5e-4)
 
 
-def test_epsilon_of_the_two_sided_geometric_and_of_finite_supports() -> None:
+def test_epsilon_of_two_sided_geometric_weights_has_its_closed_form() -> None:
     delta = 0.25
     geometric = QuantizedPiecewiseLinear(
         delta, (1.0,), left=math.exp(-delta), right=math.exp(-delta)
     )
     assert geometric.epsilon == pytest.approx(math.expm1(delta) / delta, rel=1e-13)
-    assert QuantizedPiecewiseLinear(1.0, (1.0, 1.0)).epsilon == math.inf
-    assert (
-        QuantizedPiecewiseLinear(1.0, (1.0, 0.0, 1.0), left=0.5, right=0.5, period=3).epsilon
-        == math.inf
-    )
+
+
+def test_epsilon_is_infinite_if_a_weight_is_0() -> None:
+    finite_support = QuantizedPiecewiseLinear(1.0, (1.0, 1.0))
+    assert finite_support.epsilon == math.inf
+    with_gap = QuantizedPiecewiseLinear(1.0, (1.0, 0.0, 1.0), left=0.5, right=0.5, period=3)
+    assert with_gap.epsilon == math.inf
 
 
 @pytest.mark.parametrize("x", [0.0, -3.21])
 def test_m_and_u_follow_their_joint_law(x: float) -> None:
-    """P(M = m, U in a cell) = ∫ δ f(δ(m + u) - x) du, (c) in the proof of Lemma 5."""
+    """P(M = m, U in a cell) = ∫ δ f(δ(m + u) - x) du, (c) in the proof of Lemma 5.
+
+    M is the integer that is sent, U the dither. A chi-square test compares the draws with the
+    integrals; it fails if the cells are shifted by one integer.
+    """
     n = 400_000
     cells = 8
     shared = SharedStream(KEY, NONCE)
     m = LOPSIDED.encode(np.full(n, x), shared, InsecureLocalStream(11))
     u = (LOPSIDED.decode(m, SharedStream(KEY, NONCE)) / LOPSIDED.step) - m
     edges = np.linspace(-0.5, 0.5, cells + 1)
-    values = np.arange(m.min() - 2, m.max() + 3)
-    seen, _, _ = np.histogram2d(m, u, bins=[np.append(values, values[-1] + 1) - 0.5, edges])
+    integers = np.arange(m.min() - 2, m.max() + 3)
+    bin_edges = [np.append(integers, integers[-1] + 1) - 0.5, edges]
+    counts, _, _ = np.histogram2d(m, u, bins=bin_edges)
     points = np.linspace(0, 1, 801)
     grid = edges[:-1, None] + points / cells
-    heights = LOPSIDED.step * LOPSIDED.density(LOPSIDED.step * (values[:, None, None] + grid) - x)
-    expected = n * np.trapezoid(heights, dx=1 / cells / 800, axis=2)
-    used = expected > 20
-    observed = np.append(seen[used], n - seen[used].sum())
-    wanted = np.append(expected[used], n - expected[used].sum())
-    assert stats.chisquare(observed, wanted, sum_check=False).pvalue > 1e-3
-    assert (
-        stats.chisquare(
-            observed, [*np.roll(wanted[:-1], cells).tolist(), wanted[-1]], sum_check=False
-        ).pvalue
-        < 1e-9
-    )
+    places = LOPSIDED.step * (integers[:, None, None] + grid) - x
+    heights = LOPSIDED.step * LOPSIDED.density(places)
+    expected_counts = n * np.trapezoid(heights, dx=1 / cells / 800, axis=2)
+    is_used = expected_counts > 20
+    observed = counts[is_used]
+    expected = expected_counts[is_used]
+    # One more cell has all other draws.
+    observed = np.append(observed, n - observed.sum())
+    others = n - expected.sum()
+    shifted = np.roll(expected, cells)
+    expected = np.append(expected, others)
+    assert stats.chisquare(observed, expected, sum_check=False).pvalue > 1e-3
+    shifted = np.append(shifted, others)
+    assert stats.chisquare(observed, shifted, sum_check=False).pvalue < 1e-9
 
 
 def test_integers_and_numbers_have_the_shape_of_the_data() -> None:
     m = LOPSIDED.encode(np.zeros((3, 4)), SharedStream(KEY, NONCE), InsecureLocalStream(1))
     assert m.shape == (3, 4)
     assert m.dtype == np.int64
+    assert LOPSIDED.encode([], SharedStream(KEY, NONCE)).shape == (0,)
     scalar = LOPSIDED.encode(0, SharedStream(KEY, NONCE), InsecureLocalStream(1))
     assert type(scalar) is int
     assert scalar == m[0, 0]
     assert type(LOPSIDED.decode(scalar, SharedStream(KEY, NONCE))) is float
-    assert LOPSIDED.encode([], SharedStream(KEY, NONCE)).shape == (0,)
+
+
+def test_shared_and_local_streams_cannot_be_swapped() -> None:
     shared = SharedStream(KEY, NONCE)
     with pytest.raises(
         InvalidRequest, match=r"shared must be a SharedStream\. Got InsecureLocalStream\."
@@ -137,13 +152,13 @@ def test_integers_and_numbers_have_the_shape_of_the_data() -> None:
 @pytest.mark.parametrize(
     "x", [math.nan, math.inf, -math.inf, 2.0**61, [0.0, math.nan], "a", 1j, True, None]
 )
-def test_inputs_that_are_no_finite_numbers_are_refused(x: object) -> None:
+def test_inputs_that_are_not_finite_numbers_are_refused(x: object) -> None:
     with pytest.raises(InvalidRequest, match=r"^x.* must be .*Got"):
         LOPSIDED.encode(x, SharedStream(KEY, NONCE))
 
 
 @pytest.mark.parametrize("m", [0.5, math.nan, "a", 2**63, None])
-def test_descriptions_that_are_no_integers_are_refused(m: object) -> None:
+def test_only_integers_are_decoded(m: object) -> None:
     with pytest.raises(InvalidRequest, match="m must be"):
         LOPSIDED.decode(m, SharedStream(KEY, NONCE))
 
@@ -170,8 +185,9 @@ def test_parameters_outside_their_range_are_refused(
         QuantizedPiecewiseLinear(**{"step": 1.0, "core": (1.0,), **arguments})
 
 
-def test_dithered_round_keeps_the_dither_beyond_2_to_the_53() -> None:
+@pytest.mark.parametrize("whole", [0.0, 2.0**53 + 2, -(2.0**60), 2.0**61])
+def test_dithered_round_keeps_the_dither_beyond_2_to_the_53(whole: float) -> None:
+    """It rounds whole + 0.3 - u, although a double of this size has no fraction."""
     u = np.linspace(-0.49, 0.49, 99)
-    for whole in (0.0, 2.0**53 + 2, -(2.0**60), 2.0**61):
-        m = dithered_round(np.full(99, whole), np.zeros(99), np.full(99, 0.3), u)
-        assert (m - int(whole)).tolist() == np.rint(0.3 - u).astype(int).tolist()
+    m = dithered_round(np.full(99, whole), np.zeros(99), np.full(99, 0.3), u)
+    assert (m - int(whole)).tolist() == np.rint(0.3 - u).astype(int).tolist()

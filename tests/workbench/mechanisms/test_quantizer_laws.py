@@ -1,8 +1,15 @@
-"""Quantizers: eq. (4) against Algorithm 1, exact integrals, sampling, and refused requests."""
+"""Test published quantizers: their laws, errors, ε, samples, files and rejected arguments.
+
+"The paper" is Cai et al. 2024. Its Algorithm 1 draws the output of a two-bin mechanism: one bin
+below the input, one above it, and then one of these two. `compute_algorithm1_law` is an independent
+implementation of it.
+"""
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -34,130 +41,168 @@ from workbench.questions.density import (
 )
 
 
-def algorithm1(
+def compute_algorithm1_law(
     bins: list[float], left: list[list[float]], right: list[list[float]], x: float
 ) -> np.ndarray:
-    """Pr[M(x) = B_i] by running through all draws of Algorithm 1."""
+    """Compute Pr[M(x) = B_i] by adding up all draws of Algorithm 1. Shape (m,).
+
+    Args:
+        bins: the m outputs B_1 < ... < B_m.
+        left: left[j - 1][l - 1] is the probability of drawing B_l if j bins are at or below x.
+        right: right[k - 1][i - 1] is the probability of drawing the i-th bin from the right end if
+            k bins are above x.
+        x: the input.
+    """
     m = len(bins)
-    j = sum(b <= x for b in bins)
+    count_below = sum(b <= x for b in bins)
+    count_above = m - count_below
     p = np.zeros(m)
-    for l in range(1, j + 1):
-        for r in range(j + 1, m + 1):
-            both = left[j - 1][l - 1] * right[m - j - 1][m + 1 - r - 1]
-            share = (bins[r - 1] - x) / (bins[r - 1] - bins[l - 1])
-            p[l - 1] += both * share
-            p[r - 1] += both * (1 - share)
+    for l in range(1, count_below + 1):
+        for r in range(count_below + 1, m + 1):
+            pair_probability = left[count_below - 1][l - 1] * right[count_above - 1][m - r]
+            lower_share = (bins[r - 1] - x) / (bins[r - 1] - bins[l - 1])
+            p[l - 1] += pair_probability * lower_share
+            p[r - 1] += pair_probability * (1 - lower_share)
     return p
 
 
 @pytest.mark.parametrize("m", [3, 4, 6, 9])
-def test_the_law_is_that_of_algorithm_1(m: int):
+def test_two_bin_law_equals_algorithm_1(m: int):
     rng = np.random.default_rng(m)
-    bins = np.sort(np.concatenate([[-2.5, 3.0], rng.uniform(-1.5, 1.5, m - 2)]))
+    bins = np.sort(np.concatenate([[-2.5, 3.0], rng.uniform(-1.5, 1.5, m - 2)])).tolist()
     left = [rng.dirichlet(np.ones(j)).tolist() for j in range(1, m)]
     right = [rng.dirichlet(np.ones(j)).tolist() for j in range(1, m)]
-    made = two_bin(bins.tolist(), left, right)
-    for x in rng.uniform(-1, 1, 20):
+    quantizer = two_bin(bins, left, right)
+    assert quantizer.bias == 0  # Rationals are not rounded.
+    # At a bin the law jumps, and has its limit from the right.
+    inputs = [*rng.uniform(-1, 1, 20), *(b for b in bins if -1 < b < 1)]
+    for x in inputs:
         np.testing.assert_allclose(
-            made.probabilities(x), algorithm1(bins.tolist(), left, right, x), atol=1e-13
+            quantizer.probabilities(x), compute_algorithm1_law(bins, left, right, x), atol=1e-13
         )
-    assert made.bias == 0  # rationals: no rounding at all
-    for b in made.bins:
-        if -1 < b < 1:  # at a bin the law is the right limit
-            np.testing.assert_allclose(
-                made.probabilities(float(b)),
-                algorithm1(bins.tolist(), left, right, float(b)),
-                atol=1e-13,
-            )
 
 
 def test_rqm_has_the_law_of_random_subsets_of_bins():
-    bins, q, x = [-2.0, -0.4, 0.3, 0.9, 2.0], 0.3, 0.5
+    """RQM keeps each inner bin with probability q, and rounds to the two nearest kept bins."""
+    bins = [-2.0, -0.4, 0.3, 0.9, 2.0]
+    q = 0.3
+    x = 0.5
     p = np.zeros(5)
-    for chosen in range(8):
-        kept = [0, *(i for i in (1, 2, 3) if chosen >> (i - 1) & 1), 4]
-        chance = np.prod([q if chosen >> k & 1 else 1 - q for k in range(3)])
+    for is_kept in product((False, True), repeat=3):
+        kept = [0, *(i for i in (1, 2, 3) if is_kept[i - 1]), 4]
+        subset_probability = math.prod(q if is_inner_kept else 1 - q for is_inner_kept in is_kept)
         l = max(i for i in kept if bins[i] <= x)
         r = min(i for i in kept if bins[i] > x)
-        share = (bins[r] - x) / (bins[r] - bins[l])
-        p[l] += chance * share
-        p[r] += chance * (1 - share)
+        lower_share = (bins[r] - x) / (bins[r] - bins[l])
+        p[l] += subset_probability * lower_share
+        p[r] += subset_probability * (1 - lower_share)
     np.testing.assert_allclose(rqm(bins, q).probabilities(x), p, atol=1e-14)
 
 
 def test_published_mechanisms_have_their_known_values():
-    one = rqm("-2.7,-0.9,0.9,2.7", "0.22")
-    assert one.mae_51 == pytest.approx(1.99286, abs=5e-6)
-    assert one.mae() == pytest.approx(1.99734, abs=5e-6)
+    """The means over 51 points of RQM and ERM are those of the paper."""
+    quantizer = rqm("-2.7,-0.9,0.9,2.7", "0.22")
+    assert quantizer.mae_51 == pytest.approx(1.99286, abs=5e-6)
+    assert quantizer.mae() == pytest.approx(1.99734, abs=5e-6)
     assert erm("-5.1,-0.1,0.1,5.1", "0.026").mae_51 == pytest.approx(2.216, abs=5e-4)
     assert erm("-2.7,-0.4,0.4,2.7", "0.043").mae_51 == pytest.approx(1.304, abs=5e-4)
     assert randomized_response("0.5").mae() == pytest.approx(4.0013, abs=1e-4)
 
 
-def test_exact_integrals_agree_with_numerical_ones():
-    made = rqm([-1.7, -0.35, 0.2, 0.8, 1.9], "0.4")
-    for density in (uniform_density(), normal_density(0.5, 0.2), normal_density(-0.1, 0.03)):
-        x, w = density.quadrature(np.linspace(-1, 1, 4001))
-        inside = np.clip(x, -1, 1)
-        for loss, power in (("absolute", 1), ("squared", 2)):
-            errors = (
-                made.probabilities(inside) * np.abs(made.outputs - inside[:, None]) ** power
-            ).sum(axis=1)
-            assert made.expected_loss(loss, density) == pytest.approx(float(w @ errors), abs=2e-7)
-    assert made.expected_loss("0.25") == pytest.approx(0.25 * made.mae() + 0.75 * made.mse())
+@pytest.mark.parametrize(
+    "density", [uniform_density(), normal_density(0.5, 0.2), normal_density(-0.1, 0.03)]
+)
+@pytest.mark.parametrize(("loss", "power"), [("absolute", 1), ("squared", 2)])
+def test_exact_integrals_agree_with_a_fine_quadrature(density: Density, loss: str, power: int):
+    quantizer = rqm([-1.7, -0.35, 0.2, 0.8, 1.9], "0.4")
+    x, weights = density.quadrature(np.linspace(-1, 1, 4001))
+    x = np.clip(x, -1, 1)
+    losses = np.abs(quantizer.outputs - x[:, None]) ** power
+    mean_losses = (quantizer.probabilities(x) * losses).sum(axis=1)
+    expected = float(weights @ mean_losses)
+    assert quantizer.expected_loss(loss, density) == pytest.approx(expected, abs=2e-7)
+
+
+def test_mixed_loss_is_the_mixture_of_both_losses():
+    quantizer = rqm([-1.7, -0.35, 0.2, 0.8, 1.9], "0.4")
+    mixture = 0.25 * quantizer.mae() + 0.75 * quantizer.mse()
+    assert quantizer.expected_loss("0.25") == pytest.approx(mixture)
+
+
+def test_mean_error_of_a_discrete_density_is_a_mean_over_its_atoms():
+    quantizer = rqm([-1.7, -0.35, 0.2, 0.8, 1.9], "0.4")
     atoms = ((-1.0, 0.25), (0.3, 0.5), (0.77, 0.25))
-    drawn = Density("samples", 1.0, np.zeros_like, (), atoms)
-    assert made.mae(drawn) == pytest.approx(made.error_at([-1.0, 0.3, 0.3, 0.77]).mean())
+    density = Density("samples", 1.0, np.zeros_like, (), atoms)
+    errors = quantizer.error_at([-1.0, 0.3, 0.3, 0.77])
+    assert quantizer.mae(density) == pytest.approx(errors.mean())
 
 
 def test_a_quantizer_of_two_outputs_has_its_closed_form():
-    made = two_bin([-2, 2], [[1]])
-    assert made.mae() == pytest.approx((4 - 1 / 3) / 2, abs=1e-14)
-    assert made.mse() == pytest.approx(4 - 1 / 3, abs=1e-14)  # E(M - x)² = B² - x²
+    """For outputs ±2, E(M - x)² = 4 - x² and E|M - x| = (4 - x²)/2."""
+    quantizer = two_bin([-2, 2], [[1]])
+    assert quantizer.mae() == pytest.approx((4 - 1 / 3) / 2, abs=1e-14)
+    assert quantizer.mse() == pytest.approx(4 - 1 / 3, abs=1e-14)
 
 
-def test_loss_weights_are_linear_in_the_ends():
-    made = rqm("-2,-0.5,0.5,2", "0.3")
-    weights = ErrorIntegrals(
-        np.array([float(k) for k in made.knots]), made.outputs, uniform_density()
-    ).weights()
-    assert (weights.reshape(-1, made.m) * made.matrix).sum() == pytest.approx(made.mae(), abs=1e-15)
-    assert weights.shape == (len(made.pieces), 2, made.m)
+def test_expected_error_is_the_sum_of_weights_times_end_laws():
+    quantizer = rqm("-2,-0.5,0.5,2", "0.3")
+    knots = np.array([float(k) for k in quantizer.knots])
+    weights = ErrorIntegrals(knots, quantizer.outputs, uniform_density()).weights()
+    assert weights.shape == (len(quantizer.pieces), 2, quantizer.m)
+    error = (weights.reshape(-1, quantizer.m) * quantizer.matrix).sum()
+    assert error == pytest.approx(quantizer.mae(), abs=1e-15)
 
 
 def test_samples_follow_the_law():
-    made = rqm("-2,-0.5,0.5,2", "0.3")
+    """Shares and the mean of 200,000 draws are within 5 standard deviations."""
+    quantizer = rqm("-2,-0.5,0.5,2", "0.3")
     x = np.full(200_000, 0.37)
-    drawn = made.sample(x, insecure_seed=1)
-    shares = [(drawn == b).mean() for b in made.outputs]
-    np.testing.assert_allclose(shares, made.probabilities(0.37), atol=5 * np.sqrt(0.25 / x.size))
-    assert isinstance(made.sample(0.1), float)
-    assert made.sample(np.zeros((2, 3))).shape == (2, 3)
-    assert abs(drawn.mean() - 0.37) < 5 * drawn.std() / np.sqrt(x.size)
+    draws = quantizer.sample(x, insecure_seed=1)
+    shares = [(draws == b).mean() for b in quantizer.outputs]
+    max_deviation = 5 * np.sqrt(0.25 / x.size)
+    np.testing.assert_allclose(shares, quantizer.probabilities(0.37), atol=max_deviation)
+    assert abs(draws.mean() - 0.37) < 5 * draws.std() / np.sqrt(x.size)
+
+
+def test_samples_have_the_shape_of_the_inputs():
+    quantizer = rqm("-2,-0.5,0.5,2", "0.3")
+    assert isinstance(quantizer.sample(0.1), float)
+    assert quantizer.sample(np.zeros((2, 3))).shape == (2, 3)
 
 
 def test_inputs_outside_the_range_are_refused_without_clipping():
-    made = rqm("-2,-0.5,0.5,2", "0.3")
-    for bad in (1.01, [0.0, -3.0]):
+    quantizer = rqm("-2,-0.5,0.5,2", "0.3")
+    for x in (1.01, [0.0, -3.0]):
         with pytest.raises(InvalidRequest, match=r"x must be in \[-1, 1\]"):
-            made.sample(bad)
+            quantizer.sample(x)
     with pytest.raises(InvalidRequest, match="finite"):
-        made.probabilities(float("nan"))
-    assert made.sample([5.0, -5.0], clip=True).shape == (2,)
-    np.testing.assert_array_equal(made.probabilities(7.0, clip=True), made.probabilities(1.0))
+        quantizer.probabilities(float("nan"))
 
 
-def test_invalid_bins_are_refused():
-    for bins, words in (
+def test_clipped_inputs_have_the_law_of_the_nearest_end():
+    quantizer = rqm("-2,-0.5,0.5,2", "0.3")
+    assert quantizer.sample([5.0, -5.0], clip=True).shape == (2,)
+    at_end = quantizer.probabilities(1.0)
+    np.testing.assert_array_equal(quantizer.probabilities(7.0, clip=True), at_end)
+
+
+@pytest.mark.parametrize(
+    ("bins", "message"),
+    [
         ("3,1,-3", "strictly increasing. Got 3, 1, -3"),
         ([-3, -3, 3], "strictly increasing"),
         ("-0.5,0.5", r"cover the inputs"),
         ("3", "at least 2"),
         ("-3,x,3", "a bin must be a finite number. Got x"),
         ([-3, float("nan")], "finite"),
-    ):
-        with pytest.raises(InvalidRequest, match=words):
-            read_bins(bins)
+    ],
+)
+def test_invalid_bins_are_refused(bins: object, message: str):
+    with pytest.raises(InvalidRequest, match=message):
+        read_bins(bins)
+
+
+def test_invalid_parameters_of_published_quantizers_are_refused():
     with pytest.raises(InvalidRequest, match="m must be an integer >= 2"):
         equal_bins(1, 3)
     with pytest.raises(InvalidRequest, match="symmetric"):
@@ -168,7 +213,7 @@ def test_invalid_bins_are_refused():
         error_coefficients("rmse")
 
 
-def test_functions_that_are_no_density_are_refused():
+def test_invalid_densities_are_refused():
     for text in ("gauss", "normal:1", "normal:0,0", "normal:a,b", "uniform:2"):
         with pytest.raises(InvalidRequest):
             parse_density(text)
@@ -181,60 +226,74 @@ def test_functions_that_are_no_density_are_refused():
 def test_a_clipped_normal_density_has_point_masses_at_the_ends():
     density = normal_density(0.5, 0.3)
     assert density.interval_masses([-1, 0.5, 1]) == pytest.approx([0.5, 0.5], abs=1e-12)
-    assert dict(density.atoms)[1.0] == pytest.approx(0.047790, abs=1e-6)
+    mass_above_1 = 0.047790  # 1 - Φ((1 - 0.5)/0.3)
+    assert dict(density.atoms)[1.0] == pytest.approx(mass_above_1, abs=1e-6)
 
 
-def test_theorems_1_and_2_and_the_bound_of_youn_hold():
-    for m in (4, 6, 10):
-        for gamma in (0.1, 1.0, 3.0):
-            made = erm(equal_bins(m, 2), gamma)
-            assert audit_extremes(made, 0).pure_epsilon < erm_epsilon_bound(m, gamma, 1)
-            assert made.error_at(np.linspace(-1, 1, 201)).max() <= erm_error_bound(m, gamma, 1)
-        for q in (0.2, 0.5):
-            assert audit_extremes(rqm(equal_bins(m, 2), q), 0).pure_epsilon <= rqm_epsilon_bound(
-                m, q, 1
-            )
+@pytest.mark.parametrize("m", [4, 6, 10])
+@pytest.mark.parametrize("gamma", [0.1, 1.0, 3.0])
+def test_erm_satisfies_theorems_1_and_2_of_the_paper(m: int, gamma: float):
+    quantizer = erm(equal_bins(m, 2), gamma)
+    assert audit_extremes(quantizer, 0).pure_epsilon < erm_epsilon_bound(m, gamma, 1)
+    assert quantizer.error_at(np.linspace(-1, 1, 201)).max() <= erm_error_bound(m, gamma, 1)
+
+
+@pytest.mark.parametrize("m", [4, 6, 10])
+@pytest.mark.parametrize("q", [0.2, 0.5])
+def test_rqm_satisfies_the_bound_of_youn_et_al(m: int, q: float):
+    audited_epsilon = audit_extremes(rqm(equal_bins(m, 2), q), 0).pure_epsilon
+    assert audited_epsilon <= rqm_epsilon_bound(m, q, 1)
 
 
 def test_files_round_trip_and_damage_is_noticed():
-    made = rqm("-2,-0.5,0.5,2", "0.3")
-    assert Quantizer.from_dict(made.to_dict()) == made
-    for damage in (
-        {},
-        made.to_dict() | {"outputs": ["1", "0"]},
-        made.to_dict() | {"ends": [["0x1"]]},
-    ):
+    quantizer = rqm("-2,-0.5,0.5,2", "0.3")
+    content = quantizer.to_dict()
+    assert Quantizer.from_dict(content) == quantizer
+    for damaged in ({}, content | {"outputs": ["1", "0"]}, content | {"ends": [["0x1"]]}):
         with pytest.raises((CorruptFile, InvalidRequest)):
-            Quantizer.from_dict(damage)
+            Quantizer.from_dict(damaged)
 
 
 def test_the_poisson_binomial_mechanism_has_its_law_and_epsilon():
-    made = poisson_binomial(4, theta="0.2")
-    assert made.ratio == Fraction(7, 3) ** 3
+    """An output is a scaled sum of 3 coins, each of which is 1 with probability 1/2 + 0.2 x."""
+    quantizer = poisson_binomial(4, theta="0.2")
+    assert quantizer.ratio == Fraction(7, 3) ** 3
     x = np.linspace(-1, 1, 2001)
-    law = made.probabilities(x)
-    np.testing.assert_allclose(law @ made.outputs, x, atol=1e-13)
-    assert np.log(law.max(axis=0) / law.min(axis=0)).max() == pytest.approx(made.epsilon, abs=1e-12)
-    variance = 3 * (0.25 - (0.2 * x) ** 2) * (1 / (0.2 * 3)) ** 2
-    assert made.mse() == pytest.approx(3 * (0.25 - 0.04 / 3) * (1 / 0.6) ** 2, abs=1e-11)
-    np.testing.assert_allclose(made.error_at(x, "squared"), variance, atol=1e-11)
-    assert poisson_binomial(4, epsilon=1).epsilon == pytest.approx(1, abs=1e-12)
-    assert poisson_binomial(4, epsilon=1).epsilon <= 1
+    law = quantizer.probabilities(x)
+    np.testing.assert_allclose(law @ quantizer.outputs, x, atol=1e-13)
+    epsilon = np.log(law.max(axis=0) / law.min(axis=0)).max()
+    assert epsilon == pytest.approx(quantizer.epsilon, abs=1e-12)
+    unit = 1 / (0.2 * 3)
+    variances = 3 * (0.25 - (0.2 * x) ** 2) * unit**2
+    np.testing.assert_allclose(quantizer.error_at(x, "squared"), variances, atol=1e-11)
+    mean_variance = 3 * (0.25 - 0.04 / 3) * unit**2
+    assert quantizer.mse() == pytest.approx(mean_variance, abs=1e-11)
     with pytest.raises(InvalidRequest, match="theta"):
         poisson_binomial(4, theta="0.5")
 
 
+def test_the_poisson_binomial_mechanism_for_a_budget_uses_it():
+    epsilon = poisson_binomial(4, epsilon=1).epsilon
+    assert epsilon == pytest.approx(1, abs=1e-12)
+    assert epsilon <= 1
+
+
 def test_the_biased_quantizer_has_its_law_and_epsilon():
-    made = BiasedQuantizer.from_selection("-2.7,-0.9,0.9,2.7", rqm_selection(4, "0.22"), "0.4")
+    """The reference values are maxima and means over a fine grid of inputs."""
+    bins = "-2.7,-0.9,0.9,2.7"
+    quantizer = BiasedQuantizer.from_selection(bins, rqm_selection(4, "0.22"), "0.4")
     x = np.linspace(-1, 1, 20_001)
-    law = made.probabilities(x)
+    law = quantizer.probabilities(x)
     np.testing.assert_allclose(law.sum(axis=1), 1, atol=1e-14)
-    seen = np.log(law.max(axis=0) / law.min(axis=0)).max()
-    assert seen - 1e-12 <= made.epsilon <= seen + 1e-3
-    assert made.bias == pytest.approx(np.abs(law @ made.outputs - x).max(), abs=1e-3)
-    assert made.bias > 0.1
-    flat = BiasedQuantizer.from_selection(
-        "-2.7,-0.9,0.9,2.7", rqm_selection(4, 0), 0
-    )  # a fair coin between the outermost bins
-    assert flat.epsilon < 1e-12
-    assert made.mae() == pytest.approx(made.error_at(np.linspace(-1, 1, 40_001)).mean(), abs=1e-4)
+    grid_epsilon = np.log(law.max(axis=0) / law.min(axis=0)).max()
+    assert grid_epsilon - 1e-12 <= quantizer.epsilon <= grid_epsilon + 1e-3
+    assert quantizer.bias == pytest.approx(np.abs(law @ quantizer.outputs - x).max(), abs=1e-3)
+    assert quantizer.bias > 0.1
+    grid_errors = quantizer.error_at(np.linspace(-1, 1, 40_001))
+    assert quantizer.mae() == pytest.approx(grid_errors.mean(), abs=1e-4)
+
+
+def test_the_biased_quantizer_without_a_selection_publishes_nothing():
+    """With q = 0 and β = 0 it is a fair coin between the outermost bins."""
+    coin = BiasedQuantizer.from_selection("-2.7,-0.9,0.9,2.7", rqm_selection(4, 0), 0)
+    assert coin.epsilon < 1e-12

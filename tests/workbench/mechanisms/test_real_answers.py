@@ -1,4 +1,8 @@
-"""Answers that noise on the reals publishes are taken as they are, not as the nearest floats."""
+"""Test that mechanisms read real answers exactly, not as the nearest floats.
+
+The grid of `BARE` has the width 2, and `LARGE` = 2^53 + 1 is rounded up to the multiple 2^53 + 2.
+A float of `LARGE` would be 2^53, which is itself a multiple.
+"""
 
 from __future__ import annotations
 
@@ -40,29 +44,49 @@ def test_other_number_types_are_published_exactly(kind):
     assert BARE.publish(np.array([100], dtype=kind), insecure_seed=1).tolist() == [100.0]
 
 
-def test_every_mechanism_reads_numbers_exactly() -> None:
-    """Numbers beside a float in a list stay exact, and a float is the decimal that it shows."""
+def test_integers_beside_a_float_in_a_list_stay_exact() -> None:
     assert BARE.publish([LARGE, 0.5], insecure_seed=1).tolist() == [2.0**53 + 2, 0.0]
-    # Both numbers have the same nearest double.
-    first = 10**17 + 8
-    second = 10**17 + 9
-    rows = Channel.from_rows([[1, 0], [0, 1]]).rows
-    labelled = Channel(
-        rows, None, ((Fraction(first), Fraction(second)), (Fraction(0), Fraction(1)))
-    )
-    assert labelled.sample([second, first, second]).tolist() == [1, 0, 1]
-    ends = tuple(map(Fraction, (first - 1, second, second + 1)))
-    cells = RangeMechanism(
-        rows, None, ((Fraction(1), Fraction(2)), (Fraction(0), Fraction(1))), ends, Fraction(2)
-    )
-    assert cells.publish([first, second, Decimal(first), 1e17 + 16]).tolist() == [0, 1, 0, 1]
-    quantizer = PiecewiseAffine(
-        ends, (Fraction(0), Fraction(1)), (rows[0], rows[0], rows[1], rows[1])
-    )
-    for column in ([first, second], np.array([first, second]), [Fraction(first), Fraction(second)]):
-        assert quantizer.publish(column).tolist() == [0, 1]
-    tenths = RangeMechanism(
-        rows, None, cells.axis_labels, (Fraction(0), Fraction(3, 10), Fraction(1)), Fraction(1)
-    )
-    assert tenths.publish(np.array([0.3, 0.29999999999999993])).tolist() == [1, 0]
-    assert tenths.publish(np.array([0.3], dtype=np.float32)).tolist() == [1]
+
+
+# These two numbers have the same nearest double.
+FIRST = 10**17 + 8
+SECOND = 10**17 + 9
+# A mechanism that publishes the number of its row.
+ROWS = Channel.from_rows([[1, 0], [0, 1]]).rows
+OUTPUTS = (Fraction(0), Fraction(1))
+# FIRST lies in the first cell, and SECOND is the end of both cells, which belongs to the second.
+CELL_ENDS = (Fraction(FIRST - 1), Fraction(SECOND), Fraction(SECOND + 1))
+
+
+def make_range_mechanism(ends: tuple[Fraction, ...], sensitivity: int) -> RangeMechanism:
+    """Make a mechanism on two cells that publishes the number of the cell, 0 or 1."""
+    points = (Fraction(1), Fraction(2))
+    return RangeMechanism(ROWS, None, (points, OUTPUTS), ends, Fraction(sensitivity))
+
+
+def test_a_channel_reads_labels_exactly() -> None:
+    channel = Channel(ROWS, None, ((Fraction(FIRST), Fraction(SECOND)), OUTPUTS))
+    assert channel.sample([SECOND, FIRST, SECOND]).tolist() == [1, 0, 1]
+
+
+def test_a_range_mechanism_reads_answers_exactly() -> None:
+    mechanism = make_range_mechanism(CELL_ENDS, sensitivity=2)
+    answers = [FIRST, SECOND, Decimal(FIRST), 1e17 + 16]
+    assert mechanism.publish(answers).tolist() == [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [[FIRST, SECOND], np.array([FIRST, SECOND]), [Fraction(FIRST), Fraction(SECOND)]],
+    ids=["integers", "array", "fractions"],
+)
+def test_a_quantizer_reads_answers_exactly(answers: object) -> None:
+    end_laws = (ROWS[0], ROWS[0], ROWS[1], ROWS[1])
+    assert PiecewiseAffine(CELL_ENDS, OUTPUTS, end_laws).publish(answers).tolist() == [0, 1]
+
+
+def test_a_float_is_read_as_the_decimal_that_it_shows() -> None:
+    """The double 0.3 is slightly less than 3/10, but lies in the cell that begins at 3/10."""
+    mechanism = make_range_mechanism((Fraction(0), Fraction(3, 10), Fraction(1)), sensitivity=1)
+    assert mechanism.publish(np.array([0.3, 0.29999999999999993])).tolist() == [1, 0]
+    assert mechanism.publish(np.array([0.3], dtype=np.float32)).tolist() == [1]
