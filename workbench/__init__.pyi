@@ -88,25 +88,26 @@ def design(
 
         notion (default 'dp'): dp, pdp, pure or metric; curve, tradeoff, renyi, zcdp or gdp.
         loss (default 'error-rate'): error-rate; squared (error of the published answer); eta-squared (square of the
-            noise value); circular-squared (square of the distance around the group); prior-squared (as squared, with
-            prior); worst-squared (of the worst answer); or a CSV of losses, one for every noise value (in Python: an
-            array, or a function of it).
+            noise value); circular-squared (square of the distance around the group); prior-squared (squared error under
+            prior); worst-squared (squared error of the worst answer); or a CSV with the loss of every noise value. In
+            Python also a list, or a function of the noise value.
         alpha (default None): Order > 1 of notion renyi.
         rho (default None): Budget > 0 of notion zcdp.
         mu (default None): Budget > 0 of notion gdp.
         curve (default None): Points epsilon:delta of notion curve, such as "0.5:0.1,1:0.01".
         tradeoff (default None): Points alpha:beta of notion tradeoff, such as 0:1,0.2:0.5,1:0.
-        prior (default None): CSV with the N probabilities of the true answer (loss prior-squared).
+        prior (default None): CSV with the probability of every answer, for loss prior-squared.
         zero_mean (default False): Require noise of mean zero.
         equal (default None): Require equal probabilities of noise values: "1=8,2=7" (vectors: row-major).
         constraints (default None): More linear constraints, as a function of the CVXPY variable f (N,).
         minimise (default 'loss'): What is minimised: loss; or delta or epsilon, with the loss limited by max_loss.
         runs (default 1): Number of runs that share the budget (with notion dp).
-        method (default 'fast'): fast; or literal: PDP with δ > 0 by the mixed-integer program of Kadam et al. 2024.
+        method (default 'fast'): fast, or literal. For PDP with δ > 0, literal solves the mixed-integer program of Kadam
+            et al. 2024.
         certify (default True): True: return a certified mechanism. False: return the solver's mechanism.
         solver (default 'highs'): Solver, named as in `workbench doctor`.
         time_limit (default None): Time limit in seconds.
-        gap (default None): Relative MILP gap at which the solver may stop.
+        gap (default None): Relative gap at which the solver of a mixed-integer program may stop.
         seed (default None): Random seed of the solver.
         options (default None): Further solver options, a mapping such as {'threads': 2}. Also accepted by name.
         max_loss (default None): Largest expected loss allowed when delta or epsilon is minimised.
@@ -245,23 +246,25 @@ def design(
     """Design unbiased private quantizers of a number.
 
         epsilon (required): ε of the budget, > 0.
-        method (default 'exact'): exact, optm, product or mvu.
-        knots (default None): Number of additional knots (inputs at which the law may bend), method exact. Default: 0
-            with bins, 41 with levels.
-        loss (default None): absolute, squared, or a share of absolute in [0, 1]. Default: absolute; with method mvu
-            squared.
-        metric (default None): Privacy in proportion to the distance of the inputs: absolute or squared.
-        reach (default None): Largest output allowed with levels. Default: twice the smallest feasible one (40 times
-            with method mvu).
-        inputs (default None): Number of points to which inputs are rounded at random, with method mvu. Default: the
-            number of outputs.
+        method (default 'exact'): exact (linear program), optm (Cai et al. 2024), product (optimal two-bin mechanism) or
+            mvu (Chaudhuri et al. 2022).
+        knots (default None): Number of additional inputs at which the output probabilities may change their slope, with
+            method exact. Default: 0 with bins, 41 with levels.
+        loss (default None): absolute, squared, or a number s in [0, 1] for s absolute + (1 - s) squared. Default:
+            absolute; with method mvu: squared.
+        metric (default None): Distance to which ε is proportional: absolute or squared. Default: the same ε for every
+            two inputs.
+        reach (default None): Largest output allowed with levels. Default: twice the smallest feasible one; with method
+            mvu: 40 times.
+        inputs (default None): Number of points to which method mvu rounds the inputs at random. Default: the number of
+            outputs.
         starts (default 4): Number of starts of the search over outputs, 1 to 7.
         certify (default True): True: return a certified mechanism. False: return the solver's mechanism.
         solver (default 'highs'): Solver, named as in `workbench doctor`.
         time_limit (default None): Time limit in seconds.
         options (default None): Further solver options, a mapping such as {'threads': 2}. Also accepted by name.
         progress (default None): Function that is called with a line of text from time to time.
-        notion (default 'dp'): dp or pure. Both mean the same, as the budget has no delta.
+        notion (default 'dp'): dp or pure. Both have the same meaning, because δ is 0.
     """
 
 @overload
@@ -325,9 +328,9 @@ def design(
 ) -> Design:
     """Design exact Laplace noise in few bits.
 
-        bits (required): Mean bits per scalar, > 0.
-        epsilon (required): Database privacy per unit of |x - x'|, > 0.
-        code (default 'gamma'): Signed Elias code of the integers: gamma or delta.
+        bits (required): Largest mean number of bits for one number, > 0.
+        epsilon (required): Privacy of the decoded numbers: ε for each unit of distance, > 0.
+        code (default 'gamma'): Elias code of the integers: gamma or delta.
     """
 
 @overload

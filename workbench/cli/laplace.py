@@ -1,4 +1,8 @@
-"""The commands `laplace`: the dyadic quantized Laplace mechanism."""
+"""Run the commands `laplace encode`, `decode` and `keygen`: exact Laplace noise in few bits.
+
+The mechanism is `workbench.mechanisms.dyadic_laplace`. `encode` turns a column of numbers into an
+encoded file; `decode` turns this file into the numbers plus Laplace noise. Both need the same key.
+"""
 
 from __future__ import annotations
 
@@ -31,17 +35,16 @@ def encode(
     header: bool | None,
     reach: str,
 ) -> Report:
-    """Add exact Laplace noise to a column of private numbers, and describe the result in few bits.
+    """Add exact Laplace noise to a column of private numbers, and encode the result in few bits.
 
-    Each run uses a new nonce, so that one key serves many files. Every file uses its own privacy
-    budget. The file is not encrypted: anybody who reads it, with or without the key, learns at most
-    what the decoder learns (ell * epsilon).
+    One key can be used for many files. Every file of the same data uses more of the privacy budget.
+    The file is not encrypted. Its privacy is ell * epsilon, for readers with or without the key.
 
     Args:
         source: CSV file with the private numbers.
-        target: File for the description.
-        epsilon: Privacy of the database per unit of distance.
-        ell: Relaxation for the decoder.
+        target: File to write.
+        epsilon: Privacy of the decoded numbers, per unit of distance.
+        ell: The ratio ℓ > 1 of the guarantee of the file to that of the decoded numbers.
         seed_file: File with the shared key.
         code: Elias code of the integers.
         column: Name or number of the column.
@@ -79,7 +82,7 @@ def encode(
 
 
 def _list_budgets(mechanism: Any, code: str) -> Values:
-    """Return the parameters of a mechanism and the privacy of decoder and database."""
+    """Return the parameters of a mechanism and its two guarantees, for a report."""
     return {
         "epsilon": mechanism.epsilon,
         "ell": mechanism.ell,
@@ -98,16 +101,17 @@ def decode(
     ell: str | None,
     json: bool,
 ) -> Report | None:
-    """Read the noisy numbers of a description. A wrong key or parameter and damage are refused.
+    """Decode the noisy numbers of an encoded file.
 
-    With --json and no NOISY.csv, the numbers are the list "x_hat" of the object.
+    Decoding fails if the key or a parameter differs, or if the file is damaged. With --json and no
+    NOISY.csv, the JSON object contains the numbers as the list "x_hat".
 
     Args:
-        source: File of the description, as `laplace encode` writes it.
+        source: Encoded file, as `laplace encode` writes it.
         target: File for the noisy numbers. None: stdout.
         seed_file: File with the shared key.
-        epsilon: The ε that the description must have. None: any.
-        ell: The ratio ℓ of the two guarantees that the description must have. None: any.
+        epsilon: The ε with which the file must have been encoded. None: any.
+        ell: The ℓ with which the file must have been encoded. None: any.
         json: Whether to print a JSON object.
     """
     from workbench.data.csv_column import format_csv_column

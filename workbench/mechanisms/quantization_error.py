@@ -1,9 +1,13 @@
 """Compute the expected loss of quantizers, exactly for laws that are affine between knots.
 
-Notation: B_i are the outputs, e = B_i - x is the error on the input x, and f is the density of x.
+A quantizer M publishes an input x as one of the outputs B_i, with probability p(x, i). Its error is
+e = B_i - x, and its loss a |e| + b e². f is the density of x. A knot is an input at which p is
+given; a piece is the interval between two knots.
 
-paper (Cai et al. 2024)  code
-E|M(X) - X|, eq. (5)     `ErrorIntegrals`, exact; the paper's average over 51 points: mae_51
+paper (Cai et al. 2024)                   code
+E|M(X) - X|, eq. (5)                      `RealErrors.mae`, from the exact `ErrorIntegrals`
+its average over 51 inputs, Table 1       `RealErrors.mae_51`
+expected error at an input, Fig. 3        `RealErrors.error_at`
 """
 
 from __future__ import annotations
@@ -60,31 +64,31 @@ def locate_inputs(knots: Vector, x: Vector) -> tuple[Positions, Vector]:
         (Number of the piece from 0, share of the piece that is left of x, in [0, 1]), each of the
         shape of x.
     """
-    piece = find_pieces(knots, x)
-    width = np.diff(knots)[piece]
-    return piece, (x - knots[piece]) / np.where(width > 0, width, 1.0)
+    pieces = find_pieces(knots, x)
+    widths = np.diff(knots)[pieces]
+    return pieces, (x - knots[pieces]) / np.where(widths > 0, widths, 1.0)
 
 
-def compute_error(gap: Vector, loss: Any) -> Vector:
-    """Compute a |e| + b e² of distances. Shape of gap.
+def compute_error(distances: Vector, loss: Any) -> Vector:
+    """Compute the loss a |e| + b e² of errors, from their sizes. Shape of distances.
 
     Args:
-        gap: The sizes |e| of the errors, any shape.
+        distances: The sizes |e| >= 0 of the errors, any shape.
         loss: "absolute", "squared", or a number λ in [0, 1] for λ|e| + (1 - λ) e².
     """
     a, b = error_coefficients(loss)
-    return a * gap + b * gap**2
+    return a * distances + b * distances**2
 
 
-def error_slope(gap: Vector, loss: Any) -> Vector:
-    """Compute the derivative of the error in e. Shape of gap.
+def error_slope(errors: Vector, loss: Any) -> Vector:
+    """Compute the derivative of the loss a |e| + b e² in e; 0 at e = 0. Shape of errors.
 
     Args:
-        gap: The signed errors e, any shape.
+        errors: The signed errors e, any shape.
         loss: "absolute", "squared", or a number λ in [0, 1] for λ|e| + (1 - λ) e².
     """
     a, b = error_coefficients(loss)
-    return a * np.sign(gap) + 2 * b * gap
+    return a * np.sign(errors) + 2 * b * errors
 
 
 class RealErrors(ABC):
@@ -120,16 +124,16 @@ class RealErrors(ABC):
         return Distances("real", ((low, high),), max_distance=high - low)
 
     def with_max_distance(self, distance: float) -> Self:
-        """Return itself: every two inputs are neighbours.
+        """Return the mechanism itself, because every two inputs are already neighbours.
 
         Args:
-            distance: Not used.
+            distance: The largest difference of neighbours that is asked for; not used.
         """
         return self
 
     @abstractmethod
     def probabilities(self, x: ArrayLike, *, clip: bool = False) -> Vector:
-        """Return p(x, i) as floats. Shape x.shape + (m,).
+        """Return the output probabilities p(x, i) as floats. Shape x.shape + (m,).
 
         Args:
             x: The inputs, any shape.
@@ -168,25 +172,24 @@ class RealErrors(ABC):
             x: The inputs, any shape.
             loss: "absolute", "squared", or a number λ in [0, 1] for λ|e| + (1 - λ) e².
         """
-        values = read_floats(x, "x", column=True)
-        gap = np.abs(self.outputs - values[..., None])
-        return np.asarray((self.probabilities(values) * compute_error(gap, loss)).sum(axis=-1))
+        inputs = read_floats(x, "x", column=True)
+        distances = np.abs(self.outputs - inputs[..., None])
+        losses = compute_error(distances, loss)
+        return np.asarray((self.probabilities(inputs) * losses).sum(axis=-1))
 
     @property
     def mae_51(self) -> float:
         """Return the mean error over 51 points -c, -0.96 c, ..., c, as Table 1 of the paper."""
-        return float(
-            self.error_at(
-                float(self.middle) + np.linspace(-float(self.c), float(self.c), 51)
-            ).mean()
-        )
+        points = np.linspace(-float(self.c), float(self.c), 51)
+        return float(self.error_at(float(self.middle) + points).mean())
 
 
 class ErrorIntegrals:
     """Weights of the end laws in the expected error of a piecewise affine law.
 
-    The expected error is Σ weights * end laws. This is the exact integral of p(x, i) e(B_i - x)
-    f(x).
+    The expected error is the integral of p(x, i) loss(B_i - x) f(x), summed over i. As p is affine
+    on each piece, this is Σ weights * end laws, where the end laws are the values of p at both ends
+    of every piece.
 
     Args:
         knots: The K + 1 increasing knots from -c to c.
@@ -195,39 +198,41 @@ class ErrorIntegrals:
     """
 
     def __init__(self, knots: Vector, outputs: Vector, density: Density) -> None:
-        x, self._weights = density.quadrature(np.concatenate([knots, outputs]))
-        piece, t = locate_inputs(knots, x)
-        self._gap = outputs[None, :] - x[:, None]
-        self._share = np.stack([1 - t, t], axis=1)
+        x, self._node_weights = density.quadrature(np.concatenate([knots, outputs]))
+        pieces, t = locate_inputs(knots, x)
+        self._errors = outputs[None, :] - x[:, None]  # Signed. Shape (nodes, m).
+        self._end_shares = np.stack([1 - t, t], axis=1)  # Of the left and right end law.
         self._shape = knots.size - 1, 2, outputs.size
-        ends = 2 * piece[:, None] + np.arange(2)
-        self._cell = (ends[:, :, None] * outputs.size + np.arange(outputs.size)).ravel()
+        ends = 2 * pieces[:, None] + np.arange(2)
+        # For every node, end and output, the flat index of the weight to which it contributes.
+        self._indices = (ends[:, :, None] * outputs.size + np.arange(outputs.size)).ravel()
 
     def weights(self, loss: Any = "absolute") -> Vector:
-        """Return the weights. Shape (pieces, 2, m).
+        """Return the weight of every end law and output. Shape (pieces, 2, m).
 
         Args:
             loss: "absolute", "squared", or a number λ in [0, 1] for λ|e| + (1 - λ) e².
         """
-        return self._integrals(compute_error(np.abs(self._gap), loss))
+        return self._integrate(compute_error(np.abs(self._errors), loss))
 
     def slopes(self, loss: Any) -> Vector:
-        """Return ∂weights/∂B_i at fixed knots.
+        """Return the derivatives of the weights in the outputs B_i, at fixed knots.
 
         Shape (pieces, 2, m).
 
         Args:
             loss: "absolute", "squared", or a number λ in [0, 1] for λ|e| + (1 - λ) e².
         """
-        return self._integrals(error_slope(self._gap, loss))
+        return self._integrate(error_slope(self._errors, loss))
 
-    def _integrals(self, error: Vector) -> Vector:
-        """Compute ∫ t(x) error(x) f(x) dx over every piece.
+    def _integrate(self, integrand: Vector) -> Vector:
+        """Integrate a function of x and B_i times the share of each end law, over every piece.
 
-        t is the share of either end's law at x.
+        Args:
+            integrand: The function at the nodes of the quadrature and the outputs. Shape
+                (nodes, m).
         """
-        weighted_errors = self._share[:, :, None] * (error * self._weights[:, None])[:, None, :]
-        sums = np.bincount(
-            self._cell, weights=weighted_errors.ravel(), minlength=math.prod(self._shape)
-        )
+        weighted_integrand = integrand * self._node_weights[:, None]
+        terms = self._end_shares[:, :, None] * weighted_integrand[:, None, :]
+        sums = np.bincount(self._indices, weights=terms.ravel(), minlength=math.prod(self._shape))
         return np.asarray(sums, dtype=np.float64).reshape(self._shape)

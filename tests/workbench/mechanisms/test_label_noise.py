@@ -1,10 +1,13 @@
-"""Noise added to labels: exact losses against integrals, exact laws, samplers that follow them."""
+"""Test noise on labels: losses against integrals, exact laws on integers, and samples.
+
+`LabelNoise` is continuous noise (Laplace or staircase) that can be clipped to the range of labels.
+`make_lattice_noise` is noise on integer labels, in exact numbers.
+"""
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -24,9 +27,10 @@ from workbench.questions.labels import Labels
 SQUARED = parse_loss("squared")
 
 
-def close(count: np.ndarray, law: np.ndarray, size: int) -> bool:
-    """Counts within 5 standard deviations of their law everywhere."""
-    return bool((np.abs(count - size * law) <= 5 * np.sqrt(size * law * (1 - law)) + 1e-9).all())
+def are_counts_close(counts: np.ndarray, probabilities: np.ndarray, size: int) -> bool:
+    """Check whether all counts of `size` draws are within 5 standard deviations of their mean."""
+    deviations = np.sqrt(size * probabilities * (1 - probabilities))
+    return bool((np.abs(counts - size * probabilities) <= 5 * deviations + 1e-9).all())
 
 
 # Continuous noise.
@@ -52,10 +56,10 @@ def test_continuous_losses_are_the_integrals_of_their_law(kind, epsilon, loss):
 
 
 def test_clipped_laplace_noise_has_its_closed_form():
-    # The range is 8, ε = 2, and y = low + 3.
-    b = 4.0
-    u = 3.0
-    v = 5.0
+    """The mean squared error of the label 3 in the range 0..8, at ε = 2."""
+    b = 8 / 2  # The scale is the range divided by ε.
+    u = 3.0  # Distance to the lower end.
+    v = 5.0  # Distance to the upper end.
     expected = 2 * b * b - math.exp(-u / b) * b * (b + u) - math.exp(-v / b) * b * (b + v)
     assert LabelNoise("laplace", 0, 8, 2).losses([3.0])[0] == pytest.approx(expected, rel=1e-14)
 
@@ -72,36 +76,41 @@ def test_stairs_of_large_epsilon_keep_their_digits():
         assert noise.losses([1.0], "absolute")[0] == pytest.approx(float(2 * half), rel=1e-12)
 
 
-def test_the_staircase_has_its_known_loss_and_optimal_gamma():
-    for epsilon in (0.2, 1.0, 4.0):
-        noise = LabelNoise("staircase", 0, 1, epsilon, clip=False, loss="absolute")
-        least = math.exp(epsilon / 2) / math.expm1(epsilon)
-        assert noise.losses([0.5], "absolute")[0] == pytest.approx(least, rel=1e-13)
-        drawn = np.abs(noise.insecure_sample(np.zeros(200_000), np.random.default_rng(1)))
-        assert abs(drawn.mean() - least) < 5 * drawn.std() / math.sqrt(200_000)
-        for loss in ("absolute", "squared"):
-            staircase = partial(LabelNoise, "staircase", 0, 1, epsilon, clip=False)
-            best = optimize.minimize_scalar(
-                lambda g, loss=loss, staircase=staircase: staircase(gamma=g).losses([0.5], loss)[0],
-                bounds=(1e-6, 1 - 1e-6),
-                method="bounded",
-                options={"xatol": 1e-10},
-            ).x
-            assert best_gamma(epsilon, loss) == pytest.approx(best, abs=1e-5)
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 4.0])
+def test_the_staircase_has_its_known_loss(epsilon: float):
+    """Its least mean absolute error is e^(ε/2)/(e^ε - 1) (Geng and Viswanath 2014)."""
+    noise = LabelNoise("staircase", 0, 1, epsilon, clip=False, loss="absolute")
+    least_error = math.exp(epsilon / 2) / math.expm1(epsilon)
+    assert noise.losses([0.5], "absolute")[0] == pytest.approx(least_error, rel=1e-13)
+    sizes = np.abs(noise.insecure_sample(np.zeros(200_000), np.random.default_rng(1)))
+    assert abs(sizes.mean() - least_error) < 5 * sizes.std() / math.sqrt(200_000)
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 4.0])
+@pytest.mark.parametrize("loss", ["absolute", "squared"])
+def test_best_gamma_minimises_the_loss_of_the_staircase(epsilon: float, loss: str):
+    def compute_loss(gamma: float) -> float:
+        noise = LabelNoise("staircase", 0, 1, epsilon, clip=False, gamma=gamma)
+        return float(noise.losses([0.5], loss)[0])
+
+    minimum = optimize.minimize_scalar(
+        compute_loss, bounds=(1e-6, 1 - 1e-6), method="bounded", options={"xatol": 1e-10}
+    )
+    assert best_gamma(epsilon, loss) == pytest.approx(minimum.x, abs=1e-5)
 
 
 @pytest.mark.parametrize("kind", label_noise.NOISE_KINDS)
 @pytest.mark.parametrize("clip", [True, False])
 def test_continuous_samples_follow_the_law(kind, clip):
     noise = LabelNoise(kind, 0, 10, 2, clip=clip)
-    drawn = noise.insecure_sample(np.full(60_000, 3.0), np.random.default_rng(3))
+    draws = noise.insecure_sample(np.full(60_000, 3.0), np.random.default_rng(3))
     edges = np.array([-5.0, 0, 1, 3, 7.5, 10, 15])
-    count = np.array([(drawn <= e).sum() for e in edges])
-    assert close(count, noise.cdf(3.0, edges), 60_000)
+    counts = np.array([(draws <= edge).sum() for edge in edges])
+    assert are_counts_close(counts, noise.cdf(3.0, edges), draws.size)
     if clip:
-        assert drawn.min() >= 0
-        assert drawn.max() <= 10
-    assert np.mean((drawn - 3) ** 2) == pytest.approx(noise.losses([3.0])[0], rel=0.05)
+        assert draws.min() >= 0
+        assert draws.max() <= 10
+    assert np.mean((draws - 3) ** 2) == pytest.approx(noise.losses([3.0])[0], rel=0.05)
 
 
 # Integer noise.
@@ -109,31 +118,42 @@ def test_continuous_samples_follow_the_law(kind, clip):
 
 @pytest.mark.parametrize("kind", NOISE_KINDS)
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
-def test_integer_laws_are_exact_and_private(kind, epsilon):
+def test_integer_laws_spend_their_budget(kind: str, epsilon: float):
     noise = make_lattice_noise(kind, 3, 12, epsilon)
-    table = np.array([row.floats for row in noise.rows])
-    report = audit(Channel.from_pairs(noise.rows, list(combinations(range(10), 2))), epsilon)
-    assert report.meets("pure", epsilon)
-    share = (
-        0.5 if kind == "exponential" else 1.0
-    )  # the paper's scale for the exponential mechanism spends half
-    assert report.pure_epsilon == pytest.approx(share * epsilon, rel=1e-9)
-    expected = float((table * SQUARED.matrix(np.arange(10.0), np.arange(10.0))).sum()) / 10
-    assert compute_lattice_noise_mse(Labels.uniform(3, 12), kind, epsilon) == pytest.approx(
-        expected, rel=1e-9
-    )
-    if kind == "exponential":
-        return
-    eta, width = np.arange(-6000, 6001), 9
-    c = math.exp(-epsilon)
+    channel = Channel.from_pairs(noise.rows, list(combinations(range(10), 2)))
+    privacy = audit(channel, epsilon)
+    assert privacy.meets("pure", epsilon)
+    # The paper's scale for the exponential mechanism only uses half of the budget.
+    used_share = 0.5 if kind == "exponential" else 1.0
+    assert privacy.pure_epsilon == pytest.approx(used_share * epsilon, rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", NOISE_KINDS)
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
+def test_error_of_integer_noise_is_the_mean_over_its_table(kind: str, epsilon: float):
+    table = np.array([row.floats for row in make_lattice_noise(kind, 3, 12, epsilon).rows])
+    squares = SQUARED.matrix(np.arange(10.0), np.arange(10.0))
+    expected = float((table * squares).sum()) / 10
+    mse = compute_lattice_noise_mse(Labels.uniform(3, 12), kind, epsilon)
+    assert mse == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["laplace", "staircase"])
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
+def test_integer_laws_equal_clamped_sums(kind: str, epsilon: float):
+    """The ten labels 3..12 differ by at most 9, the width of a step."""
+    eta = np.arange(-6000, 6001)
+    width = 9
     if kind == "laplace":
-        law = math.exp(-epsilon / width) ** np.abs(eta)
+        weights = math.exp(-epsilon / width) ** np.abs(eta)
     else:
-        laws = [
-            c ** (np.abs(eta) // width + (np.abs(eta) % width >= r)) for r in range(1, width + 1)
-        ]
-        law = laws[int(np.argmin([law @ eta**2.0 / law.sum() for law in laws]))]
+        staircases = []
+        for inner_width in range(1, width + 1):
+            steps = np.abs(eta) // width + (np.abs(eta) % width >= inner_width)
+            staircases.append(math.exp(-epsilon) ** steps)
+        weights = min(staircases, key=lambda weights: weights @ eta**2.0 / weights.sum())
     clamped = np.zeros((10, 10))
-    for y in range(10):
-        np.add.at(clamped[y], np.clip(y + eta, 0, 9), law / law.sum())
+    for label in range(10):
+        np.add.at(clamped[label], np.clip(label + eta, 0, 9), weights / weights.sum())
+    table = np.array([row.floats for row in make_lattice_noise(kind, 3, 12, epsilon).rows])
     assert np.abs(table - clamped).max() < 1e-12

@@ -1,4 +1,8 @@
-"""Algorithm 3: budgets, projections, the private prior, complete runs, and sets of labels."""
+"""Test Algorithm 3 of Ghazi et al. 2022 (a private prior, then a response), and reading of labels.
+
+The algorithm splits the budget: `first` is the ε of the private prior, and `second` that of the
+response, which is designed for this prior.
+"""
 
 from __future__ import annotations
 
@@ -26,103 +30,136 @@ from workbench.questions.labels import Labels
 # Algorithm 3.
 
 
-def test_budgets_add_up_exactly_and_too_few_records_are_refused():
-    for share in (1, "1/2", "0.25"):
-        first, second = split_budget("0.3", 7, 12_345, share)
-        assert first + second == Fraction(3, 10)
-        assert float(first) == pytest.approx(
-            float(Fraction(share)) * math.sqrt(7 / 12_345), abs=2e-9
-        )
-        assert float(first) <= float(Fraction(share)) * math.sqrt(7 / 12_345)
+@pytest.mark.parametrize("share", [1, "1/2", "0.25"])
+def test_split_budgets_add_up_exactly(share: object):
+    """With 7 labels and 12,345 records, the first budget is the share of √(7/12,345)."""
+    first, second = split_budget("0.3", 7, 12_345, share)
+    assert first + second == Fraction(3, 10)
+    exact_first = float(Fraction(share)) * math.sqrt(7 / 12_345)
+    assert float(first) == pytest.approx(exact_first, abs=2e-9)
+    assert float(first) <= exact_first
+
+
+def test_a_budget_for_too_few_records_is_refused():
+    assert split_budget(1, 10, 11)[0] < 1
     with pytest.raises(InvalidRequest, match="n must be at least 11 records"):
         split_budget(1, 10, 10)
-    assert split_budget(1, 10, 11)[0] < 1
 
 
-def test_projections_give_the_expected_probabilities():
+def test_clipped_counts_are_divided_by_their_sum():
     assert project_counts([3.0, -1.0, 1.0]).tolist() == [0.75, 0.0, 0.25]
     assert project_counts([-1.0, -2.0]).tolist() == [0.5, 0.5]
-    near = project_counts([0.9, 0.4, -0.2], "simplex")
-    assert near == pytest.approx([0.75, 0.25, 0.0])
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        h = rng.normal(size=5)
-        x = project_counts(h, "simplex")
-        assert x.sum() == pytest.approx(1)
-        other = rng.dirichlet(np.ones(5), size=200)
-        assert ((other - h) ** 2).sum(axis=1).min() >= ((x - h) ** 2).sum() - 1e-12
     with pytest.raises(InvalidRequest, match="projection must be"):
         project_counts([1.0], "l1")
 
 
+def test_the_simplex_projection_is_the_nearest_probability_vector():
+    assert project_counts([0.9, 0.4, -0.2], "simplex") == pytest.approx([0.75, 0.25, 0.0])
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        counts = rng.normal(size=5)
+        projection = project_counts(counts, "simplex")
+        assert projection.sum() == pytest.approx(1)
+        random_priors = rng.dirichlet(np.ones(5), size=200)
+        distances = ((random_priors - counts) ** 2).sum(axis=1)
+        assert distances.min() >= ((projection - counts) ** 2).sum() - 1e-12
+
+
 def test_the_private_prior_has_noise_of_the_stated_scale():
+    """One person changes two counts, so geometric noise with α = e^(-ε/2) is added to each."""
     counts = np.full(4000, 1000)
     first = Fraction(1, 5)
-    noisy = estimate_private_prior(counts, first, projection="clip", source=Source(4)) * 4_000_000
-    alpha = math.exp(-0.1)
-    assert np.var(noisy) == pytest.approx(2 * alpha / (1 - alpha) ** 2, rel=0.1)
+    prior = estimate_private_prior(counts, first, projection="clip", source=Source(4))
+    alpha = math.exp(-float(first) / 2)
+    variance = 2 * alpha / (1 - alpha) ** 2
+    assert np.var(prior * counts.sum()) == pytest.approx(variance, rel=0.1)
+
+
+def optimise_two_bins(labels: Labels, second: Fraction):
+    """Return RR-on-Bins for the labels 0..3 with the bins {0, 1} and {2, 3}."""
+    return rr_on_bins(labels, [0, 2], [0.5, 2.5], second)
 
 
 def test_a_run_publishes_labels_by_algorithm_3():
     rng = np.random.default_rng(8)
     truth = rng.integers(0, 4, 20_000).astype(float)
-    seen = []
+    calls = []
 
     def optimise(labels: Labels, second: Fraction):
-        seen.append((labels, second))
-        return rr_on_bins(labels, [0, 2], [0.5, 2.5], second)
+        calls.append((labels, second))
+        return optimise_two_bins(labels, second)
 
     release = LabelRandomizer(np.arange(4), 1, optimise).run(truth, Source(1))
-    labels, second = seen[0]
+    (private_labels, second) = calls[0]
     assert release.epsilon == 1
     assert release.epsilon_response == second
-    assert np.abs(labels.prior - 0.25).max() < 0.05
-    kept = np.mean((release.labels > 1) == (truth > 1))
-    assert kept == pytest.approx(math.exp(float(second)) / (1 + math.exp(float(second))), abs=0.02)
+    assert np.abs(private_labels.prior - 0.25).max() < 0.05
+    share_in_true_bin = np.mean((release.labels > 1) == (truth > 1))
+    expected_share = math.exp(float(second)) / (1 + math.exp(float(second)))
+    assert share_in_true_bin == pytest.approx(expected_share, abs=0.02)
+
+
+def test_unknown_labels_and_too_large_prior_budgets_are_refused():
     with pytest.raises(InvalidRequest, match="one of the"):
-        LabelRandomizer(np.arange(4), 1, optimise).run([9.0] * 100)
+        LabelRandomizer(np.arange(4), 1, optimise_two_bins).run([9.0] * 100)
     with pytest.raises(InvalidRequest, match="epsilon_prior must be"):
-        LabelRandomizer(np.arange(4), 1, optimise, epsilon_prior=1)
+        LabelRandomizer(np.arange(4), 1, optimise_two_bins, epsilon_prior=1)
 
 
 # Labels.
 
 
-def test_labels_are_read_in_any_order_and_errors_name_the_line(tmp_path: Path):
+def test_labels_of_files_and_frames_are_sorted(tmp_path: Path):
     file = tmp_path / "prior.csv"
     file.write_text("label,weight\n3,1\n-1,3\n")
-    read = Labels.parse(str(file))
-    assert read.values.tolist() == [-1, 3]
-    assert read.prior.tolist() == [0.75, 0.25]
-    assert Labels.parse("0..20").k == 21
-    assert Labels.parse("0..200000:1000").values.tolist() == [*range(0, 200001, 1000)]
-    assert Labels.parse("0..0.3:0.1").values.tolist() == [0, 0.1, 0.2, 0.3]
+    labels = Labels.parse(str(file))
+    assert labels.values.tolist() == [-1, 3]
+    assert labels.prior.tolist() == [0.75, 0.25]
     file.write_text("stars\n4\n1\n\n")
     assert Labels.read(str(file)).values.tolist() == [1, 4]
     frame = pd.DataFrame({"label": [1, 4], "weight": [1, 3]})
     assert Labels(frame[["label"]]).values.tolist() == [1, 4]
     assert Labels(frame["label"], frame["weight"]).prior.tolist() == [0.25, 0.75]
-    for text, message in (
+
+
+def test_ranges_of_labels_have_an_optional_step():
+    assert Labels.parse("0..20").k == 21
+    assert Labels.parse("0..200000:1000").values.tolist() == [*range(0, 200001, 1000)]
+    assert Labels.parse("0..0.3:0.1").values.tolist() == [0, 0.1, 0.2, 0.3]
+    for text in ("5..1", "0..x", "0..5:0", "0..5:-1", "0..1e30:1e20"):
+        with pytest.raises(InvalidRequest, match="LOW"):
+            Labels.parse(text)
+
+
+def test_huge_weights_are_normalised_without_overflow():
+    assert Labels([1, 2, 3], [1e308, 1e308, 1e308]).prior == pytest.approx(1 / 3)
+
+
+def test_decreasing_labels_are_refused():
+    with pytest.raises(InvalidRequest, match="strictly increasing"):
+        Labels([2, 1])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
         ("3,1\n3,2\n", "line 2"),
         ("a,b\n1,x\n", "line 2"),
         ("1,-2\n", "line 1"),
         ("l,w\n", "line 1, column 1"),
         ("\n", "at least one label"),
-        ("1\n2,1\n", "line 2"),  # no header: it begins with a number
+        ("1\n2,1\n", "line 2"),  # The first line is no header, because it begins with a number.
         ("1;1\n2;1\n", "semicolons"),
         ("1_0,1\n", "line 1"),
         ("nan,1\n2,1\n", "line 1"),
         ("1e200,1\n", "at most 1e\\+100 in size"),
-    ):
-        file.write_text(text)
-        with pytest.raises(InvalidRequest, match=message):
-            Labels.read(file)
-    assert Labels([1, 2, 3], [1e308, 1e308, 1e308]).prior == pytest.approx(1 / 3)
-    for bad in ("5..1", "0..x", "0..5:0", "0..5:-1", "0..1e30:1e20"):
-        with pytest.raises(InvalidRequest, match="LOW"):
-            Labels.parse(bad)
-    with pytest.raises(InvalidRequest, match="strictly increasing"):
-        Labels([2, 1])
+    ],
+)
+def test_errors_of_files_of_labels_name_the_line(text: str, message: str, tmp_path: Path):
+    file = tmp_path / "prior.csv"
+    file.write_text(text)
+    with pytest.raises(InvalidRequest, match=message):
+        Labels.read(file)
 
 
 def test_a_response_beyond_its_budget_is_refused():

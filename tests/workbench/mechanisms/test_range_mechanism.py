@@ -1,4 +1,8 @@
-"""Channels of real answers in a range: neighbouring rows, draws, files, and commands."""
+"""Test `RangeMechanism`: channels for real answers in a range, with one row for each cell or end.
+
+A range is divided into cells. If `at_ends` is False, an answer has the row of its cell. If it is
+True, each end of a cell has a row, and an answer is rounded at random to an end of its cell.
+"""
 
 from __future__ import annotations
 
@@ -23,21 +27,39 @@ from workbench.privacy.certificate_file import certificate_from_dict
 from workbench.privacy.column_release import ColumnRows, column_mechanism_of_design
 from workbench.privacy.expected_error import compute_expected_error
 
-UNEVEN = [Fraction(x) for x in ("0", "1/3", "1", "5/4", "3")]
+UNEVEN_ENDS = [Fraction(x) for x in ("0", "1/3", "1", "5/4", "3")]
 
 
-def made(ends, sensitivity, at_ends, pairs, outputs=None):
-    count = len(ends) - (not at_ends)
+def make_mechanism(
+    ends: list[Fraction],
+    sensitivity: int | str,
+    *,
+    at_ends: bool,
+    pairs: tuple[tuple[int, int], ...] | None,
+) -> RangeMechanism:
+    """Make a mechanism whose row i publishes output i twice as often as every other output.
+
+    Args:
+        ends: the ends of the cells, increasing.
+        sensitivity: the largest difference of neighbouring answers.
+        at_ends: whether each end has a row, not each cell.
+        pairs: the pairs of rows that are compared. None: all pairs.
+    """
+    count = len(ends) if at_ends else len(ends) - 1
     rows = tuple(Distribution([1 + (i == j) for j in range(count)]) for i in range(count))
     points = tuple(ends if at_ends else [(a + b) / 2 for a, b in pairwise(ends)])
     return RangeMechanism(
-        rows, pairs, (points, tuple(outputs or points)), tuple(ends), Fraction(sensitivity), at_ends
+        rows, pairs, (points, points), tuple(ends), Fraction(sensitivity), at_ends
     )
 
 
-def row_of(x: Fraction, u: Fraction, ends: list[Fraction], *, at_ends: bool) -> int:
+def find_row(x: Fraction, u: Fraction, ends: list[Fraction], *, at_ends: bool) -> int:
+    """Find the row of an answer x by the definition; u in [0, 1) is the draw of the rounding."""
     cell = max(i for i, end in enumerate(ends[:-1]) if end <= x)
-    return cell + (at_ends and u < (x - ends[cell]) / (ends[cell + 1] - ends[cell]))
+    share = (x - ends[cell]) / (ends[cell + 1] - ends[cell])
+    if at_ends and u < share:
+        return cell + 1
+    return cell
 
 
 def run(capsys: pytest.CaptureFixture[str], line: str) -> tuple[int, str, str]:
@@ -50,88 +72,117 @@ def run(capsys: pytest.CaptureFixture[str], line: str) -> tuple[int, str, str]:
 @pytest.mark.parametrize("at_ends", [False, True])
 @pytest.mark.parametrize("sensitivity", ["1/4", "2/3", "1", "2"])
 @pytest.mark.parametrize(
-    "ends", [UNEVEN, [Fraction(i, 3) for i in range(7)]], ids=["uneven", "even"]
+    "ends", [UNEVEN_ENDS, [Fraction(i, 3) for i in range(7)]], ids=["uneven", "even"]
 )
 def test_the_rows_of_answers_within_the_sensitivity_are_neighbours(
-    ends, sensitivity: str, at_ends: bool
+    ends: list[Fraction], sensitivity: str, at_ends: bool
 ):
-    """The reference are answers on a fine grid, and just below the ends, with a common draw."""
-    reach, tiny, count = Fraction(sensitivity), Fraction(1, 10**6), len(ends) - (not at_ends)
-    answers = sorted(
-        {x + e for x in ends for e in (-tiny, 0, tiny)} | {Fraction(i, 24) for i in range(72)}
-    )
-    answers += [x + reach for x in answers]
-    answers = [x for x in answers if ends[0] <= x <= ends[-1]]
-    draws = (
-        [Fraction(k, 13) for k in range(13)] + [tiny * 2, 1 - tiny * 2]
-        if at_ends
-        else [Fraction(0)]
-    )
-    at = [[row_of(x, u, ends, at_ends=at_ends) for u in draws] for x in answers]
-    met = {
-        (a, b) if a < b else (b, a)
-        for i, j in combinations(range(len(answers)), 2)
-        if abs(answers[i] - answers[j]) <= reach
-        for a, b in zip(at[i], at[j], strict=True)
-        if a != b
-    }
-    every = {(a, b) for a, b in combinations(range(count), 2)}
-    assert {*made(ends, sensitivity, at_ends, None)._related_rows()} == met
-    both = tuple(sorted(met | {(b, a) for a, b in met}))
-    assert made(ends, sensitivity, at_ends, both).neighbours == (None if met == every else both)
-    for lost in (both[0], both[-1]):
+    """The reference is `find_related_rows`. Leaving out one pair is an error."""
+    related_rows = find_related_rows(ends, Fraction(sensitivity), at_ends=at_ends)
+    mechanism = make_mechanism(ends, sensitivity, at_ends=at_ends, pairs=None)
+    assert {*mechanism._related_rows()} == related_rows
+    row_count = len(ends) if at_ends else len(ends) - 1
+    pairs = tuple(sorted(related_rows | {(b, a) for a, b in related_rows}))
+    mechanism = make_mechanism(ends, sensitivity, at_ends=at_ends, pairs=pairs)
+    is_complete = related_rows == {*combinations(range(row_count), 2)}
+    assert mechanism.neighbours == (None if is_complete else pairs)
+    for missing_pair in (pairs[0], pairs[-1]):
+        fewer_pairs = tuple(pair for pair in pairs if pair != missing_pair)
         with pytest.raises(
             wb.InvalidRequest, match="pairs must be all rows of answers within the sensitivity"
         ):
-            made(ends, sensitivity, at_ends, tuple(pair for pair in both if pair != lost))
+            make_mechanism(ends, sensitivity, at_ends=at_ends, pairs=fewer_pairs)
+
+
+def find_related_rows(
+    ends: list[Fraction], sensitivity: Fraction, *, at_ends: bool
+) -> set[tuple[int, int]]:
+    """Find the pairs of rows (a, b), a < b, of any two answers within the sensitivity.
+
+    The answers are on a fine grid and beside the ends. Two answers that are rounded at random use
+    the same draw.
+    """
+    tiny = Fraction(1, 10**6)
+    answers = {end + offset for end in ends for offset in (-tiny, 0, tiny)}
+    answers |= {Fraction(i, 24) for i in range(72)}
+    answers |= {x + sensitivity for x in answers}
+    answers = {x for x in answers if ends[0] <= x <= ends[-1]}
+    draws = [Fraction(0)]
+    if at_ends:
+        draws = [*(Fraction(k, 13) for k in range(13)), tiny * 2, 1 - tiny * 2]
+    rows_by_answer = {x: [find_row(x, u, ends, at_ends=at_ends) for u in draws] for x in answers}
+    related_rows = set()
+    for x, y in combinations(answers, 2):
+        if abs(x - y) <= sensitivity:
+            pairs = zip(rows_by_answer[x], rows_by_answer[y], strict=True)
+            related_rows |= {(min(a, b), max(a, b)) for a, b in pairs if a != b}
+    return related_rows
 
 
 @pytest.mark.parametrize("at_ends", [False, True])
 def test_draws_follow_the_law_of_every_answer(at_ends: bool):
-    mechanism = made(UNEVEN, 3, at_ends, None)
-    for k, x in enumerate(
-        [Fraction(1, 3), Fraction(2, 3), Fraction(1.1), Fraction(99, 100), Fraction(3)]
-    ):
-        counts = np.bincount(
-            np.searchsorted(mechanism.outputs, mechanism.publish([x] * 20_000, insecure_seed=k)),
-            minlength=mechanism.outputs.size,
-        )
+    mechanism = make_mechanism(UNEVEN_ENDS, 3, at_ends=at_ends, pairs=None)
+    answers = [Fraction(1, 3), Fraction(2, 3), Fraction(1.1), Fraction(99, 100), Fraction(3)]
+    for seed, x in enumerate(answers):
+        draws = mechanism.publish([x] * 20_000, insecure_seed=seed)
+        positions = np.searchsorted(mechanism.outputs, draws)
+        counts = np.bincount(positions, minlength=mechanism.outputs.size)
         expected = 20_000 * mechanism.law(x).floats
         # A chi-square value of 4 degrees exceeds 30 with probability 5e-6.
         assert float(((counts - expected) ** 2 / expected).sum()) < 30
-    # Between two ends the law is a mixture of their rows.
-    if at_ends:
-        a, b = mechanism.rows[2:4]
-        assert [*mechanism.law("9/8")] == [(p + q) / 2 for p, q in zip(a, b, strict=True)]
-    for wrong in ([np.nan], [np.inf], [[1.0]]):
-        with pytest.raises(wb.InvalidRequest, match="answers must be"):
-            mechanism.publish(wrong)
+
+
+def test_between_two_ends_the_law_is_a_mixture_of_their_rows():
+    mechanism = make_mechanism(UNEVEN_ENDS, 3, at_ends=True, pairs=None)
+    left_row, right_row = mechanism.rows[2:4]  # The rows of 1 and 5/4, with 9/8 in the middle.
+    mixture = [(p + q) / 2 for p, q in zip(left_row, right_row, strict=True)]
+    assert [*mechanism.law("9/8")] == mixture
+
+
+@pytest.mark.parametrize("answers", [[np.nan], [np.inf], [[1.0]]])
+def test_invalid_answers_are_refused(answers: list[Any]):
+    mechanism = make_mechanism(UNEVEN_ENDS, 3, at_ends=True, pairs=None)
+    with pytest.raises(wb.InvalidRequest, match="answers must be"):
+        mechanism.publish(answers)
+
+
+def make_identity_mechanism(*, at_ends: bool) -> RangeMechanism:
+    """Make a mechanism on the uneven cells that publishes the number of its row."""
+    count = len(UNEVEN_ENDS) if at_ends else len(UNEVEN_ENDS) - 1
+    rows = tuple(Distribution([int(i == j) for j in range(count)]) for i in range(count))
+    numbers = tuple(map(Fraction, range(count)))
+    points = tuple(UNEVEN_ENDS) if at_ends else numbers
+    return RangeMechanism(rows, None, (points, numbers), tuple(UNEVEN_ENDS), Fraction(1), at_ends)
 
 
 def test_answers_beside_an_end_are_in_the_correct_cells():
-    """Answers nearly 1/3, and answers that are clamped. Every row has one output."""
-    rows = tuple(Distribution([int(i == j) for j in range(4)]) for i in range(4))
-    points = tuple(map(Fraction, range(5)))
+    """Answers outside the range 0..3 are clamped."""
+    mechanism = make_identity_mechanism(at_ends=False)
     tiny = Fraction(1, 10**40)
-    x = [
-        Fraction(1, 3) - tiny,
-        Fraction(1, 3),
-        1 - tiny,
-        Fraction(1),
-        3 - tiny,
-        *map(Fraction, (3, -9, 9)),
-    ]
-    cells = RangeMechanism(rows, None, (points[:4], points[:4]), tuple(UNEVEN), Fraction(1), False)
-    assert cells.publish(x).tolist() == [0, 1, 1, 2, 3, 3, 0, 3]
+    third = Fraction(1, 3)
+    cells_by_answer = {
+        third - tiny: 0,
+        third: 1,
+        1 - tiny: 1,
+        Fraction(1): 2,
+        3 - tiny: 3,
+        Fraction(3): 3,
+        Fraction(-9): 0,
+        Fraction(9): 3,
+    }
+    assert mechanism.publish([*cells_by_answer]).tolist() == [*cells_by_answer.values()]
     # The double nearest to 1/3 is below 1/3.
-    assert cells.publish([1 / 3, 1.0, np.nextafter(1.0, 0)]).tolist() == [0, 2, 1]
-    rows = tuple(Distribution([int(i == j) for j in range(5)]) for i in range(5))
-    ends = RangeMechanism(rows, None, (tuple(UNEVEN), points), tuple(UNEVEN), Fraction(1), True)
-    assert ends.publish([*UNEVEN, Fraction(-9), Fraction(9)]).tolist() == [0, 1, 2, 3, 4, 0, 4]
-    assert {*ends.publish([Fraction(9, 8)] * 200).tolist()} == {2, 3}
+    assert mechanism.publish([1 / 3, 1.0, np.nextafter(1.0, 0)]).tolist() == [0, 2, 1]
 
 
-ASKED: list[dict[str, Any]] = [
+def test_an_answer_at_an_end_has_the_row_of_that_end():
+    mechanism = make_identity_mechanism(at_ends=True)
+    answers = [*UNEVEN_ENDS, Fraction(-9), Fraction(9)]
+    assert mechanism.publish(answers).tolist() == [0, 1, 2, 3, 4, 0, 4]
+    assert {*mechanism.publish([Fraction(9, 8)] * 200).tolist()} == {2, 3}
+
+
+DESIGN_OPTIONS: list[dict[str, Any]] = [
     {"cells": 6},
     {"sensitivity": 3},
     {"prior": "worst", "cells": 6},
@@ -139,23 +190,21 @@ ASKED: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("options", "at_ends"), [(each, "prior" in each) for each in ASKED])
-def test_a_design_saves_its_expected_loss_on_real_answers(options, at_ends: bool, tmp_path: Path):
-    value = FAMILY.design_request(
+@pytest.mark.parametrize("options", DESIGN_OPTIONS)
+def test_a_design_saves_its_expected_loss_on_real_answers(options: dict, tmp_path: Path):
+    """With the prior worst, the rows belong to ends. Changed files are not accepted."""
+    at_ends = "prior" in options
+    design = FAMILY.design_request(
         FAMILY.make_request_from_options(range="-1/3..5", epsilon=1, loss="absolute", **options)
     )
-    value.save(tmp_path / "f.json")
+    design.save(tmp_path / "f.json")
     mechanism = wb.load(tmp_path / "f.json")
-    assert mechanism == value.mechanism
-    assert (mechanism.ends[0], mechanism.ends[-1], mechanism.at_ends) == (
-        Fraction(-1, 3),
-        5,
-        at_ends,
-    )
+    assert mechanism == design.mechanism
+    assert (mechanism.ends[0], mechanism.ends[-1]) == (Fraction(-1, 3), 5)
+    assert mechanism.at_ends == at_ends
     error = compute_expected_error(mechanism)
-    assert float(error.worst_error if "prior" in options else error.mean_error) == pytest.approx(
-        value.objective, rel=1e-12
-    )
+    loss = error.worst_error if "prior" in options else error.mean_error
+    assert float(loss) == pytest.approx(design.objective, rel=1e-12)
     data = json.loads((tmp_path / "f.json").read_text())
     assert verdict(data) == "proven"
     record = data["mechanism"]
@@ -179,7 +228,8 @@ def test_a_design_saves_its_expected_loss_on_real_answers(options, at_ends: bool
 
 
 def test_notions_that_mixing_does_not_preserve_are_refused(tmp_path: Path):
-    mechanism, delta = made(UNEVEN, 3, True, None), Fraction(1, 10)
+    mechanism = make_mechanism(UNEVEN_ENDS, 3, at_ends=True, pairs=None)
+    delta = Fraction(1, 10)
     wb.Certificate(mechanism, "pdp", 1)
     wb.Certificate(mechanism, "dp", 1, delta)
     with pytest.raises(wb.InvalidRequest, match="one that rounding preserves"):
@@ -251,7 +301,8 @@ def test_decimals_beside_an_end_are_read_exactly(tmp_path: Path):
     (tmp_path / "d.csv").write_text("x\n3.9999999999999998\n0.9999999999999998\n4\n1\n")
     ends = [Fraction(i) for i in range(6)]
     pairs = tuple((i, j) for i in range(5) for j in range(5) if 0 < abs(i - j) <= 3)
-    subject = column_mechanism_of_design(wb.Certificate(made(ends, 3, False, pairs), "pure", 1))
+    mechanism = make_mechanism(ends, 3, at_ends=False, pairs=pairs)
+    subject = column_mechanism_of_design(wb.Certificate(mechanism, "pure", 1))
     assert any("at most 3 apart" in words for words in subject.notes)
     values = ColumnRows.read(CsvColumn.read(tmp_path / "d.csv"), subject).values
     # Every row has one output.

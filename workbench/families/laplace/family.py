@@ -1,10 +1,10 @@
-"""Describe the family of dyadic quantized Laplace noise within a bit budget, with its reports.
+"""Define the family of dyadic quantized Laplace noise: its options, requests and reports.
 
-The mechanism adds Laplace noise with the database privacy ε, and sends it as integers in an Elias
-code. The decoder, who sees the integers, has the guarantee ℓε with ℓ > 1. A smaller ℓ needs longer
-messages. The objective is the smallest ℓε whose exact mean length is within the bits. It is found
-by a search (`workbench.families.laplace.least_ell`) without a solver. No lower bound on ℓε is
-proven.
+The mechanism adds Laplace noise to a number, and sends the result as an integer in an Elias code.
+The decoded numbers have the guarantee ε per unit of distance. The sent integers have the weaker
+guarantee ℓε with ℓ > 1. A smaller ℓ needs more bits. A design has the smallest ℓ at which the mean
+number of bits is within a limit. It is found by a search (`workbench.families.laplace.least_ell`)
+without a solver. No lower bound on ℓε is proven.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ class _Laplace(Family):
     name = "laplace"
     title = "exact Laplace noise in few bits"
     summary = (
-        "The dyadic quantized Laplace mechanism with the best decoder privacy whose exact mean "
-        "length fits the budget."
+        "Design the dyadic quantized Laplace mechanism: exact Laplace noise, sent as integers of "
+        "at most a given mean number of bits."
     )
     examples = (
         "design laplace --epsilon 1 --bits 5",
@@ -98,34 +98,40 @@ class _Laplace(Family):
             "code",
             choice_reader("gamma", "delta"),
             "gamma",
-            "Signed Elias code of the integers: gamma or delta.",
+            "Elias code of the integers: gamma or delta.",
         ),
         Option(
             "low",
             read_number,
-            help="Lower end of the data, which are uniform on [low, high]. Default: -1.",
+            help="Smallest number. Numbers are uniform between --low and --high. Default: -1.",
             kind=float,
             question=True,
         ),
         Option(
             "high",
             read_number,
-            help="Upper end of the data, which are uniform on [low, high]. Default: 1.",
+            help="Largest number. Default: 1.",
             kind=float,
             question=True,
         ),
         Option(
             "point",
             read_number,
-            help="Value of all data (instead of --low and --high).",
+            help="Value of all numbers, instead of --low and --high.",
             kind=float,
             question=True,
         ),
-        Option("bits", read_positive, help="Mean bits per scalar, > 0.", required=True, hot=True),
+        Option(
+            "bits",
+            read_positive,
+            help="Largest mean number of bits for one number, > 0.",
+            required=True,
+            hot=True,
+        ),
         Option(
             "epsilon",
             read_positive,
-            help="Database privacy per unit of |x - x'|, > 0.",
+            help="Privacy of the decoded numbers: ε for each unit of distance, > 0.",
             required=True,
             hot=True,
         ),

@@ -76,6 +76,10 @@ _OCTAVE_SWING_BITS: Final = 3.0
 _MAX_DIP_BITS: Final = 0.25
 _MAX_BISECTIONS: Final = 60  # A bracket is halved this many times.
 _MAX_ROUNDING_STEPS: Final = 40  # If no ℓ fits after this many doubled steps, none is returned.
+_MAX_SCALED_INPUT: Final = 2.0**60  # ε times a larger number would not fit into an integer.
+_BATCH_COUNT: Final = 8  # Lengths at many points are computed in this many parts, to save memory.
+_MINIMUM_TOLERANCE: Final = 1e-6  # A minimum of the length is found up to this, in log2 δ₀.
+_MAX_MINIMUM_STEPS: Final = 40  # The search for a minimum ends after this many steps.
 # Values of log2 δ₀ at which the bound of Theorem 8 is evaluated.
 _THEOREM_LOG_DELTAS = np.arange(-30, 7.01, 0.25)
 
@@ -130,11 +134,15 @@ def _compute_lengths(epsilon: float, code: Code, data: DataLaw, log_delta_bytes:
     The lengths are cached, because searches for other budgets use the same grids.
     """
     log_deltas = np.frombuffer(log_delta_bytes)
-    parts = np.array_split(log_deltas, 8) if log_deltas.size >= 8 else [log_deltas]
-    lengths = np.concatenate(
-        [mean_bits_at(epsilon, *compute_levels_at(np.exp2(part)), code, data) for part in parts]
-    )
-    lengths.flags.writeable = False
+    batches = [log_deltas]
+    if log_deltas.size >= _BATCH_COUNT:
+        batches = np.array_split(log_deltas, _BATCH_COUNT)
+    lengths_of_batches = []
+    for batch in batches:
+        levels = compute_levels_at(np.exp2(batch))
+        lengths_of_batches.append(mean_bits_at(epsilon, *levels, code, data))
+    lengths = np.concatenate(lengths_of_batches)
+    lengths.flags.writeable = False  # The cached array is shared.
     return lengths
 
 
@@ -159,7 +167,7 @@ def find_least_ell(
     bits = read_positive_float(bits, "bits")
     check_code(code)
     largest_input = epsilon * data.max_size
-    if not largest_input <= 2.0**60:
+    if not largest_input <= _MAX_SCALED_INPUT:
         must("epsilon times the largest |x|", "at most 2^60", largest_input)
     length = _LengthFunction(epsilon, code, data)
     crossing = _find_first_crossing(length, bits)
@@ -179,7 +187,8 @@ def _find_first_crossing(length: _LengthFunction, bits: float) -> float | None:
         return float(octaves[0])
     close_bits = max(bits, float(octave_lengths.min())) + _OCTAVE_SWING_BITS
     first_close = np.flatnonzero(octave_lengths <= close_bits)[0]
-    lowest_point = (math.inf, _MAX_LOG_DELTA)
+    least_length = math.inf
+    lowest_point = _MAX_LOG_DELTA
     points = [float(octaves[max(0, first_close - 1)])]
     lengths = [length(points[0])]
     while points[-1] < _MAX_LOG_DELTA:
@@ -191,15 +200,17 @@ def _find_first_crossing(length: _LengthFunction, bits: float) -> float | None:
         for i in range(1, len(points)):
             if lengths[i] <= bits:
                 return _bisect_crossing(length, bits, points[i - 1], points[i])
-            lowest_point = min(lowest_point, (lengths[i], points[i]))
+            if lengths[i] < least_length:
+                least_length = lengths[i]
+                lowest_point = points[i]
             is_dip = i + 1 < len(points) and lengths[i] <= min(lengths[i - 1], lengths[i + 1])
             if is_dip and lengths[i] <= bits + _MAX_DIP_BITS:
                 minimum = _find_minimum(length, bits, points[i - 1], points[i + 1])
                 if minimum is not None:
                     return _bisect_crossing(length, bits, points[i - 1], minimum)
     # No ℓ fits. One more minimisation makes length.least_bits precise.
-    low = lowest_point[1] - 1 / SCAN_POINTS_PER_OCTAVE
-    high = min(lowest_point[1] + 1 / SCAN_POINTS_PER_OCTAVE, _MAX_LOG_DELTA)
+    low = lowest_point - 1 / SCAN_POINTS_PER_OCTAVE
+    high = min(lowest_point + 1 / SCAN_POINTS_PER_OCTAVE, _MAX_LOG_DELTA)
     _find_minimum(length, bits, low, high)
     return None
 
@@ -208,16 +219,29 @@ def _find_minimum(length: _LengthFunction, bits: float, low: float, high: float)
     """Find the minimum in (low, high) by Brent's method; None if its length is above `bits`."""
     from scipy.optimize import minimize_scalar  # slow to import
 
-    result = minimize_scalar(
-        length, bounds=(low, high), method="bounded", options={"xatol": 1e-6, "maxiter": 40}
+    minimum = minimize_scalar(
+        length,
+        bounds=(low, high),
+        method="bounded",
+        options={"xatol": _MINIMUM_TOLERANCE, "maxiter": _MAX_MINIMUM_STEPS},
     )
-    return float(result.x) if result.fun <= bits else None
+    return float(minimum.x) if minimum.fun <= bits else None
 
 
 def _bisect_crossing(
     length: _LengthFunction, bits: float, too_long: float, short_enough: float
 ) -> float:
-    """Find a point with length <= bits next to a point above it, between two such points."""
+    """Find a log2 δ₀ at which the length crosses the limit, by bisection.
+
+    Args:
+        length: the mean length as a function of log2 δ₀.
+        bits: the limit.
+        too_long: a log2 δ₀ at which the length is above the limit.
+        short_enough: a log2 δ₀ at which it is within the limit.
+
+    Returns:
+        A log2 δ₀ within the limit, next to one that is not.
+    """
     _, crossing = bisect(
         lambda log_delta: length(log_delta) <= bits,
         too_long,

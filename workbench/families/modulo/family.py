@@ -177,14 +177,14 @@ class _Modulo(Family):
         Option(
             "n",
             integer_reader(1, 10**7),
-            help="Largest answer of a scalar query with answers 0..n.",
+            help="Largest answer: the answers are 0..n.",
             kind=int,
             question=True,
         ),
         Option(
             "sizes",
             _read_sizes,
-            help='Numbers of answers for each coordinate of a vector query: "5x5".',
+            help='Number of answers for each entry of a vector: "5x5".',
             question=True,
         ),
         Option(
@@ -196,8 +196,8 @@ class _Modulo(Family):
         Option(
             "max_shift",
             integer_reader(1, 10**6),
-            help="Largest difference of neighbouring answers: all differences 1..MAX_SHIFT "
-            "(instead of --shifts).",
+            help="Largest difference of neighbouring answers, instead of --shifts: the differences "
+            "are 1..MAX_SHIFT.",
             kind=int,
             question=True,
         ),
@@ -205,7 +205,7 @@ class _Modulo(Family):
             "directed",
             read_flag,
             False,
-            "Protect only the given sign of the differences, as in Kadam et al. 2024.",
+            "Protect only one order of each pair of neighbours, as in Kadam et al. 2024.",
             kind=bool,
             question=True,
         ),
@@ -220,15 +220,16 @@ class _Modulo(Family):
             load_when_called("workbench.families.modulo.request", "read_loss"),
             "error-rate",
             "error-rate; squared (error of the published answer); eta-squared (square of the noise "
-            "value); circular-squared (square of the distance around the group); prior-squared (as "
-            "squared, with --prior); worst-squared (of the worst answer); or a CSV of losses, one "
-            "for every noise value (in Python: an array, or a function of it).",
+            "value); circular-squared (square of the distance around the group); prior-squared "
+            "(squared error under --prior); worst-squared (squared error of the worst answer); or "
+            "a CSV with the loss of every noise value. In Python also a list, or a function of the "
+            "noise value.",
         ),
         *NOTION_PARAMETERS,
         Option(
             "prior",
             read_probabilities,
-            help="CSV with the N probabilities of the true answer (loss prior-squared).",
+            help="CSV with the probability of every answer, for --loss prior-squared.",
             kind=Path,
         ),
         Option("zero_mean", read_flag, False, "Require noise of mean zero.", kind=bool),
@@ -249,7 +250,8 @@ class _Modulo(Family):
             "method",
             choice_reader(*METHODS),
             "fast",
-            "fast; or literal: PDP with δ > 0 by the mixed-integer program of Kadam et al. 2024.",
+            "fast, or literal. For PDP with δ > 0, literal solves the mixed-integer program of "
+            "Kadam et al. 2024.",
         ),
         make_check_option(*CHECKS),
         CERTIFY,
@@ -258,7 +260,7 @@ class _Modulo(Family):
         Option(
             "gap",
             read_nonnegative,
-            help="Relative MILP gap at which the solver may stop.",
+            help="Relative gap at which the solver of a mixed-integer program may stop.",
             kind=float,
             solver=True,
         ),

@@ -64,6 +64,7 @@ LEVEL_CURVE_COUNT = 4  # This many level curves are drawn if no errors are given
 _MAX_TRACED_ORDER = 64  # For more noise values, exact pieces are traced only at some ε.
 _TRACED_EPSILON_COUNT = 5  # The number of these ε, spread over the grid.
 _MAX_PIECE_SECONDS = 5.0  # Limit for the exact pieces at one ε; the status shows unproven ones.
+_MIN_ERROR_SPAN = 1e-9  # Errors that differ by less have no level curves between them.
 
 
 def choose_round_levels(errors: Sequence[float]) -> list[Fraction]:
@@ -75,11 +76,11 @@ def choose_round_levels(errors: Sequence[float]) -> list[Fraction]:
     Returns:
         The round errors in order; fewer if the errors are too close to each other.
     """
-    if not errors or max(errors) - min(errors) < 1e-9:
+    if not errors or max(errors) - min(errors) < _MIN_ERROR_SPAN:
         return []
     low = min(errors)
     high = max(errors)
-    digits = 2 - math.ceil(math.log10(high - low))
+    digits = 2 - math.ceil(math.log10(high - low))  # Two or three digits of the difference.
     inner_errors = np.linspace(low, high, LEVEL_CURVE_COUNT + 2)[1:-1].tolist()
     rounded_errors = {round(error, digits) for error in inner_errors}
     return [Fraction(str(error)) for error in sorted(rounded_errors) if low < error < high]

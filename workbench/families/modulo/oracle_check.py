@@ -25,6 +25,8 @@ from workbench.questions.modulo_noise import ModuloNoise, Shift
 from workbench.solvers.search import bisect
 from workbench.solvers.solution import Solution
 
+_DELTA_BISECTION_TOLERANCE = 1e-15  # The δ of a closed form is found up to this.
+
 
 def find_strongest_law(
     request: ModuloRequest, delta: float, nodes: int = DEFAULT_NODES
@@ -62,7 +64,16 @@ def _compute_laws(
     loss: str,
     nodes: int,
 ) -> oracles.ErrorRateBounds:
-    """Compute the closed forms. `levels` are (shift, ε) pairs, one for every difference."""
+    """Compute the closed forms. The result is cached.
+
+    Args:
+        question: the group of the noise.
+        levels: (shift, ε) pairs, one for every difference of neighbours.
+        delta: the budget δ in [0, 1].
+        kind: the bound on ratios: the hockey stick (dp) or the mass above the ratio (pdp).
+        loss: the name of the loss.
+        nodes: the largest number of nodes of the level search; 0 skips it.
+    """
     epsilons = dict(levels)
     epsilon: float | dict[Shift, float] = epsilons
     if len(set(epsilons.values())) == 1:
@@ -159,7 +170,7 @@ def _judge_least_delta(
 
     delta = 0.0
     if law_at_zero.value > max_loss:
-        delta = bisect(is_within_limit, 0.0, 1.0, tolerance=1e-15)[1]
+        delta = bisect(is_within_limit, 0.0, 1.0, tolerance=_DELTA_BISECTION_TOLERANCE)[1]
     law = find_strongest_law(request, delta) or law_at_one
     is_optimum = law_at_zero.kind == "optimum" and law.kind == "optimum"
     kind = "optimum" if is_optimum else "upper bound"

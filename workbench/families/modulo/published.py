@@ -67,6 +67,12 @@ _MIN_MASS = 1e-290  # Ratios of smaller masses are not seen in floats.
 _SMALL_STEPS = 12  # A scan has this many values below its steps of equal length.
 _LARGE_STEPS = 25  # A scan has this many values above its steps of equal length.
 _BISECTION_STEPS = 60  # The interval of a parameter is halved this many times.
+# Float sums may exceed δ by this, or by this share of δ if that is less.
+_DELTA_ROUNDING = 1e-12
+_DELTA_ROUNDING_SHARE = 1e-6
+# A bisected parameter is increased by these shares in turn, until the exact audit accepts it.
+_PARAMETER_MARGINS = (1e-9, 1e-7, 1e-5)
+_ODDS_BITS = 80  # e^ε is rounded down to this many bits.
 
 # The names of these mechanisms among those for channels, which replace them for many answers.
 _WIDE_NAMES = {
@@ -97,7 +103,9 @@ def _extend_scan(
 def _make_scan(family: str, steps: int) -> Vector:
     """Make the values of a family's parameter to scan, in increasing order.
 
-    At the least value a mechanism is not private at any allowed budget.
+    At the least value a mechanism is not private at any allowed budget. `steps` values lie evenly
+    where budgets usually need them. A few more lie below and above, ever farther apart. The values
+    are α (geometric), log σ² (gaussian), and the scale of the exponential mechanism.
     """
     if family == "geometric":
         middle = np.linspace(0.002, 0.9995, steps)
@@ -212,7 +220,7 @@ class Scan:
         if get_notion(notion).has_delta:
             # Float sums may exceed δ by rounding; the exact audit decides. A notion without δ gets
             # no tolerance, because it limits every ratio and not a sum.
-            max_delta += min(1e-12, 1e-6 * max_delta) * weight
+            max_delta += min(_DELTA_ROUNDING, _DELTA_ROUNDING_SHARE * max_delta) * weight
         private_indices = np.flatnonzero(self._scanned_deltas(ratio, weight) <= max_delta)
         if not private_indices.size:
             return
@@ -227,7 +235,7 @@ class Scan:
         # At the bisected parameter some ratio equals e^ε up to rounding. A slightly larger one
         # makes the inequality strict, so that the exact audit accepts it.
         tie_share = 4 * _TIE_TOLERANCE / float(epsilon) if epsilon else 1.0
-        for share in sorted((1e-9, 1e-7, 1e-5, tie_share)):
+        for share in sorted((*_PARAMETER_MARGINS, tie_share)):
             parameter = self.family.parameter(high) * (1 + share)
             yield parameter, self.family.build(self.n, parameter)
 
@@ -247,7 +255,7 @@ def compute_data_independent_error(
         The error rate as an exact number.
     """
     ratio_bounds = make_ratio_bounds(notion, {(): epsilon}, delta)
-    odds = exp_interval(ratio_bounds.epsilons[()], 80)[0]
+    odds = exp_interval(ratio_bounds.epsilons[()], _ODDS_BITS)[0]
     pure_error = (order - 1) / (order - 1 + odds)
     share = 1 - ratio_bounds.delta
     if ratio_bounds.kind == HOCKEY_STICK:

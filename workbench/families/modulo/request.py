@@ -52,6 +52,7 @@ MAX_EPSILON = 20  # The largest coefficient of a scaled program is then 2^20 e^2
 MIN_EPSILON = Fraction(1, 10**12)  # A smaller ε is refused, because e^ε is then too close to 1.
 MAX_COLUMNS = 5_000_000  # Programs with more columns are refused.
 _LOSS_RULE = "a finite number >= 0"
+_MAX_LOSS_ENTRY = 1e300  # A larger loss is refused, because sums of losses could overflow.
 
 # The ε of every difference.
 Budgets = Mapping[Shift, Fraction]
@@ -282,16 +283,25 @@ class ModuloRequest(Request):
         sizes = self.question.sizes
         constraints = self.aim.constraints
         if self.has_several_bounds:
-            return _compile_model(sizes, (), HOCKEY_STICK, loss, "loss", False, (), constraints)
+            return _compile_model(
+                sizes=sizes,
+                shifts=(),
+                kind=HOCKEY_STICK,
+                loss=loss,
+                minimise="loss",
+                positive=False,
+                groups=(),
+                constraints=constraints,
+            )
         model = _compile_model(
-            sizes,
-            tuple(self.budgets),
-            self.bounds.kind,
-            loss,
-            self.aim.minimise,
-            bool(self.bounds.delta),
-            self.bounds.epsilon_levels[0],
-            constraints,
+            sizes=sizes,
+            shifts=tuple(self.budgets),
+            kind=self.bounds.kind,
+            loss=loss,
+            minimise=self.aim.minimise,
+            positive=bool(self.bounds.delta),
+            groups=self.bounds.epsilon_levels[0],
+            constraints=constraints,
         )
         if broken is None:
             return model
@@ -474,7 +484,7 @@ def read_loss(value: Any, name: str) -> Any:
 def _read_one_loss(value: Any, name: str) -> Fraction:
     """Read one loss as an exact number. Raises InvalidRequest."""
     loss = read_number(value, name, _LOSS_RULE)
-    if loss < 0 or nearest_float(loss) > 1e300:
+    if loss < 0 or nearest_float(loss) > _MAX_LOSS_ENTRY:
         must(name, _LOSS_RULE, value)
     return loss
 

@@ -180,7 +180,7 @@ class _NoiseFamily(Family):
             "on",
             choice_reader("integers", "reals"),
             "integers",
-            "Values of the noise: integers or reals.",
+            "Numbers to which the noise belongs: integers or reals.",
             question=True,
         ),
         Option(
@@ -193,7 +193,7 @@ class _NoiseFamily(Family):
         Option(
             "clamp",
             read_range,
-            help="Range LOW..HIGH to which the sum is clamped. Default: no clamping.",
+            help="Range LOW..HIGH to which the published number is clamped. Default: no clamping.",
             question=True,
         ),
         Option(

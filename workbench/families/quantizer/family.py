@@ -88,33 +88,33 @@ class _Quantizer(Family):
         Option(
             "bins",
             list_reader(read_number),
-            help='Outputs in increasing order: "--bins=-3,-0.5,0.5,3".',
+            help="Outputs in increasing order, such as --bins=-3,-0.5,0.5,3.",
             question=True,
         ),
         Option(
             "levels",
             integer_reader(2, 64),
-            help="Number of outputs to optimise, instead of --bins.",
+            help="Number of outputs that the design chooses, instead of --bins.",
             kind=int,
             question=True,
         ),
         Option(
             "bits",
             integer_reader(1, 6),
-            help="Bits of an output: 2^bits outputs are optimised, instead of --levels.",
+            help="Number of bits of an output, instead of --levels: there are 2^bits outputs.",
             kind=int,
             question=True,
         ),
         Option(
             "c",
             read_positive,
-            help="Largest input: inputs are in [-c, c]. Default: 1, unless there is a range.",
+            help="Largest input: inputs are in [-c, c]. Default: 1.",
             question=True,
         ),
         Option(
             "range",
             read_range,
-            help="Range LOW..HIGH of the inputs, instead of --c: 0..200000.",
+            help="Range LOW..HIGH of the inputs, such as 0..200000, instead of --c.",
             question=True,
         ),
         Option(
@@ -122,39 +122,46 @@ class _Quantizer(Family):
             read_plain_text,
             "uniform",
             question=True,
-            help="Density of the inputs: uniform, normal:MU,SIGMA clipped to the inputs, or "
-            "parts:W,W,... with the weights of equal parts.",
+            help="Density of the inputs: uniform; normal:MU,SIGMA, clipped to the range; or "
+            "parts:W,W,..., the weights of equal parts of the range.",
         ),
-        Option("method", choice_reader(*METHODS), "exact", "exact, optm, product or mvu."),
+        Option(
+            "method",
+            choice_reader(*METHODS),
+            "exact",
+            "exact (linear program), optm (Cai et al. 2024), product (optimal two-bin mechanism) "
+            "or mvu (Chaudhuri et al. 2022).",
+        ),
         Option(
             "knots",
             integer_reader(0, 2001),
-            help="Number of additional knots (inputs at which the law may bend), method exact. "
-            "Default: 0 with --bins, 41 with --levels.",
+            help="Number of additional inputs at which the output probabilities may change their "
+            "slope, with --method exact. Default: 0 with --bins, 41 with --levels.",
             kind=int,
         ),
         Option(
             "loss",
             _read_error_loss,
-            help="absolute, squared, or a share of absolute in [0, 1]. Default: absolute; with "
-            "method mvu squared.",
+            help="absolute, squared, or a number s in [0, 1] for s absolute + (1 - s) squared. "
+            "Default: absolute; with --method mvu: squared.",
         ),
         Option(
             "metric",
             choice_reader(*METRICS),
-            help="Privacy in proportion to the distance of the inputs: absolute or squared.",
+            help="Distance to which ε is proportional: absolute or squared. Default: the same ε "
+            "for every two inputs.",
         ),
         Option(
             "reach",
             read_budget_parameter,
-            help="Largest output allowed with --levels. Default: twice the smallest feasible one "
-            "(40 times with method mvu).",
+            help="Largest output allowed with --levels. Default: twice the smallest feasible one; "
+            "with --method mvu: 40 times.",
         ),
         Option(
             "inputs",
             integer_reader(2, 1000),
-            help="Number of points to which inputs are rounded at random, with --method mvu. "
-            "Default: the number of outputs.",
+            help="Number of points to which --method mvu rounds the inputs at random. Default: the "
+            "number of outputs.",
             kind=int,
         ),
         Option(
@@ -171,7 +178,7 @@ class _Quantizer(Family):
             "notion",
             choice_reader("dp", "pure"),
             "dp",
-            "dp or pure. Both mean the same, as the budget has no delta.",
+            "dp or pure. Both have the same meaning, because δ is 0.",
         ),
     )
     question_class = Quantization

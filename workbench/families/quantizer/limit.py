@@ -88,6 +88,40 @@ _LIMIT_TOLERANCE = 1e-6  # Outputs are added until upper and lower bound differ 
 _BOUND_FACTOR = 1 - 1e-9  # Bounds are lowered by this, more than sums of doubles err.
 _MAX_NEW_OUTPUTS = 6  # At most this many outputs are added to the LP at a time.
 _MIN_DRAWN_MASS = 1e-7  # Outputs that no law draws more often may be due to rounding.
+_ATOM_TOLERANCE = 1e-12  # An atom this close to an end of the inputs is at the end.
+_INFINITE_EDGE = 1e7  # Without a reach, h is minimised up to this multiple of the largest input.
+
+
+@dataclass(frozen=True)
+class GridLimits:
+    """The outputs that may be added to the LP, as multiples of the least reach r.
+
+    The choice changes how close the bound is, and not whether it is proven.
+
+    Attributes:
+        last_squared: the largest output for a loss with a squared part.
+        last_absolute: the largest output for the absolute loss, whose best outputs are far away.
+        first_squared: the reach of the outputs of the first LP, if the loss has a squared part.
+        first_absolute: the same for the absolute loss; the largest output is added.
+        dense_reach: up to this multiple the grid is evenly spaced; beyond it is geometric.
+        dense_count: the number of evenly spaced outputs.
+        far_count: the number of geometrically spaced outputs.
+        first_far_share: the first of these, as a share of the largest output.
+        decimals: the decimals to which outputs are rounded, the same on every machine.
+    """
+
+    last_squared: float = 60
+    last_absolute: float = 3e3
+    first_squared: float = 1.6
+    first_absolute: float = 1.5
+    dense_reach: float = 3
+    dense_count: int = 700
+    far_count: int = 60
+    first_far_share: float = 1e-3
+    decimals: int = 9
+
+
+_GRID = GridLimits()
 
 
 @dataclass(frozen=True)
@@ -174,7 +208,7 @@ class _LimitDual:
                 breaks += [self.x + stable / p, self.x + r / stable]
         edge = reach
         if not math.isfinite(reach):
-            edge = 1e7 * float(np.abs(self.x).max())
+            edge = _INFINITE_EDGE * float(np.abs(self.x).max())
         cuts = np.concatenate(breaks)
         inner_cuts = cuts[np.isfinite(cuts) & (np.abs(cuts) <= edge)]
         return np.unique(np.concatenate([inner_cuts, [-edge, edge]]))
@@ -266,7 +300,8 @@ def _choose_last_output(
 ) -> float:
     """Choose the largest output that is generated."""
     least_reach = smallest_reach(epsilon, float(np.abs(points).max()))
-    return min(reach, 60 * least_reach if has_squared_part else 3e3 * least_reach)
+    factor = _GRID.last_squared if has_squared_part else _GRID.last_absolute
+    return min(reach, factor * least_reach)
 
 
 def _make_first_outputs(
@@ -277,28 +312,32 @@ def _make_first_outputs(
     least_reach = smallest_reach(epsilon, c)
     last = _choose_last_output(points, epsilon, reach, has_squared_part)
     if has_squared_part:
-        return _mirror_values(np.linspace(0, 1, 8) * min(last, 1.6 * least_reach))
+        return _mirror_values(np.linspace(0, 1, 8) * min(last, _GRID.first_squared * least_reach))
     inner = np.linspace(0, c, 5)
-    return _mirror_values(np.asarray([*inner, min(last, 1.5 * least_reach), last]))
+    outer = min(last, _GRID.first_absolute * least_reach)
+    return _mirror_values(np.asarray([*inner, outer, last]))
 
 
 def _make_output_grid(
     points: Vector, epsilon: float, reach: float, has_squared_part: bool
 ) -> Vector:
-    """Make the outputs that may be generated. They are rounded, the same on every machine."""
+    """Make the outputs that may be generated, in increasing order (k,)."""
     least_reach = smallest_reach(epsilon, float(np.abs(points).max()))
     last = _choose_last_output(points, epsilon, reach, has_squared_part)
-    even_outputs = np.linspace(0, min(last, 3 * least_reach), 700)
-    far_outputs = np.geomspace(1e-3, 1, 60) * last
+    dense_end = min(last, _GRID.dense_reach * least_reach)
+    even_outputs = np.linspace(0, dense_end, _GRID.dense_count)
+    far_outputs = np.geomspace(_GRID.first_far_share, 1, _GRID.far_count) * last
     grid = np.concatenate([even_outputs, far_outputs])
-    return _mirror_values(np.append(np.round(grid, 9), last))
+    return _mirror_values(np.append(np.round(grid, _GRID.decimals), last))
 
 
 def _generate_outputs(dual: _LimitDual, grid: Vector, symmetric: bool) -> Vector:
     """Return the outputs of the grid with the lowest local minima of h, if they are negative."""
     h = dual.price(grid)
     is_minimum = (h[1:-1] <= h[:-2]) & (h[1:-1] <= h[2:])
-    indices = np.flatnonzero(is_minimum & (h[1:-1] < -_LIMIT_TOLERANCE / 10)) + 1
+    # An output with a larger h lowers the optimum by less than the tolerance.
+    is_useful = h[1:-1] < -_LIMIT_TOLERANCE / 10
+    indices = np.flatnonzero(is_minimum & is_useful) + 1
     if symmetric:
         indices = indices[grid[indices] >= 0]
     order = np.argsort(h[indices], kind="stable")
@@ -378,7 +417,7 @@ def _compute_cell_means(density: Density) -> tuple[Vector, Vector, float, float]
 
 def _sum_atoms_at(density: Density, x: float) -> float:
     """Sum the atoms of a density at an input."""
-    return sum(mass for place, mass in density.atoms if abs(place - x) <= 1e-12)
+    return sum(mass for place, mass in density.atoms if abs(place - x) <= _ATOM_TOLERANCE)
 
 
 # A number of outputs.

@@ -64,6 +64,14 @@ _MIN_SLICE_GAIN = 1e-4  # Slices are narrowed if a program lowers the objective 
 _PRUNING_TOLERANCE = 1e-9
 # Selection probabilities q of RQM from which a local search starts.
 _START_SELECTIONS = (0.03, 0.1, 0.2, 0.35, 0.5)
+_COUNT_ROUNDING = 1e-9  # A quotient this close below a whole number counts as that number.
+_SELECTION_TOLERANCE = 1e-3  # The best q of RQM is found up to this share.
+# The values of the three bounds in the programs of Theorem 6 (`_SliceSearch._solve_theorem6`).
+_UPPER_BOUNDS = (0.1, 0.3, 0.6, 1.0)
+_LAST_BOUNDS = (0.05, 0.15, 0.3, 0.5, 0.8)
+_FIRST_LOWER_BOUND = 0.02
+_FINE_LOWER_STEP = 0.02  # The step of the lower bound, if the upper bound has one value only.
+_COARSE_LOWER_STEP = 0.06  # The same for several upper bounds, to keep the number of programs.
 
 
 @dataclass(frozen=True)
@@ -256,7 +264,8 @@ class _SliceSearch:
 
     def search_slices(self, key: VectorKey, width: float) -> None:
         """Find the best slice of a vector of two entries by branch and bound."""
-        count = int(1 / width + 1e-9) - 1
+        # Slice k is [k width, (k + 1) width], from k = 1 on.
+        count = math.floor(1 / width + _COUNT_ROUNDING) - 1
         edges = width * np.arange(1, count + 2)
         ranges: OpenNodes[tuple[int, int]] = OpenNodes()
 
@@ -310,7 +319,7 @@ class _SliceSearch:
             compute_value,
             bounds=(best / ratio, min(1.0, best * ratio)),
             method="bounded",
-            options={"xatol": 1e-3 * best},
+            options={"xatol": _SELECTION_TOLERANCE * best},
         )
 
     def search_around(self, selection: dict[VectorKey, Vector]) -> None:
@@ -351,15 +360,16 @@ class _SliceSearch:
         inner_bins = self.shape.inner_bins
         if not self.shape.symmetric or len(inner_bins) < 2:
             return
-        uppers: tuple[float, ...] = (0.1, 0.3, 0.6, 1.0)
+        uppers: tuple[float, ...] = _UPPER_BOUNDS
+        step = _COARSE_LOWER_STEP
         if inner_bins[0] == 2:
             uppers = (1.0,)
-        lasts: tuple[float, ...] = (0.05, 0.15, 0.3, 0.5, 0.8)
+            step = _FINE_LOWER_STEP
+        lasts: tuple[float, ...] = _LAST_BOUNDS
         if inner_bins[-1] == self.shape.m - 1:
             lasts = (0.0,)
-        step = 0.02 if len(uppers) == 1 else 0.06
         for upper, last in itertools.product(uppers, lasts):
-            for o_before in np.arange(0.02, 1.0, step):
+            for o_before in np.arange(_FIRST_LOWER_BOUND, 1.0, step):
                 program = self.shape.theorem6(self.epsilon, upper, float(o_before), last)
                 optimum = self.solver.solve(program)
                 if optimum is not None:

@@ -82,6 +82,12 @@ class OutputSearchLimits:
         inner_decimals: the number of decimals of inner outputs and of bends.
         merge_distance: the distance below which two outputs are merged.
         min_metric_knots: the smallest number of knots of a program for metric privacy.
+        two_output_margin: two outputs are this share beyond the least reach, so that rounding
+            does not bring them below it.
+        inner_share: outputs below this share of the outermost one are inner outputs, which are
+            moved to the mean of an asymmetric density.
+        wider_shares: outermost outputs are moved out by these shares of the excess, in turn, if the
+            program at the found ones ends above the value of the search.
     """
 
     max_random_outputs: int = 4
@@ -92,6 +98,9 @@ class OutputSearchLimits:
     inner_decimals: int = 9
     merge_distance: float = 2e-6
     min_metric_knots: int = 21
+    two_output_margin: float = 1e-12
+    inner_share: float = 0.9
+    wider_shares: tuple[float, ...] = (1e-6, 1e-5, 1e-4)
 
 
 _LIMITS = OutputSearchLimits()
@@ -158,7 +167,8 @@ def _find_best_outputs(search: _OutputSearch, m: int) -> LocalOptimum | None:
         x, w = search.question.density.quadrature([0.0])
         reach = search.least_reach
         value = compute_two_output_error(reach, search.question.loss, float(w @ x**2))
-        return LocalOptimum(reach * (1 + 1e-12) * np.array([-1.0, 1.0]), value, ())
+        output = reach * (1 + _LIMITS.two_output_margin)
+        return LocalOptimum(np.array([-output, output]), value, start_values=())
     previous = _find_best_outputs(search, max(rung for rung in _RUNGS if rung < m))
     best = search.search_outputs(m, previous)
     if best is None:
@@ -220,12 +230,12 @@ class _OutputSearch:
         symmetric_best = None
         has_many_outputs = m > _LIMITS.max_random_outputs
         if is_symmetric and has_many_outputs and self.question.metric is not None:
-            symmetric_best = self._search_locally(m, spread_starts, True)
+            symmetric_best = self._search_locally(m, spread_starts, symmetric=True)
             spread_starts = []
             if symmetric_best is not None:
                 spread_starts = [_break_symmetry(symmetric_best.outputs)]
         starts += spread_starts[-2:] if has_many_outputs else spread_starts
-        best = self._search_locally(m, starts, False)
+        best = self._search_locally(m, starts, symmetric=False)
         if best is None or not is_symmetric:
             return best
         best = min(best, symmetric_best or best, key=lambda optimum: optimum.value)
@@ -245,18 +255,20 @@ class _OutputSearch:
         if previous is not None:
             starts.append(self._add_outputs(previous.outputs, m))
         if question.density.is_symmetric and question.metric is None:
-            alphabets = make_start_alphabets(m, question.float_epsilon, m, 0, self.limit)
+            alphabets = make_start_alphabets(
+                m, question.float_epsilon, inputs=m, starts=0, reach=self.limit
+            )
             starts += [alphabet for alphabet in alphabets if (np.diff(alphabet) > 0).all()]
         if not question.density.is_symmetric:
             mean = math.fsum(np.prod(question.density.quadrature([0.0]), axis=0))
             for start in spread_starts:
-                is_inner = np.abs(start) < 0.9 * np.abs(start).max()
+                is_inner = np.abs(start) < _LIMITS.inner_share * np.abs(start).max()
                 starts.append(start + mean * is_inner)
         if m <= _LIMITS.max_random_outputs:
             rng = np.random.default_rng(m)
             reaches = (self.least_reach, self.limit)
             for _ in range(_LIMITS.random_start_count):
-                starts.append(draw_asymmetric_outputs(rng, m, reaches, 1.0))
+                starts.append(draw_asymmetric_outputs(rng, m, reaches, inner_reach=1.0))
         return starts
 
     def _search_folded(self, best: LocalOptimum) -> LocalOptimum:
@@ -270,11 +282,21 @@ class _OutputSearch:
         folded_outputs = (best.outputs - best.outputs[::-1]) / 2
         if np.abs(best.outputs - folded_outputs).max() >= _LIMITS.fold_distance:
             return best
-        folded_best = self._search_locally(best.outputs.size, [folded_outputs], True)
+        folded_best = self._search_locally(best.outputs.size, [folded_outputs], symmetric=True)
         return min(best, folded_best or best, key=lambda optimum: optimum.value)
 
-    def _search_locally(self, m: int, starts: list[Vector], symmetric: bool) -> LocalOptimum | None:
-        """Search for the best m outputs from these starts, among all laws or laws at knots."""
+    def _search_locally(
+        self, m: int, starts: list[Vector], *, symmetric: bool
+    ) -> LocalOptimum | None:
+        """Search for the best m outputs from these starts.
+
+        Without a metric all private unbiased laws are considered, and `symmetric` is not used.
+
+        Args:
+            m: the number of outputs.
+            starts: the outputs from which the search starts, (m,) each.
+            symmetric: whether outputs stay symmetric, for privacy by a metric.
+        """
         question = self.question
         starts_in_time = self._stop_at_deadline(starts)
         if question.metric is None:
@@ -328,6 +350,7 @@ class _OutputSearch:
             values = []
             for middle in self._stop_at_deadline(middles):
                 answer = problem.find_optimum(epsilon, np.sort(np.append(outputs, middle)))
+                # Nine digits are the same on every machine, and so is the best place.
                 values.append(math.inf if answer is None else float(f"{answer.value:.9g}"))
             problem.close()
             outputs = np.sort(np.append(outputs, middles[int(np.argmin(values))]))
@@ -373,15 +396,16 @@ class _OutputSearch:
         yield True, outputs
         # At large ε a cold solve may end above the value of the search. Outputs slightly farther
         # out need not.
-        for share in (1e-6, 1e-5, 1e-4):
+        for share in _LIMITS.wider_shares:
             wider_outputs = outputs.copy()
             wider_outputs[[0, -1]] += share * self.excess * np.array([-1.0, 1.0])
             yield False, self._clip(wider_outputs)
 
     def _round_outputs(self, outputs: Vector) -> Rationals:
         """Round outputs to decimals, outermost ones away from zero, so that they stay feasible."""
-        ones = np.ones((1, outputs.size))
-        outputs, _ = merge_close_outputs(outputs, ones, _LIMITS.merge_distance)
+        # With mass 1 everywhere, no output counts as not drawn.
+        masses = np.ones((1, outputs.size))
+        outputs, _ = merge_close_outputs(outputs, masses, _LIMITS.merge_distance)
         low = -self._round_outermost(-outputs[0])
         high = self._round_outermost(outputs[-1])
         unit = 10**_LIMITS.inner_decimals

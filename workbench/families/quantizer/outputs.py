@@ -37,7 +37,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -52,8 +52,16 @@ if TYPE_CHECKING:
 # The value of outputs at which no law is private and unbiased.
 INFEASIBLE_VALUE = 1e6
 
-# A value, with its slope or with its point.
-_ValueAndVector = tuple[float, Vector]
+# The value of a function, and its slope at the point.
+_ValueAndSlope = tuple[float, Vector]
+
+
+class _DescentPoint(NamedTuple):
+    """A point z (k,) of a descent and the value of the laws there."""
+
+    value: float
+    z: Vector
+
 
 # Reaches of starts as multiples of the least reach, and powers by which outputs are spaced.
 _START_SHAPES = (
@@ -82,6 +90,7 @@ class DescentLimits:
         default_reach_factor: outputs may reach this multiple of the least reach by default.
         room_share: found outputs are moved to at least this share of r - 1 beyond the least reach.
         unused_mass: outputs that no law draws more often than this are left out.
+        continued_starts: the number of starts, the best ones, whose descents go on to the end.
     """
 
     output_step: float = 2.0**-29
@@ -94,6 +103,7 @@ class DescentLimits:
     default_reach_factor: float = 40
     room_share: float = 4e-6
     unused_mass: float = 1e-10
+    continued_starts: int = 2
 
 
 _LIMITS = DescentLimits()
@@ -250,12 +260,12 @@ def orient_outputs(outputs: Vector) -> Vector:
 
 
 def _descend(
-    value: Callable[[Vector], _ValueAndVector], z: Vector, bounds: Pair, iterations: int
+    compute_value: Callable[[Vector], _ValueAndSlope], z: Vector, bounds: Pair, iterations: int
 ) -> None:
-    """Minimise a function of outputs by SciPy's SLSQP. `value` records its best point itself.
+    """Minimise a function of outputs by SciPy's SLSQP. The function records its best point itself.
 
     Args:
-        value: returns the function and its slopes (k,) at a point (k,).
+        compute_value: returns the value and the slopes (k,) at a point (k,).
         z: where the descent starts (k,).
         bounds: the least and the largest z, (k,) each.
         iterations: the largest number of iterations.
@@ -266,9 +276,9 @@ def _descend(
     lowest_value = math.inf
     lowest_values: list[float] = []
 
-    def evaluate(point: Vector) -> _ValueAndVector:
+    def evaluate(point: Vector) -> _ValueAndSlope:
         nonlocal lowest_value
-        value_and_slope = value(point)
+        value_and_slope = compute_value(point)
         lowest_value = min(lowest_value, value_and_slope[0])
         return value_and_slope
 
@@ -398,9 +408,9 @@ class _OutputDescent:
         self.epsilon = epsilon
         self.coordinates = coordinates
         # This is the best point of a descent. The point at which SLSQP ends may be worse.
-        self._best: _ValueAndVector | None = None
+        self._best: _DescentPoint | None = None
 
-    def run(self, z: Vector, rounds: int, iterations: int) -> _ValueAndVector:
+    def run(self, z: Vector, rounds: int, iterations: int) -> _DescentPoint:
         """Descend from z, then again from the best point while this lowers the value.
 
         Args:
@@ -409,26 +419,23 @@ class _OutputDescent:
             iterations: the largest number of iterations of one descent.
 
         Returns:
-            The best value and its z; INFEASIBLE_VALUE and the start if no law was found.
+            The best point; the start with INFEASIBLE_VALUE if no law was found.
         """
         self._best = None
         value = INFEASIBLE_VALUE
         for _ in range(rounds):
             _descend(self._evaluate, z, self.coordinates.bounds, iterations)
             best = self._get_best()
-            if best is None or not best[0] < value * (1 - _LIMITS.stall_share):
+            if best is None or not best.value < value * (1 - _LIMITS.stall_share):
                 break
             value, z = best
-        best = self._get_best()
-        if best is None:
-            return (INFEASIBLE_VALUE, z)
-        return best
+        return self._get_best() or _DescentPoint(INFEASIBLE_VALUE, z)
 
-    def _get_best(self) -> _ValueAndVector | None:
-        """Return the best value and z of the descent."""
+    def _get_best(self) -> _DescentPoint | None:
+        """Return the best point of the descent, None before a law was found."""
         return self._best
 
-    def _evaluate(self, point: Vector) -> _ValueAndVector:
+    def _evaluate(self, point: Vector) -> _ValueAndSlope:
         """Return the optimum of the LP at z, and its slope in z."""
         z = self.coordinates.snap(point)
         outputs, order, output_slopes = self.coordinates.to_outputs(z)
@@ -436,8 +443,8 @@ class _OutputDescent:
         answer = self.problem.find_optimum(self.epsilon, outputs)
         if answer is None or not answer.slopes.size:
             return INFEASIBLE_VALUE, slopes
-        if self._best is None or answer.value < self._best[0]:
-            self._best = answer.value, z
+        if self._best is None or answer.value < self._best.value:
+            self._best = _DescentPoint(answer.value, z)
         value_slopes = answer.slopes
         if self.coordinates.symmetric:
             # The mirror image of an output moves in the opposite direction.
@@ -492,16 +499,17 @@ def search_best_outputs(
             results.append(descent.run(z, 1, _LIMITS.short_iterations))
         else:
             results.append(descent.run(z, rounds, iterations))
-        progress(f"start {k + 1}: {results[-1][0]:.6f}")
+        progress(f"start {k + 1}: {results[-1].value:.6f}")
     if has_several_starts:
-        for k in sorted(range(len(results)), key=lambda k: results[k][0])[:2]:
-            results[k] = descent.run(results[k][1], rounds, iterations)
+        best_first = sorted(range(len(results)), key=lambda k: results[k].value)
+        for k in best_first[: _LIMITS.continued_starts]:
+            results[k] = descent.run(results[k].z, rounds, iterations)
     best = min(
         results,
-        key=lambda pair: float(f"{pair[0]:.9g}"),
-        default=(INFEASIBLE_VALUE, np.zeros(0)),
+        key=lambda point: float(f"{point.value:.9g}"),
+        default=_DescentPoint(INFEASIBLE_VALUE, np.zeros(0)),
     )
-    if best[0] >= INFEASIBLE_VALUE:
+    if best.value >= INFEASIBLE_VALUE:
         return None
-    start_values = tuple(value for value, _ in results)
-    return LocalOptimum(coordinates.to_outputs(best[1])[0], best[0], start_values)
+    start_values = tuple(point.value for point in results)
+    return LocalOptimum(coordinates.to_outputs(best.z)[0], best.value, start_values)

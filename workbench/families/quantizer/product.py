@@ -46,6 +46,8 @@ Box = dict[VectorKey, Pair]
 _MAX_GAP = 1e-5  # The search ends at this absolute gap.
 _MIN_GAIN = 1e-12  # A mechanism replaces the best one if its loss is smaller by more than this.
 _SPLIT_MARGIN = 0.2  # A box is not split closer to its ends than this share of its width.
+_WIDTH_OFFSET = 0.1  # This is added to the width of an entry, so that narrow ones count as well.
+_EMPTY_TOLERANCE = 1e-12  # A box is empty if a lower bound exceeds an upper one by more than this.
 _REPORTED_BOXES = 20  # Progress is reported after every this many boxes.
 
 
@@ -206,7 +208,7 @@ def _split_box(model: ProductModel, box: Box, x: Vector) -> list[Box]:
     scores = {}
     for key, violation in model.product_violation(x).items():
         low, high = box[key]
-        scores[key] = violation * (0.1 + high - low)
+        scores[key] = violation * (_WIDTH_OFFSET + high - low)
     if not scores:
         return []
     key = max(scores, key=lambda key: float(scores[key].max()))
@@ -225,6 +227,6 @@ def _split_box(model: ProductModel, box: Box, x: Vector) -> list[Box]:
         for _ in range(2):
             lower = np.maximum(lower, 1 - (upper.sum() - upper))
             upper = np.minimum(upper, 1 - (lower.sum() - lower))
-        if (lower <= upper + 1e-12).all():
+        if (lower <= upper + _EMPTY_TOLERANCE).all():
             parts.append({**box, key: (lower, np.maximum(lower, upper))})
     return parts

@@ -48,6 +48,13 @@ _RQM_REACH_FACTORS = (1.0001, 1.03, 1.1, 1.15, 1.2, 1.25, 1.3, 1.35, 1.45, 1.6, 
 
 # The steps of the grid of outermost outputs are halved around the best output this many times.
 _RQM_REFINEMENTS = 4
+_RQM_OUTPUT_UNITS = 10**4  # Outermost outputs of RQM are rounded up to a multiple of one of these.
+# Boxes of the product optimum at each move of a bin. More than 6 bins have more expensive boxes.
+_MAX_FINE_BINS = 6
+_FINE_BOX_COUNT = 40
+_COARSE_BOX_COUNT = 4
+_OUTER_BIN_COUNT = 11  # The grid has this many values of B.
+_FIRST_OUTER_SHARE = 0.02  # The first B is this share of the grid's length beyond the least reach.
 _MAX_FINE_LEVELS = 5  # For more outputs only every second value of B and b is tried.
 _INNER_BIN_REACH = 5.0  # The grid of B ends at most this far beyond the least reach.
 _FIRST_BIN_STEP = Fraction(1, 5)  # Bins are moved by this step first.
@@ -115,7 +122,7 @@ def list_bin_grid(
     step = max(stride, 2 if m > _MAX_FINE_LEVELS else 1)
     least_reach = smallest_reach(question.float_epsilon)
     # At a small ε the least reach is large, and inner bins have a probability of at most about ε/2.
-    # Outputs far beyond the least reach only raise the error, so the grid ends 5 beyond it.
+    # Outputs far beyond the least reach only raise the error.
     span = min(least_reach, _INNER_BIN_REACH)
     last_output = max_output
     if span != least_reach:
@@ -128,7 +135,8 @@ def list_bin_grid(
         x, w = density.quadrature([0.0])
         centres = [_round_bin(share * math.fsum(x * w)) for share in (0.0, 0.5, 1.0)]
     grid = []
-    for outer in np.linspace(least_reach + 0.02 * span, last_output, 11)[::step]:
+    first_output = least_reach + _FIRST_OUTER_SHARE * span
+    for outer in np.linspace(first_output, last_output, _OUTER_BIN_COUNT)[::step]:
         for b, centre in itertools.product(inner_reaches, centres):
             inner = [centre - b + 2 * b * Fraction(k, max(1, m - 3)) for k in range(m - 2)]
             grid.append((-_round_bin(outer), *inner, _round_bin(outer)))
@@ -176,11 +184,14 @@ def _refine_bins(bins: Bins, question: LawQuestion, max_output: float) -> Bins:
     m = len(bins)
     is_symmetric = question.density.is_symmetric
 
-    def compute_error(bins: Bins) -> float:
-        answer = solve_product_optimum(bins, question, nodes=40 if m <= 6 else 4)
+    box_count = _FINE_BOX_COUNT if m <= _MAX_FINE_BINS else _COARSE_BOX_COUNT
+
+    def compute_least_error(bins: Bins) -> float:
+        """Compute the least error of a two-bin mechanism on bins; infinite if there is none."""
+        answer = solve_product_optimum(bins, question, nodes=box_count)
         return math.inf if answer is None else answer.objective
 
-    error = compute_error(bins)
+    error = compute_least_error(bins)
     step = _FIRST_BIN_STEP
     while step > _LAST_BIN_STEP:
         has_moved = False
@@ -193,7 +204,7 @@ def _refine_bins(bins: Bins, question: LawQuestion, max_output: float) -> Bins:
                 continue
             if max(-trial[0], trial[-1]) > max_output:
                 continue
-            trial_error = compute_error(tuple(trial))
+            trial_error = compute_least_error(tuple(trial))
             if trial_error < error - _MIN_BIN_GAIN:
                 bins = tuple(trial)
                 error = trial_error
@@ -265,23 +276,27 @@ def find_best_rqm(
     if levels == 2:
         return randomized_response(epsilon)
     least_reach = 1 / math.tanh(float(read_positive(epsilon, "epsilon")) / 2)
-    results: dict[float, tuple[float, Quantizer | None]] = {}
+    # Keys are the outermost output as a multiple of the least reach.
+    quantizers: dict[float, Quantizer | None] = {}
+    errors: dict[float, float] = {}
 
-    def compute_error(factor: float) -> float:
-        if factor not in results:
-            outer = Fraction(math.ceil(least_reach * factor * 10**4), 10**4)
-            quantizer = find_largest_q_rqm(equal_bins(levels, outer), epsilon)
-            error = math.inf
+    def find_error(factor: float) -> float:
+        """Return the error at an outermost output; infinite if no q is private there."""
+        if factor not in errors:
+            outer = math.ceil(least_reach * factor * _RQM_OUTPUT_UNITS)
+            bins = equal_bins(levels, Fraction(outer, _RQM_OUTPUT_UNITS))
+            quantizer = find_largest_q_rqm(bins, epsilon)
+            quantizers[factor] = quantizer
+            errors[factor] = math.inf
             if quantizer is not None:
-                error = quantizer.expected_loss(loss, density)
-            results[factor] = error, quantizer
-        return results[factor][0]
+                errors[factor] = quantizer.expected_loss(loss, density)
+        return errors[factor]
 
-    best = min(_RQM_REACH_FACTORS, key=compute_error)
+    best_factor = min(_RQM_REACH_FACTORS, key=find_error)
     for _ in range(_RQM_REFINEMENTS):
-        factors = sorted(results)
-        index = factors.index(best)
+        factors = sorted(errors)
+        index = factors.index(best_factor)
         neighbours = [factors[i] for i in (index - 1, index + 1) if 0 <= i < len(factors)]
-        midpoints = [(best + neighbour) / 2 for neighbour in neighbours]
-        best = min([best, *midpoints], key=compute_error)
-    return results[best][1]
+        midpoints = [(best_factor + neighbour) / 2 for neighbour in neighbours]
+        best_factor = min([best_factor, *midpoints], key=find_error)
+    return quantizers[best_factor]
