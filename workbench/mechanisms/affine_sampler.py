@@ -31,6 +31,8 @@ from workbench.exact.sampler import Sampler
 _INPUTS_PER_CHUNK = 1 << 15  # Inputs are drawn in chunks, so that temporary arrays stay small.
 _BYTE_COUNT = 1 << 8  # The number of different bytes.
 _WORD_COUNT = 1 << 16  # The number of different 16-bit words.
+_FIRST_WORD_BITS = 24  # A byte and a 16-bit word of U are drawn before exact arithmetic decides.
+_ROUNDING_ERROR = 2.0**-48  # A float of t errs by less than this share of the largest knot.
 # A draw with `lead` >= 1 means U < t, and with `lead` <= 0 U >= t. This number separates the two.
 _DECISION_POINT = 0.5
 
@@ -49,17 +51,19 @@ class AffineSampler:
     ) -> None:
         self.knots = tuple(knots)
         self.source = source or Source()
-        number: dict[Distribution, int] = {}
-        self.law_numbers = np.array(
-            [number.setdefault(end, len(number)) for end in ends], dtype=np.int32
-        )
-        self.sampler = Sampler(tuple(number), self.source)
+        # Equal laws get the same number, so that the sampler prepares each law once.
+        numbers: dict[Distribution, int] = {}
+        for law in ends:
+            numbers.setdefault(law, len(numbers))
+        self.law_numbers = np.array([numbers[law] for law in ends], dtype=np.int32)
+        self.sampler = Sampler(tuple(numbers), self.source)
         self.lefts = np.array([*map(float, knots[:-1])])
         self.cuts = self.lefts[1:]
         widths = [b - a for a, b in pairwise(knots)]
         self.scales = np.array([_BYTE_COUNT / float(width) for width in widths])
         # The rounding error of t 2^8 in floats is smaller than the slack.
-        self.slack = _BYTE_COUNT * 2.0**-48 * max(1.0, float(max(map(abs, knots)) / min(widths)))
+        largest_ratio = float(max(map(abs, knots)) / min(widths))
+        self.slack = _BYTE_COUNT * _ROUNDING_ERROR * max(1.0, largest_ratio)
 
     def draw(self, x: Vector, outputs: Vector) -> Vector:
         """Draw the published value of every input. Shape of x.
@@ -69,14 +73,11 @@ class AffineSampler:
             outputs: Published values, shape (m,).
         """
         inputs = x.reshape(-1)
-        values = np.empty(x.size)
+        published = np.empty(x.size)
         for start in range(0, x.size, _INPUTS_PER_CHUNK):
-            np.take(
-                outputs,
-                self.positions(inputs[start : start + _INPUTS_PER_CHUNK]),
-                out=values[start : start + _INPUTS_PER_CHUNK],
-            )
-        return values.reshape(x.shape)
+            chunk = slice(start, start + _INPUTS_PER_CHUNK)
+            np.take(outputs, self.positions(inputs[chunk]), out=published[chunk])
+        return published.reshape(x.shape)
 
     def positions(self, x: Vector, exact_inputs: NDArray[Any] | None = None) -> NDArray[np.int32]:
         """Draw the positions of the outputs for inputs within the range.
@@ -126,4 +127,4 @@ class AffineSampler:
         a = self.knots[piece]
         b = self.knots[piece + 1]
         t = min(max((x - a) / (b - a), Fraction(0)), Fraction(1))
-        return self.source.is_uniform_below(first_word, 24, *t.as_integer_ratio())
+        return self.source.is_uniform_below(first_word, _FIRST_WORD_BITS, *t.as_integer_ratio())

@@ -80,8 +80,8 @@ class CutNoise:
             end = (cell_count - Fraction(1, 2)) * beta
             fall = weight / total / beta
             slope = [ZERO] * (power - 1) + [power * (tail_mass + fall * start), -power * fall]
-            g = _integral(slope, start, self(start))
-            G = _integral(g, start, self.integral(start))
+            g = _integrate(slope, start, self(start))
+            G = _integrate(g, start, self.integral(start))
             self._starts.append(start)
             self._polynomials.append((slope, g, G))
             tail_mass -= fall * (end - start)
@@ -91,7 +91,7 @@ class CutNoise:
         """Compute g'(u), g(u) or G(u) for order 0, 1 or 2."""
         cell = bisect_right(self._starts, u) - 1
         if cell >= 0:
-            return _value(self._polynomials[cell][order], u)
+            return _evaluate_polynomial(self._polynomials[cell][order], u)
         return ZERO
 
     def __call__(self, u: Fraction) -> Fraction:
@@ -152,12 +152,13 @@ class CutNoise:
         return max_value
 
 
-def _value(terms: Polynomial, u: Fraction) -> Fraction:
+def _evaluate_polynomial(coefficients: Polynomial, u: Fraction) -> Fraction:
     """Evaluate a polynomial at u."""
-    return sum((c * u**k for k, c in enumerate(terms)), ZERO)
+    return sum((c * u**k for k, c in enumerate(coefficients)), ZERO)
 
 
-def _integral(terms: Polynomial, start: Fraction, value: Fraction) -> Polynomial:
-    """Integrate a polynomial, with a given value at the start."""
-    risen = [ZERO, *(c / (k + 1) for k, c in enumerate(terms))]
-    return [value - _value(risen, start), *risen[1:]]
+def _integrate(coefficients: Polynomial, start: Fraction, value_at_start: Fraction) -> Polynomial:
+    """Return the antiderivative of a polynomial that has a given value at `start`."""
+    antiderivative = [ZERO, *(c / (k + 1) for k, c in enumerate(coefficients))]
+    constant = value_at_start - _evaluate_polynomial(antiderivative, start)
+    return [constant, *antiderivative[1:]]

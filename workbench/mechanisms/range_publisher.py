@@ -1,6 +1,7 @@
-"""Base class of mechanisms for real answers in a range.
+"""Define the base class of mechanisms that publish real answers in a range.
 
-They clamp every answer into the range and publish it independently of the others.
+Every answer is clamped into the range and published independently of the others. A subclass states
+how one clamped answer is published (`RangePublisher._draw`).
 """
 
 from __future__ import annotations
@@ -31,9 +32,13 @@ class RangePublisher:
     can_publish_reals: ClassVar[bool] = True
 
     def _draw(self, x: Vector, exact_answers: NDArray[Any], source: Source) -> NDArray[np.float64]:
-        """Draw once for each of the clamped answers x. Shape (n,).
+        """Draw once for each of the answers. Shape (n,).
 
-        x decides, except where it is an end and the exact answer is not.
+        Args:
+            x: The clamped answers as floats, shape (n,).
+            exact_answers: The exact answers, shape (n,). They decide where a float is an end of
+                `ends` and the exact answer is not.
+            source: The source of randomness.
         """
         raise NotImplementedError
 
@@ -75,7 +80,7 @@ class RangePublisher:
         )
 
     def with_neighbours_over(self, low: Fraction, high: Fraction) -> Any:
-        """Return itself: all numbers of the range are neighbours already.
+        """Return the mechanism itself, because all numbers of the range are already neighbours.
 
         Args:
             low: The lower end of the interval.

@@ -1,4 +1,7 @@
-"""A request is a question, a claim, an aim and how; its budget is read once and refused once."""
+"""Test that requests of all families have the same four parts, and how they read a budget.
+
+The parts are question, claim, aim and how (`workbench.pipeline.request`).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Mechanisms with likelier nearest outputs: privacy, losses, draws and files by the definition."""
+"""Test `NearestOutputs`, which publishes the outputs nearest to an answer with a larger probability.
+
+Answers are in 0..3. The `own` outputs nearest to an answer are `odds` times as likely as the other
+outputs. With probability `direct`, the answer itself is published, rounded to one of `steps` parts
+of the range. The reference `compute_law` follows this definition.
+"""
 
 from __future__ import annotations
 
@@ -24,21 +29,26 @@ from workbench.privacy.expected_error import compute_expected_error
 ODDS = Fraction(11, 4)
 
 
-def made(seed: int, odds: Fraction = ODDS) -> NearestOutputs:
+def make_mechanism(seed: int, odds: Fraction = ODDS) -> NearestOutputs:
+    """Make a mechanism with 2 to 9 random outputs that does not publish the answer itself."""
     source = random.Random(seed)
     m = source.randint(2, 9)
     values = sorted(Fraction(source.randint(0, 30), 10) for _ in range(m))  # some of them equal
     return NearestOutputs((Fraction(0), Fraction(3)), tuple(values), source.randint(1, m - 1), odds)
 
 
-def with_steps(seed: int) -> NearestOutputs:
+def make_mechanism_with_steps(seed: int) -> NearestOutputs:
+    """Make a random mechanism that sometimes publishes the answer itself, in 2 to 8 steps."""
     source = random.Random(seed)
     return replace(
-        made(seed), direct=Fraction(source.randint(1, 9), 10), steps=2 * source.randint(1, 4)
+        make_mechanism(seed),
+        direct=Fraction(source.randint(1, 9), 10),
+        steps=2 * source.randint(1, 4),
     )
 
 
-def ends_of(mechanism: NearestOutputs) -> list[Fraction]:
+def list_breaks(mechanism: NearestOutputs) -> list[Fraction]:
+    """List the answers at which the law of the output changes, and both ends of the range."""
     return [
         *mechanism.cuts,
         *(Fraction(3 * i, mechanism.steps) for i in range(mechanism.steps + 1)),
@@ -46,19 +56,24 @@ def ends_of(mechanism: NearestOutputs) -> list[Fraction]:
     ]
 
 
-def answers(mechanism: NearestOutputs) -> list[Fraction]:
-    tiny, ends = Fraction(1, 10**9), ends_of(mechanism)
-    return [x for x in {x + e for x in ends for e in (-tiny, 0, tiny)} if 0 <= x <= 3]
+def list_answers(mechanism: NearestOutputs) -> list[Fraction]:
+    """List the answers at and beside all breaks. Between two of them the law is constant."""
+    tiny = Fraction(1, 10**9)
+    answers = {x + offset for x in list_breaks(mechanism) for offset in (-tiny, 0, tiny)}
+    return [x for x in answers if 0 <= x <= 3]
 
 
-def law_at(mechanism: NearestOutputs, x: Fraction) -> list[Fraction]:
-    """By the distances alone: the nearest outputs, of equally near ones those to the right."""
+def compute_law(mechanism: NearestOutputs, x: Fraction) -> list[Fraction]:
+    """Compute the probabilities of the outputs, then of the steps, at an answer x.
+
+    Of two outputs at the same distance, the right one counts as nearer.
+    """
     order = sorted(
         range(len(mechanism.bins)),
         key=lambda j: (abs(mechanism.bins[j] - x), -mechanism.bins[j], -j),
     )
-    own = {*order[: mechanism.own]}
-    weights = [mechanism.odds if j in own else Fraction(1) for j in range(len(mechanism.bins))]
+    nearest = {*order[: mechanism.own]}
+    weights = [mechanism.odds if j in nearest else Fraction(1) for j in range(len(mechanism.bins))]
     law = [weight / sum(weights) * (1 - mechanism.direct) for weight in weights]
     if mechanism.direct:
         steps = [Fraction(3 * i, mechanism.steps) for i in range(mechanism.steps)]
@@ -68,10 +83,10 @@ def law_at(mechanism: NearestOutputs, x: Fraction) -> list[Fraction]:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_the_two_ends_decide_every_pair_of_answers(seed: int):
-    mechanism = made(seed) if seed < 30 else with_steps(seed)
-    laws = [law_at(mechanism, x) for x in answers(mechanism)]
+    mechanism = make_mechanism(seed) if seed < 30 else make_mechanism_with_steps(seed)
+    laws = [compute_law(mechanism, x) for x in list_answers(mechanism)]
     values = [float(v) for v in mechanism.published_values]
-    for x, law in zip(answers(mechanism), laws, strict=True):
+    for x, law in zip(list_answers(mechanism), laws, strict=True):
         mass = dict.fromkeys(values, Fraction(0))
         for value, p in zip(values, law, strict=True):
             mass[value] += p
@@ -94,7 +109,7 @@ def test_the_two_ends_decide_every_pair_of_answers(seed: int):
             assert sticks == pytest.approx(audited.dp_delta.upper, abs=1e-12)
             assert masses == pytest.approx(float(audited.pdp_delta), abs=1e-12)
     assert audited.pure_epsilon == (math.inf if mechanism.direct else pytest.approx(math.log(2.75)))
-    ends = [Distribution(law_at(mechanism, x)) for x in (Fraction(0), Fraction(3))]
+    ends = [Distribution(compute_law(mechanism, x)) for x in (Fraction(0), Fraction(3))]
     full = wb.Channel(tuple(ends))
     for notion, budget in (
         ("renyi", {"alpha": 2, "epsilon": 1}),
@@ -109,30 +124,28 @@ def test_the_two_ends_decide_every_pair_of_answers(seed: int):
 @pytest.mark.parametrize("loss", ["absolute", "squared"])
 @pytest.mark.parametrize("seed", range(18))
 def test_reported_losses_equal_the_losses_of_the_laws(seed: int, loss: str):
-    mechanism, power = made(seed) if seed < 12 else with_steps(seed), 1 if loss == "absolute" else 2
+    """The prior gives the left half of the range the weight 1/4, and the right half 3/4."""
+    mechanism = make_mechanism(seed) if seed < 12 else make_mechanism_with_steps(seed)
+    power = 1 if loss == "absolute" else 2
 
-    def at(x: Fraction) -> Fraction:
-        return sum(
-            p * abs(o - x) ** power
-            for p, o in zip(law_at(mechanism, x), mechanism.published_values, strict=True)
-        )
+    def compute_loss(x: Fraction) -> Fraction:
+        law = zip(compute_law(mechanism, x), mechanism.published_values, strict=True)
+        return sum(p * abs(output - x) ** power for p, output in law)
 
-    mean, worst, where = mechanism.errors(loss, (Fraction(1, 4), Fraction(3, 4)))
-    assert worst == at(where) == max(at(x) for x in ends_of(mechanism))
+    mean, worst, worst_answer = mechanism.errors(loss, (Fraction(1, 4), Fraction(3, 4)))
+    assert worst == compute_loss(worst_answer)
+    assert worst == max(compute_loss(x) for x in list_breaks(mechanism))
     grid = [Fraction(3 * (2 * k + 1), 1200) for k in range(600)]
-    costs = [at(x) for x in grid]
-    assert max(costs) <= worst
-    shares = [Fraction(1, 4) if x < Fraction(3, 2) else Fraction(3, 4) for x in grid]
-    assert float(mean) == pytest.approx(
-        float(sum(c * s for c, s in zip(costs, shares, strict=True)) / 300), abs=1e-4
-    )
-    stated = compute_expected_error(mechanism, loss)
-    assert stated.worst_error == worst
-    assert float(stated.mean_error) == pytest.approx(float(sum(costs) / 600), abs=1e-4)
-    assert (
-        compute_expected_error(mechanism, loss, [0.5, 2.25]).mean_error
-        == (at(Fraction(1, 2)) + at(Fraction(9, 4))) / 2
-    )
+    losses = [compute_loss(x) for x in grid]
+    assert max(losses) <= worst
+    left_mean = float(sum(losses[:300]) / 300)
+    right_mean = float(sum(losses[300:]) / 300)
+    assert float(mean) == pytest.approx(left_mean / 4 + right_mean * 3 / 4, abs=1e-4)
+    error = compute_expected_error(mechanism, loss)
+    assert error.worst_error == worst
+    assert float(error.mean_error) == pytest.approx(float(sum(losses) / 600), abs=1e-4)
+    error_of_two_answers = compute_expected_error(mechanism, loss, [0.5, 2.25]).mean_error
+    assert error_of_two_answers == (compute_loss(Fraction(1, 2)) + compute_loss(Fraction(9, 4))) / 2
 
 
 def test_draws_follow_the_law_and_cuts_are_exact():
@@ -176,7 +189,7 @@ def test_equal_outputs_are_one_outcome():
 
 
 def test_a_file_contains_only_the_outputs_of_the_mechanism(tmp_path: Path):
-    mechanism = made(3)
+    mechanism = make_mechanism(3)
     wb.Certificate(mechanism, "pure", "1.1").save(tmp_path / "f.json")
     assert wb.load(tmp_path / "f.json") == mechanism
     assert wb.check(tmp_path / "f.json").mechanism == mechanism
@@ -218,7 +231,7 @@ def test_a_file_contains_only_the_outputs_of_the_mechanism(tmp_path: Path):
 
 
 def test_a_file_that_publishes_the_step_is_certified_but_not_under_pdp(tmp_path: Path):
-    mechanism = replace(made(3), direct=Fraction(1, 10), steps=8)
+    mechanism = replace(make_mechanism(3), direct=Fraction(1, 10), steps=8)
     wb.Certificate(mechanism, "dp", "1.1", "0.1").save(tmp_path / "f.json")
     data = json.loads((tmp_path / "f.json").read_text())
     assert wb.check(tmp_path / "f.json").mechanism == mechanism

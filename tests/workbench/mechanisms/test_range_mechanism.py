@@ -63,6 +63,11 @@ def find_row(x: Fraction, u: Fraction, ends: list[Fraction], *, at_ends: bool) -
 
 
 def run(capsys: pytest.CaptureFixture[str], line: str) -> tuple[int, str, str]:
+    """Run a command line in this process.
+
+    Returns:
+        The exit code, standard output and standard error.
+    """
     with pytest.raises(SystemExit) as stop:
         main(line.split())
     out, err = capsys.readouterr()

@@ -14,6 +14,7 @@ A further mechanism needs an entry in `QUANTIZER_PARAMETERS` and one in `_BUILD`
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
@@ -33,6 +34,9 @@ from workbench.mechanisms.baselines.two_bin import (
     rqm_selection,
 )
 from workbench.mechanisms.piecewise_affine import Quantizer
+
+# Bins count as equally spaced if their distances differ by at most this share.
+_MAX_SPACING_DIFFERENCE = Fraction(1, 100)
 
 # The parameters of every mechanism, besides c.
 QUANTIZER_PARAMETERS = {
@@ -108,18 +112,14 @@ def published_bounds(
     """
     gaps = [b - a for a, b in pairwise(quantizer.bins)]
     margin = quantizer.bins[-1] - quantizer.c
-    if mechanism not in ("erm", "rqm") or max(gaps) - min(gaps) > max(gaps) / 100:
+    if max(gaps) - min(gaps) > max(gaps) * _MAX_SPACING_DIFFERENCE:
         return {}
-    if mechanism == "rqm":
-        if margin:
-            return {"epsilon": rqm_epsilon_bound(quantizer.m, parameters["q"], margin, quantizer.c)}
+    if mechanism == "rqm" and margin:
+        return {"epsilon": rqm_epsilon_bound(quantizer.m, parameters["q"], margin, quantizer.c)}
+    if mechanism != "erm":
         return {}
-    arguments = (
-        quantizer.m,
-        (gamma := read_number(parameters["gamma"], "gamma")),
-        margin,
-        quantizer.c,
-    )
-    return {"epsilon": erm_epsilon_bound(*arguments)} | (
-        {"error": erm_error_bound(*arguments)} if gamma > 0 else {}
-    )
+    gamma = read_number(parameters["gamma"], "gamma")
+    bounds = {"epsilon": erm_epsilon_bound(quantizer.m, gamma, margin, quantizer.c)}
+    if gamma > 0:
+        bounds["error"] = erm_error_bound(quantizer.m, gamma, margin, quantizer.c)
+    return bounds

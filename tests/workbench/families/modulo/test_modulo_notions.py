@@ -28,6 +28,11 @@ BUDGETS = {
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Run a command line in this process.
+
+    Returns:
+        The exit code, standard output and standard error.
+    """
     with pytest.raises(SystemExit) as stop:
         main(list(arguments))
     captured = capsys.readouterr()
@@ -37,31 +42,31 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 @pytest.mark.parametrize("notion", BUDGETS)
 def test_optimum_on_three_values_equals_bisection(notion):
     """By symmetry f = (1 - 2a, a, a), with the least a that the exact audit accepts."""
-    made = wb.design(SMALL, notion=notion, **BUDGETS[notion])
+    design = wb.design(SMALL, notion=notion, **BUDGETS[notion])
     low, high = Fraction(0), Fraction(1, 3)
     for _ in range(30):
         a = (low + high) / 2
         privacy = audit(AdditiveNoise(SMALL, [1 - 2 * a, a, a]), 0)
         low, high = (low, a) if privacy.meets(notion, **BUDGETS[notion]) else (a, high)
-    assert made.objective == pytest.approx(float(2 * high), rel=1e-6)
-    assert made.bound <= made.objective <= made.bound * (1 + 1e-5)
+    assert design.objective == pytest.approx(float(2 * high), rel=1e-6)
+    assert design.bound <= design.objective <= design.bound * (1 + 1e-5)
 
 
 @pytest.mark.parametrize("notion", BUDGETS)
 @pytest.mark.parametrize("loss", ["squared", "error-rate"])
 def test_design_is_certified_and_within_its_gap(notion, loss, tmp_path: Path):
-    made = wb.design(LINE, notion=notion, loss=loss, **BUDGETS[notion])
-    assert made.private
-    assert made.status == "optimal"
-    assert made.bound <= made.objective * (1 + 1e-12)
-    assert made.objective <= made.bound * (1 + 1e-5)
-    made.save(tmp_path / "made.json")
-    proof = wb.check(tmp_path / "made.json")
+    design = wb.design(LINE, notion=notion, loss=loss, **BUDGETS[notion])
+    assert design.private
+    assert design.status == "optimal"
+    assert design.bound <= design.objective * (1 + 1e-12)
+    assert design.objective <= design.bound * (1 + 1e-5)
+    design.save(tmp_path / "design.json")
+    proof = wb.check(tmp_path / "design.json")
     assert proof.claim.notion.name == notion
     assert proof.objective.name == loss
     tool = Path(__file__).parents[4] / "tools" / "check_certificate.py"
     done = subprocess.run(
-        [sys.executable, "-I", str(tool), str(tmp_path / "made.json")], capture_output=True
+        [sys.executable, "-I", str(tool), str(tmp_path / "design.json")], capture_output=True
     )
     assert (done.returncode, b": proven: " in done.stdout) == (0, True)
     tighter = {
@@ -71,7 +76,7 @@ def test_design_is_certified_and_within_its_gap(notion, loss, tmp_path: Path):
         "zcdp": {"rho": "0.09"},
         "gdp": {"mu": "0.9"},
     }[notion]
-    assert not made.privacy.meets(notion, **tighter)
+    assert not design.privacy.meets(notion, **tighter)
 
 
 def test_curve_of_one_point_equals_dp():
@@ -98,10 +103,10 @@ def test_optima_of_implied_notions_are_ordered():
 
 
 def test_constraints_vectors_and_directed_differences_are_supported():
-    made = wb.design(
+    design = wb.design(
         LINE, notion="zcdp", rho="0.1", loss="squared", constraints=lambda f: [f[1] == f[9]]
     )
-    assert made.private
+    assert design.private
     vector = wb.design(
         wb.ModuloNoise(sizes=(3, 3), shifts=[(0, 1), (1, 0)]),
         notion="renyi",
@@ -128,10 +133,10 @@ def test_session_answers_several_budgets():
 
 
 def test_uncertified_designs_are_audited():
-    made = wb.design(LINE, notion="zcdp", rho="0.1", loss="squared", certify=False)
-    assert made.certificate is None
-    assert made.objective == pytest.approx(made.bound, rel=1e-5)
-    assert isinstance(made.private, bool)
+    design = wb.design(LINE, notion="zcdp", rho="0.1", loss="squared", certify=False)
+    assert design.certificate is None
+    assert design.objective == pytest.approx(design.bound, rel=1e-5)
+    assert isinstance(design.private, bool)
 
 
 @pytest.mark.parametrize(
@@ -212,11 +217,11 @@ def test_command_line_prints_json(capsys):
         "squared",
         "--json",
     )
-    made = json.loads(out)
+    design = json.loads(out)
     assert code == 0, err
-    assert (made["notion"], made["rho"], made["certified"]) == ("zcdp", "0.5", True)
-    assert math.isclose(sum(made["pmf"]), 1)
-    assert np.all(np.array(made["pmf"]) > 0)
+    assert (design["notion"], design["rho"], design["certified"]) == ("zcdp", "0.5", True)
+    assert math.isclose(sum(design["pmf"]), 1)
+    assert np.all(np.array(design["pmf"]) > 0)
 
 
 LABELS = wb.Labels.uniform(0, 3)
@@ -224,18 +229,18 @@ LABELS = wb.Labels.uniform(0, 3)
 
 @pytest.mark.parametrize("notion", BUDGETS)
 def test_channels_support_the_same_notions(notion, tmp_path: Path):
-    made = wb.design(LABELS, method="lp", notion=notion, **BUDGETS[notion])
-    assert made.private
-    assert made.objective <= made.bound * (1 + 1e-5)
-    assert made.bound <= made.objective * (1 + 1e-12)
-    made.save(tmp_path / "made.json")
-    assert wb.check(tmp_path / "made.json").claim.notion.name == notion
-    assert str(made)
-    assert made.to_dict()["notion"] == notion
+    design = wb.design(LABELS, method="lp", notion=notion, **BUDGETS[notion])
+    assert design.private
+    assert design.objective <= design.bound * (1 + 1e-5)
+    assert design.bound <= design.objective * (1 + 1e-12)
+    design.save(tmp_path / "design.json")
+    assert wb.check(tmp_path / "design.json").claim.notion.name == notion
+    assert str(design)
+    assert design.to_dict()["notion"] == notion
     near = wb.design(
         LABELS, method="lp", notion=notion, neighbours="consecutive", **BUDGETS[notion]
     )
-    assert near.objective <= made.objective * (1 + 1e-6)
+    assert near.objective <= design.objective * (1 + 1e-6)
 
 
 def test_channel_under_curve_of_one_point_equals_dp():

@@ -1,4 +1,8 @@
-"""Test that the exact basis of masses that a solver rounds to 0 is found without a solver."""
+"""Test exact designs whose masses are too small for a solver, which rounds them to 0.
+
+`exact_program._lift_basis` guesses the constraints that determine these masses. If the guess is
+right, the exact program needs no further call of a solver.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ from workbench.solvers.exact import rational_refinement
 
 
 def _design(**question: object) -> wb.Design:
+    """Design noise modulo 201 with the squared loss at ε = 1 and δ = 0."""
     return wb.design(
         wb.ModuloNoise(n=200, **question), notion="pdp", delta=0, loss="squared", epsilon=1
     )
@@ -20,17 +25,17 @@ def _design(**question: object) -> wb.Design:
 def test_lifted_basis_of_small_masses_needs_no_solver(
     question: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with monkeypatch.context() as without:
-        without.setattr(exact_program, "_lift_basis", lambda *_: None)
-        corrected = _design(**question)
+    with monkeypatch.context() as without_guess:
+        without_guess.setattr(exact_program, "_lift_basis", lambda *_: None)
+        refined_by_solver = _design(**question)
 
-    def none(*_: object) -> None:
+    def fail(*_: object) -> None:
         raise AssertionError("a solver was started")
 
-    monkeypatch.setattr(rational_refinement._Refinement, "_solve_correction", none)
+    monkeypatch.setattr(rational_refinement._Refinement, "_solve_correction", fail)
     design = _design(**question)
     assert design.certificate is not None
     assert design.details["loss"] - design.details["bound"] <= design.details["loss"] / 2**49
-    small = np.array(design.mechanism.pmf) < 1e-15
-    assert small.sum() > 20
-    assert np.allclose(design.mechanism.pmf, corrected.mechanism.pmf, rtol=1e-12, atol=0)
+    masses = np.array(design.mechanism.pmf)
+    assert (masses < 1e-15).sum() > 20
+    assert np.allclose(masses, refined_by_solver.mechanism.pmf, rtol=1e-12, atol=0)

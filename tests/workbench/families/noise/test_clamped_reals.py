@@ -11,57 +11,76 @@ import pytest
 import workbench as wb
 from workbench.privacy.expected_error import compute_expected_error
 
+# Noise on 7 cells of width 1/2, with an atom at 0, that is not clamped.
+UNCLAMPED = wb.AdditiveRealNoise.from_masses(wb.RealNoise(1), 2, -3, [1, 2, 3, 4, 3, 2, 1], 5)
+# Weights of four equal parts of the range.
+WEIGHTS = [Fraction(1, 10), Fraction(2, 10), Fraction(0), Fraction(7, 10)]
 
-def test_clamped_loss_equals_midpoint_sum():
-    """The loss equals a midpoint sum over answers and noise values."""
-    plain = wb.AdditiveRealNoise.from_masses(wb.RealNoise(1), 2, -3, [1, 2, 3, 4, 3, 2, 1], 5)
-    edges, values = plain.density()
-    eta = np.linspace(edges[0], edges[-1], 70_001)
-    eta = (eta[1:] + eta[:-1]) / 2
-    mass = values[np.searchsorted(edges, eta) - 1] * (edges[-1] - edges[0]) / eta.size
-    for width in (1, 3):
-        x = (np.arange(400) + 0.5) / 400 * width
-        law = replace(plain, question=wb.RealNoise(1, clamp=(0, width)))
-        for name, power in (("absolute", 1), ("squared", 2)):
-            each = [(mass * np.abs(np.clip(one + eta, 0, width) - one) ** power).sum() for one in x]
-            assert float(law.clamped_loss(name)) == pytest.approx(np.mean(each), rel=1e-4)
-            weights = [Fraction(1, 10), Fraction(2, 10), Fraction(0), Fraction(7, 10)]
-            own = np.average(each, weights=np.repeat([1, 2, 0, 7], 100))
-            assert float(law.clamped_loss(name, weights)) == pytest.approx(own, rel=1e-4)
-            finest = [
-                (mass * np.abs(np.clip(u + eta, 0, width) - u) ** power).sum()
-                for u in np.linspace(0, width, 801)
-            ]
-            assert float(law.clamped_loss(name, None)) == pytest.approx(max(finest), rel=1e-4)
-    narrow, wide = (
-        replace(plain, question=wb.RealNoise(1, clamp=ends)) for ends in ((0, "1/8"), (0, 9))
-    )
+
+def clamp_noise(low: object, high: object) -> wb.AdditiveRealNoise:
+    """Return the noise `UNCLAMPED`, clamped to a range."""
+    return replace(UNCLAMPED, question=wb.RealNoise(1, clamp=(low, high)))
+
+
+@pytest.mark.parametrize("width", [1, 3])
+@pytest.mark.parametrize(("loss", "power"), [("absolute", 1), ("squared", 2)])
+def test_clamped_loss_equals_a_sum_over_answers_and_noise(width: int, loss: str, power: int):
+    edges, densities = UNCLAMPED.density()
+    grid = np.linspace(edges[0], edges[-1], 70_001)
+    eta = (grid[1:] + grid[:-1]) / 2
+    masses = densities[np.searchsorted(edges, eta) - 1] * np.diff(grid)
+
+    def compute_loss(answer: float) -> float:
+        """Compute the expected loss of an answer. The atom at 0 adds no loss."""
+        errors = np.clip(answer + eta, 0, width) - answer
+        return float((masses * np.abs(errors) ** power).sum())
+
+    mechanism = clamp_noise(0, width)
+    losses = [compute_loss(answer) for answer in (np.arange(400) + 0.5) / 400 * width]
+    assert float(mechanism.clamped_loss(loss)) == pytest.approx(np.mean(losses), rel=1e-4)
+    weighted_mean = np.average(losses, weights=np.repeat([1, 2, 0, 7], 100))
+    assert float(mechanism.clamped_loss(loss, WEIGHTS)) == pytest.approx(weighted_mean, rel=1e-4)
+    worst = max(compute_loss(answer) for answer in np.linspace(0, width, 801))
+    assert float(mechanism.clamped_loss(loss, None)) == pytest.approx(worst, rel=1e-4)
+
+
+def test_worst_case_loss_is_larger_than_the_mean_loss():
+    narrow = clamp_noise(0, "1/8")
     assert narrow.clamped_loss("squared", None) > narrow.clamped_loss("squared")
-    assert wide.clamped_loss("squared", None) == plain.loss("squared")
-    uneven = wb.AdditiveRealNoise.from_masses(law.question, 2, -1, [1, 2, 2], 5)
+
+
+def test_worst_case_loss_of_a_wide_range_is_that_of_unclamped_noise():
+    assert clamp_noise(0, 9).clamped_loss("squared", None) == UNCLAMPED.loss("squared")
+
+
+def test_clamped_loss_of_asymmetric_noise_raises():
+    question = wb.RealNoise(1, clamp=(0, 3))
+    asymmetric = wb.AdditiveRealNoise.from_masses(question, 2, -1, [1, 2, 2], 5)
     with pytest.raises(wb.InvalidRequest, match="not even"):
-        uneven.clamped_loss("squared", weights)
+        asymmetric.clamped_loss("squared", WEIGHTS)
 
 
 def test_samples_of_clamped_noise_have_its_loss(tmp_path):
     """The design, its file and its samples agree; the certificate is that of the noise."""
     question = wb.RealNoise(1, clamp="0..2")
-    clamped, plain = (
-        wb.design(q, epsilon=1, loss="absolute", steps=4) for q in (question, wb.RealNoise(1))
-    )
-    assert clamped.mechanism.cells == plain.mechanism.cells
+    clamped = wb.design(question, epsilon=1, loss="absolute", steps=4)
+    unclamped = wb.design(wb.RealNoise(1), epsilon=1, loss="absolute", steps=4)
+    assert clamped.mechanism.cells == unclamped.mechanism.cells
     assert clamped.bound is None
-    assert clamped.objective < plain.objective
+    assert clamped.objective < unclamped.objective
     clamped.save(tmp_path / "clamped.json")
-    held = wb.load(tmp_path / "clamped.json")
-    assert held == clamped.mechanism
+    loaded = wb.load(tmp_path / "clamped.json")
+    assert loaded == clamped.mechanism
     x = np.linspace(0, 2, 20_001)
-    drawn = held.publish(x, insecure_seed=1)
-    assert drawn.min() == 0
-    assert drawn.max() == 2
-    assert np.abs(drawn - x).mean() == pytest.approx(clamped.objective, abs=0.03)
+    published = loaded.publish(x, insecure_seed=1)
+    assert published.min() == 0
+    assert published.max() == 2
+    assert np.abs(published - x).mean() == pytest.approx(clamped.objective, abs=0.03)
+
+
+def test_budget_of_clamped_noise_cannot_be_minimised():
     with pytest.raises(wb.InvalidRequest, match="clamp must be left out if epsilon"):
-        wb.design(question, minimise="epsilon", max_loss=1)
+        wb.design(wb.RealNoise(1, clamp="0..2"), minimise="epsilon", max_loss=1)
 
 
 @pytest.mark.parametrize(
@@ -72,18 +91,18 @@ def test_prior_gives_weights_of_parts_of_the_range(prior: str, words: str, loss:
     """`recommend` returns the same, and its command computes the same row."""
     query = {"range": "-1..2", "loss": loss, "prior": prior, "epsilon": "1", "delta": "0.01"}
     (row,) = wb.recommend(**query, only="real noise, clamped", time_limit=300)
-    made = wb.design(
+    design = wb.design(
         wb.RealNoise(3, clamp="-1..2"), loss=loss, prior=prior, epsilon=1, delta="0.01"
     )
-    assert made.objective == row["objective"]
-    assert words in made.words[-1]
+    assert design.objective == row["objective"]
+    assert words in design.words[-1]
     assert f"--prior {prior}" in row["command"]
     plain = wb.design(wb.RealNoise(3), loss=loss, epsilon=1, delta="0.01")
-    assert made.mechanism.cells == plain.mechanism.cells
-    assert made.objective < plain.objective
-    error = compute_expected_error(made.mechanism, loss)
+    assert design.mechanism.cells == plain.mechanism.cells
+    assert design.objective < plain.objective
+    error = compute_expected_error(design.mechanism, loss)
     assert (error.mean_error, error.worst_error) == tuple(
-        made.mechanism.clamped_loss(loss, each) for each in ((1,), None)
+        design.mechanism.clamped_loss(loss, each) for each in ((1,), None)
     )
     assert error.mean_error < plain.mechanism.loss(loss)
 

@@ -34,6 +34,11 @@ BUDGETS = {
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Run a command line in this process.
+
+    Returns:
+        The exit code, standard output and standard error.
+    """
     with pytest.raises(SystemExit) as stop:
         main(list(arguments))
     captured = capsys.readouterr()
@@ -42,15 +47,15 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 @pytest.mark.parametrize("notion", BUDGETS)
 def test_integer_noise_is_certified_and_within_its_gap(notion, tmp_path: Path):
-    made = wb.design(wb.IntegerNoise(1), notion=notion, **BUDGETS[notion])
-    assert made.private
-    assert made.status == "optimal"
-    assert made.bound <= made.objective <= made.bound * (1 + 1e-5)
-    assert made.oracle.agrees
+    design = wb.design(wb.IntegerNoise(1), notion=notion, **BUDGETS[notion])
+    assert design.private
+    assert design.status == "optimal"
+    assert design.bound <= design.objective <= design.bound * (1 + 1e-5)
+    assert design.oracle.agrees
     if notion == "zcdp":  # The discrete Gaussian has 10, so almost nothing is gained.
-        assert 9.993 < made.bound <= made.objective < 10
-    made.save(tmp_path / "made.json")
-    proof = wb.check(tmp_path / "made.json")
+        assert 9.993 < design.bound <= design.objective < 10
+    design.save(tmp_path / "design.json")
+    proof = wb.check(tmp_path / "design.json")
     assert proof.claim.notion.name == notion
     tighter = {
         name: Fraction(value) * Fraction(9, 10) if name != "alpha" else value
@@ -65,8 +70,8 @@ def test_integer_noise_is_certified_and_within_its_gap(notion, tmp_path: Path):
     if "epsilon" in tighter:
         claim = {"epsilon": tighter["epsilon"], "parameters": {"alpha": 4}}
     with pytest.raises(wb.NotCertified):
-        wb.Certificate(made.mechanism, notion, **claim)
-    text = (tmp_path / "made.json").read_text()
+        wb.Certificate(design.mechanism, notion, **claim)
+    text = (tmp_path / "design.json").read_text()
     law = json.loads(text)["mechanism"]["weights"]
     heavy = max(law, key=lambda weight: int(weight, 0))
     (tmp_path / "other.json").write_text(text.replace(heavy, hex(int(heavy, 0) * 2)))
@@ -146,10 +151,10 @@ def test_merged_outcomes_equal_those_of_the_exact_law():
 
 def test_uneven_losses_clamping_and_reals_are_supported():
     prior = [Fraction(1, 8)] * 4 + [Fraction(1, 2)]
-    made = wb.design(wb.IntegerNoise(1, clamp=(0, 4)), notion="zcdp", rho="0.3", prior=prior)
-    assert made.private
-    assert made.objective <= made.bound * (1 + 1e-5)
-    audited = audit(made.mechanism, 0)
+    design = wb.design(wb.IntegerNoise(1, clamp=(0, 4)), notion="zcdp", rho="0.3", prior=prior)
+    assert design.private
+    assert design.objective <= design.bound * (1 + 1e-5)
+    audited = audit(design.mechanism, 0)
     assert audited.meets("zcdp", rho="0.3")
     assert not audited.meets("zcdp", rho="0.1")
     curve = wb.design(wb.RealNoise(1), notion="curve", curve="1:0.2", loss="absolute", gap="5e-3")
@@ -163,22 +168,22 @@ def test_uneven_losses_clamping_and_reals_are_supported():
 
 
 def test_noise_for_curve_with_pure_end_has_tails():
-    made = wb.design(wb.IntegerNoise(2), notion="curve", curve="0.5:0.1,2:0", loss="absolute")
-    assert made.private
-    assert made.mechanism.noise.ratio
-    assert made.objective <= made.bound * (1 + 1e-5)
+    design = wb.design(wb.IntegerNoise(2), notion="curve", curve="0.5:0.1,2:0", loss="absolute")
+    assert design.private
+    assert design.mechanism.noise.ratio
+    assert design.objective <= design.bound * (1 + 1e-5)
 
 
 @pytest.mark.parametrize("notion", ["curve", "renyi"])
 def test_channels_are_certified_and_within_their_gap(notion, tmp_path: Path):
     question = wb.FiniteQuery("0..4", max_shift=1)
-    made = wb.design(question, notion=notion, **BUDGETS[notion])
-    assert made.private
-    assert made.objective <= made.bound * (1 + 1e-3)
+    design = wb.design(question, notion=notion, **BUDGETS[notion])
+    assert design.private
+    assert design.objective <= design.bound * (1 + 1e-3)
     clamped = wb.design(wb.IntegerNoise(1, clamp=(0, 4)), notion=notion, **BUDGETS[notion])
-    assert made.bound <= clamped.objective
-    made.save(tmp_path / "made.json")
-    assert wb.check(tmp_path / "made.json").claim.notion.name == notion
+    assert design.bound <= clamped.objective
+    design.save(tmp_path / "design.json")
+    assert wb.check(tmp_path / "design.json").claim.notion.name == notion
 
 
 @pytest.mark.parametrize(
@@ -265,16 +270,17 @@ def test_invalid_requests_raise_one_sentence(capsys, arguments, message):
 )
 def test_minimal_epsilon_is_certified_and_bounded(question, options):
     """The design at ε is certified within the budget; at ε - 1e-6 a bound is above it."""
-    made = wb.design(question, minimise="epsilon", **options)
-    assert made.private
-    assert made.certificate is not None
-    assert float(made.certificate.epsilon) == made.objective
-    assert made.bound <= made.objective <= made.bound * (1 + 1e-6)
-    rest = {name: value for name, value in options.items() if name != "max_loss"}
+    design = wb.design(question, minimise="epsilon", **options)
+    assert design.private
+    assert design.certificate is not None
+    assert float(design.certificate.epsilon) == design.objective
+    assert design.bound <= design.objective <= design.bound * (1 + 1e-6)
+    other_options = {name: value for name, value in options.items() if name != "max_loss"}
     max_loss = float(options["max_loss"])
-    assert wb.design(question, epsilon=made.certificate.epsilon, **rest).objective <= max_loss
-    less = Fraction(made.certificate.epsilon) * (1 - Fraction(1, 10**6))
-    assert wb.design(question, epsilon=less, **rest).bound > max_loss
+    epsilon = Fraction(design.certificate.epsilon)
+    assert wb.design(question, epsilon=epsilon, **other_options).objective <= max_loss
+    smaller_epsilon = epsilon * (1 - Fraction(1, 10**6))
+    assert wb.design(question, epsilon=smaller_epsilon, **other_options).bound > max_loss
 
 
 @pytest.mark.parametrize(
@@ -288,44 +294,64 @@ def test_minimal_epsilon_is_certified_and_bounded(question, options):
 )
 def test_minimal_delta_is_certified_and_bounded(question, options):
     """The design at δ is certified within the budget; at δ - 1e-6 a bound is above it."""
-    made = wb.design(question, minimise="delta", **options)
-    assert made.private
-    assert made.status == "optimal"
-    assert float(made.certificate.delta) == made.objective == made.to_dict()["delta"]
-    assert made.bound <= made.objective <= made.bound * (1 + 1e-6)
-    assert made.certificate.objective.value <= Fraction(options["max_loss"])
-    rest = {name: value for name, value in options.items() if name != "max_loss"}
-    less = Fraction(made.certificate.delta) * (1 - Fraction(1, 10**6))
-    assert wb.design(question, delta=less, **rest).bound > float(options["max_loss"])
+    design = wb.design(question, minimise="delta", **options)
+    assert design.private
+    assert design.status == "optimal"
+    assert float(design.certificate.delta) == design.objective == design.to_dict()["delta"]
+    assert design.bound <= design.objective <= design.bound * (1 + 1e-6)
+    assert design.certificate.objective.value <= Fraction(options["max_loss"])
+    other_options = {name: value for name, value in options.items() if name != "max_loss"}
+    smaller_delta = Fraction(design.certificate.delta) * (1 - Fraction(1, 10**6))
+    at_smaller_delta = wb.design(question, delta=smaller_delta, **other_options)
+    assert at_smaller_delta.bound > float(options["max_loss"])
 
 
 def test_minimal_delta_equals_a_linear_program():
-    """SciPy minimises δ over f on -40..40, with the loss as a constraint."""
+    """SciPy minimises δ for noise f on -40..40 at ε = 0.9, with a squared loss of at most 2.
+
+    The variables are f, the excesses of f over e^ε times the shifted f and the other way round, and
+    δ.
+    """
     from scipy.optimize import linprog
 
-    size, max_loss = 40, 2.0
-    n, m = 2 * size + 1, 2 * size + 3
-    f, moved = np.zeros((m, n)), np.zeros((m, n))
-    f[1:-1], moved[:-2] = np.eye(n), np.eye(n)
-    rows = [np.hstack([(np.arange(n) - size) ** 2.0, np.zeros(2 * m + 1)])[None]]
-    for k, (one, other) in enumerate(((f, moved), (moved, f))):
-        slack = np.zeros((m, 2 * m + 1))
-        slack[:, k * m : (k + 1) * m] = -np.eye(m)
-        total = np.zeros((1, n + 2 * m + 1))
-        total[0, n + k * m : n + (k + 1) * m], total[0, -1] = 1, -1
-        rows += [np.hstack([one - np.exp(0.9) * other, slack]), total]
+    last = 40
+    n = 2 * last + 1  # Noise values.
+    m = n + 2  # Outcomes of the noise and of the shifted noise.
+    f = np.zeros((m, n))
+    f[1:-1] = np.eye(n)
+    shifted_f = np.zeros((m, n))
+    shifted_f[:-2] = np.eye(n)
+    loss_row = np.hstack([(np.arange(n) - last) ** 2.0, np.zeros(2 * m + 1)])[None]
+    rows = [loss_row]
+    for k, (p, q) in enumerate(((f, shifted_f), (shifted_f, f))):
+        excess_columns = np.zeros((m, 2 * m + 1))
+        excess_columns[:, k * m : (k + 1) * m] = -np.eye(m)
+        sum_row = np.zeros((1, n + 2 * m + 1))
+        sum_row[0, n + k * m : n + (k + 1) * m] = 1
+        sum_row[0, -1] = -1  # The excesses sum to at most δ.
+        rows += [np.hstack([p - np.exp(0.9) * q, excess_columns]), sum_row]
     limits = np.zeros(sum(map(len, rows)))
-    limits[0] = max_loss
-    whole = np.hstack([np.ones(n), np.zeros(2 * m + 1)])[None]
-    loss = np.append(np.zeros(n + 2 * m), 1.0)
-    found = linprog(loss, np.vstack(rows), limits, whole, [1.0], method="highs")
-    made = wb.design(wb.IntegerNoise(1), minimise="delta", epsilon="0.9", max_loss=max_loss)
-    assert made.objective == pytest.approx(found.fun, rel=1e-6)
+    limits[0] = 2.0
+    result = linprog(
+        np.append(np.zeros(n + 2 * m), 1.0),
+        A_ub=np.vstack(rows),
+        b_ub=limits,
+        A_eq=np.hstack([np.ones(n), np.zeros(2 * m + 1)])[None],
+        b_eq=[1.0],
+        method="highs",
+    )
+    design = wb.design(wb.IntegerNoise(1), minimise="delta", epsilon="0.9", max_loss=2)
+    assert design.objective == pytest.approx(result.fun, rel=1e-6)
 
 
 def test_minimal_delta_is_zero_if_pure_noise_has_the_loss():
-    made = wb.design(wb.IntegerNoise(1), minimise="delta", epsilon=1, max_loss=2)
-    assert (made.objective, made.bound, made.status, made.certificate.delta) == (0, 0, "optimal", 0)
+    design = wb.design(wb.IntegerNoise(1), minimise="delta", epsilon=1, max_loss=2)
+    assert (design.objective, design.bound, design.status, design.certificate.delta) == (
+        0,
+        0,
+        "optimal",
+        0,
+    )
     with pytest.raises(
         wb.Infeasible,
         match=r"Loss squared at most 0\.5 needs delta > 0\.1: at this limit the minimal loss is",

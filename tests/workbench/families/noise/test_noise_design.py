@@ -31,6 +31,11 @@ import check_certificate  # noqa: E402
 
 
 def run(capsys: pytest.CaptureFixture[str], text: str) -> tuple[int, str, str]:
+    """Run a command line in this process.
+
+    Returns:
+        The exit code, standard output and standard error.
+    """
     with pytest.raises(SystemExit) as stop:
         main(text.split())
     captured = capsys.readouterr()
@@ -38,7 +43,8 @@ def run(capsys: pytest.CaptureFixture[str], text: str) -> tuple[int, str, str]:
 
 
 @pytest.fixture(scope="module")
-def real():
+def real() -> wb.Design:
+    """Return a design on the reals at ε = 1 and δ = 0.2. Its optimum is 0.55858 to 0.55877."""
     return wb.design(wb.RealNoise(1), epsilon=1, delta="0.2", loss="absolute", gap="0.005")
 
 
@@ -46,20 +52,20 @@ def test_command_line_designs_integer_noise(capsys):
     code, out, _ = run(
         capsys, "design noise --on integers --sensitivity 1 --epsilon 1 --delta 1e-3 --json"
     )
-    made = json.loads(out)
+    design = json.loads(out)
     assert code == 0
-    assert made["objective"] == pytest.approx(1.7739, abs=5e-5)
-    assert 0 <= made["gap"] <= 1e-8
-    assert (made["status"], made["certified"], made["private"]) == ("optimal", True, True)
-    masses = dict(enumerate(made["pmf"], made["first"]))
-    assert sum(made["pmf"]) == pytest.approx(1)
-    assert sum(eta**2 * mass for eta, mass in masses.items()) == pytest.approx(made["objective"])
+    assert design["objective"] == pytest.approx(1.7739, abs=5e-5)
+    assert 0 <= design["gap"] <= 1e-8
+    assert (design["status"], design["certified"], design["private"]) == ("optimal", True, True)
+    masses = dict(enumerate(design["pmf"], design["first"]))
+    assert sum(masses.values()) == pytest.approx(1)
+    assert sum(eta**2 * mass for eta, mass in masses.items()) == pytest.approx(design["objective"])
+    published_losses = design["beside"]
     alpha = (1 - 1e-3) / (np.e + 1e-3)  # The least α satisfies 1/(1 + α) - e^ε α/(1 + α) = δ.
-    assert made["beside"]["geometric"] == pytest.approx(2 * alpha / (1 - alpha) ** 2, rel=1e-6)
-    assert (
-        "staircase" not in made["beside"]
-    )  # Between answers one step apart it is geometric noise.
-    assert made["beside"]["discrete Gaussian"] == pytest.approx(6.4833, abs=5e-3)
+    assert published_losses["geometric"] == pytest.approx(2 * alpha / (1 - alpha) ** 2, rel=1e-6)
+    assert published_losses["discrete Gaussian"] == pytest.approx(6.4833, abs=5e-3)
+    # For sensitivity 1 the staircase is geometric noise, which is listed already.
+    assert "staircase" not in published_losses
 
 
 def test_report_names_the_class_of_clamped_noise(capsys):
@@ -77,35 +83,45 @@ def test_report_names_the_class_of_clamped_noise(capsys):
 
 
 def test_clamped_noise_is_private_before_it_is_clamped():
-    """Rows of the clamped noise may meet a budget that the solver's noise misses by 4e-17."""
+    """Clamped noise may be private although the noise misses the budget by 4e-17."""
     for epsilon in ("0.7", "1"):
-        made = wb.design(wb.IntegerNoise(1, clamp=(0, 2)), epsilon=epsilon, delta="1e-4").mechanism
-        alone = made.question.__class__(1), made.noise
-        assert audit(AdditiveIntegerNoise(*alone), Fraction(epsilon)).meets(
-            "dp", epsilon=epsilon, delta="1e-4"
-        )
+        clamped = wb.design(wb.IntegerNoise(1, clamp=(0, 2)), epsilon=epsilon, delta="1e-4")
+        noise = AdditiveIntegerNoise(wb.IntegerNoise(1), clamped.mechanism.noise)
+        privacy = audit(noise, Fraction(epsilon))
+        assert privacy.meets("dp", epsilon=epsilon, delta="1e-4")
 
 
-def test_many_clamped_answers_are_certified_or_raise():
-    made = wb.design(wb.IntegerNoise(3, clamp=(0, 1000)), epsilon=1, delta="1e-5")
-    assert made.certificate.holds()
-    assert made.objective == pytest.approx(made.bound, rel=1e-8)
+def test_noise_for_many_clamped_answers_is_certified():
+    design = wb.design(wb.IntegerNoise(3, clamp=(0, 1000)), epsilon=1, delta="1e-5")
+    assert design.certificate.holds()
+    assert design.objective == pytest.approx(design.bound, rel=1e-8)
+
+
+def test_pure_noise_for_many_clamped_answers_raises():
+    """Its tails are infinite, so the audit of every answer works with long integers."""
     with pytest.raises(wb.InvalidRequest, match=r"Got 1001 answers\. Clamp to at most \d+ answers"):
-        wb.design(wb.IntegerNoise(3, clamp=(0, 1000)), epsilon=1)  # of tails in long integers
+        wb.design(wb.IntegerNoise(3, clamp=(0, 1000)), epsilon=1)
+
+
+def test_grid_finer_than_the_first_grids_can_be_requested():
+    """The search begins with at most 32 cells for a sensitivity; this request begins with 33."""
+    design = wb.design(wb.RealNoise(1), epsilon=2, delta="0.3", loss="absolute", steps=33)
+    assert design.mechanism.steps == 33
+    assert design.private
 
 
 @pytest.mark.parametrize("weights", [[1, 2, 4, 8, 4], [4, 8, 4, 2, 1], [1, 2, 4, 2, 1]])
 @pytest.mark.parametrize("delta", ["0.02", "0.2", "0.5", "0.8"])
-def test_repair_accepts_what_the_audit_accepts(weights, delta):
+def test_repair_and_audit_agree_on_privacy(weights: list[int], delta: str):
     noise = AdditiveIntegerNoise(wb.IntegerNoise(2), IntegerLaw(-2, weights))
     claim = Claim("dp", Fraction(1), Fraction(delta))
     assert _is_proven_private(noise, NoiseClaimBounds(claim)) == audit(noise, 1).holds(claim)
 
 
 def test_fixed_grid_is_not_compared_with_the_optimum_over_grids():
-    made = wb.design(wb.RealNoise(1), notion="pure", epsilon="1.5", steps=2)
-    assert made.oracle.agrees
-    assert made.objective > made.oracle.value * 1.01
+    design = wb.design(wb.RealNoise(1), notion="pure", epsilon="1.5", steps=2)
+    assert design.oracle.agrees
+    assert design.objective > design.oracle.value * 1.01
 
 
 def test_frontier_without_values_gives_the_reason(capsys, tmp_path: Path):
@@ -114,11 +130,10 @@ def test_frontier_without_values_gives_the_reason(capsys, tmp_path: Path):
     assert "needs epsilon > 20" in " ".join(out.split())
 
 
-def test_tiny_budgets_have_a_report():
-    made = wb.design(wb.IntegerNoise(1), notion="pure", epsilon="1e-9")
-    assert (
-        made.family.list_tables(made)[1:] == []
-    )  # Other noise is not compared: its laws have billions of values.
+def test_report_at_a_tiny_budget_has_one_table():
+    """Published noise is not compared, because its laws have billions of values."""
+    design = wb.design(wb.IntegerNoise(1), notion="pure", epsilon="1e-9")
+    assert len(design.family.list_tables(design)) <= 1
 
 
 @pytest.mark.parametrize(
@@ -130,27 +145,27 @@ def test_tiny_budgets_have_a_report():
     ],
 )
 def test_pure_noise_is_the_staircase(question, loss):
-    found = wb.design(question, epsilon=1, notion="pure", loss=loss)
-    assert found.privacy.meets("pure", 1)
-    assert found.objective >= found.bound
-    assert found.objective == pytest.approx(found.bound, rel=3e-4)
-    assert found.oracle.agrees in (True, None)
+    design = wb.design(question, epsilon=1, notion="pure", loss=loss)
+    assert design.privacy.meets("pure", 1)
+    assert design.objective >= design.bound
+    assert design.objective == pytest.approx(design.bound, rel=3e-4)
+    assert design.oracle.agrees in (True, None)  # None: no formula for clamped noise.
 
 
-def test_user_defined_losses(tmp_path: Path):
-    found = wb.design(wb.IntegerNoise(), epsilon=1, delta="0.01", loss=[0, 1, 1, 5, 9, 9])
-    assert found.objective == pytest.approx(found.bound, rel=1e-7)
-    found.save(tmp_path / "own.json")
+def test_certificate_states_a_user_defined_loss(tmp_path: Path):
+    design = wb.design(wb.IntegerNoise(), epsilon=1, delta="0.01", loss=[0, 1, 1, 5, 9, 9])
+    assert design.objective == pytest.approx(design.bound, rel=1e-7)
+    design.save(tmp_path / "own.json")
     assert wb.check(tmp_path / "own.json").objective.name == "own"
 
 
 def test_prior_of_clamped_answers_changes_the_loss():
-    sure = wb.design(
-        wb.IntegerNoise(clamp=(0, 3)), epsilon=1, delta="0.1", loss="absolute", prior=[1, 0, 0, 0]
-    )
-    even = wb.design(wb.IntegerNoise(clamp=(0, 3)), epsilon=1, delta="0.1", loss="absolute")
-    assert sure.objective < even.objective
-    assert sure.objective == pytest.approx(sure.bound, rel=1e-7)
+    options = {"epsilon": 1, "delta": "0.1", "loss": "absolute"}
+    question = wb.IntegerNoise(clamp=(0, 3))
+    one_answer = wb.design(question, prior=[1, 0, 0, 0], **options)
+    uniform = wb.design(question, **options)
+    assert one_answer.objective < uniform.objective
+    assert one_answer.objective == pytest.approx(one_answer.bound, rel=1e-7)
 
 
 @pytest.mark.parametrize(
@@ -212,18 +227,24 @@ def test_solver_without_duals_raises():
 
 @pytest.mark.parametrize("shift", ["1/3", "0.77", "0.999", "1"])
 def test_shifts_between_grid_points_are_covered(real, shift: str):
-    """The hockey stick at a real shift is a sum over the intervals between all edges."""
-    m, s, e = real.mechanism, float(Fraction(shift)), np.e
-    edges, values = m.density()
+    """The hockey stick at a real shift is a sum over the intervals between all edges of cells.
+
+    The atom at 0 adds its whole mass, because the shifted law has no atom there.
+    """
+    mechanism = real.mechanism
+    s = float(Fraction(shift))
+    edges, densities = mechanism.density()
     cuts = np.unique(np.concatenate([edges, edges - s, edges + s]))
-    middle, width = (cuts[1:] + cuts[:-1]) / 2, np.diff(cuts)
+    middles = (cuts[1:] + cuts[:-1]) / 2
 
-    def at(x):
-        k = np.searchsorted(edges, x) - 1
-        return np.where((k >= 0) & (k < values.size), values[np.clip(k, 0, values.size - 1)], 0.0)
+    def compute_density(x: np.ndarray) -> np.ndarray:
+        cells = np.searchsorted(edges, x) - 1
+        is_inside = (cells >= 0) & (cells < densities.size)
+        return np.where(is_inside, densities[np.clip(cells, 0, densities.size - 1)], 0.0)
 
-    stick = (np.maximum(at(middle) - e * at(middle + s), 0) * width).sum() + float(m.atom / m.total)
-    assert stick <= 0.2 + 1e-9
+    excesses = np.maximum(compute_density(middles) - np.e * compute_density(middles + s), 0)
+    atom = float(mechanism.atom / mechanism.total)
+    assert (excesses * np.diff(cuts)).sum() + atom <= 0.2 + 1e-9
 
 
 def test_changed_certificate_is_rejected(real, tmp_path: Path):
@@ -306,12 +327,12 @@ def test_noise_that_is_not_private_is_repaired():
     assert wb.audit(stairs, 1).holds(Claim.for_mechanism("pure", stairs, {"epsilon": 1}))
 
 
-def test_column_of_salaries_is_published(real, capsys, tmp_path: Path):
-    made = wb.design(
+def test_column_of_salaries_is_published(capsys, tmp_path: Path):
+    design = wb.design(
         wb.RealNoise(200_000), epsilon="0.5", delta="0.05", loss="absolute", gap="0.02"
     )
-    assert made.objective == pytest.approx(200_000 * 1.3572, rel=0.02)
-    made.save(tmp_path / "noise.json")
+    assert design.objective == pytest.approx(200_000 * 1.3572, rel=0.02)
+    design.save(tmp_path / "noise.json")
     rows = [[k, f"{(k * 7919) % 200_000}.25"] for k in range(500)]
     with (tmp_path / "in.csv").open("w", newline="") as file:
         csv.writer(file).writerows([["id", "salary"], *rows])
@@ -324,15 +345,15 @@ def test_column_of_salaries_is_published(real, capsys, tmp_path: Path):
     assert (code, err) == (0, "")
     with target.open() as file:
         published = [float(row["salary"]) for row in csv.DictReader(file)]
-    off = np.abs(np.array(published) - [float(value) for _, value in rows])
-    assert off.mean() == pytest.approx(made.objective, rel=0.3)
+    errors = np.abs(np.array(published) - [float(salary) for _, salary in rows])
+    assert errors.mean() == pytest.approx(design.objective, rel=0.3)
     report = json.loads((tmp_path / "out.csv.json").read_text())
-    assert report["expected_error"]["mean absolute error"] == pytest.approx(made.objective)
+    assert report["expected_error"]["mean absolute error"] == pytest.approx(design.objective)
     assert report["budget"] == {"epsilon": 0.5, "delta": 0.05, "per_distance": False}
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "options",
     [
         "--on integers --minimise epsilon --max-loss 4",
         "--on integers --minimise delta --epsilon 1 --max-loss 1",
@@ -340,14 +361,15 @@ def test_column_of_salaries_is_published(real, capsys, tmp_path: Path):
     ],
 )
 def test_table_compares_losses_if_a_budget_is_minimised(
-    capsys: pytest.CaptureFixture[str], asked: str
+    capsys: pytest.CaptureFixture[str], options: str
 ):
-    """ε or δ is minimised, and the table compares the losses of the designs."""
-    _, out, _ = run(capsys, f"design noise {asked} --loss squared")
+    """The report prints the smallest ε or δ, but its table of published noise shows losses."""
+    _, out, _ = run(capsys, f"design noise {options} --loss squared")
     (line,) = [line for line in out.splitlines() if line.strip().startswith("this design")]
-    max_loss = float(asked.split()[-1])
-    assert float(line.split()[-1]) == pytest.approx(max_loss, rel=1e-6)
-    assert float(line.split()[-1]) <= max_loss
+    shown_loss = float(line.split()[-1])
+    max_loss = float(options.split()[-1])
+    assert shown_loss == pytest.approx(max_loss, rel=1e-6)
+    assert shown_loss <= max_loss
 
 
 @pytest.mark.timeout(600)

@@ -25,30 +25,30 @@ KEYS = {"mae", "mae_51", "mse", "exact", "bins", "method", "objective", "bound",
 
 @pytest.mark.parametrize("method", ["exact", "optm", "product", "mvu"])
 def test_every_method_designs_for_given_bins(method: str):
-    made = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, method=method)
-    found = made.to_dict()
+    design = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, method=method)
+    found = design.to_dict()
     assert set(found) >= KEYS
     assert 1 - 1e-6 < found["exact"]["epsilon"] <= 1
     assert found["exact"]["bias"] == 0
     assert found["certified"]
-    assert made.private
-    assert made.certificate is not None
+    assert design.private
+    assert design.certificate is not None
     assert found["status"] == "optimal"
-    assert found["mae"] == pytest.approx(made.mechanism.mae())
+    assert found["mae"] == pytest.approx(design.mechanism.mae())
     json.dumps(found, allow_nan=False)
-    assert "MAE" in str(made)
+    assert "MAE" in str(design)
 
 
 def test_uncertified_design_reports_its_bias():
-    made = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, knots=41, certify=False)
-    assert not made.private
-    assert made.certificate is None
+    design = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, knots=41, certify=False)
+    assert not design.private
+    assert design.certificate is None
     assert any(
         "is NOT private at the requested budget: exact pure epsilon is 1.0" in words
-        for words in made.words
+        for words in design.words
     )
     better = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, knots=41)
-    assert better.objective == pytest.approx(made.objective, abs=1e-12)
+    assert better.objective == pytest.approx(design.objective, abs=1e-12)
 
 
 def test_exact_method_equals_reference_values():
@@ -60,26 +60,26 @@ def test_exact_method_equals_reference_values():
 
 
 def test_two_outputs_are_compared_with_their_closed_form():
-    made = wb.design(wb.Quantization([-3, 3]), epsilon=1)
-    assert made.oracle.valid
-    assert made.oracle.agrees
-    assert made.oracle.value == pytest.approx((9 - 1 / 3) / 3)
+    design = wb.design(wb.Quantization([-3, 3]), epsilon=1)
+    assert design.oracle.valid
+    assert design.oracle.agrees
+    assert design.oracle.value == pytest.approx((9 - 1 / 3) / 3)
 
 
 def test_optimised_levels_are_above_the_proven_limit():
-    made = wb.design(wb.Quantization(levels=4), epsilon=1, starts=1)
-    assert made.mechanism.mae() < 1.66
-    assert made.bound is not None
-    assert made.bound < made.mechanism.mae()
-    assert made.oracle.kind == "lower bound"
-    assert made.oracle.agrees
+    design = wb.design(wb.Quantization(levels=4), epsilon=1, starts=1)
+    assert design.mechanism.mae() < 1.66
+    assert design.bound is not None
+    assert design.bound < design.mechanism.mae()
+    assert design.oracle.kind == "lower bound"
+    assert design.oracle.agrees
 
 
 def test_two_optimised_outputs_are_randomized_response():
-    made = wb.design(wb.Quantization(levels=2), epsilon=1)
+    design = wb.design(wb.Quantization(levels=2), epsilon=1)
     reach = 1 / math.tanh(0.5)
-    assert made.mechanism.mae() == pytest.approx((reach**2 - 1 / 3) / reach, abs=1e-5)
-    assert made.private
+    assert design.mechanism.mae() == pytest.approx((reach**2 - 1 / 3) / reach, abs=1e-5)
+    assert design.private
 
 
 @pytest.mark.parametrize(
@@ -95,12 +95,14 @@ def test_two_optimised_outputs_are_randomized_response():
 def test_bound_of_two_optimised_outputs_is_their_optimum(
     question: dict[str, Any], options: dict[str, Any]
 ):
-    made = wb.design(wb.Quantization(levels=2, **question), **options)
-    assert made.bound is not None
-    assert made.bound <= made.objective
-    assert made.bound == pytest.approx(made.objective, rel=5e-6)
-    assert made.oracle.agrees
-    assert made.oracle.kind == ("optimum" if made.request.how.method == "exact" else "lower bound")
+    design = wb.design(wb.Quantization(levels=2, **question), **options)
+    assert design.bound is not None
+    assert design.bound <= design.objective
+    assert design.bound == pytest.approx(design.objective, rel=5e-6)
+    assert design.oracle.agrees
+    assert design.oracle.kind == (
+        "optimum" if design.request.how.method == "exact" else "lower bound"
+    )
     wide = wb.design(
         wb.Quantization(levels=2, **question), epsilon=options["epsilon"], method="product"
     )
@@ -115,9 +117,9 @@ def test_bound_of_two_optimised_outputs_is_their_optimum(
 def test_bound_of_mvu_at_given_outputs_is_its_program_bound(
     bins: str, inputs: int, metric: str | None
 ):
-    made = wb.design(wb.Quantization(bins), epsilon=2, method="mvu", inputs=inputs, metric=metric)
-    assert made.bound == pytest.approx(made.objective, rel=1e-7)
-    assert made.private
+    design = wb.design(wb.Quantization(bins), epsilon=2, method="mvu", inputs=inputs, metric=metric)
+    assert design.bound == pytest.approx(design.objective, rel=1e-7)
+    assert design.private
 
 
 @pytest.mark.parametrize(
@@ -137,11 +139,11 @@ def test_outputs_by_distance_are_beyond_the_least_reach(
 ):
     """The best outermost outputs are at the least reach, where every ratio is tight."""
     asked: dict[str, Any] = {"epsilon": epsilon, "metric": "absolute"} | options
-    made = wb.design(wb.Quantization(levels=levels), **asked)
+    design = wb.design(wb.Quantization(levels=levels), **asked)
     raw = wb.design(wb.Quantization(levels=levels), **asked, certify=False)
-    assert made.private
-    assert made.mechanism.bias == 0
-    assert made.objective == pytest.approx(raw.objective, rel=1e-6)
+    assert design.private
+    assert design.mechanism.bias == 0
+    assert design.objective == pytest.approx(raw.objective, rel=1e-6)
 
 
 def test_smallest_epsilon_and_reach_by_distance():
@@ -154,10 +156,10 @@ def test_smallest_epsilon_and_reach_by_distance():
 
 
 def test_metric_designs_are_private_by_distance():
-    made = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, metric="absolute", knots=11)
-    assert made.claim.notion.name == "metric"
-    assert 1 - 1e-6 < made.privacy.metric_epsilon <= 1
-    assert made.private
+    design = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, metric="absolute", knots=11)
+    assert design.claim.notion.name == "metric"
+    assert 1 - 1e-6 < design.privacy.metric_epsilon <= 1
+    assert design.private
     grid = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, metric="squared", method="mvu")
     assert grid.private
     assert grid.certificate is not None
@@ -169,11 +171,11 @@ def test_metric_designs_are_private_by_distance():
 @pytest.mark.parametrize("m", range(3, 17))
 def test_repair_keeps_every_number_of_outputs(m: int, method: str):
     bins = [-3 + 6 * Fraction(k, m - 1) for k in range(m)]
-    made = wb.design(wb.Quantization(bins), epsilon=1, method=method)
+    design = wb.design(wb.Quantization(bins), epsilon=1, method=method)
     raw = wb.design(wb.Quantization(bins), epsilon=1, method=method, certify=False)
-    assert made.private
-    assert made.mechanism.bias == 0
-    assert made.mechanism.mae() == pytest.approx(raw.mechanism.mae(), rel=1e-6)
+    assert design.private
+    assert design.mechanism.bias == 0
+    assert design.mechanism.mae() == pytest.approx(raw.mechanism.mae(), rel=1e-6)
 
 
 @pytest.mark.parametrize("method", ["exact", "optm", "product", "mvu"])
@@ -182,11 +184,11 @@ def test_inputs_may_have_any_magnitude(method: str, c: str):
     unit = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, method=method).to_dict()
     scale = Fraction(c)
     bins = [Fraction(b) * scale for b in ("-3", "-1/2", "1/2", "3")]
-    made = wb.design(wb.Quantization(bins, c=scale), epsilon=1, method=method)
-    assert made.private
-    assert made.certificate is not None
-    found, s = made.to_dict(), float(scale)
-    assert made.mechanism.c == scale
+    design = wb.design(wb.Quantization(bins, c=scale), epsilon=1, method=method)
+    assert design.private
+    assert design.certificate is not None
+    found, s = design.to_dict(), float(scale)
+    assert design.mechanism.c == scale
     assert found["mae"] == pytest.approx(s * unit["mae"], rel=1e-9)
     assert found["mae_51"] == pytest.approx(s * unit["mae_51"], rel=1e-9)
     assert found["mse"] == pytest.approx(s * s * unit["mse"], rel=1e-9)
@@ -217,11 +219,11 @@ def test_densities_losses_and_metrics_scale_with_the_inputs():
 @pytest.mark.parametrize("epsilon", ["0.01", "0.1", "0.3"])
 @pytest.mark.parametrize("method", ["exact", "mvu"])
 def test_small_budgets_are_certified(epsilon: str, method: str):
-    made = wb.design(wb.Quantization(levels=3), epsilon=epsilon, method=method, starts=1)
-    assert made.private
-    assert made.certificate is not None
+    design = wb.design(wb.Quantization(levels=3), epsilon=epsilon, method=method, starts=1)
+    assert design.private
+    assert design.certificate is not None
     reach = 1 / math.tanh(float(epsilon) / 2)
-    assert made.mechanism.mae() <= (reach**2 - 1 / 3) / reach * (
+    assert design.mechanism.mae() <= (reach**2 - 1 / 3) / reach * (
         1 + 1e-5
     )  # This is randomized response.
 
@@ -230,22 +232,22 @@ def test_small_budgets_are_certified(epsilon: str, method: str):
     ("epsilon", "density"), [(12, "uniform"), (30, "uniform"), (7, "normal:0.5,0.2")]
 )
 def test_large_budgets_have_a_bound(epsilon: float, density: str):
-    made = wb.design(wb.Quantization(levels=3, density=density), epsilon=epsilon, starts=1)
-    assert made.private
-    assert made.bound is not None
-    assert 0 < made.bound <= made.objective
+    design = wb.design(wb.Quantization(levels=3, density=density), epsilon=epsilon, starts=1)
+    assert design.private
+    assert design.bound is not None
+    assert 0 < design.bound <= design.objective
     if density == "uniform":
-        assert made.objective == pytest.approx(
+        assert design.objective == pytest.approx(
             1 / 3, rel=1e-4
         )  # This is stochastic rounding to -1, 0 and 1.
-        assert made.bound == pytest.approx(1 / 3, rel=1e-6)
+        assert design.bound == pytest.approx(1 / 3, rel=1e-6)
 
 
 def test_squared_distances_add_up_over_the_coordinates_of_a_vector():
-    made = wb.design(wb.Quantization("-3,-1,1,3"), epsilon=2, metric="squared", knots=5)
-    assert any("dithered to" in words for words in made.words)
-    points = [float(k) for k in made.mechanism.knots]
-    laws = made.mechanism.probabilities(points)
+    design = wb.design(wb.Quantization("-3,-1,1,3"), epsilon=2, metric="squared", knots=5)
+    assert any("dithered to" in words for words in design.words)
+    points = [float(k) for k in design.mechanism.knots]
+    laws = design.mechanism.probabilities(points)
     loss = np.log(laws[:, None, :] / laws[None, :, :]).max(
         axis=2
     )  # The law of one coordinate is given by two points.
@@ -323,6 +325,11 @@ def test_invalid_questions_raise(arguments: dict, words: str):
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Run a command line in this process.
+
+    Returns:
+        The exit code, standard output and standard error.
+    """
     with pytest.raises(SystemExit) as stop:
         main(list(arguments))
     captured = capsys.readouterr()
@@ -412,23 +419,25 @@ def test_every_published_quantizer_can_be_built():
         ("randomized-response", {"epsilon": 1}),
         ("biased", {"bins": "-2.7,-0.9,0.9,2.7", "q": 0.22, "beta": 0.3}),
     ):
-        made = build_named_quantizer(mechanism, **parameters)
-        assert made.mae(parse_density("normal:0.5,0.2", 1.0)) > 0
+        design = build_named_quantizer(mechanism, **parameters)
+        assert design.mae(parse_density("normal:0.5,0.2", 1.0)) > 0
         assert (
-            0 < (made.epsilon if hasattr(made, "epsilon") else wb.audit(made, 0).pure_epsilon) < 3
+            0
+            < (design.epsilon if hasattr(design, "epsilon") else wb.audit(design, 0).pure_epsilon)
+            < 3
         )
 
 
 @pytest.mark.parametrize("method", ["exact", "mvu"])
 def test_outputs_stay_within_the_reach(method: str):
-    made = wb.design(wb.Quantization(levels=4, c=2), epsilon=1, method=method, reach=5, starts=1)
-    assert max(abs(b) for b in made.mechanism.bins) <= 5
-    assert made.bound is not None
-    assert made.bound <= made.objective
-    assert any("within ±5 (reach)" in sentence for sentence in made.words)
+    design = wb.design(wb.Quantization(levels=4, c=2), epsilon=1, method=method, reach=5, starts=1)
+    assert max(abs(b) for b in design.mechanism.bins) <= 5
+    assert design.bound is not None
+    assert design.bound <= design.objective
+    assert any("within ±5 (reach)" in sentence for sentence in design.words)
     assert any(
         "not proven optimal over all outputs. No choice of outputs" in sentence
-        for sentence in made.words
+        for sentence in design.words
     )
 
 

@@ -21,17 +21,17 @@ LEAST = [("0.5", 15.98813), ("1.5", 1.619785), ("10", 2.28e-4), ("30", 6.7e-5)]
 
 @pytest.mark.parametrize(("epsilon", "least"), LEAST)
 def test_search_finds_and_certifies_known_alphabets(epsilon: str, least: float):
-    made = wb.design(wb.Quantization(levels=4), epsilon=epsilon, method="mvu", inputs=4)
-    assert made.objective <= least
-    assert made.private
-    assert made.certificate is not None
-    assert made.certificate.bias.worst == 0
-    assert 0 < made.bound <= made.objective
+    design = wb.design(wb.Quantization(levels=4), epsilon=epsilon, method="mvu", inputs=4)
+    assert design.objective <= least
+    assert design.private
+    assert design.certificate is not None
+    assert design.certificate.bias.worst == 0
+    assert 0 < design.bound <= design.objective
     points = np.linspace(-1, 1, 4)
-    laws = made.mechanism.probabilities(points)
-    error = (laws * (made.mechanism.outputs[None, :] - points[:, None]) ** 2).sum() / 4
+    laws = design.mechanism.probabilities(points)
+    error = (laws * (design.mechanism.outputs[None, :] - points[:, None]) ** 2).sum() / 4
     assert error == pytest.approx(
-        made.objective, rel=1e-3
+        design.objective, rel=1e-3
     )  # At ε = 30 the repair changes it by a thousandth.
 
 
@@ -50,8 +50,10 @@ def test_bound_is_below_random_alphabets():
 
 
 def test_inputs_are_a_good_alphabet_at_large_budgets():
-    made = solve_mvu(LawQuestion(Fraction(10), uniform_density(), "squared"), 4)
-    assert made.bound is not None
+    design = solve_mvu(LawQuestion(Fraction(10), uniform_density(), "squared"), 4)
+    assert design.bound is not None
     # The variance is at least 4 e^ε/(e^ε - 1)² (Hammersley, Chapman and Robbins).
-    assert made.bound == pytest.approx((4 + 16 / 9) / 2 * np.exp(10) / np.expm1(10) ** 2, rel=1e-6)
-    assert made.objective < 1.6 * made.bound
+    assert design.bound == pytest.approx(
+        (4 + 16 / 9) / 2 * np.exp(10) / np.expm1(10) ** 2, rel=1e-6
+    )
+    assert design.objective < 1.6 * design.bound

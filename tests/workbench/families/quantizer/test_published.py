@@ -22,13 +22,23 @@ ENTRIES = index_by_name(PUBLISHED)
 X = (np.arange(2000) + 0.5) / 1000 - 1  # The inputs are in [-1, 1].
 
 
-def query(epsilon: float, loss: str, sensitivity: int = 2) -> Query:
+def make_query(epsilon: float, loss: str, sensitivity: int = 2) -> Query:
+    """Make the query of a value in [-1, 1]. With sensitivity 2 all values are neighbours."""
     question = RangeQuery("-1..1", sensitivity=sensitivity)
     return Query(question=question, claim=Claim("dp", Fraction(epsilon), 0), aim=Aim(loss=loss))
 
 
-def steps(name: str, epsilon: float, x: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends of intervals and the densities on them."""
+def list_density_steps(name: str, epsilon: float, x: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the density of the output at an input x, which is constant on three intervals.
+
+    Args:
+        name: "piecewise" or "optimal piecewise".
+        epsilon: the budget ε.
+        x: the input in [-1, 1].
+
+    Returns:
+        The ends of the intervals (4,) and the densities on them (3,).
+    """
     a = math.exp(epsilon / 2)
     if name == "piecewise":
         c = (a + 1) / (a - 1)
@@ -47,23 +57,24 @@ def steps(name: str, epsilon: float, x: float) -> tuple[np.ndarray, np.ndarray]:
     [(n, c) for n in ("piecewise", "optimal piecewise") for c in ("absolute", "squared")],
 )
 def test_closed_forms_equal_integrals_of_densities(name: str, loss: str, epsilon: float):
-    power, total = (1 if loss == "absolute" else 2), 0.0
+    power = 1 if loss == "absolute" else 2
+    total = 0.0
     for x in X:
-        ends, density = steps(name, epsilon, float(x))
-        assert (np.diff(ends) * density).sum() == pytest.approx(1)
-        grown = np.sign(ends - x) * np.abs(ends - x) ** (power + 1) / (power + 1)
-        total += (np.diff(grown) * density).sum() / X.size
+        ends, densities = list_density_steps(name, epsilon, float(x))
+        assert (np.diff(ends) * densities).sum() == pytest.approx(1)
+        antiderivative = np.sign(ends - x) * np.abs(ends - x) ** (power + 1) / (power + 1)
+        total += (np.diff(antiderivative) * densities).sum() / X.size
         if ENTRIES[name].is_unbiased:
-            assert (np.diff(ends**2) / 2 * density).sum() == pytest.approx(x, abs=1e-9)
-    assert ENTRIES[name].make_reference(query(epsilon, loss)).objective == pytest.approx(
+            assert (np.diff(ends**2) / 2 * densities).sum() == pytest.approx(x, abs=1e-9)
+    assert ENTRIES[name].make_reference(make_query(epsilon, loss)).objective == pytest.approx(
         total, rel=1e-5
     )
 
 
 def test_hybrid_is_duchi_at_small_epsilon_and_otherwise_a_mixture():
-    known = compute_references(PUBLISHED, query(0.6, "squared"))
+    known = compute_references(PUBLISHED, make_query(0.6, "squared"))
     assert known["hybrid"].objective == known["Duchi et al."].objective
-    known = compute_references(PUBLISHED, query(2.0, "squared"))
+    known = compute_references(PUBLISHED, make_query(2.0, "squared"))
     assert (
         known["piecewise"].objective < known["hybrid"].objective < known["Duchi et al."].objective
     )
@@ -74,14 +85,14 @@ def test_duchi_equals_its_two_point_law():
     up = (1 + X / b) / 2
     expected = (up * (b - X) + (1 - up) * (b + X)).mean()
     assert ENTRIES["Duchi et al."].make_reference(
-        query(1.0, "absolute")
+        make_query(1.0, "absolute")
     ).objective == pytest.approx(expected, rel=1e-6)
 
 
 def test_randomizers_are_only_listed_for_local_ranges():
-    assert not compute_references(PUBLISHED, query(1.0, "absolute", 1))
+    assert not compute_references(PUBLISHED, make_query(1.0, "absolute", 1))
     names = ["Duchi et al.", "piecewise", "hybrid", "optimal piecewise"]
-    assert [*compute_references(PUBLISHED, query(1.0, "absolute"))] == names
+    assert [*compute_references(PUBLISHED, make_query(1.0, "absolute"))] == names
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-5), (1.0, 0.01), (4.0, 0.3)])

@@ -93,9 +93,9 @@ def test_product_optimum_is_below_a_grid_of_selections():
     for t in np.linspace(0.55, 0.8, 6):
         for a in np.linspace(0.45, 0.7, 8):
             for b in np.linspace(0.05, 0.3, 6):
-                made = two_bin(list(BINS), [[1.0], [t, 1 - t], [a, b, 1 - a - b]])
-                if audit_extremes(made, 0).pure_epsilon <= 1:
-                    assert made.mae() >= best.bound - 1e-9
+                quantizer = two_bin(list(BINS), [[1.0], [t, 1 - t], [a, b, 1 - a - b]])
+                if audit_extremes(quantizer, 0).pure_epsilon <= 1:
+                    assert quantizer.mae() >= best.bound - 1e-9
 
 
 @pytest.mark.parametrize("m", [3, 5, 6, 9, 16])
@@ -246,15 +246,15 @@ def test_largest_q_is_the_largest_private_decimal():
         bins = equal_bins(
             m, Fraction(12, 10) * Fraction(round(smallest_reach(float(epsilon)) * 100), 100)
         )
-        made = find_largest_q_rqm(bins, epsilon, digits=2)
-        assert made is not None
-        assert audit_extremes(made, 0).meets("pure", epsilon)
+        quantizer = find_largest_q_rqm(bins, epsilon, digits=2)
+        assert quantizer is not None
+        assert audit_extremes(quantizer, 0).meets("pure", epsilon)
         kept = [
             k
             for k in range(100)
             if audit_extremes(rqm(bins, Fraction(k, 100)), 0).meets("pure", epsilon)
         ]
-        assert made.pieces == rqm(bins, Fraction(max(kept), 100)).pieces
+        assert quantizer.pieces == rqm(bins, Fraction(max(kept), 100)).pieces
 
 
 def test_grid_limit_is_below_every_alphabet():

@@ -41,13 +41,13 @@ def test_bins_and_formulas_use_the_units_of_the_range() -> None:
     question = wb.Quantization("4,15,26", range=(10, 20))
     assert question.middle == 15
     assert question.ends == (10, 20)
-    made = wb.design(question, epsilon=2)
-    assert made.objective == pytest.approx(
+    design = wb.design(question, epsilon=2)
+    assert design.objective == pytest.approx(
         wb.design(wb.Quantization("-11,0,11", c=5), epsilon=2).objective, rel=1e-12
     )
-    assert compute_expected_error(made).mean_error == pytest.approx(made.objective)
+    assert compute_expected_error(design).mean_error == pytest.approx(design.objective)
     formula = wb.formula(question, epsilon=2)
-    assert [*map(float, formula(2))] == pytest.approx([made.objective] * 2)
+    assert [*map(float, formula(2))] == pytest.approx([design.objective] * 2)
 
 
 def test_invalid_ranges_raise() -> None:
@@ -96,26 +96,29 @@ def test_recommended_quantizer_has_the_loss_of_its_laws(prior: str, loss: str) -
     table = wb.recommend(
         range="-3..5", prior=prior, loss=loss, epsilon=1, only="quantizer, 2 outputs"
     )
-    made = table.best
+    design = table.best
     x = -3 + (np.arange(8000) + 0.5) / 1000
-    gaps = np.abs(made.mechanism.outputs - x[:, None]) ** (2 if loss == "squared" else 1)
-    each = (made.mechanism.probabilities(x) * gaps).sum(axis=1)
+    gaps = np.abs(design.mechanism.outputs - x[:, None]) ** (2 if loss == "squared" else 1)
+    each = (design.mechanism.probabilities(x) * gaps).sum(axis=1)
     own = (
         each.max() if prior == "worst" else np.average(each, weights=np.repeat([5, 1, 1, 0], 2000))
     )
-    assert made.objective == table[0]["objective"] == pytest.approx(own, rel=1e-3)
+    assert design.objective == table[0]["objective"] == pytest.approx(own, rel=1e-3)
     uniform = wb.design(wb.Quantization(levels=2, range="-3..5"), loss=loss, epsilon=1)
     if prior == "worst":
-        assert made.mechanism == uniform.mechanism
-        assert (made.bound, "The quantizer is designed for uniform answers" in made.words[-1]) == (
+        assert design.mechanism == uniform.mechanism
+        assert (
+            design.bound,
+            "The quantizer is designed for uniform answers" in design.words[-1],
+        ) == (
             None,
             True,
         )
     else:
         assert (
-            made.bound
-            <= made.objective
-            <= uniform.mechanism.expected_loss(loss, made.question.density)
+            design.bound
+            <= design.objective
+            <= uniform.mechanism.expected_loss(loss, design.question.density)
         )
         assert "--prior" in table[0]["command"]
 
