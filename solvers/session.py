@@ -1,14 +1,23 @@
 """Sessions: a live solver object for one Program, with the parts that all backends share.
 
-A backend implements `_build` (load numbers), `_update` (change some of them in place) and `_run`
-(solve and read the result). This module does everything else: parameters, validation, scaling, the
-numbers that moved, rebuilds, timing, and the second solve that distinguishes infeasible from
-unbounded. It returns a Solution in the units of the model, whose certificates are checked. A
-backend runs its native solve inside `Interruption`: Ctrl-C then stops the solver, and the best
-point found is returned.
+    with get_backend("highs").open(program) as session:
+        first = session.solve({"delta": 0.1})
+        second = session.solve({"delta": 0.2})    # The live object is changed and starts hot.
 
-A solver gets the program in dispatched units: continuous columns times `Program.scale`, costs times
-`Program.cost`, and rows times row factors that are powers of two.
+A backend implements `_build` (load numbers), `_update` (change some of them in place) and `_run`
+(solve and read the result). `Session.solve` calls them, and does everything else:
+
+1. stack the parameters, and compute and check the numbers of the program,
+2. convert the numbers to dispatched units, and load those that changed,
+3. run the solver,
+4. convert the result to a Solution in the units of the model, whose certificates are checked,
+5. if the solver did not distinguish infeasible from unbounded, decide it by a second solve.
+
+Dispatched units are those in which a solver gets the program: continuous columns times
+`Program.scale`, costs times `Program.cost`, and rows times row factors that are powers of two.
+
+A backend runs its native solve inside `Interruption`: Ctrl-C then stops the solver, and the best
+point found is returned.
 """
 
 from __future__ import annotations
@@ -175,11 +184,11 @@ class Session(ABC):
         # The numbers of the live object in dispatched units. None if it must be built.
         self._loaded_data: Data | None = None
         self._is_closed = False
-        # The next fields belong to the current solve.
-        self._cutoff: float | None = None  # A number in dispatched units.
-        self._deadline = Deadline()
-        self._row_factors: Vector | None = None
-        self._scale = program.scale
+        # `solve` sets the next fields anew for each solve. A backend's `_run` may read them.
+        self._cutoff: float | None = None  # Cutoff in dispatched units, or None.
+        self._deadline = Deadline()  # Time limit of this solve.
+        self._row_factors: Vector | None = None  # Factors (rows,) in the solver, or None for 1.
+        self._scale = program.scale  # Factor of the continuous columns in the solver.
 
     @cached_property
     def _version(self) -> str:
@@ -213,10 +222,10 @@ class Session(ABC):
         """
 
     def _needs_coarser_units(self, raw: Raw) -> bool:
-        """Decide whether to solve again without the program's scale. Default: never.
+        """Return whether to solve again without the program's scale. Default: never.
 
         Args:
-            raw: a result without a point.
+            raw: the result in the scaled units.
         """
         return False
 
@@ -293,18 +302,12 @@ class Session(ABC):
         model_data = self.program.data_at(p)
         self._scale = self.program.scale
         data = self._to_dispatched_units(model_data)
-        trivial_result = _answer_without_solver(data)
-        is_updated = trivial_result is None and self._load(data, keep=start is not Start.COLD)
-        if not is_updated and start is Start.HOT:
-            start = Start.COLD
-        try:
-            raw = trivial_result or self._run(start, basis)
-        except (SolverError, KeyboardInterrupt, SystemExit):
-            self._loaded_data = None  # The native object is in an unknown state.
-            raise
-        except Exception as error:
-            self._loaded_data = None
-            raw = Raw(Termination.ERROR, format_native_error(error))
+        raw = _answer_without_solver(data)
+        if raw is None:
+            is_updated = self._load(data, keep=start is not Start.COLD)
+            if not is_updated and start is Start.HOT:
+                start = Start.COLD
+            raw = self._run_safely(start, basis)
         if self._needs_coarser_units(raw):
             raw = self._solve_unscaled(model_data)
         seconds = clock.elapsed_seconds
@@ -316,6 +319,17 @@ class Session(ABC):
         if raw.termination is Termination.INFEASIBLE_OR_UNBOUNDED:
             solution = self._decide_feasibility(solution)
         return solution
+
+    def _run_safely(self, start: Start, basis: Any) -> Raw:
+        """Call `_run`, and return an error of the native library as a result."""
+        try:
+            return self._run(start, basis)
+        except (SolverError, KeyboardInterrupt, SystemExit):
+            self._loaded_data = None  # The native object is in an unknown state.
+            raise
+        except Exception as error:
+            self._loaded_data = None
+            return Raw(Termination.ERROR, format_native_error(error))
 
     def _dispatch_cutoff(self, cutoff: float | None) -> float | None:
         """Return a cutoff in dispatched units, or None if it does not apply to the program."""
@@ -404,19 +418,26 @@ class Session(ABC):
         return is_updated
 
     def _make_solution(self, raw: Raw, p: Vector, seconds: float) -> Solution:
-        """Convert a raw result at the parameters p to the units of the model."""
+        """Convert a raw result to a solution in the units of the model, and check its ray.
+
+        Args:
+            raw: result of `_run` in dispatched units.
+            p: stacked parameters of the solve.
+            seconds: runtime of the solve.
+        """
         program = self.program
         row_factors = self._row_factors
-        is_unbounded = raw.termination is Termination.UNBOUNDED
-        column_units = np.where(program.template.integrality, 1.0, self._scale)
+        column_factors = np.where(program.template.integrality, 1.0, self._scale)
         dual_values = raw.dual_values
         if row_factors is not None and dual_values.row_dual is not None:
             dual_values = dual_values._replace(row_dual=dual_values.row_dual * row_factors)
+
         ray = raw.ray
-        if ray is not None and is_unbounded:
-            ray = ray / column_units
+        if ray is not None and raw.termination is Termination.UNBOUNDED:
+            ray = ray / column_factors  # This is a direction of x.
         elif ray is not None and row_factors is not None and ray.size == row_factors.size:
-            ray = ray * row_factors  # These are multipliers of rows, which have no unit.
+            ray = ray * row_factors  # These are multipliers of rows, and the scale is irrelevant.
+
         termination = raw.termination
         has_open_gap = program.is_mip and raw.gap is not None and raw.gap > _OPTIMAL_GAP
         if termination is Termination.OPTIMAL and has_open_gap:
@@ -426,18 +447,20 @@ class Session(ABC):
             ray = self._check_ray(program.data_at(p), termination, ray)
             if ray is None:
                 notes += ("the solver's certificate failed its check and was dropped",)
-        # The dual values prove the bound, where there are any.
+
+        # Dual values of a linear program prove its bound, so the solver's own bound is not used.
         native_bound = None
         has_no_duals = program.is_mip or raw.dual is PointStatus.NONE
         if has_no_duals and raw.bound is not None and np.isfinite(raw.bound):
             native_bound = raw.bound / (self._scale * program.cost)
+
         return Solution(
             program=program,
             p=p,
             termination=termination,
             point=raw.point if raw.x is not None else PointStatus.NONE,
             dual=raw.dual,
-            x=None if raw.x is None else raw.x / column_units,
+            x=None if raw.x is None else raw.x / column_factors,
             dual_values=dual_values,
             native_bound=native_bound,
             ray=ray,
@@ -455,7 +478,13 @@ class Session(ABC):
         )
 
     def _check_ray(self, data: Data, termination: Termination, ray: Vector) -> Vector | None:
-        """Return the certificate with size one and its right sign, or None if it proves nothing."""
+        """Return the certificate with size one and its right sign, or None if it proves nothing.
+
+        Args:
+            data: numbers of the program in the units of the model.
+            termination: INFEASIBLE or UNBOUNDED, which the certificate must prove.
+            ray: multipliers (rows,) or a direction (columns,), with either sign.
+        """
         size = np.abs(ray).max(initial=0.0)
         if not 0 < size < np.inf:
             return None
@@ -487,11 +516,12 @@ class Session(ABC):
         if raw.is_interrupted:
             raise KeyboardInterrupt
         zero_solution = self._make_solution(raw, solution.p, solution.seconds)
-        termination = {
-            Termination.OPTIMAL: Termination.UNBOUNDED,
-            Termination.GAP_LIMIT: Termination.UNBOUNDED,
-            Termination.INFEASIBLE: Termination.INFEASIBLE,
-        }.get(zero_solution.termination, Termination.INFEASIBLE_OR_UNBOUNDED)
+        if zero_solution.termination in (Termination.OPTIMAL, Termination.GAP_LIMIT):
+            termination = Termination.UNBOUNDED
+        elif zero_solution.termination is Termination.INFEASIBLE:
+            termination = Termination.INFEASIBLE
+        else:
+            termination = Termination.INFEASIBLE_OR_UNBOUNDED
         ray = zero_solution.ray
         if termination is Termination.UNBOUNDED and solution.ray is not None:
             ray = self._check_ray(data, termination, solution.ray)
@@ -499,9 +529,7 @@ class Session(ABC):
             f"solver status {solution.raw_status!r}; "
             f"with a zero objective {zero_solution.raw_status!r}, hence {termination}"
         )
-        point_solution = zero_solution
-        if solution.x is not None:
-            point_solution = solution
+        point_solution = solution if solution.x is not None else zero_solution
         return replace(
             solution,
             termination=termination,
@@ -538,9 +566,15 @@ def _answer_without_solver(data: Data) -> Raw | None:
 
 
 class _Watcher:
-    """A thread that waits for signal numbers which Python's C handler writes to a pipe.
+    """A thread that calls `stop` when Python's C handler writes the number of SIGINT to a pipe.
 
-    There is one for each process.
+    There is one watcher for each process.
+
+    Attributes:
+        pid: id of the process.
+        reader: end of the pipe from which the thread reads signal numbers.
+        writer: end of the pipe to which the C handler writes.
+        stop: asks the current solver to stop. None while no solver runs.
     """
 
     def __init__(self) -> None:
@@ -565,6 +599,7 @@ _watcher: _Watcher | None = None
 
 
 def _get_watcher() -> _Watcher:
+    """Return the watcher of this process, and start it at the first call."""
     global _watcher
     if _watcher is None or _watcher.pid != os.getpid():  # Threads do not survive a fork.
         _watcher = _Watcher()
@@ -615,6 +650,7 @@ class Interruption:
         return self
 
     def _handle_signal(self, number: int, frame: FrameType | None) -> None:
+        """Note the first Ctrl-C, and raise KeyboardInterrupt at the second one."""
         if self.is_pressed:
             signal.default_int_handler(number, frame)
         self.is_pressed = True

@@ -1,4 +1,7 @@
-"""Solutions of solvers, with three statuses: of the solve, of its point and of its dual values.
+"""Answers of solvers: a point, dual values and a bound, and the checks that need no solver.
+
+A solution has three statuses: why the solver stopped (`termination`), and whether the solver calls
+its point (`point`) and its dual values (`dual`) feasible.
 
 Signs. Everything is reported for the model as it was written: a maximisation reports its own
 objective and bound. Dual values belong to the minimisation of sense * objective:
@@ -20,12 +23,21 @@ from workbench.solvers.program import Data, Program
 
 _ROUNDING_UNIT = 2.0**-53  # Relative rounding error of one operation.
 _RAY_TOLERANCE = 1e-7  # Smaller numbers count as zero in a ray of size one.
-# Rounding error of numpy's pairwise sum of a product, in units, for up to 10^9 terms.
+# A ray of a program with unbounded variables proves infeasibility only if its bound exceeds this,
+# because the rounding error of the bound is then not known.
+_MIN_UNBOUNDED_PROOF = 1e-9
+# Rounding error of numpy's pairwise sum of a product, in rounding units, for up to 10^9 terms.
 _SUM_ERROR_UNITS = 64
 
 
 class Termination(enum.StrEnum):
-    """Why the solver stopped."""
+    """Why the solver stopped.
+
+    GAP_LIMIT: a MILP reached the requested gap, which is larger than that of OPTIMAL. CUTOFF: dual
+    values prove that the minimum is at least the requested cutoff. LICENCE: the program is too
+    large for the licence. NUMERICAL: the solver calls its answer imprecise. INTERRUPTED: Ctrl-C was
+    pressed.
+    """
 
     OPTIMAL = "optimal"
     INFEASIBLE = "infeasible"
@@ -80,7 +92,7 @@ class Residuals:
 
     @property
     def max_violation(self) -> float:
-        """Return the largest of them."""
+        """Return the largest of all violations."""
         return max(self.rows, self.bounds, self.integrality, self.cones)
 
 
@@ -89,8 +101,8 @@ class DualValues(NamedTuple):
 
     Attributes:
         row_dual: (rows,) multipliers, or None.
-        reduced_cost: (columns,) c - A'y, or None.
-        basis: an object of the solver's own, or None. It is not pickled.
+        reduced_cost: (columns,) c - A'y with the multipliers y, or None.
+        basis: an object of the solver's library, or None. It is not pickled.
     """
 
     row_dual: Vector | None = None
@@ -126,8 +138,8 @@ class Solution:
         x: (columns,) point, or None. None if `point` is NONE.
         dual_values: multipliers, reduced costs and basis in the solver's own units. Use `row_dual`,
             `reduced_cost` and `basis`.
-        native_bound: bound that the solver proved where no dual values prove one (MILP, some LPs),
-            without the program's shift; else None. Use `bound`.
+        native_bound: bound that the solver reports, without the program's shift, if no dual values
+            prove one (MILP, some LPs). Otherwise None. Use `bound`.
         ray: certificate that passed its check, or None. For an infeasible program: multipliers y of
             the rows that prove infeasibility (their `lagrangian_bound` with zero costs is
             positive). For an unbounded program: a direction of x.
@@ -188,7 +200,7 @@ class Solution:
 
     @cached_property
     def objective(self) -> float | None:
-        """Return c'x + c0 of the point, recomputed, with the program's shift; None without one."""
+        """Return the recomputed objective of the point in the model, or None without a point."""
         if self.x is None:
             return None
         value = float(self.data.c @ self.x) + self.data.offset + self.program.shift
@@ -246,17 +258,12 @@ class Solution:
         return block.read(self.x)
 
     def __str__(self) -> str:
-        def format_optional(value: float | None, form: str = ".12g") -> str:
-            if value is None:
-                return "unknown"
-            return format(value, form)
-
         residuals = "-" if self.residuals is None else f"{self.residuals.max_violation:.3g}"
-        gap = format_optional(self.gap, ".3g")
+        gap = _format_optional(self.gap, ".3g")
         lines = [
             f"{self.program.name} by {self.solver} {self.version}: {self.termination}",
-            f"  point      {self.point}, objective {format_optional(self.objective)}",
-            f"  bound      {format_optional(self.bound)}, gap {gap}",
+            f"  point      {self.point}, objective {_format_optional(self.objective)}",
+            f"  bound      {_format_optional(self.bound)}, gap {gap}",
             f"  residuals  {residuals}",
             f"  duals      {self.dual}",
             f"  work       {self.iterations} iterations, {self.nodes} nodes, "
@@ -264,6 +271,13 @@ class Solution:
             f"  status     {self.raw_status}",
         ]
         return "\n".join(lines + [f"  note       {note}" for note in self.notes])
+
+
+def _format_optional(number: float | None, form: str = ".12g") -> str:
+    """Return a number in a format of `format`, or "unknown" for None."""
+    if number is None:
+        return "unknown"
+    return format(number, form)
 
 
 def compute_residuals(data: Data, x: Vector) -> Residuals:
@@ -291,11 +305,11 @@ def lagrangian_bound(data: Data, row_dual: Vector, tolerance: float = 1e-9) -> f
         min_x c'x + y'(r - Ax)  =  sum_i y_i r_i
                                    + sum_j min over [lower_j, upper_j] of (c - A'y)_j x_j
 
-    with r_i the lower row bound where y_i > 0, else the upper one. Multipliers that point at an
-    infinite row bound are set to zero. A reduced cost that points at an infinite variable bound
-    must be zero within `tolerance` (relative to 1 + |c_j|), which is dual feasibility as solvers
-    mean it. If all variables are bounded, the result is a bound in spite of rounding: the largest
-    possible rounding error is subtracted.
+    with r_i the lower row bound where y_i > 0, else the upper one. A multiplier y_i whose row bound
+    r_i is infinite is replaced by zero. If the minimum over x_j is at an infinite bound, the
+    reduced cost (c - A'y)_j must be zero within `tolerance` (relative to 1 + |c_j|). Solvers call
+    this dual feasibility. The largest possible rounding error is subtracted, so the result is a
+    true bound if all variables are bounded.
 
     Args:
         data: numbers of the program.
@@ -306,47 +320,50 @@ def lagrangian_bound(data: Data, row_dual: Vector, tolerance: float = 1e-9) -> f
         The bound, or None if the multipliers prove nothing.
     """
     A = data.A
-    column_counts = np.diff(A.indptr)
-    column_index = np.repeat(np.arange(data.c.size), column_counts)
+    entry_counts = np.diff(A.indptr)  # Number of non-zeros of each column.
+    column_index = np.repeat(np.arange(data.c.size), entry_counts)
     side = np.where(row_dual > 0, data.row_lower, data.row_upper)
-    is_usable = np.isfinite(side)
-    row_dual = np.where(is_usable, row_dual, 0.0)
-    side = np.where(is_usable, side, 0.0)
+    has_side = np.isfinite(side)
+    row_dual = np.where(has_side, row_dual, 0.0)
+    side = np.where(has_side, side, 0.0)
+
     products = A.data * row_dual[A.indices]
     reduced_cost = data.c - np.bincount(column_index, products, data.c.size)
     end = np.where(reduced_cost > 0, data.lower, data.upper)
-    max_size = np.maximum(np.abs(data.lower), np.abs(data.upper))
-    # Sum of the sizes of all terms of a reduced cost, to which its rounding error is proportional.
-    term_size = np.abs(data.c) + np.bincount(column_index, np.abs(products), data.c.size)
-    has_no_end = ~np.isfinite(end)
-    allowed = tolerance * (1.0 + np.abs(data.c[has_no_end]))
-    if (np.abs(reduced_cost[has_no_end]) > allowed).any():
+    has_end = np.isfinite(end)
+    max_reduced_cost = tolerance * (1.0 + np.abs(data.c[~has_end]))
+    if (np.abs(reduced_cost[~has_end]) > max_reduced_cost).any():
         return None
-    reduced_cost = np.where(has_no_end, 0.0, reduced_cost)
-    end = np.where(has_no_end, 0.0, end)
-    term_size = np.where(has_no_end, 0.0, term_size)
-    max_size = np.where(np.isfinite(max_size), max_size, np.abs(end))
+    reduced_cost = np.where(has_end, reduced_cost, 0.0)
+    end = np.where(has_end, end, 0.0)
     terms = np.concatenate([row_dual * side, reduced_cost * end, [data.offset]])
-    operation_count = int(column_counts.max(initial=0)) + 2
-    error_units = operation_count * float(term_size @ max_size)
+
+    # The rounding error of a reduced cost is proportional to the sum of the sizes of its terms. Its
+    # effect on the bound is that error times the largest |x_j|.
+    term_size = np.abs(data.c) + np.bincount(column_index, np.abs(products), data.c.size)
+    term_size = np.where(has_end, term_size, 0.0)
+    max_x = np.maximum(np.abs(data.lower), np.abs(data.upper))
+    max_x = np.where(np.isfinite(max_x), max_x, np.abs(end))
+    operation_count = int(entry_counts.max(initial=0)) + 2
+    error_units = operation_count * float(term_size @ max_x)
     error_units += _SUM_ERROR_UNITS * float(np.abs(terms).sum())
     return float(terms.sum() - _ROUNDING_UNIT * error_units)
 
 
 def proves_infeasibility(data: Data, multipliers: Vector) -> bool:
-    """Return whether row multipliers prove that no point exists.
+    """Return whether row multipliers prove that the program has no feasible point.
 
-    They do if their bound on the zero objective is positive, as it is at most zero at a feasible
-    point. If all variables are bounded, rounding is accounted for. Otherwise the bound must
-    exceed 1e-9.
+    They prove it if their lower bound on the zero objective is positive, because this objective is
+    0 at every feasible point.
 
     Args:
         data: numbers of the program.
-        multipliers: (rows,) of size one.
+        multipliers: (rows,); the largest has size one.
     """
-    value = lagrangian_bound(data.without_costs, multipliers, _RAY_TOLERANCE)
+    bound = lagrangian_bound(data.without_costs, multipliers, _RAY_TOLERANCE)
     is_bounded = bool(np.isfinite(data.lower).all() and np.isfinite(data.upper).all())
-    return value is not None and value > (0.0 if is_bounded else 1e-9)
+    min_bound = 0.0 if is_bounded else _MIN_UNBOUNDED_PROOF
+    return bound is not None and bound > min_bound
 
 
 def is_unbounded_direction(data: Data, direction: Vector) -> bool:
@@ -354,7 +371,7 @@ def is_unbounded_direction(data: Data, direction: Vector) -> bool:
 
     Args:
         data: numbers of the program.
-        direction: (columns,) of size one.
+        direction: (columns,); the largest entry has size one.
     """
 
     def stays_inside(step: Vector, low: Vector, high: Vector) -> bool:

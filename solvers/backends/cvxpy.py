@@ -1,7 +1,7 @@
-"""Conic solvers through CVXPY's interfaces: Clarabel, SCS and any other that CVXPY finds.
+"""Backend "cvxpy": conic solvers through CVXPY's interfaces, such as Clarabel and SCS.
 
-They are for comparison and not fast: the program is passed to CVXPY as a constant problem and
-canonicalized again for every solve. There is no hot start.
+These solvers are used for comparison and are not fast: CVXPY canonicalizes the program again for
+every solve. There is no hot start.
 
 This file works around these properties:
 
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import warnings
 from operator import eq, ge, le
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,26 @@ from workbench.solvers.errors import UnsupportedOption
 from workbench.solvers.program import Data, Program
 from workbench.solvers.session import Options, Raw, Session
 from workbench.solvers.solution import DualValues, PointStatus, Start, Termination
+
+
+class _Relation(NamedTuple):
+    """One side of low <= v <= high, for the entries of v that have this side.
+
+    Attributes:
+        compare: operator that states the relation of v and a number: ==, <= or >=.
+        holds_at: (entries of v,) which entries have this side.
+        numbers: (entries of v,) the side. It is infinite only where `holds_at` is False.
+        multiplier_sign: factor from CVXPY's dual values to those of `workbench.solvers.solution`.
+    """
+
+    compare: Any
+    holds_at: Flags
+    numbers: Vector
+    multiplier_sign: float
+
+    def state(self, v: Any) -> Any:
+        """Return the relation as a constraint of the CVXPY expression v."""
+        return self.compare(v[self.holds_at], self.numbers[self.holds_at])
 
 
 class _CvxpySession(Session):
@@ -44,7 +64,7 @@ class _CvxpySession(Session):
             self._try_settings()
 
     def _try_settings(self) -> None:
-        """Refuse unknown settings now, not at the first solve, by one iteration on x >= 0."""
+        """Solve min x, x >= 0 in one iteration, so that unknown settings are refused now."""
         settings = dict(self._settings)
         for name in self.owner.table["options"].get("iteration_limit", ()):
             if not isinstance(settings.get(name), str):
@@ -53,7 +73,9 @@ class _CvxpySession(Session):
         problem = self._cp.Problem(self._cp.Minimize(x), [x >= 0])
         try:
             data, chain, _ = problem.get_problem_data(self._solver, solver_opts=dict(settings))
-            chain.solve_via_data(problem, data, False, False, dict(settings))
+            chain.solve_via_data(
+                problem, data, warm_start=False, verbose=False, solver_opts=dict(settings)
+            )
         except Exception as error:
             names = ", ".join(f"{key} = {value!r}" for key, value in self.options.native.items())
             raise UnsupportedOption(
@@ -63,20 +85,15 @@ class _CvxpySession(Session):
     def _build(self, data: Data) -> None:
         cp = self._cp
         x = cp.Variable(data.c.size)
-        A = data.A.tocsr()
-        # Constraint, its rows, and the sign of its multipliers.
-        self._row_parts: list[tuple[Any, Flags, float]] = [
-            (relation(A[rows] @ x, sides[rows]), rows, sign)
-            for relation, rows, sides, sign in _split_sides(data.row_lower, data.row_upper)
-            if rows.any()
+        row_values = data.A.tocsr() @ x
+        # The constraints of rows are kept, because their multipliers are read after the solve.
+        self._row_constraints = [
+            (relation.state(row_values), relation)
+            for relation in _split_sides(data.row_lower, data.row_upper)
         ]
-        constraints = [constraint for constraint, _, _ in self._row_parts]
+        constraints = [constraint for constraint, _ in self._row_constraints]
         # CVXPY's canonical form depends on this order: fixed columns, upper and lower bounds.
-        constraints += [
-            relation(x[columns], ends[columns])
-            for relation, columns, ends, _ in _split_sides(data.lower, data.upper)
-            if columns.any()
-        ]
+        constraints += [relation.state(x) for relation in _split_sides(data.lower, data.upper)]
         if self.program.cones is not None:
             first, *components = (x[column] for column in self.program.cones.T)
             constraints.append(cp.SOC(first, cp.vstack(components)))
@@ -96,7 +113,9 @@ class _CvxpySession(Session):
             # CVXPY warns that solutions may be inaccurate, and its solvers use deprecated calls.
             warnings.simplefilter("ignore")
             try:
-                result = chain.solve_via_data(problem, data, False, False, settings)
+                result = chain.solve_via_data(
+                    problem, data, warm_start=False, verbose=False, solver_opts=settings
+                )
                 native_status = _read_native_status(result)
                 problem.unpack_results(result, chain, inverse_data)
             except self._cp.error.SolverError as error:
@@ -137,7 +156,12 @@ class _CvxpySession(Session):
         return settings
 
     def _classify_status(self, native_status: str, status: str) -> Termination:
-        """Return the termination by the solver's own status, or by the status of CVXPY."""
+        """Return the termination that the statuses mean.
+
+        Args:
+            native_status: status of the solver itself, which is tried first. "" if it has none.
+            status: status of CVXPY.
+        """
         for text in (native_status.lower(), status):
             if text in self.owner.table["statuses"]:
                 return Termination(self.owner.read_termination(text))
@@ -150,33 +174,36 @@ class _CvxpySession(Session):
         return Termination.ERROR
 
     def _read_multipliers(self) -> Vector | None:
-        """Return row multipliers in the signs of `workbench.solvers.solution`, or None.
+        """Return the multipliers (rows,) in the signs of `workbench.solvers.solution`.
 
-        They are None if CVXPY returned none for some rows.
+        None if CVXPY returned no finite multipliers for some rows.
         """
-        y = np.zeros(self._data.row_lower.size)
-        for constraint, rows, sign in self._row_parts:
-            value = constraint.dual_value
-            if value is None or not np.isfinite(value).all():
+        multipliers = np.zeros(self._data.row_lower.size)
+        for constraint, relation in self._row_constraints:
+            dual = constraint.dual_value
+            if dual is None or not np.isfinite(dual).all():
                 return None
-            y[rows] += sign * np.asarray(value, dtype=float)
-        return y
+            signed_dual = relation.multiplier_sign * np.asarray(dual, dtype=float)
+            multipliers[relation.holds_at] += signed_dual
+        return multipliers
 
 
-def _split_sides(low: Vector, high: Vector) -> list[tuple[Any, Flags, Vector, float]]:
-    """Split low <= v <= high into an equality, an upper and a lower inequality.
-
-    Each part is (relation, where it holds, sides, sign of its multipliers).
-    """
+def _split_sides(low: Vector, high: Vector) -> list[_Relation]:
+    """Split low <= v <= high into v = low, v <= high and v >= low, without empty relations."""
     is_equal = low == high
     has_upper = np.isfinite(high) & ~is_equal
     has_lower = np.isfinite(low) & ~is_equal
-    return [(eq, is_equal, low, -1.0), (le, has_upper, high, -1.0), (ge, has_lower, low, 1.0)]
+    relations = [
+        _Relation(eq, is_equal, low, multiplier_sign=-1.0),
+        _Relation(le, has_upper, high, multiplier_sign=-1.0),
+        _Relation(ge, has_lower, low, multiplier_sign=1.0),
+    ]
+    return [relation for relation in relations if relation.holds_at.any()]
 
 
 def _read_native_status(result: Any) -> str:
     """Return the status in the solver's own words, or "" if its result has none."""
-    if isinstance(result, dict):
+    if isinstance(result, dict):  # SCS.
         return str(result.get("info", {}).get("status", ""))
     return str(getattr(result, "status", ""))
 

@@ -1,12 +1,14 @@
-"""Gurobi through gurobipy. The model is built once and changed in place; LPs start hot.
+"""Backend "gurobi": Gurobi through gurobipy. Models are changed in place, and LPs start hot.
 
-The licence that comes with gurobipy admits 2000 columns and 2000 rows, and Gurobi refuses larger
-models only when they are optimized. This file determines the limit before anything is built, once
-for each process, from an empty probe model. Points are read only if SolCount says that there is
-one. Gurobi stops on Ctrl-C by itself, and prints one line about it.
+This file works around these properties:
 
-A row with two sides becomes a x - s = 0 with a slack column s between the two bounds. There is then
-one dual value for each row, and both sides can move. Slack columns count towards the licence.
+* The licence that comes with gurobipy admits 2000 columns and 2000 rows, but Gurobi refuses a
+  larger model only when it is optimized. This file finds out the limit before a model is built, by
+  optimizing an empty model with 2001 columns once for each process.
+* A row of Gurobi has one side. A row low <= a x <= high becomes a x - s = 0 with a slack column
+  low <= s <= high. There is then one dual value for each row, and both sides can be changed in
+  place. Slack columns count towards the licence.
+* Gurobi stops on Ctrl-C by itself, and prints one line about it. `Interruption` is not needed.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ _EQUAL_ROW = 2
 _RANGE_ROW = 3
 _SENSES = np.array(["<", ">", "=", "="])  # Gurobi's sense of each kind of row.
 _SIZE_LIMIT_ERROR = 10010  # Gurobi's error number for a model above the licence.
-_INFINITY = 1e100  # Gurobi treats larger sides as infinite.
+_INFINITY = 1e100  # Gurobi treats numbers from 1e20 on as infinite.
 # Gurobi's status numbers.
 _OPTIMAL = 2
 _INFEASIBLE = 3
@@ -47,7 +49,11 @@ _SUBOPTIMAL = 13
 def _get_environment(process: int) -> Any:
     """Return the silent environment of a process, which takes a licence token once.
 
-    Raises BackendUnavailable without a usable licence.
+    Args:
+        process: id of the process. A child process needs an environment of its own.
+
+    Raises:
+        BackendUnavailable: there is no usable licence.
     """
     import gurobipy
 
@@ -62,7 +68,11 @@ def _get_environment(process: int) -> Any:
 
 @lru_cache(maxsize=1)
 def _is_restricted(process: int) -> bool:
-    """Return whether the licence is size-limited, by an empty model with one column too many."""
+    """Return whether the licence refuses an empty model with one column too many.
+
+    Args:
+        process: id of the process.
+    """
     import gurobipy
 
     with gurobipy.loadModel(
@@ -78,6 +88,8 @@ def _is_restricted(process: int) -> bool:
 
 
 class _GurobiSession(Session):
+    """A session with one live Gurobi model. `_all_columns` are its columns and then its slacks."""
+
     def __init__(self, owner: Backend, program: Program, options: Options) -> None:
         super().__init__(owner, program, options)
         import gurobipy
@@ -154,7 +166,9 @@ class _GurobiSession(Session):
             _set_attribute(model, "UB", columns, slack[has_slack], high[has_slack])
             _set_attribute(model, "RHS", self._rows, positions[~has_slack], sides[~has_slack])
         if change.coefficients is not None:
-            for i, j, value in zip(*(part.tolist() for part in change.coefficients), strict=True):
+            rows, entry_columns, values = change.coefficients
+            entries = zip(rows.tolist(), entry_columns.tolist(), values.tolist(), strict=True)
+            for i, j, value in entries:
                 model.chgCoeff(self._rows[i], columns[j], value)
         if change.cost is not None:
             _set_attribute(model, "Obj", columns, *change.cost)
@@ -171,12 +185,14 @@ class _GurobiSession(Session):
             self._model.reset()  # The answer of a MILP must not depend on earlier solves.
             start = Start.COLD
         elif start is Start.BASIS and basis is not None:
-            self._model.setAttr("VBasis", self._all_columns, basis[0])
-            self._model.setAttr("CBasis", self._rows, basis[1])
+            column_basis, row_basis = basis
+            self._model.setAttr("VBasis", self._all_columns, column_basis)
+            self._model.setAttr("CBasis", self._rows, row_basis)
         self._optimize()
         return self._read(start)
 
     def _optimize(self) -> None:
+        """Run Gurobi with the remaining time. Raises LicenceExceeded or SolverError."""
         time_limit = self._user_time_limit
         remaining_time = self._deadline.solver_time_limit
         if remaining_time is not None:
@@ -192,6 +208,7 @@ class _GurobiSession(Session):
             raise SolverError(f"gurobi failed on {self.program.name}: {error}") from error
 
     def _read(self, start: Start) -> Raw:
+        """Return the result of the last run, which began at `start`."""
         model = self._model
         status = model.Status
         status_name = self._status_names.get(status, str(status))
@@ -212,6 +229,7 @@ class _GurobiSession(Session):
         return raw
 
     def _read_dual_values(self) -> DualValues:
+        """Return the dual values. An interior-point solve without crossover has no basis."""
         model = self._model
         has_basis = self._settings.get("Crossover") != 0
         return DualValues(
@@ -246,20 +264,21 @@ class _GurobiSession(Session):
 def _set_attribute(
     model: Any, attribute: str, handles: list[Any], positions: Positions, values: Vector
 ) -> None:
+    """Set an attribute of the columns or rows handles[positions[k]] to values[k]."""
     model.setAttr(attribute, [handles[k] for k in positions.tolist()], values.tolist())
 
 
 def _classify_rows(data: Data) -> Positions:
-    """Return the kind of every row."""
+    """Return the kind of every row (rows,). A row without sides is an upper row."""
     low = data.row_lower
     high = data.row_upper
-    one_sided = np.where(high == np.inf, _LOWER_ROW, _RANGE_ROW)
-    unequal = np.where(low == -np.inf, _UPPER_ROW, one_sided)
-    return np.where(low == high, _EQUAL_ROW, unequal)
+    conditions = [low == high, low == -np.inf, high == np.inf]
+    kinds = [_EQUAL_ROW, _UPPER_ROW, _LOWER_ROW]
+    return np.select(conditions, kinds, default=_RANGE_ROW).astype(np.intp)
 
 
 def _right_sides(kinds: Positions, low: Vector, high: Vector) -> Vector:
-    """Return the right-hand sides of rows by their kinds; a free row is below infinity."""
+    """Return the right-hand sides (rows,). They are 0 for ranges, whose sides bound the slack."""
     one_sided = np.where(kinds == _LOWER_ROW, low, np.minimum(high, _INFINITY))
     return np.where(kinds == _RANGE_ROW, 0.0, one_sided)
 

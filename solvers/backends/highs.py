@@ -1,4 +1,4 @@
-"""HiGHS through highspy: the default backend. Models are changed in place, and LPs start hot.
+"""Backend "highs": HiGHS through highspy, the default. Models are changed in place, LPs start hot.
 
 This file works around these properties:
 
@@ -7,9 +7,9 @@ This file works around these properties:
 * The time limit counts from the creation of the Highs object, not from the run, so it is moved
   before each run. The search for symmetries of a MILP ignores it, and takes 12 s at 39,000 columns.
   It is off for a large MILP with a time limit.
-* There is one thread pool for each process, and run() fails with a second thread count. The pool is
-  reset when the count changes, so sessions of different thread counts must not run at the same time
-  in one process.
+* All HiGHS objects of a process share one thread pool, and run() fails if it needs another number
+  of threads than the pool has. The pool is reset when the number changes, so sessions with
+  different numbers of threads must not run at the same time in one process.
 * highspy's own Ctrl-C support prints, polls at 10 Hz and is shared by all instances. `Interruption`
   replaces it. HiGHS's interrupt callback is started only after Ctrl-C was pressed, because it slows
   the solver.
@@ -19,8 +19,9 @@ This file works around these properties:
   `Options(presolve=True)` is given. The models here are solved about as fast without it.
 * A MILP has no hot start: each solve starts from cleared solver data, so that the answer does not
   depend on earlier solves.
-* Each changed coefficient is a separate call, about 1 us. If many change, the whole LP is passed
-  again in one call and gets the last basis. The simplex path is the same, in at most half the time.
+* Each changed coefficient is a separate call of about 1 μs. If many change, the whole LP is passed
+  again in one call and gets the last basis. The simplex steps are the same, in at most half the
+  time.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ _FEASIBLE = 2  # HiGHS's kSolutionStatusFeasible.
 _VALID_BASIS = 1  # HiGHS's kBasisValidityValid.
 # A MILP with more columns and a time limit is solved without the search for symmetries.
 _MAX_SYMMETRY_COLUMNS = 10_000
-# If more coefficients change than this, plus one for every _NONZEROS_PER_CALL non-zeros of the
-# matrix, then one pass of the LP is faster than one call for each coefficient.
-_MIN_PASS_CHANGES = 24
+# A call for each changed coefficient is faster than passing the whole LP only up to this number of
+# changes, plus one change for every _NONZEROS_PER_CALL non-zeros of the matrix.
+_MAX_CALLS = 24
 _NONZEROS_PER_CALL = 32
 
 
@@ -64,7 +65,12 @@ def create_silent_highs() -> Any:
 
 
 class _HighsSession(Session):
-    # Thread count of the process's pool, or None before the first session.
+    """A session with one live Highs object, `_h`.
+
+    Attributes:
+        pool_threads: number of threads of the process's pool. None until a session sets it.
+    """
+
     pool_threads: ClassVar[int | None] = None
 
     def __init__(self, owner: Backend, program: Program, options: Options) -> None:
@@ -87,7 +93,7 @@ class _HighsSession(Session):
 
     @cached_property
     def _version(self) -> str:
-        return str(self._h.version())  # This is faster than to read it from the distribution.
+        return str(self._h.version())  # Reading it from the distribution is slower.
 
     def _build(self, data: Data) -> None:
         self._h.clearModel()
@@ -119,11 +125,10 @@ class _HighsSession(Session):
         h = self._h
         if change.coefficients is not None:
             rows, columns, values = change.coefficients
-            if rows.size > _MIN_PASS_CHANGES + data.A.data.size // _NONZEROS_PER_CALL:
+            if rows.size > _MAX_CALLS + data.A.data.size // _NONZEROS_PER_CALL:
                 return self._pass_model_with_basis(data)
-            change_coefficient = h.changeCoeff
             for i, j, value in zip(rows.tolist(), columns.tolist(), values.tolist(), strict=True):
-                change_coefficient(i, j, value)
+                h.changeCoeff(i, j, value)
         if change.cost is not None:
             positions, values = change.cost
             h.changeColsCost(positions.size, positions.astype(np.int32), values)
@@ -172,7 +177,7 @@ class _HighsSession(Session):
         if is_interrupted:
             h.clearCallbacks()
         elif self._is_optimal_without_point():
-            h.clearSolver()
+            h.clearSolver()  # A cold start usually finds a feasible point.
             h.run()
             start = Start.COLD
         raw = self._read(start)
@@ -182,9 +187,10 @@ class _HighsSession(Session):
         return raw
 
     def _is_optimal_without_point(self) -> bool:
-        """Return whether HiGHS calls an LP optimal at a point that it calls infeasible.
+        """Return whether HiGHS calls an LP "optimal" and its point infeasible.
 
-        After a hot start the infeasibilities of the unscaled program may exceed its tolerance.
+        This can happen after a hot start: HiGHS scales the program, and a point that is feasible in
+        its scaling may violate the unscaled rows by more than the tolerance.
         """
         is_optimal = self._h.getModelStatus() == self._highspy.HighsModelStatus.kOptimal
         return bool(
@@ -206,12 +212,13 @@ class _HighsSession(Session):
             _HighsSession.pool_threads = threads
 
     def _retry(self) -> None:
-        """Run again if HiGHS ran nothing because another library had resized the pool."""
+        """Run again if HiGHS did not start because another library has resized the pool."""
         if self._h.getModelStatus() == self._highspy.HighsModelStatus.kNotset:
             self._h.resetGlobalScheduler(True)
             self._h.run()
 
     def _read(self, start: Start) -> Raw:
+        """Return the result of the last run, which began at `start`."""
         h = self._h
         info = self._read_info
         status = h.getModelStatus()
@@ -246,10 +253,10 @@ class _HighsSession(Session):
         return raw
 
     def _read_info(self, name: str) -> Any:
-        """Return one value of HiGHS's info, or 0 if it has none.
+        """Return one number of HiGHS's info, or 0 if it is not available.
 
-        After a failure HiGHS returns an arbitrary number and a warning. Reading the whole record
-        takes ten times as long.
+        For a number that is not available HiGHS returns a warning and an arbitrary number. Reading
+        the whole record with getInfo takes ten times as long.
         """
         status, value = self._h.getInfoValue(name)
         if status == self._highspy.HighsStatus.kOk:

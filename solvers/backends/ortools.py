@@ -1,16 +1,18 @@
-"""OR-Tools through MathOpt: GLOP and PDLP for LPs, CP-SAT for integer programs, gSCIP for MILPs.
+"""Backend "ortools": GLOP and PDLP for LPs, CP-SAT for integer programs, gSCIP for MILPs.
 
-The model is written into MathOpt's protocol buffers directly, which takes a third of the time of
-its Python modelling layer. GLOP keeps a live solver and starts hot. The others start from a new
-solver each time. "ortools" alone means GLOP for a linear program and gSCIP for a mixed-integer one.
+All of them are used through MathOpt, the common interface of OR-Tools. The model is written into
+MathOpt's protocol buffers directly, which takes a third of the time of its Python modelling layer.
+GLOP keeps a live solver and starts hot. The others start from a new solver each time. "ortools"
+alone means GLOP for a linear program and gSCIP for a mixed-integer one.
 
 This file works around these properties:
 
 * MathOpt answers an option that it does not know with an exception about something else, so
   options are refused by name before. GLOP ignores gaps without a message, so they are refused.
 * CP-SAT stops at an absolute gap of 1e-4 unless another one is set, and rounds coefficients to
-  integers. It searches no column beyond 1e7. Its proofs count only if the program's points cannot
-  lie outside.
+  integers.
+* CP-SAT searches only the box in which every column is at most 1e7 in size. If the bounds of the
+  program allow points outside of this box, its proofs are not used.
 """
 
 from __future__ import annotations
@@ -35,13 +37,16 @@ from workbench.solvers.session import Interruption, Options, Raw, Session
 from workbench.solvers.solution import DualValues, PointStatus, Start, Termination
 
 _FEASIBLE = 2  # MathOpt's SOLUTION_STATUS_FEASIBLE.
-# Feasibility tolerance of GLOP if a program is solved in coarser units than its own.
+# Feasibility tolerance of GLOP if a program is solved without its scale. GLOP's default tolerance
+# would then allow larger violations in the units of the model.
 _FINE_TOLERANCE = 1e-10
 _MAX_CP_SAT_SIZE = 1e7  # CP-SAT's mip_max_bound: it searches no column beyond this.
-_MIN_LOG_LEVEL = 2  # absl prints only errors, and worse.
+_MIN_LOG_LEVEL = 2  # absl's level "error": messages of lower levels are not printed.
 
 
 class _MathOptSession(Session):
+    """A session of one solver of MathOpt. `_variant` is its name, such as "glop"."""
+
     def __init__(self, owner: Backend, program: Program, options: Options) -> None:
         super().__init__(owner, program, options)
         from ortools.math_opt import (
@@ -108,7 +113,8 @@ class _MathOptSession(Session):
         rows.upper_bounds.extend(data.row_upper.tolist())
         model.objective.offset = data.offset
         costs = model.objective.linear_coefficients
-        _fill_vector(costs, np.flatnonzero(data.c), data.c[data.c != 0])
+        cost_columns = np.flatnonzero(data.c)
+        _fill_vector(costs, cost_columns, data.c[cost_columns])
         by_row = data.A.tocsr()
         row_index = np.repeat(np.arange(data.row_lower.size), np.diff(by_row.indptr))
         _fill_matrix(model.linear_constraint_matrix, row_index, by_row.indices, by_row.data)
@@ -162,14 +168,11 @@ class _MathOptSession(Session):
         try:
             if self._variant == "gscip":
                 # gSCIP handles Ctrl-C itself; MathOpt's interrupter makes it print to stderr.
-                result = self._solver.solve(parameters, hints, None, self._callbacks, None, None)
+                result = self._start_solver(parameters, hints, interrupter=None)
             else:
                 interrupter = self._interrupter_class()
-                native_interrupter = interrupter.pybind_interrupter
                 with Interruption(interrupter.interrupt) as interruption:
-                    result = self._solver.solve(
-                        parameters, hints, None, self._callbacks, None, native_interrupter
-                    )
+                    result = self._start_solver(parameters, hints, interrupter.pybind_interrupter)
                 is_interrupted = interruption.is_pressed
         except self._refusal as error:
             raw = _classify_refusal(str(error))
@@ -178,13 +181,28 @@ class _MathOptSession(Session):
         raw.is_interrupted = is_interrupted
         return raw
 
+    def _start_solver(self, parameters: Any, hints: Any, interrupter: Any) -> Any:
+        """Run the solver and return MathOpt's result message.
+
+        Args:
+            parameters: message with the options.
+            hints: message with the initial basis, if any.
+            interrupter: MathOpt's native interrupter, or None.
+        """
+        no_messages = None
+        no_callback = None
+        return self._solver.solve(
+            parameters, hints, no_messages, self._callbacks, no_callback, interrupter
+        )
+
     def _uses_fine_tolerance(self) -> bool:
-        """Return whether GLOP solves in coarser units, and the user gave no tolerance."""
-        is_coarser = self._scale < self.program.scale
-        has_tolerance = self.options.feasibility_tolerance is not None
-        return self._variant == "glop" and is_coarser and not has_tolerance
+        """Return whether GLOP solves without the program's scale, and the user set no tolerance."""
+        has_coarser_units = self._scale < self.program.scale
+        has_user_tolerance = self.options.feasibility_tolerance is not None
+        return self._variant == "glop" and has_coarser_units and not has_user_tolerance
 
     def _read(self, result: Any, start: Start) -> Raw:
+        """Convert MathOpt's result message of a solve that began at `start`."""
         termination = result.termination
         statistics = result.solve_stats
         reason = self._read_enum_name(termination, "reason")
@@ -241,7 +259,7 @@ class _MathOptSession(Session):
         )
 
     def _needs_coarser_units(self, raw: Raw) -> bool:
-        """Return whether GLOP called its answer imprecise; in small numbers it may not be."""
+        """Return whether GLOP called its answer imprecise. Without the scale it may be precise."""
         is_imprecise = raw.termination is Termination.NUMERICAL and not raw.is_interrupted
         return self._variant == "glop" and is_imprecise and self._scale > 1
 
@@ -293,27 +311,29 @@ def _silence_warnings() -> None:
 
 
 def _fill_vector(vector: Any, index: Positions, values: Vector) -> None:
+    """Append the entries vector[index[k]] = values[k] to a sparse vector message."""
     vector.ids.extend(index.tolist())
     vector.values.extend(values.tolist())
 
 
 def _fill_matrix(matrix: Any, rows: NDArray[Any], columns: NDArray[Any], values: Vector) -> None:
+    """Append the entries matrix[rows[k], columns[k]] = values[k] to a sparse matrix message."""
     matrix.row_ids.extend(rows.tolist())
     matrix.column_ids.extend(columns.tolist())
     matrix.coefficients.extend(values.tolist())
 
 
 def _to_dense(vector: Any, size: int) -> Vector:
-    """Convert a sparse proto vector to a dense array (size,)."""
+    """Convert a sparse vector message to a dense array (size,)."""
     dense = np.zeros(size)
     dense[np.array(vector.ids, dtype=int)] = vector.values
     return dense
 
 
 def _classify_refusal(message: str) -> Raw:
-    """Return the result if MathOpt refuses the solver's result.
+    """Return the result for an error that MathOpt raised instead of returning the solver's result.
 
-    It refuses results of unbounded programs, whose objective is not a number.
+    MathOpt raises for unbounded programs, because their objective is infinite.
     """
     is_unbounded = "objective" in message and "inf" in message
     termination = Termination.INFEASIBLE_OR_UNBOUNDED if is_unbounded else Termination.ERROR
@@ -321,11 +341,19 @@ def _classify_refusal(message: str) -> Raw:
 
 
 def _set_parameter(message: Any, key: str, value: Any) -> None:
-    """Set a (dotted) field of a parameter message, or a SCIP parameter "gscip.limits/nodes"."""
+    """Set one option in a parameter message.
+
+    Args:
+        message: the SolveParametersProto.
+        key: dotted path of a field, such as "glop.use_dual_simplex", or a parameter of SCIP, such
+            as "gscip.limits/nodes".
+        value: the new value.
+    """
     *path, field = key.split(".")
     for part in path:
         message = getattr(message, part)
     if path == ["gscip"] and "/" in field:
+        # MathOpt stores the parameters of SCIP in one map for each type of value.
         field_by_type = {
             bool: "bool_params",
             int: "int_params",

@@ -1,10 +1,13 @@
-"""SCIP through PySCIPOpt: an optional second opinion on MILPs and LPs.
+"""Backend "scip": SCIP through PySCIPOpt, an optional second opinion on MILPs and LPs.
 
 A new model is read from an MPS file for every solve, so that no answer depends on earlier solves.
-SCIP's own handling of Ctrl-C prints to stdout; `Interruption` replaces it. Its status "unbounded"
-counts only together with a feasible point. Dual values of LPs are not read, because SCIP tightens
-bounds and rows, and its multipliers belong to the tightened program. SCIP's bound on the optimum is
-read.
+
+This file works around these properties:
+
+* SCIP's own handling of Ctrl-C prints to stdout. `Interruption` replaces it.
+* SCIP's status "unbounded" may come without a feasible point. The program may then be infeasible.
+* SCIP tightens bounds and rows, and its multipliers belong to the tightened program. Dual values of
+  LPs are therefore not read. SCIP's own bound on the optimum is used instead.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ from workbench.solvers.solution import PointStatus, Start, Termination
 
 
 class _ScipSession(Session):
+    """A session that gives the program to a new SCIP model for every solve."""
+
     def __init__(self, owner: Backend, program: Program, options: Options) -> None:
         super().__init__(owner, program, options)
         import pyscipopt
@@ -68,8 +73,8 @@ class _ScipSession(Session):
         raw = Raw(self.owner.read_termination(status), status)
         raw.is_interrupted = interruption.is_pressed
         if model.getNSols() > 0:
-            best_point = model.getBestSol()
-            raw.x = np.array([model.getSolVal(best_point, v) for v in self._variables])
+            point = model.getBestSol()
+            raw.x = np.array([model.getSolVal(point, v) for v in self._variables])
             raw.point = PointStatus.FEASIBLE
         elif raw.termination is Termination.UNBOUNDED:
             raw.termination = Termination.INFEASIBLE_OR_UNBOUNDED
