@@ -2,9 +2,10 @@
 
     V(x, δ) = min c(x)'z   s.t.   lo <= A(x) z <= hi,   l <= z <= u
 
-The entries of A, c, l, u are polynomials in x. The sides lo, hi are polynomials in x that are
-affine in δ. A basis names the basic columns F and equally many rows T that are held at one of their
-sides. All other columns are held at a bound. The basis has
+The parameter x is usually e^ε, or a root of it. The entries of A, c, l, u are polynomials in x. The
+sides lo, hi are polynomials in x that are affine in δ. A basis names the basic columns F and
+equally many rows T that are held at one of their sides. All other columns are held at a bound. The
+basis has
 
     the point        z_F = A[T,F]^-1 (side - A[T,rest] z_rest)    rational in x, affine in δ
     the multipliers  y = A[T,F]^-T c_F                            rational in x
@@ -30,6 +31,7 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import starmap
 from math import lcm, prod
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -70,6 +72,9 @@ class Basis:
 
     A column without bounds may be held at 0. It is marked by -1.
 
+    Example: Basis(columns=(0, -1), rows=(1,)) holds the second column at its lower bound and the
+    only row at its upper side. The first column is basic: the row determines it.
+
     Attributes:
         columns: sides of the columns, shape (columns,).
         rows: sides of the rows, shape (rows,).
@@ -100,19 +105,19 @@ class Vertex:
     dual_conditions: tuple[Affine, ...]
 
     def has_dual_feasibility(self, x: Fraction) -> bool:
-        """Return whether all dual conditions are positive.
+        """Return whether all dual conditions are positive, except those that are 0 for every x.
 
         Args:
             x: value of the parameter x.
         """
-        point = to_flint(x)
+        flint_x = to_flint(x)
         return all(
-            condition.constant(point) * condition.denominator(point) > 0
+            condition.constant(flint_x) * condition.denominator(flint_x) > 0
             for condition in self.dual_conditions
             if condition.constant
         )
 
-    def feasible_deltas(self, x: Fraction, low: Fraction, high: Fraction) -> Interval:
+    def feasible_deltas(self, x: Fraction, low: Fraction, high: Fraction) -> Interval | None:
         """Return the part of an interval of δ where the point is feasible.
 
         Args:
@@ -121,15 +126,16 @@ class Vertex:
             high: upper end of the interval of δ.
 
         Returns:
-            The ends of the part. If there is none, the lower end is above the upper end.
+            The ends of the part. None if the part is empty or a single δ.
         """
-        point = to_flint(x)
+        flint_x = to_flint(x)
         lowest = to_flint(low)
         highest = to_flint(high)
         for condition in self.primal_conditions:
-            constant = condition.constant(point)
-            slope = condition.slope(point)
-            if condition.denominator(point) < 0:
+            # The condition is constant + δ slope >= 0, after division by a positive denominator.
+            constant = condition.constant(flint_x)
+            slope = condition.slope(flint_x)
+            if condition.denominator(flint_x) < 0:
                 constant = -constant
                 slope = -slope
             if slope > 0:
@@ -137,19 +143,36 @@ class Vertex:
             elif slope < 0:
                 highest = min(highest, -constant / slope)
             elif constant < 0:
-                return high, low
-        return to_fraction(lowest), to_fraction(highest)
+                return None
+        if lowest < highest:
+            return to_fraction(lowest), to_fraction(highest)
+        return None
+
+
+class VertexPart(NamedTuple):
+    """A vertex, and an interval of δ in which it is optimal at one x.
+
+    Attributes:
+        low: lower end of δ.
+        high: upper end of δ, larger than `low`.
+        vertex: the vertex.
+    """
+
+    low: Fraction
+    high: Fraction
+    vertex: Vertex
 
 
 class ParametricProgram:
-    """A program in exact integers, with polynomials in x as entries and sides of rows affine in δ.
+    """A program whose entries are polynomials in x, and whose sides of rows are also affine in δ.
 
     Attributes:
         program: the program that is passed to the solver, which proposes bases.
-        powers: parameter -> polynomial in x for each of its entries.
-        delta: name of the parameter δ, or None.
+        powers: parameter of the program -> polynomial in x for each of its entries.
+        delta: name of the parameter that is δ, or None.
         numbers: values of the other parameters.
-        exact: section of the data -> position -> the rational that its double stands for.
+        exact: section of `Data` -> position -> the rational that the double there stands for. For
+            example {"c": {0: Fraction(1, 3)}}: the first cost is 1/3.
         cost: (columns,) polynomials.
         offset: polynomial.
         bounds: (columns,) lower and upper bounds; None for none.
@@ -169,10 +192,10 @@ class ParametricProgram:
 
         Args:
             program: the `Program` whose parameters become x and δ.
-            powers: parameter -> for each of its entries a polynomial in x, or a power of x.
-            delta: name of the parameter δ, or None.
+            powers: parameter -> for each of its entries a polynomial in x, or an integer k for x^k.
+            delta: name of the parameter that is δ, or None.
             numbers: values of the other parameters. None for no other parameters.
-            exact: section of the data -> position -> the rational that its double stands for.
+            exact: see the attribute. None for no such rationals.
 
         Raises:
             NoRationalSolution: there are integer columns or cones, or δ moves more than sides of
@@ -285,8 +308,6 @@ class ParametricProgram:
         exact = {name: values for name, values in self.exact.items() if name not in ("c", "offset")}
         return ParametricProgram(program, self.powers, self.delta, self.numbers, exact)
 
-    # Bases.
-
     def propose_basis(self, x: Fraction, delta: Fraction) -> Basis | None:
         """Return the basis that a solver finds at a point, or None if it calls it infeasible.
 
@@ -323,7 +344,7 @@ class ParametricProgram:
         )
 
     def _with_scaled_costs(self, lp: RationalLP) -> RationalLP:
-        """Return the same program at the costs that solvers get: the same points are optimal."""
+        """Return a program with costs multiplied by `Program.cost`: the same points are optimal."""
         scaled_lp = RationalLP(lp.columns, lp.bits)
         scaled_lp.bounds = lp.bounds
         scaled_lp.sides = lp.sides
@@ -347,10 +368,10 @@ class ParametricProgram:
     def refine_basis(self, x: Fraction, delta: Fraction) -> Basis:
         """Return the basis that rational refinement finds at a point.
 
-        It distinguishes points that a solver's tolerance does not.
+        Refinement distinguishes points that are the same within a solver's tolerance.
 
         Args:
-            x: the parameter x, a dyadic rational.
+            x: the parameter x, a rational whose denominator is a power of two.
             delta: the parameter δ.
 
         Raises:
@@ -373,9 +394,7 @@ class ParametricProgram:
         if "relaxation" in vars(self):
             self.relaxation.close()
 
-    def find_optimal_vertices(
-        self, x: Fraction, low: Fraction, high: Fraction
-    ) -> list[tuple[Fraction, Fraction, Vertex]]:
+    def find_optimal_vertices(self, x: Fraction, low: Fraction, high: Fraction) -> list[VertexPart]:
         """Return the vertices computed until now that are optimal at x for a part of an interval.
 
         Args:
@@ -384,14 +403,14 @@ class ParametricProgram:
             high: upper end of the interval of δ.
 
         Returns:
-            (lower end of δ, upper end of δ, vertex), the last computed vertex first.
+            The vertices with their parts of the interval, the last computed vertex first.
         """
         parts = []
         for vertex in reversed(self._vertices.values()):
             if vertex.has_dual_feasibility(x):
-                lowest, highest = vertex.feasible_deltas(x, low, high)
-                if lowest < highest:
-                    parts.append((lowest, highest, vertex))
+                deltas = vertex.feasible_deltas(x, low, high)
+                if deltas is not None:
+                    parts.append(VertexPart(*deltas, vertex))
         return parts
 
     def compute_vertex(self, basis: Basis) -> Vertex:
@@ -408,6 +427,7 @@ class ParametricProgram:
         return self._vertices[basis]
 
     def _solve_vertex(self, basis: Basis) -> Vertex:
+        """Compute what `compute_vertex` returns."""
         basic_columns = [j for j, side in enumerate(basis.columns) if not side]
         tight_rows = [i for i, side in enumerate(basis.rows) if side]
         if len(basic_columns) != len(tight_rows):
@@ -510,11 +530,12 @@ class ParametricProgram:
 
 
 def _to_power(entry: int | Poly) -> Poly:
-    """Return a polynomial, or the power of x with an integer exponent."""
+    """Return x^k for an integer k, and a polynomial unchanged."""
     return fmpz_poly([0] * entry + [1]) if isinstance(entry, int) else entry
 
 
 def _to_polynomial(value: Fraction) -> fmpq_poly:
+    """Return a number as a constant polynomial."""
     return fmpq_poly([fmpq(value.numerator, value.denominator)])
 
 
@@ -560,29 +581,39 @@ def _scale_side(side: Entry | None, factor: int) -> tuple[Poly, Poly] | None:
 
 
 def _to_affine(polynomial: fmpq_poly) -> Affine:
+    """Return a polynomial in x as a function of x and δ."""
     return Affine.from_ratio(polynomial.numer(), ZERO, fmpz_poly([int(polynomial.denom())]))
 
 
 def _side_of_status(status: int, ends: tuple[object, object]) -> int:
-    """Return the side, -1, 0 or 1, that a status of HiGHS means."""
+    """Return the side as in `Basis` (-1, 0 or 1) that a status of HiGHS means.
+
+    Args:
+        status: number of HiGHS's HighsBasisStatus.
+        ends: lower and upper end of the column or row. None for no end.
+    """
     if status == _BASIC:
         return 0
     low, high = ends
-    return 1 if high is not None and (status == _AT_UPPER or low is None) else -1
+    is_at_upper = high is not None and (status == _AT_UPPER or low is None)
+    return 1 if is_at_upper else -1
 
 
 def _nearest_side(
     is_held: bool, value: Fraction, ends: tuple[Rational | None, Rational | None]
 ) -> int:
     """Return the side, -1 or 1, that is nearer to a held value; 0 if it is not held."""
+    if not is_held:
+        return 0
     low, high = ends
-    if not is_held or high is None:
-        return -int(is_held)
-    return 1 if low is None or abs(high - value) < abs(value - low) else -1
+    if high is None:
+        return -1
+    is_at_upper = low is None or abs(high - value) < abs(value - low)
+    return 1 if is_at_upper else -1
 
 
 def _unique_conditions(conditions: Sequence[Affine]) -> tuple[Affine, ...]:
-    """Return the different conditions, without non-negative numbers."""
+    """Return the different conditions, without those that hold everywhere (numbers >= 0)."""
     unique: dict[tuple[Ints, ...], Affine] = {}
     for condition in conditions:
         polynomials = (condition.constant, condition.slope, condition.denominator)
@@ -594,7 +625,7 @@ def _unique_conditions(conditions: Sequence[Affine]) -> tuple[Affine, ...]:
 
 
 def _range_conditions(value: Affine, low: Affine | None, high: Affine | None) -> list[Affine]:
-    """Return the distances of a value from its bounds."""
+    """Return value - low and high - value, which are >= 0 where the value is within its bounds."""
     conditions = []
     if low is not None:
         conditions.append(value - low)

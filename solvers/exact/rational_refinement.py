@@ -1,32 +1,35 @@
-"""Iterative refinement: linear programs solved far beyond double precision.
+"""Solve linear programs far beyond double precision, by iterative refinement.
 
     minimise    c'x    subject to    lo <= A x <= hi,    l <= x <= u
 
-A and c are rationals whose denominators are powers of two. The bounds and x are integers over 2^P.
-Therefore residuals are exact. The basic columns and tight rows of a basis give two systems of
-linear equations, A x = side and A'y = c. They are factored once in doubles. Each turn computes the
-exact residual and solves for it, which adds about 45 bits. If the exact point violates rows or
-bounds, the program is solved for a correction z of the point. Its sides are multiplied by a factor
-F, so large that the solver sees violations that were below its tolerance (iterative refinement:
-Gleixner, Steffy and Wolter, INFORMS J. Computing 28, 2016),
+For example, optimal masses of 1e-40 are found, although a solver alone calls them zero.
+
+The search alternates between two steps, starting from the basis that the solver finds in doubles.
+
+1. Solve the equations of the basis. Its basic columns and tight rows give two systems of linear
+   equations, A x = side and A'y = c. They are factored once in doubles. Each round computes the
+   exact residual and solves for it, which adds about 45 bits.
+2. If the exact point x violates rows or bounds, ask the solver for a correction z of the point:
 
     minimise   D c'z    s.t.    F (lo - A x) <= A z <= F (hi - A x),   F (l - x) <= z <= F (u - x)
 
-whose basis is the next one. The costs are multiplied by D > 1 if multipliers have a wrong sign that
-the solver did not see. All rounds have the same matrix, so one live solver object takes them all;
-only costs and bounds move. In the code the numbers of the program are integers over 2^(S+P), where
-2^S is the common denominator of A and c. In arrays of both, columns come before rows.
+   The factor F is so large that the solver sees violations which were below its tolerance. The
+   factor D > 1 of the costs makes it see multipliers of the wrong sign. The basis of the correction
+   is the next basis (Gleixner, Steffy and Wolter, INFORMS J. Computing 28, 2016). All corrections
+   have the same matrix, so one live solver object solves them all: its costs and bounds change.
 
-Masses of 1e-40 are found, although a solver alone calls them zero. The result is proven, but not by
-the solver: the remaining violations are computed exactly, and so is the Lagrangian bound of y
-(`workbench.solvers.exact.rational_lp`).
+Numbers. A and c are rationals over the common denominator 2^S, and the entries of x and the bounds
+are integers over 2^P. Residuals are then exact integers over 2^(S+P). In arrays of columns and
+rows, the columns come first.
+
+The result is proven, but not by the solver: the remaining violations are computed exactly, and so
+is the Lagrangian bound of y (`workbench.solvers.exact.rational_lp`).
 """
 
 from __future__ import annotations
 
 import contextlib
-import copy
-from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -51,8 +54,8 @@ Side = tuple[Flags, Integers]
 _AT_LOWER = 0
 _AT_UPPER = 2
 _MAX_ROUNDS = 24  # A system of equations is refined at most this often.
-# The first correction and larger costs are scaled by 2 to this power. HiGHS's dual simplex method
-# fails at costs of 1e8.
+# F of the first correction, and D if costs are scaled, are 2 to this power. HiGHS's dual simplex
+# method fails at costs of 1e8.
 _FIRST_SCALE_BITS = 20
 _MAX_SCALED_BOUND = 1e14  # A larger bound of a correction is left out.
 # A dense inverse takes less time than sparse factors for at most this many equations.
@@ -60,7 +63,7 @@ _MAX_DENSE_SIZE = 150
 _GAP_DIVISOR = 1 << 50  # A basis is optimal if its relative gap is at most 1 over this.
 # Smaller coefficients are left out of corrections, because solvers drop them. Residuals have them.
 _MIN_COEFFICIENT = 1e-8
-_DOUBLE_BITS = 53
+_DOUBLE_BITS = 53  # Binary digits of a double.
 # Each round of refinement must reduce the residual by this many bits.
 _MIN_GAINED_BITS = 8
 _MAX_DOUBLE_EXPONENT = 1000  # Larger numbers become doubles of this size.
@@ -80,12 +83,13 @@ def solve_rational(
     Args:
         lp: the program in exact rationals.
         bound_program: another program of the same rows, columns and bits. The bound of the result
-            is one on its optimum. Default: `lp`.
+            is a bound on the optimum of this program. Default: `lp`.
         accuracy: binary digits after the point.
         time_limit: seconds for all rounds. None for no limit.
-        basis: a basis of HiGHS, for a program of these rows and columns, that may be optimal.
-        held_sides: the columns and rows that another such basis holds at their lower, and at their
-            upper bounds, as `read_held_sides` returns them. It is tried first.
+        basis: a basis of HiGHS, for a program of these rows and columns, that may be optimal. None
+            to begin with the basis that HiGHS finds.
+        held_sides: another basis that may be optimal, as `read_held_sides` returns it. It is tried
+            before `basis`, but bases near it are not. None for no such basis.
 
     Raises:
         NoRationalSolution: the program is infeasible, refinement stopped gaining digits, or there
@@ -93,23 +97,24 @@ def solve_rational(
     """
     with _Refinement(lp, bound_program or lp, accuracy, time_limit) as refinement:
         if held_sides is not None:
-            refinement.held_sides = held_sides
-            exact_point = refinement.solve_basis()
-            if exact_point is not None and _is_proven_optimal(exact_point):
-                return exact_point
-        exact_point = None
+            answer = refinement.solve_basis(held_sides)
+            if answer is not None and answer.is_proven_optimal:
+                assert answer.point is not None
+                return answer.point
+        point = None
         if basis:
-            exact_point = refinement.solve_near_basis(basis)
-        if exact_point is None:
-            exact_point = refinement.solve_near_basis(None)
-        if exact_point is None:
+            point = refinement.solve_near_basis(basis)
+        if point is None:
+            point = refinement.solve_near_basis(None)
+        if point is None:
             raise NoRationalSolution(
                 "Refining the solver's answer did not reach an exactly feasible point."
             )
-        return exact_point
+        return point
 
 
 def _is_proven_optimal(point: RationalPoint) -> bool:
+    """Return whether the bound of a point proves that its objective is optimal to 50 bits."""
     if point.bound is None:
         return False
     return point.objective - point.bound <= abs(point.objective) / _GAP_DIVISOR
@@ -128,13 +133,35 @@ def read_held_sides(basis: Any) -> tuple[Flags, Flags]:
     return statuses == _AT_LOWER, statuses == _AT_UPPER
 
 
-class _Refinement:
-    """State of one solve: exact integers, and the live solver that sees their leading digits.
+@dataclass(frozen=True)
+class _BasisAnswer:
+    """The exact point of a basis, which may violate rows or bounds.
 
     Attributes:
+        activities: (columns + rows,) values of columns and rows, over 2^(S+P).
+        violation: largest violation of a row or bound, over 2^P.
+        point: the point with its proven bound. None if a violation is above 2^-accuracy, or if the
+            multipliers were not found to this accuracy.
+    """
+
+    activities: Integers
+    violation: int
+    point: RationalPoint | None
+
+    @property
+    def is_proven_optimal(self) -> bool:
+        """Return whether the point is feasible and its bound proves it optimal."""
+        return self.point is not None and _is_proven_optimal(self.point)
+
+
+class _Refinement:
+    """One solve: the program in exact integers, and a live solver that sees their leading digits.
+
+    Attributes:
+        P, S: exponents of the denominators, as in the module's docstring.
+        c: (columns,) costs over 2^(S+P).
         low, high: bounds of columns and rows, over 2^(S+P).
-        held_sides: (columns + rows,) held at the lower, and at the upper bound, by the last basis.
-        point: columns and activities of rows of the last basis, over 2^(S+P), or None.
+        session: the live solver object. None until the first correction.
     """
 
     def __init__(
@@ -154,13 +181,15 @@ class _Refinement:
         self.c = self.entries.cost << self.P
         self.low, self.high = self._round_sides()
         self.session: Session | None = None
-        self.point: Integers | None = None
-        self.held_sides = self.low[0], self.high[0]
 
     def __enter__(self) -> _Refinement:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the live solver object. The next correction opens another one."""
         if self.session is not None:
             self.session.close()
         self.session = None
@@ -194,15 +223,18 @@ class _Refinement:
         shape = (self.low[0].size - column_count, column_count)
         return sp.csc_array((entries.floats[is_large], positions), shape=shape)
 
-    def solve_basis(self) -> RationalPoint | None:
-        """Return the point and the multipliers' bound of the last basis.
+    def solve_basis(self, held_sides: tuple[Flags, Flags]) -> _BasisAnswer | None:
+        """Compute the exact point of a basis, and the bound that its multipliers prove.
 
-        Return None unless both are found to 2^-accuracy and the point is feasible.
+        Args:
+            held_sides: (columns + rows,) what the basis holds at the lower, and at the upper bound.
+
+        Returns:
+            The answer. None if this is no basis, or if its point is not found to 2^-accuracy.
         """
         column_count = self.lp.columns
-        is_at_lower, is_at_upper = self.held_sides
+        is_at_lower, is_at_upper = held_sides
         is_basic = ~(is_at_lower | is_at_upper)
-        self.point = None
         basic_columns = np.flatnonzero(is_basic[:column_count])
         tight_rows = np.flatnonzero(~is_basic[column_count:])
         has_side = np.where(is_at_lower, self.low[0], self.high[0])
@@ -210,7 +242,6 @@ class _Refinement:
             return None
         sides = np.where(is_at_lower, self.low[1], self.high[1])
         x = np.where(is_basic[:column_count], 0, sides[:column_count] >> self.S)
-        y = to_object_array([0] * is_basic[column_count:].size)
         system = self._make_system(basic_columns, tight_rows)
         max_residual_bits = self.P + self.S - self.accuracy - 1
         right_sides = (sides - self._compute_activities(x))[column_count + tight_rows]
@@ -218,51 +249,50 @@ class _Refinement:
         if basic_values is None:
             return None
         x[basic_columns] = basic_values
-        self.point = self._compute_activities(x)
-        violation = self._max_violation(self.point)
+        activities = self._compute_activities(x)
+        violation = self._max_violation(activities)
         if violation > 1 << (self.P - self.accuracy):
-            return None
-        multipliers = system.transposed_system.solve(
-            self.c[basic_columns], self.S, max_residual_bits
-        )
+            return _BasisAnswer(activities, violation, point=None)
+
+        transposed_system = system.transpose()
+        multipliers = transposed_system.solve(self.c[basic_columns], self.S, max_residual_bits)
         if multipliers is None:
-            return None
+            return _BasisAnswer(activities, violation, point=None)
+        y = to_object_array([0] * is_basic[column_count:].size)
         y[tight_rows] = multipliers
         objective = sum((self.c * x).tolist())
-        return RationalPoint(
-            self.lp,
-            [Fraction(v, 1 << self.P) for v in x.tolist()],
-            Fraction(objective, 1 << (self.S + 2 * self.P)),
-            self.bound_program.lagrangian_bound_over(y.tolist(), 1 << self.P),
-            Fraction(violation, 1 << self.P),
-            ~is_basic[column_count:],
-            ~is_basic[:column_count],
+        point = RationalPoint(
+            lp=self.lp,
+            x=[Fraction(v, 1 << self.P) for v in x.tolist()],
+            objective=Fraction(objective, 1 << (self.S + 2 * self.P)),
+            bound=self.bound_program.lagrangian_bound_over(y.tolist(), 1 << self.P),
+            violation=Fraction(violation, 1 << self.P),
+            is_row_tight=~is_basic[column_count:],
+            is_column_fixed=~is_basic[:column_count],
         )
+        return _BasisAnswer(activities, violation, point)
 
     def _make_system(self, basic_columns: Positions, tight_rows: Positions) -> _System:
-        """Return the equations of a basis."""
+        """Return the equations A x = side of a basis, without their right-hand sides."""
         entries = self.entries
         column_position = np.full(self.lp.columns, -1)
         column_position[basic_columns] = np.arange(basic_columns.size)
         row_position = np.full(self.low[0].size - self.lp.columns, -1)
         row_position[tight_rows] = np.arange(tight_rows.size)
         is_inside = (column_position[entries.column] >= 0) & (row_position[entries.row] >= 0)
-        return _System(
-            row_position[entries.row[is_inside]],
-            column_position[entries.column[is_inside]],
-            entries.value[is_inside],
-            entries.floats[is_inside],
-            tight_rows.size,
-        )
+        i = row_position[entries.row[is_inside]]
+        j = column_position[entries.column[is_inside]]
+        factors = _Factors(i, j, entries.floats[is_inside], tight_rows.size)
+        return _System(i, j, entries.value[is_inside], tight_rows.size, factors)
 
     def solve_near_basis(self, basis: Any) -> RationalPoint | None:
-        """Return the point of a basis, or of one near it, or None.
-
-        If the exact point violates rows or bounds, or its multipliers do not prove it optimal, the
-        basis of a correction is tried next.
+        """Refine a basis and the bases of its corrections until one is proven optimal.
 
         Args:
-            basis: basis of HiGHS. None for the basis of the program at the solver's tolerances.
+            basis: basis of HiGHS. None for the basis that HiGHS finds at its tolerances.
+
+        Returns:
+            The feasible point with a bound that was found last, or None if there is none.
 
         Raises:
             NoRationalSolution: the solver has no answer, or there is no time left.
@@ -278,31 +308,29 @@ class _Refinement:
             basis = solution.basis
         last_scale_bits = 0
         cost_bits = 0
-        found_point = None
-        while True:
-            self.held_sides = read_held_sides(basis)
-            exact_point = self.solve_basis()
-            found_point = exact_point or found_point
-            if self.point is None:
+        last_point = None
+        while basis is not None:
+            answer = self.solve_basis(read_held_sides(basis))
+            if answer is None:
                 break
-            if exact_point is not None and (cost_bits or _is_proven_optimal(exact_point)):
-                break
-            scale_bits = self.P - self._max_violation(self.point).bit_length()
-            if exact_point is not None:
+            if answer.point is not None:
+                last_point = answer.point
+                if cost_bits or answer.is_proven_optimal:
+                    break
+                # The point is feasible and a multiplier has the wrong sign: scale the costs once.
                 scale_bits = _FIRST_SCALE_BITS
                 cost_bits = _FIRST_SCALE_BITS
-            elif not last_scale_bits < scale_bits < self.accuracy:
-                break
+            else:
+                scale_bits = self.P - answer.violation.bit_length()
+                if not last_scale_bits < scale_bits < self.accuracy:
+                    break  # The violation did not fall, so another correction would not help.
             last_scale_bits = scale_bits
-            solution = self._solve_correction(self.point, scale_bits, cost_bits, basis)
-            basis = solution.basis
-            if basis is None:
-                break
-        self.__exit__()
-        return found_point
+            basis = self._solve_correction(answer.activities, scale_bits, cost_bits, basis).basis
+        self.close()
+        return last_point
 
     def _compute_activities(self, x: Integers) -> Integers:
-        """Return the columns and the activities of the rows, over 2^(S+P)."""
+        """Return x and then A x, over 2^(S+P)."""
         entries = self.entries
         activities = to_object_array([0] * (self.low[0].size - x.size))
         is_counted = (x != 0)[entries.column]
@@ -310,24 +338,24 @@ class _Refinement:
         np.add.at(activities, entries.row[is_counted], products)
         return np.concatenate([x << self.S, activities])
 
-    def _max_violation(self, point: Integers) -> int:
-        """Return the largest violation, over 2^P, rounded up."""
+    def _max_violation(self, activities: Integers) -> int:
+        """Return the largest violation of a bound by x or A x, over 2^P, rounded up."""
         has_low, low = self.low
         has_high, high = self.high
-        below = (low[has_low] - point[has_low]).tolist()
-        above = (point[has_high] - high[has_high]).tolist()
+        below = (low[has_low] - activities[has_low]).tolist()
+        above = (activities[has_high] - high[has_high]).tolist()
         return -(-int(max([0, *below, *above])) >> self.S)
 
-    def _scale_bounds(self, point: Integers, scale_bits: int) -> tuple[Vector, Vector]:
+    def _scale_bounds(self, activities: Integers, scale_bits: int) -> tuple[Vector, Vector]:
         """Return lower and upper bounds of a correction of a point, times 2^scale_bits.
 
-        Bounds that are far away are left out.
+        Scaled bounds above _MAX_SCALED_BOUND become infinite.
         """
         has_low, low = self.low
         has_high, high = self.high
         shift = self.P + self.S - scale_bits
-        low_gap = _to_doubles(low - point, shift)
-        high_gap = _to_doubles(high - point, shift)
+        low_gap = _to_doubles(low - activities, shift)
+        high_gap = _to_doubles(high - activities, shift)
         is_near_low = has_low & (np.abs(low_gap) < _MAX_SCALED_BOUND)
         is_near_high = has_high & (np.abs(high_gap) < _MAX_SCALED_BOUND)
         return (
@@ -336,20 +364,20 @@ class _Refinement:
         )
 
     def _solve_correction(
-        self, point: Integers, scale_bits: int, cost_bits: int = 0, first_basis: Any = None
+        self, activities: Integers, scale_bits: int, cost_bits: int = 0, first_basis: Any = None
     ) -> Solution:
-        """Solve for a correction of a point, from the basis of the last round.
+        """Solve for a correction of a point, from the basis of the last correction.
 
         If this fails, it is solved again from a cold start.
 
         Args:
-            point: columns and activities of rows.
-            scale_bits: the correction is multiplied by 2 to this power.
-            cost_bits: costs are multiplied by 2 to this power.
-            first_basis: basis of the first round, or None.
+            activities: the point as `_compute_activities` returns it.
+            scale_bits: F of the module's docstring is 2 to this power.
+            cost_bits: D is 2 to this power.
+            first_basis: basis from which the first correction starts, or None.
         """
         n = self.lp.columns
-        lower, upper = self._scale_bounds(point, scale_bits)
+        lower, upper = self._scale_bounds(activities, scale_bits)
         costs = _to_doubles(self.c, self.P + self.S - cost_bits)
         data = Data(
             c=costs,
@@ -389,45 +417,62 @@ class _Refinement:
         return self.deadline.solver_time_limit
 
 
+class _Factors:
+    """A square matrix in doubles, inverted if it is small and factored otherwise."""
+
+    def __init__(self, i: Positions, j: Positions, floats: Vector, size: int) -> None:
+        self._inverse: Vector | None = None
+        self._sparse_factors: Any = None
+        if size <= _MAX_DENSE_SIZE:
+            dense = np.zeros((size, size))
+            dense[i, j] = floats
+            with contextlib.suppress(np.linalg.LinAlgError):  # The matrix is singular.
+                self._inverse = np.asarray(np.linalg.inv(dense), dtype=np.float64)
+        else:
+            from scipy.sparse.linalg import splu  # This import is slow.
+
+            with contextlib.suppress(RuntimeError):  # The matrix is singular.
+                self._sparse_factors = splu(sp.csc_array((floats, (i, j)), shape=(size, size)))
+
+    def solve(self, right: Vector, *, is_transposed: bool) -> Vector | None:
+        """Solve matrix @ v = right, or its transpose @ v = right. None if the matrix is singular.
+
+        Args:
+            right: (size,) right-hand sides.
+            is_transposed: whether the equations have the transposed matrix.
+        """
+        if self._inverse is not None:
+            return (self._inverse.T if is_transposed else self._inverse) @ right
+        if self._sparse_factors is not None:
+            v: Vector = self._sparse_factors.solve(right, "T" if is_transposed else "N")
+            return v
+        return None
+
+
+@dataclass(frozen=True)
 class _System:
     """A square system of linear equations, exact and factored in doubles.
 
     Attributes:
-        entries: rows, columns and values of the coefficients; values are integers over 2^S.
+        i, j: (non-zeros,) rows and columns of the coefficients.
+        a: (non-zeros,) the coefficients, integers over 2^S.
         size: number of equations.
-        is_transposed: whether the factors are those of the transposed system.
+        factors: factors of the matrix, or of its transpose.
+        has_transposed_factors: whether `factors` belong to the transpose.
     """
 
-    def __init__(self, i: Positions, j: Positions, a: Integers, floats: Vector, size: int) -> None:
-        self.entries = (i, j, a)
-        self.size = size
-        self.is_transposed = False
-        self._solve_in_doubles: Callable[[Vector, bool], Vector] | None = None
-        if size <= _MAX_DENSE_SIZE:
-            dense = np.zeros((size, size))
-            dense[i, j] = floats
-            with contextlib.suppress(np.linalg.LinAlgError):
-                inverse = np.linalg.inv(dense)
-                self._solve_in_doubles = lambda right, is_transposed: (
-                    (inverse.T if is_transposed else inverse) @ right
-                )
-        else:
-            from scipy.sparse.linalg import splu  # This import is slow.
+    i: Positions
+    j: Positions
+    a: Integers
+    size: int
+    factors: _Factors
+    has_transposed_factors: bool = False
 
-            with contextlib.suppress(RuntimeError):  # The system is singular.
-                factors: Any = splu(sp.csc_array((floats, (i, j)), shape=(size, size)))
-                self._solve_in_doubles = lambda right, is_transposed: factors.solve(
-                    right, "T" if is_transposed else "N"
-                )
-
-    @property
-    def transposed_system(self) -> _System:
+    def transpose(self) -> _System:
         """Return the transposed system, with the same factors."""
-        system = copy.copy(self)
-        i, j, a = self.entries
-        system.entries = (j, i, a)
-        system.is_transposed = True
-        return system
+        return _System(
+            self.j, self.i, self.a, self.size, self.factors, not self.has_transposed_factors
+        )
 
     def solve(self, right_sides: Integers, S: int, max_residual_bits: int) -> Integers | None:
         """Solve the equations by refinement.
@@ -440,30 +485,29 @@ class _System:
         Returns:
             The solution (size,) over 2^P, or None if refinement stops gaining digits.
         """
-        i, j, a = self.entries
         v = to_object_array([0] * self.size)
         last_residual: int | None = None
         for _ in range(_MAX_ROUNDS):
             residuals = right_sides.copy()
-            np.subtract.at(residuals, i, a * v[j])
+            np.subtract.at(residuals, self.i, self.a * v[self.j])
             max_residual = max(map(abs, residuals.tolist()), default=0)
             if max_residual <= 1 << max_residual_bits:
                 return v
-            if self._solve_in_doubles is None:
-                return None
             if last_residual is not None and max_residual > last_residual >> _MIN_GAINED_BITS:
                 return None
             last_residual = max_residual
             shift = max(0, max_residual.bit_length() - _DOUBLE_BITS)
-            step = self._solve_in_doubles(_to_doubles(residuals, shift), self.is_transposed)
-            if not np.isfinite(step).all():
+            step = self.factors.solve(
+                _to_doubles(residuals, shift), is_transposed=self.has_transposed_factors
+            )
+            if step is None or not np.isfinite(step).all():
                 return None
             v = v + floor_to_bits(step, shift - S)
         return None
 
 
 def _to_doubles(values: Integers, shift: int) -> Vector:
-    """Return values / 2^shift, each as the nearest double or one of size 2^1000."""
+    """Return values / 2^shift as doubles. Larger ones than 2^1000 become numbers of this size."""
     try:
         return np.asarray(values / (1 << shift), dtype=np.float64)
     except OverflowError:

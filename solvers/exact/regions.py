@@ -2,7 +2,8 @@
 
 V is the optimum of a `ParametricProgram` (`workbench.solvers.exact.parametric`).
 
-    δ fixed    intervals of x, each with the basis that is optimal in it
+    δ fixed    intervals of x, each with the basis that is optimal in it; for example the formula
+               1/(1 + x) for x in [1, 3] and another one for x > 3
     δ free     intervals of x, each with its formulas F_1, F_2, ... in increasing order of δ. Two
                consecutive formulas meet at
 
@@ -33,7 +34,7 @@ from fractions import Fraction
 
 from workbench.solvers.arrays import Ints
 from workbench.solvers.errors import NoRationalSolution
-from workbench.solvers.exact.parametric import Basis, ParametricProgram, Vertex
+from workbench.solvers.exact.parametric import Basis, ParametricProgram, Vertex, VertexPart
 from workbench.solvers.exact.polynomials import (
     ZERO,
     Affine,
@@ -46,7 +47,8 @@ from workbench.solvers.exact.polynomials import (
 )
 from workbench.solvers.search import Deadline
 
-# Each gap is sampled this often, because the conditions of a basis may be just 0 at a sample.
+# A sample is useless if a condition of the basis is exactly 0 there. At most this number of samples
+# is tried in each interval.
 _MAX_SAMPLES = 16
 _REFINED_FROM_SAMPLE = 4  # Bases come from rational refinement from this sample on.
 _DYADIC_DENOMINATOR = 1 << 60  # Samples for refinement are rounded to multiples of 1 over this.
@@ -56,12 +58,12 @@ Ends = tuple[Root, Root | None]  # The ends of an interval of x. None is infinit
 
 @dataclass(frozen=True)
 class Formula:
-    """The optimum for δ between two functions of x (numbers, where δ is fixed or has an end).
+    """The optimum for low <= δ <= high, where `low` and `high` are functions of x.
 
     Attributes:
-        value: the optimum; None where the program is infeasible.
-        low: lower end of δ.
-        high: upper end of δ.
+        value: the optimum as a function of x and δ. None if the program is infeasible.
+        low: lower end of δ, a function of x. It is a number at the lower end of the search.
+        high: upper end of δ, a function of x. If δ is fixed, it is equal to `low`.
         start: vertex that is feasible at the lower end of δ.
         vertex: vertex that is feasible at the upper end of δ. If the program is infeasible, it is
             the vertex of the least violation.
@@ -145,7 +147,7 @@ class InfeasiblePoint(NoRationalSolution):
 
 
 class _BorderSample(Exception):
-    """A condition is just 0 at the sample, and not everywhere, or it does not hold there."""
+    """The sample is useless: a condition is violated or 0 there (and not 0 everywhere)."""
 
 
 def find_regions(
@@ -204,8 +206,11 @@ def find_regions(
 
 
 def _interval_width(gap: Ends) -> float:
-    """Return the width of an interval of x, as one of ε."""
-    return math.inf if gap[1] is None else math.log(gap[1].high / gap[0].low)
+    """Return the width of an interval of x = e^ε in units of ε."""
+    low, high = gap
+    if high is None:
+        return math.inf
+    return math.log(high.high / low.low)
 
 
 def find_region_around(program: ParametricProgram, x: Fraction, deltas: Interval) -> Region:
@@ -308,12 +313,14 @@ def _find_region_of_samples(
 def _iterate_samples(low: Root, high: Root | None, degree: int) -> Iterator[Fraction]:
     """Yield rationals of few digits inside an interval.
 
-    The harmonic middle comes first, as large x have small masses.
+    The first sample of a finite interval is the harmonic mean of its ends, because masses are very
+    small at large x. The others are multiples of 1/17 of the interval, in a mixed order.
 
     Args:
         low: lower end.
-        high: upper end, or None.
-        degree: degree in x. Powers of x are numbers of few digits if x is near 1.
+        high: upper end, or None for infinity. The samples are then near `low`.
+        degree: degree of the program in x. The higher it is, the nearer samples are to `low`, so
+            that the powers of x have few digits.
     """
     if high is None:
         low = low.refine_to(Fraction(1, degree))
@@ -456,58 +463,59 @@ def _find_vertex_chain(
     Vertices that were computed before are tried before the solver.
     """
     known_parts = program.find_optimal_vertices(x, *deltas)
-    chain = []
+    parts: list[VertexPart] = []
     gaps = [deltas]
     while gaps:
         low, high = gaps.pop()
-        lowest, highest, vertex = _find_known_vertex(known_parts, (low, high)) or (
-            _find_optimal_vertex(program, x, (low, high), find_vertex)
-        )
-        chain.append((lowest, vertex))
-        if low < lowest:
-            gaps.append((low, lowest))
-        if highest < high:
-            gaps.append((highest, high))
-    chain.sort(key=lambda item: item[0])
-    return [vertex for _, vertex in chain]
+        part = _find_known_vertex(known_parts, (low, high))
+        if part is None:
+            part = _find_optimal_vertex(program, x, (low, high), find_vertex)
+        parts.append(part)
+        if low < part.low:
+            gaps.append((low, part.low))
+        if part.high < high:
+            gaps.append((part.high, high))
+    parts.sort(key=lambda part: part.low)
+    return [part.vertex for part in parts]
 
 
-def _find_known_vertex(
-    known_parts: Sequence[tuple[Fraction, Fraction, Vertex]], deltas: Interval
-) -> tuple[Fraction, Fraction, Vertex] | None:
+def _find_known_vertex(known_parts: Sequence[VertexPart], deltas: Interval) -> VertexPart | None:
     """Return the first known vertex that is optimal for a part of an interval, with that part."""
     low, high = deltas
-    for part_low, part_high, vertex in known_parts:
-        lowest = max(part_low, low)
-        highest = min(part_high, high)
+    for known_part in known_parts:
+        lowest = max(known_part.low, low)
+        highest = min(known_part.high, high)
         if lowest < highest:
-            return lowest, highest, vertex
+            return VertexPart(lowest, highest, known_part.vertex)
     return None
 
 
 def _find_optimal_vertex(
     program: ParametricProgram, x: Fraction, deltas: Interval, find_vertex: VertexFinder
-) -> tuple[Fraction, Fraction, Vertex]:
+) -> VertexPart:
     """Return a vertex that is feasible at x for a part of an interval of δ, with that part.
 
-    Raises InfeasiblePoint and _BorderSample.
+    Raises:
+        InfeasiblePoint: the program is infeasible at a sample of δ.
+        _BorderSample: every sample gave a vertex that is feasible at one δ only, or at none.
     """
     low, high = deltas
     for k in range(1, _MAX_SAMPLES):
-        delta = low + (high - low) * Fraction((5 * k) % 16 or 1, 16)
+        # The samples are multiples of 1/16 of the interval in a mixed order: 5/16, 10/16, ...
+        delta = low + (high - low) * Fraction((5 * k) % 16, 16)
         vertex = find_vertex(program, x, delta)
         if vertex is None:
             raise InfeasiblePoint(x, delta)
-        lowest, highest = vertex.feasible_deltas(x, low, high)
-        if lowest < highest:
-            return lowest, highest, vertex
+        feasible_deltas = vertex.feasible_deltas(x, low, high)
+        if feasible_deltas is not None:
+            return VertexPart(*feasible_deltas, vertex)
     raise _BorderSample
 
 
 def _propose_vertex(program: ParametricProgram, x: Fraction, delta: Fraction) -> Vertex | None:
-    """Return the vertex of the basis that a solver proposes; None if it is infeasible.
+    """Return the vertex of the basis that a solver proposes at (x, δ).
 
-    Raises _BorderSample if there is no basis.
+    None if the solver calls the program infeasible. Raises _BorderSample if there is no basis.
     """
     try:
         basis = program.propose_basis(x, delta)
@@ -517,7 +525,10 @@ def _propose_vertex(program: ParametricProgram, x: Fraction, delta: Fraction) ->
 
 
 def _refine_vertex(program: ParametricProgram, x: Fraction, delta: Fraction) -> Vertex | None:
-    """Return the vertex of the basis that rational refinement finds; None if it is infeasible."""
+    """Return the vertex of the basis that rational refinement finds at (x, δ).
+
+    None if the solver calls the program infeasible.
+    """
     if _may_be_feasible(program, x, delta):
         return program.compute_vertex(program.refine_basis(x, delta))
     return None
