@@ -1,4 +1,4 @@
-"""`Interruption` on its own: a signal that arrives while the main thread does not run Python."""
+"""Tests of `Interruption`: Ctrl-C arrives while the main thread waits in a native call."""
 
 from __future__ import annotations
 
@@ -11,102 +11,123 @@ import pytest
 
 from workbench.solvers.session import Interruption
 
+MAX_WAIT_SECONDS = 60.0  # A test that waits longer fails.
+SIGNAL_SECONDS = 0.05  # A signal is delivered within this time.
 
-def press():
+
+def press_ctrl_c():
+    """Send SIGINT to this process."""
     os.kill(os.getpid(), signal.SIGINT)
 
 
-def sleep_until(event, seconds=60.0):
-    """A native call that releases the interpreter lock and is not cut short by signals."""
-    event.wait(seconds)
+def press_ctrl_c_and_wait():
+    """Send SIGINT and sleep until a KeyboardInterrupt ends the sleep."""
+    press_ctrl_c()
+    time.sleep(MAX_WAIT_SECONDS)
 
 
-def test_stop_is_called_and_nothing_raised():
+def wait_for(event):
+    """Wait like a native solver: without the interpreter lock, and not ended by signals."""
+    event.wait(MAX_WAIT_SECONDS)
+
+
+def fail_if_stopped():
+    """Fail the test, because the solver must not be stopped."""
+    pytest.fail("the solver was stopped")
+
+
+def test_ctrl_c_calls_stop_and_raises_nothing():
     stopped = threading.Event()
-    before = signal.getsignal(signal.SIGINT)
     with Interruption(stopped.set) as interruption:
-        press()
-        sleep_until(stopped)
+        press_ctrl_c()
+        wait_for(stopped)
     assert stopped.is_set()
     assert interruption.is_pressed
-    assert signal.getsignal(signal.SIGINT) is before
-    assert signal.set_wakeup_fd(-1) == -1
 
 
-def press_and_wait():
-    press()
-    time.sleep(60)  # which the signal ends
+def test_the_signal_handlers_are_restored():
+    handler = signal.getsignal(signal.SIGINT)
+    with Interruption(lambda: None):
+        assert signal.getsignal(signal.SIGINT) is not handler
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert signal.set_wakeup_fd(-1) == -1  # There was no file descriptor for signals.
 
 
-def test_second_press_raises():
+def test_a_second_ctrl_c_raises():
     stopped = threading.Event()
     with Interruption(stopped.set):
-        press()
-        sleep_until(stopped)
+        press_ctrl_c()
+        wait_for(stopped)
         with pytest.raises(KeyboardInterrupt):
-            press_and_wait()
+            press_ctrl_c_and_wait()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_untouched_without_a_press():
-    with Interruption(lambda: pytest.fail("stopped")) as interruption:
+def test_without_ctrl_c_nothing_is_stopped():
+    with Interruption(fail_if_stopped) as interruption:
         pass
     assert not interruption.is_pressed
+
+
+def test_ctrl_c_raises_again_after_the_context():
+    with Interruption(fail_if_stopped):
+        pass
     with pytest.raises(KeyboardInterrupt):
-        press_and_wait()
+        press_ctrl_c_and_wait()
 
 
-def test_a_foreign_handler_stays_in_charge():
-    pressed = []
-    before = signal.signal(signal.SIGINT, lambda *_: pressed.append(1))
+def test_a_handler_of_the_user_is_not_replaced():
+    received_signals = []
+    saved_handler = signal.signal(signal.SIGINT, lambda number, _: received_signals.append(number))
     try:
-        with Interruption(lambda: pytest.fail("stopped")) as interruption:
-            press()
-            time.sleep(0.05)
+        with Interruption(fail_if_stopped) as interruption:
+            press_ctrl_c()
+            time.sleep(SIGNAL_SECONDS)
     finally:
-        signal.signal(signal.SIGINT, before)
-    assert pressed == [1]
+        signal.signal(signal.SIGINT, saved_handler)
+    assert received_signals == [signal.SIGINT]
     assert not interruption.is_pressed
 
 
-def test_other_threads_do_nothing():
-    seen = []
+def test_outside_the_main_thread_the_context_does_nothing():
+    handlers = []
 
-    def work():
+    def read_handler_in_context():
         with Interruption(lambda: None):
-            seen.append(signal.getsignal(signal.SIGINT))
+            handlers.append(signal.getsignal(signal.SIGINT))
 
-    thread = threading.Thread(target=work)
+    thread = threading.Thread(target=read_handler_in_context)
     thread.start()
     thread.join()
-    assert seen == [signal.default_int_handler]
+    assert handlers == [signal.default_int_handler]
 
 
-def test_a_stop_that_fails_is_not_fatal():
-    def fail():
+def test_an_error_of_stop_does_not_disable_later_contexts():
+    def raise_error():
         raise RuntimeError
 
-    with Interruption(fail) as interruption:
-        press()
-        time.sleep(0.05)
+    with Interruption(raise_error) as interruption:
+        press_ctrl_c()
+        time.sleep(SIGNAL_SECONDS)
     assert interruption.is_pressed
     stopped = threading.Event()
     with Interruption(stopped.set):
-        press()
-        sleep_until(stopped)
+        press_ctrl_c()
+        wait_for(stopped)
     assert stopped.is_set()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_works_after_a_fork():
-    with Interruption(lambda: None):
+def test_ctrl_c_calls_stop_in_a_forked_process():
+    with Interruption(lambda: None):  # The parent starts its watcher thread.
         pass
-    child = os.fork()
-    if child == 0:
+    child_pid = os.fork()
+    if child_pid == 0:
         stopped = threading.Event()
         with Interruption(stopped.set):
-            press()
-            sleep_until(stopped)
+            press_ctrl_c()
+            wait_for(stopped)
         os._exit(0 if stopped.is_set() else 1)
-    assert os.waitpid(child, 0)[1] == 0
+    _, exit_status = os.waitpid(child_pid, 0)
+    assert exit_status == 0

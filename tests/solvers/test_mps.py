@@ -1,4 +1,7 @@
-"""MPS files keep every bit of a program, also in other readers."""
+"""Tests of MPS files, which keep every bit of a program, and of exact checks of a point.
+
+The other readers are HiGHS, Gurobi and SCIP.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,12 @@ from workbench.solvers.program import Block, Program
 INF = np.inf
 
 
-def everything() -> Data:
-    """State a program with rows, bounds and integers of every kind, and awkward numbers."""
+# Bounds and integrality of the one column of a program: 0 <= x <= 1.
+UNIT_BOUNDS = (np.zeros(1), np.ones(1), np.zeros(1, dtype=bool))
+
+
+def make_varied_program() -> Data:
+    """State a program with all kinds of rows, bounds and integers, and with long decimals."""
     A = sp.csc_array(
         np.array(
             [
@@ -44,44 +51,44 @@ def everything() -> Data:
     )
 
 
-def same(first: Data, second: Data) -> bool:
-    vectors = ("c", "row_lower", "row_upper", "lower", "upper", "integrality")
-    equal = all(np.array_equal(getattr(first, name), getattr(second, name)) for name in vectors)
-    return equal and first.offset == second.offset and (first.A != second.A).nnz == 0
+def test_a_written_program_is_read_back_exactly() -> None:
+    data = make_varied_program()
+    copied_data = read_mps(format_mps("varied", data)).data
+    for section in ("c", "row_lower", "row_upper", "lower", "upper", "integrality"):
+        assert getattr(copied_data, section).tolist() == getattr(data, section).tolist(), section
+    assert copied_data.offset == data.offset
+    assert (copied_data.A != data.A).nnz == 0
 
 
-def test_there_and_back() -> None:
-    data = everything()
-    found = read_mps(
-        format_mps("a name", data, [Block("f", 0, (3,)), Block("t", 3, ())], ["what it is"])
-    )
-    assert same(found.data, data)
-    assert (found.name, found.comments) == ("a_name", ("what it is",))
-    assert list(found.columns) == ["f_0", "f_1", "f_2", "t", "x4", "x5", "x6"]
+def test_names_and_comments_are_written() -> None:
+    blocks = [Block("f", 0, (3,)), Block("t", 3, ())]
+    mps = read_mps(format_mps("a name", make_varied_program(), blocks, ["a comment"]))
+    assert mps.name == "a_name"
+    assert mps.comments == ("a comment",)
+    assert list(mps.columns) == ["f_0", "f_1", "f_2", "t", "x4", "x5", "x6"]
 
 
-def test_a_range_that_no_double_states_becomes_two_rows() -> None:
-    low, high = -3.7, 0.1
+def test_a_row_whose_width_is_no_double_becomes_two_rows() -> None:
+    low = -3.7
+    high = 0.1
     assert low + (high - low) != high
-    box = np.zeros(1), np.ones(1), np.zeros(1, dtype=bool)
-    data = Data(np.ones(1), 0.0, sp.csc_array([[1.0]]), np.array([low]), np.array([high]), *box)
-    found = read_mps(format_mps("x", data))
-    assert (found.data.row_lower.tolist(), found.data.row_upper.tolist()) == (
-        [low, -INF],
-        [INF, high],
-    )
+    A = sp.csc_array([[1.0]])
+    data = Data(np.ones(1), 0.0, A, np.array([low]), np.array([high]), *UNIT_BOUNDS)
+    copied_data = read_mps(format_mps("x", data)).data
+    assert copied_data.row_lower.tolist() == [low, -INF]
+    assert copied_data.row_upper.tolist() == [INF, high]
 
 
 def test_rows_without_bounds_are_left_out() -> None:
-    box = np.zeros(1), np.ones(1), np.zeros(1, dtype=bool)
     A = sp.csc_array(np.ones((2, 1)))
-    found = read_mps(
-        format_mps("x", Data(np.ones(1), 0.0, A, np.array([-INF, 0.5]), np.array([INF, INF]), *box))
-    )
-    assert found.data.A.shape == (1, 1)
+    row_lower = np.array([-INF, 0.5])
+    row_upper = np.array([INF, INF])
+    data = Data(np.ones(1), 0.0, A, row_lower, row_upper, *UNIT_BOUNDS)
+    assert read_mps(format_mps("x", data)).data.A.shape == (1, 1)
 
 
-def _highs(path: Path) -> float:
+def _solve_by_highs(path: Path) -> float:
+    """Return the optimum of a file as HiGHS reads it."""
     import highspy
 
     highs = highspy.Highs()
@@ -91,7 +98,8 @@ def _highs(path: Path) -> float:
     return float(highs.getInfo().objective_function_value)
 
 
-def _gurobi(path: Path) -> float:
+def _solve_by_gurobi(path: Path) -> float:
+    """Return the optimum of a file as Gurobi reads it."""
     import gurobipy
 
     with gurobipy.Env(empty=True) as env:
@@ -102,7 +110,8 @@ def _gurobi(path: Path) -> float:
             return float(model.ObjVal)
 
 
-def _scip(path: Path) -> float:
+def _solve_by_scip(path: Path) -> float:
+    """Return the optimum of a file as SCIP reads it."""
     scip = pytest.importorskip("pyscipopt")
     model = scip.Model()
     model.hideOutput()
@@ -111,15 +120,16 @@ def _scip(path: Path) -> float:
     return float(model.getObjVal())
 
 
-@pytest.mark.parametrize("reader", [_highs, _gurobi, _scip])
-def test_other_readers_read_the_same_program(reader, tmp_path: Path) -> None:
-    data = everything()
-    ours = solve(Program("everything", data)).objective
-    (tmp_path / "a.mps").write_text(format_mps("everything", data))
-    assert reader(tmp_path / "a.mps") == pytest.approx(ours, abs=1e-7)
+@pytest.mark.parametrize("solve_file", [_solve_by_highs, _solve_by_gurobi, _solve_by_scip])
+def test_other_readers_find_the_same_optimum(solve_file, tmp_path: Path) -> None:
+    data = make_varied_program()
+    optimum = solve(Program("varied", data)).objective
+    (tmp_path / "a.mps").write_text(format_mps("varied", data))
+    assert solve_file(tmp_path / "a.mps") == pytest.approx(optimum, abs=1e-7)
 
 
-def test_files_of_others() -> None:
+def test_a_file_of_another_writer_is_read() -> None:
+    """Wood for chairs and tables: an integer program that is maximised."""
     text = """* a comment
 NAME          classic
 OBJSENSE
@@ -146,17 +156,19 @@ BOUNDS
  UI B  tables  1e2
 ENDATA
 """
-    found = read_mps(text)
-    data = found.data
-    assert found.sense == -1
-    assert (data.c.tolist(), data.offset) == ([-45, -80, 0], -7)
-    assert (data.row_lower.tolist(), data.row_upper.tolist()) == ([10, 2], [400, INF])
-    assert (data.lower.tolist(), data.upper.tolist()) == ([0, 0, 0], [24, 100, INF])
+    mps = read_mps(text)
+    data = mps.data
+    assert mps.sense == -1
+    assert data.c.tolist() == [-45, -80, 0]
+    assert data.offset == -7
+    assert data.row_lower.tolist() == [10, 2]
+    assert data.row_upper.tolist() == [400, INF]
+    assert data.lower.tolist() == [0, 0, 0]
+    assert data.upper.tolist() == [24, 100, INF]
     assert data.integrality.tolist() == [True, True, False]
-    best = solve(Program("classic", data, found.sense))
-    assert best.objective == pytest.approx(
-        23 * 45 + 14 * 80 + 7
-    )  # 115 + 280 of wood, and 2 of the rest
+    solution = solve(Program("classic", data, mps.sense))
+    # 23 chairs and 14 tables need 5 * 23 + 20 * 14 = 395 units of wood, and 3 of 400 remain.
+    assert solution.objective == pytest.approx(23 * 45 + 14 * 80 + 7)
 
 
 @pytest.mark.parametrize(
@@ -183,56 +195,64 @@ ENDATA
         ),
     ],
 )
-def test_what_is_no_program_is_refused(text: str, reason: str) -> None:
+def test_a_text_that_is_no_program_is_refused(text: str, reason: str) -> None:
     with pytest.raises(InvalidProgram, match=reason):
         read_mps(text)
 
 
-# Exact checks.
+def _make_small_program(lower: float = 0.0, upper: float = INF) -> Data:
+    """State min x + 2y + 1/4 with x + y >= 1, x <= 1/2 and x + 3y <= 4: 7/4 at (1/2, 1/2).
 
-
-def _small(lower: float = 0.0, upper: float = INF) -> Data:
-    """min x + 2y, x + y >= 1, x <= 1/2, x + 3y <= 4."""
-    A = sp.csc_array(np.array([[1.0, 1], [1, 0], [1, 3]]))
-    ends = np.array([1.0, -INF, -INF]), np.array([INF, 0.5, 4.0])
+    Both columns have the bounds `lower` and `upper`.
+    """
     return Data(
-        np.array([1.0, 2.0]),
-        0.25,
-        A,
-        *ends,
-        np.full(2, lower),
-        np.full(2, upper),
-        np.zeros(2, dtype=bool),
+        c=np.array([1.0, 2.0]),
+        offset=0.25,
+        A=sp.csc_array(np.array([[1.0, 1], [1, 0], [1, 3]])),
+        row_lower=np.array([1.0, -INF, -INF]),
+        row_upper=np.array([INF, 0.5, 4.0]),
+        lower=np.full(2, lower),
+        upper=np.full(2, upper),
+        integrality=np.zeros(2, dtype=bool),
     )
 
 
-def test_a_dual_proves_a_bound_in_rationals() -> None:
-    data = _small(upper=9.0)
-    assert exact_bound(data, [2.0, -1.0, 0.0]) == Fraction(
-        7, 4
-    )  # 2 - 1/2 + 1/4: the optimum, at (1/2, 1/2)
+def test_the_optimal_multipliers_prove_the_optimum() -> None:
+    data = _make_small_program(upper=9.0)
     assert exact_objective(data, [0.5, 0.5]) == Fraction(7, 4)
+    assert exact_bound(data, [2.0, -1.0, 0.0]) == Fraction(7, 4)
+
+
+def test_other_multipliers_prove_a_weaker_bound() -> None:
+    data = _make_small_program(upper=9.0)
     assert exact_bound(data, [0.0, 0.0, 0.0]) == Fraction(1, 4)
+    # The sides give 3 - 1/2. Both reduced costs are -1, and are multiplied by the upper bound 9.
     assert exact_bound(data, [3.0, -1.0, 0.0]) == Fraction(1, 4) + 3 - Fraction(1, 2) - 9 - 9
-    assert exact_bound(data, [-1.0, 5.0, 0.0]) == Fraction(
-        1, 4
-    )  # multipliers of sides that are not there
 
 
-def test_what_rows_imply_bounds_columns_without_bounds() -> None:
-    # y <= 4/3 and x <= 1/2 by rows 3 and 2, so a reduced cost of -1 loses no more than that
+def test_multipliers_of_infinite_sides_are_ignored() -> None:
+    data = _make_small_program(upper=9.0)
+    assert exact_bound(data, [-1.0, 5.0, 0.0]) == Fraction(1, 4)
+
+
+def test_bounds_that_rows_imply_replace_infinite_bounds() -> None:
+    # Rows 2 and 3 imply x <= 1/2 and y <= 4/3, by which the reduced costs of -1 are multiplied.
     expected = Fraction(1, 4) + 3 - Fraction(1, 2) - Fraction(1, 2) - Fraction(4, 3)
-    assert exact_bound(_small(), [3.0, -1.0, 0.0]) == expected
-    assert exact_bound(_small(lower=-INF), [3.0, -1.0, 0.0]) is None
+    assert exact_bound(_make_small_program(), [3.0, -1.0, 0.0]) == expected
+    assert exact_bound(_make_small_program(lower=-INF), [3.0, -1.0, 0.0]) is None
 
 
-def test_violations_are_exact() -> None:
-    data = everything()
-    assert exact_violation(_small(), [0.5, 0.5]) == 0
-    assert exact_violation(_small(), [0.5, 0.25]) == Fraction(1, 4)
-    assert exact_violation(_small(), [-0.5, 2.0]) == Fraction(3, 2)
-    x = solve(Program("everything", data)).x
+def test_violations_of_rows_and_bounds_are_exact() -> None:
+    data = _make_small_program()
+    assert exact_violation(data, [0.5, 0.5]) == 0
+    assert exact_violation(data, [0.5, 0.25]) == Fraction(1, 4)
+    assert exact_violation(data, [-0.5, 2.0]) == Fraction(3, 2)
+
+
+def test_a_fraction_in_an_integer_column_is_a_violation() -> None:
+    data = make_varied_program()
+    x = solve(Program("varied", data)).x
     assert x is not None
     assert 0 <= exact_violation(data, x) <= Fraction(1, 10**8)
-    whole = x + np.array([0, 0, 0, 0.25, 0, 0, 0])
-    assert exact_violation(data, whole) >= Fraction(1, 4)
+    x[3] += 0.25
+    assert exact_violation(data, x) >= Fraction(1, 4)
