@@ -1,4 +1,8 @@
-"""Test every installed solver against the contract. Exclusions have reasons."""
+"""Run the tests of the backends' contract with every installed solver.
+
+DIFFERENCES lists what is different for a solver, such as its accuracy and tests that it cannot
+pass. The attributes are explained in `workbench.solvers.conformance`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from workbench.solvers.backend import get_backend, list_backend_names
 from workbench.solvers.conformance import BackendContract
 from workbench.solvers.solution import Termination
 
-# label -> attributes of its contract
+# Label of a backend -> attributes of its `BackendContract`.
 DIFFERENCES: dict[str, dict[str, object]] = {
     "highs": {"ample_seconds": 3.0, "has_interruption": True},
     "ortools:glop": {"has_interruption": True},
@@ -26,17 +30,17 @@ DIFFERENCES: dict[str, dict[str, object]] = {
         "integer_reach": 1e7,
         "has_interruption": True,
         "excluded": {
-            "test_milp_primal_and_dual_infeasible": "CP-SAT looks no further than 1e7, so its word on a program "
-            "without bounds proves nothing (we say numerical)",
-            "test_milp_infeasible": "the same: its columns have no upper bounds",
+            "test_milp_primal_and_dual_infeasible": "CP-SAT searches no column beyond 1e7, so for "
+            "a program without bounds it proves nothing. The backend reports NUMERICAL.",
+            "test_milp_infeasible": "The columns have no upper bounds, as in the test above.",
         },
     },
     "ortools:gscip": {"endless_lp": 1000},
     "cvxpy:clarabel": {
         "accuracy": 1e-5,
         "excluded": {
-            "test_interrupt_lp": "Clarabel keeps the interpreter's lock and has no stop that CVXPY passes on: Ctrl-C "
-            "is raised when its solve has ended",
+            "test_interrupt_lp": "Clarabel holds the interpreter lock, and CVXPY cannot stop it. "
+            "Ctrl-C raises KeyboardInterrupt when the solve has ended.",
         },
     },
     "cvxpy:scs": {
@@ -47,43 +51,47 @@ DIFFERENCES: dict[str, dict[str, object]] = {
     "scip": {
         "has_interruption": True,
         "excluded": {
-            "test_interrupt_lp": "an LP that keeps SCIP busy takes PySCIPOpt longer to write than SCIP to solve; the "
-            "same stop is tested on a MILP",
+            "test_interrupt_lp": "PySCIPOpt needs more time to read a large LP than SCIP to solve "
+            "it. Ctrl-C is tested with a MILP.",
         },
     },
 }
 
 
-def contract_of(label: str) -> type[BackendContract]:
-    """The tests of one solver, under a name that pytest collects."""
+def make_test_class(label: str) -> type[BackendContract]:
+    """Return the tests of one backend: for "ortools:cp-sat" a class TestOrtoolsCpSat."""
     words = label.replace(":", "-").split("-")
     name = "Test" + "".join(word.capitalize() for word in words)
-    return type(
-        name,
-        (BackendContract,),
-        {"__module__": __name__, "label": label, **DIFFERENCES.get(label, {})},
-    )
+    attributes = {"__module__": __name__, "label": label, **DIFFERENCES.get(label, {})}
+    return type(name, (BackendContract,), attributes)
 
 
-INSTALLED = [label for label in list_backend_names() if get_backend(label).is_installed()]
-globals().update({contract.__name__: contract for contract in map(contract_of, INSTALLED)})
+INSTALLED_LABELS = [label for label in list_backend_names() if get_backend(label).is_installed()]
+# pytest collects the classes that are names of this module.
+for _label in INSTALLED_LABELS:
+    _test_class = make_test_class(_label)
+    globals()[_test_class.__name__] = _test_class
+del _test_class
 
 
-def test_differences_are_of_solvers_that_exist():
+def test_every_difference_belongs_to_a_backend():
     assert DIFFERENCES.keys() <= set(list_backend_names())
-    assert "highs" in INSTALLED
+
+
+def test_highs_is_installed():
+    assert "highs" in INSTALLED_LABELS
 
 
 @pytest.mark.skipif(
     not get_backend("ortools:cp-sat").is_installed(), reason="ortools is not installed"
 )
-def test_cp_sat_says_how_far_it_looks():
+def test_cp_sat_claims_no_optimum_if_columns_may_exceed_its_limit():
     from workbench.solvers.conformance import instances
 
-    far = instances.make_program(
+    program = instances.make_program(
         [-1.0, 1e-9], [[1.0, 1.0]], -instances.INF, 5e7, upper=4e7, integer=True
     )
-    with get_backend("ortools:cp-sat").open(far) as session:
+    with get_backend("ortools:cp-sat").open(program) as session:
         solution = session.solve()
     assert solution.termination is Termination.NUMERICAL
     assert "1e7" in solution.notes[-1]

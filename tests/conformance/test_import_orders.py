@@ -1,4 +1,7 @@
-"""The pinned solvers load together in every order, and only when they are used."""
+"""Tests that the solvers' libraries can be loaded together, and are loaded only when used.
+
+Each test runs Python code in a child process, because a library stays loaded in its process.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,8 @@ from workbench.solvers.backend import get_backend, list_backend_names
 ROOT = pathlib.Path(__file__).parents[2]
 PACKAGES = ("cvxpy", "highspy", "ortools.math_opt.core.python.solver", "gurobipy")
 
-# Every ordered pair occurs in the first two orders. The others put the two packages that share a
-# SONAME in the middle.
+# Orders of import, as positions in PACKAGES. Every ordered pair occurs in the first two. The others
+# put the two packages in the middle whose shared libraries have the same name (SONAME).
 ORDERS = [
     (0, 1, 2, 3),
     (3, 2, 1, 0),
@@ -23,7 +26,8 @@ ORDERS = [
     (1, 3, 2, 0),
 ]
 
-SOLVE = """
+# Code that solves the same program with every installed solver and prints "ok".
+SOLVE_WITH_ALL = """
 from workbench.solvers.conformance import instances
 from workbench.solvers.backend import get_backend
 from workbench.solvers.errors import BackendUnavailable
@@ -38,7 +42,19 @@ print("ok")
 """
 
 
-def child(code):
+# Code that defines `print_loaded`, which prints the libraries that are loaded, as a sorted list.
+DEFINE_PRINT_LOADED = """
+import sys
+
+def print_loaded(*other_names):
+    natives = {'highspy', 'gurobipy', 'ortools', 'cvxpy', 'clarabel', 'scs', 'pyscipopt'}
+    loaded = {name.partition('.')[0] for name in sys.modules}
+    print(sorted(loaded & (natives | {*other_names})))
+"""
+
+
+def run_python(code):
+    """Run code in a new Python process, and return its stdout and stderr in one text."""
     run = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
@@ -60,46 +76,38 @@ def test_solver_libraries_load_together(order):
     ):
         pytest.skip("not all four packages are installed")
     imports = "".join(f"import {PACKAGES[k]}\n" for k in order)
-    assert child(imports + SOLVE) == "ok\n"
+    assert run_python(imports + SOLVE_WITH_ALL) == "ok\n"
 
 
-def test_optional_scip_loads_after_and_before():
+def test_scip_can_be_loaded_before_the_other_solvers():
     if not get_backend("scip").is_installed():
         pytest.skip("scip is not installed")
-    assert child("import pyscipopt\n" + SOLVE) == "ok\n"
+    assert run_python("import pyscipopt\n" + SOLVE_WITH_ALL) == "ok\n"
 
 
 def test_describing_backends_imports_no_solver():
-    """What is installed is known without importing a native library or taking a licence."""
-    said = child(
-        "import sys\n"
-        "from workbench.solvers.backend import describe_backends\n"
+    output = run_python(
+        DEFINE_PRINT_LOADED + "from workbench.solvers.backend import describe_backends\n"
         "rows = describe_backends()\n"
-        "loaded = {name.partition('.')[0] for name in sys.modules}\n"
-        "print(sorted(loaded & {'highspy', 'gurobipy', 'ortools', 'cvxpy', 'clarabel', 'scs', 'pyscipopt'}))\n"
+        "print_loaded()\n"
         "print([row['name'] for row in rows])\n"
     )
-    assert said == f"[]\n{list_backend_names()}\n"
+    assert output == f"[]\n{list_backend_names()}\n"
 
 
-def test_opening_a_session_imports_its_own_solver_only():
-    said = child(
-        "import sys\n"
-        "from workbench.solvers.conformance import instances\n"
+def test_a_session_imports_only_its_solver():
+    output = run_python(
+        DEFINE_PRINT_LOADED + "from workbench.solvers.conformance import instances\n"
         "from workbench.solvers.backend import get_backend\n"
         "get_backend('highs').open(instances.make_triangle()).solve()\n"
-        "loaded = {name.partition('.')[0] for name in sys.modules}\n"
-        "print(sorted(loaded & {'highspy', 'gurobipy', 'ortools', 'cvxpy', 'clarabel', 'scs', 'pyscipopt'}))\n"
+        "print_loaded()\n"
     )
-    assert said == "['highspy']\n"
+    assert output == "['highspy']\n"
 
 
-def test_the_contract_needs_no_solver_and_no_test_runner():
-    said = child(
-        "import sys\n"
-        "import workbench.solvers.conformance\n"
-        "loaded = {name.partition('.')[0] for name in sys.modules}\n"
-        "natives = {'highspy', 'gurobipy', 'ortools', 'cvxpy', 'clarabel', 'scs', 'pyscipopt'}\n"
-        "print(sorted(loaded & (natives | {'pytest', '_pytest'})))\n"
+def test_the_conformance_tests_import_no_solver_and_no_test_runner():
+    output = run_python(
+        DEFINE_PRINT_LOADED + "import workbench.solvers.conformance\n"
+        "print_loaded('pytest', '_pytest')\n"
     )
-    assert said == "[]\n"
+    assert output == "[]\n"

@@ -1,4 +1,4 @@
-"""The registry, the list for `workbench doctor`, and refusals before a solver is used."""
+"""Tests of the registry of backends: labels, the table of `workbench doctor`, and refusals."""
 
 from __future__ import annotations
 
@@ -29,40 +29,37 @@ from workbench.solvers.errors import (
 from workbench.solvers.program import Block, Data, Program
 
 
-def line(integer=False):
-    """min -x, 0 <= x <= 2."""
-    one = np.ones(1)
+def make_line(integer=False):
+    """State min -x with 0 <= x <= 2, where x is a real or an integer."""
     data = Data(
-        -one,
-        0.0,
-        sp.csc_array((0, 1)),
-        np.zeros(0),
-        np.zeros(0),
-        0 * one,
-        2 * one,
-        np.array([integer]),
+        c=np.array([-1.0]),
+        offset=0.0,
+        A=sp.csc_array((0, 1)),
+        row_lower=np.zeros(0),
+        row_upper=np.zeros(0),
+        lower=np.array([0.0]),
+        upper=np.array([2.0]),
+        integrality=np.array([integer]),
     )
     return Program("line", data, variables=(Block("x", 0, (1,)),))
 
 
-def test_names_are_labels():
-    assert list_backend_names()[0] == "highs"
-    assert {
-        "gurobi",
-        "ortools:glop",
-        "ortools:pdlp",
-        "ortools:cp-sat",
-        "ortools:gscip",
-        "scip",
-    } <= set(list_backend_names())
-    assert {"cvxpy:clarabel", "cvxpy:scs"} <= set(list_backend_names())
-    for name in list_backend_names():
-        assert get_backend(name).label == name
-    assert (
-        set(contract.TABLES)
-        == set(CLASSES)
-        == {name.partition(":")[0] for name in list_backend_names()}
-    )
+def test_all_backends_and_variants_are_listed():
+    labels = list_backend_names()
+    assert labels[0] == "highs"
+    expected = {"gurobi", "ortools:glop", "ortools:pdlp", "ortools:cp-sat", "ortools:gscip", "scip"}
+    expected |= {"cvxpy:clarabel", "cvxpy:scs"}
+    assert expected <= set(labels)
+
+
+def test_a_backend_has_the_label_by_which_it_is_found():
+    for label in list_backend_names():
+        assert get_backend(label).label == label
+
+
+def test_every_backend_has_a_class_and_a_table():
+    names = {label.partition(":")[0] for label in list_backend_names()}
+    assert set(contract.TABLES) == set(CLASSES) == names
 
 
 @pytest.mark.parametrize(
@@ -77,40 +74,43 @@ def test_names_are_labels():
         ("", "solver must be one of"),
     ],
 )
-def test_unknown_labels(label, message):
+def test_an_unknown_label_is_refused(label, message):
     with pytest.raises(BackendUnavailable, match=message):
         get_backend(label)
 
 
-def test_listing():
+def test_the_table_of_backends_describes_highs():
     rows = describe_backends()
     assert [row["name"] for row in rows] == list_backend_names()
     assert [row["name"] for row in rows if row["default"]] == ["highs"]
-    assert all(row["licence"] is None for row in rows)
-    first = rows[0]
-    assert first["installed"] is True
-    assert first["version"] == version("highspy")
-    assert "hot start" in first["capabilities"]
-    probed = {row["name"]: row for row in describe_backends(probe=True)}
-    assert probed["highs"]["licence"] == "open source"
-    assert (probed["gurobi"]["licence"] is None) is not probed["gurobi"]["installed"]
+    highs_row = rows[0]
+    assert highs_row["installed"] is True
+    assert highs_row["version"] == version("highspy")
+    assert "hot start" in highs_row["capabilities"]
 
 
-def test_plain_families_pick_a_variant():
-    assert solve(line(), solver="ortools").solver == "ortools:glop"
-    assert solve(line(integer=True), solver="ortools").solver == "ortools:gscip"
-    assert solve(line(), solver="cvxpy").solver == "cvxpy:clarabel"
+def test_licences_are_described_only_on_request():
+    assert all(row["licence"] is None for row in describe_backends())
+    rows_by_name = {row["name"]: row for row in describe_backends(probe=True)}
+    assert rows_by_name["highs"]["licence"] == "open source"
+    gurobi_row = rows_by_name["gurobi"]
+    assert (gurobi_row["licence"] is not None) == gurobi_row["installed"]
 
 
-def test_not_installed(monkeypatch):
+def test_a_label_without_variant_selects_one_for_the_program():
+    assert solve(make_line(), solver="ortools").solver == "ortools:glop"
+    assert solve(make_line(integer=True), solver="ortools").solver == "ortools:gscip"
+    assert solve(make_line(), solver="cvxpy").solver == "cvxpy:clarabel"
+
+
+def test_a_backend_that_is_not_installed_is_refused(monkeypatch):
     monkeypatch.setattr(contract, "is_importable", lambda module: False)
-    with pytest.raises(
-        BackendUnavailable, match=r"^highs is not installed \(pip install highspy\)\.$"
-    ):
-        solve(line())
+    message = r"^highs is not installed \(pip install highspy\)\.$"
+    with pytest.raises(BackendUnavailable, match=message):
+        solve(make_line())
 
 
-def test_no_licence(monkeypatch):
+def test_gurobi_without_a_licence_is_refused(monkeypatch):
     gurobi = get_backend("gurobi")
     if not gurobi.is_installed():
         pytest.skip("gurobi is not installed")
@@ -123,47 +123,49 @@ def test_no_licence(monkeypatch):
     gurobi_backend._is_restricted.cache_clear()
     assert gurobi.licence() == Licence("gurobi has no usable licence: expired", usable=False)
     with pytest.raises(BackendUnavailable, match="no usable licence"):
-        solve(line(), solver="gurobi")
+        solve(make_line(), solver="gurobi")
 
 
-def test_wrong_kind_of_program():
-    with pytest.raises(
-        BackendUnavailable,
-        match="ortools:glop cannot solve mixed-integer programs, and line is one",
-    ):
-        solve(line(integer=True), solver="ortools:glop")
-    with pytest.raises(
-        BackendUnavailable, match="ortools:cp-sat cannot solve linear programs, and line is one"
-    ):
-        solve(line(), solver="ortools:cp-sat")
-    with pytest.raises(BackendUnavailable, match="cvxpy:clarabel cannot solve mixed-integer"):
-        solve(line(integer=True), solver="cvxpy")
+@pytest.mark.parametrize(
+    ("solver", "integer", "message"),
+    [
+        ("ortools:glop", True, "ortools:glop cannot solve mixed-integer programs, and line is one"),
+        ("ortools:cp-sat", False, "ortools:cp-sat cannot solve linear programs, and line is one"),
+        ("cvxpy", True, "cvxpy:clarabel cannot solve mixed-integer"),
+    ],
+)
+def test_a_program_of_the_wrong_kind_is_refused(solver, integer, message):
+    with pytest.raises(BackendUnavailable, match=message):
+        solve(make_line(integer=integer), solver=solver)
 
 
-def test_errors_are_one_tree():
+def test_errors_have_a_common_base():
     assert issubclass(LicenceExceeded, BackendUnavailable)
     assert issubclass(BackendUnavailable, SolverError)
     assert issubclass(UnsupportedOption, ValueError)
 
 
-def test_words():
+def test_capabilities_are_described_by_their_names():
     assert Capabilities(milp=True, hot_start=True).describe() == "lp, milp, hot start"
+
+
+def test_a_licence_is_described_with_its_limits():
     assert str(Licence("full")) == "full"
-    assert (
-        str(Licence("size-limited", 2000, 2000))
-        == "size-limited: at most 2000 columns and 2000 rows"
-    )
+    limited_licence = Licence("size-limited", max_columns=2000, max_rows=2000)
+    assert str(limited_licence) == "size-limited: at most 2000 columns and 2000 rows"
+
+
+def test_options_without_a_value_are_not_listed():
     assert Options(gap=0.1, threads=None).list_set_options() == {"gap": 0.1}
 
 
-def test_plain_ortools_refuses_what_its_solver_cannot_honour():
-    with pytest.raises(
-        UnsupportedOption, match="ortools:gscip cannot honour the option iteration_limit"
-    ):
-        solve(line(integer=True), solver="ortools", options=Options(iteration_limit=5))
+def test_the_selected_variant_refuses_an_option_that_it_does_not_have():
+    message = "ortools:gscip cannot honour the option iteration_limit"
+    with pytest.raises(UnsupportedOption, match=message):
+        solve(make_line(integer=True), solver="ortools", options=Options(iteration_limit=5))
 
 
-def test_solve_once_from_a_model():
+def test_a_compiled_model_is_solved_at_parameter_values():
     x = cp.Variable(3, name="x", bounds=[0, 1])
     level = cp.Parameter(name="level")
     program = compile_program(cp.Problem(cp.Maximize(cp.sum(x)), [x[0] + x[1] <= level]), "model")

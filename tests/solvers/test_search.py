@@ -1,4 +1,4 @@
-"""The kit of searches."""
+"""Tests of the building blocks of searches: bisection, chords, open nodes and deadlines."""
 
 from __future__ import annotations
 
@@ -10,60 +10,97 @@ import pytest
 from workbench.solvers.search import Chords, Deadline, OpenNodes, bisect
 
 
-def test_bisection_ends_at_neighbouring_floats_or_at_the_tolerance():
-    low, high = bisect(lambda x: x * x >= 2, 0.0, 2.0)
+def has_square_of_at_least_two(x):
+    """Return whether x² >= 2, which changes at √2."""
+    return x * x >= 2
+
+
+def test_bisection_of_floats_ends_at_neighbouring_floats():
+    low, high = bisect(has_square_of_at_least_two, 0.0, 2.0)
     assert low * low < 2 <= high * high
     assert math.nextafter(low, 2) == high
-    low, high = bisect(lambda x: x * x >= 2, Fraction(0), Fraction(2), tolerance=Fraction(1, 1000))
-    assert 0 < high - low <= Fraction(1, 1000)
+
+
+def test_bisection_of_rationals_ends_at_the_tolerance():
+    tolerance = Fraction(1, 1000)
+    low, high = bisect(has_square_of_at_least_two, Fraction(0), Fraction(2), tolerance=tolerance)
+    assert 0 < high - low <= tolerance
     assert low * low < 2 <= high * high
-    assert bisect(
-        lambda x: x >= 100, 1.0, 1e6, max_steps=1, choose_point=lambda a, b: math.sqrt(a * b)
-    ) == (
-        1.0,
-        1e3,
-    )
-
-    assert bisect(lambda x: None if x < 1 else x > 0, 0.0, 4.0) == (0.0, 1.0)  # at 0.5 undecided
 
 
-def test_chords_ask_few_values_where_one_end_stays_and_start_where_they_are_told():
-    chords, root = Chords(1e-3), math.log(50)
+def test_bisection_may_use_the_geometric_mean():
+    def geometric_mean(low, high):
+        return math.sqrt(low * high)
 
-    def below(x: float) -> bool:
+    interval = bisect(lambda x: x >= 100, 1.0, 1e6, max_steps=1, choose_point=geometric_mean)
+    assert interval == (1.0, 1e3)
+
+
+def test_bisection_ends_at_an_undecided_point():
+    def is_positive_or_undecided(x):
+        return None if x < 1 else x > 0
+
+    # The points are 2, 1 and 0.5. The last one is undecided.
+    assert bisect(is_positive_or_undecided, 0.0, 4.0) == (0.0, 1.0)
+
+
+def test_chords_find_the_root_of_a_curved_function_in_few_steps():
+    """The function 50 - e^x is so curved that plain chords never move the upper end."""
+    chords = Chords(margin=1e-3)
+
+    def is_above_root(x: float) -> bool:
         chords.values[x] = 50 - math.exp(x)
         return chords.values[x] <= 0
 
-    assert chords.choose_point(0.0, 8.0) == 4.0
-    assert chords.choose_point(Fraction(0), Fraction(8), 0.25) == 2.0
-    assert not below(0.0)
-    assert below(8.0)
-    low, high = bisect(below, 0.0, 8.0, max_steps=25, choose_point=chords.choose_point)
+    assert not is_above_root(0.0)
+    assert is_above_root(8.0)
+    low, high = bisect(is_above_root, 0.0, 8.0, max_steps=25, choose_point=chords.choose_point)
+    root = math.log(50)
     assert low <= root <= high
     assert min(root - low, high - root) < 1e-9
     assert len(chords.values) <= 27
 
 
-def test_open_nodes_come_by_their_bound_and_then_in_their_order():
+def test_chords_without_values_use_the_default_share():
+    chords = Chords(margin=1e-3)
+    assert chords.choose_point(0.0, 8.0) == 4.0
+    assert chords.choose_point(Fraction(0), Fraction(8), default_share=0.25) == 2.0
+
+
+def test_open_nodes_are_sorted_by_bound_and_then_by_time():
     nodes: OpenNodes[str] = OpenNodes()
-    for bound, name in ((2.0, "b"), (1.0, "a"), (2.0, "c")):
-        nodes.put(bound, name)
-    assert (nodes.lower_bound, nodes.first_node, len(nodes)) == (1.0, "a", 3)
+    nodes.put(2.0, "b")
+    nodes.put(1.0, "a")
+    nodes.put(2.0, "c")
+    assert (nodes.lower_bound, len(nodes)) == (1.0, 3)
     order = []
     while nodes:
         order.append(nodes.first_node)
         nodes.pop()
     assert order == ["a", "b", "c"]
-    assert nodes.lower_bound == math.inf
 
 
-def test_deadlines():
-    none, late = Deadline(), Deadline(-1.0)
-    assert none.remaining_seconds is None
-    assert none.solver_time_limit is None
-    assert not none.has_passed
-    assert late.has_passed
-    assert late.solver_time_limit == pytest.approx(1e-3)
+def test_the_bound_without_open_nodes_is_infinite():
+    assert OpenNodes().lower_bound == math.inf
+
+
+def test_a_deadline_without_a_limit_never_passes():
+    deadline = Deadline()
+    assert deadline.remaining_seconds is None
+    assert deadline.solver_time_limit is None
+    assert not deadline.has_passed
+    assert deadline.rescale(0.5).seconds is None
+
+
+def test_a_solver_gets_a_moment_after_the_deadline():
+    deadline = Deadline(-1.0)
+    assert deadline.has_passed
+    assert deadline.solver_time_limit == pytest.approx(1e-3)
+
+
+def test_a_deadline_can_be_rescaled():
     assert Deadline(10.0).rescale(0.5).seconds == 5.0
-    assert none.rescale(0.5).seconds is None
+
+
+def test_a_deadline_can_count_cpu_time():
     assert Deadline(cpu=True).elapsed_seconds >= 0

@@ -1,4 +1,4 @@
-"""What a Solution computes by itself: objective, bound, gap, residuals, certificates."""
+"""Tests of what a `Solution` computes: objective, bound, gap, residuals and checks of rays."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from workbench.solvers.solution import (
 INF = np.inf
 
 
-def box(integer=False):
-    """min -x - y + 5, x + 2y <= 3, 2x + y <= 3, 0 <= x, y."""
+def make_data(integer=False):
+    """State min 5 - x - y with x + 2y <= 3, 2x + y <= 3 and x, y >= 0: 3 at (1, 1)."""
     return Data(
         c=np.array([-1.0, -1.0]),
         offset=5.0,
@@ -44,47 +44,60 @@ def box(integer=False):
     )
 
 
-def solution(**kwargs):
-    program = Program("box", box(), variables=(Block("x", 0, (2,)),), sense=kwargs.pop("sense", 1))
-    return Solution(
-        program=program, p=np.zeros(0), **({"termination": Termination.OPTIMAL} | kwargs)
-    )
+def make_program(sense=1):
+    """Return the program of `make_data`. A sense of -1 means that the model maximises."""
+    return Program("box", make_data(), variables=(Block("x", 0, (2,)),), sense=sense)
 
 
-def test_unknown_is_none():
-    nothing = solution(termination=Termination.TIME_LIMIT)
-    assert (nothing.objective, nothing.bound, nothing.gap, nothing.residuals) == (
-        None,
-        None,
-        None,
-        None,
-    )
-    assert not nothing.is_optimal
-    with pytest.raises(ValueError, match="has no value"):
-        nothing["x"]
-    assert "objective unknown" in str(nothing)
+def make_solution(*, sense=1, termination=Termination.OPTIMAL, **fields):
+    """Return a solution of `make_program(sense)`. The other arguments are fields of `Solution`."""
+    return Solution(make_program(sense), p=np.zeros(0), termination=termination, **fields)
 
 
-@pytest.mark.parametrize("sense", [1, -1])
-def test_signs_follow_the_model(sense):
-    dual_values = DualValues(np.full(2, -1 / 3), np.zeros(2))
-    known = solution(
+def make_optimal_solution(sense):
+    """Return the optimal solution with its multipliers."""
+    return make_solution(
         sense=sense,
         x=np.ones(2),
         point=PointStatus.FEASIBLE,
-        dual_values=dual_values,
+        dual_values=DualValues(row_dual=np.full(2, -1 / 3), reduced_cost=np.zeros(2)),
         dual=PointStatus.FEASIBLE,
     )
-    assert known.objective == sense * 3
-    assert known.bound == pytest.approx(sense * 3)
-    assert known.gap == pytest.approx(0)
-    assert solution(sense=sense, native_bound=2.5).bound == sense * 2.5
-    assert known.is_optimal
-    assert known.residuals.max_violation == 0
-    assert known["x"].tolist() == [1, 1]
 
 
-def test_gap():
+def test_without_a_point_numbers_are_none():
+    solution = make_solution(termination=Termination.TIME_LIMIT)
+    assert solution.objective is None
+    assert solution.bound is None
+    assert solution.gap is None
+    assert solution.residuals is None
+    assert not solution.is_optimal
+    assert "objective unknown" in str(solution)
+
+
+def test_without_a_point_a_variable_has_no_value():
+    solution = make_solution(termination=Termination.TIME_LIMIT)
+    with pytest.raises(ValueError, match="has no value"):
+        solution["x"]
+
+
+@pytest.mark.parametrize("sense", [1, -1])
+def test_objective_and_bound_have_the_sign_of_the_model(sense):
+    solution = make_optimal_solution(sense)
+    assert solution.objective == sense * 3
+    assert solution.bound == pytest.approx(sense * 3)
+    assert solution.gap == pytest.approx(0)
+    assert make_solution(sense=sense, native_bound=2.5).bound == sense * 2.5
+
+
+def test_an_optimal_point_is_read_by_the_name_of_its_variable():
+    solution = make_optimal_solution(sense=1)
+    assert solution.is_optimal
+    assert solution.residuals.max_violation == 0
+    assert solution["x"].tolist() == [1, 1]
+
+
+def test_the_relative_gap_divides_by_objectives_above_one():
     assert relative_gap(None, 1.0) is None
     assert relative_gap(1.0, None) is None
     assert relative_gap(0.5, 0.25) == 0.25
@@ -92,77 +105,91 @@ def test_gap():
 
 
 @given(st.lists(st.floats(-5, 5), min_size=2, max_size=2))
-def test_every_multiplier_bounds_from_below(y):
-    """Whatever the multipliers, the bound is below the optimum 3, or there is none."""
-    bound = lagrangian_bound(box(), np.array(y))
+def test_no_multipliers_prove_more_than_the_optimum(y):
+    bound = lagrangian_bound(make_data(), np.array(y))
     assert bound is None or bound <= 3 + 1e-9
 
 
-def test_no_bound_from_multipliers_that_prove_nothing():
-    assert lagrangian_bound(box(), np.zeros(2)) is None
-    assert (
-        lagrangian_bound(box(), np.array([1.0, 1.0])) is None
-    )  # point at the infinite side: set to zero
-    assert lagrangian_bound(box(), np.full(2, -1 / 3)) == pytest.approx(3)
+def test_optimal_multipliers_prove_the_optimum():
+    assert lagrangian_bound(make_data(), np.full(2, -1 / 3)) == pytest.approx(3)
+
+
+def test_multipliers_of_infinite_sides_prove_no_bound():
+    """Positive multipliers belong to the lower sides of the rows, which are infinite."""
+    assert lagrangian_bound(make_data(), np.zeros(2)) is None
+    assert lagrangian_bound(make_data(), np.array([1.0, 1.0])) is None
+
+
+def compute_exact_bound(data, y):
+    """Return the Lagrangian bound of `lagrangian_bound` in rationals, for y >= 0."""
+    multipliers = [Fraction(value) for value in y]
+    bound = Fraction(data.offset)
+    for multiplier, side in zip(multipliers, data.row_lower, strict=True):
+        bound += multiplier * Fraction(side)
+    A = data.A.toarray()
+    for j in range(data.c.size):
+        reduced_cost = Fraction(data.c[j])
+        for i, multiplier in enumerate(multipliers):
+            reduced_cost -= multiplier * Fraction(A[i, j])
+        bound += min(reduced_cost * Fraction(data.lower[j]), reduced_cost * Fraction(data.upper[j]))
+    return bound
 
 
 @given(st.integers(0, 10**6), st.floats(0, 12))
-def test_a_bound_over_a_box_survives_rounding(seed, spread):
-    """Compare with the Lagrangian value in rationals, for numbers that cancel."""
+def test_rounding_does_not_raise_a_bound_over_bounded_variables(seed, max_exponent):
+    """The numbers have sizes from 10^-max_exponent to 10^max_exponent, so that sums cancel."""
     rng = np.random.default_rng(seed)
-    rows, columns = rng.integers(1, 6, 2)
+    row_count, column_count = rng.integers(1, 6, 2)
 
-    def numbers(*shape):
-        return rng.normal(size=shape) * 10 ** rng.uniform(-spread, spread, shape)
+    def draw_numbers(*shape):
+        sizes = 10 ** rng.uniform(-max_exponent, max_exponent, shape)
+        return rng.normal(size=shape) * sizes
 
-    low, high = np.sort(numbers(2, columns), axis=0)
+    low, high = np.sort(draw_numbers(2, column_count), axis=0)
     data = Data(
-        numbers(columns),
-        float(numbers()),
-        sp.csc_array(numbers(rows, columns)),
-        numbers(rows),
-        np.full(rows, INF),
-        low,
-        high,
-        np.zeros(columns, dtype=bool),
+        c=draw_numbers(column_count),
+        offset=float(draw_numbers()),
+        A=sp.csc_array(draw_numbers(row_count, column_count)),
+        row_lower=draw_numbers(row_count),
+        row_upper=np.full(row_count, INF),
+        lower=low,
+        upper=high,
+        integrality=np.zeros(column_count, dtype=bool),
     )
-    y = np.abs(numbers(rows))
-    A = [[Fraction(a) for a in row] for row in data.A.toarray().tolist()]
-    exact = Fraction(data.offset) + sum(
-        Fraction(a) * Fraction(b) for a, b in zip(y, data.row_lower, strict=True)
-    )
-    for j in range(columns):
-        reduced = Fraction(data.c[j]) - sum(Fraction(y[i]) * A[i][j] for i in range(rows))
-        exact += min(reduced * Fraction(low[j]), reduced * Fraction(high[j]))
-    assert Fraction(lagrangian_bound(data, y)) <= exact
+    y = np.abs(draw_numbers(row_count))
+    assert Fraction(lagrangian_bound(data, y)) <= compute_exact_bound(data, y)
 
 
-def test_residuals():
-    data = box(integer=True)
-    at = compute_residuals(data, np.array([1.5, -0.25]))
-    assert (at.rows, at.bounds, at.integrality, at.max_violation) == (0, 0.25, 0.5, 0.5)
+def test_residuals_are_the_largest_violations():
+    data = make_data(integer=True)
+    residuals = compute_residuals(data, np.array([1.5, -0.25]))
+    assert residuals.rows == 0
+    assert residuals.bounds == 0.25
+    assert residuals.integrality == 0.5
+    assert residuals.max_violation == 0.5
     assert compute_residuals(data, np.array([2.0, 2.0])).rows == 3
 
 
-def test_certificates():
-    data = box()
+def test_multipliers_prove_that_rows_are_infeasible():
+    """Half of 2x + y >= 7 minus x + 2y <= 3 is -3y/2 >= 1/2, which no y >= 0 satisfies."""
+    data = make_data()
     data.row_lower[1] = 7.0
     data.row_upper[1] = INF
-    # 2x + y >= 7 while x + 2y <= 3: twice the second less the first
     assert proves_infeasibility(data, np.array([-1.0, 0.5]))
     assert not proves_infeasibility(data, np.array([1.0, -0.5]))
     assert not proves_infeasibility(data, np.zeros(2))
-    free = box()
-    free.row_upper[:] = INF
-    assert is_unbounded_direction(free, np.array([1.0, 0.0]))
-    assert not is_unbounded_direction(free, np.array([-1.0, 0.0]))
-    assert not is_unbounded_direction(box(), np.array([1.0, 0.0]))
 
 
-def test_printed_summary():
-    with get_backend("highs").open(
-        Program("box", box(), variables=(Block("x", 0, (2,)),))
-    ) as session:
+def test_a_direction_proves_that_a_program_is_unbounded():
+    unbounded_data = make_data()
+    unbounded_data.row_upper[:] = INF
+    assert is_unbounded_direction(unbounded_data, np.array([1.0, 0.0]))
+    assert not is_unbounded_direction(unbounded_data, np.array([-1.0, 0.0]))
+    assert not is_unbounded_direction(make_data(), np.array([1.0, 0.0]))
+
+
+def test_a_solution_prints_a_summary():
+    with get_backend("highs").open(make_program()) as session:
         lines = str(session.solve()).splitlines()
     assert lines[0] == f"box by highs {version('highspy')}: optimal"
     assert lines[1].split() == ["point", "feasible,", "objective", "3"]
@@ -171,21 +198,20 @@ def test_printed_summary():
 
 
 @pytest.mark.parametrize("label", ["highs", "gurobi"])
-def test_the_rest_is_read_late_but_not_too_late(label):
-    """Duals and basis stay in the solver until they are asked for, or the solver moves on."""
-    solver = get_backend(label)
-    if not solver.is_installed() or not solver.licence().usable:
+def test_solutions_keep_their_dual_values_after_later_solves(label):
+    """The parameter is added to the costs (-1, -1) of the program."""
+    backend = get_backend(label)
+    if not backend.is_installed() or not backend.licence().usable:
         pytest.skip(f"{label} is not usable here")
-    data = box()
-    matrix = sp.csr_array(np.eye(2))
+    data = make_data()
     program = Program(
         "box",
         data,
         variables=(Block("x", 0, (2,)),),
         parameters={"costs": (2,)},
-        moves={"c": Move(np.arange(2), data.c, matrix)},
+        moves={"c": Move(positions=np.arange(2), base=data.c, matrix=sp.csr_array(np.eye(2)))},
     )
-    with solver.open(program) as session:
+    with backend.open(program) as session:
         first = session.solve({"costs": [0.0, 0.0]})
         second = session.solve({"costs": [0.0, -1.0]})
         third = session.solve({"costs": [1.0, 1.0]})
@@ -193,44 +219,59 @@ def test_the_rest_is_read_late_but_not_too_late(label):
     assert second.row_dual == pytest.approx([-1, 0])
     assert third.row_dual == pytest.approx([0, 0])
     assert second.reduced_cost == pytest.approx([0, 0])
-    assert first.basis is not None
-    again = pickle.loads(pickle.dumps(second))
-    assert again.basis is None  # the solver's own object stays behind
-    assert again.row_dual.tolist() == second.row_dual.tolist()
-    assert again.objective == second.objective
 
 
-def test_multipliers_of_a_scaled_program_that_prove_nothing_are_dropped():
-    """A solver may hand back as many multipliers as there are rows, and say it is not certain."""
+def test_a_pickled_solution_has_no_basis():
+    """The basis is an object of the solver's library, which cannot be pickled."""
+    with get_backend("highs").open(make_program()) as session:
+        solution = session.solve()
+    assert solution.basis is not None
+    copied_solution = pickle.loads(pickle.dumps(solution))
+    assert copied_solution.basis is None
+    assert copied_solution.row_dual.tolist() == solution.row_dual.tolist()
+    assert copied_solution.objective == solution.objective
+
+
+def test_multipliers_that_prove_nothing_are_dropped():
+    """A solver may return multipliers of the rows although it did not decide feasibility."""
     data = Data(
-        np.ones(1),
-        0.0,
-        sp.csc_array(np.ones((3, 1))),
-        np.zeros(3),
-        np.ones(3),
-        np.zeros(1),
-        np.ones(1),
-        np.zeros(1, dtype=bool),
+        c=np.ones(1),
+        offset=0.0,
+        A=sp.csc_array(np.ones((3, 1))),
+        row_lower=np.zeros(3),
+        row_upper=np.ones(3),
+        lower=np.zeros(1),
+        upper=np.ones(1),
+        integrality=np.zeros(1, dtype=bool),
     )
-    program = Program("three rows", data, 1, (Block("x", 0, (1,)),), scale=2.0**20)
-    raw = Raw(Termination.NUMERICAL, "Infeasible", ray=np.ones(3))
+    program = Program("three rows", data, variables=(Block("x", 0, (1,)),), scale=2.0**20)
 
-    class Answered(Session):
+    class UndecidedSession(Session):
         def _build(self, data):
             pass
 
         def _run(self, start, basis):
-            return raw
+            return Raw(Termination.NUMERICAL, "Infeasible", ray=np.ones(3))
 
-    answer = Answered(get_backend("highs"), program, Options()).solve()
-    assert answer.termination is Termination.NUMERICAL
-    assert answer.ray is None
+    solution = UndecidedSession(get_backend("highs"), program, Options()).solve()
+    assert solution.termination is Termination.NUMERICAL
+    assert solution.ray is None
 
 
-def test_gurobi_without_crossover_has_duals_and_no_basis():
+def test_gurobi_without_crossover_has_dual_values_and_no_basis():
     pytest.importorskip("gurobipy")
-    program = Program("a box", Data(-np.ones(2), 0.0, sp.csc_array(np.eye(2)), np.full(2, -np.inf), np.ones(2),
-                      np.zeros(2), np.full(2, 5.0), np.zeros(2, dtype=bool)))  # fmt: skip
-    found = solve(program, solver="gurobi", options=Options(native={"Method": 2, "Crossover": 0}))
-    assert (found.termination, found.basis) == (Termination.OPTIMAL, None)
-    assert found.bound == pytest.approx(-2, abs=1e-6)
+    data = Data(
+        c=-np.ones(2),
+        offset=0.0,
+        A=sp.csc_array(np.eye(2)),
+        row_lower=np.full(2, -INF),
+        row_upper=np.ones(2),
+        lower=np.zeros(2),
+        upper=np.full(2, 5.0),
+        integrality=np.zeros(2, dtype=bool),
+    )
+    options = Options(native={"Method": 2, "Crossover": 0})
+    solution = solve(Program("box", data), solver="gurobi", options=options)
+    assert solution.termination is Termination.OPTIMAL
+    assert solution.basis is None
+    assert solution.bound == pytest.approx(-2, abs=1e-6)
