@@ -1,4 +1,8 @@
-"""Every certificate that a test saves or verifies is decided by the second checker as well."""
+"""Settings of all tests: threads, signals, and a second verification of every certificate.
+
+The fixtures below apply to every test without being named. `compare_checkers` makes each
+certificate that a test saves or verifies also pass `tools/check_certificate.py`.
+"""
 
 from __future__ import annotations
 
@@ -14,30 +18,32 @@ from typing import Any
 
 import pytest
 
-# One thread of linear algebra a process, set before numpy is loaded: there are as many processes as
-# cores, and threads that wait for each other cost the numerical tests a quarter.
+# Each process uses one thread for linear algebra. There are as many processes as cores, and more
+# threads would make the numerical tests a third slower. This must be set before numpy is loaded.
 # `workbench/papers/test_same_bytes.py` sets other numbers.
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
-# Runners of tests say how wide their own terminal is; tables of commands have room unless a test
-# asks for less.
+# The width of the terminal in which the tests run must not change the tables of commands.
 os.environ.pop("COLUMNS", None)
 
-# A shell's background job ignores Ctrl-C, and so would every child of the tests, those that are
-# interrupted included.
+# A background job of a shell ignores Ctrl-C, and its child processes inherit this. Some tests send
+# Ctrl-C to a child process.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-TOOL = Path(__file__).resolve().parents[1] / "tools" / "check_certificate.py"
+CHECKER_PATH = Path(__file__).resolve().parents[1] / "tools" / "check_certificate.py"
+# Notions whose claims the independent checker can verify.
+CHECKED_NOTIONS = ("pure", "dp", "pdp", "metric")
 
 
-def _checker() -> ModuleType:
-    where = importlib.util.spec_from_file_location("check_certificate", TOOL)
-    assert where is not None
-    assert where.loader is not None
-    module = importlib.util.module_from_spec(where)
-    where.loader.exec_module(module)
+def _import_checker() -> ModuleType:
+    """Import tools/check_certificate.py, which is not part of a package."""
+    spec = importlib.util.spec_from_file_location("check_certificate", CHECKER_PATH)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
     return module
 
 
@@ -45,7 +51,7 @@ def _checker() -> ModuleType:
 def refuse_second_copies() -> Iterator[None]:
     """Fail if a test imported `models` or `solvers` by the names of the top-level folders.
 
-    The modules are `workbench.models` and `workbench.solvers`; under another name they would be
+    The modules are `workbench.models` and `workbench.solvers`. Under another name they would be
     loaded twice.
     """
     yield
@@ -55,50 +61,50 @@ def refuse_second_copies() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def both_checkers() -> Iterator[None]:
-    """`save_certificate` and `verify_certificate` ask `tools/check_certificate.py`, and fail where
-    it disagrees.
+def compare_checkers() -> Iterator[None]:
+    """Fail a test if the independent checker decides otherwise on a certificate.
+
+    The functions that read and write certificates are replaced for the whole session.
     """
     from workbench.errors import CorruptFile
     from workbench.privacy import certificate as certificate_module
     from workbench.privacy import certificate_file
 
-    checker = _checker()
-    read, write = certificate_file.certificate_from_dict, certificate_module.write_atomically
+    checker = _import_checker()
+    original_read = certificate_file.certificate_from_dict
+    original_write = certificate_module.write_atomically
 
-    def verdict(data: Any) -> str:
+    def judge(data: Any) -> str:
+        """Return "proven", or the reason why the independent checker refuses a file."""
         try:
             checker.prove_statement(data)
         except checker.Refused as refused:
             return ": ".join(refused.args)
         return "proven"
 
-    def decided(data: Any) -> bool:
-        """Whether the claim is of a notion that the second checker knows."""
-        return data["claim"]["notion"] in ("pure", "dp", "pdp", "metric")
-
-    def from_dict(data: Any) -> Any:
+    def read_and_compare(data: Any) -> Any:
         try:
-            found = read(data)
+            certificate = original_read(data)
         except CorruptFile as error:
-            if (
-                "too large" not in str(error) and verdict(data) == "proven"
-            ):  # a test may have lowered our limit
-                raise AssertionError(f"only the second checker accepts: {error}") from error
+            # A test may have lowered the workbench's limit of the size of a file.
+            is_size_refused = "too large" in str(error)
+            if not is_size_refused and judge(data) == "proven":
+                message = f"only the independent checker accepts the file: {error}"
+                raise AssertionError(message) from error
             raise
-        if decided(data):
-            assert verdict(data) == "proven"
-        return found
+        if data["claim"]["notion"] in CHECKED_NOTIONS:
+            assert judge(data) == "proven"
+        return certificate
 
-    def write_whole(path: Path, content: bytes) -> None:
+    def compare_and_write(path: Path, content: bytes) -> None:
         data = json.loads(content)
-        if data["format"] == certificate_module.CERTIFICATE_FORMAT and decided(data):
-            assert verdict(data) == "proven"
-        write(path, content)
+        is_certificate = data["format"] == certificate_module.CERTIFICATE_FORMAT
+        if is_certificate and data["claim"]["notion"] in CHECKED_NOTIONS:
+            assert judge(data) == "proven"
+        original_write(path, content)
 
-    certificate_file.certificate_from_dict, certificate_module.write_atomically = (
-        from_dict,
-        write_whole,
-    )
+    certificate_file.certificate_from_dict = read_and_compare
+    certificate_module.write_atomically = compare_and_write
     yield
-    certificate_file.certificate_from_dict, certificate_module.write_atomically = read, write
+    certificate_file.certificate_from_dict = original_read
+    certificate_module.write_atomically = original_write

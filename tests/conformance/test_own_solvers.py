@@ -1,4 +1,4 @@
-"""Tests of single solvers besides the contract: native options, hot starts and threads of HiGHS."""
+"""Tests of single solvers that are not part of the contract, such as threads of HiGHS."""
 
 from __future__ import annotations
 
@@ -12,16 +12,23 @@ from workbench.solvers.errors import UnsupportedOption
 from workbench.solvers.solution import Start, Termination
 
 
-def easy(label):
-    return (
-        instances.make_triangle()
-        if get_backend(label).capabilities().lp
-        else instances.make_knapsack()
-    )
+def make_easy_program(label):
+    """Return a small program of a kind that the backend solves: an LP or an integer program."""
+    if get_backend(label).capabilities().lp:
+        return instances.make_triangle()
+    return instances.make_knapsack()
+
+
+def get_usable_backend(label):
+    """Return a backend, or skip the test if it is not installed or has no licence."""
+    backend = get_backend(label)
+    if not backend.is_installed() or not backend.licence().usable:
+        pytest.skip(f"{label} is not usable here")
+    return backend
 
 
 @pytest.mark.parametrize(
-    ("known", "value"),
+    ("label", "native_options"),
     [
         ("highs", {"simplex_strategy": 4}),
         ("gurobi", {"Method": 0}),
@@ -37,103 +44,103 @@ def easy(label):
         ("scip", {"separating/maxrounds": 0}),
     ],
 )
-def test_native_options_pass(known, value):
-    solver = get_backend(known)
-    if not solver.is_installed() or not solver.licence().usable:
-        pytest.skip(f"{known} is not usable here")
-    with solver.open(easy(known), Options(native=value)) as session:
+def test_native_options_reach_the_solver(label, native_options):
+    backend = get_usable_backend(label)
+    options = Options(native=native_options)
+    with backend.open(make_easy_program(label), options) as session:
         solution = session.solve()
     assert solution.termination is Termination.OPTIMAL
-    assert any(str(key).split(".")[0] in str(solution.options) for key in value)
+    for name in native_options:
+        # OR-Tools reports only the first part of a dotted name.
+        assert name.split(".")[0] in str(solution.options)
 
 
-def test_wrong_native_value_is_refused():
-    for label, native in (
-        ("highs", {"simplex_strategy": "fast"}),
-        ("gurobi", {"Method": 99}),
-        ("ortools:glop", {"use_dual_simplex": "perhaps"}),
-        ("cvxpy:clarabel", {"max_iter": "many"}),
-        ("scip", {"limits/nodes": "many"}),
-    ):
-        solver = get_backend(label)
-        if solver.is_installed() and solver.licence().usable:
-            with pytest.raises(UnsupportedOption, match=next(iter(native))):
-                solver.open(easy(label), Options(native=native))
+@pytest.mark.parametrize(
+    ("label", "option", "wrong_value"),
+    [
+        ("highs", "simplex_strategy", "fast"),
+        ("gurobi", "Method", 99),
+        ("ortools:glop", "use_dual_simplex", "perhaps"),
+        ("cvxpy:clarabel", "max_iter", "many"),
+        ("scip", "limits/nodes", "many"),
+    ],
+)
+def test_a_wrong_value_of_a_native_option_is_refused(label, option, wrong_value):
+    backend = get_usable_backend(label)
+    with pytest.raises(UnsupportedOption, match=option):
+        backend.open(make_easy_program(label), Options(native={option: wrong_value}))
 
 
-def test_a_cutoff_saves_iterations():
-    """Only HiGHS stops at a cutoff."""
-    base = instances.make_random_lp(40, 30, seed=4)
-    with get_backend("highs").open(base, Options(presolve=False)) as session:
-        whole = session.solve()
-        cut = session.solve(start="cold", cutoff=whole.objective - 0.5 * abs(whole.objective))
-        again = session.solve(start="cold")
-    assert cut.termination is Termination.CUTOFF
-    assert cut.iterations < whole.iterations
-    assert again.objective == pytest.approx(whole.objective)  # a cutoff is of one solve
+def test_highs_stops_at_a_cutoff_after_fewer_iterations():
+    program = instances.make_random_lp(40, 30, seed=4)
+    with get_backend("highs").open(program, Options(presolve=False)) as session:
+        optimal = session.solve()
+        cutoff = optimal.objective - 0.5 * abs(optimal.objective)
+        stopped = session.solve(start="cold", cutoff=cutoff)
+        next_solution = session.solve(start="cold")
+    assert stopped.termination is Termination.CUTOFF
+    assert stopped.iterations < optimal.iterations
+    # The cutoff does not apply to the next solve.
+    assert next_solution.objective == pytest.approx(optimal.objective)
 
 
 @pytest.mark.parametrize("label", ["highs", "gurobi"])
 def test_a_solve_can_have_less_time_than_the_session(label):
-    """The time limit of other solvers is the session's."""
-    if not get_backend(label).is_installed() or not get_backend(label).licence().usable:
-        pytest.skip(f"{label} is not usable here")
     program = instances.make_slow_lp(500)
-    with get_backend(label).open(program, Options(time_limit=60.0)) as session:
+    with get_usable_backend(label).open(program, Options(time_limit=60.0)) as session:
         assert session.solve(time_limit=0.003).termination is Termination.TIME_LIMIT
         assert session.solve(start="cold").termination is Termination.OPTIMAL
 
 
 @pytest.mark.parametrize("scale", [1.0, 2.0**20])
-def test_an_lp_passed_again_keeps_its_basis_and_its_answers(scale, monkeypatch):
-    """HiGHS receives many new coefficients by one pass of the LP, which keeps basis and answers."""
+def test_passing_the_whole_lp_again_keeps_the_basis_of_highs(scale, monkeypatch):
+    """The LP is passed again if many coefficients change; here after every change."""
     from workbench.solvers.backends import highs
 
-    monkeypatch.setattr(highs, "_MIN_PASS_CHANGES", -1000)
-    program, now = make_moving_program(scale), dict(MOVING_BASE)
+    monkeypatch.setattr(highs, "_MAX_CALLS", -1000)
+    values = dict(MOVING_BASE)
     with (
-        get_backend("highs").open(program) as session,
-        get_backend("highs").open(make_moving_program()) as judge,
+        get_backend("highs").open(make_moving_program(scale)) as session,
+        get_backend("highs").open(make_moving_program()) as cold_session,
     ):
-        session.solve(now)
+        session.solve(values)
         for k, change in enumerate(MOVING_CHANGES):
-            if "right" in change and change["right"] < 0:
+            if change.get("right", 0) < 0:  # The program is infeasible, so there is no basis.
                 continue
-            now = now | change | {"coefficient": 0.5 + 0.01 * k}
-            hot = session.solve(now)
-            assert hot.start is Start.HOT
-            require_same(hot, judge.solve(now, start="cold"), 1e-8)
-        again = session.solve(now | {"coefficient": now["coefficient"] + 1e-9})
-        assert again.start is Start.HOT
-        assert again.iterations == 0  # the basis was kept: a cold start needs some
-        assert session.solve(now, start="cold").iterations > 0
+            values = values | change | {"coefficient": 0.5 + 0.01 * k}
+            solution = session.solve(values)
+            assert solution.start is Start.HOT
+            require_same(solution, cold_session.solve(values, start="cold"), 1e-8)
+        values["coefficient"] += 1e-9
+        solution = session.solve(values)
+        assert solution.start is Start.HOT
+        assert solution.iterations == 0  # The last basis is still optimal.
+        assert session.solve(values, start="cold").iterations > 0
 
 
-def test_thread_counts_can_change_in_one_process():
-    """HiGHS keeps one thread pool per process and fails when a second count is asked for."""
+def test_sessions_of_highs_can_have_different_thread_counts():
+    """HiGHS has one thread pool in a process, which must be reset for another count."""
     for threads in (1, 2, 1, None, 2):
-        with get_backend("highs").open(
-            instances.make_triangle(), Options(threads=threads)
-        ) as session:
+        options = Options(threads=threads)
+        with get_backend("highs").open(instances.make_triangle(), options) as session:
             assert session.solve().termination is Termination.OPTIMAL
 
 
-def test_a_foreign_pool_size_does_not_matter():
-    """Another library in the process may run HiGHS with another number of threads."""
+def test_highs_solves_after_another_library_has_resized_its_pool():
     highspy = pytest.importorskip("highspy")
     with get_backend("highs").open(instances.make_triangle()) as session:
         assert session.solve().termination is Termination.OPTIMAL
-        foreign = highspy.Highs()
-        foreign.setOptionValue("output_flag", False)
-        foreign.setOptionValue("threads", 2)
-        foreign.resetGlobalScheduler(True)
-        foreign.addVar(0, 1)
-        foreign.run()
+        other_highs = highspy.Highs()
+        other_highs.setOptionValue("output_flag", False)
+        other_highs.setOptionValue("threads", 2)
+        other_highs.resetGlobalScheduler(True)
+        other_highs.addVar(0, 1)
+        other_highs.run()
         assert session.solve(start="cold").termination is Termination.OPTIMAL
 
 
-def test_highs_info_that_is_not_valid_counts_as_none():
-    """After a failed run HiGHS returns meaningless numbers, once 2,905,069,856 iterations."""
+def test_info_of_highs_that_is_not_available_is_zero():
+    """HiGHS itself returns arbitrary numbers then, for example 2,905,069,856 iterations."""
     with get_backend("highs").open(make_moving_program()) as session:
         assert session.solve(dict(MOVING_BASE), start="cold").iterations > 0
         native = session._h

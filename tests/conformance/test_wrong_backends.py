@@ -1,4 +1,8 @@
-"""Backends that are wrong on purpose fail in exactly the clauses that they break."""
+"""Tests of the contract itself, by sessions of HiGHS that are wrong on purpose.
+
+A clause is one test of `BackendContract`. Every wrong session must fail exactly in the clauses that
+DEFECTS lists for it.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +18,8 @@ from workbench.solvers.conformance import BackendContract, ContractBroken
 from workbench.solvers.contract import Capabilities, Licence
 from workbench.solvers.solution import PointStatus, Termination
 
-SLOW_AREAS = ("limits", "interrupts")
-TESTS = [name for name in dir(BackendContract) if name.startswith("test_")]
+SLOW_AREAS = ("limits", "interrupts")  # Clauses of these areas are tested separately.
+CLAUSES = [name for name in dir(BackendContract) if name.startswith("test_")]
 BaseSession = Highs.session
 
 
@@ -54,14 +58,14 @@ class LooseBound(BaseSession):
 
 
 class Relaxed(BaseSession):
-    """Forgets that columns are integer."""
+    """Ignores that columns are integer."""
 
     def _build(self, data):
         super()._build(replace(data, integrality=np.zeros(data.c.size, bool)))
 
 
 class Stale(BaseSession):
-    """Says that numbers were moved in the live object, and moves none."""
+    """Reports that it has changed numbers in the live object, and changes none."""
 
     def _update(self, change, data):
         return True
@@ -76,7 +80,7 @@ class Loud(BaseSession):
 
 
 class Unproven(BaseSession):
-    """Claims infeasibility without the certificate that the backend says it has."""
+    """Returns no certificate of infeasibility, although the backend claims to return one."""
 
     def _run(self, start, basis):
         raw = super()._run(start, basis)
@@ -85,7 +89,7 @@ class Unproven(BaseSession):
 
 
 class ColdStarts(BaseSession):
-    """Builds the native object afresh for every solve."""
+    """Builds the native object again for every solve."""
 
     def _update(self, change, data):
         return False
@@ -109,7 +113,7 @@ class Unlimited(BaseSession):
 
 
 class Careless(BaseSession):
-    """Raises KeyboardInterrupt after Ctrl-C, and so throws its incumbent away."""
+    """Raises KeyboardInterrupt after Ctrl-C, and so loses the best point found."""
 
     def _run(self, start, basis):
         raw = super()._run(start, basis)
@@ -118,13 +122,15 @@ class Careless(BaseSession):
 
 
 class Deaf(BaseSession):
-    """Takes options in the solver's names that do not exist."""
+    """Accepts a native option that does not exist."""
 
     def __init__(self, owner, program, options):
-        known = {name: value for name, value in options.native.items() if name != "no_such_option"}
-        super().__init__(owner, program, replace(options, native=known))
+        native = dict(options.native)
+        native.pop("no_such_option", None)
+        super().__init__(owner, program, replace(options, native=native))
 
 
+# Wrong session -> the clauses that it breaks, without those of SLOW_AREAS.
 DEFECTS = {
     FlippedDuals: {
         "test_duals_signs",
@@ -178,18 +184,17 @@ DEFECTS = {
 }
 
 
-def contract_with(session_class, **attributes):
-    """The contract of HiGHS with another session."""
-    wrong = type("Wrong", (Highs,), {"session": session_class})
-    return type(
-        "WrongContract", (BackendContract,), {"label": "highs", "backend_class": wrong} | attributes
-    )()
+def make_contract(session_class, **attributes):
+    """Return the contract of HiGHS with another session class, and other class attributes."""
+    backend_class = type("Wrong", (Highs,), {"session": session_class})
+    attributes = {"label": "highs", "backend_class": backend_class} | attributes
+    return type("WrongContract", (BackendContract,), attributes)()
 
 
-def broken_clauses(contract):
-    """Name of each clause that fails -> its message."""
+def find_broken_clauses(contract):
+    """Run the quick clauses of a contract. Return name -> message of each clause that fails."""
     messages = {}
-    for name in TESTS:
+    for name in CLAUSES:
         test = getattr(contract, name)
         if test.area in SLOW_AREAS:
             continue
@@ -203,19 +208,18 @@ def broken_clauses(contract):
 
 
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.__name__)
-def test_a_wrong_backend_fails_in_the_clauses_that_it_breaks(defect):
-    messages = broken_clauses(contract_with(defect))
+def test_a_wrong_session_fails_exactly_in_the_clauses_that_it_breaks(defect):
+    messages = find_broken_clauses(make_contract(defect))
     assert messages.keys() == DEFECTS[defect]
     for name, message in messages.items():
         area = getattr(BackendContract, name).area
         assert message.startswith(f"highs breaks the clause {area!r}, {name}: ")
 
 
-def test_limits_are_clauses_as_well():
-    contract = contract_with(Unlimited)
-    with pytest.raises(
-        ContractBroken, match=r"'limits', test_lp_time_limit: .* must be time_limit. Got optimal"
-    ):
+def test_an_optimum_claimed_at_the_time_limit_breaks_a_clause():
+    contract = make_contract(Unlimited)
+    message = r"'limits', test_lp_time_limit: .* must be time_limit. Got optimal"
+    with pytest.raises(ContractBroken, match=message):
         contract.test_lp_time_limit()
 
 
@@ -223,64 +227,78 @@ class CarelessHighs(Highs):
     session = Careless
 
 
-def test_interrupts_are_clauses_as_well():
-    contract = contract_with(Careless, backend_class=CarelessHighs, has_interruption=True)
+def test_losing_the_best_point_at_ctrl_c_breaks_a_clause():
+    contract = make_contract(Careless, backend_class=CarelessHighs, has_interruption=True)
     message = r"'interrupts', test_interrupt_lp: .* must be 'interrupted'. Got 'KeyboardInterrupt'"
     with pytest.raises(ContractBroken, match=message):
         contract.test_interrupt_lp()
 
 
-class Modest(Highs):
-    """Claims next to nothing."""
+class HighsForLinearPrograms(Highs):
+    """HiGHS that claims no capability except linear programs."""
 
     def capabilities(self):
         return Capabilities(lp=True)
 
 
-def test_what_is_not_claimed_is_skipped_with_the_reason():
-    contract = contract_with(BaseSession, excluded={"test_no_cost": "it is a test"})
-    contract.backend_class = Modest
-    contract.test_lp_optimal()
-    for name, reason in (
-        ("test_milp_optimal", "highs does not claim the capability milp"),
-        ("test_duals_signs", "highs does not claim the capability duals"),
-        ("test_basis_start", "highs does not claim the capability hot_start"),
-        ("test_no_cost", "it is a test"),
-    ):
-        with pytest.raises(SkipTest, match=reason):
-            getattr(contract, name)()
+@pytest.mark.parametrize(
+    ("clause", "capability"),
+    [
+        ("test_milp_optimal", "milp"),
+        ("test_duals_signs", "duals"),
+        ("test_basis_start", "hot_start"),
+    ],
+)
+def test_a_clause_is_skipped_if_its_capability_is_not_claimed(clause, capability):
+    contract = make_contract(BaseSession, backend_class=HighsForLinearPrograms)
+    with pytest.raises(SkipTest, match=f"highs does not claim the capability {capability}"):
+        getattr(contract, clause)()
 
 
-def test_what_has_no_option_is_skipped_with_the_reason(monkeypatch):
-    contract = contract_with(BaseSession)
-    solver = contract.solver()
-    solver.supported_options = frozenset({"threads"})
-    monkeypatch.setattr(contract, "solver", lambda: solver)
+def test_a_clause_that_needs_no_other_capability_is_not_skipped():
+    make_contract(BaseSession, backend_class=HighsForLinearPrograms).test_lp_optimal()
+
+
+def test_an_excluded_clause_is_skipped_with_its_reason():
+    contract = make_contract(BaseSession, excluded={"test_no_cost": "it is a test"})
+    with pytest.raises(SkipTest, match="it is a test"):
+        contract.test_no_cost()
+
+
+def test_a_clause_is_skipped_if_its_option_is_not_supported(monkeypatch):
+    contract = make_contract(BaseSession)
+    backend = contract.solver()
+    backend.supported_options = frozenset({"threads"})
+    monkeypatch.setattr(contract, "solver", lambda: backend)
     with pytest.raises(SkipTest, match="highs does not support the option time_limit"):
         contract.test_lp_time_limit()
     with pytest.raises(SkipTest, match="highs does not support the option gap"):
         contract.test_gap_limit()
 
 
-@pytest.mark.parametrize("change", ["is_installed", "licence"])
-def test_what_cannot_run_here_is_skipped_with_the_reason(monkeypatch, change):
-    contract = contract_with(BaseSession, label="absent")
-    state = {"is_installed": False, "licence": Licence("no licence here", usable=False)}[change]
-    monkeypatch.setattr(contract.backend_class, change, lambda self: state)
-    with pytest.raises(SkipTest, match=r"absent is not installed|no licence here"):
+@pytest.mark.parametrize(
+    ("method", "answer", "reason"),
+    [
+        ("is_installed", False, "absent is not installed"),
+        ("licence", Licence("no licence here", usable=False), "no licence here"),
+    ],
+)
+def test_clauses_are_skipped_if_the_backend_is_not_usable(monkeypatch, method, answer, reason):
+    contract = make_contract(BaseSession, label="absent")
+    monkeypatch.setattr(contract.backend_class, method, lambda self: answer)
+    with pytest.raises(SkipTest, match=reason):
         contract.test_lp_optimal()
 
 
-def test_exclusions_name_tests_and_reasons():
-    for excluded in ({"test_no_such_clause": "because"}, {"test_no_cost": ""}):
-        with pytest.raises(
-            TypeError, match="excluded must be names of tests of the contract with reasons"
-        ):
-            contract_with(BaseSession, excluded=excluded)
+@pytest.mark.parametrize("excluded", [{"test_no_such_clause": "because"}, {"test_no_cost": ""}])
+def test_an_exclusion_without_a_clause_or_a_reason_is_refused(excluded):
+    message = "excluded must be names of tests of the contract with reasons"
+    with pytest.raises(TypeError, match=message):
+        make_contract(BaseSession, excluded=excluded)
 
 
-def test_every_test_is_a_clause_of_a_listed_area():
+def test_every_clause_belongs_to_an_area_that_the_docstring_lists():
     table = sys.modules[BackendContract.__module__].__doc__.partition("the clause is about")[2]
     areas = {line.split()[0] for line in table.splitlines() if line.startswith("    ")}
-    assert {getattr(BackendContract, name).area for name in TESTS} == areas
-    assert len(TESTS) >= 50
+    assert {getattr(BackendContract, name).area for name in CLAUSES} == areas
+    assert len(CLAUSES) >= 50
