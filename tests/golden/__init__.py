@@ -1,1 +1,1 @@
-"""What commands answer, as numbers: recorded once, compared ever after (see `values`)."""
+"""Recorded results of commands, with which the current results are compared (see `values`)."""
