@@ -1,4 +1,9 @@
-"""Compare two ways to state 200 random channels: output by output, and in CVXPY."""
+"""Compare the two programs of random channels: the method "block" and the program in CVXPY.
+
+    python tests/fuzz/fuzz_channels.py [COUNT] [FIRST_SEED]
+
+Default: 200 channels from seed 1000 on.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +15,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tests.workbench.families.channel.test_block_method import agree
 
 
-def run(count: int = 200, first: int = 1000) -> int:
-    """How many differ; each is printed as it is found."""
-    wrong = 0
-    for seed in range(first, first + count):
+def compare_channels(count: int = 200, first_seed: int = 1000) -> int:
+    """Print each channel whose programs differ, and return their number."""
+    failure_count = 0
+    for seed in range(first_seed, first_seed + count):
         try:
             agree(seed)
-        except Exception as error:  # whatever happens to a request is what is looked for
-            wrong += 1
+        except Exception as error:  # Any error of a request is a failure.
+            failure_count += 1
             print(f"seed {seed}: {type(error).__name__}: {error}", flush=True)
-    print(f"{wrong} of {count} differ")
-    return wrong
+    print(f"{failure_count} of {count} differ")
+    return failure_count
 
 
 if __name__ == "__main__":
-    sys.exit(run(*map(int, sys.argv[1:3])) > 0)
+    sys.exit(compare_channels(*map(int, sys.argv[1:3])) > 0)

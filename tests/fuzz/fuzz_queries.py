@@ -1,4 +1,9 @@
-"""Check and time the answers of `wb.recommend` to sixty random queries (`queries`)."""
+"""Check and time `wb.recommend` at random queries.
+
+    python tests/fuzz/fuzz_queries.py [COUNT] [SEED]
+
+Default: 60 queries with seed 24. `tests/fuzz/queries.py` describes the checks.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +13,23 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.fuzz.queries import generated, problems
+from tests.fuzz.queries import draw_queries, inspect_recommendation
 
 
-def run(count: int = 60, seed: int = 24) -> int:
-    """How many queries have a wrong answer; each is printed as it is found."""
-    wrong, seconds = 0, []
-    for number, query in enumerate(generated(count, seed)):
-        wrong_here, each = problems(query)
-        seconds.append(each)
-        wrong += bool(wrong_here)
-        print(f"{number:3} {each:6.2f} s  {query}", *wrong_here, sep="\n      ", flush=True)
-    print(
-        f"{wrong} of {count} wrong; median {statistics.median(seconds):.2f} s, longest {max(seconds):.2f} s"
-    )
-    return wrong
+def check_queries(count: int = 60, seed: int = 24) -> int:
+    """Print each query with its problems, and return the number of queries with problems."""
+    failure_count = 0
+    cpu_seconds = []
+    for number, query in enumerate(draw_queries(count, seed)):
+        inspection = inspect_recommendation(query)
+        cpu_seconds.append(inspection.cpu_seconds)
+        failure_count += bool(inspection.problems)
+        title = f"{number:3} {inspection.cpu_seconds:6.2f} s  {query}"
+        print(title, *inspection.problems, sep="\n      ", flush=True)
+    median = statistics.median(cpu_seconds)
+    print(f"{failure_count} of {count} wrong; median {median:.2f} s, max {max(cpu_seconds):.2f} s")
+    return failure_count
 
 
 if __name__ == "__main__":
-    sys.exit(run(*map(int, sys.argv[1:3])) > 0)
+    sys.exit(check_queries(*map(int, sys.argv[1:3])) > 0)

@@ -1,8 +1,13 @@
-"""Random queries for `wb.recommend`, and what must be true of each answer.
+"""Random queries for `wb.recommend`, and checks of the table that it returns.
 
-An answer has no larger loss than a plain linear program, which is stated here on a finer grid where
-outputs or answers are real. Every class that applies is in the table, and a class alone makes its
-row. Neither order nor shift of the answers changes a number.
+A query is a dict of keywords of `wb.recommend`, for example {"answers": [0, 1, 2], "loss":
+"squared", "max_shift": "1", "epsilon": "1", "delta": "0"}. The checks are:
+
+* The first row has no larger loss than the channel of a linear program that is stated here with
+  SciPy. If answers or outputs are real, the program has a grid of them.
+* Every class that can serve the query has a row with a mechanism, and no other class has.
+* The row of a class stays the same if the class is designed alone.
+* No number changes if the answers are listed in another order, or if all are shifted.
 """
 
 from __future__ import annotations
@@ -11,6 +16,7 @@ import math
 import random
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -21,7 +27,8 @@ from scipy.optimize import linprog
 
 import workbench as wb
 
-TIGHT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+TIGHT_TOLERANCES = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+# Name of a loss -> its value at a difference output - answer.
 LOSSES = {
     "squared": lambda r: r * r,
     "absolute": abs,
@@ -29,242 +36,379 @@ LOSSES = {
     "pinball:0.8": lambda r: max(-0.8 * r, 0.2 * r),
     "huber:2": lambda r: r * r / 2 if abs(r) <= 2 else 2 * (abs(r) - 1),
 }
-BIN_LOSSES = ("squared", "absolute", "pinball:0.8")
-EPSILONS, DELTAS = (
-    ("0.01", "0.1", "0.5", "1", "3", "8", "20"),
-    ("0", "0", "1e-9", "1e-5", "0.01", "0.3"),
-)
-BETWEEN = 60  # outputs of the plain program between the ends, where a design may publish any number
-LIMIT = 120  # seconds: a busy machine changes few numbers
+BIN_LOSSES = ("squared", "absolute", "pinball:0.8")  # Losses for which RR-on-Bins is designed.
+EPSILONS = ("0.01", "0.1", "0.5", "1", "3", "8", "20")
+DELTAS = ("0", "0", "1e-9", "1e-5", "0.01", "0.3")
+# Number of outputs on the grid of the linear program if a design may publish any number.
+GRID_OUTPUTS = 60
+TIME_LIMIT = 120  # Seconds of one query. So few classes are stopped, also on a busy machine.
+SHIFT = 7  # All answers and outputs are moved by this number in one of the checks.
 Query = dict[str, Any]
+Rows = dict[str, Any]  # Name of a class -> its row of the table.
 
 
-def generated(count: int, seed: int = 24) -> Iterator[Query]:
-    """Queries as keywords of `wb.recommend`; one in six has answers in a range, a third of them
-    uniform, a third with a prior, and for a third the worst answer counts; of the lists one in five
-    is directed.
+def draw_queries(count: int, seed: int = 24) -> Iterator[Query]:
+    """Yield random queries.
+
+    One in six has answers in a range. Of these a third has a uniform prior, a third has the prior
+    "worst" and a third has the prior "1,3". Of the queries with a list of answers, one in five is
+    directed.
+
+    Args:
+        count: number of queries.
+        seed: seed of the random generator.
     """
-    draw = random.Random(seed)
+    rng = random.Random(seed)
     for number in range(count):
-        budget = {"epsilon": draw.choice(EPSILONS), "delta": draw.choice(DELTAS)}
+        budget = {"epsilon": rng.choice(EPSILONS), "delta": rng.choice(DELTAS)}
         if number % 6 == 5:
-            low, width = draw.choice([0, -3, 100]), draw.choice([1, 8, 50])
-            query: Query = {
-                "range": f"{low}..{low + width}",
-                "loss": draw.choice(["absolute", "squared"]),
-            }
-            if draw.random() < 0.4:
-                query["sensitivity"] = str(Fraction(width, draw.choice([2, 4])))
-            if prior := (None, "worst", "1,3")[number // 6 % 3]:
-                query["prior"] = prior
-            yield query | budget
-            continue
-        yield _list(draw) | ({"directed": True} if number % 5 == 3 else {}) | budget
+            prior = (None, "worst", "1,3")[number // 6 % 3]
+            query = _draw_range_query(rng, prior)
+        else:
+            query = _draw_list_query(rng)
+            if number % 5 == 3:
+                query["directed"] = True
+        yield query | budget
 
 
-def _list(draw: random.Random) -> Query:
-    k, step = draw.randint(2, 6), draw.choice([1, 2, 5, Fraction(1, 2)])
-    places = [*range(k)] if draw.random() < 0.7 else sorted(draw.sample(range(2 * k), k))
-    low = draw.randint(-6, 6)
-    answers = [step * (low + place) for place in places]
-    draw.shuffle(answers)
-    query: Query = {"answers": answers, "loss": draw.choice([*LOSSES])}
-    if draw.random() < 0.4:
-        query["neighbours"] = "all"
-    else:
-        gap = max(b - a for a, b in pairwise(sorted(answers)))
-        query["max_shift"] = str(max(gap, step * draw.randint(1, k)))
-    kind = draw.random()
-    if kind < 0.5:
-        query["prior"] = [draw.choice([1, 1, 2, 5, 9]) for _ in answers]
-    elif kind < 0.65:
-        query["prior"] = "worst"
-    if draw.random() < 0.35:
-        query["outputs"] = sorted(draw.sample(answers, draw.randint(2, k)))
+def _draw_range_query(rng: random.Random, prior: str | None) -> Query:
+    """Draw a query whose answers are the real numbers of a range, without its budget."""
+    low = rng.choice([0, -3, 100])
+    width = rng.choice([1, 8, 50])
+    query: Query = {
+        "range": f"{low}..{low + width}",
+        "loss": rng.choice(["absolute", "squared"]),
+    }
+    if rng.random() < 0.4:
+        query["sensitivity"] = str(Fraction(width, rng.choice([2, 4])))
+    if prior is not None:
+        query["prior"] = prior
     return query
 
 
-# The plain programs.
+def _draw_list_query(rng: random.Random) -> Query:
+    """Draw a query with two to six answers, without its budget."""
+    k = rng.randint(2, 6)
+    step = rng.choice([1, 2, 5, Fraction(1, 2)])
+    places = [*range(k)] if rng.random() < 0.7 else sorted(rng.sample(range(2 * k), k))
+    low = rng.randint(-6, 6)
+    answers = [step * (low + place) for place in places]
+    rng.shuffle(answers)
+    query: Query = {"answers": answers, "loss": rng.choice([*LOSSES])}
+    if rng.random() < 0.4:
+        query["neighbours"] = "all"
+    else:
+        max_gap = max(b - a for a, b in pairwise(sorted(answers)))
+        query["max_shift"] = str(max(max_gap, step * rng.randint(1, k)))
+    prior_share = rng.random()
+    if prior_share < 0.5:
+        query["prior"] = [rng.choice([1, 1, 2, 5, 9]) for _ in answers]
+    elif prior_share < 0.65:
+        query["prior"] = "worst"
+    if rng.random() < 0.35:
+        query["outputs"] = sorted(rng.sample(answers, rng.randint(2, k)))
+    return query
 
 
-def plain(query: Query) -> tuple[float, float, float]:
-    """Return the minimal loss of channels on a grid, its tolerance, and the size of losses."""
-    return _plain_range(query) if "range" in query else _plain_list(query)
+@dataclass(frozen=True)
+class GridOptimum:
+    """The optimum of the linear program with which a table is compared.
+
+    Attributes:
+        loss: smallest expected loss of a channel on the grid.
+        tolerance: a design may have a loss that is larger by this share of it.
+        max_loss: largest loss of an answer and output on the grid.
+    """
+
+    loss: float
+    tolerance: float
+    max_loss: float
 
 
-def _plain_list(query: Query) -> tuple[float, float, float]:
+def solve_on_grid(query: Query) -> GridOptimum:
+    """Solve the linear program of a query, on a grid of outputs and, for a range, of answers."""
+    if "range" in query:
+        return _solve_range(query)
+    return _solve_list(query)
+
+
+def _solve_list(query: Query) -> GridOptimum:
+    """Solve the program of a query with a list of answers."""
     x = np.array([float(v) for v in query["answers"]])
-    given = "outputs" in query or query["loss"] == "error-rate"
-    o = np.array([float(v) for v in query.get("outputs", query["answers"])])
-    o = o if given else np.unique(np.concatenate([o, np.linspace(x.min(), x.max(), BETWEEN)]))
-    table = np.array([[float(LOSSES[query["loss"]](b - a)) for b in o] for a in x])
-    reach = math.inf if "neighbours" in query else float(Fraction(query["max_shift"])) + 1e-9
-    near = np.abs(x[:, None] - x) <= reach
-    if query.get("directed"):  # the larger answer against the other alone
-        near &= x[:, None] > x
+    outputs = np.array([float(v) for v in query.get("outputs", query["answers"])])
+    has_fixed_outputs = "outputs" in query or query["loss"] == "error-rate"
+    if not has_fixed_outputs:
+        grid = np.linspace(x.min(), x.max(), GRID_OUTPUTS)
+        outputs = np.unique(np.concatenate([outputs, grid]))
+    table = np.array([[float(LOSSES[query["loss"]](o - a)) for o in outputs] for a in x])
+    max_shift = math.inf
+    if "max_shift" in query:
+        max_shift = float(Fraction(query["max_shift"])) + 1e-9
+    is_neighbour = np.abs(x[:, None] - x) <= max_shift
+    if query.get("directed"):  # Only the pairs (larger answer, smaller answer) are protected.
+        is_neighbour &= x[:, None] > x
     prior = query.get("prior", "uniform")
-    weights = (
-        None
-        if prior == "worst"
-        else np.ones(x.size)
-        if prior == "uniform"
-        else np.array(prior, dtype=float)
-    )
-    return least_loss(table, weights, near, query), 1e-6 if given else 0.01, float(table.max())
+    if prior == "worst":
+        weights = None
+    elif prior == "uniform":
+        weights = np.ones(x.size)
+    else:
+        weights = np.array(prior, dtype=float)
+    loss = least_loss(table, weights, is_neighbour, query)
+    return GridOptimum(loss, 1e-6 if has_fixed_outputs else 0.01, float(table.max()))
 
 
-def _plain_range(query: Query) -> tuple[float, float, float]:
+def _solve_range(query: Query) -> GridOptimum:
+    """Solve the program of a query with a range, which is divided into cells of width h."""
     low, high = (float(v) for v in query["range"].split(".."))
-    count = 12 if float(query["delta"]) else 32
-    h = (high - low) / count
-    x, o = low + h * (np.arange(count) + 0.5), np.linspace(low, high, 2 * count + 1)
-    r = np.abs(o - x[:, None])
-    squared, prior = query["loss"] == "squared", query.get("prior", "1")
-    table = r**2 + h**2 / 12 if squared else np.where(2 * r >= h, r, h / 4 + r**2 / h)
-    if prior == "worst":  # at the farther end of a cell, for every output
-        table = (r + h / 2) ** (2 if squared else 1)
-    parts = np.array([float(w) for w in prior.split(",")]) if prior != "worst" else np.ones(1)
-    apart = float(Fraction(query["sensitivity"])) if "sensitivity" in query else high - low
-    near = np.abs(x[:, None] - x) <= math.ceil(apart / h - 1e-9) * h + 1e-9 * h
-    weights = None if prior == "worst" else np.repeat(parts, count // parts.size)
-    return least_loss(table, weights, near, query), 0.01, float(table.max())
+    cell_count = 12 if float(query["delta"]) else 32
+    h = (high - low) / cell_count
+    x = low + h * (np.arange(cell_count) + 0.5)  # Centres of the cells.
+    outputs = np.linspace(low, high, 2 * cell_count + 1)
+    distance = np.abs(outputs - x[:, None])
+    is_squared = query["loss"] == "squared"
+    prior = query.get("prior", "1")
+    if prior == "worst":  # The loss of a cell is the loss of its farther end.
+        table = (distance + h / 2) ** (2 if is_squared else 1)
+        weights = None
+    else:  # The loss of a cell is the mean of the losses of its answers.
+        table = distance**2 + h**2 / 12
+        if not is_squared:
+            table = np.where(2 * distance >= h, distance, h / 4 + distance**2 / h)
+        part_weights = np.array([float(weight) for weight in prior.split(",")])
+        weights = np.repeat(part_weights, cell_count // part_weights.size)
+    sensitivity = high - low
+    if "sensitivity" in query:
+        sensitivity = float(Fraction(query["sensitivity"]))
+    # Two cells are neighbours if any of their answers are, up to rounding.
+    max_distance = math.ceil(sensitivity / h - 1e-9) * h + 1e-9 * h
+    is_neighbour = np.abs(x[:, None] - x) <= max_distance
+    loss = least_loss(table, weights, is_neighbour, query)
+    return GridOptimum(loss, tolerance=0.01, max_loss=float(table.max()))
 
 
 def least_loss(
     table: np.ndarray, weights: np.ndarray | None, near: np.ndarray, query: Query
 ) -> float:
-    """Minimise Σ p(x) M(o|x) ℓ(x, o), or with weights None the largest loss of any x."""
-    (k, m), (epsilon, delta) = table.shape, (float(query["epsilon"]), float(query["delta"]))
+    """Return the smallest expected loss Σ p(x) M(o|x) ℓ(x, o) of an (ε, δ)-DP channel M.
+
+    The columns of the program are the k m entries of M, row by row; then, if δ > 0, an excess
+    u >= M(o|x) - e^ε M(o|y) for each pair (x, y) of neighbours and output o; and then, without a
+    prior, the loss of the worst answer.
+
+    Args:
+        table: (k, m) losses ℓ of answers and outputs.
+        weights: (k,) the prior p is proportional to them. None for the loss of the worst answer.
+        near: (k, k) whether the pair (x, y) is protected.
+        query: the query, whose "epsilon" and "delta" are used.
+    """
+    k, m = table.shape
+    epsilon = float(query["epsilon"])
+    delta = float(query["delta"])
     pairs = [(i, j) for i in range(k) for j in range(k) if i != j and near[i, j]]
-    slack, worst = len(pairs) * m if delta else 0, weights is None
-    columns = k * m + slack + worst
-    at, o = np.arange(len(pairs) * m), np.tile(np.arange(m), len(pairs))
-    first, second = (np.repeat([pair[side] for pair in pairs], m) * m + o for side in (0, 1))
-    ones = np.ones(at.size)
-    share = math.exp(-epsilon / 2)  # of a row, so that its coefficients are near 1
-    entries = [(at, first, share * ones), (at, second, -ones / share)]
-    high = [np.zeros(at.size)]
-    if delta:
-        entries += [(at, k * m + at, -share * ones), (at.size + at // m, k * m + at, ones)]
-        high.append(np.full(len(pairs), delta))
-    rows = at.size + (len(pairs) if delta else 0)
-    if worst:
-        each = np.arange(k * m)
+    excess_count = len(pairs) * m if delta else 0
+    has_worst_column = weights is None
+    column_count = k * m + excess_count + has_worst_column
+
+    # Rows e^(-ε/2) (M(o|x) - u) - e^(ε/2) M(o|y) <= 0. With these factors the coefficients have
+    # similar sizes.
+    row = np.arange(len(pairs) * m)
+    output = np.tile(np.arange(m), len(pairs))
+    first_column = np.repeat([i for i, _ in pairs], m) * m + output
+    second_column = np.repeat([j for _, j in pairs], m) * m + output
+    ones = np.ones(row.size)
+    factor = math.exp(-epsilon / 2)
+    entries = [(row, first_column, factor * ones), (row, second_column, -ones / factor)]
+    right_sides = [np.zeros(row.size)]
+    row_count = row.size
+    if delta:  # The excesses of each pair add up to at most δ.
+        excess_column = k * m + row
         entries += [
-            (rows + each // m, each, table.ravel()),
-            (rows + np.arange(k), np.full(k, columns - 1), -np.ones(k)),
+            (row, excess_column, -factor * ones),
+            (row_count + row // m, excess_column, ones),
         ]
-        high.append(np.zeros(k))
-        rows += k
-    i, j, v = (np.concatenate(part) for part in zip(*entries, strict=True))
-    upper = sp.csr_array((v, (i, j)), shape=(rows, columns))
-    equal = sp.csr_array(
-        (np.ones(k * m), (np.arange(k * m) // m, np.arange(k * m))), shape=(k, columns)
+        right_sides.append(np.full(len(pairs), delta))
+        row_count += len(pairs)
+    if has_worst_column:  # The loss of every answer is at most that of the worst one.
+        channel_column = np.arange(k * m)
+        entries += [
+            (row_count + channel_column // m, channel_column, table.ravel()),
+            (row_count + np.arange(k), np.full(k, column_count - 1), -np.ones(k)),
+        ]
+        right_sides.append(np.zeros(k))
+        row_count += k
+    i, j, values = (np.concatenate(part) for part in zip(*entries, strict=True))
+    inequalities = sp.csr_array((values, (i, j)), shape=(row_count, column_count))
+    sum_entries = (np.ones(k * m), (np.arange(k * m) // m, np.arange(k * m)))
+    row_sums = sp.csr_array(sum_entries, shape=(k, column_count))
+
+    prior = np.zeros(k) if weights is None else weights / weights.sum()
+    channel_costs = (prior[:, None] * table).ravel()
+    costs = np.concatenate([channel_costs, np.zeros(excess_count), np.ones(int(has_worst_column))])
+    result = linprog(
+        costs,
+        A_ub=inequalities,
+        b_ub=np.concatenate(right_sides),
+        A_eq=row_sums,
+        b_eq=np.ones(k),
+        method="highs",
+        options=TIGHT_TOLERANCES,
     )
-    shares = np.zeros(k) if weights is None else weights / weights.sum()
-    cost = np.concatenate([(shares[:, None] * table).ravel(), np.zeros(slack), np.ones(int(worst))])
-    found = linprog(
-        cost, upper, np.concatenate(high), equal, np.ones(k), method="highs", options=TIGHT
-    )
-    assert found.status == 0, found.message
-    return float(found.fun)
+    assert result.status == 0, result.message
+    return float(result.fun)
 
 
-# What must be true.
-
-
-def applies(query: Query) -> dict[str, bool]:
-    """Whether a class can serve a list, by its definition."""
+def list_applicable_classes(query: Query) -> dict[str, bool]:
+    """Return name -> whether the class can serve a query with a list, by its definition."""
     answers = sorted(query["answers"])
-    outputs, delta = {*query.get("outputs", answers)}, float(query["delta"])
-    same, prior = outputs == {*answers}, query.get("prior")
-    reach = math.inf if "neighbours" in query else Fraction(query["max_shift"])
-    everyone = answers[-1] - answers[0] <= reach
-    even = len({b - a for a, b in pairwise(answers)}) == 1
+    outputs = {*query.get("outputs", answers)}
+    has_answers_as_outputs = outputs == {*answers}
+    has_worst_prior = query.get("prior") == "worst"
+    max_shift = math.inf if "neighbours" in query else Fraction(query["max_shift"])
+    are_all_neighbours = answers[-1] - answers[0] <= max_shift
+    are_equally_spaced = len({b - a for a, b in pairwise(answers)}) == 1
     return {
         "best channel": True,
         "integer noise, clamped": True,
         "clamped geometric": True,
-        "clamped truncated geometric": delta > 0,
-        "modulo noise": even and same and prior != "worst",
-        "exponential": same,
+        "clamped truncated geometric": float(query["delta"]) > 0,
+        "modulo noise": are_equally_spaced and has_answers_as_outputs and not has_worst_prior,
+        "exponential": has_answers_as_outputs,
         "randomized response": {*answers} <= outputs,
         "RR-on-Bins": not query.get("directed")
-        and everyone
-        and prior != "worst"
+        and are_all_neighbours
+        and not has_worst_prior
         and query["loss"] in BIN_LOSSES,
     }
 
 
-def problems(query: Query, *, alone: bool = True) -> tuple[list[str], float]:
-    """What is wrong with the answer to a query, and the seconds of the processor that it took."""
+@dataclass(frozen=True)
+class Inspection:
+    """The result of checking one query.
+
+    Attributes:
+        problems: one sentence for each wrong number or row.
+        cpu_seconds: CPU time of the recommendation, without the checks.
+    """
+
+    problems: list[str]
+    cpu_seconds: float
+
+
+def inspect_recommendation(query: Query, *, design_alone: bool = True) -> Inspection:
+    """Recommend a mechanism for a query and check the table.
+
+    Args:
+        query: keywords of `wb.recommend`.
+        design_alone: whether to design every class alone as well, which takes long.
+    """
     begin = time.process_time()
-    table = wb.recommend(**query, time_limit=LIMIT)
-    seconds, wrong = time.process_time() - begin, []
+    table = wb.recommend(**query, time_limit=TIME_LIMIT)
+    cpu_seconds = time.process_time() - begin
     rows = {row["class"]: row for row in table}
-    least, slack, size = plain(query)
-    tiny = 1e-8 * size
-    if table[0]["objective"] > least * (1 + slack) + tiny:
-        wrong.append(f"{table[0]['class']} costs {table[0]['objective']}, a plain program {least}")
-    best = rows["channel on a grid" if "range" in query else "best channel"]
-    if (best["bound"] or 0.0) > least * (1 + 1e-6) + tiny:
-        wrong.append(f"bound {best['bound']} of all channels above {least}")
-    for row in table:
-        served, bound = row["objective"], row["bound"]
-        if served is not None and bound is not None and bound > served * (1 + 1e-9) + 1e-15:
-            wrong.append(f"{row['class']}: bound {bound} above {served}")
+    problems = _check_losses_and_bounds(query, table, rows)
     if "range" not in query:
-        for name, expected in applies(query).items():
-            too_long = "too long" in rows[name]["notes"] or "would" in rows[name]["notes"]
-            if (rows[name]["objective"] is not None) != expected and not (expected and too_long):
-                wrong.append(f"{name}: {'missing' if expected else 'there'}: {rows[name]['notes']}")
-        wrong += _moved(query, rows)
-    for row in rows.values() if alone else ():
-        wrong += _alone(query, row)
-    return wrong, seconds
+        problems += _check_classes(query, rows)
+        problems += _check_moved_answers(query, rows)
+    if design_alone:
+        for row in table:
+            problems += _check_class_alone(query, row)
+    return Inspection(problems, cpu_seconds)
 
 
-def _moved(query: Query, rows: dict[str, Any]) -> Iterator[str]:
-    """The same query with its answers in another order, and seven steps further."""
-    order, prior = [*range(len(query["answers"]))][::-1], query.get("prior")
-    moved = {**query, "answers": [query["answers"][i] + 7 for i in order]}
-    if isinstance(prior, list):
-        moved["prior"] = [prior[i] for i in order]
+def _check_losses_and_bounds(query: Query, table: Any, rows: Rows) -> list[str]:
+    """Compare the first row and the bound of all channels with the linear program on a grid."""
+    problems = []
+    grid = solve_on_grid(query)
+    rounding_error = 1e-8 * grid.max_loss
+    first_loss = table[0]["objective"]
+    if first_loss > grid.loss * (1 + grid.tolerance) + rounding_error:
+        problems.append(f"{table[0]['class']} has loss {first_loss}, a channel has {grid.loss}")
+    channel_bound = rows["channel on a grid" if "range" in query else "best channel"]["bound"]
+    if (channel_bound or 0.0) > grid.loss * (1 + 1e-6) + rounding_error:
+        problems.append(f"the bound {channel_bound} of all channels is above {grid.loss}")
+    for row in table:
+        loss = row["objective"]
+        bound = row["bound"]
+        if loss is not None and bound is not None and bound > loss * (1 + 1e-9) + 1e-15:
+            problems.append(f"{row['class']}: the bound {bound} is above the loss {loss}")
+    return problems
+
+
+def _check_classes(query: Query, rows: Rows) -> list[str]:
+    """Compare the classes that have a mechanism with those that can serve the query."""
+    problems = []
+    for name, is_applicable in list_applicable_classes(query).items():
+        notes = rows[name]["notes"]
+        has_mechanism = rows[name]["objective"] is not None
+        is_too_long = "too long" in notes or "would" in notes
+        if has_mechanism and not is_applicable:
+            problems.append(f"{name} has a mechanism although it does not apply: {notes}")
+        if is_applicable and not has_mechanism and not is_too_long:
+            problems.append(f"{name} has no mechanism although it applies: {notes}")
+    return problems
+
+
+def _check_moved_answers(query: Query, rows: Rows) -> Iterator[str]:
+    """List the answers in reverse order, shifted by SHIFT, and compare the losses."""
+    moved_query = {**query, "answers": [answer + SHIFT for answer in query["answers"][::-1]]}
+    if isinstance(query.get("prior"), list):
+        moved_query["prior"] = query["prior"][::-1]
     if "outputs" in query:
-        moved["outputs"] = [o + 7 for o in query["outputs"]]
-    other = {row["class"]: row for row in wb.recommend(**moved, time_limit=LIMIT)}
+        moved_query["outputs"] = [output + SHIFT for output in query["outputs"]]
+    moved_table = wb.recommend(**moved_query, time_limit=TIME_LIMIT)
+    moved_rows = {row["class"]: row for row in moved_table}
     for name, row in rows.items():
-        here, there = row["objective"], other[name]["objective"]
-        if (here is None) != (there is None) or (
-            here is not None and not _near(here, there, 1e-6, row, other[name])
-        ):
-            yield f"{name}: {here}, moved {there}"
+        loss = row["objective"]
+        moved_loss = moved_rows[name]["objective"]
+        has_same_loss = loss is None and moved_loss is None
+        if loss is not None and moved_loss is not None:
+            has_same_loss = _have_same_optimum(row, moved_rows[name])
+        if not has_same_loss:
+            yield f"{name}: loss {loss}, and {moved_loss} after moving the answers"
 
 
-def _near(here: float, there: float, within: float, *rows: Any) -> bool:
-    """Within so much, or what lies between the bounds that are proven."""
-    lowest = min((row["bound"] or 0.0) if "stopped" in row["notes"] or row["bound"] is not None else row["objective"]
-                 for row in rows)  # fmt: skip
-    return abs(here - there) <= within * abs(here) + 1e-12 or (
-        lowest <= here * (1 + 1e-9)
-        and abs(here - there) <= abs(max(here, there) - lowest) * (1 + 1e-9)
-    )
+def _have_same_optimum(first_row: Any, second_row: Any) -> bool:
+    """Return whether the losses of two rows agree to 1e-6, or both may have the same optimum.
+
+    The second holds if their difference is at most the distance of the larger loss from the smaller
+    proven bound.
+    """
+    first_loss = first_row["objective"]
+    second_loss = second_row["objective"]
+    difference = abs(first_loss - second_loss)
+    if difference <= 1e-6 * abs(first_loss) + 1e-12:
+        return True
+    bounds = []
+    for row in (first_row, second_row):
+        is_stopped = "stopped" in row["notes"]
+        has_bound = is_stopped or row["bound"] is not None
+        bounds.append((row["bound"] or 0.0) if has_bound else row["objective"])
+    min_bound = min(bounds)
+    max_difference = abs(max(first_loss, second_loss) - min_bound) * (1 + 1e-9)
+    return min_bound <= first_loss * (1 + 1e-9) and difference <= max_difference
 
 
-def _alone(query: Query, row: Any) -> Iterator[str]:
-    """Design the class of a row alone. The class of a row that was stopped may end later."""
-    here = row["objective"]
-    if here is None:
+def _check_class_alone(query: Query, row: Any) -> Iterator[str]:
+    """Design the class of a row alone, and compare its loss with the row.
+
+    A class that was stopped at its share of the time has more time alone.
+    """
+    loss = row["objective"]
+    if loss is None:
         return
-    stopped = "stopped" in row["notes"]
-    again = wb.recommend(**query, time_limit=LIMIT, only=row["class"])[0]["objective"]
-    if stopped and again is None:  # before it had a mechanism
-        return
-    most = 1e-9 * abs(here) + 1e-15
-    if stopped:  # no worse than it was, unless that was another class's
-        low, high = row["bound"] or 0.0, math.inf if "best so far" in row["notes"] else here
-        right = low - most <= again <= high + most
+    is_stopped = "stopped" in row["notes"]
+    (single_row,) = wb.recommend(**query, time_limit=TIME_LIMIT, only=row["class"])[:1]
+    single_loss = single_row["objective"]
+    tolerance = 1e-9 * abs(loss) + 1e-15
+    if is_stopped:
+        if single_loss is None:  # The class was stopped again, before it had a mechanism.
+            return
+        bound = row["bound"] or 0.0
+        # "Best so far" may be a mechanism of another class, which this class need not reach.
+        max_loss = math.inf if "best so far" in row["notes"] else loss
+        is_right = bound - tolerance <= single_loss <= max_loss + tolerance
     else:
-        right = again is not None and abs(again - here) <= most
-    if not right:
-        yield f"{row['class']} alone costs {again}, the row {here} from {row['bound']} on"
+        is_right = single_loss is not None and abs(single_loss - loss) <= tolerance
+    if not is_right:
+        yield f"{row['class']}: loss {loss} with bound {row['bound']}, alone {single_loss}"

@@ -1,4 +1,4 @@
-"""Valid command lines, calls and files for the fuzz of requests, and wrong values."""
+"""Valid command lines, calls and files, and wrong values, from which `fuzz_requests` makes cases."""
 
 from __future__ import annotations
 
@@ -20,21 +20,23 @@ from workbench.privacy.loading import read_mechanism_file
 from workbench.questions.labels import Labels
 from workbench.sweeps.specification import read_spec
 
-__all__ = ["CALLS", "COMMANDS", "KEY", "READERS", "WORDS", "WRONG", "fill"]
+__all__ = ["CALLS", "COMMANDS", "KEY", "READERS", "WORDS", "WRONG", "write_files"]
 
 KEY = bytes(range(32))
 
+# Options that several commands share.
 NOISE = {"--n": "4", "--max-shift": "2", "--epsilon": "1"}
-MORE = {"--delta": "0.1", "--loss": "squared", "--notion": "dp"}
+DP_WITH_DELTA = {"--delta": "0.1", "--loss": "squared", "--notion": "dp"}
 LABELS = {"--labels": "0..3", "--epsilon": "1", "--loss": "squared"}
 CHANNEL = {"--answers": "0..3", "--max-shift": "1", "--epsilon": "1"}
-BINS = {"--bins": "-3,-0.5,0.5,3", "--epsilon": "1", "--c": "1", "--density": "uniform"}
-KEYED = {"--epsilon": "1", "--ell": "2", "--seed-file": "key"}
+QUANTIZER = {"--bins": "-3,-0.5,0.5,3", "--epsilon": "1", "--c": "1", "--density": "uniform"}
+DYADIC_LAPLACE = {"--epsilon": "1", "--ell": "2", "--seed-file": "key"}
 
-# (words, options with good values): runs in some hundredths of a second
+# (words, options with valid values). An option with the value None has no value. Each command takes
+# less than a tenth of a second.
 COMMANDS: list[tuple[str, dict[str, str | None]]] = [
     ("design modulo", {**NOISE}),
-    ("design modulo", {**NOISE, **MORE, "--gap": "0.01", "--seed": "1"}),
+    ("design modulo", {**NOISE, **DP_WITH_DELTA, "--gap": "0.01", "--seed": "1"}),
     ("design modulo", {"--sizes": "2x2", "--shifts": "0,1;1,0", "--epsilon": "1", "--time-limit": "5"}),
     ("design modulo", {**NOISE, "--minimise": "delta", "--max-loss": "0.5", "--zero-mean": None}),
     ("design modulo", {**NOISE, "--loss": "prior-squared", "--prior": "prior.txt", "--equal": "1=4"}),
@@ -48,7 +50,7 @@ COMMANDS: list[tuple[str, dict[str, str | None]]] = [
     ("design channel", {"--answers": "a,b,c", "--neighbours": "consecutive", "--loss": "error-rate", "--epsilon": "1",
     "--prior": "1,2,1", "--notion": "pdp", "--constraint": "symmetric", "--raw": None}),
     ("recommend", {**CHANNEL, "--delta": "0.01", "--loss": "absolute"}),
-    ("design quantizer", {**BINS, "--knots": "3"}),
+    ("design quantizer", {**QUANTIZER, "--knots": "3"}),
     ("design laplace", {"--epsilon": "1", "--bits": "5", "--code": "delta", "--low": "0", "--high": "2"}),
     ("design laplace", {"--epsilon": "1", "--bits": "6", "--point": "0.5"}),
     ("audit rqm --with q=0.22", {"--with": "bins=-2.7,-0.9,0.9,2.7", "--loss": "squared"}),
@@ -64,8 +66,8 @@ COMMANDS: list[tuple[str, dict[str, str | None]]] = [
     ("privatise labels column.csv", {"--column": "1", "--epsilon": "9", "--out": "o.csv", "--loss": "absolute"}),
     ("privatise labels column.csv", {"--column": "a", "--epsilon": "9", "--out": "o.csv", "--labels": "0..9",
     "--snap": None}),
-    ("laplace encode column.csv o.bits", {**KEYED, "--code": "delta", "--reach": "100", "--column": "1"}),
-    ("laplace decode stream.bits", {**KEYED}),
+    ("laplace encode column.csv o.bits", {**DYADIC_LAPLACE, "--code": "delta", "--reach": "100", "--column": "1"}),
+    ("laplace decode stream.bits", {**DYADIC_LAPLACE}),
     ("laplace decode stream.bits o.csv", {"--seed-file": "key"}),
     ("laplace keygen new.key", {}),
     ("sweep spec.toml", {"--ledger": "o.sqlite", "--jobs": "1"}),
@@ -79,6 +81,8 @@ COMMANDS: list[tuple[str, dict[str, str | None]]] = [
     ("--help", {}),
 ]  # fmt: skip
 
+# Values of options, most of them wrong for most options: numbers, lists, names, files, and texts
+# with special characters.
 WORDS = [
     "",
     " ",
@@ -213,6 +217,7 @@ class Hostile:
         raise RuntimeError("hostile")
 
 
+# Arguments of calls, most of them wrong for most functions.
 WRONG: list[Any] = [
     None, True, False, 0, -1, 1, 3, 2.5, 1e300, 1e-300, 10**400, -(10**400), float("nan"), float("inf"), 1j, "",
     "abc", "1e5000",
@@ -228,18 +233,15 @@ WRONG: list[Any] = [
 ]  # fmt: skip
 
 
-def _noise() -> Any:
-    return wb.AdditiveNoise(wb.ModuloNoise(n=3, max_shift=1), [4, 2, 1, 2])
-
-
 def _encode(x: Any, key: Any, code: Any, epsilon: Any, ell: Any, reach: Any) -> Any:
+    """Encode the numbers x, with every argument as a keyword."""
     return write_stream(x, wb.DyadicLaplace(epsilon, ell, reach), key, code)
 
 
 QUESTION = wb.ModuloNoise(n=3, max_shift=1)
-LAW = _noise()
+LAW = wb.AdditiveNoise(QUESTION, [4, 2, 1, 2])
 
-# name -> (function, good arguments)
+# Name of a call -> (function, valid arguments).
 CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "ModuloNoise": (wb.ModuloNoise, {"n": 3, "sizes": None, "shifts": None, "max_shift": 1, "directed": False}),
     "AdditiveNoise": (wb.AdditiveNoise, {"question": QUESTION, "weights": [4, 2, 1, 2]}),
@@ -280,6 +282,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "read_column": (read_column, {"path": Path("column.csv"), "column": "1"}),
 }  # fmt: skip
 
+# Kind of a file -> (function that reads it, a valid file that `write_files` writes).
 READERS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "certificate": (check, "certificate.json"),
     "mechanism": (read_mechanism_file, "mechanism.json"),
@@ -289,17 +292,18 @@ READERS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "column": (read_column, "column.csv"),
     "specification": (read_spec, "spec.toml"),
     "stream": (lambda path: read_stream(load_bytes(path), KEY), "stream.bits"),
-    "ledger": (lambda path: _use(path), "ledger.sqlite"),
+    "ledger": (lambda path: _read_ledger(path), "ledger.sqlite"),
 }
 
 
-def _use(path: Path) -> None:
-    with wb.Ledger(path, create=False) as book:
-        list(book.rows())
+def _read_ledger(path: Path) -> None:
+    """Read all rows of a ledger."""
+    with wb.Ledger(path, create=False) as ledger:
+        list(ledger.rows())
 
 
-def fill(folder: Path) -> None:
-    """One good file of every kind."""
+def write_files(folder: Path) -> None:
+    """Write one valid file of every kind, and two empty folders."""
     (folder / "pmf.csv").write_text("0.5\n0.25\n0.25\n")
     (folder / "matrix.csv").write_text("0.75,0.25\n0.25,0.75\n")
     (folder / "labels.csv").write_text("label,weight\n0,1\n1,2\n2,0.5\n")
