@@ -1,4 +1,8 @@
-"""Both checkers: hostile files, old versions of Python, exit codes and output."""
+"""Tests of both independent checkers: hostile files, versions of Python, exit codes and output.
+
+The exit code of a checker is 0 if all files are proven, 1 if a claim is false, and 2 if a file
+cannot be decided.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +35,8 @@ def tool(request: pytest.FixtureRequest) -> ModuleType:
     return module
 
 
-def write(path: Path, content: bytes | str | Any) -> str:
+def write_file(path: Path, content: bytes | str | Any) -> str:
+    """Write bytes, a text, or an object as JSON, and return the path as a text."""
     if not isinstance(content, (bytes, str)):
         content = json.dumps(content)
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -58,12 +63,12 @@ def write(path: Path, content: bytes | str | Any) -> str:
         b'{"format": "X", "version": 2}',
     ],
 )
-def test_what_cannot_be_read_is_not_called_false(
+def test_a_file_that_cannot_be_read_is_undecided(
     tool: ModuleType, content: bytes, tmp_path: Path
 ) -> None:
-    path = write(
-        tmp_path / "f.json", content.replace(b'"X"', json.dumps(FORMATS[tool.__name__]).encode())
-    )
+    """In each content, "X" stands for the name of the format that the checker reads."""
+    format_name = json.dumps(FORMATS[tool.__name__]).encode()
+    path = write_file(tmp_path / "f.json", content.replace(b'"X"', format_name))
     assert tool.main([path]) == 2
 
 
@@ -79,102 +84,107 @@ def test_no_device_pipe_socket_or_folder_is_read(tool: ModuleType, tmp_path: Pat
             "/dev/zero",
             "/dev/null",
         ]
-        assert [tool.main([str(place)]) for place in places] == [2] * 6
+        for place in places:
+            assert tool.main([str(place)]) == 2, place
 
 
 @pytest.mark.parametrize(
     "error", [MemoryError, OverflowError, RecursionError, ArithmeticError, KeyError, AssertionError]
 )
-def test_an_error_is_no_verdict(
+def test_a_file_is_undecided_after_an_error_of_the_checker(
     tool: ModuleType, error: type[Exception], tmp_path: Path, monkeypatch
 ) -> None:
-    def failing(data: object) -> str:
+    def raise_error(data: object) -> str:
         raise error("1")
 
-    monkeypatch.setattr(tool, "prove_statement", failing)
-    assert tool.main([write(tmp_path / "f.json", "{}")]) == 2
+    monkeypatch.setattr(tool, "prove_statement", raise_error)
+    assert tool.main([write_file(tmp_path / "f.json", "{}")]) == 2
 
 
-def test_a_file_that_takes_too_long_is_left_undecided(
+def test_a_file_is_undecided_at_the_time_limit(
     tool: ModuleType, tmp_path: Path, monkeypatch, capsys
 ) -> None:
-    def endless(data: object) -> str:
+    def run_forever(data: object) -> str:
         while True:
             pass
 
-    monkeypatch.setattr(tool, "prove_statement", endless)
+    monkeypatch.setattr(tool, "prove_statement", run_forever)
     monkeypatch.setattr(tool, "MAX_CPU_SECONDS", 0.05)
-    assert tool.main([write(tmp_path / "f.json", "{}")]) == 2
+    assert tool.main([write_file(tmp_path / "f.json", "{}")]) == 2
     assert "too large" in capsys.readouterr().out
 
 
-def test_a_file_writes_neither_lines_nor_colours(
+def test_texts_of_a_file_are_printed_in_one_line_without_control_characters(
     tool: ModuleType, tmp_path: Path, monkeypatch, capsys
 ) -> None:
-    forged = "x\nother.json: proven: \x1b[32mall\u202e\x07"
+    forged_line = "x\nother.json: proven: \x1b[32mall\u202e\x07"
 
-    def refused(data: object) -> str:
-        raise tool.Refused("false", forged)
+    def refuse(data: object) -> str:
+        raise tool.Refused("false", forged_line)
 
-    monkeypatch.setattr(tool, "prove_statement", refused)
-    path = write(tmp_path / "a\nb.json", "{}")
+    monkeypatch.setattr(tool, "prove_statement", refuse)
+    path = write_file(tmp_path / "a\nb.json", "{}")
     assert tool.main([path]) == 1
-    printed = capsys.readouterr().out
-    assert len(printed.splitlines()) == 1
-    assert printed.strip().isprintable()
-    assert "x\\nother.json" in printed
+    output = capsys.readouterr().out
+    assert len(output.splitlines()) == 1
+    assert output.strip().isprintable()
+    assert "x\\nother.json" in output
+
+
+def make_command(tool: ModuleType, *arguments: str, python: str = sys.executable) -> list[str]:
+    """Return the command line that runs a checker."""
+    return [python, str(TOOLS / f"{tool.__name__}.py"), *arguments]
+
+
+def write_valid_file(tool: ModuleType, folder: Path) -> str:
+    """Write a file that the checker proves, and return its path."""
+    content = CERTIFICATE if tool.__name__ == "check_certificate" else FORMULA
+    return write_file(folder / "f.json", content)
 
 
 def test_a_terminal_without_greek_letters_changes_no_exit_code(
     tool: ModuleType, tmp_path: Path
 ) -> None:
-    path = write(tmp_path / "ε.json", "{}")
-    command = [sys.executable, str(TOOLS / f"{tool.__name__}.py"), path]
-    done = subprocess.run(
-        command,
+    path = write_file(tmp_path / "ε.json", "{}")
+    process = subprocess.run(
+        make_command(tool, path),
         capture_output=True,
         check=False,
         timeout=600,
         env={**os.environ, "PYTHONIOENCODING": "ascii"},
     )
-    assert (done.returncode, done.stderr) == (2, b"")
+    assert process.returncode == 2
+    assert process.stderr == b""
 
 
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["-"]])
-def test_without_a_file_nothing_is_proven_or_false(tool: ModuleType, arguments: list[str]) -> None:
-    command = [sys.executable, str(TOOLS / f"{tool.__name__}.py"), *arguments]
+def test_without_a_file_nothing_is_decided(tool: ModuleType, arguments: list[str]) -> None:
+    command = make_command(tool, *arguments)
     assert subprocess.run(command, capture_output=True, check=False, timeout=600).returncode == 2
 
 
-def test_a_verdict_that_cannot_be_printed_is_not_false(tool: ModuleType, tmp_path: Path) -> None:
-    path = write(
-        tmp_path / "f.json", CERTIFICATE if tool.__name__ == "check_certificate" else FORMULA
-    )
-    with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [sys.executable, str(TOOLS / f"{tool.__name__}.py"), path],
-            stdout=full,
+def test_a_verdict_that_cannot_be_printed_is_undecided(tool: ModuleType, tmp_path: Path) -> None:
+    with open("/dev/full", "w") as full_device:
+        process = subprocess.run(
+            make_command(tool, write_valid_file(tool, tmp_path)),
+            stdout=full_device,
             stderr=subprocess.PIPE,
             check=False,
             timeout=600,
         )
-    assert (done.returncode, done.stderr) == (2, b"")
-    closed = subprocess.run(
-        [
-            "bash",
-            "-c",
-            '"$0" "$1" "$2" >&- 2>&-',
-            sys.executable,
-            str(TOOLS / f"{tool.__name__}.py"),
-            path,
-        ],
-        check=False,
-        timeout=600,
-    )
-    assert closed.returncode == 0
+    assert process.returncode == 2
+    assert process.stderr == b""
 
 
-NEWER = {
+def test_closed_output_streams_change_no_exit_code(tool: ModuleType, tmp_path: Path) -> None:
+    command = make_command(tool, write_valid_file(tool, tmp_path))
+    close_streams = ["bash", "-c", '"$0" "$1" "$2" >&- 2>&-']
+    process = subprocess.run([*close_streams, *command], check=False, timeout=600)
+    assert process.returncode == 0
+
+
+# Names of the standard library that Python 3.8 does not have.
+NEWER_NAMES = {
     "pairwise",
     "removeprefix",
     "removesuffix",
@@ -186,55 +196,65 @@ NEWER = {
 }
 
 
-def test_the_source_is_that_of_an_old_python(tool: ModuleType) -> None:
-    """Python 3.6 and 3.7 must read it to say that they are too old; 3.8 runs it."""
+def test_the_source_uses_only_syntax_and_functions_of_python_3_8(tool: ModuleType) -> None:
+    """The syntax is even that of Python 3.6, which must read the file to print that it is too old.
+
+    Before Python 3.9, math.gcd takes exactly two arguments and math.lcm does not exist.
+    """
     source = (TOOLS / f"{tool.__name__}.py").read_text("utf-8")
     tree = ast.parse(source, feature_version=(3, 6))
-    own = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    own_functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute):
-            assert node.attr not in NEWER
-            assert not (
-                isinstance(node.value, ast.Name) and node.value.id == "math" and node.attr == "lcm"
-            )
+            assert node.attr not in NEWER_NAMES
+            assert ast.unparse(node) != "math.lcm"
         elif isinstance(node, ast.ImportFrom):
             assert node.module != "__future__"
-            assert not NEWER & {alias.name for alias in node.names}
+            assert not NEWER_NAMES & {alias.name for alias in node.names}
         elif isinstance(node, ast.Call):
-            assert "strict" not in {word.arg for word in node.keywords}
+            assert "strict" not in {keyword.arg for keyword in node.keywords}
             if isinstance(node.func, ast.Attribute) and node.func.attr in ("gcd", "lcm"):
                 assert len(node.args) == 2
                 assert not any(isinstance(argument, ast.Starred) for argument in node.args)
             if isinstance(node.func, ast.Name):
-                assert node.func.id in own or node.func.id not in NEWER
-    code = "import sys; sys.version_info = (3, 7); exec(compile(open(sys.argv[1]).read(), 'f', 'exec'))"
+                assert node.func.id in own_functions or node.func.id not in NEWER_NAMES
+
+
+def test_python_3_7_is_refused_with_the_needed_version(tool: ModuleType) -> None:
+    code = (
+        "import sys\n"
+        "sys.version_info = (3, 7)\n"
+        "exec(compile(open(sys.argv[1]).read(), 'f', 'exec'))\n"
+    )
     command = [sys.executable, "-c", code, str(TOOLS / f"{tool.__name__}.py")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
-    assert (done.returncode, done.stdout.count("3.8")) == (2, 1)
+    process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+    assert process.returncode == 2
+    assert process.stdout.count("3.8") == 1
 
 
 @pytest.mark.parametrize("version", ["3.7", "3.8", "3.9", "3.10", "3.12", "3.13"])
-def test_other_versions_of_python(tool: ModuleType, version: str, tmp_path: Path) -> None:
-    program = shutil.which(f"python{version}")
-    if (
-        program is None
-        or subprocess.run(
-            [program, "-c", ""], capture_output=True, check=False, timeout=600
-        ).returncode
-    ):
+def test_installed_versions_of_python_run_the_checker(
+    tool: ModuleType, version: str, tmp_path: Path
+) -> None:
+    python = shutil.which(f"python{version}")
+    is_usable = False
+    if python is not None:  # It may be a stub that fails.
+        trial = subprocess.run([python, "-c", ""], capture_output=True, check=False, timeout=600)
+        is_usable = trial.returncode == 0
+    if python is None or not is_usable:
         pytest.skip(f"There is no Python {version}.")
-    samples = {"check_certificate": CERTIFICATE, "check_formula": FORMULA}
-    path = write(tmp_path / "f.json", samples[tool.__name__])
-    done = subprocess.run(
-        [program, str(TOOLS / f"{tool.__name__}.py"), path],
+    process = subprocess.run(
+        make_command(tool, write_valid_file(tool, tmp_path), python=python),
         capture_output=True,
         text=True,
         check=False,
         timeout=600,
     )
-    assert done.returncode == (2 if version == "3.7" else 0), done.stdout + done.stderr
+    expected_code = 2 if version == "3.7" else 0
+    assert process.returncode == expected_code, process.stdout + process.stderr
 
 
+# Noise modulo 3 with the probabilities 1/2, 1/4 and 1/4: pure DP at ln 2 = 0.693.
 CERTIFICATE = {
     "format": "dp-workbench certificate",
     "version": 1,
@@ -253,7 +273,8 @@ CERTIFICATE = {
     "record": {},
 }
 
-FORMULA = {  # randomised response among three answers: 2/(x + 2)
+# The optimal noise modulo 3 is randomized response. Its error rate is 2/(x + 2) with x = e^ε.
+FORMULA = {
     "what": "best noise modulo 3, error-rate loss",
     "variable": "x = exp(epsilon)",
     "pieces": [

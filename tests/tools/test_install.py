@@ -1,7 +1,6 @@
-"""`make install` goes on where the package index has withdrawn a pinned version, and says which
-one.
+"""Tests of `tools/install.py`: it leaves out pinned versions that the package index has withdrawn.
 
-The index is a folder of small wheels; nothing is downloaded.
+The index is a folder of small wheels. Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -51,10 +51,32 @@ def index(tmp_path: Path) -> Path:
     return folder
 
 
+@dataclass(frozen=True)
+class Installation:
+    """The result of `tools/install.py`.
+
+    Attributes:
+        exit_code: exit code of the program.
+        output: its stdout and stderr.
+        versions: name -> version of each installed package.
+    """
+
+    exit_code: int
+    output: str
+    versions: dict[str, str]
+
+
 def run_install(
     tmp_path: Path, index: Path, *pins: str, options: tuple[str, ...] = ()
-) -> tuple[int, str, dict[str, str]]:
-    """Install the project; exit code, output and the installed versions."""
+) -> Installation:
+    """Install the project into a new environment.
+
+    Args:
+        tmp_path: folder of the environment and of the file of pins.
+        index: folder of wheels.
+        pins: pinned versions, such as "alpha==1.0".
+        options: other options of the program.
+    """
     (tmp_path / "pins.txt").write_text("# a comment\n" + "\n".join(pins), "utf-8")
     venv = tmp_path / "venv"
     environment = {
@@ -63,60 +85,60 @@ def run_install(
         "PATH": "/usr/bin:/bin",
         "PIP_CONFIG_FILE": "/dev/null",
     }
-    done = subprocess.run(
+    process = subprocess.run(
         [
-            *(
-                sys.executable,
-                str(SCRIPT),
-                "--venv",
-                str(venv),
-                "--pins",
-                str(tmp_path / "pins.txt"),
-            ),
-            *("--project", str(index / "project-0.1-py3-none-any.whl"), *options),
+            *(sys.executable, str(SCRIPT)),
+            *("--venv", str(venv)),
+            *("--pins", str(tmp_path / "pins.txt")),
+            *("--project", str(index / "project-0.1-py3-none-any.whl")),
+            *options,
         ],
         capture_output=True,
         text=True,
         timeout=300,
         env=environment,
     )
-    installed = {}
-    for file in venv.glob("lib/python*/site-packages/*.dist-info"):
-        name, _, version = file.name.removesuffix(".dist-info").partition("-")
-        installed[name] = version
-    return done.returncode, done.stdout + done.stderr, installed
+    versions = {}
+    for folder in venv.glob("lib/python*/site-packages/*.dist-info"):
+        name, _, version = folder.name.removesuffix(".dist-info").partition("-")
+        versions[name] = version
+    return Installation(process.returncode, process.stdout + process.stderr, versions)
 
 
-def test_pins_are_used_where_they_can_be_had(tmp_path: Path, index: Path) -> None:
-    code, printed, installed = run_install(tmp_path, index, "alpha==1.0", "beta==2.0")
-    assert code == 0, printed
-    assert (installed["alpha"], installed["beta"]) == ("1.0", "2.0")
-    assert "no longer available" not in printed
+def test_available_pins_are_used(tmp_path: Path, index: Path) -> None:
+    installation = run_install(tmp_path, index, "alpha==1.0", "beta==2.0")
+    assert installation.exit_code == 0, installation.output
+    assert installation.versions["alpha"] == "1.0"
+    assert installation.versions["beta"] == "2.0"
+    assert "no longer available" not in installation.output
 
 
 def test_a_withdrawn_pin_is_left_out_and_named(tmp_path: Path, index: Path) -> None:
-    code, printed, installed = run_install(tmp_path, index, "alpha==1.1", "beta==2.0")
-    assert code == 0, printed
-    assert (installed["alpha"], installed["beta"]) == ("1.2", "2.0")
-    assert "alpha==1.1 is no longer available" in printed
-    assert "beta==2.0" not in printed
-    assert "workbench doctor" in printed
+    installation = run_install(tmp_path, index, "alpha==1.1", "beta==2.0")
+    assert installation.exit_code == 0, installation.output
+    assert installation.versions["alpha"] == "1.2"
+    assert installation.versions["beta"] == "2.0"
+    assert "alpha==1.1 is no longer available" in installation.output
+    assert "beta==2.0" not in installation.output
+    assert "workbench doctor" in installation.output
 
 
 def test_pins_that_exclude_each_other_are_all_left_out(tmp_path: Path, index: Path) -> None:
     write_wheel(index, "alpha", "1.3", ("beta>=2.1",))
-    code, printed, installed = run_install(tmp_path, index, "alpha==1.3", "beta==2.0")
-    assert code == 0, printed
-    assert (installed["alpha"], installed["beta"]) == ("1.3", "2.1")
-    assert "cannot be installed together" in printed
+    installation = run_install(tmp_path, index, "alpha==1.3", "beta==2.0")
+    assert installation.exit_code == 0, installation.output
+    assert installation.versions["alpha"] == "1.3"
+    assert installation.versions["beta"] == "2.1"
+    assert "cannot be installed together" in installation.output
 
 
 def test_without_pins_the_newest_versions_in_range_are_installed(
     tmp_path: Path, index: Path
 ) -> None:
-    code, printed, installed = run_install(tmp_path, index, "alpha==1.0", options=("--no-pins",))
-    assert code == 0, printed
-    assert (installed["alpha"], installed["beta"]) == ("1.2", "2.1")
+    installation = run_install(tmp_path, index, "alpha==1.0", options=("--no-pins",))
+    assert installation.exit_code == 0, installation.output
+    assert installation.versions["alpha"] == "1.2"
+    assert installation.versions["beta"] == "2.1"
 
 
 def test_a_project_that_cannot_be_installed_ends_with_pips_message(
@@ -124,7 +146,7 @@ def test_a_project_that_cannot_be_installed_ends_with_pips_message(
 ) -> None:
     for file in index.glob("beta-*"):
         file.unlink()
-    code, printed, _ = run_install(tmp_path, index, "alpha==1.0")
-    assert code == 1
-    assert "beta" in printed
-    assert "The installation failed" in printed
+    installation = run_install(tmp_path, index, "alpha==1.0")
+    assert installation.exit_code == 1
+    assert "beta" in installation.output
+    assert "The installation failed" in installation.output

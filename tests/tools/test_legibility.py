@@ -102,9 +102,9 @@ def test_wide_lines_and_shared_names_are_counted(tmp_path: Path) -> None:
     assert counts["wide lines"] == 3
 
 
-def test_the_command_fails_where_a_goal_is_missed(tmp_path: Path) -> None:
+def test_the_command_fails_if_a_goal_is_missed(tmp_path: Path) -> None:
     (tmp_path / "example.py").write_text(DIALECT, "utf-8")
     command = [sys.executable, str(PROGRAM), str(tmp_path), ".", "--goals"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert "fn% is 100.00. It must be below 3." in done.stderr
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert process.returncode == 1
+    assert "fn% is 100.00. It must be below 3." in process.stderr

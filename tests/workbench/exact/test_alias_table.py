@@ -1,4 +1,8 @@
-"""Alias tables draw every outcome with exactly its probability."""
+"""Tests that alias tables draw every outcome with exactly its probability.
+
+A table reads a word of 16 and a byte of 8 random bits for each draw. If these bits do not decide
+the draw, it reads more words.
+"""
 
 from __future__ import annotations
 
@@ -11,29 +15,44 @@ from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 
 
-class Given(Source):
-    """First words, then bytes, then more words: those that are given, or seeded ones."""
+class FixedSource(Source):
+    """A source of random bits that returns fixed ones.
 
-    def __init__(self, words: np.ndarray, more: np.ndarray, later: list[int] | None = None) -> None:
+    Attributes:
+        first_words: the words of the first call of `draw_uint16`. None after that call.
+        fixed_bytes: the bytes of each call of `draw_uint8`.
+        later_words: words of later calls of `draw_uint16`. None for seeded random words.
+    """
+
+    def __init__(
+        self,
+        first_words: np.ndarray,
+        fixed_bytes: np.ndarray,
+        later_words: list[int] | None = None,
+    ) -> None:
         super().__init__(insecure_seed=7)
-        self.words_, self.bytes_, self.later = words, more, later
+        self.first_words: np.ndarray | None = first_words
+        self.fixed_bytes = fixed_bytes
+        self.later_words = later_words
 
     def draw_uint16(self, count: int) -> np.ndarray:
-        if self.words_ is not None:
-            first, self.words_ = self.words_, None
-            return first
-        if self.later is None:
+        if self.first_words is not None:
+            words = self.first_words
+            self.first_words = None
+            return words
+        if self.later_words is None:
             return super().draw_uint16(count)
-        taken, self.later = self.later[:count], self.later[count:]
-        assert len(taken) == count
-        return np.array(taken, dtype=np.uint16)
+        words = self.later_words[:count]
+        self.later_words = self.later_words[count:]
+        assert len(words) == count
+        return np.array(words, dtype=np.uint16)
 
     def draw_uint8(self, count: int) -> np.ndarray:
-        return self.bytes_
+        return self.fixed_bytes
 
 
-def weights_of(size: int, total: int, seed: int) -> list[int]:
-    """Integers >= 0 of a sum, some of them 0, others large."""
+def draw_weights(size: int, total: int, seed: int) -> list[int]:
+    """Draw `size` integers >= 0 whose sum is `total`. Some of them are 0, and others are large."""
     rng = np.random.default_rng(seed)
     return np.bincount((size * rng.random(total) ** 3).astype(int), minlength=size).tolist()
 
@@ -41,64 +60,77 @@ def weights_of(size: int, total: int, seed: int) -> list[int]:
 @pytest.mark.parametrize(
     ("size", "total"), [(129, 1000), (257, 4096), (300, 77_777), (512, 513), (200, 10**40)]
 )
-def test_columns_have_the_law_exactly(size: int, total: int):
-    steep = [total // (3 + i) ** 9 for i in range(size)]
-    weights = steep if total > 10**9 else weights_of(size, total, size)
+def test_the_columns_of_a_table_add_up_to_the_weights(size: int, total: int):
+    """Each column has the height Σ weights, which its own outcome and one other outcome share."""
+    if total > 10**9:  # The sum is too large to be drawn one by one. These weights fall steeply.
+        weights = [total // (3 + i) ** 9 for i in range(size)]
+    else:
+        weights = draw_weights(size, total, seed=size)
     table = AliasTable(weights, Source())
-    others, height = table.outcomes[1::2].tolist(), sum(weights)
-    masses = [0] * len(others)
-    for own, (mass, other) in enumerate(zip(table.own_masses, others, strict=True)):
-        assert 0 <= mass < height
-        masses[own] += mass
-        masses[other] += height - mass
-    assert masses == [len(others) * k for k in weights] + [0] * (len(others) - size)
+    other_outcomes = table.outcomes[1::2].tolist()
+    column_count = len(other_outcomes)
+    height = sum(weights)
+    masses = [0] * column_count
+    columns = zip(table.own_masses, other_outcomes, strict=True)
+    for own_outcome, (own_mass, other_outcome) in enumerate(columns):
+        assert 0 <= own_mass < height
+        masses[own_outcome] += own_mass
+        masses[other_outcome] += height - own_mass
+    padding = [0] * (column_count - size)
+    assert masses == [column_count * weight for weight in weights] + padding
 
 
-def test_every_first_word_gives_each_outcome_its_share():
-    weights = weights_of(300, 1 << 10, 3)
+def test_all_first_bits_together_give_each_outcome_its_probability():
+    """All 2^24 values of the first word and byte are drawn once, in four parts."""
+    weights = draw_weights(300, 1 << 10, seed=3)
     words = np.repeat(np.arange(1 << 16, dtype=np.uint16), 64)
     counts = np.zeros(300, dtype=int)
     for part in range(4):
-        more = np.tile(np.arange(64 * part, 64 * (part + 1), dtype=np.uint8), 1 << 16)
-        counts += np.bincount(
-            AliasTable(weights, Given(words, more)).draw(words.size), minlength=300
-        )
-    assert counts.tolist() == [k << 14 for k in weights]
+        part_bytes = np.arange(64 * part, 64 * (part + 1), dtype=np.uint8)
+        source = FixedSource(words, np.tile(part_bytes, 1 << 16))
+        counts += np.bincount(AliasTable(weights, source).draw(words.size), minlength=300)
+    assert counts.tolist() == [weight << 14 for weight in weights]
 
 
-def test_open_draws_take_words_until_they_are_decided():
-    weights = weights_of(300, 1001, 5)
-    table, total = AliasTable(weights, Source()), 1001
+def test_a_draw_reads_words_until_it_is_decided():
+    """The random bits equal those of the share of a column, except in the fifth later word."""
+    total = 1001
+    weights = draw_weights(300, total, seed=5)
+    table = AliasTable(weights, Source())
     for column in np.flatnonzero(table.own_masses)[:40].tolist():
-        # These are the leading bits of a_j / T, which has infinitely many.
-        digits = (table.own_masses[column] << table.value_bits + 48 + 32) // total
-        first = digits >> 80
-        later = [digits >> position & 0xFFFF for position in (64, 48, 32, 16, 0)]
-        word = column << table.value_bits | first
-        for last, place in ((later[-1] - 1, 0), (later[-1] + 1, 1)):
-            if 0 <= last < 1 << 16:
-                given = (
-                    np.array([word >> 8], dtype=np.uint16),
-                    np.array([word & 255], dtype=np.uint8),
-                )
-                source = Given(*given, [*later[:-1], last])
-                assert AliasTable(weights, source).draw(1).tolist() == [
-                    table.outcomes[2 * column + place]
-                ]
-                assert source.later == []
+        # The leading bits of own mass / total, which has infinitely many.
+        share_bits = (table.own_masses[column] << table.value_bits + 48 + 32) // total
+        first_bits = column << table.value_bits | share_bits >> 80
+        later_words = [share_bits >> position & 0xFFFF for position in (64, 48, 32, 16, 0)]
+        own_outcome, other_outcome = table.outcomes[2 * column : 2 * column + 2]
+        # Bits below the share draw the column's own outcome, and larger ones the other outcome.
+        for last_word, expected in (
+            (later_words[-1] - 1, own_outcome),
+            (later_words[-1] + 1, other_outcome),
+        ):
+            if not 0 <= last_word < 1 << 16:
+                continue
+            first_word = np.array([first_bits >> 8], dtype=np.uint16)
+            first_byte = np.array([first_bits & 255], dtype=np.uint8)
+            source = FixedSource(first_word, first_byte, [*later_words[:-1], last_word])
+            assert AliasTable(weights, source).draw(1).tolist() == [expected]
+            assert source.later_words == []
 
 
-def test_many_draws_from_many_outcomes_follow_the_law():
-    weights = [1 + i % 7 for i in range(5000)]
-    sampler = Sampler(Distribution(weights), Source(insecure_seed=1))
-    drawn = sampler.draw(400_000)
+def test_many_draws_from_many_outcomes_follow_the_weights():
+    """Outcome i has the weight 1 + i % 7, so that outcomes are counted by i % 7."""
+    draw_count = 400_000
+    weights = np.array([1 + i % 7 for i in range(5000)])
+    sampler = Sampler(Distribution(weights.tolist()), Source(insecure_seed=1))
+    remainders = sampler.draw(draw_count) % 7
     assert "_alias_table" in vars(sampler)
-    few = Sampler(Distribution(weights), Source(insecure_seed=1))
-    assert few.draw(1000).size == 1000
-    # To make the table takes longer than to draw these few outcomes without it.
-    assert "_alias_table" not in vars(few)
-    by_weight = np.bincount(drawn % 7, minlength=7) / 400_000
-    share = np.array([sum(w for i, w in enumerate(weights) if i % 7 == r) for r in range(7)]) / sum(
-        weights
-    )
-    assert np.abs(by_weight - share).max() < 5e-3
+    frequencies = np.bincount(remainders, minlength=7) / draw_count
+    probabilities = np.bincount(np.arange(5000) % 7, weights=weights) / weights.sum()
+    assert np.abs(frequencies - probabilities).max() < 5e-3
+
+
+def test_no_table_is_made_for_few_draws():
+    """Making the table takes longer than drawing a few outcomes without it."""
+    sampler = Sampler(Distribution([1 + i % 7 for i in range(5000)]), Source(insecure_seed=1))
+    assert sampler.draw(1000).size == 1000
+    assert "_alias_table" not in vars(sampler)

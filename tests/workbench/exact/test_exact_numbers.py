@@ -1,4 +1,7 @@
-"""Exact numbers against Python's decimal module, which shares no code with flint."""
+"""Tests of exact numbers a - b e^ε, by comparison with Python's decimal module.
+
+The workbench computes with FLINT, which shares no code with the decimal module.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +33,19 @@ rationals = st.fractions(min_value=-50, max_value=50, max_denominator=10**6)
 budgets = st.fractions(min_value=-20, max_value=20, max_denominator=10**4)
 
 
-def slow_exp(epsilon: Fraction) -> Decimal:
-    return (Decimal(epsilon.numerator) / Decimal(epsilon.denominator)).exp()
+def to_decimal(number: Fraction) -> Decimal:
+    """Convert a rational to the precision of the current decimal context."""
+    return Decimal(number.numerator) / Decimal(number.denominator)
 
 
-def slow_value(a: Fraction, b: Fraction, epsilon: Fraction) -> Decimal:
-    return Decimal(a.numerator) / a.denominator - Decimal(b.numerator) / b.denominator * slow_exp(
-        epsilon
-    )
+def decimal_exp(epsilon: Fraction) -> Decimal:
+    """Return e^ε, rounded in the current decimal context."""
+    return to_decimal(epsilon).exp()
+
+
+def decimal_exp_number(a: Fraction, b: Fraction, epsilon: Fraction) -> Decimal:
+    """Return a - b e^ε, rounded in the current decimal context."""
+    return to_decimal(a) - to_decimal(b) * decimal_exp(epsilon)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +115,7 @@ def test_numbers_outside_the_range_of_doubles_are_refused(value: object) -> None
         read_number(value, "epsilon")
 
 
-def test_a_refused_budget_is_told_its_range() -> None:
+def test_the_message_of_a_refused_budget_states_its_range() -> None:
     with pytest.raises(InvalidRequest, match=r"^epsilon must be a finite number > 0\. Got -1\.$"):
         read_positive(-1, "epsilon")
     with pytest.raises(InvalidRequest, match=r"^epsilon must be a finite number > 0\. Got 0\.$"):
@@ -122,7 +130,7 @@ def test_a_refused_budget_is_told_its_range() -> None:
 @example(Fraction(10) ** 400)
 @example(-(Fraction(10) ** 400))
 @example(Fraction(1, 10**400))
-def test_rounding_up_is_the_nearest_float_above(value: Fraction) -> None:
+def test_rounding_up_returns_the_nearest_double_above(value: Fraction) -> None:
     up = round_up(value)
     below = math.nextafter(up, -math.inf)
     assert up == math.inf or Fraction(up) >= value
@@ -136,7 +144,7 @@ def test_exp_bounds_enclose_the_exponential(epsilon: Fraction, bits: int) -> Non
     low, high = exp_bounds(epsilon, bits)
     with localcontext() as context:
         context.prec = 150
-        scaled = slow_exp(epsilon) * 2**bits
+        scaled = decimal_exp(epsilon) * 2**bits
         assert low <= scaled <= high
     assert high - low <= 2
     assert (high == low) == (epsilon == 0)
@@ -144,13 +152,16 @@ def test_exp_bounds_enclose_the_exponential(epsilon: Fraction, bits: int) -> Non
 
 def test_convergents_of_e_are_compared_with_e_correctly() -> None:
     """Convergents p/q of e = [2; 1, 2, 1, 1, 4, ...] lie within 1/q² of it, on alternate sides."""
-    p, q, p1, q1 = 2, 1, 1, 0
+    p, q = 2, 1
+    last_p, last_q = 1, 0
     for k in range(1, 400):
+        sign = -1 if k % 2 else 1
+        assert sign_exp(Fraction(p), Fraction(q), Fraction(1)) == sign
+        assert sign_exp(Fraction(-p), Fraction(-q), Fraction(1)) == -sign
         term = 2 * (k + 1) // 3 if k % 3 == 2 else 1
-        assert sign_exp(Fraction(p), Fraction(q), Fraction(1)) == (-1 if k % 2 else 1)
-        assert sign_exp(Fraction(-p), Fraction(-q), Fraction(1)) == (1 if k % 2 else -1)
-        p, q, p1, q1 = term * p + p1, term * q + q1, p, q
-    assert q > 10**250
+        p, last_p = term * p + last_p, p
+        q, last_q = term * q + last_q, q
+    assert q > 10**250  # So the last convergents differ from e by less than 1e-500.
 
 
 @given(rationals, rationals, budgets)
@@ -158,7 +169,7 @@ def test_convergents_of_e_are_compared_with_e_correctly() -> None:
 def test_signs_agree_with_the_decimal_module(a: Fraction, b: Fraction, epsilon: Fraction) -> None:
     with localcontext() as context:
         context.prec = 150
-        value = slow_value(a, b, epsilon)
+        value = decimal_exp_number(a, b, epsilon)
         # Only an exact zero comes this close to 0, but its decimal value may be rounded.
         if abs(value) < Decimal("1e-100"):
             value = Decimal(0)
@@ -166,14 +177,15 @@ def test_signs_agree_with_the_decimal_module(a: Fraction, b: Fraction, epsilon: 
 
 
 @pytest.mark.parametrize("epsilon", ["1e-9", "0.1", "1.5", "30", "700"])
-def test_the_float_neighbours_of_exp_are_on_their_sides(epsilon: str) -> None:
+def test_the_doubles_next_to_an_exponential_are_compared_correctly(epsilon: str) -> None:
     budget = Fraction(epsilon)
-    near = math.exp(float(budget))
+    nearest = math.exp(float(budget))
     with localcontext() as context:
         context.prec = 400
-        for value in (near, math.nextafter(near, 0), math.nextafter(near, math.inf)):
-            truth = Decimal(value) - slow_exp(budget)
-            assert sign_exp(Fraction(value), Fraction(1), budget) == (1 if truth > 0 else -1)
+        for value in (nearest, math.nextafter(nearest, 0), math.nextafter(nearest, math.inf)):
+            difference = Decimal(value) - decimal_exp(budget)
+            expected_sign = 1 if difference > 0 else -1
+            assert sign_exp(Fraction(value), Fraction(1), budget) == expected_sign
 
 
 def test_bounds_of_tiny_exponents_lie_on_the_correct_side_of_one() -> None:
@@ -182,8 +194,9 @@ def test_bounds_of_tiny_exponents_lie_on_the_correct_side_of_one() -> None:
     assert exp_bounds(-tiny, 64) == (2**64 - 1, 2**64)
 
 
-def test_extreme_budgets_are_decided_at_once() -> None:
-    tiny, huge = Fraction(1, 10**400), Fraction(10**40)
+def test_signs_at_extreme_budgets_are_decided_quickly() -> None:
+    tiny = Fraction(1, 10**400)
+    huge = Fraction(10**40)
     assert sign_exp(Fraction(1), Fraction(1), tiny) == -1
     assert sign_exp(1 + 2 * tiny, Fraction(1), tiny) == 1
     # e^x > 1 + x for x > 0.
@@ -195,41 +208,54 @@ def test_extreme_budgets_are_decided_at_once() -> None:
 
 @given(rationals, rationals, budgets)
 @settings(max_examples=100, deadline=None)
-def test_an_exp_number_lies_between_its_floats(a: Fraction, b: Fraction, epsilon: Fraction) -> None:
+def test_the_enclosure_of_an_exp_number_is_at_most_two_doubles_wide(
+    a: Fraction, b: Fraction, epsilon: Fraction
+) -> None:
     number = ExpNumber.from_terms(a, b, epsilon)
     with localcontext() as context:
         context.prec = 150
-        truth = slow_value(a, b, epsilon)
+        reference = decimal_exp_number(a, b, epsilon)
         slack = Decimal("1e-120")  # The rounding error of the decimal reference is smaller.
-        assert Decimal(number.lower) - slack <= truth <= Decimal(number.upper) + slack
+        assert Decimal(number.lower) - slack <= reference <= Decimal(number.upper) + slack
     assert number.upper <= math.nextafter(math.nextafter(number.lower, math.inf), math.inf)
 
 
 @given(st.lists(st.tuples(rationals, rationals, budgets), min_size=1, max_size=6))
 @settings(max_examples=80, deadline=None)
-def test_the_largest_is_found_across_different_exponents(
-    parts: list[tuple[Fraction, Fraction, Fraction]],
+def test_the_largest_of_numbers_with_different_exponents_is_found(
+    terms: list[tuple[Fraction, Fraction, Fraction]],
 ) -> None:
-    top = max_exp_number(ExpNumber.from_terms(*part) for part in parts)
+    largest = max_exp_number(ExpNumber.from_terms(a, b, epsilon) for a, b, epsilon in terms)
     with localcontext() as context:
         context.prec = 150
-        values = [slow_value(*part) for part in parts]
-        assert abs(max(values) - slow_value(top.a, top.b, top.epsilon)) < Decimal("1e-100")
+        reference = max(decimal_exp_number(a, b, epsilon) for a, b, epsilon in terms)
+        value = decimal_exp_number(largest.a, largest.b, largest.epsilon)
+        assert abs(reference - value) < Decimal("1e-100")
 
 
-def test_exp_numbers_compare_with_rationals_and_each_other() -> None:
-    e = ExpNumber.from_terms(Fraction(0), Fraction(-1), Fraction(1))
-    root = ExpNumber.from_terms(Fraction(0), Fraction(-1), Fraction(1, 2))
-    assert e.compare(Fraction(27182, 10000)) == 1
-    assert e.compare(Fraction(27183, 10000)) == -1
-    assert (e.compare(root), root.compare(e), e.compare(e)) == (1, -1, 0)
-    assert ExpNumber.from_terms(Fraction(3), Fraction(1), Fraction(0)) == ExpNumber.from_terms(
-        Fraction(2), Fraction(0), Fraction(9)
-    )
-    assert (str(e), str(ExpNumber.from_terms(Fraction(1, 2), Fraction(0), Fraction(1)))) == (
-        "0 - -1*exp(1)",
-        "1/2",
-    )
+E = ExpNumber.from_terms(Fraction(0), Fraction(-1), Fraction(1))
+SQRT_E = ExpNumber.from_terms(Fraction(0), Fraction(-1), Fraction(1, 2))
+
+
+def test_an_exp_number_is_compared_with_a_rational() -> None:
+    assert E.compare(Fraction(27182, 10000)) == 1
+    assert E.compare(Fraction(27183, 10000)) == -1
+
+
+def test_exp_numbers_are_compared_with_each_other() -> None:
+    assert E.compare(SQRT_E) == 1
+    assert SQRT_E.compare(E) == -1
+    assert E.compare(E) == 0
+
+
+def test_exp_numbers_with_the_same_rational_value_are_equal() -> None:
+    two_by_epsilon_0 = ExpNumber.from_terms(Fraction(3), Fraction(1), Fraction(0))
+    assert two_by_epsilon_0 == ExpNumber.from_terms(Fraction(2), Fraction(0), Fraction(9))
+
+
+def test_an_exp_number_is_printed_with_its_terms() -> None:
+    assert str(E) == "0 - -1*exp(1)"
+    assert str(ExpNumber.from_terms(Fraction(1, 2), Fraction(0), Fraction(1))) == "1/2"
 
 
 @given(st.fractions(min_value=Fraction(1, 10**6), max_value=10**6))
@@ -241,9 +267,9 @@ def test_logarithms_are_rounded_up_by_at_most_one_float(ratio: Fraction) -> None
     up = log_upper_bound(ratio)
     with localcontext() as context:
         context.prec = 400
-        truth = (Decimal(ratio.numerator) / ratio.denominator).ln()
-        assert Decimal(up) >= truth - Decimal("1e-380")
-        assert Decimal(math.nextafter(math.nextafter(up, -math.inf), -math.inf)) <= truth
+        logarithm = to_decimal(ratio).ln()
+        assert Decimal(up) >= logarithm - Decimal("1e-380")
+        assert Decimal(math.nextafter(math.nextafter(up, -math.inf), -math.inf)) <= logarithm
     assert (up == 0) == (ratio == 1)
 
 
