@@ -1,6 +1,8 @@
-"""Randomized response on answers 0 and 1 (Warner 1965), a mechanism that shares no code with ours.
+"""A mechanism as a plug-in: randomized response on the answers 0 and 1 (Warner 1965).
 
 Pr[x | x] = 1 - flip,  Pr[1 - x | x] = flip
+
+It implements the methods of `workbench.mechanisms.mechanism.Mechanism` without deriving from it.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from workbench.mechanisms.mechanism import ColumnInputs, Comparison, assign_budg
 
 
 class Coin:
-    """An answer 0 or 1, flipped with a rational probability."""
+    """A coin that publishes the wrong answer with the rational probability `flip`."""
 
     kind = "coin"
     inputs = (0, 1)

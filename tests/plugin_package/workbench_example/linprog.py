@@ -44,6 +44,8 @@ class Linprog(Backend):
 
 
 class _Session(Session):
+    """A session that passes the numbers to linprog at each solve."""
+
     def _build(self, data):
         self._data = data
 

@@ -1,4 +1,4 @@
-"""A notion, and two baselines of additive noise, of which only the first is private."""
+"""Plug-ins of three kinds: a notion of privacy, a private baseline, and one that is not private."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workbench.pipeline.published import Baseline
 
 
 class Halved(DP):
-    """(ε/2, δ)-DP."""
+    """DP with half the budget: a mechanism satisfies it at (ε, δ) if it is (ε/2, δ)-DP."""
 
     name = "halved"
     title = "halved DP"
@@ -34,6 +34,7 @@ def _make_half_uniform_noise(request):
 
 
 def _make_impudent_noise(request):
+    """Return noise that is nearly always zero, so that it is not private for a small budget."""
     weights = [Fraction(9, 10), *[Fraction(1, 10)] * (request.question.order - 1)]
     return wb.AdditiveNoise(request.question, weights)
 

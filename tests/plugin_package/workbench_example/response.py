@@ -1,9 +1,11 @@
-"""A family: the k-ary randomized response with the least error rate of all ε-DP channels.
+"""A family as a plug-in: the ε-DP channel of k symbols with the smallest error rate.
 
-Pr[y | y] = e^ε / (e^ε + k - 1),  Pr[o | y] = 1 / (e^ε + k - 1)        (Kairouz et al. 2016)
+It is k-ary randomized response (Kairouz et al. 2016). For a symbol y and another output o,
 
-Its own route is the closed form. It answers for large ε, where the small masses are below the
-tolerance of a solver.
+Pr[y | y] = e^ε / (e^ε + k - 1),  Pr[o | y] = 1 / (e^ε + k - 1).
+
+For ε <= 10 the family solves a linear program. For larger ε, the small masses are below the
+tolerance of a solver, and the closed form above is used.
 """
 
 from __future__ import annotations
@@ -34,6 +36,8 @@ from workbench.pipeline.routes import Answer, Route
 from workbench.pipeline.solve import ProblemSession
 from workbench.privacy.claim import Claim
 
+MAX_PROGRAM_EPSILON = 10  # For larger ε the closed form is used.
+
 
 class Answers(Channel):
     """A channel with a kind of its own in certificate files."""
@@ -51,21 +55,21 @@ class Answers(Channel):
 
 @dataclass(frozen=True)
 class Symbols:
-    """The question: a symbol 0, ..., k - 1."""
+    """The question: which of the symbols 0, ..., k - 1? Any two of them are neighbours."""
 
     k: int
 
 
 def why_not_closed_form(problem):
-    """Return why the closed form is not used, or None if it is."""
+    """Return the reason why the closed form is not used, or None if it is used."""
     epsilon = problem.request.claim.epsilon
-    if epsilon > 10:
+    if epsilon > MAX_PROGRAM_EPSILON:
         return None
     return f"epsilon is {float(epsilon):g}, at most 10, where the program is as exact"
 
 
 def apply_closed_form(problem, programs, start):
-    """Return randomized response. Its floats are rounded, so the bound is slightly smaller."""
+    """Return randomized response and a lower bound that is safe against rounding."""
     k = problem.request.question.k
     ratio = math.exp(problem.request.claim.epsilon)
     error_probability = 1 / (ratio + k - 1)  # The probability of each wrong symbol.
@@ -136,6 +140,7 @@ FAMILY = Response()
 
 
 def _plan_frontier(question, values):
+    """Return the tasks of a frontier: one design for each ε."""
     symbols = question or Symbols(values["k"])
 
     def make_task(epsilon):
