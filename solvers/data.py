@@ -22,6 +22,7 @@ _MAX_NUMBER = 1e15  # Solvers treat larger numbers as infinite, or refuse them b
 _MIN_ROW_COEFFICIENT = 2.0**-20
 _MAX_ROW_SIDE = 2.0**44  # A row with a larger side is multiplied by a power of two as well.
 MIN_COEFFICIENT = 1e-9  # HiGHS drops smaller matrix coefficients without a message.
+_DOUBLE_BITS = 53  # Binary digits of a double.
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ class Data:
 def compute_row_factors(data: Data, scale: float = 1.0) -> Vector | None:
     """Return powers of two that bring the numbers of rows into the range of a solver.
 
-    Rows are out of range where limits are in very small or very large units.
+    A row is out of range if a user-defined limit has a very small or very large unit.
 
     Args:
         data: numbers of the program.
@@ -258,16 +259,16 @@ def _require_ordered_bounds(name: str, low: Vector, high: Vector) -> None:
 
 
 def floor_to_bits(values: Vector, bits: int) -> NDArray[np.object_]:
-    """Return ⌊values 2^bits⌋, exactly.
+    """Return ⌊values 2^bits⌋, exactly. For example, 0.75 and 1 bit give 1.
 
     Args:
         values: array of any shape, which is the shape of the result.
         bits: number of binary digits after the point.
     """
-    fraction, exponent = np.frexp(values)
-    # This is exact, because a double has 53 bits.
-    digits = (fraction * 2.0**53).astype(np.int64).astype(object)
-    shift = exponent.astype(np.int64) - 53 + bits
-    left = np.maximum(shift, 0).astype(object)
-    right = np.maximum(-shift, 0).astype(object)
-    return np.asarray((digits << left) >> right)
+    mantissa, exponent = np.frexp(values)
+    # A double has 53 binary digits, so these integers are exact.
+    digits = (mantissa * 2.0**_DOUBLE_BITS).astype(np.int64).astype(object)
+    shift = exponent.astype(np.int64) - _DOUBLE_BITS + bits
+    left_shift = np.maximum(shift, 0).astype(object)
+    right_shift = np.maximum(-shift, 0).astype(object)
+    return np.asarray((digits << left_shift) >> right_shift)

@@ -1,6 +1,11 @@
-"""Solve a linear program again and again while it gains rows and columns, as cutting planes do.
+"""Linear programs that gain rows and columns between solves, as cutting-plane methods need them.
 
-Later rows have the form r'x <= h. Columns 0 <= z <= u without a cost may be added with them.
+    growing = GrowingProgram(program)
+    point = growing.solve()
+    growing.extend(...)         # Add the rows that the point violates.
+    point = growing.solve()     # Start from the last basis.
+
+Added rows have the form r'x <= h. Columns 0 <= z <= u without a cost may be added with them.
 
 `Session` changes the numbers of a program of fixed shape. Here the shape changes. The simplex
 method of HiGHS solves such a program again from its last basis, which is fast. Other backends get
@@ -23,12 +28,14 @@ from workbench.solvers.program import Data, Program
 from workbench.solvers.search import Deadline
 from workbench.solvers.solution import DualValues, PointStatus, Solution, Termination
 
-_MAX_ITERATIONS = 100_000  # A solve with more iterations is in a cycle.
-_MIN_SOLVE_SECONDS = 1.0  # A backend that solves anew gets at least this time.
+_MAX_ITERATIONS = 100_000  # A solve with more iterations is stopped, because it is in a cycle.
+# A backend that solves the whole program again gets at least this time, also after the deadline.
+_MIN_SOLVE_SECONDS = 1.0
 # Values of HiGHS's simplex_dual_edge_weight_strategy: chosen by HiGHS, and Devex.
 _DEFAULT_EDGE_WEIGHTS = -1
 _DEVEX_EDGE_WEIGHTS = 1
-# HiGHS may call a program unbounded that it solves at one of these coarser tolerances.
+# HiGHS may fail at its tolerance, for example by calling a bounded program unbounded. The solve is
+# then repeated with these coarser tolerances.
 _COARSE_TOLERANCES = (1e-9, 1e-8)
 
 
@@ -213,6 +220,7 @@ class GrowingProgram(RestatedProgram):
         self._add_rows(rows, scaled_data.row_lower, scaled_data.row_upper)
 
     def _add_rows(self, rows: sp.csr_array, low: Vector, high: Vector) -> None:
+        """Add rows low <= rows @ x <= high, in units of the model, to the live object."""
         scale = self._initial_program.scale
         status = self._h.addRows(
             rows.shape[0],
@@ -226,10 +234,12 @@ class GrowingProgram(RestatedProgram):
         self._require_success(status, "rows")
 
     def _set_tolerance(self, tolerance: float) -> None:
+        """Set the primal and the dual feasibility tolerance of HiGHS."""
         for side in ("primal", "dual"):
             self._h.setOptionValue(f"{side}_feasibility_tolerance", tolerance)
 
     def _require_success(self, status: object, part: str) -> None:
+        """Raise SolverError if HiGHS did not accept the rows or columns named by `part`."""
         if status != self._highspy.HighsStatus.kOk:
             raise SolverError(f"highs refused {part} of a growing program.")
 

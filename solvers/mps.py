@@ -1,19 +1,35 @@
 """Write and read programs as MPS files, the format that every solver reads.
 
+For example, min x - 2y with x + y <= 10 and x, y >= 0 is the file
+
+    NAME small
+    ROWS
+     N cost
+     L r0
+    COLUMNS
+     x0 cost 1.0
+     x0 r0 1.0
+     x1 cost -2.0
+     x1 r0 1.0
+    RHS
+     RHS r0 10.0
+    BOUNDS
+    ENDATA
+
 Numbers are exact to the last bit. (The writer of HiGHS keeps fifteen digits, the writer of OR-Tools
 six. Both read a file with errors as another program, without a message.)
 
-Written: free format, minimisation, explicit bounds of integer columns (readers differ on the
-defaults). The constant of the objective is minus the right-hand side of its row, as is customary.
-Rows without any bound are left out, and a row with two bounds whose difference is no double becomes
-two rows.
+Files are written in free format, as minimisation, with explicit bounds of integer columns (readers
+differ on the defaults). The constant of the objective is minus the right-hand side of its row, as
+is customary. A row without bounds is left out. A row with two bounds becomes two rows if the
+difference of the bounds is no double.
 
-Read: free and fixed format, as HiGHS reads them. A file is read as free format. If that fails and
-every line keeps to the columns of the fixed format, names may contain blanks.
+Free and fixed format are read as HiGHS reads them. A file is first read as free format. If this
+fails, it is read as fixed format, whose names may contain blanks. Rules of the reader:
 
     OBJSENSE            MAX or MIN, on the line of the section or below
-    several vectors     of RHS, RANGES and BOUNDS the first counts. Readers differ on a row or a
-                        side of a column that only a later vector names; such a file is refused
+    several vectors     in RHS, RANGES or BOUNDS: the first is used. A file is refused if a later
+                        vector has a number that the first does not have, as readers differ on it
     RANGES              of an E row with right-hand side r: R > 0 is [r, r + R], R < 0 is [r + R, r]
     UP, UI              below 0 without a lower bound: refused, as some readers take -infinity and
                         others 0
@@ -234,7 +250,10 @@ def _split_fixed_fields(line: str) -> list[str]:
 
 
 def _parse_mps_number(text: str) -> float:
-    """Parse a finite number, also with an exponent of Fortran. Raises ValueError."""
+    """Parse a finite number, which may have an exponent of Fortran as in 4.D0.
+
+    Raises ValueError.
+    """
     if not _NUMBER.fullmatch(text):
         raise ValueError(f"{text[:_MAX_QUOTED_LENGTH]!r} is no number")
     return float(text.upper().replace("D", "E"))
@@ -315,7 +334,7 @@ class _Reader:
         return section
 
     def _describe_error(self, section: str, error: Exception) -> InvalidProgram:
-        """Return the error for a line that is no line of its section."""
+        """Return the error for a line that does not have the form of its section."""
         reason = str(error)[:80]
         if isinstance(error, KeyError):
             reason = f"no row or column is called {reason}"
@@ -425,6 +444,7 @@ class _Reader:
         return first_vector == vector
 
     def _find_objective(self) -> str | None:
+        """Return the name of the first row of type N, or None if there is none."""
         return next((row for row, kind in self.row_kinds.items() if kind == "N"), None)
 
     def _read_vector(self, section: str, fields: list[str], values: dict[str, float]) -> None:

@@ -33,9 +33,9 @@ def has_unique_value(solution: Solution, name: str, solver: str = "highs") -> bo
         solver: name of the solver, as in `workbench doctor`.
 
     Returns:
-        The decision, or None if it is undecided. It is for programs with integers or cones, for
-        solutions without multipliers, and if the width of the optimal face is neither 0 nor clearly
-        larger.
+        Whether the value is unique. None if this is undecided: for programs with integers or cones,
+        for solutions without multipliers, and if the width of the optimal face is between the two
+        limits above.
     """
     program = solution.program
     x = solution.x
@@ -47,6 +47,7 @@ def has_unique_value(solution: Solution, name: str, solver: str = "highs") -> bo
         return None
     if x is None or row_dual is None or reduced_cost is None:
         return None
+    # The two programs over the optimal face.
     data = solution.data
     activity = data.A @ x
     scale = float(np.abs(data.c).max()) or 1.0
@@ -70,7 +71,8 @@ def has_unique_value(solution: Solution, name: str, solver: str = "highs") -> bo
         if not extreme.is_optimal or extreme.objective is None:
             return None
         ends.append(sign * extreme.objective)
-    width = ends[1] - ends[0]
+    smallest, largest = ends
+    width = largest - smallest
     if width <= _MAX_UNIQUE_WIDTH:
         return True
     if width >= _MIN_SEVERAL_WIDTH:

@@ -57,14 +57,14 @@ def run_pip(python: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def is_available(python: Path, pin: str) -> bool:
-    """Decide whether the package index still offers a pinned version for this Python.
+    """Return whether the package index still offers a pinned version for this Python.
 
     Args:
         python: Python executable of the environment.
         pin: NAME==VERSION.
     """
-    done = run_pip(python, "install", "--dry-run", "--ignore-installed", "--no-deps", pin)
-    return done.returncode == 0
+    process = run_pip(python, "install", "--dry-run", "--ignore-installed", "--no-deps", pin)
+    return process.returncode == 0
 
 
 def install_requirement(

@@ -1,7 +1,12 @@
-"""A clause of the contract, how it is skipped, and the comparisons that clauses are made of.
+"""The decorator `clause` of the backends' contract, and the comparisons that clauses use.
 
-Clauses raise `unittest.SkipTest` to skip, which pytest understands, so that this package needs no
-test runner.
+    @clause("bounds", "lp", option="gap")
+    def test_bound(self) -> None:
+        \"\"\"Return a bound that is at most the optimum.\"\"\"
+        require_close("bound", self.solve(program).bound, 3.0, self.accuracy)
+
+A clause that does not apply raises `unittest.SkipTest`. pytest also understands this error, so this
+package needs no test runner.
 """
 
 from __future__ import annotations
@@ -23,7 +28,7 @@ from workbench.solvers.solution import PointStatus, Solution, Termination
 
 _C = TypeVar("_C", bound="Contract")
 
-# The states of the licences by label. To ask for one may take seconds.
+# Label -> state of the licence. Finding it out may take seconds.
 _licences: dict[str, Licence] = {}
 
 
@@ -35,23 +40,23 @@ class ContractBroken(AssertionError):
 
 
 class Contract:
-    """What all clauses need of a backend under test.
+    """A backend under test, and what the clauses need to know about it.
 
     Subclasses of `BackendContract` set these attributes.
 
     Attributes:
         label: the backend as a user writes it: "highs", "ortools:glop".
         backend_class: its class. Default: the class that is registered under the label.
-        accuracy: largest admitted absolute error of objective, point and duals. Default: that of
-            a vertex in doubles.
-        excluded: name of a test -> the reason for which the backend is not held to it.
-        integer_reach: magnitude beyond which the backend does not search an integer column, and
-            answers NUMERICAL.
+        accuracy: largest accepted absolute error of objective, point and dual values. The default
+            suits solvers that return vertices.
+        excluded: name of a test -> the reason why the backend cannot pass it.
+        integer_reach: largest size of an integer column that the backend searches. If a larger one
+            is possible, it returns NUMERICAL.
         ample_seconds: a time limit that no solve of a small program reaches.
         has_interruption: whether Ctrl-C reaches the solver through
             `workbench.solvers.session.Interruption`.
         endless_lp: size of a dense LP that keeps the solver busy for many seconds.
-        endless_options: options in the solver's own names under which it does.
+        endless_options: native options with which the solver needs this time.
     """
 
     label: ClassVar[str]
@@ -108,12 +113,12 @@ class Contract:
         return instances.make_triangle() if self.capabilities().lp else instances.make_knapsack()
 
     def skip_unless(self, test: str, needs: tuple[str, ...], option: str | None) -> None:
-        """Skip a clause that the backend cannot be tested against, or is not held to.
+        """Skip a clause that does not apply to the backend.
 
         Args:
             test: the name of the method.
             needs: capabilities, all of which the backend must claim.
-            option: a named option that it must support. None: no option.
+            option: a field of `Options` that it must support. None for no option.
 
         Raises:
             SkipTest: the clause does not apply. The message is the reason.
@@ -142,9 +147,9 @@ def clause(
     The first line of the method's docstring is the rule.
 
     Args:
-        area: what the clause is about, as the package's table lists it.
-        needs: capabilities without which it is skipped.
-        option: a named option without which it is skipped. Default: none.
+        area: what the clause is about; an area of the table in the package's docstring.
+        needs: names of `Capabilities`. The clause is skipped if the backend lacks one of them.
+        option: a field of `Options`. The clause is skipped if the backend does not support it.
     """
 
     def decorate(check: Callable[[_C], None]) -> Callable[[_C], None]:
@@ -175,8 +180,8 @@ def require(condition: object, rule: str) -> None:
     """Raise AssertionError with the rule if the condition is false.
 
     Args:
-        condition: any value; its truth counts.
-        rule: what must hold, and what was found instead.
+        condition: the condition, of any type.
+        rule: sentences that state the rule and the value got.
     """
     if not condition:
         raise AssertionError(rule)

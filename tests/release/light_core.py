@@ -1,10 +1,11 @@
-"""A program that must run with numpy and python-flint as its only packages.
+"""Use all functions that need no solver, with numpy and python-flint as the only packages.
 
 Run it from an empty folder:
 
     python light_core.py [--blocked]
 
---blocked refuses the import of every other package, for environments that have them.
+The program ends with an error if one of them fails. --blocked refuses the import of all other
+packages, for environments that have them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ ALLOWED = {"numpy", "flint", "workbench"}
 
 
 class _ImportBlocker(importlib.abc.MetaPathFinder):
-    """Refuses imports other than ours, numpy, python-flint and the standard library."""
+    """Refuses imports other than workbench, numpy, python-flint and the standard library."""
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> None:
         root = name.partition(".")[0]
@@ -32,7 +33,7 @@ class _ImportBlocker(importlib.abc.MetaPathFinder):
 
 
 def use_core() -> None:
-    """Load, audit, certify, sample and verify mechanisms. Raises an error where one step fails."""
+    """Load, audit, certify, sample and verify mechanisms. Raises an error if a step fails."""
     import workbench as wb
 
     third = Fraction(1, 3)

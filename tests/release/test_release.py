@@ -31,7 +31,7 @@ def list_package_files() -> set[str]:
     return files
 
 
-def test_the_wheel_holds_every_file_of_the_packages_and_nothing_else(tmp_path: Path) -> None:
+def test_the_wheel_contains_exactly_the_files_of_the_package(tmp_path: Path) -> None:
     source = tmp_path / "source"
     for name in FOLDERS:  # They are copied because a build leaves files in its folder.
         shutil.copytree(ROOT / name, source / name, symlinks=True)
@@ -57,7 +57,7 @@ def test_the_wheel_holds_every_file_of_the_packages_and_nothing_else(tmp_path: P
     assert f"-{workbench.__version__}-" in wheel.name
 
 
-def test_numpy_and_flint_are_enough_for_mechanisms_given_by_hand(tmp_path: Path) -> None:
+def test_mechanisms_are_audited_with_numpy_and_flint_alone(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "tests" / "release" / "light_core.py"), "--blocked"]
     process = subprocess.run(
         command,
@@ -71,23 +71,35 @@ def test_numpy_and_flint_are_enough_for_mechanisms_given_by_hand(tmp_path: Path)
     assert "needs" in json.loads(process.stdout)["solvers_error"]
 
 
-def test_the_command_line_says_what_it_lacks(tmp_path: Path) -> None:
-    program = "import sys; sys.modules['typer'] = None; from workbench.cli import main; main({})"
-    for arguments, code in ((["audit", "x.csv"], 2), (["doctor"], 0)):
-        process = subprocess.run(
-            [sys.executable, "-c", program.format(arguments)],
-            capture_output=True,
-            text=True,
-            timeout=600,
-            cwd=tmp_path,
-            env={"PYTHONPATH": str(ROOT)},
-        )
-        assert process.returncode == code
-        names_typer = process.stderr.startswith("NotInstalled: The command line needs typer")
-        assert names_typer == (code == 2)
+def run_without_typer(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line in a process in which typer cannot be imported."""
+    program = (
+        "import sys; sys.modules['typer'] = None; "
+        f"from workbench.cli import main; main({[*arguments]})"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        cwd=folder,
+        env={"PYTHONPATH": str(ROOT)},
+    )
 
 
-def test_one_version_is_named_everywhere() -> None:
+def test_a_command_without_typer_names_the_missing_package(tmp_path: Path) -> None:
+    process = run_without_typer(tmp_path, "audit", "x.csv")
+    assert process.returncode == 2
+    assert process.stderr.startswith("NotInstalled: The command line needs typer")
+
+
+def test_the_doctor_runs_without_typer(tmp_path: Path) -> None:
+    process = run_without_typer(tmp_path, "doctor")
+    assert process.returncode == 0
+    assert not process.stderr.startswith("NotInstalled")
+
+
+def test_version_and_date_are_the_same_in_all_files() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     citation = (ROOT / "CITATION.cff").read_text("utf-8")
     version = re.search(r"^version: (.+)$", citation, re.MULTILINE)
@@ -100,7 +112,7 @@ def test_one_version_is_named_everywhere() -> None:
 
 
 @pytest.mark.parametrize("file", ["Dockerfile", "docs/ARTIFACT.md"])
-def test_containers_and_the_appendix_call_targets_that_exist(file: str) -> None:
+def test_a_text_that_calls_make_only_names_existing_targets(file: str) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
     text = (ROOT / file).read_text("utf-8")
     called_targets = set(re.findall(r"(?:`make |RUN make |dp-workbench make )([a-z-]+)", text))
@@ -121,12 +133,14 @@ def test_containers_and_the_appendix_call_targets_that_exist(file: str) -> None:
         ({"highspy": "1.15.1", "ortools": None, "cvxpy": "1.9.3"}, 0),
     ],
 )
-def test_known_clashes(versions: dict[str, str | None], clash_count: int) -> None:
+def test_combinations_of_versions_that_fail_are_known(
+    versions: dict[str, str | None], clash_count: int
+) -> None:
     assert len(installation.find_clashes(versions)) == clash_count
 
 
 @pytest.fixture
-def tested_set(monkeypatch: pytest.MonkeyPatch) -> dict[str, str | None]:
+def tested_versions(monkeypatch: pytest.MonkeyPatch) -> dict[str, str | None]:
     """Pretend that the tested versions are installed; a test changes some of them."""
     versions: dict[str, str | None] = {**installation.read_tested_versions()}
     find_version = installation._find_version
@@ -138,7 +152,7 @@ def tested_set(monkeypatch: pytest.MonkeyPatch) -> dict[str, str | None]:
     return versions
 
 
-def test_the_tested_set_is_known_good(tested_set: dict[str, str | None]) -> None:
+def test_the_tested_versions_are_known_good(tested_versions: dict[str, str | None]) -> None:
     description = installation.describe_installation()
     assert (description["verdict"], description["clashes"]) == ("known good", [])
     assert all(row["writable"] for row in description["folders"])
@@ -154,16 +168,16 @@ def test_the_tested_set_is_known_good(tested_set: dict[str, str | None]) -> None
         ({"numpy": "2.4.5"}, "not tested"),
     ],
 )
-def test_another_set_has_another_verdict(
-    tested_set: dict[str, str | None], changes: dict[str, str | None], verdict: str
+def test_other_versions_have_another_verdict(
+    tested_versions: dict[str, str | None], changes: dict[str, str | None], verdict: str
 ) -> None:
-    tested_set |= changes
+    tested_versions |= changes
     assert installation.describe_installation()["verdict"] == verdict
 
 
-def test_the_doctor_names_each_version_that_differs(tested_set: dict[str, str | None]) -> None:
-    tested = tested_set["numpy"]
-    tested_set |= {"numpy": "2.4.5", "rich": "9.9"}
+def test_the_doctor_names_each_version_that_differs(tested_versions: dict[str, str | None]) -> None:
+    tested = tested_versions["numpy"]
+    tested_versions |= {"numpy": "2.4.5", "rich": "9.9"}
     description = installation.describe_installation()
     status = {row["package"]: row["status"] for row in description["packages"]}
     assert status["numpy"] == "other version"
@@ -190,7 +204,9 @@ def test_every_tested_version_is_within_the_range_of_its_requirement() -> None:
         ("1.0", "!=1", False),
     ],
 )
-def test_specifiers(version: str, specifier: str, expected: bool) -> None:
+def test_a_version_is_compared_with_a_specifier(
+    version: str, specifier: str, expected: bool
+) -> None:
     assert installation.meets_specifier(version, specifier) is expected
 
 
@@ -200,17 +216,15 @@ def test_a_specifier_of_another_form_is_refused(specifier: str) -> None:
         installation.meets_specifier("1.0", specifier)
 
 
-def test_no_text_says_that_the_package_is_in_a_registry() -> None:
-    files = [path for folder in (*FOLDERS, "docs") for path in (ROOT / folder).rglob("*")]
-    texts = {
-        path: path.read_text("utf-8")
-        for path in files
-        if path.suffix in (".py", ".md", ".toml", ".html", ".js")
-    }
-    texts[ROOT / "README.md"] = (ROOT / "README.md").read_text("utf-8")
-    misleading_files = [
-        path.name
-        for path, text in texts.items()
-        if re.search(r"pip install\W+(--\S+ )*'?dp-workbench", text)
-    ]
+def test_no_text_tells_users_to_install_from_a_package_index() -> None:
+    """The package is not on PyPI, so `pip install dp-workbench` would install something else."""
+    files = [ROOT / "README.md"]
+    for folder in (*FOLDERS, "docs"):
+        files += (ROOT / folder).rglob("*")
+    misleading_files = []
+    for path in files:
+        if path.suffix in (".py", ".md", ".toml", ".html", ".js"):
+            text = path.read_text("utf-8")
+            if re.search(r"pip install\W+(--\S+ )*'?dp-workbench", text):
+                misleading_files.append(path.name)
     assert misleading_files == []

@@ -2,11 +2,15 @@
 
 The law has m outcomes with integer weights k_1..k_m, whose sum is T. The table has N = 2^b >= m
 columns of height T, in which outcome i gets the total area N k_i. Column j contains the mass a_j of
-outcome j and the mass T - a_j of one other outcome (Vose 1991). A draw selects a uniform column j
-and a uniform real U in [0, T). The result is outcome j if U < a_j, and the other outcome otherwise,
-so its probabilities are exactly k_i / T. Of the first 24 random bits, b bits select the column. The
-others are the first bits v of U/T. They decide unless v = ⌊a_j 2^(24 - b) / T⌋. Then 48 more bits
-are drawn, and then 16 at a time. No float decides an outcome.
+outcome j and the mass T - a_j of one other outcome (Vose 1991). For example, the weights 1 and 3
+give N = 2 columns of height 4. Column 0 has a_0 = 2 and the other outcome 1, and column 1 consists
+of outcome 1.
+
+A draw selects a uniform column j and a uniform real U in [0, T). The result is outcome j if U <
+a_j, and the other outcome otherwise, so its probabilities are exactly k_i / T. Of the first 24
+random bits, b bits select the column. The others are the first bits v of U/T. They decide unless
+v = ⌊a_j 2^(24 - b) / T⌋. Then 48 more bits are drawn, and then 16 at a time. No float decides an
+outcome.
 """
 
 from __future__ import annotations
@@ -32,13 +36,21 @@ class AliasTable:
     Args:
         weights: The weights of the outcomes: 257 to MAX_OUTCOMES integers >= 0, not all 0.
         source: The source of randomness.
+
+    Attributes:
+        total: T.
+        value_bits: Number of the first 24 bits that belong to U, 24 - b.
+        own_masses: a_j of every column. Length N.
+        floors: ⌊a_j 2^(value_bits + 48) / T⌋ of every column. Shape (N,).
+        first_thresholds: ⌊a_j 2^value_bits / T⌋ of every column. Shape (N,).
+        outcomes: j and the other outcome of column j at the positions 2 j and 2 j + 1. Shape
+            (2 N,).
     """
 
     def __init__(self, weights: Sequence[int], source: Source) -> None:
         self.source = source
         self.total = sum(weights)
         column_bits = (len(weights) - 1).bit_length()
-        # Of the first bits of a draw, these are the first bits of U.
         self.value_bits = _FIRST_BITS - column_bits
         padding = [0] * ((1 << column_bits) - len(weights))
         masses = [*(weight << column_bits for weight in weights), *padding]
@@ -62,12 +74,12 @@ class AliasTable:
         column >>= self.value_bits
         threshold = self.first_thresholds.take(column)
         ties = np.flatnonzero(value == threshold)
-        # Position 2 j stands for outcome j, position 2 j + 1 for the other outcome of column j.
-        column += column
-        column += value > threshold
+        is_alias = value > threshold
         if ties.size:
-            column[ties] += self._settle_ties(column[ties] >> 1, value[ties].astype(np.uint64))
-        return self.outcomes.take(column)
+            is_alias[ties] = self._settle_ties(column[ties], value[ties].astype(np.uint64))
+        position = np.left_shift(column, 1, out=column)
+        position += is_alias
+        return self.outcomes.take(position)
 
     def _settle_ties(self, column: Integers, value: Integers) -> NDArray[np.bool_]:
         """Decide with further bits whether U >= a_j.
