@@ -196,21 +196,21 @@ def design(
 ) -> Design:
     """Design any finite channel.
 
-        loss (default 'squared'): Loss: squared, absolute, error-rate, pinball:τ, huber:h, ..., or a CSV matrix with a
-            row for each input and a column for each output (in Python also a function of an output and an answer). For
-            places: euclidean, manhattan, squared or error-rate.
-        notion (default 'dp'): Notion of privacy: dp, pure, pdp or metric (budget: epsilon, delta), renyi (alpha,
-            epsilon), zcdp (rho), gdp (mu), curve or tradeoff.
+        loss (default 'squared'): Loss: squared, absolute, error-rate, pinball:τ, huber:h, poisson or poisson-deviance;
+            for places euclidean, manhattan, squared or error-rate. Or a CSV matrix with a row for each answer and a
+            column for each output. In Python also a function (output, answer).
+        notion (default 'dp'): Notion of privacy: dp, pure, pdp or metric (with epsilon and delta), renyi (with alpha
+            and epsilon), zcdp (with rho), gdp (with mu), curve or tradeoff.
         alpha (default None): Order > 1 of notion renyi.
         rho (default None): Budget > 0 of notion zcdp.
         mu (default None): Budget > 0 of notion gdp.
         curve (default None): Points epsilon:delta of notion curve, such as "0.5:0.1,1:0.01".
         tradeoff (default None): Points alpha:beta of notion tradeoff, such as 0:1,0.2:0.5,1:0.
-        constraints (default []): Constraint, repeatable: unbiased, row-monotone, column-monotone, symmetric or honest
-            (in Python also a function of the CVXPY variable).
-        unit (default None): Unit of the coordinates of places, for epsilon 0.7/km.
-        method (default 'auto'): block: a built-in interior-point method that solves one output at a time; program: a
-            linear program, solved by solver; auto: the method that needs less work.
+        constraints (default []): Constraint on the channel: unbiased, row-monotone, column-monotone, symmetric or
+            honest. May be repeated. In Python also a function of the CVXPY variable M.
+        unit (default None): Unit of the coordinates of places: m, km or mi. Needed for a budget such as epsilon 0.7/km.
+        method (default 'auto'): Method: program (a linear program, solved by solver), block (a built-in interior-point
+            method), or auto (the one that is estimated to be faster).
         minimise (default 'loss'): What is minimised: loss; or delta or epsilon, with the loss limited by max_loss.
         runs (default 1): Number of runs that share the budget (with notion dp).
         progress (default None): Function that is called with a line of text from time to time.
@@ -219,9 +219,9 @@ def design(
         time_limit (default None): Time limit in seconds.
         options (default None): Further solver options, a mapping such as {'threads': 2}. Also accepted by name.
         max_loss (default None): Largest expected loss allowed when delta or epsilon is minimised.
-        delta (default None): δ of the budget, in [0, 1]. Default: 0. With minimise delta: an upper limit.
-        epsilon (default None): ε of the budget, > 0. With notion metric: per unit of distance. With minimise epsilon:
-            an upper limit.
+        delta (default None): δ of the budget, in [0, 1]. With minimise delta: the largest δ allowed. Default: 0.
+        epsilon (default None): ε of the budget, > 0. With notion metric: ε per unit of distance. With minimise epsilon:
+            the largest ε allowed.
     """
 
 @overload
@@ -294,28 +294,31 @@ def design(
     """Design private randomizers of labels.
 
         loss (default 'squared'): Loss: squared, absolute, poisson, poisson-deviance, error-rate, pinball:τ or huber:h.
-            With lp also a CSV matrix, a row for every label (in Python an array, or a function of an output and a
-            label).
-        method (default 'auto'): Method: bins, lp or unbiased. auto: lp if one of the options below or a user-defined
-            loss needs it, else bins.
-        outputs (default None): Outputs of lp: LOW..HIGH, integers. Default: the labels.
-        neighbours (default 'all'): Neighbours for lp: all, consecutive, or positions "0-1,1-2".
-        notion (default 'dp'): Notion of privacy for lp: dp, pure or metric; curve, tradeoff, renyi, zcdp or gdp.
+            With method lp also a CSV matrix with a row for each label and a column for each output. In Python also an
+            array, or a function (output, label).
+        method (default 'auto'): Method: bins (one output for each interval of labels), lp (a linear program over all
+            channels), unbiased (the mean output is the label), or auto. auto is bins, or lp if an option needs it.
+        outputs (default None): Values that may be published, with method lp: LOW..HIGH (integers) or a CSV file.
+            Default: the labels.
+        neighbours (default 'all'): Neighbouring labels, with method lp: all, consecutive, or pairs of positions such as
+            "0-1,1-2". The first label has the position 0.
+        notion (default 'dp'): Notion of privacy, with method lp: dp, pure or metric (with epsilon and delta), renyi
+            (with alpha and epsilon), zcdp (with rho), gdp (with mu), curve or tradeoff.
         alpha (default None): Order > 1 of notion renyi.
         rho (default None): Budget > 0 of notion zcdp.
         mu (default None): Budget > 0 of notion gdp.
         curve (default None): Points epsilon:delta of notion curve, such as "0.5:0.1,1:0.01".
         tradeoff (default None): Points alpha:beta of notion tradeoff, such as 0:1,0.2:0.5,1:0.
-        runs (default 1): Number of runs that share the budget, for lp with notion dp. Default: 1.
-        constraints (default []): Constraint for lp, repeatable: unbiased, row-monotone, column-monotone, symmetric or
-            honest.
+        runs (default 1): Number of runs that share the budget, with method lp and notion dp.
+        constraints (default []): Constraint on the channel, with method lp: unbiased, row-monotone, column-monotone,
+            symmetric or honest. May be repeated.
         certify (default True): True: return a certified mechanism. False: return the solver's mechanism.
         solver (default 'highs'): Solver, named as in `workbench doctor`.
         time_limit (default None): Time limit in seconds.
         options (default None): Further solver options, a mapping such as {'threads': 2}. Also accepted by name.
         progress (default None): Function that is called with a line of text from time to time.
-        delta (default '0'): δ of the budget in [0, 1], for lp with notion dp.
-        epsilon (default None): ε of the budget, > 0. With notion metric: per unit of the label.
+        delta (default '0'): δ of the budget, in [0, 1], with method lp and notion dp.
+        epsilon (default None): ε of the budget, > 0. With notion metric: ε per unit of the label.
     """
 
 @overload

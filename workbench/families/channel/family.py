@@ -1,9 +1,13 @@
 """Declare the family of finite channels: its options, how they become requests, and what reports
 show.
 
-To add an option: an `Option` here, a field of `ChannelAim` (or of the request's `HOW`) with the
-same name, and its check in `request`. An option that describes the question (`question=True`) also
-needs a place in `_FINITE_QUESTION_OPTIONS` or `_RANGE_OPTIONS` and in `question_to_options`.
+A finite channel is a matrix of probabilities with a row for each input (a possible answer) and a
+column for each output (docs/glossary.md).
+
+Where to change: a new option needs an `Option` here, a field of `ChannelAim` (or of the request's
+`HOW`) with the same name, and its check in `request`. If it describes the question, it also needs
+`question=True`, a place in `_FINITE_QUESTION_OPTIONS` or `_RANGE_OPTIONS`, and one in
+`question_to_options`.
 """
 
 from __future__ import annotations
@@ -75,11 +79,21 @@ _POINTS_PER_TASK = 4
 _RANGE_OPTIONS = ("range", "sensitivity", "cells")
 # The options that define a finite question beside answers or places.
 _FINITE_QUESTION_OPTIONS = ("outputs", "max_shift", "neighbours", "directed", "prior")
+# Units of length that an ε such as "0.7/km" may name.
 _METRES_PER_UNIT = {"m": ONE, "km": Fraction(1000), "mi": Fraction(1609344, 1000)}
 
 
-def _read_constraints(value: Any, name: str) -> Any:
-    """Read names of constraints and, as the last entry, a function of the CVXPY variable."""
+def _read_constraints(value: Any, name: str) -> tuple[Any, ...]:
+    """Read the option `constraints`.
+
+    Args:
+        value: a text such as "unbiased,honest", a list of names, a function of the CVXPY variable,
+            or a list of names with at most one function.
+        name: name of the option, for errors.
+
+    Returns:
+        The names, followed by the function if there is one.
+    """
     if callable(value):
         return (value,)
     if value is None or isinstance(value, str):
@@ -95,7 +109,13 @@ def _read_constraints(value: Any, name: str) -> Any:
 
 
 def _refuse_options(values: Values, names: Iterable[str], condition: str) -> None:
-    """Raise InvalidRequest if an option of another question is given."""
+    """Raise InvalidRequest if an option is given that belongs to another kind of question.
+
+    Args:
+        values: option -> value, None if the option is not given.
+        names: options that must be left out.
+        condition: end of the message, such as "with a range".
+    """
     for name in names:
         if values[name] is not None:
             raise InvalidRequest(
@@ -128,8 +148,8 @@ class _ChannelFamily(Family):
     name = "channel"
     title = "any finite channel"
     summary = (
-        "Design the private channel (output probabilities for each input) with the smallest loss "
-        "for any finite inputs, outputs, neighbours, prior and loss, and certify it."
+        "Design the channel with the smallest loss for finitely many answers, and certify it. A "
+        "channel is a table with the probability of each output for each answer."
     )
     examples = (
         "design channel --answers 0..10 --max-shift 1 --loss squared --epsilon 1 --delta 1e-5",
@@ -160,25 +180,27 @@ class _ChannelFamily(Family):
             "answers",
             accept_anything,
             question=True,
-            help='Inputs: "0..100", "0..5:0.5" (LOW..HIGH:STEP), "a,b,c" or a CSV of one column.',
+            help='Possible answers: "0..100", "0..5:0.5" (LOW..HIGH:STEP), "a,b,c", or a CSV file '
+            "of one column.",
         ),
         Option(
             "places",
             accept_anything,
             question=True,
-            help="Inputs that are places, instead of --answers: a CSV of x, y[, weight].",
+            help="Answers that are places of the plane: a CSV file with the columns x, y and "
+            "optionally weight. Replaces --answers.",
         ),
         Option(
             "range",
             read_range,
             question=True,
-            help="Range of real answers, instead of --answers: two numbers, 0..200000.",
+            help='Range of real answers, such as "0..200000". Replaces --answers.',
         ),
         Option(
             "sensitivity",
             read_positive,
             question=True,
-            help="Largest difference between neighbouring answers of a --range. "
+            help="Largest difference between neighbouring answers, with --range. "
             "Default: the whole range.",
         ),
         Option(
@@ -186,15 +208,15 @@ class _ChannelFamily(Family):
             integer_reader(2, MAX_CELLS),
             kind=int,
             question=True,
-            help="Number of equal cells to which answers of a --range are rounded. "
-            "Default: refined until loss and bound are close.",
+            help="Number of equal cells to which answers are rounded, with --range. Default: "
+            "increased until the loss is within 1 % of its lower bound.",
         ),
         Option(
             "outputs",
             accept_anything,
             question=True,
-            help="Outputs, in the form of --answers; or free: the design chooses real numbers. "
-            "Default: the answers.",
+            help="Values that may be published, in the form of --answers. With free, the design "
+            "chooses real numbers. Default: the answers.",
         ),
         Option(
             "max_shift",
@@ -206,8 +228,9 @@ class _ChannelFamily(Family):
             "neighbours",
             accept_anything,
             question=True,
-            help="Neighbours, instead of --max-shift: all, consecutive, or a CSV of pairs (third "
-            'column: distance). For places: "within R NORM" or "all NORM", NORM L1, L2 or Linf.',
+            help="Neighbouring answers: all, consecutive, or a CSV file of pairs (an optional "
+            'third column is the distance). For places: "within R NORM" or "all NORM", where NORM '
+            "is L1, L2 or Linf. Replaces --max-shift.",
         ),
         Option(
             "directed",
@@ -215,30 +238,32 @@ class _ChannelFamily(Family):
             False,
             kind=bool,
             question=True,
-            help="Protect only one order of each pair: the larger number, the later input, or the "
-            "first of a listed pair.",
+            help="Protect only one order of each pair of neighbours. The protected answer is the "
+            "larger number, the later input, or the first of a listed pair.",
         ),
         Option(
             "prior",
             accept_anything,
             "uniform",
-            "Prior of the answers: uniform, worst, weights 1,2,1, or a CSV of weights.",
+            "Weights of the answers: uniform, a list such as 1,2,1, or a CSV file. With worst, the "
+            "loss of the worst answer is minimised.",
             question=True,
         ),
         Option(
             "loss",
             load_when_called("workbench.pipeline.loss_tables", "read_loss"),
             "squared",
-            "Loss: squared, absolute, error-rate, pinball:τ, huber:h, ..., or a CSV matrix with a "
-            "row for each input and a column for each output (in Python also a function of an "
-            "output and an answer). For places: euclidean, manhattan, squared or error-rate.",
+            "Loss: squared, absolute, error-rate, pinball:τ, huber:h, poisson or poisson-deviance; "
+            "for places euclidean, manhattan, squared or error-rate. Or a CSV matrix with a row "
+            "for each answer and a column for each output. In Python also a function (output, "
+            "answer).",
         ),
         Option(
             "notion",
             read_convex_or_ratio_notion,
             "dp",
-            "Notion of privacy: dp, pure, pdp or metric (budget: --epsilon, --delta), renyi "
-            "(--alpha, --epsilon), zcdp (--rho), gdp (--mu), curve or tradeoff.",
+            "Notion of privacy: dp, pure, pdp or metric (with --epsilon and --delta), renyi (with "
+            "--alpha and --epsilon), zcdp (with --rho), gdp (with --mu), curve or tradeoff.",
         ),
         *NOTION_PARAMETERS,
         Option(
@@ -247,20 +272,21 @@ class _ChannelFamily(Family):
             (),
             kind=list,
             command="constraint",
-            help="Constraint, repeatable: unbiased, row-monotone, column-monotone, symmetric or "
-            "honest (in Python also a function of the CVXPY variable).",
+            help="Constraint on the channel: unbiased, row-monotone, column-monotone, symmetric or "
+            "honest. May be repeated. In Python also a function of the CVXPY variable M.",
         ),
         Option(
             "unit",
             choice_reader("m", "km", "mi"),
-            help="Unit of the coordinates of --places, for --epsilon 0.7/km.",
+            help="Unit of the coordinates of --places: m, km or mi. Needed for a budget such as "
+            "--epsilon 0.7/km.",
         ),
         Option(
             "method",
             choice_reader("auto", "block", "program"),
             "auto",
-            "block: a built-in interior-point method that solves one output at a time; program: a "
-            "linear program, solved by --solver; auto: the method that needs less work.",
+            "Method: program (a linear program, solved by --solver), block (a built-in "
+            "interior-point method), or auto (the one that is estimated to be faster).",
         ),
         MINIMISE,
         RUNS,
@@ -270,16 +296,29 @@ class _ChannelFamily(Family):
         Option(
             "delta",
             read_probability,
-            help="δ of the budget, in [0, 1]. Default: 0. With --minimise delta: an upper limit.",
+            help="δ of the budget, in [0, 1]. With --minimise delta: the largest δ allowed. "
+            "Default: 0.",
             hot=True,
         ),
         Option(
             "epsilon",
             read_positive,
             hot=True,
-            help="ε of the budget, > 0. With --notion metric: per unit of distance. With "
-            "--minimise epsilon: an upper limit.",
+            help="ε of the budget, > 0. With --notion metric: ε per unit of distance. With "
+            "--minimise epsilon: the largest ε allowed.",
         ),
+    )
+    first_command_options = (
+        "answers",
+        "places",
+        "range",
+        "max_shift",
+        "neighbours",
+        "epsilon",
+        "delta",
+        "loss",
+        "prior",
+        "outputs",
     )
     solving_option_names = (*Family.solving_option_names, "method")
     question_class = FiniteQuery
@@ -346,6 +385,7 @@ class _ChannelFamily(Family):
         real_options = ("sensitivity", "cells")
         all_options = (*_RANGE_OPTIONS, *_FINITE_QUESTION_OPTIONS, "places")
         values = {**dict.fromkeys(all_options), **values}
+        # False is the default of `directed`, which counts as not given.
         values["directed"] = values["directed"] or None
         if sum(values[name] is not None for name in ("answers", "range", "places")) != 1:
             raise InvalidRequest(
@@ -363,7 +403,7 @@ class _ChannelFamily(Family):
         if values["places"] is None:
             return self.question_class(values["answers"], **finite_values)
         if finite_values["prior"] == "uniform":
-            # Weights in the file of places come first.
+            # "uniform" is the default, so weights in the file of places are used if it has some.
             finite_values["prior"] = None
         return self.question_class(values["places"], **finite_values)
 
@@ -372,6 +412,10 @@ class _ChannelFamily(Family):
 
         Args:
             question: a FiniteQuery or a RangeQuery.
+
+        Returns:
+            option -> value. For a FiniteQuery the neighbours are listed as [input, input] or
+            [input, input, distance].
         """
         inputs = question.inputs
         if isinstance(question, RangeQuery):
@@ -579,11 +623,12 @@ class _ChannelFamily(Family):
         """
         question = design.question
         used = design.mechanism.used_outputs
-        are_answers = used.max() < question.m and {question.outputs[o] for o in used.tolist()} <= {
-            *question.inputs
-        }
-        kind = "all of them answers" if are_answers else "not only answers"
-        return f"publishes {len(used)} values ({kind})"
+        are_answers = False
+        # Outputs of a range that publishes the answer itself with a share of δ are not listed.
+        if used.max() < question.m:
+            are_answers = {question.outputs[o] for o in used.tolist()} <= {*question.inputs}
+        origin = "all of them answers" if are_answers else "not only answers"
+        return f"publishes {len(used)} values ({origin})"
 
     def list_tables(self, design: Design) -> Tables:
         """Return the table of the channel, if it has at most 7 inputs and 7 outputs.

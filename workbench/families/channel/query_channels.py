@@ -1,14 +1,15 @@
 """Convert mechanisms of other families to channels of a finite query, so that a recommendation can
 compare them: as probabilities in floats, or as a certified design.
 
-The table says how the row of an answer x is made. The place of x is its position on the grid of the
-answers.
+A *row* of a channel is the law of the output at one answer x. The *place* of x is its position on
+the grid of the answers: for the answers 0, 5, 15 the places are 0, 1, 3.
 
-mechanism               the row of an answer x
-noise on the integers   its law moved to the place of x, clamped, published as the nearest output
-noise modulo n + 1      its law moved to the place of x
-channel                 its own row
-randomized response     x with the audited probability p, and every other output equally often
+mechanism               row of the answer x
+noise on the integers   the law of place + noise, clamped to the grid, moved to the nearest output
+noise modulo n + 1      the law of place + noise modulo n + 1
+label randomizer        the law of its output at the label x
+channel                 its row of x
+randomized response     x has the audited probability p, and every other output the same share
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from workbench.families.channel.family import FAMILY
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
+from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse
 from workbench.pipeline.design import Design, OracleVerdict
 from workbench.pipeline.integer_laws import Number, compute_clamped_rows
 from workbench.pipeline.loss_tables import make_loss_table
@@ -37,7 +39,8 @@ from workbench.questions.finite_query import FiniteQuery
 if TYPE_CHECKING:
     from workbench.pipeline.recommendation import Query
 
-# A row for every answer, and the outputs of the columns.
+# (rows, outputs): a row for every answer, each an array of numbers or a Distribution; and the
+# output of each column.
 Laws = tuple[list[Any], tuple[Point, ...]]
 
 
@@ -112,42 +115,48 @@ def make_certified_design(query: Query, name: str, mechanism: Any) -> Design:
 
 
 def _compute_laws(query: Query, mechanism: Any, number: Number) -> Laws:
-    """Return the rows of a mechanism, as arrays of numbers or as Distributions, and its outputs."""
+    """Return the rows of a mechanism, as the table of the header states, and its outputs.
+
+    number: float or Fraction, the type of the masses of noise. Other rows are Distributions.
+    """
     question = query.question
-    grid = query.grid
-    if isinstance(mechanism, AdditiveIntegerNoise):
-        assert grid is not None
-        grid_rows = compute_clamped_rows(mechanism.noise, grid.last + 1, number)
-        return grid.convert_rows(grid_rows, question.m), question.outputs
-    if isinstance(mechanism, AdditiveNoise):
-        assert grid is not None
-        laws = Channel.from_noise(mechanism).rows
-        if number is float:
-            rows: list[Any] = [law.floats for law in laws]
-        else:
-            rows = [np.array(law.fractions) for law in laws]
-        return grid.convert_rows(rows, question.m), question.outputs
-    if not isinstance(mechanism, Channel):
-        # It is a randomizer of labels in increasing order.
-        label_outputs = tuple(Fraction(value) for value in mechanism.outputs.tolist())
+    if isinstance(mechanism, (AdditiveIntegerNoise, AdditiveNoise)):
+        return _compute_noise_rows(query, mechanism, number), question.outputs
+    if isinstance(mechanism, RandomizedResponse):
         assert question.numbers is not None
-        label_rows = [mechanism.law(nearest_float(x)) for x in question.numbers[0]]
-        return label_rows, label_outputs
-    if len(mechanism.rows) == question.k:
-        if mechanism.axis_labels is None:
-            return [*mechanism.rows], question.outputs
-        return [*mechanism.rows], mechanism.axis_labels[1]
-    return _make_response_rows(question, mechanism, number), question.outputs
+        label_rows: list[Any] = [mechanism.law(nearest_float(x)) for x in question.numbers[0]]
+        return label_rows, tuple(map(Fraction, mechanism.outputs.tolist()))
+    assert isinstance(mechanism, Channel)
+    if len(mechanism.rows) != question.k:
+        # Only randomized response is audited by two rows that stand for all (`published`).
+        return _make_response_rows(question, mechanism, number), question.outputs
+    outputs = question.outputs if mechanism.axis_labels is None else mechanism.axis_labels[1]
+    return [*mechanism.rows], outputs
 
 
-def _make_response_rows(question: FiniteQuery, pair: Channel, number: Number) -> list[Any]:
-    """Return the rows of randomized response for all answers.
+def _compute_noise_rows(
+    query: Query, mechanism: AdditiveIntegerNoise | AdditiveNoise, number: Number
+) -> list[Any]:
+    """Return the rows of noise on the integers or modulo n + 1, arrays of m numbers."""
+    grid = query.grid
+    assert grid is not None
+    if isinstance(mechanism, AdditiveIntegerNoise):
+        rows = compute_clamped_rows(mechanism.noise, grid.last + 1, number)
+    elif number is float:
+        rows = [law.floats for law in Channel.from_noise(mechanism).rows]
+    else:
+        rows = [np.array(law.fractions) for law in Channel.from_noise(mechanism).rows]
+    return grid.convert_rows(rows, query.question.m)
 
-    pair: a channel of two answers, whose first row has the probabilities of the answer itself and
-    of another output in its first two columns.
+
+def _make_response_rows(question: FiniteQuery, two_rows: Channel, number: Number) -> list[Any]:
+    """Return the rows of randomized response for all answers, k arrays of m numbers.
+
+    two_rows: the channel of two answers whose audit decides. Its first row begins with the
+    probability of the answer itself and that of one other output.
     """
     answer_columns = [question.outputs.index(x) for x in question.inputs]
-    kept_mass, other_mass = (number(pair.rows[0][j]) for j in (0, 1))
+    kept_mass, other_mass = (number(two_rows.rows[0][j]) for j in (0, 1))
     rows = np.full((question.k, question.m), other_mass, dtype=object)
     rows[np.arange(question.k), answer_columns] = kept_mass
     return [*rows]

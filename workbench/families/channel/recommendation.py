@@ -1,5 +1,8 @@
 """List the classes of channels that a recommendation compares: the best channel, published
 mechanisms and user-defined baselines.
+
+A class is one kind of mechanism and one row of the table of `workbench recommend`. A `Candidate`
+holds its name, its notes, and a function that computes its loss.
 """
 
 from __future__ import annotations
@@ -32,15 +35,28 @@ from workbench.pipeline.requirements import (
 from workbench.pipeline.user_baselines import make_baselines
 from workbench.questions.finite_query import FREE
 
-# The mechanisms of these classes are channels on the same outputs.
+# The mechanisms of these classes are channels on the outputs of the query.
 _CHANNEL_CLASSES = (
     "integer noise, clamped",
     "modulo noise",
     *(entry.name for entry in FAMILY.published_mechanisms()),
 )
 _QUESTION_OPTIONS = ("answers", "places", "outputs", "max_shift", "neighbours", "directed", "prior")
-# The recommended class has the smallest complexity among classes of equal loss.
+# Among classes of equal loss the one of smallest complexity is recommended. Published mechanisms
+# have 0 or 1, so the best channel, which has no formula, comes after them.
 _BEST_CHANNEL_COMPLEXITY = 3
+# What the letter in the note of a published mechanism means, such as "r = 0.459". d is the distance
+# of an output from the answer.
+_PARAMETER_MEANINGS = {
+    "clamped geometric": "noise k has probability proportional to α^|k|",
+    "clamped truncated geometric": "the noise is at most A",
+    "clamped discrete Gaussian": "noise k has probability proportional to e^(-k²/2σ²)",
+    "exponential": "an output at distance d has probability proportional to r^d",
+    "permute-and-flip": "a visited output at distance d is accepted with probability r^d",
+    "randomized response": "p is the probability of the true answer",
+    "planar exponential": "an output at distance d has probability proportional to e^(-r d)",
+    "planar Laplace, remapped": "epsilon per unit of distance",
+}
 
 
 def candidates(query: Query) -> Iterable[Candidate]:
@@ -65,6 +81,8 @@ def candidates(query: Query) -> Iterable[Candidate]:
             continue
         use = "uses the prior" if entry.with_prior else "does not use the prior"
         note = f"published ({entry.source}), {use}"
+        if entry.name in _PARAMETER_MEANINGS:
+            note += f"; {_PARAMETER_MEANINGS[entry.name]}"
         complexity = int(entry.name != "randomized response")
         yield Candidate(entry.name, note, evaluate, complexity=complexity)
 
@@ -86,9 +104,8 @@ def real_candidates(query: Query) -> Iterable[Candidate]:
 
 def _make_best_channel(query: Query) -> Candidate:
     """Return the class of all channels. Raises ChannelTooLarge."""
-    listing_reason = _explain_listed_outputs(query)
     question = query.question
-    if listing_reason is None:
+    if _can_choose_outputs(query):
         question = question.with_free_outputs()
     is_free = question.has_free_outputs
     named_loss = query.losses.named_loss
@@ -96,7 +113,8 @@ def _make_best_channel(query: Query) -> Candidate:
     prior = "the worst input" if query.question.prior is None else "the prior"
     note = f"designed for {prior}"
     if not is_free:
-        note += f"; publishes only the outputs, {format_bits(question.m)}{listing_reason}"
+        note += f"; publishes only the outputs, {format_bits(question.m)}"
+        note += _describe_unlisted_outputs(query)
     elif named_loss is None:
         note += "; the loss is read as linear between them"
     contained_classes = _CHANNEL_CLASSES
@@ -124,32 +142,29 @@ def _make_best_channel(query: Query) -> Candidate:
     )
 
 
-def _explain_listed_outputs(query: Query) -> str | None:
-    """Return why a channel publishes the listed outputs only, as the end of a note.
+def _can_choose_outputs(query: Query) -> bool:
+    """Return whether the best channel of a query may publish any real numbers.
 
-    None if it may publish any real numbers, because the bound over all of them is proven. An empty
-    text if the user listed the outputs, if answers are not numbers, or if other outputs cannot
-    reduce the loss.
+    This is the case if other outputs than the listed ones could have a smaller loss, and if the
+    lower bound over all real outputs is proven.
     """
-    question = query.question
+    if _are_outputs_final(query) or _bounds_mass_above_ratio(query):
+        return False
+    return _has_proven_loss(query) and query.claim.notion.name in list_ratio_notions()
+
+
+def _describe_unlisted_outputs(query: Query) -> str:
+    """Return the end of a note, in parentheses: how much outputs beside the listed ones could save.
+
+    Empty if they cannot reduce the loss, or if the user chose the outputs.
+    """
     named_loss = query.losses.named_loss
     notion = query.claim.notion
-    are_outputs_given = (
-        "outputs" in (query.option_texts or {}) or question.outputs != question.inputs
-    )
-    is_error_rate = named_loss is not None and named_loss.kind == "error-rate"
-    if are_outputs_given or question.numbers is None or is_error_rate:
+    if _are_outputs_final(query):
         return ""
-    if (
-        query.claim.delta
-        and bounds_one_ratio(notion)
-        and get_ratio_kind(notion) == MASS_ABOVE_RATIO
-    ):
-        return f" (randomising between two others may break {notion.name})"
-    has_convex_loss = named_loss is not None and named_loss.kind in CONVEX_LOSSES
-    if isinstance(query.aim.loss, tuple) or has_convex_loss:
-        if notion.name in list_ratio_notions():
-            return None
+    if _bounds_mass_above_ratio(query):
+        return f" (publishing one of two neighbouring values at random may break {notion.name})"
+    if _has_proven_loss(query):
         if named_loss is None or named_loss.kind in LINEAR_LOSSES:
             # No output between the listed ones has a smaller loss.
             return ""
@@ -157,11 +172,48 @@ def _explain_listed_outputs(query: Query) -> str | None:
             f" (under {notion.name} outputs are listed; values between them may have a smaller "
             "loss)"
         )
-    largest_step = max(b - a for a, b in pairwise(sorted(question.numbers[1])))
+    assert query.question.numbers is not None
+    largest_step = max(b - a for a, b in pairwise(sorted(query.question.numbers[1])))
     return (
         " (if the loss changes by at most s a unit, other outputs between them reduce it by at "
         f"most {float(largest_step) / 2:g} s)"
     )
+
+
+def _are_outputs_final(query: Query) -> bool:
+    """Return whether the listed outputs are the only ones to consider.
+
+    The user listed them, or answers are no numbers, or the loss is the error rate: every output
+    that is no answer is then always wrong.
+    """
+    question = query.question
+    named_loss = query.losses.named_loss
+    are_outputs_given = (
+        "outputs" in (query.option_texts or {}) or question.outputs != question.inputs
+    )
+    is_error_rate = named_loss is not None and named_loss.kind == "error-rate"
+    return are_outputs_given or question.numbers is None or is_error_rate
+
+
+def _bounds_mass_above_ratio(query: Query) -> bool:
+    """Return whether the budget is one of pdp with δ > 0, which post-processing does not preserve.
+
+    The proof of the bound over all real outputs uses post-processing.
+    """
+    notion = query.claim.notion
+    return bool(
+        query.claim.delta
+        and bounds_one_ratio(notion)
+        and get_ratio_kind(notion) == MASS_ABOVE_RATIO
+    )
+
+
+def _has_proven_loss(query: Query) -> bool:
+    """Return whether the loss is a table or one of the losses of a proof over all real outputs."""
+    named_loss = query.losses.named_loss
+    if isinstance(query.aim.loss, tuple):
+        return True
+    return named_loss is not None and named_loss.kind in CONVEX_LOSSES
 
 
 def _read_free_outputs_value(design: Design, is_stopped: bool) -> Value:

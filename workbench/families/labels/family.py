@@ -134,8 +134,8 @@ class _LabelFamily(Family):
     name = "labels"
     title = "private randomizers of labels"
     summary = (
-        "Design the label randomizer with the smallest loss. Methods: bins, a channel by a linear "
-        "program (lp), or an unbiased channel."
+        "Design the mechanism with the smallest loss that publishes a numeric label under label "
+        "DP: any two labels are neighbours. Such a mechanism is called a label randomizer."
     )
     examples = (
         "design labels --labels 0..7 --method lp --notion zcdp --rho 0.1",
@@ -155,50 +155,57 @@ class _LabelFamily(Family):
             _read_labels,
             required=True,
             question=True,
-            help='Labels: "0..20", "0..200:5", "0,1,5", or a CSV with weights in a second column.',
+            help='Possible labels: "0..20", "0..200:5" (LOW..HIGH:STEP), "0,1,5", or a CSV file '
+            "with weights in an optional second column.",
         ),
         Option(
             "prior",
             _read_label_prior,
             question=True,
-            help="Prior of the labels: uniform, weights 1,2,1, or a CSV. Default: the weights of "
-            "the labels.",
+            help="Weights of the labels: uniform, a list such as 1,2,1, or a CSV file. Default: "
+            "the weights in --labels.",
         ),
         Option(
             "loss",
             _read_label_loss,
             "squared",
             "Loss: squared, absolute, poisson, poisson-deviance, error-rate, pinball:τ or huber:h. "
-            "With lp also a CSV matrix, a row for every label (in Python an array, or a function "
-            "of an output and a label).",
+            "With --method lp also a CSV matrix with a row for each label and a column for each "
+            "output. In Python also an array, or a function (output, label).",
         ),
         Option(
             "method",
             choice_reader("auto", *METHODS),
             "auto",
-            "Method: bins, lp or unbiased. auto: lp if one of the options below or a user-defined "
-            "loss needs it, else bins.",
+            "Method: bins (one output for each interval of labels), lp (a linear program over all "
+            "channels), unbiased (the mean output is the label), or auto. auto is bins, or lp if "
+            "an option needs it.",
         ),
         Option(
             "outputs",
             _read_label_outputs,
-            help="Outputs of lp: LOW..HIGH, integers. Default: the labels.",
+            help="Values that may be published, with --method lp: LOW..HIGH (integers) or a CSV "
+            "file. Default: the labels.",
         ),
         Option(
             "neighbours",
             _read_neighbours,
             "all",
-            'Neighbours for lp: all, consecutive, or positions "0-1,1-2".',
+            "Neighbouring labels, with --method lp: all, consecutive, or pairs of positions such "
+            'as "0-1,1-2". The first label has the position 0.',
         ),
         Option(
             "notion",
             choice_reader(more_choices=_list_notions),
             "dp",
-            "Notion of privacy for lp: dp, pure or metric; curve, tradeoff, renyi, zcdp or gdp.",
+            "Notion of privacy, with --method lp: dp, pure or metric (with --epsilon and --delta), "
+            "renyi (with --alpha and --epsilon), zcdp (with --rho), gdp (with --mu), curve or "
+            "tradeoff.",
         ),
         *NOTION_PARAMETERS,
         replace(
-            RUNS, help="Number of runs that share the budget, for lp with notion dp. Default: 1."
+            RUNS,
+            help="Number of runs that share the budget, with --method lp and --notion dp.",
         ),
         Option(
             "constraints",
@@ -206,8 +213,8 @@ class _LabelFamily(Family):
             (),
             kind=list,
             command="constraint",
-            help="Constraint for lp, repeatable: unbiased, row-monotone, column-monotone, "
-            "symmetric or honest.",
+            help="Constraint on the channel, with --method lp: unbiased, row-monotone, "
+            "column-monotone, symmetric or honest. May be repeated.",
         ),
         *SOLVING,
         PROGRESS,
@@ -215,16 +222,18 @@ class _LabelFamily(Family):
             "delta",
             read_probability,
             ZERO,
-            "δ of the budget in [0, 1], for lp with notion dp.",
+            "δ of the budget, in [0, 1], with --method lp and --notion dp.",
             hot=True,
         ),
         Option(
             "epsilon",
             read_budget_parameter,
-            help="ε of the budget, > 0. With --notion metric: per unit of the label.",
+            help="ε of the budget, > 0. With --notion metric: ε per unit of the label.",
             hot=True,
         ),
     )
+
+    first_command_options = ("labels", "prior", "epsilon", "delta", "loss", "method")
 
     # Requests.
 
