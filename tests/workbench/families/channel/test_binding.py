@@ -1,4 +1,8 @@
-"""Programs that leave out comparisons of masses: the same optimum, with less to solve, and never a wrong one."""
+"""A channel program that omits comparisons of masses has the same optimum as the program with all of them.
+
+A comparison is a row M[i, o] <= e^ε M[j, o] + slack of the linear program. The request guesses which
+comparisons can hold with equality (`binding_comparisons`), and only these are stated at first.
+"""
 
 from __future__ import annotations
 
@@ -14,30 +18,32 @@ from workbench.solvers.program import Program
 
 
 @pytest.fixture
-def programs(monkeypatch: pytest.MonkeyPatch) -> list[Program]:
-    """Collect every program of a channel that is opened."""
-    opened: list[Program] = []
-    state = ChannelModel.program.func
+def built_programs(monkeypatch: pytest.MonkeyPatch) -> list[Program]:
+    """Collect every program of a channel that is built during the test."""
+    programs: list[Program] = []
+    build = ChannelModel.program.func
 
     def record(model: ChannelModel) -> Program:
-        opened.append(state(model))
-        return opened[-1]
+        programs.append(build(model))
+        return programs[-1]
 
     monkeypatch.setattr(ChannelModel, "program", property(record))
-    return opened
+    return programs
 
 
-def rows_of(program: Program) -> int:
+def count_comparisons(program: Program) -> int:
+    """Count the comparisons that a program states."""
     return sum(block.size for block in program.rows if block.name.startswith("ratio_"))
 
 
-def ask(prior: Any = "uniform", **options: Any) -> Any:
+def make_request(prior: Any = "uniform", **options: Any) -> Any:
+    """Make a request for answers 0..29, with ε = 1 and δ = 1e-5 unless options change them."""
     question = wb.FiniteQuery("0..29", max_shift=1, prior=prior)
     return FAMILY.make_request(question, **{"epsilon": 1, "delta": "1e-5", **options})
 
 
-def all_stated(request: Any) -> Any:
-    """The request with every comparison stated."""
+def state_all_comparisons(request: Any) -> Any:
+    """Return the request, changed such that its program states every comparison."""
     vars(request)["binding_comparisons"] = None
     return request
 
@@ -45,24 +51,24 @@ def all_stated(request: Any) -> Any:
 @pytest.mark.parametrize("prior", ["uniform", "worst", [1 + 7919 * i % 13 for i in range(30)]])
 @pytest.mark.parametrize("loss", ["squared", "absolute"])
 def test_fewer_comparisons_have_the_same_optimum(
-    prior: Any, loss: str, programs: list[Program]
+    prior: Any, loss: str, built_programs: list[Program]
 ) -> None:
-    design = FAMILY.design_request(ask(prior, loss=loss))
-    assert rows_of(programs[-1]) < 0.6 * design.request.comparison_count
-    every = FAMILY.design_request(all_stated(ask(prior, loss=loss)))
-    assert rows_of(programs[-1]) == design.request.comparison_count
-    assert design.objective == pytest.approx(every.objective, rel=1e-9)
-    assert design.bound == pytest.approx(every.bound, rel=1e-9)
+    reduced = FAMILY.design_request(make_request(prior, loss=loss))
+    assert count_comparisons(built_programs[-1]) < 0.6 * reduced.request.comparison_count
+    full = FAMILY.design_request(state_all_comparisons(make_request(prior, loss=loss)))
+    assert count_comparisons(built_programs[-1]) == reduced.request.comparison_count
+    assert reduced.objective == pytest.approx(full.objective, rel=1e-9)
+    assert reduced.bound == pytest.approx(full.bound, rel=1e-9)
 
 
-def test_comparisons_that_bind_after_all_are_stated(programs: list[Program]) -> None:
-    request = ask()
-    binding = np.zeros_like(request.binding_comparisons)
-    vars(request)["binding_comparisons"] = binding
+def test_all_comparisons_are_stated_after_a_wrong_guess(built_programs: list[Program]) -> None:
+    request = make_request()
+    vars(request)["binding_comparisons"] = np.zeros_like(request.binding_comparisons)
     design = FAMILY.design_request(request)
-    assert {rows_of(program) for program in programs} == {0, request.comparison_count}
-    every = FAMILY.design_request(all_stated(ask()))
-    assert design.objective == pytest.approx(every.objective, rel=1e-9)
+    stated_counts = {count_comparisons(program) for program in built_programs}
+    assert stated_counts == {0, request.comparison_count}
+    full = FAMILY.design_request(state_all_comparisons(make_request()))
+    assert design.objective == pytest.approx(full.objective, rel=1e-9)
     assert design.objective - float(design.bound) <= 1e-8
 
 
@@ -71,15 +77,15 @@ def test_comparisons_that_bind_after_all_are_stated(programs: list[Program]) -> 
     [
         {"epsilon": "0.05"},  # Optimal outputs are far from the inputs for which they are made.
         {"delta": 0},
-        {"loss": "error-rate"},  # Equal losses of most inputs say nothing.
+        {"loss": "error-rate"},  # Most losses are equal, so their order gives no guess.
         {"loss": np.random.default_rng(0).random((30, 30))},
         {"constraints": ["symmetric"]},
     ],
 )
-def test_every_comparison_is_stated_where_the_guess_would_fail(options: dict[str, Any]) -> None:
-    assert ask(**options).binding_comparisons is None
+def test_nothing_is_guessed_if_the_guess_would_be_unreliable(options: dict[str, Any]) -> None:
+    assert make_request(**options).binding_comparisons is None
 
 
-def test_every_comparison_of_directed_neighbours_is_stated() -> None:
+def test_nothing_is_guessed_for_directed_neighbours() -> None:
     question = wb.FiniteQuery("0..29", max_shift=1, directed=True)
     assert FAMILY.make_request(question, epsilon=1, delta="1e-5").binding_comparisons is None

@@ -1,4 +1,7 @@
-"""The interior point output by output: agrees with the program in CVXPY, certified, and refuses what it cannot take."""
+"""The block method: it agrees with the linear program, certifies its channels, and refuses unsuitable requests.
+
+The block method is an interior-point method that solves one output at a time (`--method block`).
+"""
 
 from __future__ import annotations
 
@@ -21,95 +24,103 @@ from workbench.solvers.data import Data
 from workbench.solvers.program import Program
 from workbench.solvers.solution import PointStatus
 
-FORMS = ("all", "line", "graph", "metric", "parts", "rectangle")
+# Kinds of random questions: all pairs are neighbours, consecutive answers are, or the edges of a
+# random tree are (with one more edge, with distances, or without most edges). A rectangle has other
+# outputs than inputs.
+KINDS = ("all", "line", "graph", "metric", "parts", "rectangle")
 
 
-def asked(seed: int) -> tuple[wb.FiniteQuery, dict[str, object]]:
-    """A random question of one of the forms, and its options."""
+def make_random_request(seed: int) -> tuple[wb.FiniteQuery, dict[str, object]]:
+    """Make a random question of the kind `seed` modulo 6, and its options (loss and budget)."""
     rng = np.random.default_rng(seed)
-    form = FORMS[seed % len(FORMS)]
+    kind = KINDS[seed % len(KINDS)]
     k = int(rng.integers(3, 11))
-    m = int(rng.integers(2, 12)) if form == "rectangle" else k
-    loss = (
-        rng.integers(0, 50, (k, m))
-        if seed % 4 == 3
-        else (np.arange(k)[:, None] - np.arange(m)) ** 2
-    )
+    m = int(rng.integers(2, 12)) if kind == "rectangle" else k
+    loss = (np.arange(k)[:, None] - np.arange(m)) ** 2
+    if seed % 4 == 3:
+        loss = rng.integers(0, 50, (k, m))
     weights = rng.integers(1 if seed % 5 else 0, 20, k)
-    prior = "worst" if seed % 3 == 2 else [*map(int, weights + (weights.sum() == 0))]
+    prior: object = [*map(int, weights + (weights.sum() == 0))]
+    if seed % 3 == 2:
+        prior = "worst"
     tree = [[i, int(rng.integers(0, i))] for i in range(1, k)]
+    is_closed = [0, k - 1] in tree or [k - 1, 0] in tree
     neighbours: object = {
         "all": "all",
         "line": "consecutive",
-        "graph": tree + [[0, k - 1]] * ([0, k - 1] not in tree and [k - 1, 0] not in tree),
+        "graph": tree if is_closed else [*tree, [0, k - 1]],
         "metric": [[*pair, int(rng.integers(1, 4))] for pair in tree],
         "parts": [[i, i + 1] for i in range(0, k - 2, 2)],
         "rectangle": "consecutive",
-    }[form]
+    }[kind]
     question = wb.FiniteQuery(range(k), range(m), neighbours=neighbours, prior=prior)
     options = {"loss": loss, "epsilon": f"{rng.uniform(0.1, 3):.2f}"}
-    if seed % 7 < 3 and form != "metric":
+    if seed % 7 < 3 and kind != "metric":
         return question, {**options, "notion": "dp", "delta": f"{10 ** rng.uniform(-7, -0.5):.2g}"}
-    return question, {**options, "notion": "metric" if form == "metric" else "pure"}
+    return question, {**options, "notion": "metric" if kind == "metric" else "pure"}
 
 
-def agree(seed: int) -> None:
-    """Both methods have one optimum."""
-    question, options = asked(seed)
-    ours = wb.design(question, method="block", **options)
-    other = wb.design(question, method="program", **options)
-    if (
-        needs_no_program := ours.solution is None
-    ):  # one output for all costs no more than without privacy
-        assert ours.objective == ours.bound
-    assert needs_no_program or ours.solution.solver == "block"
-    assert ours.certificate is not None
-    assert ours.bound is not None
-    assert abs(ours.objective - other.objective) <= 1e-8
-    assert ours.objective - ours.bound <= 1e-8
+def assert_methods_agree(seed: int) -> None:
+    """Assert that both methods find the same optimum of a random request, and that it is proven."""
+    question, options = make_random_request(seed)
+    by_blocks = wb.design(question, method="block", **options)
+    by_program = wb.design(question, method="program", **options)
+    if by_blocks.solution is None:
+        # No method is needed if one output for all answers has the loss without privacy.
+        assert by_blocks.objective == by_blocks.bound
+    else:
+        assert by_blocks.solution.solver == "block"
+    assert by_blocks.certificate is not None
+    assert by_blocks.bound is not None
+    assert abs(by_blocks.objective - by_program.objective) <= 1e-8
+    assert by_blocks.objective - by_blocks.bound <= 1e-8
 
 
 @pytest.mark.parametrize("seed", range(200))
-def test_random_channels(seed: int) -> None:
-    agree(seed)
+def test_random_channels_have_the_optimum_of_the_program(seed: int) -> None:
+    assert_methods_agree(seed)
 
 
-def own(seed: int, k: int, m: int) -> object:
-    """A random constraint of one's own of one of the kinds that fit an output or an input."""
+def make_random_constraints(seed: int, k: int, m: int) -> object:
+    """Make constraints, each of which is linear in one row or one column of the channel.
+
+    Returns names, or a function of the CVXPY variable M of shape (k, m).
+    """
     rng = np.random.default_rng(seed + 1_000_000)
-    y, o, even, p = int(rng.integers(k)), int(rng.integers(m)), 1 / m, rng.dirichlet(np.ones(k))
-    far = np.abs(np.arange(m) - y)
-    kinds: list[object] = [
+    y = int(rng.integers(k))
+    o = int(rng.integers(m))
+    even = 1 / m
+    p = rng.dirichlet(np.ones(k))
+    distances = np.abs(np.arange(m) - y)
+    choices: list[object] = [
         lambda M: [M[y, o] >= even * 1.1],
         lambda M: [p @ M[:, o] <= even * 0.9, p @ M[:, (o + 1) % m] >= even * 1.05],
-        lambda M: [M[y, :] @ far <= 0.95 * far.mean() + 0.01],
+        lambda M: [M[y, :] @ distances <= 0.95 * distances.mean() + 0.01],
         lambda M: [p @ M[:, o] == even],
         ["column-monotone"],
         lambda M: [M[y, o] == even, max(0.9, 2 * even) >= M],
         ["honest", "row-monotone"] if k <= m else ["column-monotone"],
     ]
-    return kinds[seed % len(kinds)]
+    return choices[seed % len(choices)]
 
 
 @pytest.mark.parametrize("seed", [*range(42), 158])
-def test_random_channels_with_constraints_of_an_output_or_an_input(seed: int) -> None:
-    question, options = asked(seed)
-    options |= {"constraints": own(seed, question.k, question.m)}
-    ours, other = (wb.design(question, method=method, **options) for method in ("block", "program"))
-    assert ours.solution.solver == "block"
-    assert abs(ours.objective - other.objective) <= 1e-8
-    assert ours.objective - ours.bound <= 1e-8
-    assert ours.certificate is not None
-    missed = [
-        float(word.split(" by ")[1].split(",")[0])
-        for word in ours.words
-        if "misses the extra" in word
-    ]
-    assert max(missed, default=0) <= 1e-8
+def test_random_constrained_channels_have_the_optimum_of_the_program(seed: int) -> None:
+    question, options = make_random_request(seed)
+    options |= {"constraints": make_random_constraints(seed, question.k, question.m)}
+    by_blocks = wb.design(question, method="block", **options)
+    by_program = wb.design(question, method="program", **options)
+    assert by_blocks.solution.solver == "block"
+    assert abs(by_blocks.objective - by_program.objective) <= 1e-8
+    assert by_blocks.objective - by_blocks.bound <= 1e-8
+    assert by_blocks.certificate is not None
+    for note in by_blocks.words:
+        violation = re.search(r"violates the extra constraints by (\S+),", note)
+        assert violation is None or float(violation[1]) <= 1e-8
 
 
-def test_constraints_by_blocks_where_they_take_less_work() -> None:
-    """Every place is published as itself with at least .1."""
+def test_a_large_constrained_channel_is_solved_by_blocks_by_default() -> None:
+    """Every place is published as itself with a probability of at least 0.1."""
     places = [(i, j) for i in range(10) for j in range(10)]
     question = wb.FiniteQuery(
         places,
@@ -131,11 +142,17 @@ def test_constraints_by_blocks_where_they_take_less_work() -> None:
 
 def test_constraints_that_conflict_are_named() -> None:
     with pytest.raises(wb.Infeasible, match="constraints"):
-        wb.design(wb.FiniteQuery("0..9", max_shift=1), epsilon="0.1", notion="pure", method="block",
-                  constraints=lambda M: [M[0, 0] >= 0.9, M[9, 9] >= 0.9])  # fmt: skip
+        wb.design(
+            wb.FiniteQuery("0..9", max_shift=1),
+            epsilon="0.1",
+            notion="pure",
+            method="block",
+            constraints=lambda M: [M[0, 0] >= 0.9, M[9, 9] >= 0.9],
+        )
 
 
-def test_neighbours_on_a_grid_have_the_known_optimum() -> None:
+def test_neighbours_on_a_grid_have_the_optimum_of_the_program() -> None:
+    """The optimum 1.6230696097 was computed by the linear program."""
     side = 8
     points = [(i, j) for i in range(side) for j in range(side)]
     loss = [[float(np.hypot(a - c, b - d)) for c, d in points] for a, b in points]
@@ -146,12 +163,13 @@ def test_neighbours_on_a_grid_have_the_known_optimum() -> None:
     question = wb.FiniteQuery(points, neighbours=near, prior=prior)
     design = wb.design(question, loss=loss, epsilon="0.7", notion="pure")
     assert design.solution is not None
-    assert design.solution.solver == "block"  # taken by itself: it takes less work
+    assert design.solution.solver == "block"  # The default method is the faster one.
     assert design.objective == pytest.approx(1.6230696097, abs=5e-10)
     assert design.objective - (design.bound or 0) <= 1e-8
 
 
-def test_all_pairs_take_their_own_form() -> None:
+def test_a_channel_of_all_pairs_has_the_optimum_of_the_program() -> None:
+    """The optimum 699.78263456 was computed by the linear program."""
     design = wb.design(
         wb.FiniteQuery("0..99", neighbours="all"), epsilon=1, notion="pure", method="block"
     )
@@ -159,7 +177,7 @@ def test_all_pairs_take_their_own_form() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "message"),
     [
         ({"epsilon": 1, "delta": "1e-3", "notion": "pdp"}, "delta = 0 for pdp"),
         (
@@ -178,10 +196,10 @@ def test_all_pairs_take_their_own_form() -> None:
         ({"epsilon": 1, "minimise": "delta", "max_loss": 1}, "a given delta"),
     ],
 )
-def test_what_ties_outputs_is_refused_in_one_sentence(
-    options: dict[str, object], words: str
+def test_requests_that_the_block_method_cannot_answer_are_refused_in_one_line(
+    options: dict[str, object], message: str
 ) -> None:
-    with pytest.raises(wb.InvalidRequest, match=words) as error:
+    with pytest.raises(wb.InvalidRequest, match=message) as error:
         wb.design(wb.FiniteQuery("0..5", max_shift=1), method="block", **options)
     assert str(error.value).count("\n") == 0
 
@@ -189,8 +207,10 @@ def test_what_ties_outputs_is_refused_in_one_sentence(
 @pytest.mark.parametrize(
     ("shift", "delta", "optimum"), [(1, "1e-5", 0.8373337726784), (2, "0.01", 1.71058905632)]
 )
-def test_outputs_share_the_slack_of_every_pair(shift: int, delta: str, optimum: float) -> None:
-    """Masses that delta makes needless are left out, and the bound is exact all the same."""
+def test_masses_that_delta_makes_unnecessary_are_omitted_with_a_valid_bound(
+    shift: int, delta: str, optimum: float
+) -> None:
+    """The optima were computed by the linear program with all masses."""
     question = wb.FiniteQuery("0..99", max_shift=shift)
     design = wb.design(question, loss="absolute", epsilon=1, delta=delta, method="block")
     request = design.request
@@ -200,21 +220,21 @@ def test_outputs_share_the_slack_of_every_pair(shift: int, delta: str, optimum: 
     assert design.objective - design.bound <= 1e-8
 
 
-def test_masses_that_were_needed_after_all_are_stated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A support that is too small proves nothing: all masses follow."""
+def test_all_masses_are_stated_after_too_many_were_omitted(monkeypatch: pytest.MonkeyPatch) -> None:
     question = wb.FiniteQuery("0..19", max_shift=1)
     request = FAMILY.make_request(
         question, loss="absolute", epsilon=1, delta="0.01", method="block"
     )
-    near = np.abs(np.subtract.outer(np.arange(20), np.arange(20))) <= 1
-    monkeypatch.setitem(vars(request), "stated_masses", near)
+    is_adjacent = np.abs(np.subtract.outer(np.arange(20), np.arange(20))) <= 1
+    monkeypatch.setitem(vars(request), "stated_masses", is_adjacent)
     design = FAMILY.design_request(request)
     assert design.objective - design.bound <= 1e-8
-    few = blocks.solve_by_blocks(request, near)
-    assert few.solution.point is PointStatus.INFEASIBLE
+    reduced_outcome = blocks.solve_by_blocks(request, is_adjacent)
+    assert reduced_outcome.solution.point is PointStatus.INFEASIBLE
 
 
-FORTY = {
+# Requests that take several iterations: name -> (question, budget).
+SLOW_REQUESTS = {
     "all pairs": (wb.FiniteQuery("0..39", neighbours="all"), {"epsilon": 1, "notion": "pure"}),
     "delta": (wb.FiniteQuery("0..39", max_shift=1), {"epsilon": 1, "delta": "0.01"}),
     "delta, worst": (
@@ -224,7 +244,7 @@ FORTY = {
 }
 
 
-@pytest.mark.parametrize(("question", "options"), FORTY.values(), ids=[*FORTY])
+@pytest.mark.parametrize(("question", "options"), SLOW_REQUESTS.values(), ids=[*SLOW_REQUESTS])
 def test_a_time_limit_leaves_a_certified_channel(
     question: wb.FiniteQuery, options: dict[str, object]
 ) -> None:
@@ -236,30 +256,35 @@ def test_a_time_limit_leaves_a_certified_channel(
     assert stopped.objective >= stopped.bound >= 0
 
 
-def test_every_backend_can_still_be_asked() -> None:
+@pytest.mark.parametrize(
+    ("options", "solver"),
+    [({}, "block"), ({"method": "program"}, "highs"), ({"solver": "ortools:glop"}, "ortools:glop")],
+)
+def test_a_named_method_or_solver_replaces_the_default_blocks(
+    options: dict[str, str], solver: str
+) -> None:
     question = wb.FiniteQuery("0..39", neighbours="all")
-    names = [wb.design(question, epsilon=1, notion="pure", **options).solution.solver
-             for options in ({}, {"method": "program"}, {"solver": "ortools:glop"})]  # fmt: skip
-    assert names == ["block", "highs", "ortools:glop"]
+    design = wb.design(question, epsilon=1, notion="pure", **options)
+    assert design.solution.solver == solver
 
 
-def test_progress_says_iteration_gap_and_seconds_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_reports_increasing_iterations_and_decreasing_gaps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(blocks, "_PROGRESS_PERIOD_SECONDS", 0.0)
     lines: list[str] = []
-    wb.design(wb.FiniteQuery("0..39", neighbours="all"), epsilon=1, notion="pure", method="block",
-              progress=lines.append)  # fmt: skip
-    read = [
-        re.fullmatch(r"iteration (\d+): loss (\S+), gap (\S+), about \d+ s left", line)
-        for line in lines
-    ]
-    told = [match for match in read if match is not None]
-    assert len(told) == len(lines) >= 3
-    gaps = [float(match[3]) for match in told]
+    question = wb.FiniteQuery("0..39", neighbours="all")
+    wb.design(question, epsilon=1, notion="pure", method="block", progress=lines.append)
+    form = re.compile(r"iteration (\d+): loss (\S+), gap (\S+), about \d+ s left")
+    matches = [match for line in lines if (match := form.fullmatch(line))]
+    assert len(matches) == len(lines) >= 3
+    gaps = [float(match[3]) for match in matches]
     assert gaps == sorted(gaps, reverse=True)
-    assert [int(match[1]) for match in told] == sorted({int(match[1]) for match in told})
+    iterations = [int(match[1]) for match in matches]
+    assert iterations == sorted({*iterations})
 
 
-@pytest.mark.parametrize(("question", "options"), FORTY.values(), ids=[*FORTY])
+@pytest.mark.parametrize(("question", "options"), SLOW_REQUESTS.values(), ids=[*SLOW_REQUESTS])
 def test_ctrl_c_keeps_the_best_channel_certified(
     monkeypatch: pytest.MonkeyPatch, question: wb.FiniteQuery, options: dict[str, object]
 ) -> None:
@@ -273,42 +298,41 @@ def test_ctrl_c_keeps_the_best_channel_certified(
 
     with pytest.raises(wb.NotProven) as error:
         wb.design(question, **options, method="block", progress=stop)
-    kept = error.value.design
+    design = error.value.design
     assert error.value.interrupted
-    assert kept.certificate is not None
-    losses = kept.request.losses.floats
-    one = (
-        losses.max(axis=0).min() if question.prior is None else losses.mean(axis=0).min()
-    )  # one output for all
-    assert kept.bound < kept.objective < one
+    assert design.certificate is not None
+    losses = design.request.losses.floats
+    output_losses = losses.max(axis=0) if question.prior is None else losses.mean(axis=0)
+    best_constant_loss = output_losses.min()
+    assert design.bound < design.objective < best_constant_loss
 
 
 @pytest.mark.parametrize("seed", [3180, 3186, 3290, 3354])
-def test_floats_end_late_enough_where_delta_is_small(seed: int) -> None:
-    """δ of 2e-7 to 1e-5: blocks are nearly singular along their own masses."""
-    agree(seed)
+def test_the_optimum_is_proven_for_a_small_delta(seed: int) -> None:
+    """These requests have δ from 2e-7 to 1e-5, at which the blocks are nearly singular."""
+    assert_methods_agree(seed)
 
 
-def test_what_does_not_fit_into_memory_is_refused_with_the_size_that_does(
+def test_a_channel_too_large_for_the_memory_is_refused_with_the_size_that_fits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(block_work.os, "sysconf", lambda _: 1 << 14)  # 2^14 pages of 2^14 bytes
+    # The machine seems to have 2^14 pages of 2^14 bytes.
+    monkeypatch.setattr(block_work.os, "sysconf", lambda _: 1 << 14)
     with pytest.raises(
         wb.InvalidRequest, match=r"memory of this machine; about \d+ inputs would"
     ) as error:
         wb.design(
             wb.FiniteQuery("0..499", neighbours="all"), epsilon=1, notion="pure", method="block"
         )
-    fit = int(re.findall(r"about (\d+) inputs", str(error.value))[0])
-    assert block_work.explain_memory_shortfall(block_work.BlocksSize(fit, fit, None)) is None
-    assert (
-        block_work.explain_memory_shortfall(block_work.BlocksSize(2 * fit, 2 * fit, None))
-        is not None
-    )
+    fitting_inputs = int(re.findall(r"about (\d+) inputs", str(error.value))[0])
+    fitting_size = block_work.BlocksSize(fitting_inputs, fitting_inputs, None)
+    double_size = block_work.BlocksSize(2 * fitting_inputs, 2 * fitting_inputs, None)
+    assert block_work.explain_memory_shortfall(fitting_size) is None
+    assert block_work.explain_memory_shortfall(double_size) is not None
 
 
 @pytest.mark.parametrize(
-    ("text", "prior", "words"),
+    ("text", "prior", "message"),
     [
         ("0,0\n0,1\n0,0\n", None, "all different"),
         ("0,0\n0,nan\n", None, "line 2, column 2 of city.csv must be a finite number"),
@@ -321,36 +345,38 @@ def test_what_does_not_fit_into_memory_is_refused_with_the_size_that_does(
         ),
     ],
 )
-def test_bad_places_get_one_sentence(tmp_path: Path, text: str, prior: object, words: str) -> None:
+def test_an_invalid_file_of_places_is_refused_in_one_line(
+    tmp_path: Path, text: str, prior: object, message: str
+) -> None:
     path = tmp_path / "city.csv"
     path.write_text(text)
-    with pytest.raises(wb.InvalidRequest, match=words) as error:
+    with pytest.raises(wb.InvalidRequest, match=message) as error:
         wb.FiniteQuery(str(path), neighbours="within 1 L1", prior=prior)
     assert "\n" not in str(error.value)
 
 
-def test_places_in_two_parts_are_said_to_be() -> None:
+def test_a_note_states_that_places_are_in_two_separate_parts() -> None:
     places = [(0, 0), (0, 1), (5, 5), (5, 6)]
     question = wb.FiniteQuery(places, neighbours="within 1 L1")
     design = wb.design(question, loss="euclidean", epsilon=1, notion="pure", method="block")
-    assert [word for word in design.words if "2 separate parts" in word]
+    assert any("2 separate parts" in note for note in design.words)
 
 
-@pytest.mark.parametrize("right", [-1.0, 1.0])
-def test_an_equation_without_a_mass_is_kept(right: float) -> None:
-    A, none = sp.csc_array(([1.0], ([1], [0])), shape=(2, 4)), np.zeros(4, dtype=bool)
+@pytest.mark.parametrize("right_side", [-1.0, 1.0])
+def test_an_equation_without_a_mass_makes_the_request_infeasible(right_side: float) -> None:
+    """The equation 0 = ±1 has no coefficient, but it must not be dropped with the empty rows."""
     data = Data(
         np.zeros(4),
         0.0,
-        A,
-        np.array([right, -np.inf]),
-        np.array([right, 0.5]),
+        sp.csc_array(([1.0], ([1], [0])), shape=(2, 4)),
+        np.array([right_side, -np.inf]),
+        np.array([right_side, 0.5]),
         np.zeros(4),
         np.ones(4),
-        none,
+        np.zeros(4, dtype=bool),
     )
     assert ExtraRows.from_program(Program("an equation, and a row", data), 2).has_mixed_rows(2)
-    constraint = [lambda M: [0 * cp.sum(M) == right, M[0, 0] <= 0.5]]
+    constraint = [lambda M: [0 * cp.sum(M) == right_side, M[0, 0] <= 0.5]]
     with pytest.raises(wb.Infeasible, match="This constraint alone is infeasible"):
         wb.design(
             wb.FiniteQuery(range(4), neighbours="all"),
@@ -360,10 +386,19 @@ def test_an_equation_without_a_mass_is_kept(right: float) -> None:
         )
 
 
-def test_outputs_that_are_best_for_no_input_may_have_no_mass_stated():
-    """Where δ makes masses needless: those between answers, which are far more outputs than answers."""
-    design = wb.design("channel", answers="0..70", outputs="0..70:0.5", max_shift=3, prior="worst", loss="squared",
-                       epsilon=1, delta="0.3", method="block")  # fmt: skip
+def test_an_output_that_is_best_for_no_input_may_be_omitted():
+    """The outputs 0.5, 1.5, ... between answers are best for no answer, so δ makes them unnecessary."""
+    design = wb.design(
+        "channel",
+        answers="0..70",
+        outputs="0..70:0.5",
+        max_shift=3,
+        prior="worst",
+        loss="squared",
+        epsilon=1,
+        delta="0.3",
+        method="block",
+    )
     assert design.request.stated_masses is not None
     assert not design.request.stated_masses.any(axis=0).all()
     assert design.objective == pytest.approx(design.bound, rel=1e-7)
@@ -372,7 +407,7 @@ def test_outputs_that_are_best_for_no_input_may_have_no_mass_stated():
 def test_a_channel_whose_objective_is_infinite_is_saved(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
-    """The method has no finite objective if it stops before the sums of rows are 1. Its repair is private."""
+    """The objective is infinite if the method stops before the row sums are 1. The repair mends both."""
     find_point = blocks._find_block_point
 
     def find_unfinished_point(*arguments: Any) -> Any:
@@ -388,8 +423,8 @@ def test_a_channel_whose_objective_is_infinite_is_saved(
 
 
 @pytest.mark.parametrize("unit", [1, 1000])
-def test_a_stopped_method_has_no_channel_that_misses_the_constraints(unit: int):
-    """The repair restores privacy, not the constraints, so the loss of its channel is no incumbent."""
+def test_a_stopped_method_returns_no_channel_that_violates_the_constraints(unit: int):
+    """The repair restores the privacy of the channel, but not the constraints."""
     answers = [i * unit for i in range(9)]
     outputs = [i * unit for i in range(-4, 13)]
     question = wb.FiniteQuery(answers, outputs, neighbours="consecutive")

@@ -1,4 +1,4 @@
-"""`workbench design|compare|frontier|sweep channel` as a user meets them."""
+"""The commands `workbench design|compare|frontier|sweep channel`, from the command line to their files."""
 
 from __future__ import annotations
 
@@ -15,112 +15,105 @@ from workbench.cli import main
 
 
 @pytest.fixture(autouse=True)
-def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def _enter_new_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Run every test in an empty folder."""
     monkeypatch.chdir(tmp_path)
 
 
 def run(capsys: pytest.CaptureFixture[str], line: str) -> tuple[int, str, str]:
+    """Run a command line. Returns (exit code, standard output, standard error)."""
     with pytest.raises(SystemExit) as stop:
         main(line.split())
     captured = capsys.readouterr()
     return int(stop.value.code or 0), captured.out, captured.err
 
 
-COUNT = "design channel --answers 0..8 --max-shift 1 --epsilon 1"
+COUNT_COMMAND = "design channel --answers 0..8 --max-shift 1 --epsilon 1"
 
 
-def test_a_count_is_designed_saved_drawn_and_checked_twice(capsys):
-    code, out, _ = run(capsys, f"{COUNT} --delta 1e-5 --save c.json --plot c.svg --json")
-    found = json.loads(out)
+def test_a_count_is_designed_saved_plotted_and_proven_by_both_checkers(capsys):
+    code, out, _ = run(capsys, f"{COUNT_COMMAND} --delta 1e-5 --save c.json --plot c.svg --json")
+    report = json.loads(out)
     assert code == 0
-    assert (found["status"], found["certified"], found["private"]) == ("optimal", True, True)
-    assert found["bound"] <= found["objective"] <= found["bound"] * (1 + 1e-9)
-    assert (
-        found["objective"]
-        == wb.design("channel", answers="0..8", max_shift=1, epsilon=1, delta="1e-5").objective
-    )
-    assert found["exact"]["dp_delta"] <= 1e-5
+    assert (report["status"], report["certified"], report["private"]) == ("optimal", True, True)
+    assert report["bound"] <= report["objective"] <= report["bound"] * (1 + 1e-9)
+    design = wb.design("channel", answers="0..8", max_shift=1, epsilon=1, delta="1e-5")
+    assert report["objective"] == design.objective
+    assert report["exact"]["dp_delta"] <= 1e-5
     assert verdicts(Path("c.json")) == ("proven", "proven")
     assert Path("c.svg").stat().st_size > 1000
-    proof = wb.check("c.json")
-    assert float(proof.objective.value) == pytest.approx(found["objective"], rel=1e-15)
-    code, out, _ = run(capsys, "sample c.json --answer 3 --count 4")
-    assert code == 0
-    code, out, _ = run(capsys, COUNT)
-    assert "optimal channel with these outputs" in out
+    certificate = wb.check("c.json")
+    assert float(certificate.objective.value) == pytest.approx(report["objective"], rel=1e-15)
+    assert run(capsys, "sample c.json --answer 3 --count 4")[0] == 0
 
 
-def test_files_of_pairs_losses_and_priors(capsys):
+def test_the_report_states_the_class_in_which_the_channel_is_optimal(capsys):
+    assert "optimal channel with these outputs" in run(capsys, COUNT_COMMAND)[1]
+
+
+def test_files_of_pairs_losses_and_priors_give_the_design_of_python(capsys):
     Path("pairs.csv").write_text("from,to\na,b\nb,c\n")
     Path("loss.csv").write_text("0,1,4\n1,0,1\n4,1,0\n")
     Path("prior.csv").write_text("a,1\nb,2\nc,1\n")
     line = "design channel --answers a,b,c --neighbours pairs.csv --epsilon 1 --json"
     _, out, _ = run(capsys, f"{line} --loss loss.csv --prior prior.csv")
-    table = [[0, 1, 4], [1, 0, 1], [4, 1, 0]]
-    mine = wb.design(
-        wb.FiniteQuery("a,b,c", neighbours=[("a", "b"), ("b", "c")], prior=[1, 2, 1]),
-        loss=table,
-        epsilon=1,
-    )
-    assert json.loads(out)["objective"] == mine.objective
+    query = wb.FiniteQuery("a,b,c", neighbours=[("a", "b"), ("b", "c")], prior=[1, 2, 1])
+    design = wb.design(query, loss=[[0, 1, 4], [1, 0, 1], [4, 1, 0]], epsilon=1)
+    assert json.loads(out)["objective"] == design.objective
     assert json.loads(out)["loss_name"] == "own matrix"
 
 
-def test_headers_empty_lines_and_data_frames_are_read_as_the_same_numbers(capsys):
+def test_files_with_headers_and_empty_lines_equal_lists_and_data_frames(capsys):
     Path("answers.csv").write_text("answer\n0\n1\n2\n\n\n")
     Path("loss.csv").write_text("a,b,c\n0,1,4\n1,0,1\n4,1,0\n\n")
     Path("weights.csv").write_text("weight\n1\n2\n1\n")
-    line = "design channel --answers answers.csv --max-shift 1 --epsilon 1 --loss loss.csv --prior weights.csv --json"
-    found = json.loads(run(capsys, line)[1])["objective"]
-    answers, loss = (
-        pd.DataFrame({"answer": [0, 1, 2]}),
-        pd.DataFrame([[0, 1, 4], [1, 0, 1], [4, 1, 0]]),
-    )
-    for prior in (
-        pd.DataFrame({"weight": [1, 2, 1]}),
-        pd.DataFrame({"x": [2, 1, 0], "weight": [1, 2, 1]}),
-        [1, 2, 1],
-    ):
+    line = "design channel --answers answers.csv --loss loss.csv --prior weights.csv"
+    objective = json.loads(run(capsys, f"{line} --max-shift 1 --epsilon 1 --json")[1])["objective"]
+    answers = pd.DataFrame({"answer": [0, 1, 2]})
+    loss = pd.DataFrame([[0, 1, 4], [1, 0, 1], [4, 1, 0]])
+    # Weights with labels are assigned by their labels, here in descending order.
+    labelled_weights = pd.DataFrame({"x": [2, 1, 0], "weight": [1, 2, 1]})
+    for prior in (pd.DataFrame({"weight": [1, 2, 1]}), labelled_weights, [1, 2, 1]):
         for inputs in (answers, answers["answer"], "0..2"):
             query = wb.FiniteQuery(inputs, max_shift=1, prior=prior)
-            assert wb.design(query, loss=loss, epsilon=1).objective == found
-    assert wb.FiniteQuery(range(3), neighbours=pd.DataFrame([[0, 1], [1, 2]])).pairs == (
-        (0, 1),
-        (1, 2),
-    )
+            assert wb.design(query, loss=loss, epsilon=1).objective == objective
+
+
+def test_a_data_frame_of_pairs_states_the_neighbours():
+    query = wb.FiniteQuery(range(3), neighbours=pd.DataFrame([[0, 1], [1, 2]]))
+    assert query.pairs == ((0, 1), (1, 2))
 
 
 @pytest.mark.parametrize("option", ["--answers", "--prior", "--loss", "--neighbours"])
-def test_a_missing_file_is_missing(capsys, option: str):
-    line = "design channel --answers 0..2 --epsilon 1 " + (
-        "" if option == "--neighbours" else "--max-shift 1 "
-    )
-    code, _, err = run(capsys, f"{line} {option} no.csv")
-    assert (code, "must be a file that can be read. Got no.csv: No such file" in err) == (2, True)
+def test_a_missing_file_is_an_error_that_names_the_file(capsys, option: str):
+    line = f"design channel --answers 0..2 --epsilon 1 {option} no.csv"
+    if option != "--neighbours":
+        line += " --max-shift 1"
+    code, _, err = run(capsys, line)
+    assert code == 2
+    assert "must be a file that can be read. Got no.csv: No such file" in err
 
 
-def test_draws_of_whole_outputs_have_no_point(capsys):
+def test_integer_outputs_are_sampled_without_a_decimal_point(capsys):
     wb.save(wb.design(wb.FiniteQuery("0..2", max_shift=1), epsilon=1, loss="absolute"), "c.json")
-    drawn = run(capsys, "sample c.json --answer 1 --count 40")[1].split()
-    assert {"1"} <= {*drawn} <= {"0", "1", "2"}
-    assert all(
-        isinstance(draw, int)
-        for draw in json.loads(run(capsys, "sample c.json --answer 1 --json")[1])["draws"]
-    )
+    draws = run(capsys, "sample c.json --answer 1 --count 40")[1].split()
+    assert {"1"} <= {*draws} <= {"0", "1", "2"}
+    json_draws = json.loads(run(capsys, "sample c.json --answer 1 --json")[1])["draws"]
+    assert all(isinstance(draw, int) for draw in json_draws)
 
 
 @pytest.mark.parametrize(
-    ("line", "sentence"),
+    ("line", "message"),
     [
         ("design channel --answers 0..4 --epsilon 1", "A neighbour relation must be given"),
-        (COUNT.replace("--epsilon 1", ""), "epsilon must be given"),
-        (f"{COUNT} --loss near", "loss must be one of squared"),
+        (COUNT_COMMAND.replace("--epsilon 1", ""), "epsilon must be given"),
+        (f"{COUNT_COMMAND} --loss near", "loss must be one of squared"),
         (
-            f"{COUNT} --loss loss.csv",
+            f"{COUNT_COMMAND} --loss loss.csv",
             "line 2, column 2 of loss.csv must be a finite number. Got x.",
         ),
-        (f"{COUNT} --loss wide.csv", "loss must be a matrix of 9 rows and 9 columns"),
-        (f"{COUNT} --minimise epsilon", "max_loss must be given"),
+        (f"{COUNT_COMMAND} --loss wide.csv", "loss must be a matrix of 9 rows and 9 columns"),
+        (f"{COUNT_COMMAND} --minimise epsilon", "max_loss must be given"),
         (
             "design channel --answers 0..4 --neighbours unknown.csv --epsilon 1",
             "Got 7, which is no input",
@@ -130,25 +123,25 @@ def test_draws_of_whole_outputs_have_no_point(capsys):
             "design channel --answers 0..900 --max-shift 1 --epsilon 1 --delta 0.1 --method program",
             "would fit",
         ),
-        (f"{COUNT} --notion renyi", "alpha must be given for the notion renyi"),
+        (f"{COUNT_COMMAND} --notion renyi", "alpha must be given for the notion renyi"),
         (
             "design channel --answers 0..4 --max-shift 1 --epsilon 1 --minimise epsilon --max-loss 0.01",
             "needs epsilon >",
         ),
     ],
 )
-def test_bad_input_is_one_sentence_and_exit_code_2(capsys, line: str, sentence: str):
+def test_invalid_input_gives_one_line_and_exit_code_2(capsys, line: str, message: str):
     Path("loss.csv").write_text("0,1\n1,x\n")
     Path("wide.csv").write_text("0,1\n1,0\n")
     Path("unknown.csv").write_text("0,1\n1,7\n")
     code, out, err = run(capsys, line)
     assert (code, out) == (2, "")
-    assert sentence in err
+    assert message in err
     assert len(err.strip().splitlines()) == 1
 
 
-def test_solvers_are_compared_on_one_channel(capsys):
-    line = COUNT.replace("design", "compare")
+def test_compared_solvers_find_the_same_optimum(capsys):
+    line = COUNT_COMMAND.replace("design", "compare")
     code, out, _ = run(capsys, f"{line} --delta 0.01 --solvers highs,ortools:glop --json")
     rows = json.loads(out)["rows"]
     assert code == 0
@@ -156,42 +149,50 @@ def test_solvers_are_compared_on_one_channel(capsys):
     assert rows[0]["objective"] == pytest.approx(rows[1]["objective"], rel=1e-6)
 
 
-def test_the_frontier_has_the_optimum_below_the_usual(capsys):
-    code, _, _ = run(
-        capsys,
-        "frontier channel --answers 0..6 --max-shift 1 --epsilon 0.5,1 --delta 0,0.01 --out f",
-    )
-    assert code == 0
+def test_a_frontier_has_the_best_channel_below_published_mechanisms(capsys):
+    line = "frontier channel --answers 0..6 --max-shift 1 --epsilon 0.5,1 --delta 0,0.01 --out f"
+    assert run(capsys, line)[0] == 0
     rows = list(csv.DictReader(Path("f/frontier.csv").read_text().splitlines()))
-    by = {
-        (r["mechanism"], float(r["epsilon"]), float(r["delta"])): float(r["objective"])
-        for r in rows
-        if r["objective"]
-    }
-    left_out = {(r["mechanism"], r["delta"]): r["failure"] for r in rows if not r["objective"]}
-    assert left_out["clamped discrete Gaussian", "0"] == "it needs delta > 0"
-    assert len(rows) == 4 * (1 + 7)
+    assert len(rows) == 4 * (1 + 7)  # four budgets; the best channel and seven mechanisms
+    losses = {}
+    failures = {}
+    for row in rows:
+        budget = float(row["epsilon"]), float(row["delta"])
+        if row["objective"]:
+            losses[row["mechanism"], *budget] = float(row["objective"])
+        else:
+            failures[row["mechanism"], budget[1]] = row["failure"]
+    assert failures["clamped discrete Gaussian", 0] == "it needs delta > 0"
     for epsilon in (0.5, 1):
-        assert (
-            by["channel", epsilon, 0.01]
-            < by["channel", epsilon, 0]
-            < by["clamped geometric", epsilon, 0]
-        )
-        assert by["channel", epsilon, 0] < by["randomized response", epsilon, 0]
-    assert {r["certified"] for r in rows if r["mechanism"] == "channel"} == {"True"}
-    pure = wb.frontier(
+        pure_loss = losses["channel", epsilon, 0]
+        assert losses["channel", epsilon, 0.01] < pure_loss
+        assert pure_loss < losses["clamped geometric", epsilon, 0]
+        assert pure_loss < losses["randomized response", epsilon, 0]
+    assert {row["certified"] for row in rows if row["mechanism"] == "channel"} == {"True"}
+
+
+def test_a_frontier_of_the_error_rate_under_pure_dp_is_optimal():
+    frontier = wb.frontier(
         "channel", answers="0..3", max_shift=1, epsilon="1", notion="pure", loss="error-rate"
     )
-    assert next(iter(pure))["status"] == "optimal"
+    assert next(iter(frontier))["status"] == "optimal"
 
 
-def test_a_sweep_answers_every_point_once(capsys):
-    Path("s.toml").write_text(
-        '[[grid]]\nmodel = "channel"\nanswers = "0..4"\nmax_shift = [1, 2]\nepsilon = "0.5:1:2"\ndelta = [0, 0.01]\n'
-    )
-    code, out, err = run(capsys, "sweep s.toml --jobs 1 --ledger l.sqlite --json")
+SWEEP = """
+[[grid]]
+model = "channel"
+answers = "0..4"
+max_shift = [1, 2]
+epsilon = "0.5:1:2"
+delta = [0, 0.01]
+"""
+
+
+def test_a_repeated_sweep_solves_no_point_again(capsys):
+    Path("s.toml").write_text(SWEEP)
+    code, _, err = run(capsys, "sweep s.toml --jobs 1 --ledger l.sqlite --json")
     assert code == 0, err
     with wb.Ledger("l.sqlite") as ledger:
-        assert len(ledger) == 8
-    code, out, _ = run(capsys, "sweep s.toml --jobs 1 --ledger l.sqlite --json")
+        assert len(ledger) == 2 * 2 * 2
+    _, out, _ = run(capsys, "sweep s.toml --jobs 1 --ledger l.sqlite --json")
     assert json.loads(out)["solved"] == 0

@@ -14,103 +14,90 @@ from workbench.solvers.growing import GrowingProgram
 from workbench.solvers.session import Session
 from workbench.solvers.solution import DualValues, Termination
 
+UNBIASED = {"answers": "0..4", "neighbours": "all", "constraints": ("unbiased",)}
 
-def why(**given: object) -> str:
+
+def explain_infeasible(**options: object) -> str:
+    """Return the message of the error for an infeasible request for a channel."""
     with pytest.raises(wb.Infeasible) as caught:
-        wb.design("channel", answers="0..4", neighbours="all", **given)
+        wb.design("channel", **options)
     return str(caught.value)
 
 
-def test_constraints_that_no_channel_meets_name_the_least_epsilon_that_does():
-    said = why(epsilon="0.1", constraints=("unbiased",))
-    assert "unbiased" in said
-    assert "pure at epsilon = 0.1" in said or "dp at epsilon = 0.1" in said
-    found = re.search(r"smallest feasible epsilon is (\d+\.\d+)", said)
-    assert found is None  # unbiased on 0..4 publishes 0 for 0 and 4 for 4: no epsilon is enough
-    assert "No epsilon up to 20 is feasible" in said
+def test_a_request_that_no_epsilon_makes_feasible_says_so():
+    """An unbiased channel onto 0..4 publishes 0 for 0 and 4 for 4, which is not private."""
+    message = explain_infeasible(**UNBIASED, epsilon="0.1")
+    assert "unbiased" in message
+    assert "pure at epsilon = 0.1" in message or "dp at epsilon = 0.1" in message
+    assert "smallest feasible epsilon" not in message
+    assert "No epsilon up to 20 is feasible" in message
 
 
-def test_outputs_that_leave_room_name_the_least_epsilon():
-    outputs = tuple(range(-3, 8))
-    said = why(epsilon="0.1", constraints=("unbiased",), outputs=outputs)
-    least = float(re.search(r"smallest feasible epsilon is (\d+\.\d+)", said)[1])  # type: ignore[index]
-    assert (
-        wb.design(
-            "channel",
-            answers="0..4",
-            neighbours="all",
-            outputs=outputs,
-            constraints=("unbiased",),
-            epsilon=least * 1.0001,
-            certify=False,
-        ).status
-        == "optimal"
-    )
+def test_the_smallest_feasible_epsilon_is_stated():
+    request = {**UNBIASED, "outputs": tuple(range(-3, 8))}
+    message = explain_infeasible(**request, epsilon="0.1")
+    match = re.search(r"smallest feasible epsilon is (\d+\.\d+)", message)
+    assert match is not None
+    smallest_epsilon = float(match[1])
+    above = wb.design("channel", **request, epsilon=smallest_epsilon * 1.0001, certify=False)
+    assert above.status == "optimal"
     with pytest.raises(wb.Infeasible):
-        wb.design(
-            "channel",
-            answers="0..4",
-            neighbours="all",
-            outputs=outputs,
-            constraints=("unbiased",),
-            epsilon=least * 0.999,
-        )
+        wb.design("channel", **request, epsilon=smallest_epsilon * 0.999)
 
 
 @pytest.mark.parametrize("delta", [0, "0.01"])
 @pytest.mark.parametrize("neighbours", [{"neighbours": "all"}, {"max_shift": 1}])
-def test_constraints_of_ones_own_are_named_by_their_text(
+def test_user_defined_constraints_are_named_by_their_text_or_label(
     delta: object, neighbours: dict[str, object]
 ) -> None:
-    with pytest.raises(wb.Infeasible) as caught:
-        wb.design(
-            "channel",
-            answers="0..2",
-            epsilon="0.1",
-            delta=delta,
-            **neighbours,
-            constraints=lambda M: [M[0, 0] >= 0.9, (M[2, 0] <= 0.1).set_label("zero is rare")],
-        )
-    assert "These constraints are jointly infeasible" in str(caught.value)
-    assert "0.9 <= M[0, 0]" in str(caught.value)
-    assert "zero is rare" in str(caught.value)
-    assert "dp at epsilon = 0.1" in str(caught.value)
+    message = explain_infeasible(
+        answers="0..2",
+        epsilon="0.1",
+        delta=delta,
+        **neighbours,
+        constraints=lambda M: [M[0, 0] >= 0.9, (M[2, 0] <= 0.1).set_label("zero is rare")],
+    )
+    assert "These constraints are jointly infeasible" in message
+    assert "0.9 <= M[0, 0]" in message
+    assert "zero is rare" in message
+    assert "dp at epsilon = 0.1" in message
 
 
-def test_constraints_of_ones_own_may_conflict_without_privacy() -> None:
-    with pytest.raises(wb.Infeasible) as caught:
-        wb.design(
-            "channel",
-            answers="0..2",
-            epsilon=20,
-            neighbours="all",
-            constraints=lambda M: [M[0, 0] >= 0.9, M[0, 1] >= 0.5],
-        )
-    assert "0.9 <= M[0, 0]; 0.5 <= M[0, 1]" in str(caught.value)
-    assert "dp at epsilon" not in str(caught.value)
+def test_constraints_that_conflict_without_privacy_are_named_without_the_budget() -> None:
+    message = explain_infeasible(
+        answers="0..2",
+        epsilon=20,
+        neighbours="all",
+        constraints=lambda M: [M[0, 0] >= 0.9, M[0, 1] >= 0.5],
+    )
+    assert "0.9 <= M[0, 0]; 0.5 <= M[0, 1]" in message
+    assert "dp at epsilon" not in message
 
 
 @pytest.fixture
-def a_solver_that_calls_everything_infeasible(monkeypatch: pytest.MonkeyPatch) -> None:
+def solver_that_reports_infeasible(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make every solver report "infeasible" without a point and without multipliers."""
     solve = Session.solve
 
-    def infeasible(self: Session, *given: Any, **more: Any) -> Any:
-        found = solve(self, *given, **more)
-        nothing = {"x": None, "dual_values": DualValues()}
+    def report_infeasible(self: Session, *arguments: Any, **options: Any) -> Any:
         return replace(
-            found, termination=Termination.INFEASIBLE, raw_status="Infeasible", **nothing
+            solve(self, *arguments, **options),
+            termination=Termination.INFEASIBLE,
+            raw_status="Infeasible",
+            x=None,
+            dual_values=DualValues(),
         )
 
-    def none(self: GrowingProgram, *given: Any) -> Any:
+    def fail(self: GrowingProgram, *arguments: Any) -> Any:
         raise SolverError("highs ended a growing program with 'Infeasible'.")
 
-    monkeypatch.setattr(Session, "solve", infeasible)
-    monkeypatch.setattr(GrowingProgram, "solve", none)
+    monkeypatch.setattr(Session, "solve", report_infeasible)
+    monkeypatch.setattr(GrowingProgram, "solve", fail)
 
 
-@pytest.mark.usefixtures("a_solver_that_calls_everything_infeasible")
-def test_a_feasible_askedis_never_called_infeasible() -> None:
-    """A channel that ignores its input meets every request without constraints, whatever a solver says of e^10."""
+@pytest.mark.usefixtures("solver_that_reports_infeasible")
+def test_a_request_without_constraints_is_never_called_infeasible() -> None:
+    """A channel that ignores its input satisfies it, whatever a solver reports."""
     with pytest.raises(wb.NotProven, match="says 'Infeasible' to a feasible request"):
         wb.design("channel", answers="0..4", max_shift=1, epsilon=10, delta="1e-5", certify=False)
     with pytest.raises(wb.Infeasible, match="No channel meets the constraints"):
@@ -124,7 +111,7 @@ def test_a_feasible_askedis_never_called_infeasible() -> None:
         )
 
 
-@pytest.mark.usefixtures("a_solver_that_calls_everything_infeasible")
+@pytest.mark.usefixtures("solver_that_reports_infeasible")
 @pytest.mark.parametrize(
     ("question", "options"),
     [
@@ -147,14 +134,14 @@ def test_a_feasible_askedis_never_called_infeasible() -> None:
         (wb.ModuloNoise(n=4, max_shift=1), {"epsilon": 1, "constraints": lambda f: [f[0] >= 0.1]}),
     ],
 )
-def test_what_multipliers_do_not_prove_is_not_called_infeasible(
+def test_a_constrained_request_is_not_called_infeasible_without_a_proof(
     question: Any, options: dict[str, Any]
 ) -> None:
     with pytest.raises(wb.NotProven, match=r"no multipliers prove it|returned no point"):
         wb.design(question, **options)
 
 
-@pytest.mark.usefixtures("a_solver_that_calls_everything_infeasible")
+@pytest.mark.usefixtures("solver_that_reports_infeasible")
 def test_a_label_request_without_constraints_is_never_called_infeasible() -> None:
     with pytest.raises(wb.NotProven, match="to a feasible request"):
         wb.design(wb.Labels([0, 1, 2]), epsilon=1, method="lp")
@@ -162,8 +149,8 @@ def test_a_label_request_without_constraints_is_never_called_infeasible() -> Non
         wb.design(wb.Labels([0, 1, 2]), epsilon=1, method="unbiased")
 
 
-def test_an_infeasible_request_is_proven_so_where_the_solver_gives_no_multipliers() -> None:
-    """GLOP has none: those of HiGHS prove it."""
+def test_infeasibility_is_proven_for_a_solver_without_multipliers() -> None:
+    """GLOP returns no multipliers, so HiGHS is called for the proof."""
     with pytest.raises(wb.Infeasible, match="ortools:glop says"):
         wb.design(
             "channel",

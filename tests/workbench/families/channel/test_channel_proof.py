@@ -1,4 +1,7 @@
-"""Exact repair and exact bounds, from good and from bad starts."""
+"""The exact repair of channels, and exact lower bounds from multipliers, on answers 0..5.
+
+Any multipliers must give a valid bound, and any matrix must be repaired to a private channel.
+"""
 
 from __future__ import annotations
 
@@ -20,125 +23,129 @@ from workbench.mechanisms.channel import Channel
 from workbench.models.channel.program import ChannelModel, consecutive_pairs
 from workbench.models.oracles.finite_channel import post_process_geometric
 from workbench.pipeline.loss_tables import make_loss_table
+from workbench.solvers.backend import solve
 
 LINE = wb.FiniteQuery("0..5", max_shift=1)
-LOSSES = make_loss_table(LINE, "squared")
-ALL = make_loss_table(wb.FiniteQuery("0..5", neighbours="all"), "absolute")
+SQUARED_LOSSES = make_loss_table(LINE, "squared")
+ABSOLUTE_LOSSES = make_loss_table(wb.FiniteQuery("0..5", neighbours="all"), "absolute")
 
 
-def channel(K, pairs=LINE.pairs) -> Channel:
-    return Channel.from_pairs(K.tolist(), pairs)
-
-
-def edges(pairs, epsilons) -> Edges:
-    return Edges.from_groups(pairs, [0] * len(pairs or ()), epsilons)
+def make_edges(pairs, epsilon: Fraction) -> Edges:
+    """Make the ordered pairs of neighbours with one ε. None: all pairs."""
+    return Edges.from_groups(pairs, [0] * len(pairs or ()), [epsilon])
 
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("delta", ["0", "0.001", "0.3"])
 @pytest.mark.parametrize("pairs", [LINE.pairs, None, ((0, 1), (0, 5), (2, 3))])
-def test_whatever_a_solver_returns_is_made_private(seed: int, delta: str, pairs):
-    source = np.random.default_rng(seed)
-    rows = source.dirichlet(np.full(6, 0.2), size=6)
-    rows[source.random((6, 6)) < 0.3] = 0
+def test_any_random_matrix_is_repaired_to_a_private_channel(seed: int, delta: str, pairs):
+    rng = np.random.default_rng(seed)
+    rows = rng.dirichlet(np.full(6, 0.2), size=6)
+    rows[rng.random((6, 6)) < 0.3] = 0
     rows[:, 0] += 1e-30
-    epsilon, allowed = Fraction(seed + 1, 4), Fraction(delta)
-    K = repair_integer_rows(round_to_integers(rows), edges(pairs, [epsilon]), allowed, 2)
-    assert wb.audit(channel(K, pairs), epsilon).meets("dp", epsilon, allowed)
+    epsilon = Fraction(seed + 1, 4)
+    max_delta = Fraction(delta)
+    K = repair_integer_rows(
+        round_to_integers(rows), make_edges(pairs, epsilon), max_delta, output=2
+    )
+    channel = Channel.from_pairs(K.tolist(), pairs)
+    assert wb.audit(channel, epsilon).meets("dp", epsilon, max_delta)
     assert len({int(row.sum()) for row in K}) == 1
 
 
-def test_what_is_private_stays_as_it_is():
-    rows = np.full((6, 6), 1 / 6)
-    K = round_to_integers(rows)
-    assert (
-        repair_integer_rows(K, edges(LINE.pairs, [Fraction(1)]), Fraction(1, 100), 2) == K
-    ).all()
-
-
-def test_a_budget_is_kept_exactly():
+def test_the_repair_does_not_change_a_private_channel():
     K = round_to_integers(np.full((6, 6), 1 / 6))
-    loss = compute_integer_loss(K, LOSSES, LINE.prior)
+    edges = make_edges(LINE.pairs, Fraction(1))
+    assert (repair_integer_rows(K, edges, Fraction(1, 100), output=2) == K).all()
+
+
+def test_mixing_reaches_the_largest_allowed_loss_and_never_exceeds_it():
+    K = round_to_integers(np.full((6, 6), 1 / 6))
+    loss = compute_integer_loss(K, SQUARED_LOSSES, LINE.prior)
     for share in (Fraction(1, 2), Fraction(999999, 10**6), Fraction(1)):
-        assert (
-            share * loss * (1 - Fraction(1, 10**15))
-            <= compute_integer_loss(
-                mix_within_max_loss(K, LOSSES, LINE.prior, share * loss), LOSSES, LINE.prior
-            )
-            <= share * loss
-        )
-    assert (
-        mix_within_max_loss(K, LOSSES, LINE.prior, Fraction(0)).diagonal().tolist() == [1 << 96] * 6
-    )
+        max_loss = share * loss
+        mixture = mix_within_max_loss(K, SQUARED_LOSSES, LINE.prior, max_loss)
+        mixture_loss = compute_integer_loss(mixture, SQUARED_LOSSES, LINE.prior)
+        assert max_loss * (1 - Fraction(1, 10**15)) <= mixture_loss <= max_loss
 
 
-def test_each_pair_has_its_own_ratio():
+def test_mixing_for_the_largest_loss_0_publishes_the_answers():
+    K = round_to_integers(np.full((6, 6), 1 / 6))
+    identity = mix_within_max_loss(K, SQUARED_LOSSES, LINE.prior, Fraction(0))
+    assert identity.diagonal().tolist() == [1 << 96] * 6
+
+
+def test_the_repair_satisfies_a_different_epsilon_for_each_pair():
     budgets = {(0, 1): Fraction(1, 2), (1, 2): Fraction(2)}
     rows = np.array([[0.9, 0.1, 0], [0, 1, 0], [0, 0.3, 0.7]])
-    K = repair_integer_rows(
-        round_to_integers(rows),
-        Edges.from_groups([*budgets], [0, 1], [*budgets.values()]),
-        Fraction(0),
-        1,
-    )
-    assert wb.audit(channel(K, [*budgets]), budgets).meets("metric", budgets)
+    edges = Edges.from_groups([*budgets], [0, 1], [*budgets.values()])
+    K = repair_integer_rows(round_to_integers(rows), edges, Fraction(0), output=1)
+    channel = Channel.from_pairs(K.tolist(), [*budgets])
+    assert wb.audit(channel, budgets).meets("metric", budgets)
+
+
+def draw_ratio_multipliers(rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Draw multipliers of the 10 ordered pairs and 6 outputs of LINE, and of the worst-case loss."""
+    u = rng.exponential(0.2, (10, 6)) * (rng.random((10, 6)) < 0.5)
+    return {"ratio": u, "losses": rng.random(6)}
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_no_multipliers_prove_more_than_a_channel_costs(seed: int):
-    source = np.random.default_rng(seed)
-    epsilon, delta = Fraction(seed + 2, 7), Fraction(seed % 3, 50)
-    cheapest = wb.design(LINE, epsilon=epsilon, delta=delta)
-    u = source.exponential(0.2, (10, 6)) * (source.random((10, 6)) < 0.5)
-    found = {"ratio": u, "losses": source.random(6)}
-    assert (
-        bound_least_loss(LOSSES, LINE.prior, edges(LINE.pairs, [epsilon]), delta, found)
-        <= cheapest.details["loss"]
-    )
-    worst = compute_integer_loss(
-        np.array([row.integers for row in cheapest.mechanism.rows], dtype=object), LOSSES, None
-    )
-    assert bound_least_loss(LOSSES, None, edges(LINE.pairs, [epsilon]), delta, found) <= worst
-    max_loss = cheapest.details["loss"]
-    assert (
-        bound_least_delta(LOSSES, LINE.prior, edges(LINE.pairs, [epsilon]), max_loss, found)
-        <= delta
-    )
-    share = source.normal(0, 1, 6)
-    assert (
-        bound_loss_on_line(LOSSES, LINE.prior, epsilon, share)
-        <= wb.design(LINE, epsilon=epsilon).details["loss"]
-    )
-    many = wb.design(wb.FiniteQuery("0..5", neighbours="all"), epsilon=epsilon, loss="absolute")
-    columns = {"least": source.exponential(1, (6, 6)), "most": source.exponential(1, (6, 6))}
-    assert (
-        bound_least_loss(ALL, LINE.prior, edges(None, [epsilon]), Fraction(0), columns)
-        <= many.details["loss"]
-    )
+def test_random_multipliers_never_prove_more_than_the_optimum_of_listed_pairs(seed: int):
+    multipliers = draw_ratio_multipliers(np.random.default_rng(seed))
+    epsilon = Fraction(seed + 2, 7)
+    delta = Fraction(seed % 3, 50)
+    edges = make_edges(LINE.pairs, epsilon)
+    optimum = wb.design(LINE, epsilon=epsilon, delta=delta)
+    loss = optimum.details["loss"]
+    assert bound_least_loss(SQUARED_LOSSES, LINE.prior, edges, delta, multipliers) <= loss
+    assert bound_least_delta(SQUARED_LOSSES, LINE.prior, edges, loss, multipliers) <= delta
+    rows = np.array([row.integers for row in optimum.mechanism.rows], dtype=object)
+    worst_loss = compute_integer_loss(rows, SQUARED_LOSSES, None)
+    assert bound_least_loss(SQUARED_LOSSES, None, edges, delta, multipliers) <= worst_loss
 
 
-def test_along_a_line_the_shares_of_post_processed_noise_prove_it():
-    for epsilon in ("0.05", "1", "5"):
-        found = post_process_geometric(LOSSES.floats, np.full(6, 1 / 6), float(epsilon))
-        bound = bound_loss_on_line(LOSSES, LINE.prior, Fraction(epsilon), found.label_shares)
-        assert float(bound) == pytest.approx(found.value, rel=1e-10)
-        assert bound <= wb.design(LINE, epsilon=epsilon).details["loss"]
+@pytest.mark.parametrize("seed", range(20))
+def test_random_shares_never_prove_more_than_the_optimum_of_a_line(seed: int):
+    epsilon = Fraction(seed + 2, 7)
+    shares = np.random.default_rng(seed).normal(0, 1, 6)
+    bound = bound_loss_on_line(SQUARED_LOSSES, LINE.prior, epsilon, shares)
+    assert bound <= wb.design(LINE, epsilon=epsilon).details["loss"]
 
 
-def test_the_models_multipliers_prove_its_optimum():
+@pytest.mark.parametrize("seed", range(20))
+def test_random_multipliers_never_prove_more_than_the_optimum_of_all_pairs(seed: int):
+    rng = np.random.default_rng(seed)
+    epsilon = Fraction(seed + 2, 7)
+    query = wb.FiniteQuery("0..5", neighbours="all")
+    optimum = wb.design(query, epsilon=epsilon, loss="absolute")
+    multipliers = {"least": rng.exponential(1, (6, 6)), "most": rng.exponential(1, (6, 6))}
+    edges = make_edges(None, epsilon)
+    bound = bound_least_loss(ABSOLUTE_LOSSES, query.prior, edges, Fraction(0), multipliers)
+    assert bound <= optimum.details["loss"]
+
+
+@pytest.mark.parametrize("epsilon", ["0.05", "1", "5"])
+def test_the_shares_of_post_processed_noise_prove_its_optimum_on_a_line(epsilon: str):
+    geometric = post_process_geometric(SQUARED_LOSSES.floats, np.full(6, 1 / 6), float(epsilon))
+    bound = bound_loss_on_line(
+        SQUARED_LOSSES, LINE.prior, Fraction(epsilon), geometric.label_shares
+    )
+    assert float(bound) == pytest.approx(geometric.value, rel=1e-10)
+    assert bound <= wb.design(LINE, epsilon=epsilon).details["loss"]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "losses"), [(consecutive_pairs(6), SQUARED_LOSSES), (None, ABSOLUTE_LOSSES)]
+)
+def test_the_multipliers_of_a_solver_prove_the_optimum_of_the_program(pairs, losses):
     values = np.arange(6.0)
-    prior = np.full(6, 1 / 6)
-    from workbench.solvers.backend import solve
-
-    for pairs, losses in ((consecutive_pairs(6), LOSSES), (None, ALL)):
-        groups = (0,) * len(pairs or ())
-        model = ChannelModel(values, values, prior, losses.floats, pairs, groups, scale=2.0**20)
-        solution = solve(model.program, model.values([1.0]))
-        bound = bound_least_loss(
-            losses,
-            LINE.prior,
-            edges(pairs, [Fraction(1)]),
-            Fraction(0),
-            model.multipliers(solution.row_dual),
-        )
-        assert float(bound) == pytest.approx(solution.objective, rel=1e-10)
+    groups = (0,) * len(pairs or ())
+    model = ChannelModel(
+        values, values, np.full(6, 1 / 6), losses.floats, pairs, groups, scale=2.0**20
+    )
+    solution = solve(model.program, model.values([1.0]))
+    multipliers = model.multipliers(solution.row_dual)
+    edges = make_edges(pairs, Fraction(1))
+    bound = bound_least_loss(losses, LINE.prior, edges, Fraction(0), multipliers)
+    assert float(bound) == pytest.approx(solution.objective, rel=1e-10)
