@@ -210,7 +210,7 @@ def test_requests_that_the_block_method_cannot_answer_are_refused_in_one_line(
 def test_masses_that_delta_makes_unnecessary_are_omitted_with_a_valid_bound(
     shift: int, delta: str, optimum: float
 ) -> None:
-    """The optima were computed by the linear program with all masses."""
+    """The optima are recorded values. The bound proves that no channel is below them."""
     question = wb.FiniteQuery("0..99", max_shift=shift)
     design = wb.design(question, loss="absolute", epsilon=1, delta=delta, method="block")
     request = design.request

@@ -1,5 +1,7 @@
-"""Channels whose outputs are free reals: never above a linear program over a fine grid that is written here, never
-below their bound, which holds for every real output."""
+"""Channels with free outputs: at least as good as a plain linear program over a fine grid of outputs.
+
+Their lower bound holds for all real outputs, so it is at most the optimum of that program.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +20,22 @@ from scipy.optimize import linprog
 
 import workbench as wb
 from workbench.cli import main
+from workbench.families.channel.family import FAMILY
+from workbench.families.channel.free_outputs import FreeOutputsProblem
 from workbench.families.channel.output_cells import find_posterior_points, make_lower_question
 from workbench.models.losses import parse_loss
 
 
 def run(capsys: pytest.CaptureFixture[str], line: str) -> tuple[int, str, str]:
+    """Run a command line. Returns (exit code, standard output, standard error)."""
     with pytest.raises(SystemExit) as stop:
         main(shlex.split(line))
     captured = capsys.readouterr()
     return int(stop.value.code or 0), captured.out, captured.err
 
 
-def cost(loss: str, r: np.ndarray) -> np.ndarray:
+def evaluate_loss(loss: str, r: np.ndarray) -> np.ndarray:
+    """Evaluate a named loss at errors r, output minus answer."""
     if loss == "squared":
         return r**2
     if loss == "absolute":
@@ -40,46 +46,65 @@ def cost(loss: str, r: np.ndarray) -> np.ndarray:
     return np.where(np.abs(r) <= parameter, r**2 / 2, parameter * (np.abs(r) - parameter / 2))
 
 
-def grid_optimum(answers, ratios, loss, outputs, prior=None, delta=0.0) -> float:
-    """The least loss on these outputs. ratios: {(i, j): ε} of ordered pairs; prior: None for the worst input."""
-    x, o = np.array(answers, dtype=float), np.array(outputs, dtype=float)
-    k, m, pairs = x.size, o.size, list(ratios)
-    losses = cost(loss, o[None, :] - x[:, None])
-    slack = len(pairs) * m if delta else 0
-    size = k * m + slack + 1  # masses, slacks, the largest loss
-    rows, right = [], []
+def solve_on_grid(answers, epsilons, loss, outputs, prior=None, delta=0.0) -> float:
+    """Compute the smallest loss of a channel on listed outputs with SciPy.
+
+    Args:
+        answers: k numbers.
+        epsilons: ordered pair (i, j) of neighbouring answers -> its ε.
+        loss: name of the loss.
+        outputs: m numbers.
+        prior: k weights. None: the worst-case loss is minimised.
+        delta: δ.
+    """
+    x = np.array(answers, dtype=float)
+    o = np.array(outputs, dtype=float)
+    k, m, pairs = x.size, o.size, list(epsilons)
+    losses = evaluate_loss(loss, o[None, :] - x[:, None])
+    # The variables are the masses, the excess of each pair and output if δ > 0, and the largest
+    # loss.
+    excess_count = len(pairs) * m if delta else 0
+    variable_count = k * m + excess_count + 1
+    upper_rows = []
+    upper_limits = []
     for p, (i, j) in enumerate(pairs):
-        for at in range(m):
-            row = np.zeros(size)
-            row[i * m + at], row[j * m + at] = 1, -math.exp(ratios[i, j])
+        first_excess = k * m + p * m
+        for output in range(m):
+            row = np.zeros(variable_count)
+            row[i * m + output] = 1
+            row[j * m + output] = -math.exp(epsilons[i, j])
             if delta:
-                row[k * m + p * m + at] = -1
-            rows.append(row)
-            right.append(0)
+                row[first_excess + output] = -1
+            upper_rows.append(row)
+            upper_limits.append(0)
         if delta:
-            row = np.zeros(size)
-            row[k * m + p * m : k * m + (p + 1) * m] = 1
-            rows.append(row)
-            right.append(delta)
-    objective = np.zeros(size)
+            row = np.zeros(variable_count)
+            row[first_excess : first_excess + m] = 1
+            upper_rows.append(row)
+            upper_limits.append(delta)
+    objective = np.zeros(variable_count)
     if prior is None:
         objective[-1] = 1
         for i in range(k):
-            row = np.zeros(size)
-            row[i * m : (i + 1) * m], row[-1] = losses[i], -1
-            rows.append(row)
-            right.append(0)
+            row = np.zeros(variable_count)
+            row[i * m : (i + 1) * m] = losses[i]
+            row[-1] = -1
+            upper_rows.append(row)
+            upper_limits.append(0)
     else:
         objective[: k * m] = (losses * (np.array(prior) / sum(prior))[:, None]).ravel()
-    equal = np.zeros((k, size))
+    row_sums = np.zeros((k, variable_count))
     for i in range(k):
-        equal[i, i * m : (i + 1) * m] = 1
-    bounds = [(0, 1)] * (size - 1) + [(0, None)]
-    solved = linprog(objective, np.array(rows), right, equal, np.ones(k), bounds, method="highs")
-    assert solved.status == 0
-    return float(solved.fun)
+        row_sums[i, i * m : (i + 1) * m] = 1
+    bounds = [(0, 1)] * (variable_count - 1) + [(0, None)]
+    solution = linprog(
+        objective, np.array(upper_rows), upper_limits, row_sums, np.ones(k), bounds, method="highs"
+    )
+    assert solution.status == 0
+    return float(solution.fun)
 
 
+# (answers, neighbours, loss, prior, ε, δ). A prior of None is the worst answer.
 CASES = [
     ([0, 1, 2, 3, 4], {"max_shift": 1}, "squared", [1, 1, 1, 1, 1], 1, 0),
     ([0, 1, 2, 3, 4], {"max_shift": 2}, "squared", [5, 2, 1, 1, 1], "0.5", "0.02"),
@@ -91,105 +116,116 @@ CASES = [
 ]
 
 
-def relation(answers, neighbours, epsilon: float) -> dict:
-    def near(i: int, j: int) -> bool:
+def list_epsilons(answers, neighbours, epsilon: float) -> dict:
+    """Return the ordered pairs of neighbouring positions, each with the same ε."""
+
+    def are_neighbours(i: int, j: int) -> bool:
         if "max_shift" in neighbours:
             return abs(answers[i] - answers[j]) <= neighbours["max_shift"]
         return neighbours["neighbours"] == "all" or abs(i - j) == 1
 
     k = len(answers)
-    return {(i, j): epsilon for i in range(k) for j in range(k) if i != j and near(i, j)}
+    return {(i, j): epsilon for i in range(k) for j in range(k) if i != j and are_neighbours(i, j)}
 
 
 @pytest.mark.parametrize(("answers", "neighbours", "loss", "prior", "epsilon", "delta"), CASES)
-def test_the_best_of_all_real_outputs_beside_a_finer_grid(
+def test_free_outputs_are_at_least_as_good_as_a_fine_grid_and_proven(
     answers, neighbours, loss, prior, epsilon, delta
 ):
     query = wb.FiniteQuery(answers, "free", prior="worst" if prior is None else prior, **neighbours)
     design = wb.design(query, loss=loss, epsilon=epsilon, delta=delta)
+    epsilons = list_epsilons(answers, neighbours, float(epsilon))
     low, high = min(answers), max(answers)
     grid = np.unique([*np.linspace(low, high, 61), *answers])
-    ratios = relation(answers, neighbours, float(epsilon))
-    finer = grid_optimum(answers, ratios, loss, grid, prior, float(delta))
-    own = [float(o) for o in design.question.outputs]
-    assert design.objective <= finer * (1 + 1e-9)
-    assert design.bound <= finer
+    grid_loss = solve_on_grid(answers, epsilons, loss, grid, prior, float(delta))
+    assert design.objective <= grid_loss * (1 + 1e-9)
+    assert design.bound <= grid_loss
     assert design.objective - design.bound <= 1e-6 * design.objective
-    assert design.objective == pytest.approx(
-        grid_optimum(answers, ratios, loss, own, prior, float(delta)), rel=1e-6
-    )
-    # all that the finer grid can cost more is the rounding of one output to two of the grid
-    assert finer - design.bound <= (high - low) ** 2 / 60**2 / 4 + 1e-6 * finer
+    outputs = [float(o) for o in design.question.outputs]
+    loss_on_outputs = solve_on_grid(answers, epsilons, loss, outputs, prior, float(delta))
+    assert design.objective == pytest.approx(loss_on_outputs, rel=1e-6)
+    # Rounding an output at random to two outputs of the grid, h apart, adds at most h²/4.
+    step = (high - low) / 60
+    assert grid_loss - design.bound <= step**2 / 4 + 1e-6 * grid_loss
     assert design.certificate is not None
     assert design.private
 
 
-def test_metric_privacy_and_the_order_of_answers_and_a_shift():
-    plain = wb.design(
-        wb.FiniteQuery("0..5", "free", neighbours="all"), notion="metric", epsilon="0.4"
-    )
-    ratios = {(i, j): 0.4 * abs(i - j) for i in range(6) for j in range(6) if i != j}
-    assert (
-        plain.objective
-        <= grid_optimum(range(6), ratios, "squared", np.linspace(0, 5, 41), [1] * 6) + 1e-9
-    )
-    for answers in ([3, 2, 5, 0, 1, 4], "7..12"):
-        other = wb.design(
-            wb.FiniteQuery(answers, "free", neighbours="all"), notion="metric", epsilon="0.4"
-        )
-        assert other.objective == pytest.approx(plain.objective, rel=1e-7)
+def design_metric(answers) -> wb.Design:
+    """Design a channel with free outputs at ε = 0.4 per unit of distance."""
+    query = wb.FiniteQuery(answers, "free", neighbours="all")
+    return wb.design(query, notion="metric", epsilon="0.4")
 
 
-def test_the_losses_of_the_lower_question_are_below_the_loss_between_its_knots():
+def test_free_outputs_under_metric_privacy_are_at_least_as_good_as_a_fine_grid():
+    epsilons = {(i, j): 0.4 * abs(i - j) for i in range(6) for j in range(6) if i != j}
+    grid_loss = solve_on_grid(range(6), epsilons, "squared", np.linspace(0, 5, 41), [1] * 6)
+    assert design_metric("0..5").objective <= grid_loss + 1e-9
+
+
+@pytest.mark.parametrize("answers", [[3, 2, 5, 0, 1, 4], "7..12"])
+def test_the_order_and_a_shift_of_the_answers_do_not_change_the_loss(answers):
+    design = design_metric(answers)
+    assert design.objective == pytest.approx(design_metric("0..5").objective, rel=1e-7)
+
+
+@pytest.mark.parametrize("name", ["squared", "huber:1.25"])
+def test_the_losses_of_the_lower_question_are_slightly_below_the_loss(name: str):
+    """Between the knots they are linear. They are below the loss by at most the largest step²/4."""
     rng = np.random.default_rng(5)
     inputs = [Fraction(0), Fraction(1), Fraction(5, 2), Fraction(7)]
-    anchors = sorted(
-        {Fraction(round(float(a), 3)).limit_denominator(1000) for a in rng.uniform(0, 7, 9)}
-        | {*inputs}
-    )
-    dense = np.linspace(0, 7, 4001)
-    for name in ("squared", "huber:1.25"):
-        question = make_lower_question(inputs, anchors, parse_loss(name))
-        assert question.losses.values.min() >= 0
-        knots = np.array([float(z) for z in question.knots])
-        for x, row in zip(inputs, question.losses.floats - float(question.shift), strict=True):
-            above = cost(name, dense - float(x)) - np.interp(dense, knots, row)
-            assert above.min() >= -1e-12
-            assert above.max() <= float(max(np.diff(anchors))) ** 2 / 4 + 1e-9  # and not far below
+    random_points = [
+        Fraction(round(float(a), 3)).limit_denominator(1000) for a in rng.uniform(0, 7, 9)
+    ]
+    anchors = sorted({*random_points, *inputs})
+    question = make_lower_question(inputs, anchors, parse_loss(name))
+    assert question.losses.values.min() >= 0
+    points = np.linspace(0, 7, 4001)
+    knots = np.array([float(z) for z in question.knots])
+    for x, row in zip(inputs, question.losses.floats - float(question.shift), strict=True):
+        shortfalls = evaluate_loss(name, points - float(x)) - np.interp(points, knots, row)
+        assert shortfalls.min() >= -1e-12
+        assert shortfalls.max() <= float(max(np.diff(anchors))) ** 2 / 4 + 1e-9
 
 
-def test_a_huber_point_costs_least():
-    x, weights = np.array([0.0, 1.0, 4.0, 9.0]), np.random.default_rng(2).random((4, 6))
+def test_the_posterior_point_of_the_huber_loss_has_the_smallest_loss():
+    x = np.array([0.0, 1.0, 4.0, 9.0])
+    weights = np.random.default_rng(2).random((4, 6))
     points = find_posterior_points(parse_loss("huber:1.5"), x, weights)
+    grid = np.linspace(0, 9, 20001)
+    grid_losses = evaluate_loss("huber:1.5", grid[None, :] - x[:, None])
     for point, column in zip(points, weights.T, strict=True):
-        dense = np.linspace(0, 9, 20001)
-        values = cost("huber:1.5", dense[None, :] - x[:, None]).T @ column
-        assert (cost("huber:1.5", point - x) @ column) <= values.min() + 1e-9
+        loss = evaluate_loss("huber:1.5", point - x) @ column
+        assert loss <= (column @ grid_losses).min() + 1e-9
 
 
-def test_labels_that_are_all_neighbours_cost_no_more_than_their_own_optimum():
+def test_free_outputs_for_all_neighbours_have_the_optimum_of_bins():
     design = wb.design(wb.FiniteQuery("0..10", "free", neighbours="all"), epsilon=1)
     bins = wb.design(wb.Labels.uniform(0, 10), epsilon=1, loss="squared")
     assert design.objective == pytest.approx(bins.objective, rel=1e-9)
     assert not {*design.question.outputs} & {*design.question.inputs}
 
 
-def test_the_least_delta_and_the_least_epsilon():
+def test_the_smallest_delta_for_a_loss_inverts_the_smallest_loss():
     query = wb.FiniteQuery("0..4", "free", max_shift=1)
-    reached = wb.design(query, epsilon=1, minimise="delta", max_loss="0.6")
-    at = wb.design(query, epsilon=1, delta=reached.objective)
-    assert at.objective == pytest.approx(0.6, rel=1e-5)
-    assert reached.bound <= reached.objective
-    listed = wb.design(
-        wb.FiniteQuery("0..4", max_shift=1), epsilon=1, minimise="delta", max_loss="0.6"
-    )
-    assert reached.objective < listed.objective
-    least = wb.design(query, minimise="epsilon", max_loss="0.9")
-    assert wb.design(query, epsilon=least.objective).objective == pytest.approx(0.9, rel=1e-5)
-    assert least.question.m == len(least.mechanism.outputs)
+    options = {"epsilon": 1, "minimise": "delta", "max_loss": "0.6"}
+    design = wb.design(query, **options)
+    assert design.bound <= design.objective
+    at_delta = wb.design(query, epsilon=1, delta=design.objective)
+    assert at_delta.objective == pytest.approx(0.6, rel=1e-5)
+    on_answers = wb.design(wb.FiniteQuery("0..4", max_shift=1), **options)
+    assert design.objective < on_answers.objective
 
 
-def test_the_certificate_holds_the_outputs_and_is_checked_again(capsys, tmp_path: Path):
+def test_the_smallest_epsilon_for_a_loss_inverts_the_smallest_loss():
+    query = wb.FiniteQuery("0..4", "free", max_shift=1)
+    design = wb.design(query, minimise="epsilon", max_loss="0.9")
+    at_epsilon = wb.design(query, epsilon=design.objective)
+    assert at_epsilon.objective == pytest.approx(0.9, rel=1e-5)
+    assert design.question.m == len(design.mechanism.outputs)
+
+
+def test_a_saved_channel_contains_its_chosen_outputs_and_is_proven(capsys, tmp_path: Path):
     file = tmp_path / "free.json"
     line = f"design channel --answers 0..10 --max-shift 1 --outputs free --epsilon 1 --save {file}"
     code, out, _ = run(capsys, line)
@@ -200,15 +236,18 @@ def test_the_certificate_holds_the_outputs_and_is_checked_again(capsys, tmp_path
     assert code == 0
     assert "squared loss is 1.34593406" in out
     code, out, _ = run(capsys, f"{line} --json")
-    found = json.loads(out)
-    assert found["question"]["free"] is True
-    assert len(found["channel"][0]) == len(found["question"]["outputs"])
+    report = json.loads(out)
+    assert report["question"]["free"] is True
+    assert len(report["channel"][0]) == len(report["question"]["outputs"])
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("options", "message"),
     [
-        ({"answers": "red,green"}, "outputs must be a list if answers are not numbers"),
+        (
+            {"answers": "red,green", "loss": "error-rate"},
+            "outputs must be a list if answers are not numbers",
+        ),
         (
             {"loss": "poisson-deviance", "answers": "1..4"},
             "unless the loss is a table or one of squared, huber",
@@ -221,12 +260,10 @@ def test_the_certificate_holds_the_outputs_and_is_checked_again(capsys, tmp_path
         ({"notion": "pdp", "delta": "0.1"}, "if notion is pdp with delta > 0"),
     ],
 )
-def test_what_no_proof_covers_is_refused(given, words):
-    options = {"answers": "0..3", "epsilon": 1, "loss": "squared", **given}
-    if options["answers"] == "red,green":
-        options["loss"] = "error-rate"
-    with pytest.raises(wb.errors.InvalidRequest, match=words):
-        wb.design("channel", outputs="free", neighbours="all", **options)
+def test_free_outputs_without_a_proven_bound_are_refused(options, message):
+    request = {"answers": "0..3", "epsilon": 1, "loss": "squared", **options}
+    with pytest.raises(wb.errors.InvalidRequest, match=message):
+        wb.design("channel", outputs="free", neighbours="all", **request)
 
 
 CONVEX_BUDGETS = [
@@ -239,70 +276,75 @@ CONVEX_BUDGETS = [
 
 
 @pytest.mark.parametrize("budget", CONVEX_BUDGETS, ids=lambda budget: budget["notion"])
-def test_under_notions_of_several_bounds_the_outputs_must_be_listed(budget):
-    words = f"outputs must be a list if notion is {budget['notion']}. Got 'free'. List them, for example --outputs "
-    with pytest.raises(wb.InvalidRequest, match=re.escape(f"{words}-1..2:0.5.")) as refused:
-        wb.design(wb.FiniteQuery([-1, 0, 2, 1], "free", max_shift=1), **budget)
-    listed = str(refused.value).removesuffix(".").split()[-1]
-    assert wb.design(wb.FiniteQuery([-1, 0, 2, 1], listed, max_shift=1), **budget).question.m == 7
+def test_under_a_notion_of_several_bounds_the_error_suggests_a_list_of_outputs(budget):
+    answers = [-1, 0, 2, 1]
+    message = f"outputs must be a list if notion is {budget['notion']}. Got 'free'. "
+    message += "List them, for example --outputs -1..2:0.5."
+    with pytest.raises(wb.InvalidRequest, match=re.escape(message)):
+        wb.design(wb.FiniteQuery(answers, "free", max_shift=1), **budget)
+    design = wb.design(wb.FiniteQuery(answers, "-1..2:0.5", max_shift=1), **budget)
+    assert design.question.m == 7
 
 
-def test_recommend_lists_the_outputs_under_notions_of_several_bounds():
-    asked = {
+def test_recommend_states_whether_unlisted_outputs_could_help_under_zcdp():
+    query = {
         "answers": "0..3",
         "max_shift": 1,
         "notion": "zcdp",
         "rho": "0.1",
         "only": "best channel",
+        "time_limit": 300,
     }
-    (squared,) = wb.recommend(**asked)
+    (squared,) = wb.recommend(**query)
     assert "outputs are listed; values between them may have a smaller loss" in squared["notes"]
-    (absolute,) = wb.recommend(**asked, loss="absolute")
+    (absolute,) = wb.recommend(**query, loss="absolute")
     assert "publishes only the outputs, 2 bits" in absolute["notes"]
     assert "smaller loss" not in absolute["notes"]
     assert "--outputs" not in squared["command"]
 
 
-@pytest.mark.parametrize("mu", ["0.5", "1"])
-def test_under_gaussian_dp_listed_outputs_are_as_good_as_a_program_says(mu):
-    """Beside hockey sticks of N(0, 1) against N(μ, 1) on a fine grid of ε, all in one program."""
-    m, k, normal = 9, 3, NormalDist()
-    design = wb.design(
-        wb.FiniteQuery("0..2", "0..2:0.25", max_shift=1), notion="gdp", mu=mu, time_limit=300
+@pytest.mark.parametrize("mu", [0.5, 1.0])
+def test_a_channel_under_gaussian_dp_agrees_with_a_plain_program(mu: float):
+    """The program states the hockey sticks of N(0, 1) and N(μ, 1) on a fine grid of ε."""
+    k, m = 3, 9
+    query = wb.FiniteQuery("0..2", "0..2:0.25", max_shift=1)
+    design = wb.design(query, notion="gdp", mu=repr(mu), time_limit=300)
+    sticks = [(i, i + 1, e) for i in range(k - 1) for e in np.linspace(-4, 4, 65) * mu]
+    # The variables are the masses, and the excess of each hockey stick at each output.
+    variable_count = k * m + len(sticks) * m
+    upper_rows = []
+    upper_limits: list[float] = []
+    for index, (i, j, e) in enumerate(sticks):
+        outputs = np.arange(m)
+        excess_columns = k * m + index * m + outputs
+        shape = (m, variable_count)
+        excess = sp.csr_array((np.ones(m), (outputs, excess_columns)), shape=shape)
+        first = sp.csr_array((np.ones(m), (outputs, i * m + outputs)), shape=shape)
+        second = sp.csr_array((np.ones(m), (outputs, j * m + outputs)), shape=shape)
+        upper_rows += [first - math.exp(e) * second - excess, excess.sum(axis=0)[None, :]]
+        normal = NormalDist()
+        delta = normal.cdf(mu / 2 - e / mu) - math.exp(e) * normal.cdf(-mu / 2 - e / mu)
+        upper_limits += [0.0] * m + [delta]
+    losses = (np.linspace(0, 2, m) - np.arange(k)[:, None]) ** 2 / k
+    objective = np.concatenate([losses.ravel(), np.zeros(variable_count - k * m)])
+    row_sums = sp.hstack(
+        [sp.kron(sp.eye_array(k), np.ones((1, m))), sp.csr_array((k, variable_count - k * m))]
     )
-    outputs, levels = np.linspace(0, 2, m), np.linspace(-4, 4, 65) * float(mu)
-    pairs = [(i, i + 1, e) for i in range(k - 1) for e in levels]
-    size, rows, high = k * m + len(pairs) * m, [], []
-    for at, (i, j, e) in enumerate(pairs):
-        slack = sp.csr_array(
-            (-np.ones(m), (range(m), k * m + at * m + np.arange(m))), shape=(m, size)
-        )
-        sides = sp.csr_array(
-            (
-                np.repeat([1, -math.exp(e)], m),
-                ([*range(m)] * 2, [*range(i * m, i * m + m), *range(j * m, j * m + m)]),
-            ),
-            shape=(m, size),
-        )
-        rows += [slack + sides, -slack.sum(axis=0)[None, :]]
-        a, b = e / float(mu), float(mu) / 2
-        high += [0.0] * m + [normal.cdf(b - a) - math.exp(e) * normal.cdf(-a - b)]
-    losses = (outputs - np.arange(k)[:, None]) ** 2 / k
-    equal = sp.hstack([sp.kron(sp.eye_array(k), np.ones((1, m))), sp.csr_array((k, size - k * m))])
-    c = np.concatenate([losses.ravel(), np.zeros(size - k * m)])
-    least = linprog(c, sp.vstack(rows), high, equal, np.ones(k), method="highs-ipm").fun
+    solution = linprog(
+        objective, sp.vstack(upper_rows), upper_limits, row_sums, np.ones(k), method="highs-ipm"
+    )
     assert design.certificate is not None
-    assert least * (1 - 1e-6) <= design.objective <= least * 1.01
+    assert solution.fun * (1 - 1e-6) <= design.objective <= solution.fun * 1.01
     assert design.objective * 0.99 <= design.bound <= design.objective
 
 
-def test_a_channel_of_several_bounds_whose_masses_are_many_goes_by_its_program():
+def test_a_large_channel_under_zcdp_reaches_a_short_time_limit():
     with pytest.raises(wb.errors.NotProven, match="proven lower bound"):
         wb.design("channel", answers="0..35", max_shift=1, notion="zcdp", rho=1, time_limit=0.2)
 
 
 def test_free_outputs_for_several_runs_are_the_best_found(capsys):
-    """One run is optimal at its own budget. No bound is proven over all designs for the runs."""
+    """No bound over all designs for two runs is proven at δ > 0."""
     question = "--answers 0..5 --max-shift 1 --outputs free"
     code, out, _ = run(capsys, f"design channel {question} --epsilon 1 --delta .01 --runs 2")
     assert code == 0
@@ -311,44 +353,44 @@ def test_free_outputs_for_several_runs_are_the_best_found(capsys):
     assert "none: not proven optimal among all designs for 2 runs" in out
 
 
-def test_recommend_chooses_outputs_unless_they_are_given(capsys):
+def test_the_best_channel_of_a_recommendation_chooses_its_outputs(capsys):
     rows = {row["class"]: row for row in wb.recommend(answers="0..6", neighbours="all", epsilon=1)}
     best = rows["best channel"]
     assert best["objective"] == pytest.approx(rows["RR-on-Bins"]["objective"], rel=1e-7)
     assert "values (not only answers)" in best["notes"]
-    _, made, _ = run(capsys, best["command"].removeprefix("workbench ") + " --json")
-    assert json.loads(made)["objective"] == pytest.approx(best["objective"], rel=1e-12)
-    given = {
-        row["class"]: row
-        for row in wb.recommend(answers="0..6", outputs="0..6", neighbours="all", epsilon=1)
-    }
-    assert "publishes only the outputs" in given["RR-on-Bins"]["notes"]
-    assert given["RR-on-Bins"]["objective"] >= given["best channel"]["objective"] * (1 - 1e-9)
-    assert given["best channel"]["objective"] > best["objective"] * 1.001
-    assert "publishes only the outputs" in given["best channel"]["notes"]
+    _, out, _ = run(capsys, best["command"].removeprefix("workbench ") + " --json")
+    assert json.loads(out)["objective"] == pytest.approx(best["objective"], rel=1e-12)
 
 
-def test_the_search_of_outputs_tells_what_it_has():
-    told: list[str] = []
-    best = wb.design(
-        wb.FiniteQuery("0..4", "free", max_shift=1), epsilon=1, loss="squared", progress=told.append
-    )
-    assert told
-    assert all(re.fullmatch(r"outputs, round \d+: loss \S+, bound \S+", line) for line in told)
-    bounds = [float(line.split()[-1]) for line in told]
+def test_a_recommendation_with_listed_outputs_publishes_only_these():
+    query = {"answers": "0..6", "neighbours": "all", "epsilon": 1}
+    free_loss = wb.recommend(**query, only="best channel")[0]["objective"]
+    rows = {row["class"]: row for row in wb.recommend(**query, outputs="0..6")}
+    best = rows["best channel"]
+    assert "publishes only the outputs" in best["notes"]
+    assert "publishes only the outputs" in rows["RR-on-Bins"]["notes"]
+    assert rows["RR-on-Bins"]["objective"] >= best["objective"] * (1 - 1e-9)
+    assert best["objective"] > free_loss * 1.001
+
+
+def test_the_search_for_outputs_reports_increasing_bounds():
+    lines: list[str] = []
+    query = wb.FiniteQuery("0..4", "free", max_shift=1)
+    design = wb.design(query, epsilon=1, loss="squared", progress=lines.append)
+    assert lines
+    for line in lines:
+        assert re.fullmatch(r"outputs, round \d+: loss \S+, bound \S+", line)
+    bounds = [float(line.split()[-1]) for line in lines]
     assert bounds == sorted(bounds)
-    assert bounds[-1] <= best.objective * (1 + 1e-9)
+    assert bounds[-1] <= design.objective * (1 + 1e-9)
 
 
-def test_a_bound_at_a_delta_is_over_all_outputs():
-    """Not by the losses of the few outputs that were chosen, which lie in the middle."""
-    from workbench.families.channel.family import FAMILY
-    from workbench.families.channel.free_outputs import FreeOutputsProblem
-
+def test_a_bound_at_delta_holds_for_all_real_outputs():
+    """It must not depend on the outputs that the search chooses, which lie in the middle."""
     question = wb.FiniteQuery("0..6", "free", max_shift=1, prior=[0, 0, 1, 1, 1, 0, 0])
     request = FAMILY.make_request(question, epsilon="0.1", delta="1e-6", loss="squared")
     problem = FreeOutputsProblem(request)
-    before = problem.bound_at_delta(4)
+    bound_before_search = problem.bound_at_delta(4)
     problem.answer_by_search()
     assert min(problem.request.question.outputs) > 0
-    assert problem.bound_at_delta(4) == before < 4
+    assert problem.bound_at_delta(4) == bound_before_search < 4

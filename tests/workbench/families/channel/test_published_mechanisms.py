@@ -1,4 +1,7 @@
-"""Published mechanisms at a budget, and baselines of one's own: least parameters, proven; none missing in silence."""
+"""Published mechanisms at a budget have the best private parameter, and user-defined baselines are compared.
+
+`ENTRIES` has the published mechanisms by name. An entry that does not apply to a query gives a reason.
+"""
 
 from __future__ import annotations
 
@@ -30,127 +33,149 @@ ENTRIES = index_by_name(PUBLISHED)
 PLANAR = {"planar Laplace, remapped", "planar exponential"}
 
 
-def query(answers: str, epsilon: str, delta: str = "0", **more) -> Query:
-    notion, loss = more.pop("notion", "dp"), more.pop("loss", "squared")
-    question = wb.FiniteQuery(answers, **more)
-    return Query(
-        question=question,
-        claim=Claim(notion, Fraction(epsilon), Fraction(delta)),
-        aim=Aim(loss=loss),
-    )
+def make_query(answers: str, epsilon: str, delta: str = "0", **options) -> Query:
+    """Make a query at a budget.
+
+    options: notion (default dp), loss (default squared), and the options of a FiniteQuery.
+    """
+    claim = Claim(options.pop("notion", "dp"), Fraction(epsilon), Fraction(delta))
+    aim = Aim(loss=options.pop("loss", "squared"))
+    return Query(question=wb.FiniteQuery(answers, **options), claim=claim, aim=aim)
 
 
-def hockey_stick(f: np.ndarray, epsilon: float, reach: int) -> float:
-    """The largest over all shifts, of a law on a window wide enough."""
-    worst = 0.0
-    for s in range(1, reach + 1):
-        p, q = np.append(f, np.zeros(s)), np.append(np.zeros(s), f)
-        worst = max(worst, float(np.maximum(p - math.exp(epsilon) * q, 0).sum()))
-    return worst
+def compute_hockey_stick(masses: np.ndarray, epsilon: float, reach: int) -> float:
+    """Compute the largest hockey stick of a law and the law shifted by 1 to `reach` steps.
+
+    masses: the law on a window that contains nearly all of its mass.
+    """
+    hockey_sticks = []
+    for shift in range(1, reach + 1):
+        p = np.append(masses, np.zeros(shift))
+        q = np.append(np.zeros(shift), masses)
+        hockey_sticks.append(float(np.maximum(p - math.exp(epsilon) * q, 0).sum()))
+    return max(hockey_sticks)
 
 
 @pytest.mark.parametrize("reach", [1, 3])
 @pytest.mark.parametrize("name", LAW_NAMES)
-def test_least_parameters_spend_the_whole_budget(name: str, reach: int):
-    epsilon, delta = Fraction(1, 2), Fraction(1, 100)
+def test_fitted_laws_use_the_whole_budget(name: str, reach: int):
+    """The law lies on -400..400, at ε = 1/2 and δ = 1/100."""
     if (name, reach) == ("staircase", 1):
         with pytest.raises(NotApplicable, match="it equals geometric noise"):
-            fit_laws(name, reach, epsilon, delta, "dp")
+            fit_laws(name, reach, Fraction(1, 2), Fraction(1, 100), "dp")
         return
-    fitted = fit_laws(name, reach, epsilon, delta, "dp")
-    assert all(one.is_private() for one in fitted)
-    f = compute_masses(fitted[0].law, -400, 400)
-    assert f.sum() == pytest.approx(1)
-    spent = hockey_stick(f, 0.5, reach)
+    fits = fit_laws(name, reach, Fraction(1, 2), Fraction(1, 100), "dp")
+    assert all(fit.is_private() for fit in fits)
+    masses = compute_masses(fits[0].law, -400, 400)
+    assert masses.sum() == pytest.approx(1)
+    delta = compute_hockey_stick(masses, 0.5, reach)
     if name in ("geometric", "discrete Gaussian"):
-        assert spent == pytest.approx(0.01, rel=1e-4)
+        assert delta == pytest.approx(0.01, rel=1e-4)
     elif name == "staircase":
-        assert spent == pytest.approx(0, abs=1e-12)
-        assert len(fitted) == reach
-    else:  # its support is a whole number: one value less on either side is not private
-        assert spent <= 0.01
-        cut = f.copy()
-        cut[[400 - int(fitted[0].value), 400 + int(fitted[0].value)]] = 0
-        assert hockey_stick(cut / cut.sum(), 0.5, reach) > 0.01
+        assert delta == pytest.approx(0, abs=1e-12)
+        assert len(fits) == reach
+    else:
+        # The support is -A..A with an integer A. Without both ends it is not private.
+        assert delta <= 0.01
+        largest_noise = int(fits[0].value)
+        shorter = masses.copy()
+        shorter[[400 - largest_noise, 400 + largest_noise]] = 0
+        assert compute_hockey_stick(shorter / shorter.sum(), 0.5, reach) > 0.01
 
 
-def test_clamped_rows_are_the_law_summed_beyond_the_ends():
+def test_clamped_rows_sum_the_law_beyond_the_ends():
     law = fit_laws("geometric", 2, Fraction(1), Fraction(0), "pure")[0].law
-    alpha, table = float(law.ratio), np.array([*compute_clamped_rows(law, 5)])
-    direct = np.zeros((5, 5))
+    alpha = float(law.ratio)
+    rows = np.zeros((5, 5))
     for q in range(5):
-        for eta in range(-300, 301):
-            direct[q, min(4, max(0, q + eta))] += (1 - alpha) / (1 + alpha) * alpha ** abs(eta)
-    assert np.allclose(table, direct, rtol=1e-12, atol=0)
+        for noise in range(-300, 301):
+            mass = (1 - alpha) / (1 + alpha) * alpha ** abs(noise)
+            rows[q, min(4, max(0, q + noise))] += mass
+    assert np.allclose([*compute_clamped_rows(law, 5)], rows, rtol=1e-12, atol=0)
 
 
 @pytest.mark.parametrize("epsilon", [1, 20, 40, 300])
 @pytest.mark.parametrize("prior", [None, "worst"])
-def test_losses_keep_their_digits_at_large_epsilon(epsilon: int, prior: str | None):
-    """Clamped geometric noise and randomized response in rationals, whose masses off the diagonal may be 1e-130."""
+def test_the_loss_of_clamped_geometric_noise_is_exact_at_large_epsilon(
+    epsilon: int, prior: str | None
+):
+    """At ε = 300 the masses beside the diagonal are 1e-130, so the loss is computed in rationals."""
     alpha = fit_laws("geometric", 1, Fraction(epsilon), Fraction(0), "dp")[0].law.ratio
-    asked = query("0..10", str(epsilon), max_shift=1, prior=prior)
+    query = make_query("0..10", str(epsilon), max_shift=1, prior=prior)
 
     def mass(q: int, j: int) -> Fraction:
-        return alpha ** abs(j - q) / (1 + alpha) * (1 if j in (0, 10) else 1 - alpha)
+        """Return the probability of the output j at the answer q."""
+        end_factor = 1 if j in (0, 10) else 1 - alpha
+        return alpha ** abs(j - q) / (1 + alpha) * end_factor
 
-    each = [sum(mass(q, j) * (j - q) ** 2 for j in range(11)) for q in range(11)]
     assert sum(mass(3, j) for j in range(11)) == 1
-    assert ENTRIES["clamped geometric"].make_reference(asked).objective == float(
-        max(each) if prior else sum(each) / 11
-    )
-    response = ENTRIES["randomized response"].make_reference(asked)
-    own = response.mechanism.rows[0]
-    rest = Fraction(own.integers[1], own.total)
-    spread = [sum((j - q) ** 2 for j in range(11)) for q in range(11)]
-    assert response.objective == float(rest * max(spread) if prior else rest * sum(spread) / 11)
+    losses = [sum(mass(q, j) * (j - q) ** 2 for j in range(11)) for q in range(11)]
+    expected_loss = max(losses) if prior == "worst" else sum(losses) / 11
+    reference = ENTRIES["clamped geometric"].make_reference(query)
+    assert reference.objective == float(expected_loss)
 
 
+@pytest.mark.parametrize("epsilon", [1, 20, 40, 300])
+@pytest.mark.parametrize("prior", [None, "worst"])
+def test_the_loss_of_randomized_response_is_exact_at_large_epsilon(epsilon: int, prior: str | None):
+    query = make_query("0..10", str(epsilon), max_shift=1, prior=prior)
+    reference = ENTRIES["randomized response"].make_reference(query)
+    first_row = reference.mechanism.rows[0]
+    other_mass = Fraction(first_row.integers[1], first_row.total)
+    losses = [other_mass * sum((j - q) ** 2 for j in range(11)) for q in range(11)]
+    expected_loss = max(losses) if prior == "worst" else sum(losses) / 11
+    assert reference.objective == float(expected_loss)
+
+
+@pytest.mark.parametrize("neighbours", [{"max_shift": 1}, {"neighbours": "all"}])
+@pytest.mark.parametrize("loss", ["squared", "absolute", "error-rate"])
 @pytest.mark.parametrize("delta", ["0", "1e-9", "0.1"])
 @pytest.mark.parametrize("epsilon", ["0.5", "20"])
-def test_nothing_published_is_ranked_below_a_proven_bound_of_its_class(epsilon: str, delta: str):
-    for loss in ("squared", "absolute", "error-rate"):
-        for given in ({"max_shift": 1}, {"neighbours": "all"}):
-            rows = wb.recommend(answers="0..5", epsilon=epsilon, delta=delta, loss=loss, **given)
-            bounds = {row["class"]: row["bound"] or 0.0 for row in rows}
-            within = [
-                row for row in rows if row["objective"] is not None and row["class"] != "RR-on-Bins"
-            ]
-            assert len(within) > 3
-            for row in within:
-                assert row["objective"] >= bounds["best channel"], (loss, given, row["class"])
-                if row["class"].startswith("clamped"):
-                    assert row["objective"] >= bounds["integer noise, clamped"], (
-                        loss,
-                        given,
-                        row["class"],
-                    )
-    for question, loss in (
-        (wb.IntegerNoise(1), "squared"),
-        (wb.IntegerNoise(2, clamp=(0, 6)), "absolute"),
-    ):
-        rows = wb.frontier(question, epsilon=epsilon, delta=delta, notion="dp", loss=loss)
-        bounds = [
-            row["bound"] for row in rows if row["curve"] == "point" and row.get("bound") is not None
-        ]
-        losses = [
-            row["objective"]
-            for row in rows
-            if row["curve"] == "baseline" and row.get("objective") is not None
-        ]
-        assert losses
-        assert min(losses) >= max(bounds, default=0.0)
+def test_no_published_mechanism_has_a_loss_below_the_bound_of_its_class(
+    epsilon: str, delta: str, loss: str, neighbours: dict
+):
+    rows = wb.recommend(answers="0..5", epsilon=epsilon, delta=delta, loss=loss, **neighbours)
+    bounds = {row["class"]: row["bound"] or 0.0 for row in rows}
+    # RR-on-Bins chooses its outputs, so it is not a channel on the answers.
+    channel_rows = [
+        row for row in rows if row["objective"] is not None and row["class"] != "RR-on-Bins"
+    ]
+    assert len(channel_rows) > 3
+    for row in channel_rows:
+        assert row["objective"] >= bounds["best channel"], row["class"]
+        if row["class"].startswith("clamped"):
+            assert row["objective"] >= bounds["integer noise, clamped"], row["class"]
 
 
-def test_noise_beside_integer_noise_is_told_at_any_epsilon():
-    """From ε = 37 on, 1 - e^-ε is 1 in floats."""
+@pytest.mark.parametrize(
+    ("question", "loss"),
+    [(wb.IntegerNoise(1), "squared"), (wb.IntegerNoise(2, clamp=(0, 6)), "absolute")],
+)
+@pytest.mark.parametrize("delta", ["0", "1e-9", "0.1"])
+@pytest.mark.parametrize("epsilon", ["0.5", "20"])
+def test_no_baseline_of_a_frontier_has_a_loss_below_the_bound_of_the_design(
+    epsilon: str, delta: str, question: wb.IntegerNoise, loss: str
+):
+    rows = [*wb.frontier(question, epsilon=epsilon, delta=delta, notion="dp", loss=loss)]
+    # Rows that do not apply have no bound or no loss.
+    bounds = [row.get("bound") for row in rows if row["curve"] == "point"]
+    known_bounds = [bound for bound in bounds if bound is not None]
+    losses = [row.get("objective") for row in rows if row["curve"] == "baseline"]
+    known_losses = [loss for loss in losses if loss is not None]
+    assert known_losses
+    assert min(known_losses) >= max(known_bounds, default=0.0)
+
+
+def test_the_loss_of_geometric_noise_is_exact_where_floats_round_its_parameter():
+    """At ε >= 37, 1 - e^-ε is 1 in floats."""
     rows = wb.frontier(wb.IntegerNoise(1), epsilon="40", delta="0", notion="dp", loss="squared")
     alpha = fit_laws("geometric", 1, Fraction(40), Fraction(0), "dp")[0].law.ratio
     (geometric,) = (row for row in rows if row["mechanism"] == "geometric")
     assert geometric["objective"] == float(2 * alpha / (1 - alpha) ** 2)
 
 
-def test_a_scan_reaches_the_least_parameter_of_large_budgets():
+def test_noise_modulo_9_and_clamped_noise_have_the_same_loss_at_large_epsilon():
+    """At ε = 20 the noise is nearly always -1, 0 or 1. The parameter of noise modulo 9 is scanned."""
     rows = wb.frontier(
         wb.ModuloNoise(n=8, max_shift=1),
         epsilon="20",
@@ -160,23 +185,24 @@ def test_a_scan_reaches_the_least_parameter_of_large_budgets():
         level="none",
     )
     (scanned,) = (row for row in rows if row["mechanism"] == "geometric")
-    least = ENTRIES["clamped geometric"].make_reference(query("0..8", "20", max_shift=1)).objective
-    assert scanned["objective"] == pytest.approx(least, rel=1e-4)
+    query = make_query("0..8", "20", max_shift=1)
+    clamped = ENTRIES["clamped geometric"].make_reference(query)
+    assert scanned["objective"] == pytest.approx(clamped.objective, rel=1e-4)
 
 
 @pytest.mark.parametrize(
-    ("asked", "applies"),
+    ("query", "applying_names"),
     [
         (
-            query("0..300", "1", "1e-5", max_shift=1),
+            make_query("0..300", "1", "1e-5", max_shift=1),
             set(ENTRIES) - PLANAR - {"permute-and-flip", "clamped staircase"},
         ),
         (
-            query("0..1000", "1", neighbours="all", loss="error-rate"),
+            make_query("0..1000", "1", neighbours="all", loss="error-rate"),
             {"clamped geometric", "randomized response"},
         ),
         (
-            query("0..6", "1", "0.01", max_shift=2, notion="pdp", prior="worst"),
+            make_query("0..6", "1", "0.01", max_shift=2, notion="pdp", prior="worst"),
             {
                 "clamped geometric",
                 "clamped staircase",
@@ -185,39 +211,43 @@ def test_a_scan_reaches_the_least_parameter_of_large_budgets():
                 "randomized response",
             },
         ),
-        (query("a,b,c", "1", "0.2", neighbours="all", loss="error-rate"), {"randomized response"}),
+        (
+            make_query("a,b,c", "1", "0.2", neighbours="all", loss="error-rate"),
+            {"randomized response"},
+        ),
     ],
 )
-def test_every_baseline_is_there_or_says_why(asked: Query, applies: set[str]):
-    assert {entry.name for entry in published_for(asked, CHANNEL)} == {*ENTRIES} - PLANAR
-    for name in ENTRIES:
-        if name in applies:
-            found = ENTRIES[name].make_reference(asked)
-            assert found.is_certified
-            assert found.objective > 0
+def test_every_published_mechanism_is_certified_or_states_why_it_does_not_apply(
+    query: Query, applying_names: set[str]
+):
+    assert {entry.name for entry in published_for(query, CHANNEL)} == {*ENTRIES} - PLANAR
+    for name, entry in ENTRIES.items():
+        if name in applying_names:
+            reference = entry.make_reference(query)
+            assert reference.is_certified
+            assert reference.objective > 0
         else:
             with pytest.raises(NotApplicable, match=r"\w+ \w+"):
-                ENTRIES[name].make_reference(asked)
+                entry.make_reference(query)
 
 
-def test_a_channel_of_a_baseline_costs_what_its_row_says():
-    """Clamped discrete Gaussian noise, row by row, at the parameter that was found."""
-    asked = query("0..8", "1", "0.05", max_shift=2, prior=[1, 2, 3, 4, 5, 4, 3, 2, 1])
-    found = ENTRIES["clamped discrete Gaussian"].make_reference(asked)
-    eta = np.arange(-60, 61)
-    f = np.exp(-(eta**2) / (2 * found.value))
-    f /= f.sum()
-    prior = np.array([1, 2, 3, 4, 5, 4, 3, 2, 1]) / 25
-    loss = sum(p * (f * (np.clip(q + eta, 0, 8) - q) ** 2).sum() for q, p in enumerate(prior))
-    assert found.objective == pytest.approx(loss, rel=1e-9)
+def test_the_loss_of_clamped_gaussian_noise_is_the_mean_over_answers_and_noise():
+    weights = np.array([1, 2, 3, 4, 5, 4, 3, 2, 1])
+    query = make_query("0..8", "1", "0.05", max_shift=2, prior=weights.tolist())
+    reference = ENTRIES["clamped discrete Gaussian"].make_reference(query)
+    noise = np.arange(-60, 61)
+    masses = np.exp(-(noise**2) / (2 * reference.value))
+    masses /= masses.sum()
+    losses = [masses @ (np.clip(q + noise, 0, 8) - q) ** 2 for q in range(9)]
+    assert reference.objective == pytest.approx(np.average(losses, weights=weights), rel=1e-9)
 
 
-def test_modulo_frontiers_keep_their_baselines_at_any_size():
+def test_a_modulo_frontier_of_201_answers_has_all_baselines():
     rows = wb.frontier(
         wb.ModuloNoise(n=200, max_shift=1), epsilon="1", delta="0.001", notion="dp", level="none"
     )
-    by = {row["mechanism"]: row for row in rows if row["curve"] == "baseline"}
-    assert set(by) == {
+    baselines = {row["mechanism"]: row for row in rows if row["curve"] == "baseline"}
+    assert set(baselines) == {
         "data-independent",
         "geometric",
         "gaussian",
@@ -225,85 +255,106 @@ def test_modulo_frontiers_keep_their_baselines_at_any_size():
         "truncated geometric",
         "staircase",
     }
-    assert (
-        by.pop("staircase")["failure"] == "for neighbours one step apart it equals geometric noise"
-    )
-    assert all(row["objective"] > 0 for row in by.values())
-    small = wb.frontier(
+    staircase = baselines.pop("staircase")
+    assert staircase["failure"] == "for neighbours one step apart it equals geometric noise"
+    assert all(row["objective"] > 0 for row in baselines.values())
+
+
+def test_no_baseline_of_a_modulo_frontier_applies_to_the_worst_case_loss():
+    rows = wb.frontier(
         wb.ModuloNoise(n=12, max_shift=1),
         epsilon="1",
         delta="0.001",
         notion="dp",
         loss="worst-squared",
     )
-    left = [row for row in small if row["curve"] == "baseline"]
-    assert left
-    assert {row["status"] for row in left} == {"not applicable"}
+    statuses = {row["status"] for row in rows if row["curve"] == "baseline"}
+    assert statuses == {"not applicable"}
 
 
-def test_baselines_of_ones_own(tmp_path: Path):
-    (tmp_path / "pmf.csv").write_text("noise,probability\n-1,0.25\n0,0.5\n1,0.25\n")
-    (tmp_path / "rows.csv").write_text("0.5,0.5\n0.25,0.75\n")
-    given = {
-        "a file": tmp_path / "pmf.csv",
-        "a function": lambda e, d: {0: 1 - d, 1: d},
-        "raises": lambda e, d: 1 / 0,
+@pytest.fixture
+def pmf_file(tmp_path: Path) -> Path:
+    """Write noise on -1, 0, 1 to a file. At ε = 1 it is private with δ = 0.3."""
+    path = tmp_path / "pmf.csv"
+    path.write_text("noise,probability\n-1,0.25\n0,0.5\n1,0.25\n")
+    return path
+
+
+def test_user_defined_baselines_are_evaluated_or_state_their_failure(pmf_file: Path):
+    baselines = {
+        "a file": pmf_file,
+        "a function": lambda epsilon, delta: {0: 1 - delta, 1: delta},
+        "raises": lambda epsilon, delta: 1 / 0,
     }
-    rows = {
-        row["class"]: row
-        for row in wb.recommend(answers="0..4", max_shift=1, epsilon=1, delta="0.3", baseline=given)
-    }
+    table = wb.recommend(answers="0..4", max_shift=1, epsilon=1, delta="0.3", baseline=baselines)
+    rows = {row["class"]: row for row in table}
+    # Three answers have two neighbours, and the two ends one. Each has probability 1/4.
     assert rows["a file"]["objective"] == pytest.approx((3 * 0.5 + 2 * 0.25) / 5)
     assert rows["a file"]["certified"] is True
     assert rows["best channel"]["objective"] < rows["a file"]["objective"]
     assert "not private at this budget" in rows["a function"]["notes"]
     assert "ZeroDivisionError" in rows["raises"]["notes"]
-    matrix = wb.recommend(
-        answers="0,1",
-        max_shift=1,
-        epsilon=2,
-        delta=0,
-        baseline=tmp_path / "rows.csv",
-        loss="absolute",
-    )
-    assert {row["class"]: row["objective"] for row in matrix}["rows"] == pytest.approx(0.375)
-    for question, loss in (
-        (wb.ModuloNoise(n=4, max_shift=1), 0.5),
-        (wb.FiniteQuery("0..4", max_shift=1), 0.4),
-    ):
-        table = wb.frontier(
-            question, epsilon="1", delta="0.3", notion="dp", baseline=tmp_path / "pmf.csv"
-        )
-        own = next(row for row in table if row["mechanism"] == "pmf")
-        assert own["private"] is True
-        assert own["objective"] == pytest.approx(loss)
-    for bad in ({0: 0.5}, {0.5: 1}, [[1, 0], [1]], "nowhere.csv", 3, {0: -1, 1: 2}):
-        with pytest.raises(wb.WorkbenchError):
-            wb.recommend(answers="0..4", max_shift=1, epsilon=1, baseline=bad)
 
 
-def flipped(weights: list[Fraction]) -> list[Fraction]:
-    """Permute-and-flip as it is defined: answers in every order, the first whose coin shows heads."""
-    shares = [Fraction(0)] * len(weights)
+def test_a_matrix_file_is_a_baseline_named_after_the_file(tmp_path: Path):
+    path = tmp_path / "rows.csv"
+    path.write_text("0.5,0.5\n0.25,0.75\n")
+    table = wb.recommend(answers="0,1", max_shift=1, epsilon=2, baseline=path, loss="absolute")
+    losses = {row["class"]: row["objective"] for row in table}
+    assert losses["rows"] == pytest.approx((0.5 + 0.25) / 2)
+
+
+@pytest.mark.parametrize(
+    ("question", "loss"),
+    [
+        (wb.ModuloNoise(n=4, max_shift=1), 0.5),  # error rate: the noise is not 0
+        (wb.FiniteQuery("0..4", max_shift=1), 0.4),  # squared: (3 · 1/2 + 2 · 1/4)/5
+    ],
+)
+def test_a_frontier_has_a_user_defined_baseline(question, loss: float, pmf_file: Path):
+    table = wb.frontier(question, epsilon="1", delta="0.3", notion="dp", baseline=pmf_file)
+    (row,) = [row for row in table if row["mechanism"] == "pmf"]
+    assert row["private"] is True
+    assert row["objective"] == pytest.approx(loss)
+
+
+@pytest.mark.parametrize(
+    "baseline", [{0: 0.5}, {0.5: 1}, [[1, 0], [1]], "nowhere.csv", 3, {0: -1, 1: 2}]
+)
+def test_an_invalid_baseline_is_refused(baseline):
+    with pytest.raises(wb.WorkbenchError):
+        wb.recommend(answers="0..4", max_shift=1, epsilon=1, baseline=baseline)
+
+
+def permute_and_flip(weights: list[Fraction]) -> list[Fraction]:
+    """Compute the law of permute-and-flip from its definition.
+
+    The outputs are visited in a random order. Output j is published with probability weights[j],
+    else the next one is visited.
+    """
+    masses = [Fraction(0)] * len(weights)
     for order in permutations(range(len(weights))):
-        left = Fraction(1, math.factorial(len(weights)))
+        remaining_mass = Fraction(1, math.factorial(len(weights)))
         for j in order:
-            shares[j] += left * weights[j]
-            left *= 1 - weights[j]
-    return shares
+            masses[j] += remaining_mass * weights[j]
+            remaining_mass *= 1 - weights[j]
+    return masses
 
 
-def test_permute_and_flip_is_its_definition():
-    asked = query("0..4", "1", max_shift=2)
-    found = ENTRIES["permute-and-flip"].make_reference(asked)
-    ratio = Fraction(found.value)
-    for i, row in enumerate(found.mechanism.rows):
-        law = flipped([ratio ** abs(i - j) for j in range(5)])
-        assert [float(m) for m in law] == pytest.approx(row.floats.tolist(), rel=1e-9)
-    assert found.value == pytest.approx(
-        math.exp(-1 / 4), abs=0.2
-    )  # ε over twice the sensitivity, or less
-    assert wb.audit(found.mechanism, 1).pure_epsilon <= 1
+def test_permute_and_flip_has_the_law_of_its_definition():
+    query = make_query("0..4", "1", max_shift=2)
+    reference = ENTRIES["permute-and-flip"].make_reference(query)
+    ratio = Fraction(reference.value)
+    for i, row in enumerate(reference.mechanism.rows):
+        masses = permute_and_flip([ratio ** abs(i - j) for j in range(5)])
+        assert [*map(float, masses)] == pytest.approx(row.floats.tolist(), rel=1e-9)
+
+
+def test_the_rate_of_permute_and_flip_is_about_epsilon_over_twice_the_sensitivity():
+    query = make_query("0..4", "1", max_shift=2)
+    reference = ENTRIES["permute-and-flip"].make_reference(query)
+    assert reference.value == pytest.approx(math.exp(-1 / 4), abs=0.2)
+    assert wb.audit(reference.mechanism, 1).pure_epsilon <= 1
 
 
 @pytest.mark.parametrize(
@@ -314,7 +365,7 @@ def test_permute_and_flip_is_its_definition():
         IntegerLaw(-3, [1, 2, 3, 4, 3, 2, 1], 2, Fraction(1, 7)),
     ],
 )
-def test_clamped_rows_in_rationals_are_those_of_the_law(law: IntegerLaw):
+def test_clamped_rows_in_rationals_are_the_clamped_law_at_every_answer(law: IntegerLaw):
     assert [[*row] for row in compute_clamped_rows(law, 10, Fraction)] == [
         [*law.clamp(-q, 9 - q)] for q in range(10)
     ]
