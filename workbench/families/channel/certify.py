@@ -33,8 +33,9 @@ from workbench.solvers.solution import Solution, Termination
 _DELTA_DECIMALS = 30
 # The exact δ of a channel is enclosed at this precision before it is rounded up.
 _DELTA_BITS = 160
-# A stopped search whose channel violates a constraint by more than this has no channel yet.
-_MAX_STOPPED_EXCESS = Fraction(1, 10**6)
+# If a stopped search violates a constraint by more than this times the largest coefficient, its
+# channel is not used.
+_MAX_STOPPED_VIOLATION = Fraction(1, 10**6)
 
 
 def make_channel_certificate(
@@ -78,15 +79,15 @@ def make_channel_certificate(
     certificate = make_certificate(
         channel, claim, loss_name, question.numbers, question.prior, record
     )
-    excess = _compute_extra_violation(request, channel)
-    if excess and solution is not None:
-        _check_stopped_excess(request, solution, excess)
+    violation = _compute_extra_violation(request, channel)
+    if violation and solution is not None:
+        _check_stopped_violation(request, solution, violation)
     notes = []
-    if excess is None:
+    if violation is None:
         notes.append(CONSTRAINTS_NOTE)
-    elif excess:
+    elif violation:
         notes.append(
-            f"The certified channel violates the extra constraints by {round_up(excess):.3g}, "
+            f"The certified channel violates the extra constraints by {round_up(violation):.3g}, "
             "exactly."
         )
     return certificate, notes
@@ -130,14 +131,16 @@ def _make_record(
     return record
 
 
-def _check_stopped_excess(request: ChannelRequest, solution: Solution, excess: Fraction) -> None:
+def _check_stopped_violation(
+    request: ChannelRequest, solution: Solution, violation: Fraction
+) -> None:
     """Reject a channel that violates the extra constraints because the solver was stopped too
     early.
 
     Args:
         request: request whose constraints are violated.
         solution: answer of the solver.
-        excess: largest violation of a constraint.
+        violation: largest violation of a constraint.
 
     Raises:
         NotProven: the violation, relative to the largest coefficient, exceeds the tolerance of a
@@ -146,25 +149,25 @@ def _check_stopped_excess(request: ChannelRequest, solution: Solution, excess: F
     assert request.extra_program is not None
     largest_coefficient = Fraction(float(abs(request.extra_program.template.A).max()))
     is_stopped = solution.termination not in (Termination.OPTIMAL, Termination.GAP_LIMIT)
-    if is_stopped and excess > _MAX_STOPPED_EXCESS * largest_coefficient:
+    if is_stopped and violation > _MAX_STOPPED_VIOLATION * largest_coefficient:
         raise NotProven(
             f"{solution.solver} stopped with {solution.raw_status!r} before it had a channel that "
-            f"satisfies the constraints. The violation is {round_up(excess):.3g}. "
+            f"satisfies the constraints. The violation is {round_up(violation):.3g}. "
             "Increase --time-limit.",
             interrupted=solution.termination is Termination.INTERRUPTED,
         )
 
 
 def _compute_extra_violation(request: ChannelRequest, channel: Channel) -> Fraction | None:
-    """Return the largest violation of the extra constraints, exact.
+    """Return the largest violation of the extra constraints, exact. 0 if there are none.
 
-    None if they are not linear in the masses.
+    None if it cannot be computed, because the constraints are not linear in the masses.
     """
     if not request.has_extra_constraints:
         return ZERO
+    if request.extra_program is None:
+        return None
     k = request.question.k
     # CVXPY orders the masses column by column.
     masses = [channel.rows[j % k][j // k] for j in range(k * request.question.m)]
-    if request.extra_program is None:
-        return None
     return find_max_violation(request.extra_program, masses)

@@ -4,10 +4,12 @@
       ▲         (a bound)                                            (to the mean, or Huber's point)
       └─────────── anchors at these outputs, cells that are in use cut ◀────────┘
 
-A cell is an interval of the range of the answers with one anchor in it; its ends are knots. A lower
-question replaces each loss by its tangents at the anchors, and its outputs are the knots. Its
-optimum is a lower bound for all channels with real outputs (`output_cells` has the proof). An
-output is in use if the channel publishes it with a probability above 1e-9 for some answer.
+An *anchor* is a real number at which the loss is replaced by its tangent. A *cell* is an interval
+of the range of the answers with one anchor in it; its ends are *knots*. For the answers 0, 1, 2 the
+anchors may be 0, 1, 2; the knots are then 0, 0.5, 1.5, 2. A *lower question* has these tangents as
+losses and the knots as outputs. Its optimum is a lower bound for all channels with real outputs
+(`output_cells` has the proof). An output is in use if the channel publishes it with a probability
+above 1e-9 for some answer.
 
 The search ends when bound and loss meet, when a round improves nothing, or at a limit of
 `_SearchLimits`, which has all tuning numbers. Every question on the way is a finite one
@@ -135,10 +137,12 @@ class OutputSearch:
         self._highest = max(self._inputs)
         width = self._highest - self._lowest
         self._deadline = Deadline(request.how.options.time_limit)
+        # Number of masses that the programs of the search have compared (`_SearchLimits.work`).
         self._work = 0
         # The outputs of a question with free outputs are its inputs.
         self._requests_by_outputs = {request.question.outputs: request}
         self._candidates_by_outputs: dict[tuple[Fraction, ...], Candidate] = {}
+        # Outputs are rounded to this many decimals, and anchors are at least this far apart.
         self._decimals = _LIMITS.output_digits - math.ceil(math.log10(width))
         self._min_distance = width * _LIMITS.anchor_distance
 
@@ -175,7 +179,7 @@ class OutputSearch:
                 if getattr(error, "interrupted", False):
                     raise
                 break
-            has_gained = candidate.value < best.value - _LIMITS.gap * abs(best.value)
+            has_improved = candidate.value < best.value - _LIMITS.gap * abs(best.value)
             if candidate.value < best.value:
                 best = candidate
             if candidate.is_stopped or self._is_close(best.value, bound):
@@ -183,13 +187,13 @@ class OutputSearch:
             new_points = [*candidate.points, *candidate.list_used_outputs()]
             new_points += [*lower.points, *lower.list_used_outputs()]
             more_anchors = self._merge_points(anchors, new_points)
-            if len(more_anchors) == len(anchors) and not has_gained:
+            if len(more_anchors) == len(anchors) and not has_improved:
                 break
             anchors = more_anchors
         return best, bound
 
     def place_outputs(self, outputs: tuple[Fraction, ...]) -> ChannelRequest:
-        """Return the request with given outputs.
+        """Return the request with listed outputs. Each request is built once.
 
         Args:
             outputs: increasing numbers.
@@ -323,7 +327,7 @@ class OutputSearch:
         if key in self._candidates_by_outputs:
             self._count_work(request)
         else:
-            # Its bound is not used, so its loss need only be near its optimum.
+            # The bound of listed outputs is not used, so their loss need only be near its optimum.
             self._candidates_by_outputs[key] = self._solve_candidate(request, _LIMITS.gap)
         return self._candidates_by_outputs[key]
 

@@ -2,9 +2,12 @@
 bound.
 
 A *route* is one method, with a function that says why it does not apply. A route returns an
-`Answer`, or a `Doubt` if another route may do better (`workbench.pipeline.routes`). Masses are the
-probabilities M[y, o] of output o for input y. `Answer.law` is (K, is_exempt): the masses as
-integers, and where a ratio may be violated (None: nowhere).
+`Answer`, or a `Doubt` if another route may do better (`workbench.pipeline.routes`). For example,
+the route "blocks" does not apply to a small request ("the program of 180 compared masses is
+faster"), so the next route, "program", answers it.
+
+Masses are the probabilities M[y, o] of output o for input y. `Answer.law` is (K, is_exempt): the
+masses as integers, and where a ratio may be violated (None: nowhere).
 
 To add a route: a method `why_not_...` that returns the reason (None: it applies), a method
 `answer_by_...`, an entry of `ChannelProblem.routes`, and a line of this table if the answer has an
@@ -93,6 +96,7 @@ _MIN_SIMPLE_SECONDS = 2.0
 # A pure ε that implies a budget of several bounds is rounded to this denominator.
 _MAX_EPSILON_DENOMINATOR = 10**9
 
+# Names of routes, and the origin of the channel without privacy, as certificates state them.
 ONE_OUTPUT_NAME = "one output for all neighbours"
 _GEOMETRIC_ROUTE = "geometric noise, post-processed"
 _OPEN_ORIGIN = "the best output of every answer"
@@ -354,6 +358,7 @@ class ChannelProblem(Problem):
         model = request.model()
         ordered_pairs = request.question.ordered_pairs
         comparisons = model.build_comparisons(ordered_pairs)
+        # Only plain requests can be answered by the methods that follow.
         is_plain = not request.has_extra_constraints and request.losses.forbidden is None
         try:
             solution, bound = solve_by_tangents(
@@ -524,7 +529,8 @@ class ChannelProblem(Problem):
         """Return whether a bound proves a loss optimal.
 
         With pure ratios and a prior the optimum exceeds the loss without privacy, unless a constant
-        output is optimal.
+        output is optimal. A relative gap then decides (`LossScale.proves`). Otherwise the optimum
+        may be 0 in the scale, and a small absolute gap is accepted too (`LossScale.settles`).
         """
         request = self.request
         exceeds_floor = (

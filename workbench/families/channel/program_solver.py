@@ -17,6 +17,7 @@ Where to change: the order of the solves is in `ChannelProgramSolver._list_attem
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -90,7 +91,7 @@ class _Attempt(NamedTuple):
 
 
 class ChannelProgramSolver:
-    """Solves the linear program of a request, or the one with binaries.
+    """A solver of the linear program of a request, or of the program with binaries.
 
     Args:
         request: request under a notion of one bound.
@@ -130,9 +131,9 @@ class ChannelProgramSolver:
                     break
             model, solution = self._solve(attempt, loss_factor, start)
             is_final = solution.termination in FINAL_TERMINATIONS
-            is_relaxed = model.stated_comparisons is not None
-            if is_relaxed and not is_final and not self._is_private(solution):
-                # The program with all comparisons has another optimum.
+            omits_comparisons = model.stated_comparisons is not None
+            if omits_comparisons and not is_final and not self._is_private(solution):
+                # A comparison that was omitted is violated, so this is not the optimum.
                 continue
             bound = self.compute_lower_bound(model, solution)
             best = _choose_better(best, ProvenSolution(model, solution, bound))
@@ -149,7 +150,8 @@ class ChannelProgramSolver:
         """
         moved_request = self.request.with_values(check="none", **point)
         solver = ChannelProgramSolver(moved_request, self._loss_scale, self._programs)
-        return solver._solve(_Attempt(None), 1.0, "cold")[1]
+        _, solution = solver._solve(_Attempt(algorithm=None), loss_factor=1.0, start="cold")
+        return solution
 
     def compute_lower_bound(self, model: ChannelModel, solution: Solution) -> Fraction | None:
         """Compute a lower bound on the minimised quantity, the loss or δ.
@@ -178,16 +180,20 @@ class ChannelProgramSolver:
         return scaled_losses.unscale_loss(bound)
 
     def _list_attempts(self) -> list[_Attempt]:
-        """List the ways to solve the program, in order."""
+        """List the ways to solve the program, in order.
+
+        For example, a large request at δ > 0 has [reduced by the interior point, interior point,
+        simplex, simplex with larger losses].
+        """
         request = self.request
         has_binaries = request.bounds.bounds_mass
-        is_fixed = (
+        is_algorithm_fixed = (
             request.how.options.algorithm is not None
             or self._programs.backend.name != "highs"
             or has_binaries
         )
         algorithms: list[str | None] = [None]
-        if not is_fixed:
+        if not is_algorithm_fixed:
             algorithms = ["simplex", "interior-point"]
             if request.comparison_count >= MIN_INTERIOR_COMPARISONS:
                 algorithms.reverse()
@@ -195,7 +201,7 @@ class ChannelProgramSolver:
         if request.stated_masses is not None or request.binding_comparisons is not None:
             attempts.insert(0, _Attempt(algorithms[0], is_reduced=True))
         if request.aim.minimise == "loss" and not has_binaries:
-            last_algorithm = None if is_fixed else "simplex"
+            last_algorithm = None if is_algorithm_fixed else "simplex"
             attempts.append(_Attempt(last_algorithm, has_larger_losses=True))
         return attempts
 
@@ -235,6 +241,9 @@ class ChannelProgramSolver:
     ) -> tuple[ChannelModel, Solution]:
         """Solve the program in one way.
 
+        A session of the solver is kept for every structure of the program, algorithm and factor, so
+        that a path of ε and δ solves the same program with other numbers.
+
         loss_factor: factor of the objective in the solver; start: "hot" or "cold". Returns (model,
         solution); the solution may have no point.
         """
@@ -262,16 +271,21 @@ class ChannelProgramSolver:
                 program = replace(model.program, cost=loss_factor * model.program.cost)
                 sessions[key] = (model, self._programs.backend.open(program, options))
             model, session = sessions[key]
-            delta = bounds.delta
-            if bounds.bounds_mass:
-                delta = bounds.delta * (1 - _DELTA_MARGIN)
-            max_loss = 0.0
-            if request.aim.max_loss is not None:
-                max_loss = float(request.scaled_losses.scale_loss(request.aim.max_loss))
-            values = model.values([float(e) for e in epsilons], float(delta), max_loss)
+            values = self._list_parameter_values(model, epsilons)
             return model, session.solve(values, start=start)
         except (ValueError, SolverError) as error:
             raise translate_error(error) from None
+
+    def _list_parameter_values(self, model: ChannelModel, epsilons: Sequence[Fraction]) -> Any:
+        """Return the values of the parameters of a program: e^ε, δ and the largest loss."""
+        request = self.request
+        delta = request.bounds.delta
+        if request.bounds.bounds_mass:
+            delta *= 1 - _DELTA_MARGIN
+        max_loss = 0.0
+        if request.aim.max_loss is not None:
+            max_loss = float(request.scaled_losses.scale_loss(request.aim.max_loss))
+        return model.values([float(e) for e in epsilons], float(delta), max_loss)
 
     def _find_compiled_model(self, structure: Any) -> ChannelModel | None:
         """Return the model of an open session with the same structure. None if there is none."""
@@ -302,14 +316,15 @@ class ChannelProgramSolver:
 
 
 def _choose_better(best: ProvenSolution | None, latest: ProvenSolution) -> ProvenSolution:
-    """Return the latest model with the solution of smaller objective and the larger bound."""
+    """Combine two results of one request: the smaller objective, the larger bound, the latest
+    model.
+    """
     if best is None:
         return latest
     known_bounds = [bound for bound in (latest.bound, best.bound) if bound is not None]
     solution = latest.solution
-    is_better = best.solution.x is not None and (best.solution.objective or 0) < (
-        solution.objective or 0
-    )
-    if solution.x is None or is_better:
+    best_objective = best.solution.objective or 0
+    is_best_smaller = best.solution.x is not None and best_objective < (solution.objective or 0)
+    if solution.x is None or is_best_smaller:
         solution = best.solution
     return ProvenSolution(latest.model, solution, max(known_bounds, default=None))

@@ -84,8 +84,10 @@ def weigh_losses(losses: LossTable, shares: Sequence[int]) -> Integers:
 def _sum_reduced_rows(
     rows: Integers, multipliers: Mapping[str, Vector], edges: Edges
 ) -> tuple[int, list[int]]:
-    """Return (Σ_y min_o of the rows with the terms of the multipliers, [max_o u[p,o] of every
-    pair]), both over 2^96. The list is empty if all inputs are neighbours.
+    """Add the terms of the multipliers to the rows π ℓ, and return what the bound needs of them.
+
+    Returns (sum, largest), both over 2^96: Σ_y min_o of the rows with these terms, and max_o u[p,o]
+    of every pair p. The list is empty if all inputs are neighbours.
     """
     if "ratio" in multipliers:
         rows = rows.copy()
@@ -93,6 +95,7 @@ def _sum_reduced_rows(
         ratios = {epsilon: _round_ratio_up(epsilon) for epsilon in set(edges.epsilons)}
         for (i, j), epsilon, row in zip(edges.pairs or (), edges.epsilons, u, strict=True):
             rows[i] += row
+            # E u is rounded up, so that the bound stays valid.
             rows[j] -= -((-row * ratios[epsilon]) >> _RATIO_BITS)
         return int(rows.min(axis=1).sum()), u.max(axis=1).tolist()
     # The rows t <= M are called "least", and the rows M <= E t are called "most".
@@ -226,7 +229,7 @@ def bound_loss_on_line(
         Σ λ minus the deficits.
     """
     rows = weigh_losses(losses, round_weights(prior, share))
-    e = _round_ratio_up(epsilon)
+    scaled_ratio = _round_ratio_up(epsilon)
     lam = floor_to_bits(np.asarray(share, dtype=float), MULTIPLIER_BITS)
     rows = rows - lam[:, None]
     k, m = rows.shape
@@ -234,20 +237,21 @@ def bound_loss_on_line(
     def pass_to_neighbour(value: int) -> int:
         """Return what a surplus or a deficit is worth at the next input, rounded down."""
         if value >= 0:
-            return (value << _RATIO_BITS) // e
-        return -((-value * e) >> _RATIO_BITS) - 1
+            return (value << _RATIO_BITS) // scaled_ratio
+        return -((-value * scaled_ratio) >> _RATIO_BITS) - 1
 
     pass_all = np.frompyfunc(pass_to_neighbour, 1, 1)
     best_input = losses.values.argmin(axis=0)
+    # The balance of an output is its w at its best input, plus what both ends of the line pass on.
     balance = rows[best_input, np.arange(m)]
-    for steps in (range(k), range(k - 1, -1, -1)):
+    for inputs in (range(k), range(k - 1, -1, -1)):
         carry = np.zeros(m, dtype=object)
-        for y in steps:
-            is_outside = best_input > y if steps.step > 0 else best_input < y
+        for y in inputs:
+            is_before_best = best_input > y if inputs.step > 0 else best_input < y
             balance = np.where(best_input == y, balance + carry, balance)
-            carry = np.where(is_outside, pass_all(rows[y] + carry), carry)
-    deficits: dict[int, int] = {}
+            carry = np.where(is_before_best, pass_all(rows[y] + carry), carry)
+    largest_deficits: dict[int, int] = {}
     for o, y in enumerate(best_input.tolist()):
-        deficits[y] = max(deficits.get(y, 0), -int(balance[o]))
-    total_deficit = sum(max(0, value) for value in deficits.values())
+        largest_deficits[y] = max(largest_deficits.get(y, 0), -int(balance[o]))
+    total_deficit = sum(largest_deficits.values())
     return Fraction(int(lam.sum()) - total_deficit, 1 << MULTIPLIER_BITS)

@@ -148,14 +148,14 @@ class RangeSession(Session):
 
 
 def bound_by_bins(request: Any) -> tuple[float, float]:
-    """Bound the smallest loss of a range from both sides by bins, without solving a program.
+    """Bound the smallest loss of a range from both sides by RR-on-Bins, without solving a program.
 
     Args:
         request: request for a range under a prior at δ = 0, with every two answers as neighbours.
 
     Returns:
         (lower, upper): a lower bound on the loss of every channel of the range, and the loss of
-        the best bins, in the units of the request.
+        the best bins, both in the units of the loss.
     """
     assert isinstance(request, ChannelRequest)
     search = _RangeSearch(request)
@@ -199,7 +199,7 @@ class _RangeSearch:
         # If the range is c times as wide, losses are c to this power times as large.
         self._power = 2 if self._loss.name == "squared" else 1
         self._deadline = Deadline(request.how.options.time_limit)
-        # This is true after the time limit has ended a program.
+        # Whether the time limit has ended a program.
         self._is_stopped = False
 
     @property
@@ -235,21 +235,24 @@ class _RangeSearch:
     # Bins.
 
     def try_bins(self) -> None:
-        """Try the best bins at δ = 0. Their loss on a grid of points is also a lower bound."""
+        """Try the best bins at δ = 0, and raise the bound by their loss on grids of points."""
         delta = self.request.claim.delta or ZERO
         parts = self.question.part_count
         request = self.request.with_values(claim=Claim("pure", self.request.claim.epsilon))
         for count in _BIN_POINT_COUNTS:
+            # The number of points is rounded up to a multiple of the parts of the prior.
             point_count = -(-count // parts) * parts
             # Outputs of 12 digits keep the fractions of the certificate short.
             shares = [Fraction(f"{value:.12g}") for value in self._bound_by_bins(point_count)]
             outputs = [self.question.low + self._range_width * share for share in shares]
             if len(outputs) == 1:
+                # `NearestOutputs` needs two outputs, which may be equal.
                 outputs *= 2
             odds, _ = round_odds_down(Fraction(request.claim.epsilon))
             self._record_nearest_outputs(request, tuple(outputs), odds)
             if self.is_close or delta:
                 break
+        # The bound at δ loses more for more points (`bound_gain_of_delta`), so few points come too.
         point_count = MIN_CELLS * parts
         while delta and point_count < _BIN_POINT_COUNTS[0]:
             self._bound_by_bins(point_count)
@@ -499,7 +502,9 @@ class _RangeSearch:
 
 
 class GivenMechanism(Problem):
-    """The problem whose answer is a given mechanism: bins, or one output for all.
+    """The problem whose answer is a given mechanism: RR-on-Bins, or one output for all answers.
+
+    It certifies the mechanism and makes a `Design` of it.
 
     Args:
         request: request in which any two answers of the range are neighbours.

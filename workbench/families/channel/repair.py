@@ -88,7 +88,7 @@ class Edges:
 
     @cached_property
     def thresholds(self) -> list[int]:
-        """Return e^ε over 2^112 for every pair, rounded down."""
+        """Return the integer e^ε 2^112, rounded down, for every pair."""
         ratios = {epsilon: exp_bounds(epsilon, _RATIO_BITS)[0] for epsilon in set(self.epsilons)}
         return [ratios[epsilon] for epsilon in self.epsilons]
 
@@ -124,14 +124,16 @@ def round_to_integers(rows: Vector) -> Integers:
 
 
 def _raise_ratios(K: Integers, edges: Edges, is_exempt: Flags | None = None) -> Integers:
-    """Raise masses as little as possible until all ratios hold.
+    """Raise masses as little as possible until all ratios hold (step "raise" of the header).
 
     is_exempt: where the ratio may be violated, shape (pairs, m). None: nowhere.
     """
     K = K.copy()
     pairs = edges.pairs
     if pairs is None:
-        return np.asarray(np.maximum(K, -((-K.max(axis=0) << _RATIO_BITS) // edges.thresholds[0])))
+        # Every mass must be at least the largest mass of its output divided by E, rounded up.
+        smallest_allowed = -((-K.max(axis=0) << _RATIO_BITS) // edges.thresholds[0])
+        return np.asarray(np.maximum(K, smallest_allowed))
     order = sorted(range(len(pairs)), key=pairs.__getitem__)
     is_changed = True
     while is_changed:
@@ -152,7 +154,7 @@ def _raise_ratios(K: Integers, edges: Edges, is_exempt: Flags | None = None) -> 
 
 def _equalise_rows(K: Integers, edges: Edges, output: int) -> Integers:
     """Add to one output of every row until all rows have one sum, so large that the ratios hold at
-    this output.
+    this output (step "equalise" of the header).
     """
     sums = [int(row.sum()) for row in K]
     largest_sum = max(sums)
@@ -191,6 +193,7 @@ def repair_integer_rows(
     """
     if is_exempt is not None or not delta:
         return _equalise_rows(_raise_ratios(K, edges, is_exempt), edges, output)
+    # The share θ of step "mix" of the header.
     total = int(K[0].sum())
     allowance = delta * total
     smallest_share = Fraction(0)
@@ -203,10 +206,11 @@ def repair_integer_rows(
             smallest_share = max(smallest_share, 1 - allowance / hockey_stick)
     if not smallest_share:
         return K
-    center = _equalise_rows(_raise_ratios(K, edges), edges, output)
+    pure_rows = _equalise_rows(_raise_ratios(K, edges), edges, output)
     share = -(-(smallest_share.numerator << _MIXTURE_BITS) // smallest_share.denominator)
-    original_part = ((1 << _MIXTURE_BITS) - share) * K * int(center[0].sum())
-    return np.asarray(original_part + share * center * total)
+    # Each part is multiplied by the row sum of the other one, so that both have one sum.
+    original_part = ((1 << _MIXTURE_BITS) - share) * K * int(pure_rows[0].sum())
+    return np.asarray(original_part + share * pure_rows * total)
 
 
 def compute_integer_loss(K: Integers, losses: LossTable, prior: Prior) -> Fraction:
@@ -270,11 +274,12 @@ def mix_within_max_loss(
     loss = compute_integer_loss(K, losses, prior)
     if loss <= max_loss:
         return K
-    best = np.zeros(K.shape, dtype=object)
-    best[np.arange(len(K)), losses.values.argmin(axis=1)] = int(K[0].sum())
-    floor = compute_integer_loss(best, losses, prior)
+    # This channel publishes the best output of every input, so no channel has a smaller loss.
+    best_outputs = np.zeros(K.shape, dtype=object)
+    best_outputs[np.arange(len(K)), losses.values.argmin(axis=1)] = int(K[0].sum())
+    floor = compute_integer_loss(best_outputs, losses, prior)
     if floor >= max_loss:
-        return best
+        return best_outputs
     exact_share = min(Fraction(1), (loss - max_loss) / (loss - floor))
     share = -(-(exact_share.numerator << _MIXTURE_BITS) // exact_share.denominator)
-    return np.asarray(((1 << _MIXTURE_BITS) - share) * K + share * best)
+    return np.asarray(((1 << _MIXTURE_BITS) - share) * K + share * best_outputs)
