@@ -1,4 +1,4 @@
-"""Places of the plane among the classes that are compared: the optimum, noise on the plane, what selects a place."""
+"""Recommendations for places of the plane: the best channel, planar noise, and the exponential mechanism."""
 
 from __future__ import annotations
 
@@ -10,77 +10,100 @@ import workbench as wb
 from workbench.cli import main
 
 PLACES = [(i, j) for i in range(4) for j in range(3)]
-GIVEN = {"answers": PLACES, "loss": "euclidean", "epsilon": "0.7"}
+QUERY = {"answers": PLACES, "loss": "euclidean", "epsilon": "0.7"}
 
 
-def by_class(result: wb.Result) -> dict[str, dict[str, object]]:
+def index_by_class(result: wb.Result) -> dict[str, dict[str, object]]:
+    """Return class -> row of a table."""
     return {row["class"]: row for row in result}
 
 
 @pytest.mark.parametrize(("neighbours", "notion"), [("within 1 L1", "pure"), ("all L2", "metric")])
-def test_the_classes_for_places_are_those_of_the_plane(neighbours: str, notion: str) -> None:
-    result = wb.recommend(**GIVEN, neighbours=neighbours, notion=notion, prior=range(1, 13))
-    rows = by_class(result)
-    best, noise, drawn = (
-        rows[name] for name in ("best channel", "planar Laplace, remapped", "planar exponential")
-    )
+def test_the_best_channel_of_places_is_below_the_planar_mechanisms(
+    neighbours: str, notion: str
+) -> None:
+    result = wb.recommend(**QUERY, neighbours=neighbours, notion=notion, prior=range(1, 13))
+    rows = index_by_class(result)
+    best = rows["best channel"]
+    noise = rows["planar Laplace, remapped"]
+    exponential = rows["planar exponential"]
     assert result.chosen == "best channel"
     assert best["objective"] == pytest.approx(best["bound"], rel=1e-8)
     assert best["objective"] < noise["objective"]
-    assert best["objective"] < drawn["objective"]
+    assert best["objective"] < exponential["objective"]
     assert "uses the prior" in str(noise["notes"])
-    assert "does not use the prior" in str(drawn["notes"])
+    assert "does not use the prior" in str(exponential["notes"])
+    # The exponential mechanism for numbers does not apply to places.
     assert "exponential" not in rows
     assert result.design("planar exponential").certificate is not None
 
 
-def test_noise_on_the_plane_has_no_table_to_save() -> None:
+def test_planar_noise_is_certified_but_has_no_design() -> None:
     result = wb.recommend(
-        **GIVEN, neighbours="within 1 L1", notion="pure", only="planar Laplace, remapped"
+        **QUERY, neighbours="within 1 L1", notion="pure", only="planar Laplace, remapped"
     )
     assert [row["certified"] for row in result] == [True]
     with pytest.raises(wb.InvalidRequest, match="class must be"):
         _ = result.best
 
 
-def test_places_of_a_file_are_recommended_for(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    city = tmp_path / "city.csv"
-    city.write_text("x,y,weight\n0,0,3\n0,1,1\n1,0,1\n1,1,2\n")
-    line = [
-        "recommend",
-        "--places",
-        str(city),
-        "--neighbours",
-        "within 1 L1",
-        "--loss",
-        "euclidean",
-        "--epsilon",
-        "1",
-    ]
-    saved = tmp_path / "best.json"
+@pytest.fixture
+def city(tmp_path: Path) -> Path:
+    """Write four places with weights to a file."""
+    path = tmp_path / "city.csv"
+    path.write_text("x,y,weight\n0,0,3\n0,1,1\n1,0,1\n1,1,2\n")
+    return path
+
+
+def list_arguments(city: Path, *options: str) -> list[str]:
+    """Return the arguments of `recommend` for the places of a file."""
+    line = f"recommend --places {city} --loss euclidean --epsilon 1 --notion pure"
+    return [*line.split(), "--neighbours", "within 1 L1", *options]
+
+
+def test_the_recommended_class_for_a_file_of_places_is_saved(city: Path, tmp_path: Path) -> None:
+    path = tmp_path / "best.json"
     with pytest.raises(SystemExit) as stop:
-        main([*line, "--notion", "pure", "--save", str(saved)])
+        main(list_arguments(city, "--save", str(path)))
     assert not stop.value.code
-    capsys.readouterr()
-    assert wb.check(saved).holds
+    assert wb.check(path).holds
+
+
+def test_places_and_answers_together_are_refused(
+    city: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit):
-        main([*line, "--answers", "0..3"])
+        main(list_arguments(city, "--answers", "0..3"))
     assert "exactly one of answers, places and range" in capsys.readouterr().err
 
 
-def test_a_budget_per_kilometre_is_read_in_the_unit_of_the_coordinates() -> None:
-    given = {
-        "answers": [(0, 0), (0, 1000), (1000, 0)],
-        "neighbours": "all L2",
-        "loss": "euclidean",
-        "notion": "metric",
-    }
-    asked = wb.recommend(**given, epsilon="0.7/km", unit="m", only="best channel")
-    same = wb.recommend(**given, epsilon="0.0007", only="best channel")
-    assert [row["objective"] for row in asked] == [row["objective"] for row in same]
-    for wrong, words in (({"unit": None}, "unit must be given"), ({"notion": "dp"}, "notion must be metric"),
-                         ({"unit": "foot"}, "unit must be one of m, km, mi")):  # fmt: skip
-        with pytest.raises(wb.InvalidRequest, match=words):
-            wb.recommend(**{**given, "epsilon": "0.7/km", "unit": "m", **wrong})
+KILOMETRE_QUERY = {
+    "answers": [(0, 0), (0, 1000), (1000, 0)],
+    "neighbours": "all L2",
+    "loss": "euclidean",
+    "notion": "metric",
+    "epsilon": "0.7/km",
+    "unit": "m",
+}
+
+
+def test_a_budget_per_kilometre_is_converted_to_the_unit_of_the_coordinates() -> None:
+    per_kilometre = wb.recommend(**KILOMETRE_QUERY, only="best channel")
+    per_metre_query = {**KILOMETRE_QUERY, "epsilon": "0.0007", "unit": None}
+    per_metre = wb.recommend(**per_metre_query, only="best channel")
+    assert per_kilometre[0]["objective"] == per_metre[0]["objective"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"unit": None}, "unit must be given"),
+        ({"notion": "dp"}, "notion must be metric"),
+        ({"unit": "foot"}, "unit must be one of m, km, mi"),
+    ],
+)
+def test_a_budget_per_kilometre_needs_a_unit_and_metric_privacy(
+    options: dict[str, object], message: str
+) -> None:
+    with pytest.raises(wb.InvalidRequest, match=message):
+        wb.recommend(**{**KILOMETRE_QUERY, **options})
