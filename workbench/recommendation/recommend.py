@@ -351,11 +351,12 @@ def _read_query_budget(values: Values, options: Values) -> Record:
 def _make_query(
     values: Values, budget: Record, question: FiniteQuery | None = None
 ) -> tuple[Query, str]:
-    """Return (query, subject of its table).
+    """Return (query, subject of its table), such as "... 0..20, ..., squared loss".
 
     budget: the fields of `_read_query_budget`; question: the question if it is given as an object.
     Raises InvalidRequest.
     """
+    # A baseline without a law is the name of a published mechanism.
     baselines = values.get("baseline") or ()
     user_baselines = tuple((name, law) for name, law in baselines if law is not None)
     compared_names = tuple(name for name, law in baselines if law is None)
@@ -472,12 +473,16 @@ def _solve_candidates(
     that is left. values: name -> value, to which every solved class is added.
     """
     queue = sorted(candidates, key=lambda candidate: (candidate.uses_solver, candidate.complexity))
-    waiting_count = sum(item.uses_solver and item.solve is not None for item in queue)
     rows: list[Row] = []
-    for candidate in queue:
-        waiting_count -= candidate.uses_solver and candidate.solve is not None
+    for position, candidate in enumerate(queue):
         if query.time is not None:
-            query.time.waiting_classes = waiting_count
+            # The time that is left is divided among this class and the solvers that wait.
+            waiting_classes = [
+                other
+                for other in queue[position + 1 :]
+                if other.uses_solver and other.solve is not None
+            ]
+            query.time.waiting_classes = len(waiting_classes)
         try:
             row = _make_class_row(query, candidate, values)
             rows.append(row)
@@ -554,10 +559,9 @@ def _drop_false_bounds(rows: list[Row], candidates: Sequence[Candidate]) -> Iter
 
 def _make_class_row(query: Query, candidate: Candidate, values: dict[str, Value]) -> Row:
     """Return the row of one class, and add its value to `values`."""
-    row = dict.fromkeys(COLUMNS) | {
-        "class": candidate.name,
-        "notes": candidate.reason or candidate.needs,
-    }
+    row: Row = dict.fromkeys(COLUMNS)
+    row["class"] = candidate.name
+    row["notes"] = candidate.reason or candidate.needs
     if candidate.solve is None:
         return row
     longer_limit = _choose_longer_limit(query)
@@ -581,20 +585,13 @@ def _make_class_row(query: Query, candidate: Candidate, values: dict[str, Value]
     except WorkbenchError as error:
         return row | {"notes": str(error)}
     values[candidate.name] = value
-    is_unbiased = candidate.needs.startswith(UNBIASED_NOTE)
-    return (
-        row
-        | {
-            "objective": value.objective,
-            "bound": value.bound,
-            "certified": value.is_certified,
-        }
-        | _measure_law(query, value, is_unbiased)
-        | {
-            "command": longer_command if value.is_stopped else command,
-            "notes": _describe_value(query, candidate, value),
-        }
-    )
+    row["objective"] = value.objective
+    row["bound"] = value.bound
+    row["certified"] = value.is_certified
+    row |= _measure_law(query, value, is_unbiased=candidate.needs.startswith(UNBIASED_NOTE))
+    row["command"] = longer_command if value.is_stopped else command
+    row["notes"] = _describe_value(query, candidate, value)
+    return row
 
 
 def _describe_value(query: Query, candidate: Candidate, value: Value) -> str:
@@ -616,13 +613,13 @@ def _choose_longer_limit(query: Query) -> int:
     return max(_MIN_LONGER_SECONDS, math.ceil(_LONGER_FACTOR * seconds))
 
 
-def _measure_law(query: Query, value: Value, is_unbiased: bool) -> Row:
+def _measure_law(query: Query, value: Value, *, is_unbiased: bool) -> Row:
     """Return the columns worst, bits, bias and rmse of a mechanism, as far as they are defined.
 
     Empty if there is no mechanism or it is too large.
     """
     if query.has_real_answers:
-        return _measure_real_law(query, value, is_unbiased)
+        return _measure_real_law(query, value, is_unbiased=is_unbiased)
     question = query.question
     if value.mechanism is None or question.k * question.m > _MAX_READ_MASSES:
         return {}
@@ -645,7 +642,7 @@ def _measure_law(query: Query, value: Value, is_unbiased: bool) -> Row:
     return columns
 
 
-def _measure_real_law(query: Query, value: Value, is_unbiased: bool) -> Row:
+def _measure_real_law(query: Query, value: Value, *, is_unbiased: bool) -> Row:
     """Return the columns bias and rmse of a mechanism for real answers, as far as they are known.
 
     Only unbiased mechanisms have an rmse. It is that of uniform answers if the prior is uniform,

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from workbench.data.points import format_point
-from workbench.exact.numbers import ZERO
 from workbench.exact.objects import Values
 from workbench.families.channel.query_channels import compute_float_laws
 from workbench.io.files import format_fraction
@@ -268,7 +267,8 @@ def _compute_query_exposure(query: Query, mechanism: Any) -> float:
     upper_bound = float(query.claim.delta or 0)
     if query.has_real_answers:
         if not isinstance(mechanism, RangeMechanism):
-            return float(ZERO)
+            # For real answers the exposure is computed for channels of a range only.
+            return 0.0
         exact_exposure = compute_exposure(mechanism, epsilon)
         return upper_bound if exact_exposure is None else float(exact_exposure)
     question = query.question

@@ -75,7 +75,8 @@ _MAX_REPAIR_LOSS_SHARE = 1e-9
 # Refinement may take this long.
 _MAX_REFINEMENT_SECONDS = 10.0
 
-# The channel of a certificate, and the row of every label if labels share rows.
+# (channel, rows): the channel of a certificate, and for every label the position of its row. None
+# instead of the positions: every label has its own row.
 _CertifiedRows = tuple[Channel, Sequence[int] | None]
 
 
@@ -123,8 +124,7 @@ class RandomizerProblem(Problem):
     MAX_STATED_LOSSES = _MAX_STATED_LOSSES
 
     def make_certified_rows(self, mechanism: Any) -> _CertifiedRows:
-        """Return (channel, rows): the channel of a certificate, and for every label the position
-        of its row, or None if every label has its own row.
+        """Return the channel of a certificate, and the row of every label (`_CertifiedRows`).
 
         Args:
             mechanism: the randomizer.
@@ -284,7 +284,7 @@ def make_bin_rows(mechanism: RandomizedResponse) -> _CertifiedRows:
 
 
 def _refine_route(route: Route) -> Route:
-    """Return a route of channels that refines its answer if the means are constrained."""
+    """Return a route of channels whose answer is refined (`ChannelOfLabels.refine`)."""
 
     def answer(problem: ChannelOfLabels, programs: Programs | None, start: str) -> Answer | Doubt:
         result = route.answer(problem, programs, start)
@@ -330,6 +330,7 @@ class ChannelOfLabels(ChannelProblem):
         bounds: list[Fraction | float] = [refined_bound]
         if answer.bound is not None:
             bounds.append(answer.bound)
+        # A refinement without a bound has the bound -inf, which is no Fraction.
         bound = max(Fraction(value) for value in bounds if value > -np.inf)
         refined_answer = replace(answer, bound=bound, law=(_round_rationals(rows), None))
         if self._compute_repaired_loss(refined_answer) < loss:

@@ -90,9 +90,8 @@ def _explain_refusal(query: Query) -> str | None:
     has_all_neighbours = question.pairs is None and not query.is_per_distance
     if not has_all_neighbours or question.numbers is None or question.prior is None:
         return "it needs numeric answers, all of them neighbours, and a prior"
-    if named_loss is None or named_loss.kind not in BIN_LOSSES:
-        return "it needs the loss squared, absolute, pinball or poisson, and the notion dp or pure"
-    if not is_hockey_stick(query.claim.notion):
+    has_bin_loss = named_loss is not None and named_loss.kind in BIN_LOSSES
+    if not has_bin_loss or not is_hockey_stick(query.claim.notion):
         return "it needs the loss squared, absolute, pinball or poisson, and the notion dp or pure"
     return None
 

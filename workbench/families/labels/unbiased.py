@@ -76,7 +76,7 @@ class UnbiasedProblem(RandomizerProblem):
         self.deadline = Deadline(request.how.options.time_limit)
 
     def answer_by_cones(self) -> Answer:
-        """Solve cone programs and make their point an exact channel.
+        """Solve cone programs, and convert their solution to an exact channel.
 
         Raises:
             InvalidRequest: there are too many labels for a certificate.
@@ -164,6 +164,7 @@ class UnbiasedProblem(RandomizerProblem):
             bound = max(0.0, point.bound)
         except NoPoint as failure:
             if not self.deadline.has_passed:
+                # A solver that calls the program infeasible is wrong, for the stated reason.
                 raise_no_point(
                     failure.solution,
                     None,
@@ -176,7 +177,7 @@ class UnbiasedProblem(RandomizerProblem):
         )
 
     def _make_exact_channel(self, point: UnbiasedOptimum) -> Channel:
-        """Make a point an exact channel. Raises NotProven."""
+        """Convert an approximate optimum to an exact channel. Raises NotProven."""
         try:
             return build_exact_channel(self.request.question.values, self.odds, point)
         except ArithmeticError as error:

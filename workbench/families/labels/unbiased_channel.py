@@ -125,11 +125,13 @@ def _build_at_precision(
     t = point.t[is_used]
     outputs = point.s[is_used] / t
     step = _choose_lattice_step(point.objective, outputs)
+    # Node k is the same node as the ground, node 0.
     heads = [0 if end == k else end for end in (last + 1).tolist()]
     tree = _SpanningTree(k, first.tolist(), heads, t.tolist())
     n = _complete_masses(tree, t, precision)
-    # These are the coefficients of the last equation, and of T.
-    coefficients = [b + (a - b) * (tail == 0) for tail in tree.tails]
+    # The sets that start at 0 are those that contain label 0. T, and the last equation of the
+    # header, have the coefficient a for them and b for all others.
+    coefficients = [a if tail == 0 else b for tail in tree.tails]
     total = sum(x * mass for x, mass in zip(coefficients, n, strict=True))
     y = [Fraction(value) for value in labels.tolist()]
     differences = [(high - low) * total / (a - b) for low, high in pairwise(y)]
@@ -227,7 +229,10 @@ def _tabulate_columns(
 
 
 class _SpanningTree:
-    """A spanning tree of largest weight, and the flows that it completes.
+    """A spanning tree of largest weight of the header's graph, and the flows that it completes.
+
+    For three labels the nodes are 0, 1, 2, and the interval [1, 2] is an edge from node 1 to node
+    0, the ground.
 
     Args:
         k: number of nodes. Node 0 is the ground.
