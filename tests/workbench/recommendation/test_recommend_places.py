@@ -1,4 +1,4 @@
-"""Recommendations for places of the plane: the best channel, planar noise, and the exponential mechanism."""
+"""Recommendations for places of the plane: the best channel and published planar mechanisms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries of `recommend` that are converted first: a prior counted from a column, and several runs."""
+"""Queries of `recommend` with a prior that is counted from a column, or with several runs."""
 
 from __future__ import annotations
 

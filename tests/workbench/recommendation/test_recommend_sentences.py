@@ -1,4 +1,4 @@
-"""Texts of recommendations: notes on baselines, priors of ranges, bounds, and the ticks of plots."""
+"""Texts of recommendations: notes on baselines, priors of ranges, bounds, and ticks of plots."""
 
 from __future__ import annotations
 

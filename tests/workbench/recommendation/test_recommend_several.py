@@ -1,4 +1,4 @@
-"""Recommendations for several runs that share a budget, and commands that continue a stopped search."""
+"""Recommendations for several runs, and commands that continue a stopped search."""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
 """Compare the loss of a designed channel with a formula from the literature, if one applies.
 
 In the table, "optimum" means that the formula is the smallest loss of any private channel, and a
-bound lies on the named side of it. Theorem 5 is by Ghazi et al. 2022. To add a formula, return
-a `_ClosedForm` in `_find_line_form` or `_find_all_pairs_form`.
+bound lies on the named side of it. Theorem 5 is by Ghazi et al. 2022.
+
+Where to change: a new formula is a further `_ClosedForm` that `_find_line_form` or
+`_find_all_pairs_form` returns.
 
 formula                     applies to                                    kind
 geometric, post-processed   consecutive answers are neighbours, a prior   optimum or upper bound
@@ -186,8 +188,9 @@ def _get_float_budget(request: ChannelRequest) -> tuple[float, float]:
 
 
 def _explain_kind(kind: str, delta: float) -> str:
-    """Return the end of the sentence about geometric noise: that it is optimal, or that it only is
-    a private channel.
+    """Return the end of a sentence on geometric noise: it is optimal, or only a private channel.
+
+    kind: "optimum" or "upper bound".
     """
     if kind == "optimum":
         return " is optimal, because no loss decreases with the distance"

@@ -200,24 +200,25 @@ def make_selection(
         first, second = np.array(pairs).T
         # There is one budget for all pairs, or one for each pair in their order.
         budgets = [*epsilon.values()] if isinstance(epsilon, dict) else [epsilon]
-        max_losses = np.array([float(budget) for budget in budgets])
+        epsilons = np.array([float(budget) for budget in budgets])
         # The notion bounds the mass above the ratio, not the part of it that exceeds the ratio.
         bounds_mass = delta and isinstance(find_ratio_bound(query), MassAboveRatio)
 
         def is_private(rate: float) -> bool:
             """Return whether the masses are private in floats."""
             check_time_limit()
-            table = compute_logs(distances, rate)
-            losses = table[first] - table[second]
+            logs = compute_logs(distances, rate)
+            privacy_losses = logs[first] - logs[second]
             if not delta:
-                return bool((losses.max(axis=1) <= max_losses).all())
-            excess = np.exp(np.where(losses > max_losses[0], table[first], -np.inf))
+                return bool((privacy_losses.max(axis=1) <= epsilons).all())
+            # The masses whose ratio exceeds e^ε, or the parts of them above e^ε times the other.
+            excess = np.exp(np.where(privacy_losses > epsilons[0], logs[first], -np.inf))
             if not bounds_mass:
-                excess *= -np.expm1(np.minimum(max_losses[0] - losses, 0.0))
+                excess *= -np.expm1(np.minimum(epsilons[0] - privacy_losses, 0.0))
             return bool(excess.sum(axis=1).max() <= float(delta))
 
         nearest_distance = float(distances[distances > 0].min())
-        high = (2 * float(max_losses.max()) + _RATE_MARGIN) / nearest_distance
+        high = (2 * float(epsilons.max()) + _RATE_MARGIN) / nearest_distance
         low, _ = bisect(lambda rate: not is_private(rate), 0.0, high, max_steps=_RATE_HALVINGS)
         budget = {"epsilon": epsilon, "delta": delta}
         for slack in _RATE_SLACKS:

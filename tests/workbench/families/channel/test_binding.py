@@ -1,7 +1,7 @@
-"""A channel program that omits comparisons of masses has the same optimum as the program with all of them.
+"""A channel program that omits comparisons of masses has the optimum of the full program.
 
-A comparison is a row M[i, o] <= e^ε M[j, o] + slack of the linear program. The request guesses which
-comparisons can hold with equality (`binding_comparisons`), and only these are stated at first.
+A comparison is a row M[i, o] <= e^ε M[j, o] + slack of the linear program. The request guesses
+which comparisons can hold with equality (`binding_comparisons`). Only these are stated at first.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The block method: it agrees with the linear program, certifies its channels, and refuses unsuitable requests.
+"""The block method agrees with the linear program, and refuses unsuitable requests.
 
 The block method is an interior-point method that solves one output at a time (`--method block`).
 """
@@ -387,7 +387,7 @@ def test_an_equation_without_a_mass_makes_the_request_infeasible(right_side: flo
 
 
 def test_an_output_that_is_best_for_no_input_may_be_omitted():
-    """The outputs 0.5, 1.5, ... between answers are best for no answer, so δ makes them unnecessary."""
+    """The outputs 0.5, 1.5, ... are best for no answer, so δ makes their masses unnecessary."""
     design = wb.design(
         "channel",
         answers="0..70",
@@ -407,7 +407,7 @@ def test_an_output_that_is_best_for_no_input_may_be_omitted():
 def test_a_channel_whose_objective_is_infinite_is_saved(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
-    """The objective is infinite if the method stops before the row sums are 1. The repair mends both."""
+    """The objective is infinite while the row sums are not 1. The repair still gives a channel."""
     find_point = blocks._find_block_point
 
     def find_unfinished_point(*arguments: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The commands `workbench design|compare|frontier|sweep channel`, from the command line to their files."""
+"""The commands `workbench design|compare|frontier channel`, and sweeps of channels."""
 
 from __future__ import annotations
 

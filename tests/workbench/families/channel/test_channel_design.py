@@ -1,4 +1,4 @@
-"""Designed channels have the known optimum, or that of a plain linear program, and a bound that proves it."""
+"""Designed channels have the optimum of a formula or of a plain program, and a proven bound."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from workbench.pipeline.registry import get_family
 
 
 def assert_proven_optimal(design: wb.Design, relative_gap: float = 1e-9) -> None:
-    """Assert that a design is certified, and that its loss is within a relative gap of its bound."""
+    """Assert that a design is certified, with a loss within a relative gap of its bound."""
     assert design.bound is not None
     assert design.certificate is not None
     assert design.private

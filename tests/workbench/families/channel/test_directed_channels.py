@@ -1,4 +1,4 @@
-"""Directed neighbours: one order of every pair is protected, and every report and file states it."""
+"""Directed neighbours: one order of every pair is protected, and reports and files state it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Channels with free outputs: at least as good as a plain linear program over a fine grid of outputs.
+"""Channels with free outputs are at least as good as those on a fine grid of outputs.
 
 Their lower bound holds for all real outputs, so it is at most the optimum of that program.
 """

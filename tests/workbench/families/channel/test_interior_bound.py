@@ -71,7 +71,7 @@ def test_random_multipliers_and_tangents_prove_no_more_than_the_optimum(prior):
         weighted_bounds = [
             (bound, i, j, float(size * rng.random())) for i, j in LINE for bound in bounds
         ]
-        # The rows are nearly deterministic for small multipliers, and nearly uniform for large ones.
+        # The rows are nearly uniform for large multipliers.
         masses = rng.dirichlet(np.full(5, 0.5 if size < 1 else 20.0), 3)
         proven = bound_smooth_loss(table, prior, rng.random(3), weighted_bounds, masses)
         largest_bound = max(largest_bound, float(proven))

@@ -1,6 +1,7 @@
-"""Published mechanisms at a budget have the best private parameter, and user-defined baselines are compared.
+"""Published mechanisms have their best private parameter, and user-defined baselines are compared.
 
-`ENTRIES` has the published mechanisms by name. An entry that does not apply to a query gives a reason.
+`ENTRIES` has the published mechanisms by name. An entry that does not apply to a query
+gives a reason.
 """
 
 from __future__ import annotations

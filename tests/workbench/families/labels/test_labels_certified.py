@@ -1,4 +1,4 @@
-"""Saved label randomizers are certified, and every command that reads a certificate accepts them."""
+"""Saved label randomizers are certified, and all commands for certificates accept them."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_the_unbiased_optimum_is_exactly_unbiased_and_proven(epsilon):
 
 
 def test_the_unbiased_optimum_at_epsilon_8_is_stretched_randomized_response():
-    """k-ary randomized response, whose outputs are stretched until it is unbiased, is optimal here."""
+    """Randomized response with outputs that are stretched until it is unbiased is optimal here."""
     design = wb.design(wb.Labels.uniform(0, 10), epsilon=8, method="unbiased")
     assert design.objective == pytest.approx(0.0739628031507, rel=1e-8)
 
