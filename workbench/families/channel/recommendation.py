@@ -50,6 +50,7 @@ _BEST_CHANNEL_COMPLEXITY = 3
 _PARAMETER_MEANINGS = {
     "clamped geometric": "noise k has probability proportional to α^|k|",
     "clamped truncated geometric": "the noise is at most A",
+    "clamped staircase": "noise k has the largest probability if |k| < r",
     "clamped discrete Gaussian": "noise k has probability proportional to e^(-k²/2σ²)",
     "exponential": "an output at distance d has probability proportional to r^d",
     "permute-and-flip": "a visited output at distance d is accepted with probability r^d",
