@@ -1,4 +1,4 @@
-"""What `recommend` claims is so: bounds of what is minimised, averages by variance, no word on classes not seen."""
+"""The claims of `recommend` are true: bounds, classes for averages, and exposures."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ from workbench.recommendation.recommend import _drop_false_bounds
 from workbench.recommendation.wording import BORROWED_NOTE, STOPPED_NOTE, describe_range_query
 
 
-def by_class(result: Any) -> dict[str, Any]:
+def index_by_class(result: Any) -> dict[str, Any]:
+    """Return class -> row of a table."""
     return {row["class"]: row for row in result}
 
 
@@ -38,44 +39,45 @@ def by_class(result: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("stop", [NotProven("", bound=6.018), OutOfTime()])
-def test_the_bound_of_a_loss_is_none_on_epsilon(stop: Exception):
+def test_a_bound_on_the_loss_is_not_reported_as_a_bound_on_epsilon(stop: Exception):
     stop.bound = 6.018
 
-    def at(epsilon: Fraction) -> Design:
+    def design_at(epsilon: Fraction) -> Design:
         raise stop
 
     aim = Aim(loss="squared", minimise="epsilon", max_loss=Fraction(1))
     request = Request(question=None, claim=Claim("dp", Fraction(20)), aim=aim, how=How())
     with pytest.raises(type(stop)) as raised:
-        _search_least_value(at, request, Fraction(0), "epsilon")
+        _search_least_value(design_at, request, Fraction(0), "epsilon")
     assert raised.value.bound is None
 
 
-def test_a_search_that_is_stopped_keeps_the_best_that_it_had():
+def test_a_stopped_search_for_the_smallest_epsilon_keeps_its_best_design():
     question = wb.FiniteQuery("0..3", max_shift=1)
-    made = wb.design(question, loss="squared", epsilon=2)
+    design = wb.design(question, loss="squared", epsilon=2)
 
-    def at(epsilon: Fraction) -> Design:
+    def design_at(epsilon: Fraction) -> Design:
         if epsilon < 2:
             raise OutOfTime
-        return made
+        return design
 
-    aim = Aim(loss="squared", minimise="epsilon", max_loss=Fraction(made.objective) * 2)
+    aim = Aim(loss="squared", minimise="epsilon", max_loss=Fraction(design.objective) * 2)
     request = Request(question=question, claim=Claim("dp", Fraction(2)), aim=aim, how=How())
     with pytest.raises(NotProven) as raised:
-        _search_least_value(at, request, Fraction(0), "epsilon")
+        _search_least_value(design_at, request, Fraction(0), "epsilon")
     assert raised.value.design.objective == 2
     assert raised.value.bound == 0
 
 
-def test_a_bisection_that_is_stopped_gives_back_the_largest_epsilon_that_is_excluded(
+def test_a_stopped_bisection_reports_the_largest_epsilon_that_is_excluded(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    asked: list[Fraction] = []
+    """The first ε has a loss of at least 40, more than the largest loss 3. The second is stopped."""
+    tried_epsilons: list[Fraction] = []
 
     def solve(query: Query) -> Value:
-        asked.append(query.claim.epsilon)
-        if len(asked) > 1:
+        tried_epsilons.append(query.claim.epsilon)
+        if len(tried_epsilons) > 1:
             raise NotProven("stopped", bound=97.1)
         return Value(50.0, 40.0, True)
 
@@ -91,39 +93,45 @@ def test_a_bisection_that_is_stopped_gives_back_the_largest_epsilon_that_is_excl
     )
     with pytest.raises(NotProven) as raised:
         find_least_epsilon(query, "quantizer")
-    assert raised.value.bound == asked[0] == 1
+    assert raised.value.bound == tried_epsilons[0] == 1
 
 
-def test_a_bound_above_what_a_class_reaches_is_not_shown():
+def test_a_bound_above_a_loss_of_the_class_is_not_shown():
     rows = [
         {"class": "all", "objective": None, "bound": 6.018, "certified": None, "notes": "stopped"},
         {"class": "some", "objective": 0.7937, "bound": 0.5, "certified": True, "notes": ""},
     ]
     candidates = [Candidate("all", contains=("some",)), Candidate("some")]
-    everything, some = _drop_false_bounds(rows, candidates)
-    assert everything["bound"] is None
-    assert "6.018 is not shown, because it is above 0.7937" in everything["notes"]
-    assert some["bound"] == 0.5
+    all_row, some_row = _drop_false_bounds(rows, candidates)
+    assert all_row["bound"] is None
+    assert "6.018 is not shown, because it is above 0.7937" in all_row["notes"]
+    assert some_row["bound"] == 0.5
 
 
-def test_a_design_claims_no_bound_above_its_objective():
-    design = wb.design(wb.FiniteQuery("0..2", max_shift=1), epsilon=1)
-    known = {
-        "request": None,
-        "mechanism": None,
-        "claim": None,
-        "oracle": OracleVerdict.without_formula("none."),
-    }
-    assert (
-        Design(objective=0.8, bound=6.0, **known).bound == 6.0
-    )  # A raw answer may be below because it is not private.
-    known["certificate"] = design.certificate
-    assert Design(objective=0.8, bound=0.8 + 1e-12, **known).bound == 0.8 + 1e-12
-    wrong = Design(objective=0.8, bound=6.0, **known)
-    assert wrong.bound is None
-    assert "is therefore no bound" in wrong.words[-1]
+DESIGN_FIELDS = {
+    "request": None,
+    "mechanism": None,
+    "claim": None,
+    "oracle": OracleVerdict.without_formula("none."),
+}
 
 
+def test_a_raw_design_keeps_a_bound_above_its_loss():
+    """A raw answer may be below the bound, because it is not private."""
+    assert Design(objective=0.8, bound=6.0, **DESIGN_FIELDS).bound == 6.0
+
+
+def test_a_certified_design_drops_a_bound_above_its_loss():
+    certificate = wb.design(wb.FiniteQuery("0..2", max_shift=1), epsilon=1).certificate
+    fields = {**DESIGN_FIELDS, "certificate": certificate}
+    # A rounding error is accepted.
+    assert Design(objective=0.8, bound=0.8 + 1e-12, **fields).bound == 0.8 + 1e-12
+    design = Design(objective=0.8, bound=6.0, **fields)
+    assert design.bound is None
+    assert "is therefore no bound" in design.words[-1]
+
+
+# Name -> function that returns the rows of a table or a design.
 ROWS = {
     "least epsilon": lambda: wb.recommend(
         answers="0..8", max_shift=1, minimise="epsilon", max_loss=1
@@ -164,32 +172,37 @@ ROWS = {
 }
 
 
-@pytest.mark.parametrize("made", ROWS)
-def test_no_bound_is_above_what_is_minimised(made: str):
-    rows = [*ROWS[made]()]
-    for row in rows:
-        if row.get("bound") is not None and row.get("objective") is not None:
+@pytest.mark.parametrize("name", ROWS)
+def test_no_bound_is_above_the_minimised_quantity(name: str):
+    for row in ROWS[name]():
+        if row.get("bound") is None:
+            continue
+        if row.get("objective") is not None:
             assert row["bound"] <= row["objective"] * (1 + 1e-9), row
-        if "epsilon" in made and made != "frontier of losses" and row.get("bound") is not None:
-            assert row["bound"] <= 20  # the largest epsilon that is tried: it is no loss
+        if "epsilon" in name:
+            # The bound is on ε, of which the largest that is tried is 20, and not on the loss.
+            assert row["bound"] <= 20
 
 
 # Averages.
 
 
-def test_where_many_answers_are_averaged_the_least_variance_counts():
-    """A quantizer of four outputs has the lower absolute loss, that of two the lower variance."""
+def test_the_class_for_averages_has_the_smallest_variance():
+    """A quantizer with four outputs has a smaller absolute loss than one with two outputs, and a
+    larger variance.
+    """
     result = wb.recommend(range="0..200000", epsilon=1, loss="absolute", time_limit=300)
-    rows = by_class(result)
+    rows = index_by_class(result)
     two, four = rows["quantizer, 2 outputs"], rows["quantizer, 4 outputs"]
     assert four["objective"] < two["objective"]
     assert two["rmse"] < four["rmse"]
-    (sentence,) = [words for words in result.sentences if "averaged" in words and "Use" in words]
+    (sentence,) = [text for text in result.sentences if "averaged" in text and "Use" in text]
     assert sentence.startswith("Use the quantizer, 2 outputs")
-    best = rows["channel on a grid"]
-    assert best["bias"] > 0
-    assert f"{best['bias']:.6g} stays in every average" in " ".join(result.sentences)
-    # of two outputs ±B of a value uniform on [-1, 1]: B² - 1/3, in units of half the range
+    channel = rows["channel on a grid"]
+    assert channel["bias"] > 0
+    assert f"{channel['bias']:.6g} stays in every average" in " ".join(result.sentences)
+    # The variance of two outputs ±B for a value uniform on [-1, 1] is B² - 1/3. Half the range is
+    # 1e5.
     reach = 1 / np.tanh(0.5)
     assert two["rmse"] ** 2 == pytest.approx((reach**2 - 1 / 3) * 1e10, rel=1e-6)
 
@@ -214,17 +227,17 @@ def test_a_biased_class_is_never_recommended_for_averages():
     assert "2.5 stays in every average" in words[0]
 
 
-def test_variances_of_published_noise_do_not_depend_on_the_loss_asked_for():
-    given = {"range": "0..10", "epsilon": 1, "delta": "0.05"}
+def test_the_variance_of_published_noise_does_not_depend_on_the_loss():
+    query = {"range": "0..10", "epsilon": 1, "delta": "0.05"}
     for name in ("Laplace", "truncated Laplace", "Gaussian", "uniform"):
-        (absolute,) = wb.recommend(**given, loss="absolute", only=name)
-        (squared,) = wb.recommend(**given, loss="squared", only=name)
+        (absolute,) = wb.recommend(**query, loss="absolute", only=name)
+        (squared,) = wb.recommend(**query, loss="squared", only=name)
         if name != "uniform":
             assert absolute["rmse"] == pytest.approx(squared["objective"] ** 0.5, rel=1e-12)
         assert absolute["rmse"] >= squared["objective"] ** 0.5 * (1 - 1e-12)
 
 
-def test_the_bias_of_nearest_outputs_is_that_of_its_means():
+def test_the_bias_of_nearest_outputs_bounds_the_shift_of_every_mean():
     law = NearestOutputs(
         (Fraction(0), Fraction(10)),
         tuple(map(Fraction, (1, 3, 6, 9))),
@@ -244,45 +257,40 @@ def test_the_bias_of_nearest_outputs_is_that_of_its_means():
         assert abs(mean - x) <= float(law.largest_bias) * (1 + 1e-9)
 
 
-# What is said of what was not seen.
+# Sentences on classes that were not computed.
 
 
-def test_of_one_class_nothing_is_said_of_others():
-    only = wb.recommend(answers="0..10", max_shift=1, epsilon=1, only="exponential")
-    assert "class" not in " ".join(only.sentences)
-    every = wb.recommend(answers="0..3", max_shift=1, epsilon=1)
-    assert "It is optimal in its class." in " ".join(every.sentences)
+def test_a_table_of_one_class_has_no_sentence_on_other_classes():
+    one_class = wb.recommend(answers="0..10", max_shift=1, epsilon=1, only="exponential")
+    assert "class" not in " ".join(one_class.sentences)
+    all_classes = wb.recommend(answers="0..3", max_shift=1, epsilon=1)
+    assert "It is optimal in its class." in " ".join(all_classes.sentences)
 
 
-def test_classes_that_were_stopped_are_named_and_so_is_a_constant_that_costs_less(
-    monkeypatch: pytest.MonkeyPatch,
-):
-    """Of 0..100 the constant 50 costs 850; a class that costs 1177 is not recommended in silence."""
+def test_stopped_classes_and_a_better_constant_output_are_named(monkeypatch: pytest.MonkeyPatch):
+    """Publishing 50 for every answer in 0..100 has the loss 850, less than the only class."""
 
     def solve_none() -> Value:
         raise OutOfTime
 
     def candidates(query: Query) -> list[Candidate]:
-        mechanism = wb.FiniteQuery("0..100", max_shift=1)
-        own = Channel.from_pairs(np.full((mechanism.k, mechanism.m), 1 / 101), [(0, 1)])
-        dear = Candidate(
-            "modulo noise", "wraps around", lambda: Value(1177.0, None, True, mechanism=own)
-        )
+        channel = Channel.from_pairs(np.full((101, 101), 1 / 101), [(0, 1)])
+        value = Value(1177.0, None, True, mechanism=channel)
         return [
-            dear,
+            Candidate("modulo noise", "wraps around", lambda: value),
             *(Candidate(f"class {i}", solve=solve_none, uses_solver=True) for i in range(5)),
         ]
 
     monkeypatch.setattr(recommending, "list_candidates", candidates)
     result = wb.recommend(answers="0..100", max_shift=1, epsilon=1)
-    words = " ".join(result.sentences)
+    sentences = " ".join(result.sentences)
     for i in range(5):
-        assert f"class {i}" in words
-        assert STOPPED_NOTE in by_class(result)[f"class {i}"]["notes"]
-    assert "Publishing 50 for every answer has the smaller loss 850" in words
+        assert f"class {i}" in sentences
+        assert STOPPED_NOTE in index_by_class(result)[f"class {i}"]["notes"]
+    assert "Publishing 50 for every answer has the smaller loss 850" in sentences
 
 
-def test_a_class_that_borrows_an_answer_is_named_as_stopped():
+def test_a_class_that_shows_a_mechanism_of_another_class_is_named_as_stopped():
     query = Query(
         question=RangeQuery("0..10"),
         claim=Claim("dp", Fraction(1)),
@@ -303,7 +311,7 @@ def test_a_class_that_borrows_an_answer_is_named_as_stopped():
     )
 
 
-# What δ is spent on.
+# Exposure: the probability of outputs that a neighbour practically never produces.
 
 
 def test_a_channel_of_a_range_is_recommended_with_its_exposure():
@@ -312,34 +320,42 @@ def test_a_channel_of_a_range_is_recommended_with_its_exposure():
     sentence = "With probability up to 0.05 it publishes an output that a neighbour cannot produce"
     assert sentence in " ".join(result.sentences)
     best = result.best
-    alone = compute_exposure(best.mechanism, Fraction(1))
-    assert 0.04 < alone <= Fraction(1, 20) * (1 + Fraction(1, 10_000))
-    assert best.to_dict()["exposure"] == pytest.approx(float(alone))
+    exposure = compute_exposure(best.mechanism, Fraction(1))
+    assert 0.04 < exposure <= Fraction(1, 20) * (1 + Fraction(1, 10_000))
+    assert best.to_dict()["exposure"] == pytest.approx(float(exposure))
     assert dict(best.facts())["exposure"].startswith(
         "outputs that a neighbour cannot produce, or produces 10,000"
     )
 
 
-def test_the_report_of_a_channel_says_how_likely_an_output_of_one_neighbour_alone_is():
-    made = wb.design(
-        wb.FiniteQuery("0..4", neighbours="all"), loss="error-rate", epsilon="0.1", delta="0.2"
-    )
-    rows = [[*row] for row in made.mechanism.rows]
-    alone = max(
+def design_errors(**budget) -> wb.Design:
+    """Design the channel of smallest error rate for five answers that are all neighbours."""
+    query = wb.FiniteQuery("0..4", neighbours="all")
+    return wb.design(query, loss="error-rate", epsilon="0.1", **budget)
+
+
+def test_the_exposure_of_a_channel_is_the_largest_mass_that_a_neighbour_has_not():
+    design = design_errors(delta="0.2")
+    rows = [[*row] for row in design.mechanism.rows]
+    exclusive_masses = [
         sum(p for p, q in zip(rows[i], rows[j], strict=True) if not q)
         for i in range(5)
         for j in range(5)
         if i != j
-    )
-    assert compute_exposure(made.mechanism, Fraction(1, 10)) == alone <= Fraction(1, 5)
-    assert made.to_dict()["exposure"] == pytest.approx(float(alone))
-    assert "exposure" in dict(made.facts())
-    pure = wb.design(wb.FiniteQuery("0..4", neighbours="all"), loss="error-rate", epsilon="0.1")
-    assert "exposure" not in dict(pure.facts())
-    assert "exposure" not in pure.to_dict()
+    ]
+    exposure = compute_exposure(design.mechanism, Fraction(1, 10))
+    assert exposure == max(exclusive_masses) <= Fraction(1, 5)
+    assert design.to_dict()["exposure"] == pytest.approx(float(exposure))
+    assert "exposure" in dict(design.facts())
 
 
-def test_an_exposure_is_that_of_the_pairs():
+def test_a_report_without_delta_has_no_exposure():
+    design = design_errors()
+    assert "exposure" not in dict(design.facts())
+    assert "exposure" not in design.to_dict()
+
+
+def test_the_exposure_is_the_largest_over_the_neighbouring_pairs():
     rows = [
         [Fraction(1, 2), Fraction(1, 2), 0],
         [Fraction(1, 4), Fraction(3, 4), 0],
@@ -351,36 +367,37 @@ def test_an_exposure_is_that_of_the_pairs():
     assert compute_exposure(Channel.from_pairs(rows[:2]), Fraction(1)) == 0
 
 
-def test_a_mass_far_below_what_epsilon_allows_is_as_revealing_as_none():
+def test_an_output_that_a_neighbour_produces_10_000_times_too_rarely_counts():
     tiny = Fraction(1, 10**7)
     channel = Channel.from_pairs([[Fraction(1, 3), Fraction(2, 3)], [tiny, 1 - tiny]])
     assert compute_exposure(channel, Fraction(1)) == Fraction(1, 3)
-    assert compute_exposure(channel, Fraction(10)) == 0  # e^10 times as likely is what ε allows
+    # At ε = 10 the ratio of the masses is below 10,000 e^10.
+    assert compute_exposure(channel, Fraction(10)) == 0
 
 
 def test_the_exposure_of_directed_neighbours_is_that_of_the_protected_order():
     query = wb.FiniteQuery("0..4", max_shift=1, directed=True)
-    made = wb.design(query, loss="squared", epsilon=1, delta="0.01")
-    alone = compute_exposure(made.mechanism, Fraction(1))
-    assert alone <= Fraction(1, 100) / (1 - Fraction(1, 10_000))
-    rows, pairs = made.mechanism.matrix, made.mechanism.pairs
+    design = wb.design(query, loss="squared", epsilon=1, delta="0.01")
+    exposure = compute_exposure(design.mechanism, Fraction(1))
+    assert exposure <= Fraction(1, 100) / (1 - Fraction(1, 10_000))
+    rows = design.mechanism.matrix
     ratio = 10_000 * math.exp(1)
-    own = max(rows[i][rows[i] > ratio * rows[j]].sum() for i, j in pairs)
-    assert float(alone) == pytest.approx(own)
+    exposures = [rows[i][rows[i] > ratio * rows[j]].sum() for i, j in design.mechanism.pairs]
+    assert float(exposure) == pytest.approx(max(exposures))
 
 
 def test_an_exposure_may_exceed_delta_by_one_part_in_ten_thousand():
     tiny = Fraction(1, 10**5)
     channel = Channel.from_pairs([[tiny, 1 - tiny], [tiny / 27_183, 1 - tiny / 27_183]], [(0, 1)])
-    alone = compute_exposure(channel, Fraction(1))
+    exposure = compute_exposure(channel, Fraction(1))
     delta = tiny * (1 - Fraction(math.e) / 27_183)
-    assert delta < alone <= delta / (1 - Fraction(1, 10_000))
+    assert delta < exposure <= delta / (1 - Fraction(1, 10_000))
 
 
 # Time.
 
 
-def test_exact_sums_look_at_the_clock():
+def test_exact_sums_end_at_the_time_limit():
     question = RealNoise(Fraction(1, 10), clamp=(0, 10))
     noise = AdditiveRealNoise(
         question, 8, build_staircase_law(bound_inverse_exponential(Fraction(1)), 8, 3)
@@ -393,7 +410,7 @@ def test_exact_sums_look_at_the_clock():
         noise.loss("squared")
 
 
-def test_a_loss_of_numbers_too_long_is_refused_by_size():
+def test_an_exact_loss_with_too_many_digits_is_refused():
     question = RealNoise(Fraction(1, 2), clamp=(0, 10**6))
     noise = AdditiveRealNoise(
         question, 64, build_staircase_law(bound_inverse_exponential(Fraction(1, 10)), 64, 33)
@@ -403,15 +420,15 @@ def test_a_loss_of_numbers_too_long_is_refused_by_size():
 
 
 @pytest.mark.parametrize("sensitivity", ["0.0385", "0.001"])
-def test_a_class_whose_exact_sums_are_long_is_a_row_that_was_stopped(sensitivity: str):
+def test_a_class_with_long_exact_sums_is_stopped_or_refused(sensitivity: str):
     (row,) = wb.recommend(
         range="18..95", sensitivity=sensitivity, epsilon=1, only="real noise, clamped", time_limit=1
     )
     assert STOPPED_NOTE in row["notes"] or "bits" in row["notes"]
 
 
-def test_a_program_too_large_for_a_notion_is_a_row_beside_classes_that_serve():
-    rows = by_class(
+def test_a_channel_too_large_for_a_notion_does_not_hide_other_classes():
+    rows = index_by_class(
         wb.recommend(answers="0..100", max_shift=1, notion="zcdp", rho="0.5", time_limit=1)
     )
     assert rows["best channel"]["objective"] is None or rows["best channel"]["certified"]

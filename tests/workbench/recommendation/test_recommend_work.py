@@ -1,7 +1,8 @@
-"""How much work `recommend` does beside its programs, counted and not timed.
+"""The work of `recommend` beside its programs is limited. It is counted and not timed.
 
-A move is a call from a function in one file of the workbench to a function in another. Most moves are one function
-called for every item of a law, where one call for the whole law would do.
+A *move* is a call from a function in one file of the workbench to a function in another file. A
+function that is called for every mass of a law makes many moves, where one call for the whole law
+would be enough.
 """
 
 from __future__ import annotations
@@ -19,13 +20,18 @@ import workbench as wb
 from workbench.pipeline.request import Request
 
 ROOT = str(Path(wb.__file__).resolve().parents[1])
-MOST_MOVES = (
-    9_300  # For 41 answers; one more call for each comparison of the audits adds 500 moves.
-)
+# The largest number of moves for 41 answers. One more call for each comparison of the audits adds
+# 500 moves.
+MAX_MOVES = 9_300
 
 
 class Work(NamedTuple):
-    """What a profile of one recommendation counted."""
+    """The work of one recommendation.
+
+    Attributes:
+        moves: number of moves.
+        requests: all requests that were built.
+    """
 
     moves: int
     requests: list[Request]
@@ -40,12 +46,13 @@ def work() -> Work:
     requests = []
 
     def count(frame: FrameType, event: str, argument: Any) -> None:
+        """Count a call, and keep the request if the call builds one."""
         nonlocal moves
-        here = frame.f_code.co_filename
-        if event != "call" or not here.startswith(folders):
+        called_file = frame.f_code.co_filename
+        if event != "call" or not called_file.startswith(folders):
             return
-        before = "" if frame.f_back is None else frame.f_back.f_code.co_filename
-        moves += before.startswith(folders) and before != here
+        calling_file = "" if frame.f_back is None else frame.f_back.f_code.co_filename
+        moves += calling_file.startswith(folders) and calling_file != called_file
         subject = frame.f_locals.get("self")
         if frame.f_code.co_name == "__post_init__" and isinstance(subject, Request):
             requests.append(subject)
@@ -59,29 +66,29 @@ def work() -> Work:
     return Work(moves, requests)
 
 
-def test_laws_are_worked_through_as_wholes(work: Work):
-    assert 1_000 < work.moves <= MOST_MOVES
+def test_laws_are_processed_as_a_whole(work: Work):
+    assert 1_000 < work.moves <= MAX_MOVES
 
 
-def _asks_the_same(first: Request, second: Request) -> bool:
-    """Whether two requests have equal families, questions, claims and aims."""
-    if (first.family.name, first.question, first.claim) != (
-        second.family.name,
-        second.question,
-        second.claim,
-    ):
+def _are_equal(first: Request, second: Request) -> bool:
+    """Return whether two requests have equal families, questions, claims and aims."""
+    if first.family.name != second.family.name or first.question != second.question:
         return False
-    names = [each.name for each in fields(first.aim)]
-    aims = [
-        {name: getattr(request.aim, name, None) for name in names} for request in (first, second)
-    ]
-    tables = [aim.pop("losses", None) for aim in aims]
-    same_losses = tables[0] is tables[1] or np.array_equal(tables[0].floats, tables[1].floats)
-    return same_losses and aims[0] == aims[1]
+    if first.claim != second.claim:
+        return False
+    for field in fields(first.aim):
+        value = getattr(first.aim, field.name, None)
+        other_value = getattr(second.aim, field.name, None)
+        if field.name == "losses":
+            if value is not other_value and not np.array_equal(value.floats, other_value.floats):
+                return False
+        elif value != other_value:
+            return False
+    return True
 
 
 def test_no_request_is_built_twice(work: Work):
     assert {request.family.name for request in work.requests} == {"modulo", "noise", "channel"}
     for position, request in enumerate(work.requests):
         for earlier in work.requests[:position]:
-            assert not _asks_the_same(earlier, request)
+            assert not _are_equal(earlier, request)
