@@ -280,7 +280,8 @@ class _OptimumSearch(LevelSearch):
         )
         assert noise.delta is not None
         self.delta = noise.delta
-        self.best_trace: tuple[Trace, int | None] | None = None
+        # Arguments of `rebuild_levels`; None while nothing better than the first phi is found.
+        self.best_trace: tuple[Trace | None, int | None] | None = None
         self._raise_phi(phi)
 
     def _raise_phi(self, phi: float) -> None:
@@ -293,7 +294,7 @@ class _OptimumSearch(LevelSearch):
         self,
         T: float,
         S: float,
-        trace: Trace,
+        trace: Trace | None,
         dropped_mask: int | None,
     ) -> None:
         """Keep a level function if it is better than phi.

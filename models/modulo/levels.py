@@ -54,7 +54,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -63,20 +63,14 @@ from workbench.models.modulo.stairs import ERROR_RATE_TOLERANCE, Stairs
 from workbench.solvers.arrays import Ints, Vector
 from workbench.solvers.search import Deadline
 
-Members = Ints
-# A key has the settled elements and their mirror image as bit masks, the members of the last level,
-# and the dropped shifts as a bit mask.
-Key = tuple[int, int, Members, int]
-# A trace has the trace of the levels before, the last level, and whether later levels are mirrored.
-Trace = tuple[Any, Members, bool] | None
-# A label has T, S of every shift (-inf if the shift is dropped), and the trace that made them.
-Label = tuple[float, list[float], Trace]
-Layer = dict[Key, list[Label]]
-# Chains of one shift have the sum of 1 - a^n, then 1 - a^n of the longest, then the shift.
-Chains = tuple[float, float, int]
+Members = Ints  # The numbers of the elements on one level.
 
 _SAME_TOLERANCE = 1e-15  # Relative differences below this do not order two labels.
 _DROPPED_S = float("-inf")  # S of a shift that is dropped.
+# A shift is dropped if its S stays below the largest S by more than this share, so that rounding
+# cannot drop the shift where S is largest.
+_IDLE_MARGIN = 1e-12
+_DECISIONS_BETWEEN_CHECKS = 1024  # The clock is read once in this many decisions.
 _BEAM_DECISIONS = 200  # A beam search takes at most this many decisions on each label.
 # Levels whose mass is below e^-this of the mass of a level are negligible and skipped.
 _NEGLIGIBLE_EXPONENT = 40.0
@@ -89,6 +83,68 @@ class OutOfTime(Exception):
     """A search was stopped by its limit. The stairs found so far are right, but not proven."""
 
 
+class Trace(NamedTuple):
+    """The levels 1, 2, ... that the search has chosen, as a linked list from the last one back.
+
+    Attributes:
+        earlier: the levels before the last one; None if there are none.
+        members: the elements of the last level.
+        turns: whether the search went on with the mirror image, so that the members of all later
+            levels are the negatives of the true ones.
+    """
+
+    earlier: Trace | None
+    members: Members
+    turns: bool
+
+
+class _StateKey(NamedTuple):
+    """A state: two choices of levels with the same key have the same choices from here on.
+
+    Attributes:
+        settled_mask: the settled elements as a bit mask (bit 5 for element 5).
+        mirrored_mask: the negatives of the settled elements as a bit mask.
+        members: the elements of the last level k.
+        dropped_mask: the dropped shifts as a bit mask (bit i for shift i).
+    """
+
+    settled_mask: int
+    mirrored_mask: int
+    members: Members
+    dropped_mask: int
+
+
+class _Label(NamedTuple):
+    """One way to reach a state.
+
+    Attributes:
+        T: total weight of the settled elements.
+        S: charges to every shift, shape (shifts,); -inf if the shift is dropped.
+        trace: the levels of the settled elements; None if only 0 is settled.
+    """
+
+    T: float
+    S: list[float]
+    trace: Trace | None
+
+
+_Layer = dict[_StateKey, list[_Label]]  # The labels of all states with the same last level k.
+
+
+class _Chains(NamedTuple):
+    """The chains of one shift. A chain of n elements has the share 1 - a^n.
+
+    Attributes:
+        share: sum of the shares of the chains that no delay has avoided.
+        longest_share: share of the longest chain.
+        shift: number of the shift.
+    """
+
+    share: float
+    longest_share: float
+    shift: int
+
+
 class _State(NamedTuple):
     """The facts about a state that all its labels share.
 
@@ -99,10 +155,30 @@ class _State(NamedTuple):
         chains_of_element: for each first element of a chain, (place in `chains`, 1 - a^n).
     """
 
-    chains: list[Chains]
+    chains: list[_Chains]
     later_mass: float
     reached: list[tuple[int, list[int]]]
     chains_of_element: dict[int, list[tuple[int, float]]]
+
+
+class _Expansion(NamedTuple):
+    """A label whose level k + 1 is being chosen.
+
+    Attributes:
+        k: the last level of the label.
+        key: the state of the label.
+        state: the facts about this state.
+        trace: the levels of the label.
+        next_layer: receives a label for every choice of level k + 1.
+        max_decisions: value of `LevelSearch.decisions` after which no more choices are tried.
+    """
+
+    k: int
+    key: _StateKey
+    state: _State
+    trace: Trace | None
+    next_layer: _Layer
+    max_decisions: float
 
 
 @dataclass
@@ -121,6 +197,8 @@ class LevelSearch:
         stairs: the staircase found so far.
         decisions: decisions taken so far.
         work: decisions plus the work of states, in decisions.
+        low: lower end of the window low <= S < high that is being proven.
+        high: upper end of this window. `record` may lower it while the search runs.
     """
 
     sizes: Ints
@@ -132,13 +210,15 @@ class LevelSearch:
     stairs: Stairs = field(init=False)
     decisions: int = field(default=0, init=False)
     work: int = field(default=0, init=False)
+    low: float = field(default=0.0, init=False)
+    high: float = field(default=1.0, init=False)
 
     def __post_init__(self) -> None:
         tables = {tuple(shift_positions(self.sizes, mu).tolist()): None for mu in self.shifts}
         tables.pop(tuple(range(len(next(iter(tables))))), None)
         if not tables:
             raise ValueError("a level search needs a shift that is not 0.")
-        self.steps = [list(table) for table in tables]
+        self.steps = [list(table) for table in tables]  # steps[i][eta] is eta + shift i.
         N = len(self.steps[0])
         # Levels further on have a negligible mass even with N elements.
         self.max_later_levels = 1 + math.ceil((_NEGLIGIBLE_EXPONENT + math.log(N)) / self.epsilon)
@@ -146,17 +226,20 @@ class LevelSearch:
         self.state_work = 10 + min(N, 2 * self.max_later_levels) * len(self.steps) // 32
         shift_to = {step[0]: i for i, step in enumerate(self.steps)}
         opposite_shifts = [shift_to.get(step.index(0)) for step in self.steps]
+        # mirrored_shifts[i] is the number of shift -i. None unless M = -M.
         self.mirrored_shifts: list[int] | None = None
         if None not in opposite_shifts:
             self.mirrored_shifts = [int(i) for i in opposite_shifts if i is not None]
         grid = np.arange(N).reshape(self.sizes)
         axes = tuple(range(len(self.sizes)))
+        # negative[eta] is the number of the element -eta.
         self.negative = np.roll(np.flip(grid, axes), 1, axes).ravel().tolist()
         self.a = float(np.exp(-self.epsilon))
-        self.gain = self.a / float(-np.expm1(-self.epsilon))
+        self.gain = self.a / float(-np.expm1(-self.epsilon))  # The A = a/(1 - a) of the header.
         self.power = [float(p) for p in np.exp(-self.epsilon * np.arange(N + 2))]
-        total = 1.0 + self._make_state(1, (0,), 0).later_mass
-        self.stairs = Stairs([0.0, 1.0], [total, 1.0])
+        # The first stairs: nothing is delayed (S = 0), or all mass is on 0 (T = 1, S = 1).
+        start = self._make_state(settled_mask=1, members=(0,), dropped_mask=0)
+        self.stairs = Stairs([0.0, 1.0], [1.0 + start.later_mass, 1.0])
 
     def prove(
         self,
@@ -168,7 +251,7 @@ class LevelSearch:
 
         Args:
             low: smallest S of the stairs.
-            high: S from which on all stairs are proven.
+            high: S from which on all stairs are proven. `record` may lower it meanwhile.
             beam_width: only this many states of every level, the most promising ones, are followed.
                 Such a search proves nothing but finds good level functions. None for all states.
 
@@ -177,26 +260,25 @@ class LevelSearch:
         """
         self.low = low
         self.high = high
-        layer: Layer = {(1, 1, (0,), 0): [(1.0, [0.0] * len(self.steps), None)]}
+        start_key = _StateKey(settled_mask=1, mirrored_mask=1, members=(0,), dropped_mask=0)
+        layer: _Layer = {start_key: [_Label(1.0, [0.0] * len(self.steps), None)]}
         k = 0
         while layer:
-            self.next_layer: Layer = {}
+            next_layer: _Layer = {}
             ready_states = self._prepare_layer(k, layer)
             if beam_width is not None:
                 ready_states.sort(key=lambda ready: self._promise(k, ready[1], ready[2]))
                 ready_states = ready_states[:beam_width]
             for key, labels, state in ready_states:
                 for T, S, trace in labels:
-                    if not self._is_above_stairs(T, S, k, state.chains):
-                        self.key = key
-                        self.state = state
-                        self.k = k
-                        self.trace = trace
-                        self.max_decisions = math.inf
-                        if beam_width is not None:
-                            self.max_decisions = self.decisions + _BEAM_DECISIONS
-                        self._choose_members(0, (), T, S, state.chains)
-            layer = self.next_layer
+                    if self._is_above_stairs(T, S, k, state.chains):
+                        continue
+                    max_decisions = math.inf
+                    if beam_width is not None:
+                        max_decisions = self.decisions + _BEAM_DECISIONS
+                    expansion = _Expansion(k, key, state, trace, next_layer, max_decisions)
+                    self._choose_members(expansion, 0, (), T, S, state.chains)
+            layer = next_layer
             k = k + 1
         if beam_width is None:
             self.stairs.proven_from = low
@@ -205,23 +287,23 @@ class LevelSearch:
         self,
         T: float,
         S: float,
-        trace: Trace,
+        trace: Trace | None,
         dropped_mask: int | None,
     ) -> None:
-        """Record a level function that was found.
+        """Record a level function that was found. Here it may become a stair.
 
         Args:
             T: total weight of the level function.
             S: weight of its broken pairs, for the shift where it is largest.
             trace: first levels of the function. After them, the shifts that are not dropped delay
-                no element.
+                no element. None if only the level of 0 is chosen.
             dropped_mask: the dropped shifts as a bit mask (bit i for shift i); None if all elements
                 without a level are delayed for ever, so that their levels are infinite.
         """
         self.stairs.insert(T, S)
 
-    def rebuild_levels(self, trace: Trace, dropped_mask: int | None) -> Vector:
-        """Rebuild a recorded level function, or its mirror image.
+    def rebuild_levels(self, trace: Trace | None, dropped_mask: int | None) -> Vector:
+        """Rebuild the levels of all elements of a recorded level function, or of its mirror image.
 
         Args:
             trace: first levels of the function, as `record` takes them.
@@ -233,7 +315,7 @@ class LevelSearch:
         history = []
         while trace is not None:
             history.append(trace)
-            trace = trace[0]
+            trace = trace.earlier
         level = np.full(len(self.steps[0]), np.inf)
         level[0] = 0.0
         front = [0]
@@ -260,82 +342,81 @@ class LevelSearch:
         """Return the numbers of the shifts that are not dropped."""
         return [i for i in range(len(self.steps)) if not dropped_mask >> i & 1]
 
-    def _prepare_layer(self, k: int, layer: Layer) -> list[tuple[Key, list[Label], _State]]:
-        """Return the labels of a level that have choices, with their states.
+    def _prepare_layer(self, k: int, layer: _Layer) -> list[tuple[_StateKey, list[_Label], _State]]:
+        """Return the states of a level that have choices, each with its labels.
 
         For every label the level functions are recorded in which nothing, or everything, is delayed
-        from now on. Labels drop the shifts that cannot determine S (see the module header).
+        from now on. Labels drop the shifts that cannot determine S (see the module header). A label
+        that drops a shift changes its state, so it is prepared once more.
         """
         ready = []
         unit = self.power[k]
         waiting = layer
         while waiting:
-            reduced_layer: Layer = {}
-            for (settled_mask, image, members, dropped_mask), labels in waiting.items():
+            reduced_layer: _Layer = {}
+            for key, labels in waiting.items():
                 self.work += self.state_work
                 self._check_limits()
-                state = self._make_state(settled_mask, members, dropped_mask)
+                state = self._make_state(key.settled_mask, key.members, key.dropped_mask)
                 if len(state.reached) > _MAX_REACHED_ELEMENTS:
                     raise OutOfTime
                 counts = [0] * len(self.steps)
                 for _, leading_shifts in state.reached:
                     for i in leading_shifts:
                         counts[i] += 1
-                max_charge = unit * (len(members) + state.later_mass)
+                max_charge = unit * (len(key.members) + state.later_mass)
                 ready_labels = []
                 for T, S, trace in labels:
                     max_S = max(S)
-                    self.record(T + unit * state.later_mass, max_S, trace, dropped_mask)
+                    self.record(T + unit * state.later_mass, max_S, trace, key.dropped_mask)
                     delayed_S = [s + unit * count for s, count in zip(S, counts, strict=True)]
                     self.record(T, max(delayed_S), trace, None)
                     if not state.reached:
                         continue
-                    limit = max_S * (1.0 - 1e-12)
-                    is_idle = [s > _DROPPED_S and s + max_charge < limit for s in S]
+                    idle_limit = max_S * (1.0 - _IDLE_MARGIN)
+                    is_idle = [s > _DROPPED_S and s + max_charge < idle_limit for s in S]
                     if any(is_idle):
-                        mask = dropped_mask | sum(1 << i for i, idle in enumerate(is_idle) if idle)
+                        idle_mask = sum(1 << i for i, idle in enumerate(is_idle) if idle)
                         live_S = [
                             _DROPPED_S if idle else s for s, idle in zip(S, is_idle, strict=True)
                         ]
-                        _add_label(
-                            reduced_layer, (settled_mask, image, members, mask), (T, live_S, trace)
-                        )
+                        reduced_key = key._replace(dropped_mask=key.dropped_mask | idle_mask)
+                        _add_label(reduced_layer, reduced_key, _Label(T, live_S, trace))
                     else:
-                        ready_labels.append((T, S, trace))
+                        ready_labels.append(_Label(T, S, trace))
                 if ready_labels:
-                    ready.append(
-                        ((settled_mask, image, members, dropped_mask), ready_labels, state)
-                    )
+                    ready.append((key, ready_labels, state))
             waiting = reduced_layer
         return ready
 
     def _choose_members(
         self,
+        expansion: _Expansion,
         i: int,
         members: Members,
         T: float,
         S: list[float],
-        chains: list[Chains],
+        chains: list[_Chains],
     ) -> None:
         """Decide for each reached element, from the i-th on, whether it is delayed or joins.
 
-        `members` are the elements that join the next level so far, T and S the sums of the label,
-        and `chains` the chains that no delay has avoided.
+        `members` are the elements that join the next level so far. T is the total weight without
+        them, S has the charges so far, and `chains` the chains that no delay has avoided.
         """
-        if self.decisions > self.max_decisions:
+        if self.decisions > expansion.max_decisions:
             return
         self.decisions += 1
         self.work += 1
-        if not self.decisions & 1023:
+        if self.decisions % _DECISIONS_BETWEEN_CHECKS == 0:
             self._check_limits()
-        state = self.state
-        k = self.k
+        state = expansion.state
+        k = expansion.k
         min_T = T + len(members) * self.power[k + 1]
         if min_T >= self.stairs.t[bisect_right(self.stairs.s, max(self.low, *S)) - 1]:
             return
         if i == len(state.reached):
             if members:
-                self._settle(members, min_T, S)
+                self._settle(expansion, members, min_T, S)
             return
         element, leading_shifts = state.reached[i]
         charged_S = S[:]
@@ -345,64 +426,71 @@ class LevelSearch:
             free_chains = chains
             if element in state.chains_of_element:
                 free_chains = chains[:]
-                for place, part in state.chains_of_element[element]:
-                    mass, longest_part, mu = free_chains[place]
-                    free_chains[place] = (mass - part, longest_part, mu)
+                for place, avoided_share in state.chains_of_element[element]:
+                    share, longest_share, mu = free_chains[place]
+                    free_chains[place] = _Chains(share - avoided_share, longest_share, mu)
             if not self._is_above_stairs(T, charged_S, k, free_chains):
-                self._choose_members(i + 1, members, T, charged_S, free_chains)
-        self._choose_members(i + 1, (*members, element), T, S, chains)
+                self._choose_members(expansion, i + 1, members, T, charged_S, free_chains)
+        self._choose_members(expansion, i + 1, (*members, element), T, S, chains)
 
     def _settle(
         self,
+        expansion: _Expansion,
         members: Members,
         T: float,
         S: list[float],
     ) -> None:
-        """Add a label of the next level, in the mirror image that comes first."""
-        settled_mask, image, _, dropped_mask = self.key
+        """Add a label to the next level.
+
+        A state and its mirror image have mirrored completions, so only one of the two is kept: the
+        one that comes first in the order of (members, settled elements).
+        """
+        settled_mask, mirrored_mask, _, dropped_mask = expansion.key
         sorted_members = tuple(sorted(members))
         turns = False
         for element in sorted_members:
             settled_mask |= 1 << element
-            image |= 1 << self.negative[element]
+            mirrored_mask |= 1 << self.negative[element]
         if self.mirrored_shifts is not None:
             mirrored_members = tuple(sorted(self.negative[element] for element in sorted_members))
-            if (mirrored_members, image) < (sorted_members, settled_mask):
-                settled_mask, image = image, settled_mask
+            if (mirrored_members, mirrored_mask) < (sorted_members, settled_mask):
+                settled_mask, mirrored_mask = mirrored_mask, settled_mask
                 sorted_members = mirrored_members
                 S = [S[i] for i in self.mirrored_shifts]
                 dropped_mask = _mirror_mask(dropped_mask, self.mirrored_shifts)
                 turns = True
-        trace = (self.trace, members, turns)
-        _add_label(
-            self.next_layer, (settled_mask, image, sorted_members, dropped_mask), (T, S, trace)
-        )
+        key = _StateKey(settled_mask, mirrored_mask, sorted_members, dropped_mask)
+        trace = Trace(expansion.trace, members, turns)
+        _add_label(expansion.next_layer, key, _Label(T, S, trace))
 
     def _is_above_stairs(
         self,
         T: float,
         S: list[float],
         k: int,
-        chains: list[Chains],
+        chains: list[_Chains],
     ) -> bool:
-        """Check by the chains of one shift that no completion lies below the staircase."""
+        """Check whether all completions lie above the staircase, by the chains of one shift.
+
+        False says nothing: a completion may or may not lie below.
+        """
         s = self.stairs.s
         t = self.stairs.t
         high = self.high
         unit = self.power[k]
         begin = bisect_right(s, max(self.low, *S)) - 1
         end = bisect_left(s, high)
-        for mass, part, mu in chains:
-            # The mass of the chains falls with the bound on S, by gain (1 - a^n), until it is
-            # bought off.
-            free_S = S[mu] + unit * mass / part if mass > _SAME_TOLERANCE else 0.0
+        for share, longest_share, mu in chains:
+            # If S_mu may rise to s, delays avoid at most the mass gain longest_share (s - S_mu) of
+            # the chains. From s = free_S on they can avoid all of it.
+            free_S = S[mu] + unit * share / longest_share if share > _SAME_TOLERANCE else 0.0
             i = begin
             while True:
                 next_S = min(s[i + 1], high) if i + 1 < end else high
-                bound = T + self.gain * part * max(0.0, free_S - next_S)
-                if bound < t[i] - self.tolerance * t[i] * t[i]:
+                min_T = T + self.gain * longest_share * max(0.0, free_S - next_S)
+                if min_T < t[i] - self.tolerance * t[i] * t[i]:
                     break
-                if bound == T or next_S >= high:
+                if min_T == T or next_S >= high:
                     return True
                 i += 1
         return False
@@ -410,16 +498,17 @@ class LevelSearch:
     def _promise(
         self,
         k: int,
-        labels: list[Label],
+        labels: list[_Label],
         state: _State,
     ) -> float:
         """Return the smallest T of a state's labels if nothing more is delayed.
 
-        A large S counts as a T of the same f(0), so that labels are compared by one number.
+        A large S counts as a T of the same f(0), so that labels are compared by one number. The
+        most promising states have the smallest number.
         """
         later_mass = self.power[k] * state.later_mass
-        worth = self.stairs.t[0] / (self.high or 1.0)
-        return min(max(T + later_mass, max(S) * worth) for T, S, _ in labels)
+        T_per_S = self.stairs.t[0] / (self.high or 1.0)
+        return min(max(T + later_mass, max(S) * T_per_S) for T, S, _ in labels)
 
     def _make_state(
         self,
@@ -436,11 +525,11 @@ class LevelSearch:
             for i in live_shifts:
                 if not is_settled[self.steps[i][member]]:
                     reached.setdefault(self.steps[i][member], []).append(i)
-        chains: list[Chains] = []
+        chains: list[_Chains] = []
         chains_of_element: dict[int, list[tuple[int, float]]] = {}
         for i in live_shifts:
             step = self.steps[i]
-            mass = 0.0
+            total_share = 0.0
             max_length = 0
             for member in members:
                 first = element = step[member]
@@ -449,14 +538,14 @@ class LevelSearch:
                     length += 1
                     element = step[element]
                 if length:
-                    part = 1.0 - power[length]
-                    mass += part
+                    share = 1.0 - power[length]
+                    total_share += share
                     max_length = max(max_length, length)
-                    chains_of_element.setdefault(first, []).append((len(chains), part))
-            chains.append((mass, 1.0 - power[max_length], i))
-        ordered = sorted(reached.items(), key=_minus_shift_count)
+                    chains_of_element.setdefault(first, []).append((len(chains), share))
+            chains.append(_Chains(total_share, 1.0 - power[max_length], i))
+        sorted_reached = sorted(reached.items(), key=_minus_shift_count)
         later_mass = self._later_mass(is_settled, members, live_shifts)
-        return _State(chains, later_mass, ordered, chains_of_element)
+        return _State(chains, later_mass, sorted_reached, chains_of_element)
 
     def _later_mass(
         self,
@@ -466,7 +555,7 @@ class LevelSearch:
     ) -> float:
         """Return the mass of later levels over a^k if nothing is delayed.
 
-        The elements of these levels are marked in `is_settled`.
+        Changes `is_settled`: the elements of these levels become settled in it.
         """
         total = 0.0
         level = 0
@@ -492,9 +581,9 @@ class LevelSearch:
             raise OutOfTime
 
 
-def _minus_shift_count(choice: tuple[int, list[int]]) -> int:
-    """Return the sort key of a reached element: those of most shifts come first."""
-    return -len(choice[1])
+def _minus_shift_count(reached_element: tuple[int, list[int]]) -> int:
+    """Return the sort key of an element with the shifts that lead to it: most shifts first."""
+    return -len(reached_element[1])
 
 
 def _mirror_mask(dropped_mask: int, mirrored_shifts: Sequence[int]) -> int:
@@ -502,7 +591,7 @@ def _mirror_mask(dropped_mask: int, mirrored_shifts: Sequence[int]) -> int:
     return sum(1 << i for i, j in enumerate(mirrored_shifts) if dropped_mask >> j & 1)
 
 
-def _add_label(layer: Layer, key: Key, label: Label) -> None:
+def _add_label(layer: _Layer, key: _StateKey, label: _Label) -> None:
     """Add a label to a state, unless another label of the state is nowhere larger.
 
     Other labels of the state that are nowhere smaller than the new one are dropped.
@@ -515,9 +604,9 @@ def _add_label(layer: Layer, key: Key, label: Label) -> None:
         ):
             return
 
-    def is_nowhere_smaller(other: Label) -> bool:
-        return other[0] >= T - _SAME_TOLERANCE and all(
-            x >= y * (1 - _SAME_TOLERANCE) for x, y in zip(other[1], S, strict=True)
+    def is_nowhere_smaller(other: _Label) -> bool:
+        return other.T >= T - _SAME_TOLERANCE and all(
+            x >= y * (1 - _SAME_TOLERANCE) for x, y in zip(other.S, S, strict=True)
         )
 
     labels[:] = [other for other in labels if not is_nowhere_smaller(other)]
