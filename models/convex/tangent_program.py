@@ -34,10 +34,8 @@ followed, and tangents are added where the segment leaves a bound. The answer is
 segments within all bounds that has the smallest loss. If all bounds are smooth, an interior-point
 method finds the first inner point and its tangents (`workbench.models.convex.interior`).
 
-Invariants. `_start_even` reads positions among the entries as column numbers, so it needs
-`Comparisons.entries` to be the identity; this is so unless `has_similar_comparisons`. In
-`StatedBound.columns` of a bound with limit 0, the value 0 marks a row without a t (see
-`_add_tangents`).
+Invariant. `_start_even` reads positions among the entries as column numbers, so it needs
+`Comparisons.entries` to be the identity; this is so unless `has_similar_comparisons`.
 """
 
 from __future__ import annotations
@@ -173,10 +171,11 @@ class StatedBound:
         requirement: the bound on every comparison.
         limit: largest sum of the terms of one comparison.
         unit: factor by which the rows of the bound are divided.
+        has_rows: whether each outcome has a tangent, shape (comparisons, outcomes).
         columns: column of each t, shape (comparisons, outcomes). It is -1 for an outcome without
-            rows. If the limit is 0, there are no t, and 0 marks an outcome with rows.
-        sums: number of the row Σ t <= limit of each comparison, -1 before it is stated,
-            shape (comparisons,).
+            a tangent, and for all outcomes if the limit is 0, since there are no t then.
+        sums: number of the row Σ t <= limit of each comparison, shape (comparisons,). It is -1
+            before the row is stated, and stays -1 if the limit is 0.
     """
 
     def __init__(
@@ -187,6 +186,7 @@ class StatedBound:
         self.requirement = bound
         self.limit = max_term_sum(bound)
         self.unit = max(1.0, self.limit)
+        self.has_rows = np.zeros(shape, dtype=bool)
         self.columns = np.full(shape, -1)
         self.sums = np.full(shape[0], -1)
 
@@ -459,11 +459,14 @@ class TangentProgram:
             bound = group[0].bound
             comparison = group[0].comparison
             first, second = self.comparisons.law_entries(comparison)
-            outcomes = np.concatenate([part.outcomes for part in group])
-            a = np.concatenate([part.a for part in group])
-            b = np.concatenate([part.b for part in group])
-            slices = [duals[part.row : part.row + part.outcomes.size] for part in group]
-            tangent_multipliers = np.concatenate(slices)
+            outcomes = np.concatenate([tangents.outcomes for tangents in group])
+            a = np.concatenate([tangents.a for tangents in group])
+            b = np.concatenate([tangents.b for tangents in group])
+            multiplier_slices = [
+                duals[tangents.row : tangents.row + tangents.outcomes.size] for tangents in group
+            ]
+            tangent_multipliers = np.concatenate(multiplier_slices)
+            # Tangents and sums that were added after the last solve have no dual values yet.
             sum_row = bound.sums[comparison]
             sum_dual = duals[sum_row] if 0 <= sum_row < duals.size else 0.0
             # If t_o is at its own upper bound, the multipliers of its tangents are not in the dual
@@ -577,20 +580,22 @@ class TangentProgram:
             shares = np.vstack([shares, new_shares])
         if not self._follow_segment(float(shares.min(initial=1.0)), point):
             return False
-        t = np.append(point.x, 0.0)
+        t = np.append(point.x, 0.0)  # Index -1 reads this 0, the value of a t without a column.
         has_new_rows = False
         exit_rank = shares.argsort(axis=0).argsort(axis=0)
         is_early_exit = (shares < 1) & (exit_rank < _LIMITS.max_exit_bounds)
-        for k, comparison in zip(*np.nonzero(is_early_exit), strict=True):
-            bound = self.bounds[k]
+        for bound_index, comparison in zip(*np.nonzero(is_early_exit), strict=True):
+            bound = self.bounds[bound_index]
             p = outer_laws[0][comparison]
             q = outer_laws[1][comparison]
             inner_law = (inner_laws[0][comparison], inner_laws[1][comparison])
-            r, s = _interpolate_laws(inner_law, (p, q), shares[k, comparison])
-            a, b = compute_tangents(bound.requirement, r, s)
+            exit_p, exit_q = _interpolate_laws(inner_law, (p, q), shares[bound_index, comparison])
+            a, b = compute_tangents(bound.requirement, exit_p, exit_q)
             gaps = a * p + b * q - t[bound.columns[comparison]] * bound.unit
             gains_tangent = gaps > _LIMITS.min_exit_share * gaps.max()
-            has_new_rows |= self._add_tangents(bound, int(comparison), r, s, gains_tangent)
+            has_new_rows |= self._add_tangents(
+                bound, int(comparison), exit_p, exit_q, gains_tangent
+            )
         return has_new_rows
 
     def _follow_segment(
@@ -600,7 +605,8 @@ class TangentProgram:
     ) -> bool:
         """Move the inner point along a share of the segment that is within all bounds.
 
-        Returns whether the gap is worth further rounds.
+        Returns whether the gap is worth further rounds: it is not closed, and it has shrunk enough
+        during the last rounds.
         """
         assert self.even_columns is not None
         data = self.base.template
@@ -628,9 +634,9 @@ class TangentProgram:
         return bool(new_bounds)
 
     def add_all_tangents(self) -> None:
-        """Add tangents of all outcomes: of hockey sticks the only one, of cones two.
+        """Add tangents of all outcomes.
 
-        Cones gain the tangents at P = Q/2 and P = 2 Q.
+        A hockey stick gains its only tangent, every other bound those at P = Q/2 and P = 2 Q.
         """
         comparison_count, outcome_count = self.comparisons.second.shape
         outcomes = np.ones(outcome_count)
@@ -665,7 +671,8 @@ class TangentProgram:
     ) -> bool:
         """Add tangents of the bounds that the last optimum breaks.
 
-        Returns whether it breaks any.
+        If `find_broken` is given, also add the bounds it finds; they gain tangents in later rounds.
+        Returns whether any tangent or bound was added.
         """
         p, q = self.comparisons.laws_at(self.x)
         t = np.append(point.x, 0.0)  # Index -1 reads this 0, the value of a t without a column.
@@ -707,12 +714,13 @@ class TangentProgram:
     ) -> bool:
         """Add the tangents of the selected outcomes at their ratios p/q.
 
-        Returns whether any were added. A hockey stick has one tangent for each outcome.
+        A hockey stick has one tangent for each outcome, which is added once. `p`, `q` and
+        `is_selected` have the shape (outcomes,). Returns whether any tangents were added.
         """
         first, second = self.comparisons.law_entries(comparison)
         columns = bound.columns[comparison]
         if bound.requirement.kind == HOCKEY_STICK:
-            is_selected = is_selected & (columns < 0)
+            is_selected = is_selected & ~bound.has_rows[comparison]
         outcomes = np.flatnonzero(is_selected)
         if not outcomes.size:
             return False
@@ -724,11 +732,11 @@ class TangentProgram:
             bound.sums[comparison] = self.master.extend(no_columns, sp.csr_array((1, width)), limit)
         slopes = compute_tangents(bound.requirement, p[outcomes], q[outcomes])
         a, b = (slope / bound.unit for slope in slopes)
-        new_outcomes = outcomes[columns[outcomes] < 0]
+        bound.has_rows[comparison, outcomes] = True
         law_entries = np.concatenate([first[outcomes], second[outcomes]])
         law_rows = self.comparisons.entries[law_entries].tocoo()
-        # Each part has the values, the row numbers and the column numbers of some coefficients.
-        parts: list[tuple[Any, ...]] = [
+        # Each entry has the values, the row numbers and the column numbers of some coefficients.
+        coefficients: list[tuple[Any, ...]] = [
             (
                 law_rows.data * np.concatenate([a, b])[law_rows.row],
                 law_rows.row % count,
@@ -736,18 +744,15 @@ class TangentProgram:
             )
         ]
         if bound.limit:
+            new_outcomes = outcomes[columns[outcomes] < 0]
             columns[new_outcomes] = width + np.arange(new_outcomes.size)
             row_width = width + new_outcomes.size
-            parts.append((np.full(count, -1.0), np.arange(count), columns[outcomes]))
+            coefficients.append((np.full(count, -1.0), np.arange(count), columns[outcomes]))
             column_rows = np.full(new_outcomes.size, bound.sums[comparison])
         else:
-            # The 0 marks an outcome with rows, since the bound has no t. The callers then read the
-            # column x[0] as its t. For a hockey stick this is harmless: the filter above keeps an
-            # outcome with a row from gaining another one.
-            columns[new_outcomes] = 0
             row_width = self.size
             column_rows = no_columns
-        values, row_numbers, column_numbers = map(np.concatenate, zip(*parts, strict=True))
+        values, row_numbers, column_numbers = map(np.concatenate, zip(*coefficients, strict=True))
         rows = sp.csr_array((values, (row_numbers, column_numbers)), shape=(count, row_width))
         first_row = self.master.extend(column_rows, _weaken_small_entries(rows), 0.0, limit)
         self.tangents.append(Tangents(first_row, bound, comparison, outcomes, a, b))
