@@ -1,6 +1,7 @@
-"""Tests of the frontier over patterns: closed forms, the fast method at random deltas, its proofs.
+"""Tests of the smallest loss of PDP noise for all δ, as computed by the search over patterns.
 
-The frontier from level functions has its own tests.
+It is compared with closed forms and with designs at single δ. The frontier from level functions has
+its own tests (test_modulo_levels.py).
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from workbench.models.convex.requirements import MASS_ABOVE_RATIO
 from workbench.models.convex.requirements import MASS_ABOVE_RATIO as PDP
 from workbench.models.modulo import frontier as modulo_frontier
 from workbench.models.modulo.fast import FastSession
@@ -23,27 +23,29 @@ from workbench.models.oracles.rational_forms import theorem2
 from workbench.models.oracles.single_distance import single_distance_law
 from workbench.solvers.backend import get_backend
 
-BD3 = ((1,), (2,), (3,))
+BD3 = ((1,), (2,), (3,))  # One-sided neighbours at distance up to 3 (the paper's example).
 
 
 @pytest.fixture
 def over_patterns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `compute_delta_frontier` search patterns where it would use level functions."""
     monkeypatch.setattr(modulo_frontier, "has_levels", lambda noise: False)
 
 
 def piece_at(pieces, delta):
-    """The piece that holds a δ."""
+    """Return the frontier piece whose interval contains delta."""
     return next(piece for piece in pieces[::-1] if piece.delta_low <= delta)
 
 
-def bound(piece, delta):
-    """What is proven at a δ of a piece."""
+def bound_at(piece, delta):
+    """Return the proven lower bound of a frontier piece at delta."""
     return np.interp(
         delta, (piece.delta_low, piece.delta_high), (piece.bound_low, piece.bound_high)
     )
 
 
-def at(pieces, delta):
+def loss_at(pieces, delta):
+    """Return the smallest loss of a frontier at delta."""
     return piece_at(pieces, delta).value_at(delta)
 
 
@@ -57,7 +59,7 @@ def at(pieces, delta):
         ((3, 3), ((0, 1), (1, 0)), 1.0, "error-rate"),
     ],
 )
-def test_equals_the_milp_at_random_deltas(sizes, shifts, epsilon, loss):
+def test_frontier_equals_designs_at_random_deltas(sizes, shifts, epsilon, loss):
     pieces = compute_delta_frontier(sizes, shifts, epsilon, loss)
     assert all(piece.is_proven for piece in pieces)
     assert pieces[0].delta_low == 0.0
@@ -71,7 +73,7 @@ def test_equals_the_milp_at_random_deltas(sizes, shifts, epsilon, loss):
     with FastSession(model, get_backend("highs")) as session:
         for delta in (*rng.uniform(0, 1, 4), *10 ** rng.uniform(-4, -0.5, 6)):
             answer = session.solve(model.values([epsilon], float(delta)))
-            assert at(pieces, delta) == pytest.approx(
+            assert loss_at(pieces, delta) == pytest.approx(
                 answer.objective, abs=1e-8 * max(1, answer.objective)
             )
 
@@ -79,17 +81,19 @@ def test_equals_the_milp_at_random_deltas(sizes, shifts, epsilon, loss):
 @pytest.mark.usefixtures("over_patterns")
 def test_one_difference_has_the_breakpoints_of_theorem_2():
     pieces = compute_delta_frontier((9,), ((1,),), 0.7)
-    expected = sorted({0.0, 1.0, *(float(end(Fraction(math.exp(0.7)))) for end, _ in theorem2(9))})
+    exp_epsilon = Fraction(math.exp(0.7))
+    expected = sorted({0.0, 1.0, *(float(end(exp_epsilon)) for end, _ in theorem2(9))})
     breakpoints = np.array([piece.delta_low for piece in pieces] + [1.0])
     assert breakpoints == pytest.approx(expected, abs=1e-8)
     for delta in np.linspace(0, 1, 41):
-        assert at(pieces, delta) == pytest.approx(
+        assert loss_at(pieces, delta) == pytest.approx(
             single_distance_law((9,), (1,), 0.7, delta).value, abs=1e-9
         )
 
 
 @pytest.mark.usefixtures("over_patterns")
-def test_corrected_table_1_lies_on_it():
+def test_frontier_contains_the_corrected_table_1():
+    """Values are Table 1 of Kadam et al. 2024, corrected: δ and the largest f(0)."""
     pieces = compute_delta_frontier((9,), BD3, 1.5, high=0.2)
     assert pieces[-1].delta_high == 0.2
     for delta, zero in (
@@ -98,19 +102,18 @@ def test_corrected_table_1_lies_on_it():
         (0.1238, 0.554833107),
         (0.1522, 0.558290369),
     ):
-        assert 1.0 - at(pieces, delta) == pytest.approx(zero, abs=1e-9)
+        assert 1.0 - loss_at(pieces, delta) == pytest.approx(zero, abs=1e-9)
 
 
-def single_shift(seed: int) -> tuple[tuple[int, ...], tuple[tuple[int], ...], float]:
-    """These cases have one difference, directed or not. Their patterns were once given up."""
+def draw_single_shift(seed: int) -> tuple[tuple[int, ...], tuple[tuple[int], ...], float]:
+    """Draw (sizes, shifts, epsilon) with one difference, directed or in both directions."""
     rng = np.random.default_rng(seed)
-    size, epsilon = int(rng.integers(4, 32)), round(float(rng.uniform(0.1, 4)), 2)
+    size = int(rng.integers(4, 32))
+    epsilon = round(float(rng.uniform(0.1, 4)), 2)
     shift = 1 if seed % 3 else int(rng.integers(1, max(2, size // 2)))
-    return (
-        (size,),
-        ((shift,), (size - shift,)) if rng.integers(2) and 2 * shift != size else ((shift,),),
-        epsilon,
-    )
+    is_symmetric = rng.integers(2) and 2 * shift != size
+    shifts = ((shift,), (size - shift,)) if is_symmetric else ((shift,),)
+    return (size,), shifts, epsilon
 
 
 @pytest.mark.parametrize(
@@ -119,43 +122,43 @@ def single_shift(seed: int) -> tuple[tuple[int, ...], tuple[tuple[int], ...], fl
         ((8,), ((1,), (7,)), 1.2),
         ((30,), ((1,),), 0.72),
         ((8,), ((1,), (7,)), 2.91),
-        *map(single_shift, range(12)),
+        *map(draw_single_shift, range(12)),
     ],
     ids=str,
 )
-def test_no_piece_is_given_up(case):
+def test_all_pieces_are_proven_and_equal_the_closed_form(case):
+    """The search once gave up pieces of these cases."""
     sizes, shifts, epsilon = case
     pieces = compute_delta_frontier(sizes, shifts, epsilon)
     assert all(piece.is_proven for piece in pieces)
     for delta in np.random.default_rng(1).uniform(0, 1, 5):
-        law = error_rate_bounds(
-            sizes, shifts, len(shifts) == 1, epsilon, float(delta), MASS_ABOVE_RATIO
-        ).strongest
-        if law.kind == "optimum":
-            assert at(pieces, delta) == pytest.approx(law.value, abs=1e-8)
+        is_directed = len(shifts) == 1
+        form = error_rate_bounds(sizes, shifts, is_directed, epsilon, float(delta), PDP).strongest
+        if form.kind == "optimum":
+            assert loss_at(pieces, delta) == pytest.approx(form.value, abs=1e-8)
 
 
 @pytest.mark.parametrize(
     ("sizes", "shifts", "epsilon"),
     [((11,), ((3,), (8,)), 1.44), ((16,), ((1,), (15,)), 0.91), ((10,), ((4,),), 1.22)],
 )
-def test_patterns_that_begin_steeply_are_traced_from_where_they_begin(sizes, shifts, epsilon):
+def test_patterns_with_a_steep_start_are_traced(sizes, shifts, epsilon):
     """The loss of some patterns falls by .3 while delta rises by 3e-8."""
     pieces = compute_delta_frontier(sizes, shifts, epsilon, "squared")
     assert all(piece.is_proven for piece in pieces)
 
 
 @pytest.mark.usefixtures("over_patterns")
-def test_pieces_that_are_not_proven_in_time_are_marked_upper_bounds():
-    late = compute_delta_frontier((9,), BD3, 1.5, seconds=1e-9)
+def test_a_frontier_without_time_has_upper_and_lower_bounds():
+    stopped = compute_delta_frontier((9,), BD3, 1.5, seconds=1e-9)
     full_frontier = compute_delta_frontier((9,), BD3, 1.5)
-    assert not any(piece.is_proven for piece in late)
+    assert not any(piece.is_proven for piece in stopped)
     for delta in (0.0, 0.05, 0.3, 0.9):
-        assert at(late, delta) >= at(full_frontier, delta) - 1e-9
-        assert bound(piece_at(late, delta), delta) <= at(full_frontier, delta) + 1e-9
-    assert (
-        max(piece.bound_low for piece in late) > 0.4
-    )  # A program with nothing decided bounds the pieces for which there was no time.
+        min_loss = loss_at(full_frontier, delta)
+        assert loss_at(stopped, delta) >= min_loss - 1e-9
+        assert bound_at(piece_at(stopped, delta), delta) <= min_loss + 1e-9
+    # A program with nothing decided bounds the pieces for which there was no time.
+    assert max(piece.bound_low for piece in stopped) > 0.4
 
 
 @pytest.mark.parametrize(
@@ -184,11 +187,11 @@ def test_ctrl_c_inside_a_solve_is_not_swallowed(monkeypatch: pytest.MonkeyPatch)
 
     original = module.PatternSearch.run
 
-    def stopped(search, cutoff):
-        breakpoints = original(search, cutoff)
-        breakpoints.termination = Termination.INTERRUPTED
-        return breakpoints
+    def run_interrupted(search, cutoff):
+        outcome = original(search, cutoff)
+        outcome.termination = Termination.INTERRUPTED
+        return outcome
 
-    monkeypatch.setattr(module.PatternSearch, "run", stopped)
+    monkeypatch.setattr(module.PatternSearch, "run", run_interrupted)
     with pytest.raises(KeyboardInterrupt):
         module.compute_delta_frontier((9,), ((1,), (8,)), 1.0)

@@ -1,8 +1,13 @@
-"""Tests of the optimum from level functions against the literal MILP and the pattern search."""
+"""Tests of the optimal PDP noise at one δ, as found by the search over level functions.
+
+It is compared with the mixed-integer program of the paper (the literal MILP) and with the search
+over patterns. A search that is stopped must claim no proof.
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -29,7 +34,8 @@ GRID = ((0, 1), (1, 0), (1, 1))
 SHIFTS_25 = ((1,), (2,), (3,), (24,), (23,), (22,))
 
 
-def question(sizes, shifts, epsilon: float, delta: float) -> NoiseProblem:
+def error_rate_problem(sizes, shifts, epsilon: float, delta: float) -> NoiseProblem:
+    """Return the problem of the smallest error rate at one ε and one δ."""
     return NoiseProblem(
         sizes,
         shifts,
@@ -39,14 +45,16 @@ def question(sizes, shifts, epsilon: float, delta: float) -> NoiseProblem:
     )
 
 
-def optimum(noise: NoiseProblem, **more) -> LevelOptimum:
+def search_from_simplest_noise(noise: NoiseProblem, **limits) -> LevelOptimum:
+    """Search level functions, starting from the simplest noise. limits: e.g. max_decisions."""
     w = distance_weights(noise)
-    return search_level_optimum(noise, w, simplest_noise(noise, w), **more)
+    return search_level_optimum(noise, w, simplest_noise(noise, w), **limits)
 
 
 def check_pmf(noise: NoiseProblem, answer: LevelOptimum) -> None:
     """Check that f has the value, breaks exactly the stated pairs, and at most delta of mass."""
-    f, broken = answer.best.pmf, answer.best.broken_pairs
+    f = answer.best.pmf
+    broken = answer.best.broken_pairs
     assert f.sum() == pytest.approx(1.0, abs=1e-12)
     assert f.min() >= 0.0
     assert 1.0 - f[0] == pytest.approx(answer.best.value, abs=1e-12)
@@ -66,13 +74,13 @@ def check_pmf(noise: NoiseProblem, answer: LevelOptimum) -> None:
         ((7,), ((1,), (2,), (6,))),
     ],
 )
-def test_equals_the_literal_milp(monkeypatch, sizes, shifts):
+def test_optimum_equals_the_literal_milp(monkeypatch, sizes, shifts):
     monkeypatch.setattr(modulo_level_frontier, "MAX_PATTERN_ELEMENTS", 0)
     model = ModuloModel(sizes, shifts, PDP, loss_vector("error-rate", sizes))
     for epsilon, delta in ((0.3, 0.12), (0.5, 0.2), (1.5, 0.1212), (1.5, 0.02), (4.0, 0.6)):
-        noise = question(sizes, shifts, epsilon, delta)
+        noise = error_rate_problem(sizes, shifts, epsilon, delta)
         assert is_searchable(noise)
-        answer = optimum(noise)
+        answer = search_from_simplest_noise(noise)
         assert answer.is_proven
         literal = solve(model.program, model.values([epsilon], delta), options=Options(gap=1e-9))
         assert answer.best.value == pytest.approx(literal.objective, abs=1e-8)
@@ -90,9 +98,9 @@ def test_equals_the_literal_milp(monkeypatch, sizes, shifts):
         ((40,), BD3, 1.5, 0.1),
     ],
 )
-def test_equals_the_search_over_patterns(monkeypatch, sizes, shifts, epsilon, delta):
-    noise = question(sizes, shifts, epsilon, delta)
-    answer = optimum(noise)
+def test_optimum_equals_the_search_over_patterns(monkeypatch, sizes, shifts, epsilon, delta):
+    noise = error_rate_problem(sizes, shifts, epsilon, delta)
+    answer = search_from_simplest_noise(noise)
     assert answer.is_proven
     assert answer.best.value < simplest_noise(noise, distance_weights(noise)).value - 1e-6
     check_pmf(noise, answer)
@@ -107,40 +115,43 @@ def test_equals_the_search_over_patterns(monkeypatch, sizes, shifts, epsilon, de
     assert by_levels.objective == pytest.approx(by_patterns.objective, abs=1e-12)
     assert by_levels.objective - by_levels.bound == pytest.approx(BOUND_MARGIN, rel=1e-3)
     assert by_levels.bound <= by_patterns.objective
-    assert (
-        by_levels.residuals.max_violation <= 1e-9
-    )  # These are violations of (13), in its own variables.
+    # The violations are those of the literal MILP, in its own variables.
+    assert by_levels.residuals.max_violation <= 1e-9
     assert by_levels.is_optimal
 
 
 def test_a_stopped_search_claims_nothing_and_patterns_continue(monkeypatch):
-    noise = question((25,), SHIFTS_25, 1.0, 0.1)
-    known = simplest_noise(noise, distance_weights(noise)).value
-    for work in (0, 1000):
-        answer = optimum(noise, max_decisions=work)
+    noise = error_rate_problem((25,), SHIFTS_25, 1.0, 0.1)
+    start_value = simplest_noise(noise, distance_weights(noise)).value
+    for max_decisions in (0, 1000):
+        answer = search_from_simplest_noise(noise, max_decisions=max_decisions)
         assert not answer.is_proven
-        assert answer.best.value <= known
+        assert answer.best.value <= start_value
         check_pmf(noise, answer)
     monkeypatch.setattr(
         modulo_fast,
         "search_level_optimum",
-        lambda *known: search_level_optimum(*known[:3], max_decisions=200),
+        lambda noise, w, best_known, *_: search_level_optimum(
+            noise, w, best_known, max_decisions=200
+        ),
     )
     model = ModuloModel((25,), noise.shifts, PDP, noise.loss)
     with FastSession(model, get_backend("highs")) as session:
         solution = session.solve(model.values([1.0], 0.1))
     assert solution.notes[0].startswith("proven over violation patterns")
-    assert solution.objective == pytest.approx(optimum(noise).best.value, abs=1e-12)
+    assert solution.objective == pytest.approx(
+        search_from_simplest_noise(noise).best.value, abs=1e-12
+    )
 
 
-def test_a_level_function_that_does_not_have_its_value_proves_nothing(monkeypatch):
+def test_a_level_function_whose_pmf_misses_its_value_proves_nothing(monkeypatch):
     """The PMF is judged by its own sums, not by those of the search."""
-    noise = question((5, 5), GRID, 1.0, 0.1)
+    noise = error_rate_problem((5, 5), GRID, 1.0, 0.1)
     w = distance_weights(noise)
     original = modulo_level_frontier._OptimumSearch.rebuild_levels
 
-    def forget_the_last_level(self, trace, dropped):
-        level = original(self, trace, dropped)
+    def forget_the_last_level(self, trace, dropped_mask):
+        level = original(self, trace, dropped_mask)
         level[level == level[np.isfinite(level)].max()] = np.inf
         return level
 
@@ -152,30 +163,29 @@ def test_a_level_function_that_does_not_have_its_value_proves_nothing(monkeypatc
     check_pmf(noise, answer)
 
 
-def test_which_questions_are_searchable():
-    assert is_searchable(question((25,), BD3, 1.0, 0.1))
-    assert not is_searchable(
-        question((24,), BD3, 1.0, 0.1)
-    )  # Any solver can confirm the result in this small group.
-    assert not is_searchable(question((100_001,), BD3, 1.0, 0.1))
-    assert not is_searchable(question((25,), BD3, 1e-3, 0.1))
-    assert not is_searchable(question((25,), BD3, 1.0, 1.0))
-    two = NoiseProblem((25,), BD3, np.exp([1.0, 1.0, 2.0]), loss_vector("error-rate", (25,)), 0.1)
-    assert not is_searchable(two)
-    other = NoiseProblem((25,), BD3, np.exp([1.0, 1.0, 1.0]), loss_vector("squared", (25,)), 0.1)
-    assert not is_searchable(other)
-    min_problem = NoiseProblem(
-        (25,), BD3, np.exp([1.0, 1.0, 1.0]), loss_vector("error-rate", (25,)), None, max_loss=0.5
-    )
-    assert not is_searchable(min_problem)
+def test_error_rates_at_one_epsilon_on_medium_groups_are_searchable():
+    searchable = error_rate_problem((25,), BD3, 1.0, 0.1)
+    assert is_searchable(searchable)
+    # Small groups are left to the patterns, so that level functions can judge the result.
+    assert not is_searchable(error_rate_problem((24,), BD3, 1.0, 0.1))
+    assert not is_searchable(error_rate_problem((100_001,), BD3, 1.0, 0.1))
+    assert not is_searchable(error_rate_problem((25,), BD3, epsilon=1e-3, delta=0.1))
+    assert not is_searchable(error_rate_problem((25,), BD3, epsilon=1.0, delta=1.0))
+    assert not is_searchable(replace(searchable, exp_epsilon=np.exp([1.0, 1.0, 2.0])))
+    assert not is_searchable(replace(searchable, loss=loss_vector("squared", (25,))))
+    assert not is_searchable(replace(searchable, delta=None, max_loss=0.5))
 
 
-def test_limits_of_the_user():
+def test_a_small_gap_or_a_node_limit_uses_patterns():
     model = ModuloModel((25,), SHIFTS_25, PDP, loss_vector("error-rate", (25,)))
     for options in (Options(gap=1e-12), Options(node_limit=3)):
         with FastSession(model, get_backend("highs"), options) as session:
             answer = session.solve(model.values([1.5], 0.1))
         assert answer.nodes > 0
+
+
+def test_a_tiny_time_limit_still_gives_a_pmf():
+    model = ModuloModel((25,), SHIFTS_25, PDP, loss_vector("error-rate", (25,)))
     with FastSession(model, get_backend("highs"), Options(time_limit=1e-9)) as session:
         answer = session.solve(model.values([1.5], 0.1))
     assert not answer.is_optimal
@@ -183,26 +193,26 @@ def test_limits_of_the_user():
 
 
 def test_patterns_get_most_of_the_time_limit(monkeypatch):
-    """Level functions have no bound when they are stopped; patterns have."""
+    """A stopped search over level functions has no bound, but one over patterns has."""
     calls = []
 
-    def recorded(noise, w, best, deadline, work):
-        calls.append((deadline.seconds, work))
-        return search_level_optimum(noise, w, best, deadline, 0)
+    def record_limits(noise, w, best, deadline, max_decisions):
+        calls.append((deadline.seconds, max_decisions))
+        return search_level_optimum(noise, w, best, deadline, max_decisions=0)
 
-    monkeypatch.setattr(modulo_fast, "search_level_optimum", recorded)
+    monkeypatch.setattr(modulo_fast, "search_level_optimum", record_limits)
     model = ModuloModel((25,), SHIFTS_25, PDP, loss_vector("error-rate", (25,)))
     for limit in (None, 1.0, 600.0):
         with FastSession(model, get_backend("highs"), Options(time_limit=limit)) as session:
             answer = session.solve(model.values([1.5], 0.1))
         assert answer.bound is not None
-        seconds, work = calls[-1]
+        seconds, max_decisions = calls[-1]
         assert seconds == (None if limit is None else 0.5 * limit)
-        assert work == (MAX_DECISIONS if limit != 1.0 else 50_000)
+        assert max_decisions == (MAX_DECISIONS if limit != 1.0 else 50_000)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [("18", "0.5"), ("20", "0.9999999999")])
-def test_an_absolute_proof_is_reported_where_the_error_is_tiny(epsilon, delta):
+def test_an_absolute_proof_is_reported_if_the_error_rate_is_tiny(epsilon, delta):
     design = wb.design(
         wb.ModuloNoise(n=30, max_shift=3),
         epsilon=epsilon,
@@ -214,7 +224,7 @@ def test_an_absolute_proof_is_reported_where_the_error_is_tiny(epsilon, delta):
     assert design.gap <= 2e-6 or any(
         "Proven in absolute terms" in sentence for sentence in design.words
     )
-    large = wb.design(
+    large_error_design = wb.design(
         wb.ModuloNoise(n=30, max_shift=3), epsilon=1, delta="0.1", notion="pdp", loss="error-rate"
     )
-    assert not any("Proven in absolute terms" in sentence for sentence in large.words)
+    assert not any("Proven in absolute terms" in sentence for sentence in large_error_design.words)

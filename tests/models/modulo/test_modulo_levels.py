@@ -1,4 +1,8 @@
-"""Tests of the frontier from level functions: pattern search, brute force, stopped searches."""
+"""Tests of the smallest error rate of PDP noise for all δ, as computed from level functions.
+
+It is compared with brute force over all level functions, with the search over patterns, and with
+designs at single δ. A search that is stopped must still give proven intervals.
+"""
 
 from __future__ import annotations
 
@@ -21,28 +25,29 @@ from workbench.solvers.search import Deadline
 
 
 def piece_at(pieces, delta):
-    """The piece that holds a δ."""
+    """Return the frontier piece whose interval contains delta."""
     return next(piece for piece in pieces[::-1] if piece.delta_low <= delta)
 
 
-def bound(piece, delta):
-    """What is proven at a δ of a piece."""
+def bound_at(piece, delta):
+    """Return the proven lower bound of a frontier piece at delta."""
     return np.interp(
         delta, (piece.delta_low, piece.delta_high), (piece.bound_low, piece.bound_high)
     )
 
 
-def every_level_function(sizes, shifts, epsilon):
-    """(S, T) of all level functions of a small group, by trying them all."""
-    N, a = math.prod(sizes), math.exp(-epsilon)
+def list_level_functions(sizes, shifts, epsilon):
+    """Yield (S, T) of every level function of a small group (see the header of `levels`)."""
+    infinite_level = 99
+    N = math.prod(sizes)
+    a = math.exp(-epsilon)
     steps = [shift_positions(sizes, mu) for mu in shifts]
-    for chosen in itertools.product((*range(1, N), 99), repeat=N - 1):
-        levels = np.array((0, *chosen))
-        weights = np.where(levels < 99, a**levels, 0.0)
-        yield (
-            max(weights[(levels[step] > levels + 1) & (levels < 99)].sum() for step in steps),
-            weights.sum(),
-        )
+    for later_levels in itertools.product((*range(1, N), infinite_level), repeat=N - 1):
+        levels = np.array((0, *later_levels))
+        is_finite = levels < infinite_level
+        weights = np.where(is_finite, a**levels, 0.0)
+        S = max(weights[(levels[step] > levels + 1) & is_finite].sum() for step in steps)
+        yield S, weights.sum()
 
 
 @pytest.mark.parametrize(
@@ -54,16 +59,13 @@ def every_level_function(sizes, shifts, epsilon):
         ((2, 2), ((0, 1), (1, 0)), 0.5),
     ],
 )
-def test_the_staircase_is_that_of_all_level_functions(sizes, shifts, epsilon):
+def test_staircase_has_the_smallest_T_of_all_level_functions(sizes, shifts, epsilon):
     search = LevelSearch(sizes, shifts, epsilon)
     compute_level_frontier(search, 1.0)
-    every = np.array(list(every_level_function(sizes, shifts, epsilon)))
-    for bound in np.random.default_rng(0).uniform(0, 1, 50):
-        min_total = every[every[:, 0] <= bound + 1e-12, 1].min()
-        stair_total = search.stairs.t[
-            np.searchsorted(search.stairs.s, bound + 1e-12, side="right") - 1
-        ]
-        assert stair_total == pytest.approx(min_total, rel=1e-9)
+    S, T = np.array(list(list_level_functions(sizes, shifts, epsilon))).T
+    for max_S in np.random.default_rng(0).uniform(0, 1, 50) + 1e-12:
+        stair = np.searchsorted(search.stairs.s, max_S, side="right") - 1
+        assert search.stairs.t[stair] == pytest.approx(T[max_S >= S].min(), rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +78,7 @@ def test_the_staircase_is_that_of_all_level_functions(sizes, shifts, epsilon):
         ((7,), ((1,), (1,), (0,)), 0.3),
     ],
 )
-def test_both_frontiers_agree(monkeypatch, sizes, shifts, epsilon):
+def test_level_functions_and_patterns_give_the_same_frontier(monkeypatch, sizes, shifts, epsilon):
     by_levels = compute_delta_frontier(sizes, shifts, epsilon)
     monkeypatch.setattr(modulo_frontier, "has_levels", lambda noise: False)
     by_patterns = compute_delta_frontier(sizes, shifts, epsilon)
@@ -90,10 +92,9 @@ def test_both_frontiers_agree(monkeypatch, sizes, shifts, epsilon):
 
 
 @pytest.mark.parametrize("shifts", [((1,), (2,), (3,)), ((1,), (2,), (26,), (25,))])
-def test_a_group_of_27_against_the_fast_method(monkeypatch, shifts):
-    monkeypatch.setattr(
-        modulo_fast, "is_searchable", lambda noise: False
-    )  # Patterns are searched then, with linear programs.
+def test_frontier_of_27_answers_equals_designs_at_single_deltas(monkeypatch, shifts):
+    # Without level functions the designs come from a search over patterns by linear programs.
+    monkeypatch.setattr(modulo_fast, "is_searchable", lambda noise: False)
     pieces = compute_delta_frontier((27,), shifts, 1.0)
     assert all(piece.is_proven for piece in pieces)
     model = ModuloModel((27,), shifts, PDP, loss_vector("error-rate", (27,)))
@@ -106,13 +107,13 @@ def test_a_group_of_27_against_the_fast_method(monkeypatch, shifts):
             )
 
 
-def test_sixty_four_answers_are_wholly_proven():
+def test_all_pieces_of_64_answers_are_proven():
     pieces = compute_delta_frontier((64,), ((1,), (2,), (3,)), 1.0)
     assert all(piece.is_proven for piece in pieces)
     assert len(pieces) > 1000
 
 
-def test_pieces_that_are_not_proven_in_time_are_intervals():
+def test_pieces_of_a_stopped_search_enclose_the_smallest_error_rate():
     shifts = ((1,), (2,), (29,), (28,))
     full_frontier = compute_delta_frontier((30,), shifts, 0.7)
     search = LevelSearch((30,), shifts, 0.7)
@@ -124,9 +125,14 @@ def test_pieces_that_are_not_proven_in_time_are_intervals():
     pieces = compute_level_frontier(search, 1.0)
     assert {piece.is_proven for piece in pieces} == {True, False}
     for delta in np.linspace(0, 1, 101):
-        truth, piece = piece_at(full_frontier, delta).value_at(delta), piece_at(pieces, delta)
-        assert bound(piece, delta) - 1e-9 <= truth <= piece.value_at(delta) + 1e-9
-        assert bound(piece, delta) <= piece.value_at(delta)
-        assert not piece.is_proven or piece.value_at(delta) == pytest.approx(truth, abs=2e-9)
+        error_rate = piece_at(full_frontier, delta).value_at(delta)
+        piece = piece_at(pieces, delta)
+        assert bound_at(piece, delta) - 1e-9 <= error_rate <= piece.value_at(delta) + 1e-9
+        assert bound_at(piece, delta) <= piece.value_at(delta)
+        if piece.is_proven:
+            assert piece.value_at(delta) == pytest.approx(error_rate, abs=2e-9)
+
+
+def test_a_search_needs_a_shift_that_is_not_zero():
     with pytest.raises(ValueError, match="not 0"):
         LevelSearch((5,), ((0,),), 1.0)
