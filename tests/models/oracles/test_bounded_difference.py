@@ -5,7 +5,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracle_truth import ahead, hop_law, judge, pdp_delta, pdp_error, run
+from oracle_truth import (
+    hop_law,
+    one_sided_shifts,
+    pdp_delta,
+    pdp_error,
+    shifted_positions,
+    strongest_form,
+)
 
 from workbench.models.convex.requirements import MASS_ABOVE_RATIO as PDP
 from workbench.models.oracles import OutsideDomain, column_cut
@@ -31,7 +38,7 @@ def counted(
     losses = [
         sum(
             weight[k]
-            for k, target in enumerate(ahead((n + 1,), (mu,)))
+            for k, target in enumerate(shifted_positions((n + 1,), (mu,)))
             if hole[target] and not hole[k]
         )
         for mu in range(1, mu_bar + 1)
@@ -176,14 +183,14 @@ def test_digit_sums_are_nearest():
 
 
 def test_table_1_corrected():
-    sizes, shifts = (9,), run(3)
+    sizes, shifts = (9,), one_sided_shifts(3)
     for delta, mass in (
         (0.0, 0.543191999),
         (0.1212, 0.549827669),
         (0.1238, 0.554833107),
         (0.1522, 0.558290369),
     ):
-        verdict = judge(sizes, shifts, True, 1.5, delta, PDP)
+        verdict = strongest_form(sizes, shifts, True, 1.5, delta, PDP)
         assert verdict.kind == "optimum"
         assert 1.0 - verdict.value == pytest.approx(mass, abs=5e-10)
         assert verdict.pmf[0] == pytest.approx(mass, abs=5e-10)
@@ -208,7 +215,10 @@ def test_fig_11_left():
         0.7463883,
         0.7680307,
     ]
-    verdicts = [judge((10,), run(mu_bar), True, 1.0, 0.2, PDP) for mu_bar in range(1, 10)]
+    verdicts = [
+        strongest_form((10,), one_sided_shifts(mu_bar), True, 1.0, 0.2, PDP)
+        for mu_bar in range(1, 10)
+    ]
     assert [verdict.value for verdict in verdicts] == pytest.approx(expected, abs=5e-8)
     assert {verdict.kind for verdict in verdicts} == {"optimum"}
 
@@ -227,7 +237,7 @@ def test_law_and_bound_bracket_the_milp(seed):
     mu_bar = int(rng.integers(1, n + 1))
     epsilon = float(rng.uniform(0.3, LN2)) if seed % 2 else float(rng.uniform(LN2, 1.6))
     delta = float(rng.uniform(0.02, 0.4))
-    error = pdp_error((n + 1,), run(mu_bar), epsilon, delta)
+    error = pdp_error((n + 1,), one_sided_shifts(mu_bar), epsilon, delta)
     law, bound = column_cut_law(n, mu_bar, epsilon, delta), chain_bound(n, mu_bar, epsilon, delta)
     assert bound.value - 2e-5 <= error <= law.value + 2e-5
     if law.kind == "optimum":
@@ -242,10 +252,13 @@ def test_the_law_is_feasible_monotone_and_above_the_chain_bound(n, mu_bar, epsil
     assert law.pmf.sum() == pytest.approx(1.0, abs=1e-11)
     assert law.pmf.min() >= 0.0
     assert law.value == pytest.approx(1.0 - law.pmf[0], abs=1e-12)
-    assert pdp_delta(law.pmf, (n + 1,), run(mu_bar), epsilon) <= delta * (1 + 1e-11) + 1e-15
+    assert (
+        pdp_delta(law.pmf, (n + 1,), one_sided_shifts(mu_bar), epsilon)
+        <= delta * (1 + 1e-11) + 1e-15
+    )
     assert chain_bound(n, mu_bar, epsilon, delta).value <= law.value + 1e-12
     assert column_cut_law(n, mu_bar, epsilon, min(1.0, delta * 1.05)).value <= law.value + 1e-13
-    assert law.value <= hop_law((n + 1,), run(mu_bar), epsilon).value + 1e-15
+    assert law.value <= hop_law((n + 1,), one_sided_shifts(mu_bar), epsilon).value + 1e-15
 
 
 @given(st.integers(1, 12), st.integers(1, 40), st.floats(LN2, 3.0), st.floats(0.0, 1.0))
@@ -271,7 +284,9 @@ def test_no_cut_is_affordable_below_the_first_boundary(n, mu_bar, epsilon, share
     first = math.exp(-epsilon * (math.ceil(n / mu_bar) - 1)) / Grid(n, mu_bar, epsilon).total
     law = column_cut_law(n, mu_bar, epsilon, share * first * (1 - 1e-12))
     assert law.kind == "optimum"
-    assert law.value == pytest.approx(hop_law((n + 1,), run(mu_bar), epsilon).value, rel=1e-11)
+    assert law.value == pytest.approx(
+        hop_law((n + 1,), one_sided_shifts(mu_bar), epsilon).value, rel=1e-11
+    )
     if n > mu_bar and first > 1e-12:
         assert column_cut_law(n, mu_bar, epsilon, first * 1.01).value < law.value
 
@@ -284,7 +299,9 @@ def test_large_sizes_are_proven_without_listing_cuts():
     ):
         law = column_cut_law(n, mu_bar, epsilon, delta)
         assert law.kind == "optimum"
-        assert pdp_delta(law.pmf, (n + 1,), run(mu_bar), epsilon) <= delta * (1 + 1e-10)
+        assert pdp_delta(law.pmf, (n + 1,), one_sided_shifts(mu_bar), epsilon) <= delta * (
+            1 + 1e-10
+        )
     law = column_cut_law(255, 16, 0.3, 0.01)  # Here μ̄ does not divide n and ε < ln 2.
     assert law.kind == "upper bound"
     assert chain_bound(255, 16, 0.3, 0.01).value < law.value

@@ -1,8 +1,17 @@
+"""Tests of `error_rate_bounds`, which asks all oracles and combines their statements."""
+
 import math
 
 import numpy as np
 import pytest
-from oracle_truth import both_ways, hop_law, judge, pdp_delta, pdp_error, run
+from oracle_truth import (
+    add_opposite_shifts,
+    hop_law,
+    one_sided_shifts,
+    pdp_delta,
+    pdp_error,
+    strongest_form,
+)
 
 from workbench.models.convex.requirements import HOCKEY_STICK as DP
 from workbench.models.convex.requirements import MASS_ABOVE_RATIO as PDP
@@ -20,109 +29,116 @@ from workbench.models.oracles.cut_vectors import Grid, evaluate_cuts
 from workbench.models.oracles.question import build_question
 
 
-def test_each_question_finds_its_oracle():
+def test_each_question_is_answered_by_its_oracle():
     sizes = (9,)
-    pair, near = [(2,), (7,)], both_ways(sizes, run(2))
+    pair = [(2,), (7,)]
+    near = add_opposite_shifts(sizes, one_sided_shifts(2))
+    # The keys are (directed, notion, delta, shifts).
     names = {
-        (True, DP, 0.0, tuple(run(3))): "hop law",
-        (True, PDP, 0.0, tuple(run(3))): "hop law",
-        (True, DP, 0.1, tuple(run(3))): "hockey-stick law",
+        (True, DP, 0.0, tuple(one_sided_shifts(3))): "hop law",
+        (True, PDP, 0.0, tuple(one_sided_shifts(3))): "hop law",
+        (True, DP, 0.1, tuple(one_sided_shifts(3))): "hockey-stick law",
         (False, DP, 0.1, tuple(near)): "hockey-stick law",
         (True, PDP, 0.1, ((2,),)): "Theorem 2",
         (False, PDP, 0.1, tuple(pair)): "symmetric single distance",
-        (True, PDP, 0.1, tuple(run(3))): "column-cut law",
+        (True, PDP, 0.1, tuple(one_sided_shifts(3))): "column-cut law",
         (False, PDP, 0.05, tuple(near)): "level cut",
-        (False, PDP, 0.2, tuple(both_ways((9,), [(1,), (3,)]))): "level search",
+        (False, PDP, 0.2, tuple(add_opposite_shifts((9,), [(1,), (3,)]))): "level search",
     }
     for (directed, notion, delta, shifts), name in names.items():
-        verdict = judge(sizes, shifts, directed, 1.5, delta, notion)
+        verdict = strongest_form(sizes, shifts, directed, 1.5, delta, notion)
         assert (verdict.name, verdict.kind) == (name, "optimum")
 
 
 def test_a_shift_that_is_its_own_opposite_is_one_shift():
-    verdict = judge((8,), [(4,)], False, 1.0, 0.1, PDP)
+    verdict = strongest_form((8,), [(4,)], False, 1.0, 0.1, PDP)
     assert verdict.name == "Theorem 2"
     assert verdict.value == pytest.approx(1 / (1 + math.e), rel=1e-12)
 
 
-def test_bounded_difference_is_seen_through_any_unit_and_in_any_group():
-    form = judge((9,), run(3), True, 1.5, 0.1212, PDP)
-    turned = judge((9,), [(4,), (2,), (6,)], True, 1.5, 0.1212, PDP)
-    assert turned.name == "column-cut law"
-    assert turned.value == form.value
-    assert pdp_delta(turned.pmf, (9,), [(2,), (4,), (6,)], 1.5) <= 0.1212
-    inside = judge(
-        (18, 2), [(4, 0), (8, 0), (12, 0)], True, 1.5, 0.1212, PDP
-    )  # This subgroup is a copy of Z_9.
-    assert inside.name == "column-cut law"
-    assert inside.value == form.value
-    assert pdp_delta(inside.pmf, (18, 2), [(4, 0), (8, 0), (12, 0)], 1.5) <= 0.1212
+def test_bounded_differences_are_recognised_after_a_change_of_unit_or_group():
+    form = strongest_form((9,), one_sided_shifts(3), True, 1.5, 0.1212, PDP)
+    multiplied = strongest_form((9,), [(4,), (2,), (6,)], True, 1.5, 0.1212, PDP)
+    assert multiplied.name == "column-cut law"
+    assert multiplied.value == form.value
+    assert pdp_delta(multiplied.pmf, (9,), [(2,), (4,), (6,)], 1.5) <= 0.1212
+    # These shifts generate a copy of Z_9.
+    shifts = [(4, 0), (8, 0), (12, 0)]
+    embedded = strongest_form((18, 2), shifts, True, 1.5, 0.1212, PDP)
+    assert embedded.name == "column-cut law"
+    assert embedded.value == form.value
+    assert pdp_delta(embedded.pmf, (18, 2), shifts, 1.5) <= 0.1212
 
 
-def test_every_other_answer_is_one_shift_in_both_directions():
-    form = judge((6,), run(5), False, 1.0, 0.1, PDP)
+def test_neighbours_at_every_difference_are_bounded_differences():
+    form = strongest_form((6,), one_sided_shifts(5), False, 1.0, 0.1, PDP)
     assert (form.name, form.kind) == ("column-cut law", "optimum")
-    assert form.value == pytest.approx(judge((6,), run(5), True, 1.0, 0.0, DP).value, rel=1e-12)
+    assert form.value == pytest.approx(
+        strongest_form((6,), one_sided_shifts(5), True, 1.0, 0.0, DP).value, rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_bounds_bracket_the_milp(seed):
+def test_bounds_enclose_the_optimum_of_the_milp(seed):
     rng = np.random.default_rng(seed)
     size = int(rng.integers(5, 8))
     shifts = sorted({(int(rng.integers(1, size)),) for _ in range(3)})
     directed = bool(seed % 2)
-    shifts = shifts if directed else both_ways((size,), shifts)
-    epsilon, delta = float(rng.uniform(0.3, 1.5)), float(rng.uniform(0.02, 0.5))
+    if not directed:
+        shifts = add_opposite_shifts((size,), shifts)
+    epsilon = float(rng.uniform(0.3, 1.5))
+    delta = float(rng.uniform(0.02, 0.5))
     error = pdp_error((size,), shifts, epsilon, delta)
     bounds = error_rate_bounds((size,), shifts, directed, epsilon, delta, PDP, nodes=0)
     assert bounds.lower.value - 2e-5 <= error <= bounds.upper.value + 2e-5
-    assert judge((size,), shifts, directed, epsilon, delta, PDP).value == pytest.approx(
+    assert strongest_form((size,), shifts, directed, epsilon, delta, PDP).value == pytest.approx(
         error, abs=2e-5
     )
 
 
-def test_one_epsilon_per_shift():
+def test_several_budgets_have_an_optimum_under_dp_and_a_bound_under_pdp():
     budgets = {(1,): 0.5, (2,): 1.0}
-    assert judge((7,), list(budgets), True, budgets, 0.0, DP).kind == "optimum"
-    assert judge((7,), list(budgets), True, budgets, 0.1, DP).kind == "optimum"
+    assert strongest_form((7,), list(budgets), True, budgets, 0.0, DP).kind == "optimum"
+    assert strongest_form((7,), list(budgets), True, budgets, 0.1, DP).kind == "optimum"
     under_pdp = error_rate_bounds((7,), list(budgets), True, budgets, 0.1, PDP)
     assert under_pdp.lower.kind == "lower bound"
     assert under_pdp.upper is None
     assert (
-        judge((7,), list(budgets), True, budgets, 0.1, PDP) is under_pdp.lower
+        strongest_form((7,), list(budgets), True, budgets, 0.1, PDP) is under_pdp.lower
         or under_pdp.lower.pmf is None
     )
-    alike = {(1,): 1.5, (2,): 1.5, (3,): 1.5}
-    assert judge((9,), list(alike), True, alike, 0.1212, PDP).name == "column-cut law"
+    equal_budgets = {(1,): 1.5, (2,): 1.5, (3,): 1.5}
+    form = strongest_form((9,), list(equal_budgets), True, equal_budgets, 0.1212, PDP)
+    assert form.name == "column-cut law"
 
 
-def test_the_zero_shift_does_not_hide_a_single_shift():
-    assert judge((8,), [(0,), (3,)], True, 0.75, 0.1, PDP).name == "Theorem 2"
+def test_the_zero_shift_is_ignored():
+    assert strongest_form((8,), [(0,), (3,)], True, 0.75, 0.1, PDP).name == "Theorem 2"
 
 
 @pytest.mark.parametrize(
     ("shifts", "epsilon", "delta"),
     [
-        (run(3), 1.5, 0.1522),
-        (run(2), 0.5, 0.2),
+        (one_sided_shifts(3), 1.5, 0.1522),
+        (one_sided_shifts(2), 0.5, 0.2),
         ([(1,), (2,), (4,)], 1.0, 0.3),
         ([(3,), (5,)], 1.0, 0.02),
     ],
 )
-def test_bounds_are_the_best_of_what_each_oracle_proves(shifts, epsilon, delta):
+def test_bounds_are_the_best_statements_of_all_oracles(shifts, epsilon, delta):
     question = build_question((9,), shifts, True, epsilon, delta, PDP)
-    stated = [bounds for oracle in ORACLES for bounds in oracle(question)]
+    forms = [form for oracle in ORACLES for form in oracle(question)]
     bounds = error_rate_bounds((9,), shifts, True, epsilon, delta, PDP, nodes=0)
-    assert bounds.lower.value == max(one.value for one in stated if one.kind == "lower bound")
-    assert bounds.upper.value == min(one.value for one in stated if one.kind == "upper bound")
+    assert bounds.lower.value == max(form.value for form in forms if form.kind == "lower bound")
+    assert bounds.upper.value == min(form.value for form in forms if form.kind == "upper bound")
 
 
 def test_cached_results_equal_fresh_results():
     questions = [
         (sizes, shifts, directed, epsilon, delta, notion)
         for sizes, shifts, directed in [
-            ((9,), both_ways((9,), run(3)), False),
-            ((9,), run(3), True),
+            ((9,), add_opposite_shifts((9,), one_sided_shifts(3)), False),
+            ((9,), one_sided_shifts(3), True),
             ((8,), [(4,), (2,), (6,)], False),
             ((3, 4), [(0, 1), (0, 3), (1, 0), (2, 0)], False),
         ]
@@ -131,65 +147,70 @@ def test_cached_results_equal_fresh_results():
         for delta in (0.0, 0.03, 0.3)
     ]
 
-    def forget():
+    def clear_caches():
+        """Clear the cached functions of the oracles, also those inside decorated functions."""
         for module in (hops, cuts, bounded_difference, column_cut, level_search):
-            for value in vars(module).values():
-                for part in (
-                    value,
-                    *(cell.cell_contents for cell in getattr(value, "__closure__", None) or ()),
-                ):
-                    if hasattr(part, "cache_clear"):
-                        part.cache_clear()
+            for member in vars(module).values():
+                closure = getattr(member, "__closure__", None) or ()
+                for function in (member, *(cell.cell_contents for cell in closure)):
+                    if hasattr(function, "cache_clear"):
+                        function.cache_clear()
 
-    def asked(question):
-        verdicts = error_rate_bounds(*question)
+    def describe_bounds(question):
+        bounds = error_rate_bounds(*question)
         return [
-            (v.name, v.kind, v.value, None if v.pmf is None else v.pmf.tolist())
-            for v in (verdicts.lower, verdicts.upper)
+            (form.name, form.kind, form.value, None if form.pmf is None else form.pmf.tolist())
+            for form in (bounds.lower, bounds.upper)
         ]
 
-    fresh = []
+    fresh_bounds = []
     for question in questions:
-        forget()
-        fresh.append(asked(question))
-    assert [asked(question) for question in reversed(questions)] == fresh[::-1]
+        clear_caches()
+        fresh_bounds.append(describe_bounds(question))
+    assert [describe_bounds(question) for question in reversed(questions)] == fresh_bounds[::-1]
+
+
+def test_the_pmf_of_a_law_is_read_only():
     with pytest.raises(ValueError, match="read-only"):
-        hop_law((9,), run(3), 1.5).pmf[0] = 0.0
+        hop_law((9,), one_sided_shifts(3), 1.5).pmf[0] = 0.0
 
 
-def test_unknown_losses_have_no_oracle():
-    assert judge((9,), run(3), True, 1.5, 0.1, PDP, loss="squared") is None
+def test_other_losses_than_the_error_rate_have_no_oracle():
+    assert strongest_form((9,), one_sided_shifts(3), True, 1.5, 0.1, PDP, loss="squared") is None
 
 
-def test_malformed_questions_are_refused():
+def test_shifts_without_their_opposites_are_refused():
     with pytest.raises(
         OutsideDomain,
         match=r"^shifts must be closed under negation unless directed\. Missing \(8,\)\.$",
     ):
-        judge((9,), run(3), False, 1.5, 0.1, PDP)
+        strongest_form((9,), one_sided_shifts(3), False, 1.5, 0.1, PDP)
 
 
 def test_large_groups_are_answered_by_scalable_oracles():
-    shifts = both_ways((5000,), run(3))
+    shifts = add_opposite_shifts((5000,), one_sided_shifts(3))
     bounds = error_rate_bounds((5000,), shifts, False, 1.0, 1e-3, PDP)
     assert bounds.lower.value < bounds.upper.value
     assert bounds.upper.name == "level cut"
-    assert judge((5000,), shifts, False, 1.0, 0.0, PDP).kind == "optimum"
+    assert strongest_form((5000,), shifts, False, 1.0, 0.0, PDP).kind == "optimum"
 
 
-def test_skipped_and_unfinished_searches_are_reported():
-    large = judge((1001,), [(1,), (3,), (4,)], True, 1.0, 0.05, PDP)
+def test_a_skipped_search_is_reported():
+    large = strongest_form((1001,), [(1,), (3,), (4,)], True, 1.0, 0.05, PDP)
     assert large.kind == "upper bound"
     assert "was left out: sizes must have a product of at most 300" in large.proof
-    short = judge((40,), [(1,), (3,), (4,)], True, 0.3, 0.05, PDP, nodes=50)
+
+
+def test_an_unfinished_search_is_reported():
+    short = strongest_form((40,), [(1,), (3,), (4,)], True, 0.3, 0.05, PDP, nodes=50)
     assert short.kind == "upper bound"
     assert "stopped after 50 decisions" in short.proof
 
 
-def test_a_long_range_is_judged_without_listing_its_cuts():
-    """With 1250 rows of two columns, law and chain bound are those of all vectors c1 >= c2."""
+def test_the_law_of_a_long_range_is_that_of_the_best_cut_vector():
+    """The oracle does not list cuts here; the test tries all cut vectors (a, b) with a >= b."""
     n, epsilon, delta = 2500, 1.0, 0.1
-    law = judge((n + 1,), [(1,), (2,)], True, epsilon, delta, PDP)
+    law = strongest_form((n + 1,), [(1,), (2,)], True, epsilon, delta, PDP)
     assert law.kind == "optimum"
     grid = Grid(n, 2, epsilon)
     rows = np.arange(2, 60)  # Deeper cuts gain less than the rounding error.

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracle_truth import both_ways, judge, level_cut_law, pdp_delta, pdp_error, run
+from oracle_truth import (
+    add_opposite_shifts,
+    level_cut_law,
+    one_sided_shifts,
+    pdp_delta,
+    pdp_error,
+    strongest_form,
+)
 
 from workbench.models.convex.requirements import HOCKEY_STICK as DP
 from workbench.models.convex.requirements import MASS_ABOVE_RATIO as PDP
@@ -34,7 +41,7 @@ def test_the_level_search_is_the_milp(seed):
         {tuple(int(rng.integers(n)) for n in sizes) for _ in range(3)} - {(0,) * len(sizes)}
     )
     if seed % 2:
-        shifts = both_ways(sizes, shifts)
+        shifts = add_opposite_shifts(sizes, shifts)
     epsilon, delta = float(rng.uniform(0.3, 1.5)), float(rng.uniform(0.02, 0.4))
     form = level_search(sizes, shifts, epsilon, delta)
     assert form.kind == "optimum"
@@ -86,21 +93,21 @@ def test_the_search_misses_no_level_function(n, shifts):
 def test_the_level_search_finds_feasible_noise(sizes, data, epsilon, delta, symmetric):
     shift = st.tuples(*(st.integers(0, n - 1) for n in sizes)).filter(any)
     shifts = data.draw(st.lists(shift, min_size=1, max_size=3, unique=True))
-    shifts = both_ways(sizes, shifts) if symmetric else shifts
+    shifts = add_opposite_shifts(sizes, shifts) if symmetric else shifts
     form = level_search(sizes, shifts, epsilon, delta, nodes=20_000)
     assert form.pmf.sum() == pytest.approx(1.0, abs=1e-11)
     assert form.pmf.min() >= 0.0
     assert form.value == pytest.approx(1.0 - form.pmf[0], abs=1e-11)
     assert pdp_delta(form.pmf, sizes, shifts, epsilon) <= delta * (1 + 1e-11) + 1e-15
-    assert judge(sizes, shifts, True, epsilon, delta, DP).value <= form.value + 1e-12
+    assert strongest_form(sizes, shifts, True, epsilon, delta, DP).value <= form.value + 1e-12
 
 
 def test_breaks_inside_the_support_pay_below_ln_2():
-    form = level_search((9,), run(2), 0.5, 0.2)
+    form = level_search((9,), one_sided_shifts(2), 0.5, 0.2)
     assert form.kind == "optimum"
     assert form.pmf[0] == pytest.approx(0.329744254, abs=5e-10)
     assert form.pmf.sum() == pytest.approx(1.0, abs=1e-12)
-    assert pdp_delta(form.pmf, (9,), run(2), 0.5) == pytest.approx(0.2, rel=1e-12)
+    assert pdp_delta(form.pmf, (9,), one_sided_shifts(2), 0.5) == pytest.approx(0.2, rel=1e-12)
     assert form.value < column_cut_law(8, 2, 0.5, 0.2).value
 
 
@@ -108,23 +115,25 @@ def test_the_level_search_agrees_with_the_proven_laws():
     for n, mu_bar, epsilon, delta in ((24, 6, 1.5, 0.05), (30, 5, 0.8, 0.01), (20, 12, 0.2, 0.03)):
         law = column_cut_law(n, mu_bar, epsilon, delta)
         assert law.kind == "optimum"
-        assert level_search((n + 1,), run(mu_bar), epsilon, delta).value == pytest.approx(
-            law.value, rel=1e-11
-        )
+        assert level_search(
+            (n + 1,), one_sided_shifts(mu_bar), epsilon, delta
+        ).value == pytest.approx(law.value, rel=1e-11)
     law = single_distance_law((40,), (7,), 0.3, 0.02)
     assert level_search((40,), [(7,)], 0.3, 0.02).value == pytest.approx(law.value, rel=1e-11)
 
 
 def test_the_level_search_beats_the_grouped_cuts_where_they_are_not_enough():
     law = column_cut_law(59, 7, 0.8772127281147313, 0.05058276231484343)
-    form = level_search((60,), run(7), 0.8772127281147313, 0.05058276231484343, nodes=400_000)
+    form = level_search(
+        (60,), one_sided_shifts(7), 0.8772127281147313, 0.05058276231484343, nodes=400_000
+    )
     assert law.kind == "upper bound"
     assert form.kind == "optimum"
     assert (1 - form.value) / (1 - law.value) - 1 == pytest.approx(6.09e-5, rel=0.01)
 
 
 def test_symmetric_neighbours_at_a_size_no_formula_covers():
-    sizes, shifts = (33,), both_ways((33,), run(3))
+    sizes, shifts = (33,), add_opposite_shifts((33,), one_sided_shifts(3))
     form = error_rate_bounds(sizes, shifts, False, 1.0, 0.1047, PDP)
     assert form.upper is form.lower
     assert form.upper.kind == "optimum"
@@ -132,7 +141,7 @@ def test_symmetric_neighbours_at_a_size_no_formula_covers():
 
 
 def test_a_search_out_of_nodes_claims_nothing():
-    sizes, shifts = (33,), both_ways((33,), run(3))
+    sizes, shifts = (33,), add_opposite_shifts((33,), one_sided_shifts(3))
     hurried = level_search(sizes, shifts, 0.5, 0.1029, nodes=50)
     patient = level_search(sizes, shifts, 0.5, 0.1029)
     assert hurried.kind == "upper bound"

@@ -3,7 +3,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from oracle_truth import hop_law, pdp_delta, run
+from oracle_truth import hop_law, one_sided_shifts, pdp_delta
 
 from workbench.models.oracles.bounded_difference import column_cut_law
 from workbench.models.oracles.printed_theorem3 import (
@@ -40,7 +40,9 @@ def test_only_groups_of_mu_bar_masses_split():
 def test_what_the_printed_columns_really_need():
     for step in staircases(8, 3, 1.5):
         pmf = staircase_pmf(step, 1.5)
-        assert pdp_delta(pmf, (9,), run(3), 1.5) == pytest.approx(step.lower, abs=1e-12)
+        assert pdp_delta(pmf, (9,), one_sided_shifts(3), 1.5) == pytest.approx(
+            step.lower, abs=1e-12
+        )
         if step.h:
             assert 1.0 - pmf[0] > column_cut_law(8, 3, 1.5, step.lower).value + 1e-12 or step.j == 1
 
@@ -48,7 +50,7 @@ def test_what_the_printed_columns_really_need():
 def test_a_printed_pmf_that_breaks_its_delta():
     region = next(step for step in staircases(24, 6, 1.5) if (step.h, step.j) == (3, 1))
     assert region.lower == pytest.approx(0.083636, abs=5e-7)
-    assert pdp_delta(staircase_pmf(region, 1.5), (25,), run(6), 1.5) == pytest.approx(
+    assert pdp_delta(staircase_pmf(region, 1.5), (25,), one_sided_shifts(6), 1.5) == pytest.approx(
         0.087800, abs=5e-7
     )
 
@@ -80,7 +82,7 @@ def test_lengths_boundaries_and_masses_follow_31_to_37(n, mu_bar, epsilon):
             step.mass / before.mass * before.upper, rel=1e-12
         )  # (37c), second form
     assert stairs[0].mass == pytest.approx(
-        1.0 - hop_law((n + 1,), run(mu_bar), epsilon).value, rel=1e-12
+        1.0 - hop_law((n + 1,), one_sided_shifts(mu_bar), epsilon).value, rel=1e-12
     )
 
 
