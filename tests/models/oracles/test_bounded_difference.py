@@ -1,3 +1,10 @@
+"""Tests of the oracles for one-sided neighbours at distance up to μ̄ (bounded differences), PDP.
+
+Their noise lives on a grid: the noise values 1..n are in rows of μ̄ columns. A cut vector removes
+the lower part of every column (see the header of `cut_vectors`). T is the total weight that a cut
+leaves, S the largest weight that it exposes to one shift.
+"""
+
 import itertools
 import math
 
@@ -29,37 +36,37 @@ from workbench.models.oracles.cuts import best_cut, cut_values
 LN2 = math.log(2.0)
 
 
-def counted(
+def count_by_element(
     n: int, mu_bar: int, epsilon: float, cut: tuple[int, ...]
 ) -> tuple[float, float, float]:
-    """T, S and the loss of μ = μ̄ of one cut vector, element by element."""
+    """Return T, S, and the exposed weight of the shift μ̄, for one cut vector, by a loop."""
     weight = [math.exp(-epsilon * math.ceil(k / mu_bar)) for k in range(n + 1)]
-    hole = [k > 0 and math.ceil(k / mu_bar) >= cut[(k - 1) % mu_bar] for k in range(n + 1)]
+    is_cut = [k > 0 and math.ceil(k / mu_bar) >= cut[(k - 1) % mu_bar] for k in range(n + 1)]
     losses = [
         sum(
             weight[k]
             for k, target in enumerate(shifted_positions((n + 1,), (mu,)))
-            if hole[target] and not hole[k]
+            if is_cut[target] and not is_cut[k]
         )
         for mu in range(1, mu_bar + 1)
     ]
     return (
-        sum(w for w, empty in zip(weight, hole, strict=True) if not empty),
+        sum(w for w, is_empty in zip(weight, is_cut, strict=True) if not is_empty),
         max(losses),
         losses[-1],
     )
 
 
-def every_vector(n: int, mu_bar: int) -> np.ndarray:
-    return np.array(
-        list(itertools.product(*(range(2, height + 2) for height in Grid(n, mu_bar, 1.0).heights)))
-    )
+def list_cut_vectors(n: int, mu_bar: int) -> np.ndarray:
+    """Return all cut vectors, one in each row: the first row that is cut of every column."""
+    heights = Grid(n, mu_bar, 1.0).heights
+    return np.array(list(itertools.product(*(range(2, height + 2) for height in heights))))
 
 
 def law_over_all_vectors(n: int, mu_bar: int, epsilon: float, delta: float) -> tuple[float, float]:
-    """The spec's law and the chain bound, f(0) by brute force."""
+    """Return f(0) of the best cut vector, and its upper bound by chains, by trying all vectors."""
     grid = Grid(n, mu_bar, epsilon)
-    cuts = evaluate_cuts(grid, every_vector(n, mu_bar))
+    cuts = evaluate_cuts(grid, list_cut_vectors(n, mu_bar))
     floor = max(delta, 1.0 / grid.total)
     cut = cuts.select((cuts.vectors <= grid.heights).any(axis=1))
     if len(cut.totals) == 0:
@@ -70,7 +77,7 @@ def law_over_all_vectors(n: int, mu_bar: int, epsilon: float, delta: float) -> t
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_totals_and_losses_are_counted_right(seed):
+def test_totals_and_losses_of_cuts_equal_a_count_by_element(seed):
     rng = np.random.default_rng(seed)
     mu_bar = int(rng.integers(1, 7))
     n = int(rng.integers(mu_bar, 24))
@@ -79,24 +86,24 @@ def test_totals_and_losses_are_counted_right(seed):
     cuts = evaluate_cuts(grid, np.array([cut]))
     np.testing.assert_allclose(
         (cuts.totals[0], cuts.losses[0], cuts.chain_losses[0]),
-        counted(n, mu_bar, grid.epsilon, cut),
+        count_by_element(n, mu_bar, grid.epsilon, cut),
         rtol=1e-12,
     )
     for vector, total, loss in zip(
         *(getattr(truncation_cuts(grid), x) for x in ("vectors", "totals", "losses")), strict=True
     ):
         np.testing.assert_allclose(
-            (total, loss), counted(n, mu_bar, grid.epsilon, tuple(vector))[:2], rtol=1e-12
+            (total, loss), count_by_element(n, mu_bar, grid.epsilon, tuple(vector))[:2], rtol=1e-12
         )
     assert grid.total == pytest.approx(
-        counted(n, mu_bar, grid.epsilon, (n + 2,) * mu_bar)[0], rel=1e-13
+        count_by_element(n, mu_bar, grid.epsilon, (n + 2,) * mu_bar)[0], rel=1e-13
     )
 
 
 @pytest.mark.parametrize(
     ("n", "mu_bar"), [(5, 2), (6, 2), (9, 2), (7, 3), (8, 3), (9, 3), (13, 3), (11, 4), (13, 5)]
 )
-def test_grouped_vectors_lose_nothing_on_small_sizes(n, mu_bar):
+def test_the_best_cut_is_the_best_of_all_vectors_on_small_sizes(n, mu_bar):
     rng = np.random.default_rng(n * 10 + mu_bar)
     for epsilon in (0.1, 0.5, LN2, 1.0, 1.5):
         for delta in rng.uniform(0.0, 1.0, 12) ** 2:
@@ -106,24 +113,27 @@ def test_grouped_vectors_lose_nothing_on_small_sizes(n, mu_bar):
             assert cut.bound == pytest.approx(chain, rel=1e-12)
 
 
-def test_the_search_finds_what_the_list_finds():
-    rng, missed = np.random.default_rng(5), 0
+def test_the_search_finds_nearly_all_cuts_that_the_list_finds():
+    rng = np.random.default_rng(5)
+    missed_count = 0
     for _ in range(200):
         mu_bar = int(rng.integers(1, 7))
         n = int(rng.integers(2 * mu_bar + 1, 26))
-        epsilon, delta = float(rng.choice([0.3, LN2, 1.0, 2.0])), float(rng.uniform() ** 2)
-        grid, listed = Grid(n, mu_bar, epsilon), best_column_cut(n, mu_bar, epsilon, delta)
+        epsilon = float(rng.choice([0.3, LN2, 1.0, 2.0]))
+        delta = float(rng.uniform() ** 2)
+        grid = Grid(n, mu_bar, epsilon)
+        listed = best_column_cut(n, mu_bar, epsilon, delta)
         cuts, bound = _search_cuts(grid, delta)
         _, mass = best_cut(cuts.totals, cuts.losses, grid.total, delta)
         assert bound == pytest.approx(listed.bound, rel=1e-12)
         assert mass <= listed.mass * (1 + 1e-12)
-        missed += mass < listed.mass * (1 - 1e-12)
+        missed_count += mass < listed.mass * (1 - 1e-12)
         if n % mu_bar == 0 and epsilon >= LN2:
             assert mass == pytest.approx(listed.mass, rel=1e-12)
-    assert missed <= 2  # The search compares a few cut vectors; the list has all.
+    assert missed_count <= 2  # The search compares a few cut vectors; the list has all.
 
 
-def test_a_search_cut_short_keeps_the_chain_bound(monkeypatch):
+def test_a_stopped_search_has_a_valid_chain_bound(monkeypatch):
     rng = np.random.default_rng(6)
     monkeypatch.setattr(column_cut, "MAX_SPLITS", 1)
     for _ in range(60):
@@ -146,22 +156,24 @@ def test_a_split_bounds_every_cut_vector_in_it():
             (split.deep, split.tall_deep, split.edge): split
             for split in column_cut._iterate_splits(grid, delta)
         }
-        cuts = evaluate_cuts(grid, every_vector(n, mu_bar))
+        cuts = evaluate_cuts(grid, list_cut_vectors(n, mu_bar))
         deep = cuts.vectors <= grid.rows
         edge = (cuts.vectors == grid.rows + 1) & (np.arange(mu_bar) < grid.tall_columns)
         values = cut_values(cuts.totals, cuts.chain_losses, delta)
-        reached = set()
+        reached_keys = set()
         for k, value in enumerate(values):
             key = (int(deep[k].sum()), int(deep[k, : grid.tall_columns].sum()), int(edge[k].sum()))
-            reached.add(key)
+            reached_keys.add(key)
             assert value <= splits[key].bound * (1 + 1e-13)
-            if key[0] == 0:  # No choice is left, so the bound is the value.
+            has_no_choice = key[0] == 0
+            if has_no_choice:
                 assert value == pytest.approx(splits[key].bound, rel=1e-12)
-        assert reached == set(splits)
+        assert reached_keys == set(splits)
 
 
-def test_digit_sums_are_nearest():
-    counts = DigitSums(0.5, 3, 2).find_nearest(2, 0.75)  # 1/2 + 1/4 is not above the target
+def test_digit_sums_are_the_nearest_below_and_above_a_target():
+    # The sums of two powers of 1/2 next to 3/4 are 1/2 + 1/4, which is not above it, and 1/2 + 1/2.
+    counts = DigitSums(0.5, 3, 2).find_nearest(2, 0.75)
     assert [count.tolist() for count in counts] == [[1, 1, 0], [2, 0, 0]]
     for a, p, size in ((0.4, 5, 4), (0.5, 4, 6), (0.9, 3, 3)):
         powers = a ** np.arange(1, p + 1)
@@ -172,28 +184,28 @@ def test_digit_sums_are_nearest():
         for target in np.linspace(sums.min() - 0.01, sums.max() + 0.01, 57):
             nearest_counts = finder.find_nearest(size, float(target))
             nearest_sums = sorted(float(count @ powers) for count in nearest_counts)
-            below, above = sums[sums <= target], sums[sums > target]
-            expected = [
-                float(side)
-                for side in (below.max(initial=-np.inf), above.min(initial=np.inf))
-                if np.isfinite(side)
-            ]
+            largest_below = sums[sums <= target].max(initial=-np.inf)
+            smallest_above = sums[sums > target].min(initial=np.inf)
+            neighbours = (float(largest_below), float(smallest_above))
+            expected = [neighbour for neighbour in neighbours if math.isfinite(neighbour)]
             assert nearest_sums == pytest.approx(expected, rel=1e-12)
             assert all(int(count.sum()) == size for count in nearest_counts)
 
 
-def test_table_1_corrected():
-    sizes, shifts = (9,), one_sided_shifts(3)
+def test_the_corrected_table_1():
+    """Values are Table 1 of Kadam et al. 2024, corrected: δ and the largest f(0)."""
+    sizes = (9,)
+    shifts = one_sided_shifts(3)
     for delta, mass in (
         (0.0, 0.543191999),
         (0.1212, 0.549827669),
         (0.1238, 0.554833107),
         (0.1522, 0.558290369),
     ):
-        verdict = strongest_form(sizes, shifts, True, 1.5, delta, PDP)
-        assert verdict.kind == "optimum"
-        assert 1.0 - verdict.value == pytest.approx(mass, abs=5e-10)
-        assert verdict.pmf[0] == pytest.approx(mass, abs=5e-10)
+        form = strongest_form(sizes, shifts, True, 1.5, delta, PDP)
+        assert form.kind == "optimum"
+        assert 1.0 - form.value == pytest.approx(mass, abs=5e-10)
+        assert form.pmf[0] == pytest.approx(mass, abs=5e-10)
     staircase = column_cut_law(8, 3, 1.5, 0.1212)
     np.testing.assert_allclose(
         staircase.pmf, [0.549828, *[0.122683] * 3, *[0.027374] * 3, 0.0, 0.0], atol=5e-7
@@ -203,7 +215,7 @@ def test_table_1_corrected():
     assert column_cut_law(8, 3, 1.5, 0.0547).value > staircase.value
 
 
-def test_fig_11_left():
+def test_the_error_rates_of_figure_11_left():
     expected = [
         0.334759,
         0.4843226,
@@ -215,12 +227,12 @@ def test_fig_11_left():
         0.7463883,
         0.7680307,
     ]
-    verdicts = [
+    forms = [
         strongest_form((10,), one_sided_shifts(mu_bar), True, 1.0, 0.2, PDP)
         for mu_bar in range(1, 10)
     ]
-    assert [verdict.value for verdict in verdicts] == pytest.approx(expected, abs=5e-8)
-    assert {verdict.kind for verdict in verdicts} == {"optimum"}
+    assert [form.value for form in forms] == pytest.approx(expected, abs=5e-8)
+    assert {form.kind for form in forms} == {"optimum"}
 
 
 def test_below_ln_2_the_law_is_only_an_upper_bound():
@@ -231,7 +243,7 @@ def test_below_ln_2_the_law_is_only_an_upper_bound():
 
 
 @pytest.mark.parametrize("seed", range(14))
-def test_law_and_bound_bracket_the_milp(seed):
+def test_law_and_chain_bound_enclose_the_optimum_of_the_milp(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 8))
     mu_bar = int(rng.integers(1, n + 1))
@@ -279,7 +291,7 @@ def test_the_law_is_proven_when_n_is_at_most_twice_mu_bar(mu_bar, more, epsilon,
 
 @given(st.integers(2, 30), st.integers(1, 10), st.floats(0.05, 3.0), st.floats(0.0, 1.0))
 @settings(max_examples=80, deadline=None)
-def test_no_cut_is_affordable_below_the_first_boundary(n, mu_bar, epsilon, share):
+def test_below_the_first_boundary_the_law_is_that_of_delta_zero(n, mu_bar, epsilon, share):
     mu_bar = min(mu_bar, n)
     first = math.exp(-epsilon * (math.ceil(n / mu_bar) - 1)) / Grid(n, mu_bar, epsilon).total
     law = column_cut_law(n, mu_bar, epsilon, share * first * (1 - 1e-12))
@@ -307,7 +319,7 @@ def test_large_sizes_are_proven_without_listing_cuts():
     assert chain_bound(255, 16, 0.3, 0.01).value < law.value
 
 
-def test_refusals():
+def test_sizes_that_are_too_large_are_refused():
     with pytest.raises(
         OutsideDomain, match=r"^n \* mu_bar must be at most 20000000\. Got 1000000 \* 1000\.$"
     ):

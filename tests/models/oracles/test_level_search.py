@@ -1,3 +1,5 @@
+"""Tests of the oracle that searches level functions: MILP, brute force, other closed forms."""
+
 import math
 
 import numpy as np
@@ -22,10 +24,10 @@ from workbench.models.oracles.question import ClosedForm, build_question
 from workbench.models.oracles.single_distance import single_distance_law
 
 
-def level_search(
+def improve_level_cut(
     sizes, shifts, epsilon: float, delta: float, nodes: int = DEFAULT_NODES
 ) -> ClosedForm:
-    """What the search makes of a level cut."""
+    """Return the result of a level search that starts from the best level cut."""
     return search_levels(
         build_question(sizes, shifts, True, epsilon, delta, PDP),
         level_cut_law(sizes, shifts, epsilon, delta),
@@ -34,22 +36,26 @@ def level_search(
 
 
 @pytest.mark.parametrize("seed", range(24))
-def test_the_level_search_is_the_milp(seed):
+def test_the_level_search_has_the_optimum_of_the_milp(seed):
     rng = np.random.default_rng(seed)
     sizes = [(5,), (6,), (7,), (8,), (2, 3), (2, 2, 2)][seed % 6]
     shifts = sorted(
         {tuple(int(rng.integers(n)) for n in sizes) for _ in range(3)} - {(0,) * len(sizes)}
     )
-    if seed % 2:
+    is_symmetric = seed % 2 == 1
+    if is_symmetric:
         shifts = add_opposite_shifts(sizes, shifts)
     epsilon, delta = float(rng.uniform(0.3, 1.5)), float(rng.uniform(0.02, 0.4))
-    form = level_search(sizes, shifts, epsilon, delta)
+    form = improve_level_cut(sizes, shifts, epsilon, delta)
     assert form.kind == "optimum"
     assert form.value == pytest.approx(pdp_error(sizes, shifts, epsilon, delta), abs=2e-5)
 
 
 def best_levels_by_brute_force(n: int, shifts: list[int], epsilon: float, delta: float) -> float:
-    """The level theorem read literally: every level function with values 0..n or ∞."""
+    """Return the largest f(0) of the level theorem over all level functions with values 0..n, ∞.
+
+    The element 0 has level 0. Level n + 1 stands for ∞.
+    """
     size = n + 1
     powers = [math.exp(-epsilon * level) for level in range(n + 1)] + [0.0]
     levels = np.array(np.meshgrid(*[range(n + 2)] * n, indexing="ij")).reshape(n, -1)
@@ -61,10 +67,8 @@ def best_levels_by_brute_force(n: int, shifts: list[int], epsilon: float, delta:
         charge = np.zeros_like(totals)
         for k in range(size):
             target = levels[(k + mu) % size]
-            # Level n + 1 stands for ∞: no finite level reaches it, and it charges nothing.
-            charge += np.where(
-                (target > levels[k] + 1) | ((target == n + 1) & (levels[k] <= n)), mass[k], 0.0
-            )
+            is_broken = (target > levels[k] + 1) | ((target == n + 1) & (levels[k] <= n))
+            charge += np.where(is_broken, mass[k], 0.0)
         charges = np.maximum(charges, charge)
     return float(np.minimum(1 / totals, delta / np.maximum(charges, 1e-300)).max())
 
@@ -73,11 +77,11 @@ def best_levels_by_brute_force(n: int, shifts: list[int], epsilon: float, delta:
     ("n", "shifts"),
     [(4, [1]), (4, [1, 2]), (5, [1, 2]), (5, [1, 5]), (5, [2, 3]), (5, [1, 2, 4, 5]), (5, [1, 4])],
 )
-def test_the_search_misses_no_level_function(n, shifts):
+def test_the_search_finds_the_best_level_function_of_brute_force(n, shifts):
     rng = np.random.default_rng(n + sum(shifts))
     for _ in range(4):
         epsilon, delta = float(rng.uniform(0.1, 1.5)), float(rng.uniform(0.01, 0.5))
-        form = level_search((n + 1,), [(mu,) for mu in shifts], epsilon, delta)
+        form = improve_level_cut((n + 1,), [(mu,) for mu in shifts], epsilon, delta)
         expected = best_levels_by_brute_force(n, shifts, epsilon, delta)
         assert 1.0 - form.value == pytest.approx(expected, rel=1e-11)
 
@@ -94,7 +98,7 @@ def test_the_level_search_finds_feasible_noise(sizes, data, epsilon, delta, symm
     shift = st.tuples(*(st.integers(0, n - 1) for n in sizes)).filter(any)
     shifts = data.draw(st.lists(shift, min_size=1, max_size=3, unique=True))
     shifts = add_opposite_shifts(sizes, shifts) if symmetric else shifts
-    form = level_search(sizes, shifts, epsilon, delta, nodes=20_000)
+    form = improve_level_cut(sizes, shifts, epsilon, delta, nodes=20_000)
     assert form.pmf.sum() == pytest.approx(1.0, abs=1e-11)
     assert form.pmf.min() >= 0.0
     assert form.value == pytest.approx(1.0 - form.pmf[0], abs=1e-11)
@@ -102,8 +106,9 @@ def test_the_level_search_finds_feasible_noise(sizes, data, epsilon, delta, symm
     assert strongest_form(sizes, shifts, True, epsilon, delta, DP).value <= form.value + 1e-12
 
 
-def test_breaks_inside_the_support_pay_below_ln_2():
-    form = level_search((9,), one_sided_shifts(2), 0.5, 0.2)
+def test_below_ln_2_the_search_improves_on_column_cuts():
+    """The optimal noise breaks pairs of elements that both have mass, which no cut does."""
+    form = improve_level_cut((9,), one_sided_shifts(2), 0.5, 0.2)
     assert form.kind == "optimum"
     assert form.pmf[0] == pytest.approx(0.329744254, abs=5e-10)
     assert form.pmf.sum() == pytest.approx(1.0, abs=1e-12)
@@ -115,16 +120,16 @@ def test_the_level_search_agrees_with_the_proven_laws():
     for n, mu_bar, epsilon, delta in ((24, 6, 1.5, 0.05), (30, 5, 0.8, 0.01), (20, 12, 0.2, 0.03)):
         law = column_cut_law(n, mu_bar, epsilon, delta)
         assert law.kind == "optimum"
-        assert level_search(
+        assert improve_level_cut(
             (n + 1,), one_sided_shifts(mu_bar), epsilon, delta
         ).value == pytest.approx(law.value, rel=1e-11)
     law = single_distance_law((40,), (7,), 0.3, 0.02)
-    assert level_search((40,), [(7,)], 0.3, 0.02).value == pytest.approx(law.value, rel=1e-11)
+    assert improve_level_cut((40,), [(7,)], 0.3, 0.02).value == pytest.approx(law.value, rel=1e-11)
 
 
-def test_the_level_search_beats_the_grouped_cuts_where_they_are_not_enough():
+def test_the_level_search_improves_on_column_cuts_of_a_long_range():
     law = column_cut_law(59, 7, 0.8772127281147313, 0.05058276231484343)
-    form = level_search(
+    form = improve_level_cut(
         (60,), one_sided_shifts(7), 0.8772127281147313, 0.05058276231484343, nodes=400_000
     )
     assert law.kind == "upper bound"
@@ -132,7 +137,7 @@ def test_the_level_search_beats_the_grouped_cuts_where_they_are_not_enough():
     assert (1 - form.value) / (1 - law.value) - 1 == pytest.approx(6.09e-5, rel=0.01)
 
 
-def test_symmetric_neighbours_at_a_size_no_formula_covers():
+def test_symmetric_neighbours_without_a_formula_get_an_optimum():
     sizes, shifts = (33,), add_opposite_shifts((33,), one_sided_shifts(3))
     form = error_rate_bounds(sizes, shifts, False, 1.0, 0.1047, PDP)
     assert form.upper is form.lower
@@ -140,21 +145,21 @@ def test_symmetric_neighbours_at_a_size_no_formula_covers():
     assert pdp_delta(form.upper.pmf, sizes, shifts, 1.0) <= 0.1047 * (1 + 1e-11)
 
 
-def test_a_search_out_of_nodes_claims_nothing():
+def test_a_stopped_search_gives_an_upper_bound():
     sizes, shifts = (33,), add_opposite_shifts((33,), one_sided_shifts(3))
-    hurried = level_search(sizes, shifts, 0.5, 0.1029, nodes=50)
-    patient = level_search(sizes, shifts, 0.5, 0.1029)
-    assert hurried.kind == "upper bound"
-    assert patient.kind == "optimum"
-    assert patient.value < hurried.value
-    bracket = error_rate_bounds(sizes, shifts, False, 0.5, 0.1029, PDP, nodes=50)
-    assert bracket.lower.kind == "lower bound"
-    assert bracket.upper.kind == "upper bound"
-    assert bracket.lower.value <= patient.value <= bracket.upper.value
+    stopped = improve_level_cut(sizes, shifts, 0.5, 0.1029, nodes=50)
+    finished = improve_level_cut(sizes, shifts, 0.5, 0.1029)
+    assert stopped.kind == "upper bound"
+    assert finished.kind == "optimum"
+    assert finished.value < stopped.value
+    bounds = error_rate_bounds(sizes, shifts, False, 0.5, 0.1029, PDP, nodes=50)
+    assert bounds.lower.kind == "lower bound"
+    assert bounds.upper.kind == "upper bound"
+    assert bounds.lower.value <= finished.value <= bounds.upper.value
 
 
-def test_refusals():
+def test_large_groups_are_refused():
     with pytest.raises(
         OutsideDomain, match=r"^sizes must have a product of at most 300\. Got \(301,\)\.$"
     ):
-        level_search((301,), [(1,), (2,)], 1.0, 0.1)
+        improve_level_cut((301,), [(1,), (2,)], 1.0, 0.1)

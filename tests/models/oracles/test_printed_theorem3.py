@@ -1,3 +1,9 @@
+"""Tests of Theorem 3 of Kadam et al. 2024 as it is printed, with its errors.
+
+A staircase (h, j) is a PMF with groups of equal masses. The theorem claims that it is optimal from
+δ = `lower` to δ = `upper`. Numbers such as (37c) are equations of the paper.
+"""
+
 import math
 from itertools import pairwise
 
@@ -14,7 +20,8 @@ from workbench.models.oracles.printed_theorem3 import (
     staircases,
 )
 
-TABLE_1 = {  # These are the printed columns.
+# The columns of the printed Table 1: δ and the masses f(0), ..., f(8).
+TABLE_1 = {
     0.0: [0.5432, 0.1212, 0.1212, 0.1212, 0.0270, 0.0270, 0.0270, 0.0060, 0.0060],
     0.1212: [0.5432, 0.1212, 0.1212, 0.1212, 0.0270, 0.0270, 0.0270, 0.0060, 0.0060],
     0.1238: [0.5548, 0.1238, 0.1238, 0.1238, 0.0276, 0.0276, 0.0062, 0.0062, 0.0062],
@@ -37,7 +44,7 @@ def test_only_groups_of_mu_bar_masses_split():
     assert lengths == [(1, 3, 3, 3), (1, 3, 3, 2, 1), (1, 3, 2, 3, 1), (1, 3, 2, 2, 2)]
 
 
-def test_what_the_printed_columns_really_need():
+def test_some_printed_columns_have_a_larger_error_rate_than_the_optimum():
     for step in staircases(8, 3, 1.5):
         pmf = staircase_pmf(step, 1.5)
         assert pdp_delta(pmf, (9,), one_sided_shifts(3), 1.5) == pytest.approx(
@@ -47,7 +54,7 @@ def test_what_the_printed_columns_really_need():
             assert 1.0 - pmf[0] > column_cut_law(8, 3, 1.5, step.lower).value + 1e-12 or step.j == 1
 
 
-def test_a_printed_pmf_that_breaks_its_delta():
+def test_a_printed_pmf_needs_a_larger_delta_than_printed():
     region = next(step for step in staircases(24, 6, 1.5) if (step.h, step.j) == (3, 1))
     assert region.lower == pytest.approx(0.083636, abs=5e-7)
     assert pdp_delta(staircase_pmf(region, 1.5), (25,), one_sided_shifts(6), 1.5) == pytest.approx(
@@ -100,7 +107,7 @@ def test_linear_regions_join_the_flat_ones():
         np.testing.assert_allclose(middle, (start + end) / 2, atol=1e-7)
 
 
-def test_the_last_segment_is_42_and_43():
+def test_the_last_segment_follows_equations_42_and_43():
     pmf = printed_pmf(8, 3, 1.5, 0.9)
     np.testing.assert_allclose(pmf, [0.9] + [0.0125] * 8, rtol=1e-12)
 
@@ -115,7 +122,7 @@ def test_corollary_2_as_printed():
     assert printed_level_curve(24, 6, 1.5, error) == pytest.approx(0.083, rel=1e-9)
 
 
-def test_34_contradicts_35_and_36_when_j_equals_h():
+def test_equation_34_contradicts_35_and_36_if_j_equals_h():
     for step in staircases(24, 6, 1.5)[1:]:
         second = phi_35_36(24, 6, 1.5, step.h, step.j)
         assert math.isclose(second, step.mass, rel_tol=1e-9) == (step.j != step.h)

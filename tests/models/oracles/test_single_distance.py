@@ -1,3 +1,8 @@
+"""Tests of the optimal PDP noise for a single difference (Theorem 2 of Kadam et al. 2024).
+
+Numbers such as (19a) are equations of the paper.
+"""
+
 import math
 from fractions import Fraction
 
@@ -10,10 +15,12 @@ from oracle_truth import hop_law, level_cut_law, pdp_delta, pdp_error
 from workbench.models.oracles.rational_forms import theorem2
 from workbench.models.oracles.single_distance import level_curve, single_distance_law
 
+# The masses f(0), ..., f(7) of Figure 9, left: n = 7, μ = 3, ε = 0.75, δ = 0.
 FIG_9 = [0.528945, 0.055750, 0.005876, 0.249856, 0.026335, 0.002776, 0.118023, 0.012440]
 
 
-def test_fig_9_both_cases():
+def test_masses_of_figure_9():
+    """An odd shift gives every element a mass, an even one only the even elements."""
     np.testing.assert_allclose(single_distance_law((8,), (3,), 0.75, 0.0).pmf, FIG_9, atol=5e-7)
     even = single_distance_law((8,), (2,), 0.75, 0.0).pmf
     assert np.all(even[1::2] == 0.0)
@@ -21,7 +28,7 @@ def test_fig_9_both_cases():
 
 
 def printed_theorem_2(n: int, epsilon: float, delta: float) -> np.ndarray:
-    """(19)-(21) as printed, sorted masses; n is the paper's n."""
+    """Return the masses of (19)-(21) as printed, by the number of hops 0..n from 0."""
     a = math.exp(-epsilon)
 
     def lower(k: int) -> float:
@@ -57,10 +64,12 @@ def test_theorem_2_as_printed_with_remark_3_read_right(size, mu, epsilon):
         np.testing.assert_allclose(masses, printed_theorem_2(cycle - 1, epsilon, delta), atol=1e-12)
 
 
-def test_breakpoints_are_19a_to_19c_and_bend_the_curve():
+def test_the_error_rate_bends_at_the_breakpoints_19a_to_19c():
     inner = [float(end(Fraction(math.exp(0.75)))) for end, _ in theorem2(8)]
-    lower, upper = [0.0, *inner[1::2]], [*inner[::2], 1.0]
-    a, n = math.exp(-0.75), 7
+    lower = [0.0, *inner[1::2]]
+    upper = [*inner[::2], 1.0]
+    a = math.exp(-0.75)
+    n = 7
     assert lower[0] == 0.0
     assert upper[-1] == 1.0
     for k in range(1, 8):
@@ -72,37 +81,37 @@ def test_breakpoints_are_19a_to_19c_and_bend_the_curve():
         def error(delta: float) -> float:
             return single_distance_law((8,), (3,), 0.75, delta).value
 
-        flat, ramp = (lower[k] + upper[k]) / 2, (upper[k - 1] + lower[k]) / 2
-        assert error(flat) == pytest.approx(error(lower[k]), rel=1e-12)
-        assert error(upper[k - 1]) > error(ramp) > error(lower[k])
-        assert error(ramp) == pytest.approx((error(upper[k - 1]) + error(lower[k])) / 2, rel=1e-12)
+        # The error rate is constant from lower[k] to upper[k] and linear between these intervals.
+        flat_middle = (lower[k] + upper[k]) / 2
+        slope_middle = (upper[k - 1] + lower[k]) / 2
+        assert error(flat_middle) == pytest.approx(error(lower[k]), rel=1e-12)
+        assert error(upper[k - 1]) > error(slope_middle) > error(lower[k])
+        assert error(slope_middle) == pytest.approx(
+            (error(upper[k - 1]) + error(lower[k])) / 2, rel=1e-12
+        )
 
 
 @given(st.integers(2, 30), st.floats(0.05, 3.0), st.floats(0.0, 0.99))
 @settings(max_examples=200, deadline=None)
 def test_corollary_1_inverts_theorem_2(order, epsilon, error_rate):
-    needed = level_curve(order, epsilon, error_rate)
-    assert single_distance_law((order,), (1,), epsilon, needed).value <= error_rate + 1e-9
-    if needed > 1e-9:
-        assert (
-            single_distance_law((order,), (1,), epsilon, needed * (1 - 1e-6)).value
-            > error_rate + 1e-13
-        )
+    min_delta = level_curve(order, epsilon, error_rate)
+    assert single_distance_law((order,), (1,), epsilon, min_delta).value <= error_rate + 1e-9
+    if min_delta > 1e-9:
+        law_below = single_distance_law((order,), (1,), epsilon, min_delta * (1 - 1e-6))
+        assert law_below.value > error_rate + 1e-13
 
 
-def test_corollary_1_edge_error_rates():
+def test_corollary_1_at_extreme_error_rates():
     assert level_curve(5, 1.0, 0.0) == 1.0
     assert level_curve(5, 1e-6, 0.85) == 0.0
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_theorem_2_is_the_milp(seed):
+def test_theorem_2_has_the_optimum_of_the_milp(seed):
     rng = np.random.default_rng(seed)
-    size, epsilon, delta = (
-        int(rng.integers(3, 9)),
-        float(rng.uniform(0.3, 1.5)),
-        float(rng.uniform(0.02, 0.6)),
-    )
+    size = int(rng.integers(3, 9))
+    epsilon = float(rng.uniform(0.3, 1.5))
+    delta = float(rng.uniform(0.02, 0.6))
     mu = int(rng.integers(1, size))
     law = single_distance_law((size,), (mu,), epsilon, delta)
     assert law.kind == "optimum"
@@ -110,13 +119,11 @@ def test_theorem_2_is_the_milp(seed):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_the_symmetric_law_is_the_milp(seed):
+def test_the_symmetric_law_has_the_optimum_of_the_milp(seed):
     rng = np.random.default_rng(100 + seed)
-    size, epsilon, delta = (
-        int(rng.integers(3, 9)),
-        float(rng.uniform(0.3, 1.5)),
-        float(rng.uniform(0.02, 0.6)),
-    )
+    size = int(rng.integers(3, 9))
+    epsilon = float(rng.uniform(0.3, 1.5))
+    delta = float(rng.uniform(0.02, 0.6))
     mu = int(rng.integers(1, (size + 1) // 2))
     law = single_distance_law((size,), (mu,), epsilon, delta, both_ways=True)
     assert law.value == pytest.approx(
@@ -128,7 +135,7 @@ def test_the_symmetric_law_is_the_milp(seed):
     st.integers(3, 25), st.integers(1, 24), st.floats(0.02, 4.0), st.floats(0.0, 1.0), st.booleans()
 )
 @settings(max_examples=200, deadline=None)
-def test_both_laws_are_feasible_and_match_the_level_cut(size, mu, epsilon, delta, symmetric):
+def test_both_laws_are_private_and_equal_the_level_cut(size, mu, epsilon, delta, symmetric):
     mu = 1 + mu % (size - 1)
     symmetric = symmetric and 2 * mu != size
     law = single_distance_law((size,), (mu,), epsilon, delta, both_ways=symmetric)
@@ -143,13 +150,13 @@ def test_both_laws_are_feasible_and_match_the_level_cut(size, mu, epsilon, delta
     )
 
 
-def test_a_vector_shift_runs_through_its_own_cycle():
+def test_a_vector_shift_has_mass_on_its_own_cycle_only():
     law = single_distance_law((4, 6), (2, 3), 1.0, 0.1)  # This shift has order 2.
     assert np.flatnonzero(law.pmf).tolist() == [0, 2 * 6 + 3]
     assert law.value == pytest.approx(1 / (1 + math.e), rel=1e-12)
 
 
-def test_small_delta_at_the_far_end_of_a_long_cycle():
+def test_a_tiny_delta_on_a_long_cycle_gives_finite_masses():
     law = single_distance_law((3000,), (1,), 1.0, 1e-300)
     assert law.value == pytest.approx(math.exp(-1.0), rel=1e-12)
     assert np.isfinite(law.pmf).all()
