@@ -1,4 +1,8 @@
-"""Tests of RR-on-Bins: the fast and the printed algorithm, the channel, and exact rationals."""
+"""Tests of RR-on-Bins (Ghazi et al. 2022): the bins with the smallest expected loss.
+
+`optimal_bins` is fast and `printed_bins` is the algorithm of the paper. They are compared with each
+other, and with the loss of the channel that their bins define.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import math
 import subprocess
 import sys
 from fractions import Fraction
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -19,37 +24,38 @@ from workbench.models.oracles import bins, monge
 LOSSES = ("squared", "absolute", "poisson", "poisson-deviance", "pinball:0.8")
 
 
-def direct(
-    made: bins.Bins, labels: np.ndarray, prior: np.ndarray, epsilon: float, loss: str
+def channel_loss(
+    chosen_bins: bins.Bins, labels: np.ndarray, prior: np.ndarray, epsilon: float, loss: str
 ) -> float:
-    """The loss of Algorithm 1's channel, row by row: nothing shared with the algorithms."""
-    e, d, cost = math.exp(epsilon), made.d, parse_loss(loss)
-    bin_of_label = [max(j for j in range(d) if made.starts[j] <= i) for i in range(labels.size)]
-    total = 0.0
-    for i, y in enumerate(labels):
-        for j, o in enumerate(made.values):
-            total += (
-                prior[i]
-                / prior.sum()
-                * (e if bin_of_label[i] == j else 1)
-                / (e + d - 1)
-                * float(cost(o, y))
-            )
-    return total
+    """Return the expected loss of randomized response on bins, from the matrix of its channel."""
+    exp_epsilon = math.exp(epsilon)
+    bin_count = chosen_bins.d
+    loss_function = parse_loss(loss)
+    expected_loss = 0.0
+    for i, label in enumerate(labels):
+        own_bin = max(j for j in range(bin_count) if chosen_bins.starts[j] <= i)
+        for j, output in enumerate(chosen_bins.values):
+            weight = exp_epsilon if j == own_bin else 1
+            mass = weight / (exp_epsilon + bin_count - 1)
+            expected_loss += prior[i] / prior.sum() * mass * float(loss_function(output, label))
+    return expected_loss
 
 
-def check(
+def check_bins(
     labels: np.ndarray, prior: np.ndarray, epsilon: float, loss: str, rel: float = 1e-9
 ) -> None:
+    """Check that both algorithms and the channel have the same loss, and that the bound is tight."""
     fast = bins.optimal_bins(labels, prior, epsilon, loss)
-    slow = bins.printed_bins(labels, prior, epsilon, loss)
-    top = labels.max()
-    size = {"squared": np.ptp(labels) ** 2}.get(loss, top * (1 + abs(math.log(max(top, 1e-9)))))
-    slack = rel * abs(slow.objective) + 1e-12 * size  # The sums of the printed algorithm cancel.
-    assert abs(fast.objective - slow.objective) <= slack
-    assert fast.objective == pytest.approx(
-        direct(fast, labels, prior, epsilon, loss), rel=1e-9, abs=1e-12 * size
-    )
+    printed = bins.printed_bins(labels, prior, epsilon, loss)
+    largest_label = labels.max()
+    size = largest_label * (1 + abs(math.log(max(largest_label, 1e-9))))
+    if loss == "squared":
+        size = np.ptp(labels) ** 2
+    # The sums of the printed algorithm cancel, which costs digits in units of the largest loss.
+    tolerance = rel * abs(printed.objective) + 1e-12 * size
+    assert abs(fast.objective - printed.objective) <= tolerance
+    expected_loss = channel_loss(fast, labels, prior, epsilon, loss)
+    assert fast.objective == pytest.approx(expected_loss, rel=1e-9, abs=1e-12 * size)
     assert fast.bound <= fast.objective
     assert fast.bound >= fast.objective - 1e-10 * size
     assert fast.starts[0] == 0
@@ -69,40 +75,46 @@ def check(
         (np.arange(20.0) ** 2, 1 / np.arange(1, 21), 4, "absolute", 16.9610234662, 6),
     ],
 )
-def test_known_values(labels, prior, epsilon, loss, value, d):
+def test_stored_optima_and_numbers_of_bins(labels, prior, epsilon, loss, value, d):
     for search in (bins.optimal_bins, bins.printed_bins):
         result = search(labels, prior, epsilon, loss)
         assert result.objective == pytest.approx(value, rel=1e-11)
         assert result.d == d
 
 
-Y, P, Q = np.array([5.0, 8, 10, 14]), np.array([25.0, 5, 2, 4]) / 36, 2.0
+# The counter-example: labels, prior, and e^ε - 1.
+Y = np.array([5.0, 8, 10, 14])
+P = np.array([25.0, 5, 2, 4]) / 36
+Q = 2.0
 
 
-def loss(r: int, i: int, clamped: bool) -> float:
-    """L or L_c of labels r..i-1 in the counter-example, by trying every label as output."""
-    tried = [j for j in range(4) if not clamped or r - 1 <= j <= i]
-    inside = np.where((np.arange(4) >= r) & (np.arange(4) < i), 1 + Q, 1.0)
-    return min(float(P * inside @ np.abs(Y[j] - Y)) for j in tried)
+def counter_example_loss(r: int, i: int, *, is_clamped: bool) -> float:
+    """Return the loss of the bin of labels r..i-1, by trying every label as its output.
+
+    A clamped output is at most one label outside the bin.
+    """
+    output_indices = [j for j in range(4) if not is_clamped or r - 1 <= j <= i]
+    weights = np.where((np.arange(4) >= r) & (np.arange(4) < i), 1 + Q, 1.0)
+    return min(float(P * weights @ np.abs(Y[j] - Y)) for j in output_indices)
 
 
-def test_the_counter_example_needs_clamping():
+def test_losses_of_the_counter_example_are_monge_only_with_clamped_outputs():
+    """A loss w of bins is Monge if w(a, c) + w(b, d) <= w(a, d) + w(b, c) for a < b <= c < d."""
     result = bins.optimal_bins(Y, P, math.log(3), "absolute")
     assert result.objective == pytest.approx(float(Fraction(55, 36)), rel=1e-14)
     quadruples = [(a, b, c, d) for a, b, c, d in combinations(range(5), 4)] + [
         (a, b, b, d) for a, b, d in combinations(range(5), 3)
     ]
 
-    def gap(quadruple: tuple[int, ...], clamped: bool) -> float:
+    def monge_gap(quadruple: tuple[int, ...], *, is_clamped: bool) -> float:
         a, b, c, d = quadruple
         if b == c:
             return 0.0
-        return loss(a, d, clamped) + loss(b, c, clamped) - loss(a, c, clamped) - loss(b, d, clamped)
+        w = partial(counter_example_loss, is_clamped=is_clamped)
+        return w(a, d) + w(b, c) - w(a, c) - w(b, d)
 
-    assert min(gap(quadruple, False) for quadruple in quadruples) < -1e-3  # L itself is not Monge.
-    assert (
-        min(gap(quadruple, True) for quadruple in quadruples) > -1e-12
-    )  # The clamped L_c is Monge.
+    assert min(monge_gap(quadruple, is_clamped=False) for quadruple in quadruples) < -1e-3
+    assert min(monge_gap(quadruple, is_clamped=True) for quadruple in quadruples) > -1e-12
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -110,7 +122,8 @@ def test_the_clamped_loss_is_monge(loss):
     rng = np.random.default_rng(5)
     for _ in range(6):
         k = 9
-        y, p = np.sort(rng.uniform(0.5, 20, k)), rng.dirichlet(np.full(k, 0.4))
+        y = np.sort(rng.uniform(0.5, 20, k))
+        p = rng.dirichlet(np.full(k, 0.4))
         arguments = bins._build_partition_problem(
             y, p, math.expm1(rng.uniform(0.2, 6)), parse_loss(loss)
         )
@@ -134,14 +147,14 @@ priors = st.lists(st.floats(0, 1), min_size=1, max_size=14).filter(lambda p: sum
     st.sampled_from(LOSSES),
     st.randoms(use_true_random=False),
 )
-def test_fast_equals_printed_equals_direct(prior, log_epsilon, loss, random):
+def test_both_algorithms_equal_the_loss_of_the_channel(prior, log_epsilon, loss, random):
     labels = np.cumsum([random.choice([1, 1, 2, 0.25, 7]) for _ in prior])
-    check(labels, np.array(prior), math.exp(log_epsilon), loss)
+    check_bins(labels, np.array(prior), math.exp(log_epsilon), loss)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 12.0])
-def test_near_point_mass_ties_and_zeros(loss, epsilon):
+def test_priors_near_a_point_mass_with_ties_or_with_zeros(loss, epsilon):
     labels = np.arange(1.0, 13)
     for prior in (
         np.eye(12)[4] + 1e-9,
@@ -150,10 +163,10 @@ def test_near_point_mass_ties_and_zeros(loss, epsilon):
         np.repeat([1.0, 3.0], 6),
         np.ones(12),
     ):
-        check(labels, prior, epsilon, loss)
+        check_bins(labels, prior, epsilon, loss)
 
 
-def test_labels_far_from_zero_lose_nothing():
+def test_labels_far_from_zero_keep_their_digits():
     near = bins.optimal_bins(np.arange(40.0), None, 3.0, "squared")
     far = bins.optimal_bins(np.arange(40.0) + 2.0**30, None, 3.0, "squared")
     assert far.objective == pytest.approx(near.objective, rel=1e-12)
@@ -184,10 +197,8 @@ def test_plain_python_and_compiled_code_agree_to_the_last_bit(monkeypatch):
                 y, p, math.expm1(rng.uniform(0.01, 20)), parse_loss(loss)
             )
             for penalty in (0.0, 10.0 ** rng.uniform(-3, 3)):
-                plain, fast = (
-                    monge._least_partition(arguments, penalty),
-                    compiled.least_partition(arguments, penalty),
-                )
+                plain = monge._least_partition(arguments, penalty)
+                fast = compiled.least_partition(arguments, penalty)
                 assert (plain[0], plain[2]) == (fast[0], fast[2])
                 assert np.array_equal(plain[1], fast[1])
 
@@ -202,7 +213,7 @@ assert bins.optimal_bins(range(1, 9), None, 1.0, "poisson").d and "numba" in sys
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
-def test_prefix_pairs_keep_what_a_running_sum_loses():
+def test_prefix_pairs_keep_the_digits_that_a_running_sum_loses():
     values = np.array([1e16, 1.0, 1.0, -1e16, 1.0])
     high, low = monge.prefix_pairs(values)
     assert [Fraction(h) + Fraction(v) for h, v in zip(high, low, strict=True)][-1] == 3

@@ -1,4 +1,4 @@
-"""Closed forms of channels against linear programs that are stated plainly here, once more."""
+"""Tests of closed forms of pure ε-DP channels, against linear programs solved by SciPy."""
 
 from __future__ import annotations
 
@@ -21,51 +21,61 @@ from workbench.models.oracles.finite_channel import (
 Matrix = np.ndarray
 
 
-def plain(
+def solve_channel_lp(
     losses: Matrix, prior: Matrix | None, pairs: list[tuple[int, int]], epsilon: float
 ) -> float:
-    """The least loss of a pure ε-DP channel, by SciPy. prior None: in the worst case."""
+    """Return the smallest loss of a pure ε-DP channel, by SciPy.
+
+    Args:
+        losses: loss of every answer and output, shape (k, m).
+        prior: weights of the answers, shape (k,). None: the loss of the worst answer.
+        pairs: neighbouring answers, each pair once.
+        epsilon: the budget.
+    """
     k, m = losses.shape
-    above = []
+    # The columns are the masses M, row by row, then the worst-case loss.
+    rows = []
     for i, j in [*pairs, *((j, i) for i, j in pairs)]:
         for o in range(m):
             row = np.zeros((k, m))
-            row[i, o], row[j, o] = 1, -math.exp(epsilon)
-            above.append(np.r_[row.ravel(), 0])
-    loss = (
-        np.r_[np.zeros(k * m), 1.0]
-        if prior is None
-        else np.r_[(prior[:, None] * losses).ravel(), 0.0]
-    )
+            row[i, o] = 1
+            row[j, o] = -math.exp(epsilon)
+            rows.append(np.r_[row.ravel(), 0])
     if prior is None:
+        cost = np.r_[np.zeros(k * m), 1.0]
         for y in range(k):
             row = np.zeros((k, m))
             row[y] = losses[y]
-            above.append(np.r_[row.ravel(), -1])
+            rows.append(np.r_[row.ravel(), -1])
+    else:
+        cost = np.r_[(prior[:, None] * losses).ravel(), 0.0]
     row_sums = np.hstack([np.kron(np.eye(k), np.ones((1, m))), np.zeros((k, 1))])
     optimum = linprog(
-        loss, A_ub=np.array(above), b_ub=np.zeros(len(above)), A_eq=row_sums, b_eq=np.ones(k)
+        cost, A_ub=np.array(rows), b_ub=np.zeros(len(rows)), A_eq=row_sums, b_eq=np.ones(k)
     )
     return float(optimum.fun)
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_post_processed_geometric_noise_is_optimal_for_losses_that_grow(seed: int):
+def test_post_processed_geometric_noise_is_optimal_for_losses_that_grow_with_the_distance(
+    seed: int,
+):
     source = np.random.default_rng(seed)
-    k, epsilon = int(source.integers(2, 7)), float(source.uniform(0.1, 2))
+    k = int(source.integers(2, 7))
+    epsilon = float(source.uniform(0.1, 2))
     prior = source.dirichlet(np.ones(k))
-    gap = np.abs(np.arange(k)[:, None] - np.arange(k))
-    losses = np.array([np.cumsum(np.r_[0, source.uniform(0, 1, k)])[row] for row in gap])
+    distances = np.abs(np.arange(k)[:, None] - np.arange(k))
+    losses = np.array([np.cumsum(np.r_[0, source.uniform(0, 1, k)])[row] for row in distances])
     assert has_growing_losses(losses, np.arange(k))
     line = [(i, i + 1) for i in range(k - 1)]
     optimum = post_process_geometric(losses, prior, epsilon)
-    assert optimum.value == pytest.approx(plain(losses, prior, line, epsilon), rel=1e-7)
+    assert optimum.value == pytest.approx(solve_channel_lp(losses, prior, line, epsilon), rel=1e-7)
     assert optimum.value == pytest.approx(
         float((prior[:, None] * losses * optimum.channel).sum()), rel=1e-12
     )
     assert optimum.label_shares.sum() == pytest.approx(optimum.value, rel=1e-9)
     assert minimax_value(losses, epsilon) == pytest.approx(
-        plain(losses, None, line, epsilon), rel=1e-7
+        solve_channel_lp(losses, None, line, epsilon), rel=1e-7
     )
 
 
@@ -73,33 +83,30 @@ def test_post_processing_is_only_an_upper_bound_for_other_losses():
     losses = np.array([[0, 3, 1.0], [3, 0, 3], [1, 3, 0]])
     assert not has_growing_losses(losses, np.arange(3))
     prior = np.full(3, 1 / 3)
-    assert (
-        post_process_geometric(losses, prior, 1.0).value
-        >= plain(losses, prior, [(0, 1), (1, 2)], 1.0) - 1e-9
-    )
+    optimum = solve_channel_lp(losses, prior, [(0, 1), (1, 2)], 1.0)
+    assert post_process_geometric(losses, prior, 1.0).value >= optimum - 1e-9
 
 
-def test_geometric_noise_is_a_channel_with_the_ratio_epsilon():
+def test_the_geometric_channel_has_log_ratios_epsilon_and_row_sums_one():
     G = geometric_channel(6, 0.7)
     assert np.allclose(G.sum(axis=1), 1)
     assert np.log(G[1:] / G[:-1]).max() == pytest.approx(0.7)
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_extremal_channels_are_optimal_where_all_are_neighbours(seed: int):
+def test_extremal_channels_are_optimal_if_all_answers_are_neighbours(seed: int):
     source = np.random.default_rng(seed)
-    k, m, epsilon = (
-        int(source.integers(2, 6)),
-        int(source.integers(1, 6)),
-        float(source.uniform(0.1, 3)),
-    )
-    prior, losses = source.dirichlet(np.ones(k)), source.uniform(0, 1, (k, m))
-    truth = plain(losses, prior, list(combinations(range(k), 2)), epsilon)
-    assert extremal_value(losses, prior, epsilon) == pytest.approx(truth, rel=1e-7)
+    k = int(source.integers(2, 6))
+    m = int(source.integers(1, 6))
+    epsilon = float(source.uniform(0.1, 3))
+    prior = source.dirichlet(np.ones(k))
+    losses = source.uniform(0, 1, (k, m))
+    optimum = solve_channel_lp(losses, prior, list(combinations(range(k), 2)), epsilon)
+    assert extremal_value(losses, prior, epsilon) == pytest.approx(optimum, rel=1e-7)
 
 
-def test_randomized_response_is_right_most_often():
+def test_randomized_response_has_the_smallest_error_rate():
     prior = np.array([0.6, 0.3, 0.05, 0.05])
     for epsilon in (0.2, 1.0, 3.0):
-        truth = plain(1 - np.eye(4), prior, list(combinations(range(4), 2)), epsilon)
-        assert randomized_response_error(prior, epsilon) == pytest.approx(truth, rel=1e-7)
+        optimum = solve_channel_lp(1 - np.eye(4), prior, list(combinations(range(4), 2)), epsilon)
+        assert randomized_response_error(prior, epsilon) == pytest.approx(optimum, rel=1e-7)

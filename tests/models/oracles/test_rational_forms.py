@@ -1,4 +1,7 @@
-"""Tests of closed forms as rational functions: equal to oracles at points, and to formulas."""
+"""Tests of closed forms as rational functions of x = e^ε.
+
+They are compared with the numerical oracles at points, and with the results of `wb.formula`.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,7 @@ from workbench.papers.formulas import (
 )
 from workbench.solvers.exact.polynomials import ZERO, Affine
 
+# Sizes of a group, and shifts.
 GROUPS: list[tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]] = [
     ((9,), ((1,), (2,), (3,))),
     ((8,), ((3,), (5,))),
@@ -52,26 +56,31 @@ def test_the_hop_law_is_the_formula_for_every_epsilon_and_delta(sizes: Any, shif
     [(5, {1: 1, 2: 2}), (7, {1: "1/2", 3: 1}), (8, {2: "3/2", 3: 1}), (6, {1: 2, 2: 1, 3: "1/2"})],
 )
 def test_the_hop_law_of_several_budgets_is_the_formula(n: int, budgets: dict[int, Any]) -> None:
-    """Masses fall by e^(-ε d), d the cheapest walk from 0; δ multiplies by 1 - δ."""
-    costs = {shift: Fraction(budget) for shift, budget in budgets.items()}
-    distance = {0: Fraction(0)}
+    """The mass of η is proportional to e^(-ε d(η)), where d is the smallest sum of budgets from 0.
+
+    A δ > 0 multiplies the error rate by 1 - δ.
+    """
+    lengths = {shift: Fraction(budget) for shift, budget in budgets.items()}
+    distances = {0: Fraction(0)}
     for _ in range(n + 1):
-        for eta, far in [*distance.items()]:
-            for shift, cost in costs.items():
-                there = (eta + shift) % (n + 1)
-                distance[there] = min(distance.get(there, far + cost), far + cost)
-    steps = math.lcm(*(cost.denominator for cost in costs.values()))
-    most = max(distance.values())
-    powers = [int((most - far) * steps) for far in distance.values()]
-    total = sum((type(ZERO)([0] * power + [1]) for power in powers), ZERO)
-    wrong = total - type(ZERO)([0] * max(powers) + [1])
-    law = Affine.from_ratio(wrong, -wrong, total)
+        for eta, distance in [*distances.items()]:
+            for shift, length in lengths.items():
+                target = (eta + shift) % (n + 1)
+                target_distance = distances.get(target, distance + length)
+                distances[target] = min(target_distance, distance + length)
+    steps = math.lcm(*(length.denominator for length in lengths.values()))
+    max_distance = max(distances.values())
+    powers = [int((max_distance - distance) * steps) for distance in distances.values()]
+    polynomial = type(ZERO)
+    total = sum((polynomial([0] * power + [1]) for power in powers), ZERO)
+    total_without_zero = total - polynomial([0] * max(powers) + [1])
+    law = Affine.from_ratio(total_without_zero, -total_without_zero, total)
     formula = wb.formula(
         wb.ModuloNoise(n=n, shifts=[*budgets], directed=True), epsilon=budgets, delta="0..1"
     )
     assert formula.steps == steps
     assert [(piece.value, piece.high) for piece in formula.pieces] == [(law, None)]
-    budgets_at_point = {(shift,): 0.7 * float(cost) for shift, cost in costs.items()}
+    budgets_at_point = {(shift,): 0.7 * float(length) for shift, length in lengths.items()}
     question = build_question(
         (n + 1,), tuple(budgets_at_point), True, budgets_at_point, 0.1, HOCKEY_STICK
     )
@@ -79,23 +88,23 @@ def test_the_hop_law_of_several_budgets_is_the_formula(n: int, budgets: dict[int
 
 
 @pytest.mark.parametrize(("n", "mu"), [(4, 1), (7, 2), (8, 3), (11, 1)])
-def test_lemma_3_and_theorem_2_are_the_oracle(n: int, mu: int) -> None:
+def test_lemma_3_and_theorem_2_equal_the_oracle(n: int, mu: int) -> None:
     length = (n + 1) // math.gcd(n + 1, mu)
-    parts, x = rational_forms.theorem2(length), Fraction(math.exp(0.8))
-    for (low, _), (high, value) in zip(
-        [(Affine.from_number(0), None), *parts], parts, strict=False
-    ):
+    x = Fraction(math.exp(0.8))
+    pieces = rational_forms.theorem2(length)  # The upper end of δ and the error rate of each piece.
+    lows = [Affine.from_number(0), *(high for high, _ in pieces)]
+    for low, (high, value) in zip(lows, pieces, strict=False):
         delta = (low(x) + high(x)) / 2
         law = single_distance_law((n + 1,), (mu,), 0.8, float(delta))
         assert float(value(x, delta)) == pytest.approx(law.value, rel=1e-12)
-    assert rational_forms.lemma3(length) == parts[0][1]
+    assert rational_forms.lemma3(length) == pieces[0][1]
     assert rational_forms.lemma3(length) == rational_forms.hop_law((n + 1,), ((mu,),)).with_delta(
         Fraction(0)
     )
 
 
 @pytest.mark.parametrize(("n", "mu_bar"), [(5, 2), (8, 3), (12, 5), (9, 9)])
-def test_lemma_4_is_the_oracle(n: int, mu_bar: int) -> None:
+def test_lemma_4_equals_the_oracle(n: int, mu_bar: int) -> None:
     law = rational_forms.lemma4(n, mu_bar)
     for epsilon in (0.3, 1.5):
         value = float(law(Fraction(math.exp(epsilon))))
@@ -105,24 +114,23 @@ def test_lemma_4_is_the_oracle(n: int, mu_bar: int) -> None:
     ).with_delta(Fraction(0))
 
 
-def test_post_processing_and_bins_are_the_oracles() -> None:
+def test_post_processing_and_bins_equal_the_oracles() -> None:
     weights = [[Fraction(abs(y - o), 5) for o in range(5)] for y in range(5)]
-    table, prior = (
-        np.array([[abs(y - o) for o in range(5)] for y in range(5)], dtype=float),
-        np.full(5, 0.2),
-    )
+    losses = np.array([[abs(y - o) for o in range(5)] for y in range(5)], dtype=float)
+    prior = np.full(5, 0.2)
     for epsilon in (0.2, 0.7, 2.0):
         x = Fraction(math.exp(epsilon))
-        ghosh = rational_forms.geometric_post_processing(weights, x)
-        assert float(ghosh(x)) == pytest.approx(
-            finite_channel.post_process_geometric(table, prior, epsilon).value, rel=1e-12
+        post_processed_loss = rational_forms.geometric_post_processing(weights, x)
+        assert float(post_processed_loss(x)) == pytest.approx(
+            finite_channel.post_process_geometric(losses, prior, epsilon).value, rel=1e-12
         )
-        ghazi = rational_forms.bins_loss(weights, x)
-        assert float(ghazi(x)) == pytest.approx(
-            finite_channel.extremal_value(table, prior, epsilon), rel=1e-9
+        bins_loss = rational_forms.bins_loss(weights, x)
+        assert float(bins_loss(x)) == pytest.approx(
+            finite_channel.extremal_value(losses, prior, epsilon), rel=1e-9
         )
-    wrong = [[Fraction(y != o, 4) for o in range(4)] for y in range(4)]
-    response = rational_forms.bins_loss(wrong, Fraction(3))
+    error_weights = [[Fraction(y != o, 4) for o in range(4)] for y in range(4)]
+    response = rational_forms.bins_loss(error_weights, Fraction(3))
+    # The error rate of randomized response is 3 / (x + 3).
     assert response == Affine.from_ratio(*(type(ZERO)(part) for part in ([3], [], [3, 1])))
 
 
@@ -136,13 +144,13 @@ def test_post_processing_and_bins_are_the_oracles() -> None:
         (compare_bins("0..4", ["0,2,4", "1,3"], ["absolute", "squared"]), ["verdict"]),
     ],
 )
-def test_every_closed_form_is_the_formula_of_every_piece(rows: Any, columns: list[str]) -> None:
-    seen = [row.get(column, "equal") for row in rows for column in columns]
-    assert len(seen) > 2
-    assert {*seen} == {"equal"}
+def test_every_closed_form_equals_the_formula_of_every_piece(rows: Any, columns: list[str]) -> None:
+    verdicts = [row.get(column, "equal") for row in rows for column in columns]
+    assert len(verdicts) > 2
+    assert {*verdicts} == {"equal"}
 
 
-def test_the_printed_theorem_3_is_refuted_with_its_region() -> None:
+def test_the_printed_theorem_3_is_refuted_on_an_interval_of_delta() -> None:
     (row,) = [row for row in compare_bounded_difference([8, 8], 1.5) if row["mu_bar"] == 3]
     assert row["theorem 3"] == "REFUTED"
     assert 0.12 < row["from_delta"] < row["to_delta"] < 0.16
