@@ -1,4 +1,4 @@
-"""Tests of noise on the integers and the reals: known values, closed forms and another LP."""
+"""Tests of noise on the integers and the reals: stored optima, closed forms and SciPy."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ from workbench.models.oracles import line_noise
 from workbench.solvers.backend import get_backend
 
 
-def stick(epsilon: float, delta: float) -> Bound:
+def hockey_stick(epsilon: float, delta: float) -> Bound:
+    """Return the bound of (ε, δ)-DP, with e^ε rounded up."""
     return Bound(HOCKEY_STICK, math.nextafter(math.exp(epsilon), math.inf), delta)
 
 
-def reals(epsilon: str, delta: str, loss: str, gap: str) -> wb.Design:
+def design_real_noise(epsilon: str, delta: str, loss: str, gap: str) -> wb.Design:
+    """Design noise on the reals with sensitivity 1."""
     return wb.design(wb.RealNoise(1), epsilon=epsilon, delta=delta, loss=loss, gap=gap)
 
 
@@ -34,31 +36,31 @@ def reals(epsilon: str, delta: str, loss: str, gap: str) -> wb.Design:
         ("1", "1e-5", 1.8396),
     ],
 )
-def test_integers_from_both_sides(epsilon: str, delta: str, value: float):
+def test_integer_noise_has_the_stored_optimum(epsilon: str, delta: str, value: float):
     design = wb.design(wb.IntegerNoise(1), epsilon=epsilon, delta=delta)
     assert design.objective == pytest.approx(value, abs=5e-5)
     assert design.bound <= design.objective <= design.bound * (1 + 1e-9)
 
 
-def test_many_differences_at_a_small_delta_are_answered_within_digits():
+def test_sensitivity_32_at_a_small_delta_has_a_tight_bound():
     design = wb.design(wb.IntegerNoise(32), epsilon="1", delta="1e-5")
     assert design.bound <= design.objective <= design.bound * (1 + 1e-8)
     assert design.objective == pytest.approx(1962.284931, abs=1e-5)
     assert wb.audit(design, 1).dp_delta <= Fraction(1, 100_000)
 
 
-def test_a_law_near_the_optimum_saves_rounds():
-    line = LineProgram(5, 30, [abs], [stick(0.7, 0.05)], is_open=False)
+def test_a_start_near_the_optimum_saves_rounds():
+    line = LineProgram(5, 30, [abs], [hockey_stick(0.7, 0.05)], is_open=False)
     first = line.solve()
     assert line.solve(first.x).rounds < first.rounds
-    finer = LineProgram(10, 60, [abs], [stick(0.7, 0.05)], is_open=False)
+    finer = LineProgram(10, 60, [abs], [hockey_stick(0.7, 0.05)], is_open=False)
     assert finer.solve(finer.columns_of_law(first.masses, 2.0)).rounds < finer.solve().rounds
 
 
-def test_several_losses_below_the_digits_of_a_solver_have_a_bound():
-    """Both losses of two answers at ε = 20 are 2e-9. A solver may give their rows no multiplier."""
+def test_losses_below_the_tolerances_of_a_solver_have_a_bound():
+    """The losses of both answers are 2e-9 at ε = 20. A solver may give their rows no multiplier."""
     losses = [lambda j: Fraction(j > 0), lambda j: Fraction(j < 0)]
-    line = LineProgram(1, 2, losses, [stick(20.0, 0.0)], is_folded=False)
+    line = LineProgram(1, 2, losses, [hockey_stick(20.0, 0.0)], is_folded=False)
     answer = line.solve(precision=1e-12)
     for weights in ([0.0, 0.0], [1.0, 0.0]):
         assert _prove_lower_bound(line, [], weights) == 0 <= answer.value
@@ -71,38 +73,42 @@ def test_several_losses_below_the_digits_of_a_solver_have_a_bound():
 def test_tangents_that_are_added_as_needed_find_the_optimum_of_all_tangents():
     random = np.random.default_rng(22)
     for _ in range(12):
-        d, delta, epsilon = (
-            int(random.integers(1, 8)),
-            random.uniform(0.01, 0.3),
-            random.uniform(0.8, 4),
-        )
-        size = 6 * d + int(random.integers(0, 9))
-        atom = Fraction(0) if random.random() < 0.3 else None
-        rising = [Fraction(c) for c in np.cumsum(random.integers(0, 5, size + d + 2)).tolist()]
-        ended = bool(random.random() < 0.7)
+        sensitivity = int(random.integers(1, 8))
+        delta = random.uniform(0.01, 0.3)
+        epsilon = random.uniform(0.8, 4)
+        size = 6 * sensitivity + int(random.integers(0, 9))
+        atom_loss = Fraction(0) if random.random() < 0.3 else None
+        increments = random.integers(0, 5, size + sensitivity + 2)
+        loss_by_distance = [Fraction(c) for c in np.cumsum(increments).tolist()]
+        is_open = not random.random() < 0.7
         line = LineProgram(
-            d,
+            sensitivity,
             size,
-            [lambda j, c=rising: c[abs(j)]],
-            [stick(epsilon, delta)],
-            is_open=not ended,
-            atom_loss=atom,
+            [lambda j, losses=loss_by_distance: losses[abs(j)]],
+            [hockey_stick(epsilon, delta)],
+            is_open=is_open,
+            atom_loss=atom_loss,
         )
         solution = get_backend("highs").open(line.program).solve()
-        few = line.solve(precision=1e-12)
-        assert few.value == pytest.approx(solution.objective, rel=1e-8, abs=1e-9)
-        assert float(few.bound) <= few.value * (1 + 1e-9) + 1e-12
-        assert float(few.bound) == pytest.approx(few.value, rel=1e-7, abs=1e-9)
-        assert few.excess <= 1e-8
+        answer = line.solve(precision=1e-12)
+        assert answer.value == pytest.approx(solution.objective, rel=1e-8, abs=1e-9)
+        assert float(answer.bound) <= answer.value * (1 + 1e-9) + 1e-12
+        assert float(answer.bound) == pytest.approx(answer.value, rel=1e-7, abs=1e-9)
+        assert answer.excess <= 1e-8
 
 
-def test_another_statement_and_solver_agree():
-    """All y spelled out, both signs of s, no symmetry, scipy's own interface."""
-    d, size, e, delta = 2, 12, math.exp(0.8), 0.05
+def test_a_plain_statement_for_scipy_has_the_same_optimum():
+    """The columns are the masses f, then the excesses max(0, f(η) - e^ε f(η + s)) of each shift s."""
+    d = 2
+    size = 12
+    e = math.exp(0.8)
+    delta = 0.05
     eta = np.arange(-size, size + 1)
-    n, shifts = eta.size, [-2, -1, 1, 2]
+    n = eta.size
+    shifts = [-2, -1, 1, 2]
     columns = n * (1 + len(shifts))
-    rows, right = [], []
+    rows = []
+    right = []
     for k, s in enumerate(shifts):
         total = np.zeros(columns)
         for i in range(n):
@@ -116,16 +122,18 @@ def test_another_statement_and_solver_agree():
             total[n * (k + 1) + i] = 1
         rows.append(total)
         right.append(delta)
-    one = np.concatenate([np.ones(n), np.zeros(columns - n)])
+    mass_row = np.concatenate([np.ones(n), np.zeros(columns - n)])
     loss = np.concatenate([np.abs(eta), np.zeros(columns - n)])
-    answer = linprog(loss, np.array(rows), right, one[None], [1.0])
-    line = LineProgram(d, size, [abs], [stick(0.8, delta)], is_open=False)
+    answer = linprog(loss, np.array(rows), right, mass_row[None], [1.0])
+    line = LineProgram(d, size, [abs], [hockey_stick(0.8, delta)], is_open=False)
     assert line.solve().value == pytest.approx(answer.fun, rel=1e-8)
-    pure_program = LineProgram(d, size, [abs], [stick(0.8, delta)], is_folded=False, is_open=False)
-    assert pure_program.solve().value == pytest.approx(answer.fun, rel=1e-7)
+    unfolded = LineProgram(
+        d, size, [abs], [hockey_stick(0.8, delta)], is_folded=False, is_open=False
+    )
+    assert unfolded.solve().value == pytest.approx(answer.fun, rel=1e-7)
 
 
-def test_clamped_losses():
+def test_clamped_noise_has_a_smaller_loss_and_a_tight_bound():
     question = wb.IntegerNoise(4, clamp=(0, 4))
     design = wb.design(question, epsilon=1, delta="0.1")
     assert design.objective == pytest.approx(3.0569, abs=1e-4)
@@ -134,28 +142,32 @@ def test_clamped_losses():
         "absolute", 3, lambda q, o: Fraction(abs(o - q)), [Fraction(q == 0) for q in range(3)]
     )
     assert not uneven.is_even
-    one = wb.design(
+    point_prior_design = wb.design(
         wb.IntegerNoise(1, clamp=(0, 2)), epsilon=1, delta="0.1", loss="absolute", prior=[1, 0, 0]
     )
-    assert one.objective == pytest.approx(one.bound)
+    assert point_prior_design.objective == pytest.approx(point_prior_design.bound)
+
+
+def test_losses_that_fall_with_the_distance_are_refused():
     with pytest.raises(ValueError, match="not fall"):
         LineLoss.from_values([Fraction(0), Fraction(2), Fraction(1)])
 
 
 @pytest.mark.parametrize("by_difference", [True, False])
-def test_the_loss_of_clamped_answers_is_its_mean_over_the_prior(by_difference):
-    n, prior = 5, [Fraction(k * k + (k == 0), 7) for k in range(6)]
+def test_the_loss_of_clamped_noise_is_the_mean_over_the_answers(by_difference):
+    n = 5
+    prior = [Fraction(k * k + (k == 0), 7) for k in range(6)]
 
     def loss(q: int, o: int) -> Fraction:
         return Fraction(3 * abs(o - q) + (o > q) + (0 if by_difference else q * o), 2)
 
     table = LineLoss.of_clamped_answers("own", n + 1, loss, prior, by_difference).table
     for eta, mean in zip(range(-n, n + 1), table, strict=True):
-        costs = [p * loss(q, min(n, max(0, q + eta))) for q, p in enumerate(prior)]
-        assert mean == sum(costs) / sum(prior)
+        weighted_losses = [p * loss(q, min(n, max(0, q + eta))) for q, p in enumerate(prior)]
+        assert mean == sum(weighted_losses) / sum(prior)
 
 
-def test_a_program_that_is_too_large_leaves_the_optimum_without_delta_and_an_interval():
+def test_if_the_program_is_too_large_the_answer_is_the_optimum_without_delta():
     design = wb.design(wb.IntegerNoise(5000), epsilon=1, delta="1e-5", loss="absolute")
     pure = wb.design(wb.IntegerNoise(5000), epsilon=1, loss="absolute")
     assert design.certificate is not None
@@ -171,8 +183,10 @@ def test_a_program_that_is_too_large_leaves_the_optimum_without_delta_and_an_int
         ("2", "0.3", 0.0, 1.0, "2e-3"),
     ],
 )
-def test_reals_from_both_sides(epsilon: str, delta: str, low: float, high: float, gap: str):
-    design = reals(epsilon, delta, "absolute", gap)
+def test_real_noise_has_a_loss_in_the_stored_interval(
+    epsilon: str, delta: str, low: float, high: float, gap: str
+):
+    design = design_real_noise(epsilon, delta, "absolute", gap)
     assert design.bound <= design.objective <= design.bound * (1 + 1.01 * float(gap))
     assert design.objective >= low
     assert design.bound <= high
@@ -181,27 +195,28 @@ def test_reals_from_both_sides(epsilon: str, delta: str, low: float, high: float
     )
 
 
-def test_large_delta_needs_the_atom():
-    design = reals("1", "0.75", "absolute", "2e-3")
+def test_at_a_large_delta_real_noise_has_a_point_mass_at_zero():
+    design = design_real_noise("1", "0.75", "absolute", "2e-3")
     assert float(design.mechanism.atom / design.mechanism.total) == pytest.approx(0.6, abs=0.02)
     assert design.objective == pytest.approx(0.1661, abs=5e-4)
 
 
-def test_small_budgets_come_near_the_uniform_bernoulli_product():
+def test_at_a_small_epsilon_the_loss_is_near_that_of_epsilon_zero():
     """The optimal noise at ε = 0 (Geng et al. 2019) is 0 with probability 1 - p, else uniform.
 
     It is uniform on [-w, w], with 1 - p + p/(2w) = δ.
     """
-    design = reals("0.005", "0.25", "absolute", "1e-3")
-    product = 1 / (2 * 0.25) / 2  # The power is 1.
-    assert design.objective < product < 1.01 * design.objective
-    squared, p = reals("0.01", "0.75", "squared", "1e-2"), 3 * 0.25
-    product = p * (p / (2 * (0.75 - 1 + p))) ** 2 / 3
-    assert squared.bound < product < 1.05 * squared.objective
+    design = design_real_noise("0.005", "0.25", "absolute", "1e-3")
+    loss_at_zero = 1 / (2 * 0.25) / 2  # Absolute loss.
+    assert design.objective < loss_at_zero < 1.01 * design.objective
+    squared = design_real_noise("0.01", "0.75", "squared", "1e-2")
+    p = 3 * 0.25
+    loss_at_zero = p * (p / (2 * (0.75 - 1 + p))) ** 2 / 3
+    assert squared.bound < loss_at_zero < 1.05 * squared.objective
 
 
 @pytest.mark.parametrize("loss", ["absolute", "squared"])
-def test_staircases(loss: str):
+def test_staircases_have_the_loss_of_their_law_and_of_the_optimum(loss: str):
     power = line_noise.POWERS[loss]
     for d in (1, 3, 6):
         b = Fraction(2, 5)
@@ -228,18 +243,22 @@ def test_staircases(loss: str):
     assert float(fine) == pytest.approx(line_noise.staircase_reals(1.0, 1.0, loss), rel=1e-3)
 
 
-def test_the_printed_lower_bound_is_wrong_somewhere():
+def test_a_printed_lower_bound_exceeds_the_loss_of_a_design():
     assert line_noise.geng_formula(1.0, 0.2, 1) == pytest.approx(0.2867, abs=5e-5)
-    design = reals("0.05", "0.05", "absolute", "1e-3")
+    design = design_real_noise("0.05", "0.05", "absolute", "1e-3")
     assert line_noise.geng_formula(0.05, 0.05, 1, 1) < design.bound
     assert design.objective < line_noise.geng_formula(0.05, 0.05, 1) - 0.05
 
 
 def _by_scipy(sensitivity: int, epsilon: float, delta: float, losses: list[float]) -> float:
-    """The best noise of finite support by a statement of its own: costs of η = -reach..reach."""
+    """Return the smallest loss of integer noise on -reach..reach, by SciPy.
+
+    losses: the losses of -reach..reach, so that there are 2 reach + 1 of them.
+    """
     from scipy import sparse
 
-    size, shifts = len(losses), [s for d in range(1, sensitivity + 1) for s in (d, -d)]
+    size = len(losses)
+    shifts = [s for d in range(1, sensitivity + 1) for s in (d, -d)]
     eye = sparse.identity(size)
     rows = [
         sparse.hstack(
@@ -259,21 +278,22 @@ def _by_scipy(sensitivity: int, epsilon: float, delta: float, losses: list[float
     limits = np.r_[np.zeros(size * len(shifts)), np.full(len(shifts), delta)]
     total = np.r_[np.ones(size), np.zeros(size * len(shifts))][None, :]
     objective = np.r_[losses, np.zeros(size * len(shifts))]
-    fine = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    tight_options = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
     matrix = sparse.vstack([*rows, sums])
-    return float(linprog(objective, matrix, limits, total, [1.0], method="highs", options=fine).fun)
+    answer = linprog(objective, matrix, limits, total, [1.0], method="highs", options=tight_options)
+    return float(answer.fun)
 
 
-def test_losses_that_end_early_are_proven_although_duals_have_few_digits():
+def test_a_loss_that_is_flat_far_out_has_a_tight_bound():
     """Seven clamped answers have a flat loss beyond 6, so the optimal noise is long.
 
     Wider supports do not improve the duals.
     """
     loss = LineLoss.of_clamped_answers("squared", 7, lambda q, o: Fraction((o - q) ** 2))
-    known = wb.design(wb.IntegerNoise(3, clamp=(0, 6)), epsilon="0.5", delta="0.05")
-    assert known.objective <= known.bound * (1 + 1e-9)
+    design = wb.design(wb.IntegerNoise(3, clamp=(0, 6)), epsilon="0.5", delta="0.05")
+    assert design.objective <= design.bound * (1 + 1e-9)
     reach = 130
     reference = _by_scipy(
         3, 0.5, 0.05, [float(loss.value_at(eta)) for eta in range(-reach, reach + 1)]
     )
-    assert known.objective == pytest.approx(reference, rel=1e-8)
+    assert design.objective == pytest.approx(reference, rel=1e-8)
