@@ -1,4 +1,4 @@
-"""Tests of the channel LP: closed forms, compact and full rows, and every constraint."""
+"""Tests of the linear program of channels: closed forms, both forms of its rows, constraints."""
 
 from __future__ import annotations
 
@@ -18,21 +18,25 @@ Y = np.arange(8.0)
 UNIFORM = np.full(8, 1 / 8)
 
 
-def model(
-    loss: str = "absolute", outputs: np.ndarray = Y, prior: np.ndarray = UNIFORM, **more
+def make_model(
+    loss: str = "absolute", outputs: np.ndarray = Y, prior: np.ndarray = UNIFORM, **fields
 ) -> ChannelModel:
-    return ChannelModel(Y, outputs, prior, parse_loss(loss).matrix(outputs, Y), **more)
+    """Return a model of channels from the labels 0..7; by default all pairs are neighbours."""
+    return ChannelModel(Y, outputs, prior, parse_loss(loss).matrix(outputs, Y), **fields)
 
 
-def least(made: ChannelModel, epsilon: float = 1.0, delta: float = 0.0) -> float:
-    solution = solve(made.program, made.values([epsilon], delta))
+def solve_model(channel_model: ChannelModel, epsilon: float = 1.0, delta: float = 0.0) -> float:
+    """Return the smallest expected loss, after checking that the bound of the solver is tight."""
+    solution = solve(channel_model.program, channel_model.values([epsilon], delta))
     assert solution.is_optimal
     assert solution.bound == pytest.approx(solution.objective, abs=1e-7)
     return solution.objective
 
 
-def test_the_count_mechanism():
-    assert least(model(pairs=consecutive_pairs(8))) == pytest.approx(0.682707993, abs=1e-9)
+def test_a_count_of_seven_people_has_the_stored_loss():
+    assert solve_model(make_model(pairs=consecutive_pairs(8))) == pytest.approx(
+        0.682707993, abs=1e-9
+    )
 
 
 @pytest.mark.parametrize(
@@ -41,27 +45,31 @@ def test_the_count_mechanism():
 def test_compact_rows_have_the_optimum_of_all_pairs(loss):
     prior = 0.7**Y / sum(0.7**Y)
     outputs = Y + 0.5
-    full = model(loss, outputs, prior, pairs=tuple(combinations(range(8), 2)))
-    assert least(model(loss, outputs, prior), 1.3) == pytest.approx(least(full, 1.3), rel=1e-8)
+    full = make_model(loss, outputs, prior, pairs=tuple(combinations(range(8), 2)))
+    assert solve_model(make_model(loss, outputs, prior), 1.3) == pytest.approx(
+        solve_model(full, 1.3), rel=1e-8
+    )
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
-def test_absolute_loss_on_the_labels_is_rr_on_bins(epsilon):
+def test_for_absolute_loss_rr_on_bins_is_optimal(epsilon):
     prior = np.array([3.0, 1, 0, 4, 1, 5, 9, 2]) / 25
     value = optimal_bins(Y, prior, epsilon, "absolute").objective
-    assert least(model("absolute", prior=prior), epsilon) == pytest.approx(value, rel=1e-8)
+    assert solve_model(make_model("absolute", prior=prior), epsilon) == pytest.approx(
+        value, rel=1e-8
+    )
 
 
 @pytest.mark.parametrize("loss", ["squared", "poisson-deviance"])
-def test_a_grid_through_the_best_values_reaches_rr_on_bins(loss):
+def test_the_program_on_the_best_outputs_has_the_loss_of_rr_on_bins(loss):
     best = optimal_bins(Y, UNIFORM, 2.0, loss)
     grid = np.union1d(Y + 0.01, best.values)
-    assert least(model(loss, grid), 2.0) == pytest.approx(best.objective, rel=1e-8)
+    assert solve_model(make_model(loss, grid), 2.0) == pytest.approx(best.objective, rel=1e-8)
 
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("loss", ["squared", "absolute", "poisson-deviance", "pinball:0.2"])
-def test_the_lp_equals_both_algorithms_on_random_priors(loss, seed):
+def test_the_program_equals_both_algorithms_of_rr_on_bins(loss, seed):
     rng = np.random.default_rng(seed)
     labels = np.sort(rng.choice(np.arange(1.0, 60), 9, replace=False))
     prior = rng.dirichlet(np.full(9, 0.3 + seed))
@@ -70,28 +78,27 @@ def test_the_lp_equals_both_algorithms_on_random_priors(loss, seed):
     outputs = np.union1d(labels, fast.values)
     channel_model = ChannelModel(labels, outputs, prior, parse_loss(loss).matrix(outputs, labels))
     assert fast.objective == pytest.approx(printed.objective, rel=1e-10)
-    assert least(channel_model, epsilon) == pytest.approx(fast.objective, rel=1e-6, abs=1e-9)
+    assert solve_model(channel_model, epsilon) == pytest.approx(fast.objective, rel=1e-6, abs=1e-9)
 
 
-def test_delta_only_helps_and_is_kept():
+def test_the_loss_falls_with_delta_to_zero():
     pairs = tuple(combinations(range(8), 2))
-    path = [
-        least(model(pairs=pairs, has_delta=True), 1.0, delta) for delta in (0.0, 0.05, 0.3, 1.0)
-    ]
-    assert path[0] == pytest.approx(least(model()), rel=1e-7)
-    assert all(a > b for a, b in pairwise(path))
-    assert path[-1] == pytest.approx(0.0, abs=1e-9)
+    delta_model = make_model(pairs=pairs, has_delta=True)
+    min_losses = [solve_model(delta_model, 1.0, delta) for delta in (0.0, 0.05, 0.3, 1.0)]
+    assert min_losses[0] == pytest.approx(solve_model(make_model()), rel=1e-7)
+    assert all(a > b for a, b in pairwise(min_losses))
+    assert min_losses[-1] == pytest.approx(0.0, abs=1e-9)
 
 
 @pytest.mark.parametrize("name", [c for c in CONSTRAINTS if c != "unbiased"])
 def test_constraints_hold_and_do_not_lower_the_loss(name):
     rng = np.random.default_rng(4)
     prior = rng.dirichlet(np.ones(8))
-    channel_model = model("squared", prior=prior, constraints=(name,))
+    channel_model = make_model("squared", prior=prior, constraints=(name,))
     solution = solve(channel_model.program, channel_model.values([1.0]))
     M = solution["M"]
-    assert solution.objective >= least(model("squared", prior=prior)) - 1e-9
-    near = np.abs(np.arange(8)[None, :] - np.arange(8)[:, None])
+    assert solution.objective >= solve_model(make_model("squared", prior=prior)) - 1e-9
+    distances = np.abs(np.arange(8)[None, :] - np.arange(8)[:, None])
     if name == "honest":
         assert (np.diag(M)[:, None] + 1e-8 >= M).all()
     if name == "symmetric":
@@ -101,46 +108,54 @@ def test_constraints_hold_and_do_not_lower_the_loss(name):
             for y in range(8):
                 for o in range(7):
                     closer, further = (o, o + 1) if o >= y else (o + 1, o)
-                    assert near[y, closer] < near[y, further]
+                    assert distances[y, closer] < distances[y, further]
                     assert table[y, closer] >= table[y, further] - 1e-8
 
 
-def test_unbiased_grid_is_unbiased_and_bounded_by_the_gridless_optimum():
+def test_an_unbiased_channel_on_a_grid_is_near_the_optimum_over_all_outputs():
     grid = np.arange(-40.0, 48)
-    channel_model = model("squared", grid, constraints=("unbiased",))
+    channel_model = make_model("squared", grid, constraints=("unbiased",))
     solution = solve(channel_model.program, channel_model.values([1.0]))
     assert np.allclose(solution["M"] @ grid, Y, atol=1e-6)
     best = find_unbiased_optimum(
         UnbiasedSearch(math.expm1(1.0), "cvxpy:clarabel", Options()), Y, UNIFORM
     )
-    assert (
-        best.bound - 1e-4 <= solution.objective <= best.objective * 1.01
-    )  # Integer outputs are a restriction.
+    # Integer outputs are a restriction.
+    assert best.bound - 1e-4 <= solution.objective <= best.objective * 1.01
 
 
-def test_infinite_losses_are_forbidden_outputs():
-    channel_model = model("poisson", Y)
+def test_outputs_of_infinite_loss_get_no_mass():
+    channel_model = make_model("poisson", Y)
     solution = solve(channel_model.program, channel_model.values([1.0]))
     assert solution["M"][:, 0].max() < 1e-9
     assert np.isfinite(solution.objective)
 
 
-def test_every_named_loss_has_a_law_and_bad_names_do_not():
+def test_every_named_loss_is_smallest_at_the_label():
     for name in LOSSES:
         loss = parse_loss(name.replace("τ", "0.4").replace(":h", ":2"))
-        own_loss = loss(3.0, 3.0)
-        assert (loss(np.array([1.0, 8.0]), 3.0) > own_loss - 1e-12).all() or loss.kind == "poisson"
+        loss_at_label = loss(3.0, 3.0)
+        other_losses = loss(np.array([1.0, 8.0]), 3.0)
+        assert (other_losses > loss_at_label - 1e-12).all() or loss.kind == "poisson"
+
+
+def test_losses_with_a_parameter():
     assert parse_loss("pinball:0.5")(1.0, 4.0) * 2 == parse_loss("absolute")(1.0, 4.0)
     assert parse_loss("huber:1")(0.0, 5.0) == 4.5
-    for bad in ("l2", "pinball", "pinball:1", "huber:0", "huber:nan", "squared:1"):
-        with pytest.raises(ValueError, match="loss must be one of"):
-            parse_loss(bad)
+
+
+@pytest.mark.parametrize(
+    "name", ["l2", "pinball", "pinball:1", "huber:0", "huber:nan", "squared:1"]
+)
+def test_invalid_names_of_losses_are_refused(name):
+    with pytest.raises(ValueError, match="loss must be one of"):
+        parse_loss(name)
 
 
 def test_invalid_models_are_refused():
     with pytest.raises(ValueError, match="constraints must be among"):
-        model(constraints=("fair",))
+        make_model(constraints=("fair",))
     with pytest.raises(ValueError, match="pairs must be listed"):
-        model(has_delta=True)
+        make_model(has_delta=True)
     with pytest.raises(ValueError, match="every label among the outputs"):
-        _ = model(outputs=Y + 0.5, constraints=("honest",)).program
+        _ = make_model(outputs=Y + 0.5, constraints=("honest",)).program

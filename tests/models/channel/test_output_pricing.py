@@ -1,4 +1,4 @@
-"""The cheapest columns of a channel at multipliers of convex bounds, beside Clarabel."""
+"""Tests of the columns of a channel with the smallest reduced cost, against the solver Clarabel."""
 
 from __future__ import annotations
 
@@ -10,36 +10,38 @@ from workbench.models.convex.requirements import POWER_CONE, RELATIVE_ENTROPY, B
 from workbench.models.convex.tangents import compute_tangents
 
 
-def test_reduced_costs_are_nowhere_below_the_least_of_the_column():
-    """A column of Σ x = 1 costs Σ c x + Σ λ φ(x_i, x_j).
+def test_tangents_at_the_cheapest_column_keep_its_reduced_cost():
+    """A column x with Σ x = 1 has the reduced cost Σ c x + Σ λ φ(x_i, x_j).
 
-    With tangents at the cheapest column no reduced cost is below its cost.
+    With tangents of φ at the cheapest column in place of φ, the smallest reduced cost of a label
+    equals the cost of that column.
     """
     rng = np.random.default_rng(7)
     costs = rng.uniform(-1, 1, (4, 6))
     pairs = [(0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2)]
-    presses = [
+    active_bounds = [
         (Bound(POWER_CONE, alpha, 1.5), i, j, float(rng.uniform(0.1, 2)))
         for i, j in pairs
         for alpha in (2, 5)
     ]
-    presses += [(Bound(RELATIVE_ENTROPY, 1.0, 0.3), i, j, 0.5) for i, j in pairs]
-    x = find_cheapest_columns(costs, presses, 1e-9)
+    active_bounds += [(Bound(RELATIVE_ENTROPY, 1.0, 0.3), i, j, 0.5) for i, j in pairs]
+    x = find_cheapest_columns(costs, active_bounds, 1e-9)
     assert x.min() > 0
     reduced = costs.copy()
-    for bound, i, j, multiplier in presses:
+    for bound, i, j, multiplier in active_bounds:
         a, b = compute_tangents(bound, x[i], x[j])
         reduced[i] += multiplier * a
         reduced[j] += multiplier * b
     for o in range(6):
         v = cp.Variable(4, nonneg=True)
-        value, rows = costs[:, o] @ v, [cp.sum(v) == 1]
-        for bound, i, j, multiplier in presses:
+        reduced_cost = costs[:, o] @ v
+        rows = [cp.sum(v) == 1]
+        for bound, i, j, multiplier in active_bounds:
             t = cp.Variable()
             if bound.kind == POWER_CONE:  # This states t >= P^α Q^(1-α).
                 rows.append(cp.PowCone3D(t, v[j], v[i], 1 / bound.level))
-                value += multiplier * (t - bound.level * v[i] + (bound.level - 1) * v[j])
+                reduced_cost += multiplier * (t - bound.level * v[i] + (bound.level - 1) * v[j])
             else:
-                value += multiplier * (cp.rel_entr(v[i], v[j]) - v[i] + v[j])
-        min_cost = cp.Problem(cp.Minimize(value), rows).solve(solver="CLARABEL")
+                reduced_cost += multiplier * (cp.rel_entr(v[i], v[j]) - v[i] + v[j])
+        min_cost = cp.Problem(cp.Minimize(reduced_cost), rows).solve(solver="CLARABEL")
         assert min_cost - 1e-5 <= reduced[:, o].min() <= min_cost + 1e-5

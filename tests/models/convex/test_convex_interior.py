@@ -1,4 +1,7 @@
-"""Tests of the interior-point method: private at every order, with the loss of a conic program."""
+"""Tests of the interior-point method for convex bounds, against a conic program.
+
+The channels are zCDP: their Rényi divergence of every order α > 1 is at most ρ α.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +19,17 @@ from workbench.models.convex.requirements import POWER_CONE, RELATIVE_ENTROPY, B
 _RHO = 0.2
 
 
-def _order(level: float) -> Bound:
+def _bound_of_order(level: float) -> Bound:
+    """Return the bound on the Rényi moment of the order α = 1 + e^level."""
     alpha = 1 + math.exp(level)
     return Bound(POWER_CONE, alpha, math.exp(_RHO * alpha * (alpha - 1)))
 
 
-def _posed() -> tuple[np.ndarray, InteriorPoint]:
-    """(losses, the answer) of a channel on 0..3 under orders from 1.016 to 50."""
+def _solve_example() -> tuple[np.ndarray, InteriorPoint]:
+    """Return the costs of the masses, shape (16,), and the answer of the method.
+
+    The channel has the answers and outputs 0..3, under orders from 1.016 to 50.
+    """
     answer_values = np.arange(4.0)
     model = ChannelModel(
         answer_values,
@@ -31,38 +38,38 @@ def _posed() -> tuple[np.ndarray, InteriorPoint]:
         np.subtract.outer(answer_values, answer_values) ** 2,
         pairs=(),
     )
-    compared = model.build_comparisons(((0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2)))
+    comparisons = model.build_comparisons(((0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2)))
     even = np.full(model.program.shape[1], 1 / 4)
-    levels = LevelRange(math.log(2**-6), math.log(49), _order)
+    levels = LevelRange(math.log(2**-6), math.log(49), _bound_of_order)
     entropy = [Bound(RELATIVE_ENTROPY, 1.0, _RHO)]
-    met = solve_interior_point(
+    answer = solve_interior_point(
         model.program.template,
-        (compared.entries, compared.first, compared.second),
+        (comparisons.entries, comparisons.first, comparisons.second),
         entropy,
         levels,
         even,
     )
-    assert met is not None
-    return model.program.template.c, met
+    assert answer is not None
+    return model.program.template.c, answer
 
 
-def test_the_interior_point_is_private_at_every_order_and_as_good_as_cones():
-    costs, (x, pressing, _) = _posed()
+def test_the_interior_point_is_private_at_every_order_and_optimal():
+    costs, (x, active_bounds, _) = _solve_example()
     M = x.reshape(4, 4, order="F")
     assert np.abs(M.sum(axis=1) - 1).max() < 1e-10
     alphas = 1 + np.exp(np.linspace(math.log(2**-6), math.log(49), 4001))
     for p, q in [(M[i], M[j]) for i, j in ((0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2))]:
         moments = np.log((p[:, None] ** alphas * q[:, None] ** (1 - alphas)).sum(axis=0))
         assert (moments <= _RHO * alphas * (alphas - 1) + 1e-12).all()
-    pressed = sorted({round(bound.level, 2) for bound, *_ in pressing if bound.kind == POWER_CONE})
-    min_loss = _by_cones(costs, [*pressed, 1.1, 1.5, 2.0, 3.0, 5.0, 8.0])
-    assert (
-        min_loss * (1 - 1e-7) <= costs @ x <= min_loss * (1 + 1e-4)
-    )  # The cones use rounded orders.
+    power_bounds = [bound for bound, *_ in active_bounds if bound.kind == POWER_CONE]
+    active_orders = sorted({round(bound.level, 2) for bound in power_bounds})
+    min_loss = _solve_conic_program(costs, [*active_orders, 1.1, 1.5, 2.0, 3.0, 5.0, 8.0])
+    # The conic program uses rounded orders.
+    assert min_loss * (1 - 1e-7) <= costs @ x <= min_loss * (1 + 1e-4)
 
 
-def _by_cones(costs: np.ndarray, alphas: list[float]) -> float:
-    """The least loss under relative entropy and some of the orders, by Clarabel."""
+def _solve_conic_program(costs: np.ndarray, alphas: list[float]) -> float:
+    """Return the smallest loss under relative entropy and some of the orders, by Clarabel."""
     M = cp.Variable((4, 4), nonneg=True)
     rows = [cp.sum(M, axis=1) == 1]
     for i, j in ((0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2)):

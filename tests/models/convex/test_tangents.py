@@ -1,4 +1,4 @@
-"""Tests of tangents of convex bounds: implied, tight where they touch, and enough for a design."""
+"""Tests of the tangents of convex bounds, and of designs that are found by adding tangents."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from workbench.models.convex.tangents import compute_tangents, evaluate_terms, m
 
 
 def divergence(bound: Bound, p: np.ndarray, q: np.ndarray) -> float:
+    """Return the number that a bound limits, for two laws p and q."""
     if bound.kind == HOCKEY_STICK:
         return float(np.maximum(0, p - bound.level * q).sum())
     if bound.kind == POWER_CONE:
@@ -22,37 +23,35 @@ def divergence(bound: Bound, p: np.ndarray, q: np.ndarray) -> float:
     ("kind", "level"),
     [(HOCKEY_STICK, 1.7), (POWER_CONE, 3.0), (POWER_CONE, 24.0), (RELATIVE_ENTROPY, 1.0)],
 )
-def test_a_bound_implies_its_tangents_which_touch_it(kind, level):
-    source, near = np.random.default_rng(1), 0
+def test_a_bound_implies_its_tangents_and_they_are_tight(kind, level):
+    """Tangents at random laws (r, s) hold for laws (p, q) at the limit; tangents at (p, q) touch."""
+    source = np.random.default_rng(1)
+    nearly_tight_count = 0
     for _ in range(300):
         p, q, r, s = source.dirichlet(np.full(6, source.choice([0.2, 1.0, 5.0])), size=4) + 1e-9
         p, q, r, s = (law / law.sum() for law in (p, q, r, s))
         if source.random() < 0.5:
-            r, s = p * source.uniform(0.95, 1.05, 6), q * source.uniform(0.95, 1.05, 6)
+            r = p * source.uniform(0.95, 1.05, 6)
+            s = q * source.uniform(0.95, 1.05, 6)
         bound = Bound(kind, level, divergence(Bound(kind, level, 1.0), p, q))
         a, b = compute_tangents(bound, r, s)
         terms = np.maximum(a * p + b * q, 0.0).sum()
         assert terms <= max_term_sum(bound) + 1e-12 * bound.limit
-        near += terms > 0.5 * max_term_sum(bound)
+        nearly_tight_count += terms > 0.5 * max_term_sum(bound)
         if bound.limit < 1e4 and (p / q).max() < 50 and (q / p).max() < 50:
             a, b = compute_tangents(bound, p, q)
-            assert np.maximum(a * p + b * q, 0.0).sum() == pytest.approx(
-                max_term_sum(bound), rel=1e-6, abs=1e-9
-            )
-    assert near > 3
+            touching_terms = np.maximum(a * p + b * q, 0.0).sum()
+            assert touching_terms == pytest.approx(max_term_sum(bound), rel=1e-6, abs=1e-9)
+    assert nearly_tight_count > 3
 
 
 @pytest.mark.parametrize(
     ("question", "request_"),
     [
-        (
-            wb.Labels([0, 1, 2]),
-            {"method": "lp", "notion": "zcdp", "rho": "0.1"},
-        ),  # The conic solver ends inaccurate here.
-        (
-            wb.Labels([0, 1, 2, 4]),
-            {"method": "lp", "notion": "zcdp", "rho": "0.1"},
-        ),  # The conic solver ends 2 % from its bound here.
+        # The conic solver ends inaccurate here.
+        (wb.Labels([0, 1, 2]), {"method": "lp", "notion": "zcdp", "rho": "0.1"}),
+        # The conic solver ends 2 % from its bound here.
+        (wb.Labels([0, 1, 2, 4]), {"method": "lp", "notion": "zcdp", "rho": "0.1"}),
         (
             wb.Labels([0, 1, 2, 4]),
             {"method": "lp", "notion": "renyi", "alpha": "32", "epsilon": "2"},
@@ -64,14 +63,14 @@ def test_a_bound_implies_its_tangents_which_touch_it(kind, level):
     ],
     ids=["inaccurate", "far", "renyi-32", "renyi-200"],
 )
-def test_designs_that_a_conic_solver_alone_does_not_end(question, request_):
+def test_designs_for_which_a_conic_solver_is_inaccurate_have_a_tight_bound(question, request_):
     design = wb.design(question, **request_)
     assert design.certificate is not None
     assert 0 <= design.objective - design.bound <= 2e-6 * design.objective
 
 
 @pytest.mark.parametrize(
-    ("question", "request_", "least"),
+    ("question", "request_", "min_loss"),
     [
         # With the worst prior the largest loss is a column beside the masses.
         (
@@ -103,16 +102,18 @@ def test_designs_that_a_conic_solver_alone_does_not_end(question, request_):
     ],
     ids=["epigraph-renyi", "epigraph-zcdp", "useless-outputs", "four-inputs-gdp"],
 )
-def test_channels_whose_linear_programs_end_at_a_vertex(question, request_, least):
+def test_channels_under_convex_bounds_have_a_tight_bound(question, request_, min_loss):
     design = wb.design(question, **request_)
     assert design.certificate is not None
     assert -1e-12 <= design.objective - design.bound <= 1e-5 * design.objective
-    if least is not None:
-        assert design.objective == pytest.approx(least, rel=1e-9)
+    if min_loss is not None:
+        assert design.objective == pytest.approx(min_loss, rel=1e-9)
 
 
-def test_a_mass_at_a_ratio_beyond_every_tangent_breaks_its_bound():
-    p, q = np.array([1 - 1e-5, 1e-5]), np.array([1 - 1e-14, 1e-14])
+def test_terms_count_a_mass_at_an_extreme_ratio():
+    """The ratio 1e9 is beyond the steepest tangent, which would not count it in full."""
+    p = np.array([1 - 1e-5, 1e-5])
+    q = np.array([1 - 1e-14, 1e-14])
     bound = Bound(POWER_CONE, 2.3, 5.0)
     assert evaluate_terms(bound, p, q).sum() == pytest.approx(
         divergence(Bound(POWER_CONE, 2.3, 1.0), p, q) - 1
