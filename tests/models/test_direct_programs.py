@@ -1,4 +1,8 @@
-"""Tests that programs built without CVXPY equal those that CVXPY compiles, to the last bit."""
+"""Tests that programs built without CVXPY equal those that CVXPY compiles, to the last bit.
+
+Models are stated in the language of CVXPY. `workbench.models.statement` builds the program without
+loading CVXPY; `compile_program(model.problem(cp), ...)` lets CVXPY compile the same statement.
+"""
 
 from __future__ import annotations
 
@@ -27,59 +31,56 @@ from workbench.solvers.exact.rational_lp import RationalLP
 from workbench.solvers.program import Program
 
 
-def names(blocks) -> list[tuple]:
-    """Blocks, but for the numbers that CVXPY gives to epigraphs."""
+def describe_blocks(blocks) -> list[tuple]:
+    """Return (name, start, shape) of blocks, without the numbers in names that CVXPY makes."""
     return [(re.sub("^aux.*", "aux", block.name), block.start, block.shape) for block in blocks]
 
 
-def assert_alike(one: np.ndarray, two: np.ndarray, field: str) -> None:
-    """Equal numbers of one kind, which files of programs are written by."""
+def assert_equal_arrays(one: np.ndarray, two: np.ndarray, field: str) -> None:
+    """Check that two arrays have equal entries and the same kind of dtype."""
     assert one.dtype.kind == two.dtype.kind, field
     assert np.array_equal(one, two), field
 
 
-def assert_same(one: Program, two: Program) -> None:
+def assert_equal_programs(one: Program, two: Program) -> None:
     """Check that all arrays are equal bit by bit, at zero and at two random parameters.
 
     Blocks, parameters, scale and sense must be equal as well.
     """
     assert list(one.parameters.items()) == list(two.parameters.items())
-    assert (one.scale, one.sense, names(one.variables)) == (
+    assert (one.scale, one.sense, describe_blocks(one.variables)) == (
         two.scale,
         two.sense,
-        names(two.variables),
+        describe_blocks(two.variables),
     )
-    assert names(one.rows) == names(two.rows)
+    assert describe_blocks(one.rows) == describe_blocks(two.rows)
     assert one.moves.keys() == two.moves.keys()
     assert all(
         np.array_equal(one.moves[section].positions, two.moves[section].positions)
         for section in one.moves
     )
     size = sum(int(np.prod(shape, dtype=int)) for shape in one.parameters.values())
-    points = [
-        one.template,
-        *(one.data_at(p) for p in np.random.default_rng(size).uniform(1, 9, (2, size))),
-    ]
-    others = [
-        two.template,
-        *(two.data_at(p) for p in np.random.default_rng(size).uniform(1, 9, (2, size))),
-    ]
-    for a, b in zip(points, others, strict=True):
+    parameter_values = np.random.default_rng(size).uniform(1, 9, (2, size))
+    data_of_one = [one.template, *map(one.data_at, parameter_values)]
+    data_of_two = [two.template, *map(two.data_at, parameter_values)]
+    for a, b in zip(data_of_one, data_of_two, strict=True):
         assert a.offset == b.offset
         assert a.A.shape == b.A.shape
         for field in ("c", "row_lower", "row_upper", "lower", "upper", "integrality"):
-            assert_alike(getattr(a, field), getattr(b, field), field)
+            assert_equal_arrays(getattr(a, field), getattr(b, field), field)
         for field in ("data", "indices", "indptr"):
-            assert_alike(getattr(a.A, field), getattr(b.A, field), field)
+            assert_equal_arrays(getattr(a.A, field), getattr(b.A, field), field)
 
 
-def constraints(sizes: tuple[int, ...]):
+def list_constraints(sizes: tuple[int, ...]):
+    """Return no constraints, mean zero, and equal masses, for noise on a group."""
     N = int(np.prod(sizes))
     return None, NoiseEquations(sizes), NoiseEquations(equal_mass_groups=((1, N - 1), (2, 0, 3)))
 
 
-LOSSES = ("error-rate", "squared", "worst-squared", "own")
-SHAPES = [
+LOSSES = ("error-rate", "squared", "worst-squared", "random matrix")
+# Each row has the sizes of a group and the shifts.
+GROUPS = [
     ((5,), ((1,), (4,))),
     ((6,), ((1,), (2,), (3,), (5,))),
     ((2, 3), ((0, 1), (1, 1))),
@@ -88,7 +89,7 @@ SHAPES = [
 
 
 @pytest.mark.parametrize(
-    ("requires", "minimise", "positive"),
+    ("requires", "minimise", "has_delta"),
     [
         ("hockey-stick", "loss", True),
         ("hockey-stick", "delta", True),
@@ -97,43 +98,42 @@ SHAPES = [
         ("mass-above-ratio", "delta", True),
     ],
 )
-def test_noise_programs_are_their_cvxpy_statements(requires: str, minimise: str, positive: bool):
+def test_noise_programs_equal_their_cvxpy_statements(requires: str, minimise: str, has_delta: bool):
     rng = np.random.default_rng(3)
-    for k, (loss, (sizes, shifts)) in enumerate(itertools.product(LOSSES, SHAPES)):
+    for k, (loss, (sizes, shifts)) in enumerate(itertools.product(LOSSES, GROUPS)):
         N = int(np.prod(sizes))
-        losses = (
-            rng.normal(size=(N, N)) * rng.integers(0, 2, (N, N))
-            if loss == "own"
-            else loss_vector(loss, sizes)
-        )
+        if loss == "random matrix":
+            losses = rng.normal(size=(N, N)) * rng.integers(0, 2, (N, N))
+        else:
+            losses = loss_vector(loss, sizes)
         groups = tuple(range(len(shifts)))[::-1] if k % 2 else ()
-        constraint = constraints(sizes)[k % 3]
-        model = ModuloModel(sizes, shifts, requires, losses, minimise, positive, groups, constraint)
-        assert_same(model.program, compile_program(model.problem(cp), "stated", scale=MASS_SCALE))
+        # Every third group has the same kind of constraint, every second one a budget per shift.
+        constraint = list_constraints(sizes)[k % 3]
+        model = ModuloModel(
+            sizes, shifts, requires, losses, minimise, has_delta, groups, constraint
+        )
+        assert_equal_programs(
+            model.program, compile_program(model.problem(cp), "stated", scale=MASS_SCALE)
+        )
 
 
-def test_programs_of_known_patterns_are_their_cvxpy_statements():
+def test_programs_of_a_given_pattern_equal_their_cvxpy_statements():
     broken = np.random.default_rng(5).integers(0, 2, (4, 6)).astype(bool)
     broken[1] = False
     shifts = ((1,), (2,), (3,), (5,))
     model = ModuloModel(
         (6,), shifts, RATIO_BOUNDS[1], loss_vector("squared", (6,)), broken_pairs=broken
     )
-    assert_same(model.program, compile_program(model.problem(cp), "stated", scale=MASS_SCALE))
+    assert_equal_programs(
+        model.program, compile_program(model.problem(cp), "stated", scale=MASS_SCALE)
+    )
     exact = RationalLP.from_program(model.program, {"exp_epsilon": [3], "delta": [Fraction(1, 4)]})
     data = model.program.data({"exp_epsilon": [3.0], "delta": 0.25})
-    distances = RationalLP.from_data(data)
-    assert (exact.rows, exact.sides, exact.bounds, exact.cost) == (
-        distances.rows,
-        distances.sides,
-        distances.bounds,
-        distances.cost,
-    )
-    assert (
-        exact.max_violation([Fraction(1, 6)] * 6)
-        == distances.max_violation([Fraction(1, 6)] * 6)
-        > 0
-    )
+    from_floats = RationalLP.from_data(data)
+    for field in ("rows", "sides", "bounds", "cost"):
+        assert getattr(exact, field) == getattr(from_floats, field)
+    uniform = [Fraction(1, 6)] * 6
+    assert exact.max_violation(uniform) == from_floats.max_violation(uniform) > 0
 
 
 # Each row has pairs, the budget of each pair, whether there is a delta, and the objective.
@@ -147,81 +147,91 @@ CHANNELS = [
 ]
 
 
-@pytest.mark.parametrize(("pairs", "groups", "approximate", "minimise"), CHANNELS)
+@pytest.mark.parametrize(("pairs", "groups", "has_delta", "minimise"), CHANNELS)
 @pytest.mark.parametrize("prior", [[0.1, 0.2, 0.3, 0.4], [0.0, 0.5, 0.5, 0.0], None])
-def test_channel_programs_are_their_cvxpy_statements(
-    pairs, groups, approximate: bool, minimise: str, prior
+def test_channel_programs_equal_their_cvxpy_statements(
+    pairs, groups, has_delta: bool, minimise: str, prior
 ):
-    labels, outputs = np.arange(4.0), np.arange(5.0)
+    labels = np.arange(4.0)
+    outputs = np.arange(5.0)
     distances = np.abs(labels[:, None] - outputs)
-    losses, support = (distances.copy() for _ in range(2))
-    losses[0, 4], losses[1, 2] = (
-        np.inf,
-        1e-12,
-    )  # One loss is forbidden, and one is too small for a solver.
-    p = None if prior is None else np.array(prior)
-    for loss, scale, stated in ((distances, 1.0, None), (losses, 2.0**20, support > 0)):
+    losses = distances.copy()
+    losses[0, 4] = np.inf  # This output is forbidden.
+    losses[1, 2] = 1e-12  # This loss is too small for a solver.
+    weights = None if prior is None else np.array(prior)
+    for loss, scale, support in ((distances, 1.0, None), (losses, 2.0**20, distances > 0)):
         model = ChannelModel(
             labels,
             outputs,
-            p,
+            weights,
             loss,
             pairs,
             groups,
-            approximate,
+            has_delta,
             minimise=minimise,
             scale=scale,
-            support=stated,
+            support=support,
         )
-        assert_same(model.program, compile_program(model.problem(cp), "stated", scale=scale))
+        assert_equal_programs(
+            model.program, compile_program(model.problem(cp), "stated", scale=scale)
+        )
 
 
 @pytest.mark.parametrize("groups", [(), (1, 0, 1)])
-def test_a_channel_that_states_some_comparisons_is_its_cvxpy_statement(groups):
-    labels, outputs = np.arange(4.0), np.arange(5.0)
+def test_a_channel_that_states_some_comparisons_equals_its_cvxpy_statement(groups):
+    labels = np.arange(4.0)
+    outputs = np.arange(5.0)
     loss = np.abs(labels[:, None] - outputs)
-    binding = np.random.default_rng(0).random((6, 5)) < 0.5
+    is_stated = np.random.default_rng(0).random((6, 5)) < 0.5
     model = ChannelModel(
-        labels, outputs, None, loss, consecutive_pairs(4), groups, True, stated_comparisons=binding
+        labels,
+        outputs,
+        None,
+        loss,
+        consecutive_pairs(4),
+        groups,
+        True,
+        stated_comparisons=is_stated,
     )
-    assert_same(model.program, compile_program(model.problem(cp), "stated"))
+    assert_equal_programs(model.program, compile_program(model.problem(cp), "stated"))
     dual = np.zeros(model.program.shape[0])
     for block in model.program.rows:
         if block.name.startswith("ratio_"):
             dual[block.start : block.start + block.size] = -1.0
-    assert np.array_equal(model.multipliers(dual)["ratio"], binding)
+    # Only stated comparisons have a multiplier.
+    assert np.array_equal(model.multipliers(dual)["ratio"], is_stated)
 
 
 @pytest.mark.parametrize("name", CONSTRAINTS)
-def test_named_constraints_are_their_cvxpy_statements(name: str):
+def test_named_constraints_equal_their_cvxpy_statements(name: str):
     labels, outputs = np.array([0.0, 1.0, 1.5, 4.0]), np.array([-1.0, 0.0, 1.0, 1.5, 4.0])
     loss = np.abs(labels[:, None] - outputs)
     model = ChannelModel(labels, outputs, None, loss, consecutive_pairs(4), constraints=(name,))
-    assert_same(model.program, compile_program(model.problem(cp), "stated"))
+    assert_equal_programs(model.program, compile_program(model.problem(cp), "stated"))
 
 
-def test_a_channel_with_binaries_is_its_cvxpy_statement():
+def test_a_channel_with_binary_variables_equals_its_cvxpy_statement():
     labels = np.arange(4.0)
     loss, requires = np.abs(labels[:, None] - labels), RATIO_BOUNDS[1]
     model = ChannelModel(
         labels, labels, None, loss, consecutive_pairs(4), has_delta=True, requires=requires
     )
-    assert_same(model.program, compile_program(model.problem(cp), "stated"))
+    assert_equal_programs(model.program, compile_program(model.problem(cp), "stated"))
 
 
-def test_constraints_alone_are_their_cvxpy_statements():
+def test_compiled_constraints_equal_their_cvxpy_statements():
     for sizes in ((5,), (6,), (2, 3)):
-        for constraint in constraints(sizes)[1:]:
+        for constraint in list_constraints(sizes)[1:]:
             N = int(np.prod(sizes))
-            assert_same(
+            assert_equal_programs(
                 compile_constraints(constraint, N),
-                compile_constraints(lambda f, own=constraint: own(f), N),
+                compile_constraints(lambda f, equations=constraint: equations(f), N),
             )
 
 
-def test_options_that_state_constraints_are_written_directly():
-    given = {"epsilon": 1, "zero_mean": True, "equal": "1=3,0=2"}
-    constraint = FAMILY.make_request(ModuloNoise(n=4, max_shift=1), **given).aim.constraints
+def test_constraints_of_options_need_no_cvxpy():
+    options = {"epsilon": 1, "zero_mean": True, "equal": "1=3,0=2"}
+    constraint = FAMILY.make_request(ModuloNoise(n=4, max_shift=1), **options).aim.constraints
     assert isinstance(constraint, NoiseEquations)
     model = ModuloModel(
         (5,), ((1,), (4,)), RATIO_BOUNDS[0], loss_vector("squared", (5,)), constraints=constraint
@@ -231,14 +241,18 @@ def test_options_that_state_constraints_are_written_directly():
         "equal masses 1=3",
         "equal masses 0=2",
     ]
-    assert_same(model.program, compile_program(model.problem(cp), "stated", scale=MASS_SCALE))
-    given["constraints"] = lambda f: [f[1] >= 0.1]
-    mixed = FAMILY.make_request(ModuloNoise(n=4, max_shift=1), **given).aim.constraints
+    assert_equal_programs(
+        model.program, compile_program(model.problem(cp), "stated", scale=MASS_SCALE)
+    )
+    options["constraints"] = lambda f: [f[1] >= 0.1]
+    mixed = FAMILY.make_request(ModuloNoise(n=4, max_shift=1), **options).aim.constraints
     assert not is_stated_without_cvxpy(mixed)
     model = ModuloModel(
         (5,), ((1,), (4,)), RATIO_BOUNDS[0], loss_vector("squared", (5,)), constraints=mixed
     )
-    assert_same(model.program, compile_program(model.problem(cp), "stated", scale=MASS_SCALE))
+    assert_equal_programs(
+        model.program, compile_program(model.problem(cp), "stated", scale=MASS_SCALE)
+    )
 
 
 @pytest.mark.parametrize(
@@ -254,20 +268,19 @@ def test_options_that_state_constraints_are_written_directly():
         "recommend --answers 0..5 --max-shift 1 --epsilon 1 --loss absolute",
     ],
 )
-def test_a_cold_design_loads_no_modelling_language(command: str):
+def test_a_command_loads_no_slow_package(command: str):
     script = f"""
 import sys
 from workbench.cli import main
 try:
     main({command.split()!r})
-except SystemExit as ended:
-    assert not ended.code, ended.code
-slow = {{"cvxpy", "pandas", "matplotlib", "scipy.stats", "scipy.optimize", "gurobipy"}}
-print(sorted(set(sys.modules) & slow))
+except SystemExit as stop:
+    assert not stop.code, stop.code
+slow_packages = {{"cvxpy", "pandas", "matplotlib", "scipy.stats", "scipy.optimize", "gurobipy"}}
+print(sorted(set(sys.modules) & slow_packages))
 """
-    ended = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=False
     )
-    assert (ended.returncode, ended.stdout.splitlines()[-1:]) == (0, ["[]"]), (
-        ended.stdout[-500:] + ended.stderr
-    )
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.splitlines()[-1:] == ["[]"]

@@ -1,4 +1,7 @@
-"""The noise models: every variant against a closed form, a slow enumeration, or another model."""
+"""Tests of the programs of noise modulo n + 1, as printed in Kadam et al. 2024.
+
+Each variant is compared with numbers of the paper, a slow enumeration, or another model.
+"""
 
 from __future__ import annotations
 
@@ -13,24 +16,25 @@ from workbench.models.modulo.constraints import NoiseEquations
 from workbench.models.modulo.program import LOSSES, ModuloModel, loss_vector, shift_positions
 from workbench.solvers.backend import solve
 
-BD3 = ((1,), (2,), (3,))
+BD3 = ((1,), (2,), (3,))  # One-sided neighbours at distance up to 3 (the paper's example).
 SYMMETRIC = (*BD3, (8,), (7,), (6,))
 ERROR = loss_vector("error-rate", (9,))
 
 
-def run(
+def solve_model(
     model: ModuloModel,
     epsilon: float | list[float] = 1.5,
     delta: float | None = None,
     max_loss: float | None = None,
 ):
-    levels = epsilon if isinstance(epsilon, list) else [epsilon]
-    solution = solve(model.program, model.values(levels, delta, max_loss))
+    """Return the optimal solution of a model. epsilon: one number, or one for each group."""
+    epsilons = epsilon if isinstance(epsilon, list) else [epsilon]
+    solution = solve(model.program, model.values(epsilons, delta, max_loss))
     assert solution.is_optimal, solution
     return solution
 
 
-def test_size_of_the_literal_milp_is_one_block_per_difference():
+def test_the_literal_milp_has_u_and_y_for_each_difference():
     for shifts in (BD3[:1], BD3[:2], BD3):
         program = ModuloModel((9,), shifts, PDP, ERROR).program
         assert program.shape[1] == (1 + 2 * len(shifts)) * 9
@@ -41,60 +45,68 @@ def test_size_of_the_literal_milp_is_one_block_per_difference():
     ("delta", "zero_mass"),
     [(0.1212, 0.549827669), (0.1238, 0.554833107), (0.1522, 0.558290369), (1e-8, 0.543191999)],
 )
-def test_corrected_table_1(delta: float, zero_mass: float):
-    assert run(ModuloModel((9,), BD3, PDP, ERROR), delta=delta)["f"][0] == pytest.approx(
-        zero_mass, abs=1e-9
-    )
+def test_the_corrected_table_1(delta: float, zero_mass: float):
+    f = solve_model(ModuloModel((9,), BD3, PDP, ERROR), delta=delta)["f"]
+    assert f[0] == pytest.approx(zero_mass, abs=1e-9)
 
 
 def test_a_symmetric_relation_has_a_larger_loss_than_the_directed_one():
-    for shifts, min_delta in ((SYMMETRIC, 0.589887461), (BD3, 0.456808001)):
-        solution = run(ModuloModel((9,), shifts, DP, ERROR, has_delta=False))
-        assert solution.objective == pytest.approx(min_delta, abs=1e-9)
+    for shifts, min_loss in ((SYMMETRIC, 0.589887461), (BD3, 0.456808001)):
+        solution = solve_model(ModuloModel((9,), shifts, DP, ERROR, has_delta=False))
+        assert solution.objective == pytest.approx(min_loss, abs=1e-9)
 
 
 def test_dp_has_a_smaller_loss_than_pdp():
-    assert run(ModuloModel((9,), BD3, PDP, ERROR), delta=0.2).objective == pytest.approx(
-        0.4346976, abs=1e-7
-    )
-    assert run(ModuloModel((9,), BD3, DP, ERROR), delta=0.2).objective == pytest.approx(
-        0.3654464, abs=1e-7
-    )
+    pdp_loss = solve_model(ModuloModel((9,), BD3, PDP, ERROR), delta=0.2).objective
+    dp_loss = solve_model(ModuloModel((9,), BD3, DP, ERROR), delta=0.2).objective
+    assert pdp_loss == pytest.approx(0.4346976, abs=1e-7)
+    assert dp_loss == pytest.approx(0.3654464, abs=1e-7)
 
 
-def test_minimum_delta_and_least_error_are_inverse():
+def test_the_smallest_delta_and_the_smallest_error_rate_are_inverse():
     model = ModuloModel((9,), BD3, PDP, ERROR, minimise="delta")
-    min_delta = run(model, max_loss=0.4425).objective
+    min_delta = solve_model(model, max_loss=0.4425).objective
     assert min_delta == pytest.approx(0.124395064, abs=1e-9)
-    back = run(ModuloModel((9,), BD3, PDP, ERROR), delta=min_delta * (1 + 1e-9)).objective
-    assert back <= 0.4425 + 1e-8
-    short = run(ModuloModel((9,), BD3, PDP, ERROR), delta=min_delta * (1 - 1e-4)).objective
-    assert short > 0.4425 + 1e-6
+    error_rate = solve_model(
+        ModuloModel((9,), BD3, PDP, ERROR), delta=min_delta * (1 + 1e-9)
+    ).objective
+    assert error_rate <= 0.4425 + 1e-8
+    error_rate = solve_model(
+        ModuloModel((9,), BD3, PDP, ERROR), delta=min_delta * (1 - 1e-4)
+    ).objective
+    assert error_rate > 0.4425 + 1e-6
 
 
-def test_zero_delta_milp_equals_the_lp():
-    milp = run(ModuloModel((7,), ((1,), (2,)), PDP, loss_vector("error-rate", (7,))), delta=0.0)
-    lp = run(ModuloModel((7,), ((1,), (2,)), PDP, loss_vector("error-rate", (7,)), has_delta=False))
+def test_the_milp_at_delta_zero_equals_the_linear_program():
+    milp = solve_model(
+        ModuloModel((7,), ((1,), (2,)), PDP, loss_vector("error-rate", (7,))), delta=0.0
+    )
+    lp = solve_model(
+        ModuloModel((7,), ((1,), (2,)), PDP, loss_vector("error-rate", (7,)), has_delta=False)
+    )
     assert milp.objective == pytest.approx(lp.objective, abs=1e-9)
 
 
-def test_milp_equals_enumeration_of_violation_sets():
-    # Brute force solves the LP of every choice of broken pairs and returns the best value.
+def test_the_milp_equals_the_best_linear_program_of_all_patterns():
+    """Brute force solves the linear program of every choice of broken pairs."""
     from scipy.optimize import linprog
 
-    N, e, delta = 4, np.exp(1.0), 0.15
+    N = 4
+    e = np.exp(1.0)
+    delta = 0.15
     shifts = ((1,), (2,))
-    f_next = [shift_positions((N,), mu) for mu in shifts]
-    best = np.inf
+    targets = [shift_positions((N,), mu) for mu in shifts]
+    min_loss = np.inf
     for pattern in itertools.product([0, 1], repeat=N * len(shifts)):
         broken = np.array(pattern, dtype=bool).reshape(len(shifts), N)
-        rows, right = [], []
+        rows = []
+        right = []
         for k in range(len(shifts)):
             for eta in range(N):
                 if not broken[k, eta]:
                     row = np.zeros(N)
                     row[eta] += 1
-                    row[f_next[k][eta]] -= e
+                    row[targets[k][eta]] -= e
                     rows.append(row)
                     right.append(0.0)
             rows.append(broken[k].astype(float))
@@ -103,43 +115,46 @@ def test_milp_equals_enumeration_of_violation_sets():
             loss_vector("error-rate", (N,)), rows, right, np.ones((1, N)), [1.0], bounds=(0, 1)
         )
         if answer.status == 0:
-            best = min(best, answer.fun)
+            min_loss = min(min_loss, answer.fun)
     model = ModuloModel((N,), shifts, PDP, loss_vector("error-rate", (N,)))
-    assert run(model, 1.0, delta).objective == pytest.approx(best, abs=1e-8)
+    assert solve_model(model, 1.0, delta).objective == pytest.approx(min_loss, abs=1e-8)
 
 
-def test_vector_query_of_example_59():
+def test_the_vector_query_of_example_59():
     shifts = tuple(s for s in itertools.product(range(3), repeat=2) if s != (0, 0))
-    f = run(
+    f = solve_model(
         ModuloModel((5, 5), shifts, DP, loss_vector("error-rate", (5, 5)), has_delta=False),
         3.0,
     )["f"]
     assert f[0] == pytest.approx(0.6954312896, abs=1e-9)
 
 
-def test_budgets_per_difference():
+def test_every_difference_keeps_its_own_budget():
     model = ModuloModel(
         (6,), ((1,), (2,)), DP, loss_vector("error-rate", (6,)), groups=(0, 1), has_delta=False
     )
-    f = run(model, [0.4, 1.1])["f"]
+    f = solve_model(model, [0.4, 1.1])["f"]
     assert np.all(f <= np.exp(0.4) * f[shift_positions((6,), (1,))] + 1e-9)
     assert np.all(f <= np.exp(1.1) * f[shift_positions((6,), (2,))] + 1e-9)
-    loose = run(
+    loose_loss = solve_model(
         ModuloModel((6,), ((1,), (2,)), DP, loss_vector("error-rate", (6,)), has_delta=False),
         1.1,
     ).objective
-    tight = run(
+    tight_loss = solve_model(
         ModuloModel((6,), ((1,), (2,)), DP, loss_vector("error-rate", (6,)), has_delta=False),
         0.4,
     ).objective
-    assert loose < 1 - f[0] < tight
+    assert loose_loss < 1 - f[0] < tight_loss
 
 
-def test_extra_constraints_hold():
+def test_noise_with_mean_zero():
     model = ModuloModel((9,), BD3, DP, ERROR, constraints=NoiseEquations((9,)), has_delta=False)
-    f = run(model)["f"]
-    signed = np.array([0, 1, 2, 3, 4, -4, -3, -2, -1])
-    assert signed @ f == pytest.approx(0, abs=1e-9)
+    f = solve_model(model)["f"]
+    signed_values = np.array([0, 1, 2, 3, 4, -4, -3, -2, -1])
+    assert signed_values @ f == pytest.approx(0, abs=1e-9)
+
+
+def test_noise_with_equal_masses():
     model = ModuloModel(
         (9,),
         BD3,
@@ -148,21 +163,21 @@ def test_extra_constraints_hold():
         constraints=NoiseEquations(equal_mass_groups=((1, 8), (2, 7))),
         has_delta=False,
     )
-    f = run(model)["f"]
+    f = solve_model(model)["f"]
     assert f[1] == pytest.approx(f[8], abs=1e-9)
     assert f[2] == pytest.approx(f[7], abs=1e-9)
 
 
 @pytest.mark.parametrize("sizes", [(5,), (6,), (3, 4)])
-def test_losses_against_their_definitions(sizes: tuple[int, ...]):
+def test_losses_equal_their_definitions(sizes: tuple[int, ...]):
     elements = list(itertools.product(*map(range, sizes)))
     rng = np.random.default_rng(1)
     prior = rng.dirichlet(np.ones(len(elements)))
 
-    def error(answer: tuple[int, ...], noise: tuple[int, ...]) -> int:
+    def squared_error(answer: tuple[int, ...], noise: tuple[int, ...]) -> int:
         return sum(((a + e) % n - a) ** 2 for a, e, n in zip(answer, noise, sizes, strict=True))
 
-    matrix = np.array([[error(q, e) for e in elements] for q in elements], dtype=float)
+    matrix = np.array([[squared_error(q, e) for e in elements] for q in elements], dtype=float)
     assert np.allclose(loss_vector("squared", sizes), matrix.mean(axis=0))
     assert np.allclose(loss_vector("prior-squared", sizes, prior), prior @ matrix)
     assert np.array_equal(loss_vector("worst-squared", sizes), matrix)
@@ -174,21 +189,28 @@ def test_losses_against_their_definitions(sizes: tuple[int, ...]):
     assert set(LOSSES) >= {"squared", "worst-squared"}
 
 
-def test_worst_case_loss_is_the_epigraph_of_all_answers():
+def test_the_worst_case_loss_is_the_largest_loss_of_an_answer():
     matrix = loss_vector("worst-squared", (7,))
     shifts = ((1,), (6,))
-    solution = run(ModuloModel((7,), shifts, DP, matrix, has_delta=False), 1.0)
+    solution = solve_model(ModuloModel((7,), shifts, DP, matrix, has_delta=False), 1.0)
     assert solution.objective == pytest.approx((matrix @ solution["f"]).max(), abs=1e-8)
-    average = run(ModuloModel((7,), shifts, DP, loss_vector("squared", (7,)), has_delta=False), 1.0)
+    average = solve_model(
+        ModuloModel((7,), shifts, DP, loss_vector("squared", (7,)), has_delta=False), 1.0
+    )
     assert solution.objective >= average.objective - 1e-9
 
 
-def test_misleading_loss_of_the_paper():
-    honest = run(ModuloModel((9,), SYMMETRIC, DP, loss_vector("squared", (9,)), has_delta=False))
-    paper = run(ModuloModel((9,), SYMMETRIC, DP, loss_vector("eta-squared", (9,)), has_delta=False))
+def test_the_loss_eta_squared_of_the_paper_gives_a_larger_squared_error():
+    """The loss η² with η in 0..8 counts the noise value 8, which is -1 modulo 9, as an error of 64."""
+    optimal = solve_model(
+        ModuloModel((9,), SYMMETRIC, DP, loss_vector("squared", (9,)), has_delta=False)
+    )
+    paper = solve_model(
+        ModuloModel((9,), SYMMETRIC, DP, loss_vector("eta-squared", (9,)), has_delta=False)
+    )
     assert 1 - paper["f"][0] == pytest.approx(0.8045, abs=5e-5)
     assert loss_vector("squared", (9,)) @ paper["f"] == pytest.approx(11.31, abs=5e-3)
-    assert honest.objective == pytest.approx(8.14, abs=5e-3)
+    assert optimal.objective == pytest.approx(8.14, abs=5e-3)
 
 
 @pytest.mark.parametrize(
