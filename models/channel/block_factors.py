@@ -261,8 +261,8 @@ class AllPairsFactors(BlockFactors):
         """
         lower = z[: self.k]
         upper = z[self.k :]
-        of_t = self._ratio * upper.sum(axis=0) - lower.sum(axis=0)
-        return np.concatenate([lower - upper, of_t[None]])
+        t_row = self._ratio * upper.sum(axis=0) - lower.sum(axis=0)
+        return np.concatenate([lower - upper, t_row[None]])
 
     def make_feasible(self, z: Vector) -> Vector:
         """Return z with the multipliers of λ t - v lowered so that G'z <= 0 at t.
@@ -483,6 +483,8 @@ class GraphFactors(BlockFactors):
     ) -> None:
         """Factor V H V as L D L', with V = diag(v), without any subtraction.
 
+        This also sets u and u'H u of the module header, for every output.
+
         Args:
             x: masses > 0 in the banded order, shape (k, outputs).
             w: G x > 0, shape (rows, outputs).
@@ -504,9 +506,10 @@ class GraphFactors(BlockFactors):
         band[order.high, order.low - order.high + b] = weights
         eliminate(band, sums.copy(), self._shares, self._pivots)
         self._pivots[-1] = np.inf
-        others_part = x * substitute(self._shares, self._pivots, sums[:n])
-        self._last = x - others_part
-        self._energy = (z / w * (w - self.apply_rows(others_part)) ** 2).sum(axis=0)
+        # An infinite last pivot leaves out the last label, so that N is applied from here on.
+        n_h_v = x * substitute(self._shares, self._pivots, sums[:n])
+        self._u = x - n_h_v
+        self._u_h_u = (z / w * (w - self.apply_rows(n_h_v)) ** 2).sum(axis=0)
 
     def schur_complement(self) -> Vector:
         """Compute Σ_o W' H⁻¹ W, shape (K, K), from the inverses of a few outputs at a time."""
@@ -515,8 +518,8 @@ class GraphFactors(BlockFactors):
         extra_sums = None if self.extra_sums is None else sp.csc_array(self.extra_sums)
         size = n if extra_sums is None else n + extra_sums.shape[0]
         total = np.zeros((size, size))
-        last = self._last / np.sqrt(self._energy)
-        total[:n, :n] = last @ last.T
+        scaled_u = self._u / np.sqrt(self._u_h_u)
+        total[:n, :n] = scaled_u @ scaled_u.T
         step = max(1, _MAX_INVERSE_ENTRIES // (n * n))
         for start in range(0, len(x), step):
             part = slice(start, start + step)
@@ -528,25 +531,25 @@ class GraphFactors(BlockFactors):
                 coefficients = sp.csr_array(extra_sums[:, output :: len(x)])
                 rows = np.flatnonzero(np.diff(coefficients.indptr))
                 coefficients = coefficients[rows]
-                last_sums = coefficients @ last[:, output]
+                sums_of_u = coefficients @ scaled_u[:, output]
                 block = x[output][:, None] * inverse * x[output]
                 shares = coefficients @ block
-                last_column = last_sums[:, None]
-                total[n + rows, :n] += shares + last_column * last[:, output]
-                extra_block = coefficients @ shares.T + last_column * last_sums
+                u_column = sums_of_u[:, None]
+                total[n + rows, :n] += shares + u_column * scaled_u[:, output]
+                extra_block = coefficients @ shares.T + u_column * sums_of_u
                 total[np.ix_(n + rows, n + rows)] += extra_block
         total[:n, n:] = total[n:, :n].T
         return total
 
     def solve(self, right: Vector) -> Vector:
-        """Compute H⁻¹ times a right-hand side as V (V H V)⁻¹ V.
+        """Compute H⁻¹ times a right-hand side, as N right + u (u' right)/(u'H u).
 
         Args:
             right: right-hand sides, shape (k, outputs).
         """
-        last_amounts = (self._last * right).sum(axis=0) / self._energy
-        others = self._x * substitute(self._shares, self._pivots, self._x * right)
-        solution: Vector = others + self._last * last_amounts
+        u_amounts = (self._u * right).sum(axis=0) / self._u_h_u
+        n_part = self._x * substitute(self._shares, self._pivots, self._x * right)
+        solution: Vector = n_part + self._u * u_amounts
         return solution
 
 

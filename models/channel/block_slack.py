@@ -116,7 +116,11 @@ class SumLayout:
 
 
 def _number_by_label(labels: Positions, starts: Positions) -> Positions:
-    """Number items consecutively from the start of each item's label on."""
+    """Give every item a number: the items of one label count up from the start of the label.
+
+    For example, labels [0, 1, 0] with starts [10, 20] give [10, 20, 11]. `labels` has the label of
+    each item, and `starts` the first number of each label.
+    """
     order = np.argsort(labels, kind="stable")
     sorted_labels = labels[order]
     rank_in_label = np.arange(labels.size) - np.searchsorted(sorted_labels, sorted_labels)
@@ -151,6 +155,15 @@ class SlackFactors(BlockFactors):
         is_stated: whether the program has a variable for each mass, shape (k, outputs).
         extra_sums: coefficients of the extra sums (losses and user-defined rows), with one column
             for each label and output, label by label, shape (R, k outputs). None if R = 0.
+
+    Attributes:
+        layout: the pairs and the order of the sums.
+        inputs: label of every stated mass, output by output, shape (mass_count,).
+        outputs: output of every stated mass, shape (mass_count,).
+        mass_count: number of stated masses.
+        pair_numbers: number of the pair of every slack, output by output, shape (slacks,).
+        pair_outputs: output of every slack, shape (slacks,).
+        n: length of the flat arrays: the stated masses, the slacks, and s - g v.
     """
 
     def __init__(
@@ -186,7 +199,11 @@ class SlackFactors(BlockFactors):
         self._g_transposed = sp.csr_array(self._g.T)
         self._build_sums(extra_sums)
         self._build_blocks(first, second, ratios, output_count)
-        self._f = self._one_minus_f = self._slack_scalings = self._inverses = np.empty(0)
+        # `factorize` sets these: f, 1 - f and D1 + D2 of every slack, and N of every output.
+        self._f = np.empty(0)
+        self._one_minus_f = np.empty(0)
+        self._slack_scalings = np.empty(0)
+        self._inverses = np.empty(0)
 
     def _build_sums(self, extra_sums: sp.csr_array | None) -> None:
         """Build the matrix from flat arrays to the sums, shape (K, n), and its transpose."""
@@ -215,7 +232,8 @@ class SlackFactors(BlockFactors):
     ) -> None:
         """Build the layout of the Laplacians and the parts of the outputs.
 
-        All blocks get the size of the largest one.
+        All blocks get the size of the largest one. `first` and `second` are the numbers of the two
+        masses of every slack, shape (slacks,); `second` is -1 where the mass is not stated.
         """
         output_numbers = np.arange(output_count + 1)
         mass_starts = np.searchsorted(self.outputs, output_numbers)
@@ -223,13 +241,14 @@ class SlackFactors(BlockFactors):
         mass_counts = np.diff(mass_starts)
         size = max(1, int(mass_counts.max()))
         local = np.arange(self.mass_count) - mass_starts[self.outputs]
-        self._last_masses = mass_counts - 1
-        self._places = self.outputs, local
+        self._last_places = mass_counts - 1  # Place in the block of the label eliminated last.
+        self._places = self.outputs, local  # Output, and place in its block, of every mass.
         inner_pairs = np.flatnonzero(second >= 0)
         i = first[inner_pairs]
         j = second[inner_pairs]
         offsets = local[j] - local[i]
-        b = self._band = max(1, int(np.abs(offsets).max(initial=0)))
+        b = max(1, int(np.abs(offsets).max(initial=0)))
+        self._band = b
         self._shape = size, output_count
         self._pair_masses = (i, j)
         self._pair_ratios = ratios[inner_pairs]
@@ -392,7 +411,9 @@ class SlackFactors(BlockFactors):
     ) -> None:
         """Factor and invert V H V of all outputs, with V = diag(v).
 
-        V H V is a Laplacian plus diag(v ∘ (z0 + g'(f z2 - (1 - f) z1))).
+        V H V is a Laplacian plus diag(v ∘ (z0 + g'(f z2 - (1 - f) z1))), where z0, z1 and z2 are
+        the multipliers of v, s - g v and s. Here `low` is D2 and `high` is D1. This sets u, g u and
+        u'H u of the module header.
 
         Args:
             x: flat variables, shape (n, 1).
@@ -421,19 +442,20 @@ class SlackFactors(BlockFactors):
         eliminate(band, sums.copy(), self._shares, self._pivots)
         self._scale = np.ones((size, output_count))
         self._scale[local, outputs] = v
-        self._pivots[self._last_masses, all_outputs] = np.inf
-        others_part = self._scale * substitute(self._shares, self._pivots, sums)
-        others_part = others_part[local, outputs]
+        # An infinite pivot leaves the last label out, so that N is applied from here on.
+        self._pivots[self._last_places, all_outputs] = np.inf
+        n_h_v = self._scale * substitute(self._shares, self._pivots, sums)
+        n_h_v = n_h_v[local, outputs]
         self._inverses = invert_blocks(self._shares, self._pivots)
         self._inverses *= self._scale.T[:, :, None]
         self._inverses *= self._scale.T[:, None, :]
-        self._last = v - others_part
+        self._u = v - n_h_v
         slack_differences = (x[self.mass_count : self._slack_end] - x[self._slack_end :])[:, 0]
-        self._last_pairs = slack_differences - self._g @ others_part
-        self._energy = np.bincount(outputs, mass_scaling * self._last**2, output_count)
-        pair_energy = low * self._f * self._last_pairs**2
-        self._energy += np.bincount(self.pair_outputs, pair_energy, output_count)
-        self._energy[self._last_masses < 0] = 1.0  # These outputs have no stated mass.
+        self._g_u = slack_differences - self._g @ n_h_v
+        self._u_h_u = np.bincount(outputs, mass_scaling * self._u**2, output_count)
+        pair_terms = low * self._f * self._g_u**2
+        self._u_h_u += np.bincount(self.pair_outputs, pair_terms, output_count)
+        self._u_h_u[self._last_places < 0] = 1.0  # These outputs have no stated mass.
 
     def schur_complement(self) -> Vector:
         """Compute the Schur complement as a dense matrix, shape (K, K)."""
@@ -447,13 +469,13 @@ class SlackFactors(BlockFactors):
         return total
 
     def _add_joined_shares(self, total: Vector) -> None:
-        """Add the shares of outputs of few masses.
+        """Add the shares of outputs of few masses to the Schur complement `total`.
 
         Consecutive outputs with the same sums are added by one product.
         """
 
-        def group_key(item: tuple[int, _OutputPart]) -> tuple[int, bytes]:
-            output, part = item
+        def group_key(numbered_part: tuple[int, _OutputPart]) -> tuple[int, bytes]:
+            output, part = numbered_part
             return output // _OUTPUTS_PER_PRODUCT, part.sums.tobytes()
 
         for _, group in groupby(enumerate(self._parts), group_key):
@@ -477,15 +499,18 @@ class SlackFactors(BlockFactors):
         """
         size = part.coefficients.shape[1]
         scale = np.ones((part.sums.size, 1))
-        last_sums = (part.coefficients @ self._last[part.masses])[:, None]
-        last_sums[part.pair_places, 0] = self._last_pairs[part.slacks]
+        sums_of_u = (part.coefficients @ self._u[part.masses])[:, None]
+        sums_of_u[part.pair_places, 0] = self._g_u[part.slacks]
         scale[part.pair_places, 0] = self._f[part.slacks]
         inverse_part = part.coefficients @ self._inverses[output, :size, :size]
-        left = np.hstack([inverse_part, last_sums / self._energy[output]])
-        return scale * left, scale * np.hstack([part.coefficients.toarray(), last_sums])
+        left = np.hstack([inverse_part, sums_of_u / self._u_h_u[output]])
+        return scale * left, scale * np.hstack([part.coefficients.toarray(), sums_of_u])
 
     def _add_single_shares(self, total: Vector) -> None:
-        """Add the shares of outputs of many masses, on few of which each sum depends."""
+        """Add the shares of outputs of many masses to the Schur complement `total`.
+
+        Each sum depends on few of the masses, so sparse products are used.
+        """
         for output, (masses, slacks, pair_places, sums, coefficients) in enumerate(self._parts):
             if not sums.size:
                 continue
@@ -493,10 +518,10 @@ class SlackFactors(BlockFactors):
             scale = np.ones(sums.size)
             inverse = self._inverses[output, :size, :size]
             share = coefficients @ (coefficients @ inverse).T
-            last_sums = coefficients @ self._last[masses]
-            last_sums[pair_places] = self._last_pairs[slacks]
+            sums_of_u = coefficients @ self._u[masses]
+            sums_of_u[pair_places] = self._g_u[slacks]
             scale[pair_places] = self._f[slacks]
-            share += last_sums[:, None] * (last_sums / self._energy[output])
+            share += sums_of_u[:, None] * (sums_of_u / self._u_h_u[output])
             share *= scale[:, None]
             share *= scale
             first = sums[0]
@@ -517,11 +542,11 @@ class SlackFactors(BlockFactors):
         outputs, local = self._places
         table = np.zeros(self._shape)
         table[local, outputs] = masses
-        others_table = self._scale * substitute(self._shares, self._pivots, self._scale * table)
-        others = others_table[local, outputs]
-        last_amounts = np.bincount(outputs, self._last * masses, self._shape[1]) / self._energy
-        pair_values = self._g @ others + self._last_pairs * last_amounts[self.pair_outputs]
-        mass_solution = others + self._last * last_amounts[outputs]
+        n_part = self._scale * substitute(self._shares, self._pivots, self._scale * table)
+        n_part = n_part[local, outputs]
+        u_amounts = np.bincount(outputs, self._u * masses, self._shape[1]) / self._u_h_u
+        pair_values = self._g @ n_part + self._g_u * u_amounts[self.pair_outputs]
+        mass_solution = n_part + self._u * u_amounts[outputs]
         scaled_slacks = slacks / self._slack_scalings
         slack_solution = scaled_slacks + self._f * pair_values
         difference_solution = scaled_slacks - self._one_minus_f * pair_values

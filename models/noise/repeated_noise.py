@@ -91,26 +91,27 @@ _LIMITS = RepeatedNoiseLimits()
 _MIN_DELTA = 1e-300  # A δ below this counts as this, so that it has a logarithm.
 
 
-def noise_masses(losses: ArrayLike) -> Pair:
+def noise_masses(privacy_losses: ArrayLike) -> Pair:
     """Compute the masses of noise and all its privacy losses, until the tail is negligible.
 
     Args:
-        losses: privacy losses l_0..l_K > 0, shape (K + 1,). The last one continues in the tail.
+        privacy_losses: l_0..l_K > 0, shape (K + 1,). The last one continues in the tail.
 
     Returns:
         f(k) and l_k for k = 0..M, each of shape (M + 1,).
     """
-    first_losses = np.asarray(losses, dtype=float)
+    first_losses = np.asarray(privacy_losses, dtype=float)
     tail_size = math.ceil(_LIMITS.tail_exponent / first_losses[-1])
     all_losses = np.concatenate([first_losses, np.full(tail_size, first_losses[-1])])
-    density = np.exp(-np.concatenate([[0.0], np.cumsum(all_losses[:-1])]))
-    return density / (2 * density.sum() - 1), all_losses
+    masses = np.exp(-np.concatenate([[0.0], np.cumsum(all_losses[:-1])]))
+    return masses / (2 * masses.sum() - 1), all_losses
 
 
 def _mean_and_gradient(weights: Vector, values: Vector, count: int) -> tuple[float, Vector]:
-    """Compute Σ w v and its gradient in l_0..l_K through the masses alone.
+    """Compute Σ w v and its gradient in l_0..l_K, with the values v held fixed.
 
-    The weights are w_0 = f(0), w_k = 2 f(k). The gradient has the shape (K + 1,) = (count,).
+    The weights are w_0 = f(0), w_k = 2 f(k), which depend on the privacy losses. The gradient has
+    the shape (K + 1,) = (count,).
     """
     mean = float(weights @ values)
     tail_sums = np.cumsum((weights * (values - mean))[::-1])[::-1]
@@ -118,24 +119,24 @@ def _mean_and_gradient(weights: Vector, values: Vector, count: int) -> tuple[flo
 
 
 def _add_up_tail(gradient: Vector, count: int) -> Vector:
-    """Add up the derivatives in all losses of the tail, since they are one variable."""
+    """Add up the derivatives in all privacy losses of the tail, since they are one variable."""
     return np.append(gradient[: count - 1], gradient[count - 1 :].sum())
 
 
-def expected_loss(losses: Vector, loss: Callable[[Vector], Vector]) -> tuple[float, Vector]:
+def expected_loss(privacy_losses: Vector, loss: Callable[[Vector], Vector]) -> tuple[float, Vector]:
     """Compute Σ f(k) c(|k|) and its gradient.
 
     Args:
-        losses: privacy losses l_0..l_K > 0, shape (K + 1,).
+        privacy_losses: l_0..l_K > 0, shape (K + 1,).
         loss: function c from an array of distances to their losses.
 
     Returns:
         The expected loss and its gradient in l_0..l_K, shape (K + 1,).
     """
-    density, _ = noise_masses(losses)
-    weights = np.concatenate([density[:1], 2 * density[1:]])
-    distances = np.arange(density.size, dtype=float)
-    return _mean_and_gradient(weights, loss(distances), losses.size)
+    masses, _ = noise_masses(privacy_losses)
+    weights = np.concatenate([masses[:1], 2 * masses[1:]])
+    distances = np.arange(masses.size, dtype=float)
+    return _mean_and_gradient(weights, loss(distances), privacy_losses.size)
 
 
 class ComposedPair(NamedTuple):
@@ -145,8 +146,8 @@ class ComposedPair(NamedTuple):
         delta: δ_T.
         cells: grid cell of each privacy loss, modulo the grid, shape (outcomes,).
         shares: share of each mass that goes to the upper end of its cell, shape (outcomes,).
-        slopes: derivative of each share in its loss, shape (outcomes,).
-        other_runs: Fourier transform of the law of the sum of T - 1 losses, as of `rfft`.
+        slopes: derivative of each share in its privacy loss, shape (outcomes,).
+        other_runs: Fourier transform (`rfft`) of the law of the sum of T - 1 privacy losses.
     """
 
     delta: float
@@ -158,7 +159,10 @@ class ComposedPair(NamedTuple):
 
 @dataclass(frozen=True)
 class ComposedDelta:
-    """δ_T as a function of the privacy losses; call it with l_0..l_K, shape (K + 1,).
+    """δ_T as a function of the privacy losses of noise.
+
+    For example, ComposedDelta(2, 1.0, 14.0)(l) is δ_T at ε = 1 of two runs of noise with the
+    privacy losses l = (l_0, ..., l_K).
 
     Attributes:
         runs: number T of runs.
@@ -174,9 +178,9 @@ class ComposedDelta:
 
     @property
     def step(self) -> float:
-        """Return the step of the grid of losses.
+        """Return the step of the grid of privacy losses.
 
-        If possible ε/T is a multiple of it, so that losses of ε/T add up to ε and no more.
+        If possible ε/T is a multiple of it, so that T privacy losses of ε/T add up to exactly ε.
         """
         min_step = 2 * self.reach / self.points
         share = self.epsilon / self.runs
@@ -200,48 +204,48 @@ class ComposedDelta:
         product: NDArray[np.complex128] = self._stick_transform * counts
         return product
 
-    def __call__(self, losses: Vector) -> float:
+    def __call__(self, privacy_losses: Vector) -> float:
         """Compute δ_T."""
-        density, all_losses = noise_masses(losses)
-        return self._compose_noise(density, all_losses).delta
+        masses, all_losses = noise_masses(privacy_losses)
+        return self._compose_noise(masses, all_losses).delta
 
-    def value_and_gradient(self, losses: Vector) -> tuple[float, Vector]:
+    def value_and_gradient(self, privacy_losses: Vector) -> tuple[float, Vector]:
         """Compute δ_T and its gradient in l_0..l_K, shape (K + 1,).
 
         Args:
-            losses: privacy losses l_0..l_K > 0, shape (K + 1,).
+            privacy_losses: l_0..l_K > 0, shape (K + 1,).
         """
-        density, all_losses = noise_masses(losses)
-        composed_pair = self._compose_noise(density, all_losses)
+        masses, all_losses = noise_masses(privacy_losses)
+        composed_pair = self._compose_noise(masses, all_losses)
         size = all_losses.size
         # The weight of a privacy loss is W in the header of the module, on the grid.
         spectrum = np.conj(self._stick_transform * composed_pair.other_runs)
-        worth = self.runs * fft.irfft(spectrum, self.points)
-        low = worth[composed_pair.cells]
-        high = worth[(composed_pair.cells + 1) % self.points]
+        w_on_grid = self.runs * fft.irfft(spectrum, self.points)
+        low = w_on_grid[composed_pair.cells]
+        high = w_on_grid[(composed_pair.cells + 1) % self.points]
         values = (1 - composed_pair.shares) * low + composed_pair.shares * high
         rises = composed_pair.slopes * (high - low)
-        weights = np.concatenate([density[:1], 2 * density[1:]])
+        weights = np.concatenate([masses[:1], 2 * masses[1:]])
         means = np.concatenate([values[:1], (values[1:size] + values[size:]) / 2])
-        mass_gradient = _mean_and_gradient(weights, means, losses.size)[1]
-        loss_gradient = density * rises[:size]
-        loss_gradient[:-1] -= density[1:] * rises[size:]
-        return composed_pair.delta, mass_gradient + _add_up_tail(loss_gradient, losses.size)
+        mass_gradient = _mean_and_gradient(weights, means, privacy_losses.size)[1]
+        loss_gradient = masses * rises[:size]
+        loss_gradient[:-1] -= masses[1:] * rises[size:]
+        return composed_pair.delta, mass_gradient + _add_up_tail(loss_gradient, privacy_losses.size)
 
-    def _compose_noise(self, density: Vector, all_losses: Vector) -> ComposedPair:
+    def _compose_noise(self, masses: Vector, all_losses: Vector) -> ComposedPair:
         """Compose the outcomes 0..M and -1..-M of symmetric noise."""
-        loss = np.concatenate([all_losses, -all_losses[:-1]])
-        return self.compose_pair(loss, np.concatenate([density, density[1:]]))
+        outcome_losses = np.concatenate([all_losses, -all_losses[:-1]])
+        return self.compose_pair(outcome_losses, np.concatenate([masses, masses[1:]]))
 
-    def compose_pair(self, loss: Vector, mass: Vector) -> ComposedPair:
+    def compose_pair(self, outcome_losses: Vector, mass: Vector) -> ComposedPair:
         """Compute δ_T of any two laws P and Q.
 
         Args:
-            loss: losses ln P/Q of the outcomes, shape (outcomes,).
+            outcome_losses: privacy losses ln P/Q of the outcomes, shape (outcomes,).
             mass: masses of the outcomes under P, shape (outcomes,).
         """
-        cell = np.floor(loss / self.step)
-        offset = loss - cell * self.step
+        cell = np.floor(outcome_losses / self.step)
+        offset = outcome_losses - cell * self.step
         unit = -math.expm1(-self.step)
         shares = np.clip(-np.expm1(-offset) / unit, 0.0, 1.0)
         slopes = np.exp(-offset) / unit
@@ -301,17 +305,21 @@ def log_slope(composed_delta: Callable[[float], float], factor: float = 1.0) -> 
     return math.log(high / low) / 1e-3
 
 
-def _stretch_to_delta(composed_delta: ComposedDelta, delta: float, losses: Vector) -> Vector:
-    """Return the largest multiple of some losses with δ_T <= δ: the least noise of its shape."""
+def _stretch_to_delta(
+    composed_delta: ComposedDelta, delta: float, privacy_losses: Vector
+) -> Vector:
+    """Return the largest multiple of privacy losses with δ_T <= δ: the smallest such noise."""
     # A grid of small reach does not resolve larger sums. If the allowed δ is near 1, nearly every
     # noise has a smaller δ_T.
     if composed_delta.reach < composed_delta.epsilon + _LIMITS.loss_margin:
         max_loss = composed_delta.reach / composed_delta.runs
     else:
         max_loss = _LIMITS.max_loss
-    max_factor = max(1.0, max_loss / float(losses.max()))
-    factor = find_largest_factor(lambda f: composed_delta(f * losses), delta, max_factor=max_factor)
-    return losses * factor
+    max_factor = max(1.0, max_loss / float(privacy_losses.max()))
+    factor = find_largest_factor(
+        lambda f: composed_delta(f * privacy_losses), delta, max_factor=max_factor
+    )
+    return privacy_losses * factor
 
 
 def optimise_losses(
@@ -326,14 +334,14 @@ def optimise_losses(
     """Find the privacy losses of the best noise for T = `runs` runs.
 
     The noise is feasible for `ComposedDelta`. Its expected loss is at most that of the best
-    geometric and of the best discrete Gaussian noise. Wide noise, with more than 160 losses, is the
-    best of the starts.
+    geometric and of the best discrete Gaussian noise. Wide noise, with more than
+    `max_improved_losses` privacy losses, is not improved: the best start is returned.
 
     Args:
         runs: T >= 2.
         epsilon: ε > 0 of the T runs together.
         delta: δ of the T runs together, in (0, 1).
-        loss: function c from an array of distances to their losses, which do not fall.
+        loss: function c from an array of distances to their losses. It does not fall.
         max_rounds: largest number of rounds, each with one trust region.
         should_stop: called before each round; if it returns True, the best noise so far is
             returned.
@@ -342,8 +350,8 @@ def optimise_losses(
         The privacy losses l_0..l_K, shape (K + 1,).
     """
 
-    def mean_loss(losses: Vector) -> float:
-        return expected_loss(losses, loss)[0]
+    def mean_loss(privacy_losses: Vector) -> float:
+        return expected_loss(privacy_losses, loss)[0]
 
     max_sum = epsilon + _LIMITS.loss_margin
     search_points = _LIMITS.search_grid_points
@@ -382,7 +390,10 @@ def optimise_losses(
 
 
 def _find_steep_end(runs: int, epsilon: float, delta: float) -> Vector:
-    """Return losses of ε/T for as long as δ_T requires, then one between, then losses of 3ε/T."""
+    """Return privacy losses of ε/T as far as δ_T requires, then one between, then 3ε/T.
+
+    δ_T <= δ at every later start of the steep end, so bisection finds the first one.
+    """
     share = epsilon / runs
     reach = min(epsilon + _LIMITS.loss_margin, 3 * _LIMITS.stretch * epsilon)
     composed_delta = ComposedDelta(runs, epsilon, reach)
@@ -413,17 +424,20 @@ def _make_start(
     power: float,
     offset: float,
 ) -> Vector:
-    """Return feasible losses c (k + a)^p, as many as leave less than δ/100 of mass in the tail."""
+    """Return feasible privacy losses proportional to (k + a)^p, with p = power and a = offset.
+
+    There are as many as leave less than δ/100 of mass in the tail.
+    """
     size = 64
     while True:
         shape = (np.arange(size) + offset) ** power
-        losses = shape * composed_delta.epsilon / (composed_delta.runs * shape[size // 4])
-        losses = _stretch_to_delta(composed_delta, delta, losses)
-        density = noise_masses(losses)[0]
-        is_heavy = density * np.arange(density.size) > delta / (100 * composed_delta.runs)
+        privacy_losses = shape * composed_delta.epsilon / (composed_delta.runs * shape[size // 4])
+        privacy_losses = _stretch_to_delta(composed_delta, delta, privacy_losses)
+        masses = noise_masses(privacy_losses)[0]
+        is_heavy = masses * np.arange(masses.size) > delta / (100 * composed_delta.runs)
         heavy_count = int(is_heavy.sum()) + 2
         if heavy_count <= size:
-            first_losses = losses[: max(heavy_count, 8)]
+            first_losses = privacy_losses[: max(heavy_count, 8)]
             if not power:
                 return first_losses
             return _stretch_to_delta(composed_delta, delta, first_losses)
@@ -434,14 +448,15 @@ def _improve(
     composed_delta: ComposedDelta,
     delta: float,
     loss: Callable[[Vector], Vector],
-    losses: Vector,
+    privacy_losses: Vector,
     trust: float,
 ) -> Vector:
-    """Minimise ln loss by SLSQP under ln δ_T <= ln δ, each loss within a factor 1 ± trust.
+    """Minimise the logarithm of the expected loss by SLSQP under ln δ_T <= ln δ.
 
-    The variables are the losses, scaled by f^(1/4).
+    Each privacy loss stays within a factor 1 ± trust. The variables are the privacy losses, scaled
+    by f^(1/4).
     """
-    scale = np.maximum(noise_masses(losses)[0][: losses.size], 1e-12) ** -0.25
+    scale = np.maximum(noise_masses(privacy_losses)[0][: privacy_losses.size], 1e-12) ** -0.25
 
     def objective(point: Vector) -> tuple[float, Vector]:
         value, gradient = expected_loss(point * scale, loss)
@@ -456,7 +471,7 @@ def _improve(
 
     from threadpoolctl import threadpool_limits  # This import is slow.
 
-    start = losses / scale
+    start = privacy_losses / scale
     # The matrices are so small that threads would wait for each other.
     with threadpool_limits(1, "blas"):
         optimum = minimize(

@@ -34,7 +34,7 @@ Shape = Callable[[Vector], Vector]
 _MAX_EXPONENT = 45.0  # Mass at a larger exponent s L is left out.
 # Sums of privacy losses are resolved up to _LOSS_FACTOR * ε + _LOSS_MARGIN.
 _LOSS_MARGIN = 12.0
-_LOSS_FACTOR = 1.3  # See _LOSS_MARGIN.
+_LOSS_FACTOR = 1.3  # The comment of _LOSS_MARGIN explains this factor.
 _MAX_SIDE_VALUES = 1 << 21  # Noise with more values on one side is refused.
 
 
@@ -111,9 +111,10 @@ class RepeatedWideNoise:
         Returns:
             The values -K..K and their masses, each of shape (2 K + 1,).
         """
-        side = np.exp(-self.exponents(self.max_steepness))
-        masses = np.concatenate([side[:0:-1], side])
-        return np.arange(1.0 - side.size, side.size), masses / masses.sum()
+        right_weights = np.exp(-self.exponents(self.max_steepness))
+        weights = np.concatenate([right_weights[:0:-1], right_weights])
+        values = np.arange(1.0 - right_weights.size, right_weights.size)
+        return values, weights / weights.sum()
 
     def expected_loss(self, loss: Shape) -> float:
         """Compute Σ f(η) c(|η|) of the steepest private noise.
@@ -131,12 +132,13 @@ class RepeatedWideNoise:
         Args:
             steepness: s > 0.
         """
-        exponents = self.exponents(steepness)
-        d = self.sensitivity
-        both_sides = np.concatenate([exponents[:0:-1], exponents])
-        mass = np.exp(-both_sides)
-        losses = both_sides[d:] - both_sides[:-d]
-        return self._composed.compose_pair(losses, mass[:-d] / mass.sum()).delta
+        D = self.sensitivity
+        right_exponents = self.exponents(steepness)
+        exponents = np.concatenate([right_exponents[:0:-1], right_exponents])
+        weights = np.exp(-exponents)
+        # The privacy loss at η is s (L(|η + D|) - L(|η|)).
+        privacy_losses = exponents[D:] - exponents[:-D]
+        return self._composed.compose_pair(privacy_losses, weights[:-D] / weights.sum()).delta
 
     @cached_property
     def max_steepness(self) -> float:

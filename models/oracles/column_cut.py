@@ -117,18 +117,37 @@ class _Split(NamedTuple):
 
 
 class _Multisets(NamedTuple):
-    """Multisets of some powers of one size, in order of their sums.
+    """All multisets of some size of the powers of a list, in order of their sums.
+
+    A multiset is stored as its last power and the multiset of its other powers. For the powers
+    [p0, p1] and the size 2, they are {p0, p0}, {p0, p1} and {p1, p1}, with the last powers 0, 1, 1.
 
     Attributes:
         sums: sum of each multiset, shape (multisets,).
-        last: last power of each, shape (multisets,).
-        rest: number of the multiset of the other powers among those of one size less, shape
+        last: index of the last power of each, shape (multisets,).
+        smaller: number of the multiset of its other powers, among those of one size less, shape
             (multisets,).
     """
 
     sums: Vector
     last: NDArray[np.int32]
-    rest: NDArray[np.int32]
+    smaller: NDArray[np.int32]
+
+
+class _NearestSum(NamedTuple):
+    """The sum of a multiset that is nearest to the target on one side.
+
+    Attributes:
+        distance: the sum, or minus the sum below the target, so that a smaller number is nearer.
+        head_size: number of its powers from the first half.
+        head_index: number of the multiset of these powers.
+        tail_index: number of the multiset of the powers from the second half.
+    """
+
+    distance: float
+    head_size: int
+    head_index: int
+    tail_index: int
 
 
 def _list_multisets(powers: Vector, max_size: int) -> list[_Multisets]:
@@ -140,16 +159,16 @@ def _list_multisets(powers: Vector, max_size: int) -> list[_Multisets]:
     zero = np.zeros(1, dtype=np.int32)
     multisets_by_size = [_Multisets(np.zeros(1), zero, zero)]
     for _ in range(max_size):
-        smaller = multisets_by_size[-1]
-        extension_counts = len(powers) - smaller.last
-        smaller_numbers = np.arange(len(extension_counts), dtype=np.int32)
-        rest = np.repeat(smaller_numbers, extension_counts)
+        previous = multisets_by_size[-1]
+        extension_counts = len(powers) - previous.last
+        previous_numbers = np.arange(len(extension_counts), dtype=np.int32)
+        smaller = np.repeat(previous_numbers, extension_counts)
         first_numbers = np.repeat(np.cumsum(extension_counts) - extension_counts, extension_counts)
-        last = np.arange(len(rest), dtype=np.int32) - first_numbers + smaller.last[rest]
-        sums = smaller.sums[rest] + powers[last]
+        last = np.arange(len(smaller), dtype=np.int32) - first_numbers + previous.last[smaller]
+        sums = previous.sums[smaller] + powers[last]
         order = np.argsort(sums, kind="stable")
         sorted_last = last[order].astype(np.int32)
-        multisets_by_size.append(_Multisets(sums[order], sorted_last, rest[order]))
+        multisets_by_size.append(_Multisets(sums[order], sorted_last, smaller[order]))
     return multisets_by_size
 
 
@@ -163,7 +182,7 @@ def _count_powers(
     counts = np.zeros(power_count, dtype=np.int64)
     for multisets in multisets_by_size[size:0:-1]:
         counts[multisets.last[index]] += 1
-        index = int(multisets.rest[index])
+        index = int(multisets.smaller[index])
     return counts
 
 
@@ -205,26 +224,28 @@ class DigitSums:
             target: number that the sums should be close to.
 
         Returns:
-            For the largest sum <= target and the least sum > target, if they exist, how often each
-            power occurs, shape (p,).
+            For the largest sum <= target and the smallest sum > target, if they exist, how often
+            each power occurs, shape (p,). For a = 1/2, p = 3, size = 2 and the target 3/4 they are
+            [1, 1, 0] (the sum 1/2 + 1/4) and [2, 0, 0] (1/2 + 1/2).
         """
-        # For each side: distance, size of the head, index in the head and index in the tail.
-        best: dict[int, tuple[float, int, int, int]] = {}
+        nearest: dict[int, _NearestSum] = {}  # The keys are -1 (from below) and 1 (from above).
         for head_size in range(size + 1):
             heads = self._head[head_size].sums
             tails = self._tail[size - head_size].sums
             upper_index = np.searchsorted(tails, target - heads, side="right")
-            for side, tail_index in ((-1, upper_index - 1), (1, upper_index)):
-                usable = np.flatnonzero((tail_index >= 0) & (tail_index < len(tails)))
-                sums = side * (heads[usable] + tails[tail_index[usable]])
-                if usable.size and (side not in best or sums.min() < best[side][0]):
+            for side, tail_indices in ((-1, upper_index - 1), (1, upper_index)):
+                usable = np.flatnonzero((tail_indices >= 0) & (tail_indices < len(tails)))
+                sums = side * (heads[usable] + tails[tail_indices[usable]])
+                if usable.size and (side not in nearest or sums.min() < nearest[side].distance):
                     i = int(usable[sums.argmin()])
-                    best[side] = float(sums.min()), head_size, i, int(tail_index[i])
+                    nearest[side] = _NearestSum(
+                        float(sums.min()), head_size, i, int(tail_indices[i])
+                    )
         head_powers, tail_powers = self._part_sizes
         counts = []
-        for _, head_size, i, k in best.values():
-            head_counts = _count_powers(self._head, head_size, i, head_powers)
-            tail_counts = _count_powers(self._tail, size - head_size, k, tail_powers)
+        for _, head_size, head_index, tail_index in nearest.values():
+            head_counts = _count_powers(self._head, head_size, head_index, head_powers)
+            tail_counts = _count_powers(self._tail, size - head_size, tail_index, tail_powers)
             counts.append(np.concatenate([head_counts, tail_counts]))
         return counts
 
@@ -256,8 +277,9 @@ def _simple_cuts(grid: Grid) -> Cuts:
         raise OutsideDomain(
             f"n * mu_bar must be at most {MAX_TRUNCATION_SIZE}. Got {grid.n} * {grid.mu_bar}."
         )
-    one = np.ones(1)
-    everything = Cuts(np.ones((1, grid.mu_bar), dtype=np.int64), one, one, one)
+    # T, S and the chain loss of the cut of everything but 0 are 1, the weight of 0.
+    weight = np.ones(1)
+    everything = Cuts(np.ones((1, grid.mu_bar), dtype=np.int64), weight, weight, weight)
     return Cuts.join([everything, truncation_cuts(grid)])
 
 
@@ -320,8 +342,9 @@ def _split_vectors(grid: Grid, split: _Split) -> Integers:
 def _search_cuts(grid: Grid, delta: float) -> tuple[Cuts, float | None]:
     """Return cuts worth comparing when there are too many to list, and the chain bound on f(0).
 
-    Splits come best bound first, so leaving the rest out keeps the bound rigorous. The bound is
-    None when μ̄ > MAX_SEARCHED_MU_BAR, where no bound is computed.
+    The splits come in the order of their bounds, the largest first. So the bound of the first split
+    that is left out holds for all others as well. The chain bound is None if μ̄ is above
+    MAX_SEARCHED_MU_BAR, where no bound is computed.
     """
     candidates = [_simple_cuts(grid)]
     _, mass = best_cut(candidates[0].totals, candidates[0].losses, grid.total, delta)

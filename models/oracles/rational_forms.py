@@ -116,13 +116,13 @@ def theorem2(length: int) -> list[tuple[Affine, Affine]]:
     Returns:
         For each interval of δ, its largest δ as a function of x, and the error rate in it.
     """
-    parts = []
+    pieces = []
     for m in range(length - 1, 0, -1):
         flat_end = Affine.from_ratio(_monomial(1), ZERO, _power_sum(m))
-        parts.append((flat_end, _one_minus_ratio(_monomial(m), _power_sum(m))))
+        pieces.append((flat_end, _one_minus_ratio(_monomial(m), _power_sum(m))))
         linear_end = Affine.from_ratio(ONE, ZERO, _power_sum(m - 1))
-        parts.append((linear_end, Affine.from_ratio(ONE, -_monomial(m - 1), ONE)))
-    return parts
+        pieces.append((linear_end, Affine.from_ratio(ONE, -_monomial(m - 1), ONE)))
+    return pieces
 
 
 def _geometric_table(k: int) -> list[list[Poly]]:
@@ -173,7 +173,7 @@ def bins_loss(weights: Table, x: Fraction) -> Affine:
         x: ratio e^ε > 1 at which the outputs are chosen.
     """
     table, common = _to_integer_table(weights)
-    best = None
+    min_loss = None
     for d in range(1, len(table[0]) + 1):
         for outputs in combinations(range(len(table[0])), d):
             total_loss = sum(row[o] for row in table for o in outputs)
@@ -181,7 +181,7 @@ def bins_loss(weights: Table, x: Fraction) -> Affine:
             numerator = fmpz_poly([total_loss - bin_loss, bin_loss])
             denominator = fmpz_poly([common * (d - 1), common])
             loss = Affine.from_ratio(numerator, ZERO, denominator)
-            if best is None or loss(x) < best(x):
-                best = loss
-    assert best is not None
-    return best
+            if min_loss is None or loss(x) < min_loss(x):
+                min_loss = loss
+    assert min_loss is not None
+    return min_loss

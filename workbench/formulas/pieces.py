@@ -1,8 +1,15 @@
-"""The pieces of a formula: where each holds, the optimum there, and an optimal mechanism.
+"""Join the proven regions of a program into the pieces of a formula, which the user sees.
 
-A piece holds in a region of x = e^(ε/steps) and δ.
+The optimum of a piece is (numerator + δ numerator_delta)/denominator, with polynomials in
+x = e^(ε/steps). There are three kinds of intervals of x, from the finest to the coarsest:
 
-The optimum of a piece is (numerator + δ numerator_delta)/denominator, polynomials in x.
+* A `Region` of `workbench.solvers.exact.regions` is an interval of x in which the same bases are
+  proven to be optimal. It has one formula for each interval of δ.
+* A `Part` is one formula of one region. It has one optimal mechanism.
+* A `Piece` joins consecutive parts that have the same optimum and the same interval of δ.
+
+For example, the regions 1 < x < 1.5 and 1.5 < x < 2 may have the same optimum (x + 1)/(2x) but
+different optimal mechanisms. They become one piece from 1 to 2 with two parts.
 """
 
 from __future__ import annotations
@@ -26,7 +33,7 @@ def finite_or_none(value: float) -> float | None:
     """Return a number, or None for infinity, which JSON does not have.
 
     Args:
-        value: A number, perhaps infinite.
+        value: A finite number or infinity.
     """
     return None if math.isinf(value) else value
 
@@ -44,7 +51,7 @@ def to_epsilon_interval(ends: Ends, steps: int) -> FloatPair:
 
 @dataclass(frozen=True)
 class Part:
-    """An interval of x with an optimal solution of the program.
+    """An interval of x with one optimal solution of the program, hence one optimal mechanism.
 
     Attributes:
         low: The lower end of x.
@@ -73,18 +80,19 @@ class Part:
 
 @dataclass(frozen=True)
 class Piece:
-    """One formula and the region where it holds.
+    """One formula for the optimum, and the intervals of x and δ in which it holds.
 
-    ε lies between logarithms of algebraic numbers, δ between two functions of ε.
+    The ends of x are algebraic numbers, and the ends of δ are functions of x.
 
     Attributes:
         low: The lower end of x = e^(ε/steps).
         high: The upper end of x; None if there is none.
-        delta: The two ends of δ.
-        value: The optimum; None if there is no mechanism.
-        parts: Intervals of x from low to high, each with an optimal mechanism.
+        delta: The two ends of δ, as functions of x.
+        value: The optimum as a function of x and δ; None if there is no mechanism.
+        parts: Intervals of x that join from low to high, each with an optimal mechanism.
         steps: The number of steps into which ε is divided.
-        pattern: The pairs that the optimal noise breaks (PDP only).
+        pattern: The pairs that the optimal noise breaks, such as "1: 0,3; 2: 0" (difference 1 at
+            the noise values 0 and 3, difference 2 at 0). "" unless the notion is PDP.
     """
 
     low: Root
@@ -97,7 +105,10 @@ class Piece:
 
     @property
     def masses(self) -> Mapping[str, Affine]:
-        """Return the probabilities of an optimal mechanism in the first part, by name."""
+        """Return the probabilities of an optimal mechanism in the first part, by name.
+
+        The mechanism is optimal in the first of `parts`. A name is, for example, "P(0|1)".
+        """
         return self.parts[0].masses
 
     @property
@@ -172,11 +183,14 @@ class Piece:
 def merge_regions(program: FormulaProgram, regions: Sequence[Region]) -> tuple[Piece, ...]:
     """Merge the formulas of regions into pieces.
 
-    Neighbouring intervals with the same formula and the same ends of δ become one piece.
+    Consecutive intervals of x with the same formula and the same ends of δ become one piece.
 
     Args:
         program: The program whose regions they are.
         regions: The regions by rising x.
+
+    Returns:
+        The pieces by rising x, and within one interval of x by rising δ.
     """
     pieces: list[Piece] = []
     for region in regions:
@@ -184,10 +198,10 @@ def merge_regions(program: FormulaProgram, regions: Sequence[Region]) -> tuple[P
             part = Part(region.low, region.high, solution, program.masses)
             delta = (solution.low, solution.high)
             piece = Piece(region.low, region.high, delta, solution.value, (part,), program.steps)
-            for index, other_region in enumerate(pieces):
-                if _continues(other_region, piece):
-                    parts = (*other_region.parts, part)
-                    pieces[index] = replace(other_region, high=piece.high, parts=parts)
+            for index, earlier_piece in enumerate(pieces):
+                if _continues(earlier_piece, piece):
+                    parts = (*earlier_piece.parts, part)
+                    pieces[index] = replace(earlier_piece, high=piece.high, parts=parts)
                     break
             else:
                 pieces.append(piece)

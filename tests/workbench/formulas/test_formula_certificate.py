@@ -49,17 +49,17 @@ def test_a_file_is_proven_without_a_solver(
     formula = wb.formula(question, **options)
     (path,) = formula.save(tmp_path / "f.json")
 
-    def refuse(*_: object) -> None:
+    def fail_on_solver(*_: object) -> None:
         raise AssertionError("a solver is started")
 
-    monkeypatch.setattr(ParametricProgram, "propose_basis", refuse)
-    monkeypatch.setattr(ParametricProgram, "refine_basis", refuse)
-    again = wb.check(path)
-    assert str(again) == str(formula)
-    assert again.to_dict() == formula.to_dict()
+    monkeypatch.setattr(ParametricProgram, "propose_basis", fail_on_solver)
+    monkeypatch.setattr(ParametricProgram, "refine_basis", fail_on_solver)
+    proven = wb.check(path)
+    assert str(proven) == str(formula)
+    assert proven.to_dict() == formula.to_dict()
 
 
-def test_an_interval_that_a_time_limit_left_is_said_again(tmp_path: Path) -> None:
+def test_a_saved_formula_keeps_the_intervals_that_are_not_proven(tmp_path: Path) -> None:
     formula = wb.formula(
         wb.FiniteQuery("0..4", max_shift=1), loss="absolute", delta="0..1", time_limit=0.02
     )
@@ -68,7 +68,7 @@ def test_an_interval_that_a_time_limit_left_is_said_again(tmp_path: Path) -> Non
     assert [*wb.check(path).unproven[0]] == pytest.approx([*formula.unproven[0]])
 
 
-def test_functions_cannot_be_filed(tmp_path: Path) -> None:
+def test_a_formula_with_a_function_as_constraint_cannot_be_saved(tmp_path: Path) -> None:
     formula = wb.formula(
         wb.FiniteQuery("0..2", max_shift=1),
         loss="absolute",
@@ -79,11 +79,13 @@ def test_functions_cannot_be_filed(tmp_path: Path) -> None:
         formula.save(tmp_path / "f.json")
 
 
-def _flip(data: dict[str, Any]) -> None:
+def _flip_basis(data: dict[str, Any]) -> None:
+    """Exchange the basic columns of a basis with those at their lower end."""
     columns = data["regions"][0]["bases"][-1][0]
     data["regions"][0]["bases"][-1][0] = columns.translate(str.maketrans("0-", "-0"))
 
 
+# Changes after which a file is readable but false.
 EDITS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "a coefficient": lambda data: data["pieces"][0]["numerator"].__setitem__(0, 2),
     "the text": lambda data: data["pieces"][0].__setitem__("formula", "0"),
@@ -103,8 +105,9 @@ EDITS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "another basis": lambda data: data["regions"][0].__setitem__(
         "bases", data["regions"][1]["bases"]
     ),
-    "a basis of other columns": _flip,
+    "a basis of other columns": _flip_basis,
 }
+# Changes after which a file is malformed, or invalid for other reasons.
 DAMAGES: dict[str, Callable[[dict[str, Any]], Any]] = {
     "the answers": lambda data: data["question"]["options"].__setitem__(
         "answers", ["0", "1", "2", "4"]
@@ -139,14 +142,15 @@ DAMAGES: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 
 @pytest.fixture(scope="module")
-def good() -> dict[str, Any]:
+def valid_record() -> dict[str, Any]:
+    """Return the JSON object of a valid file."""
     formula = wb.formula(wb.FiniteQuery("0..3", max_shift=1), loss="absolute")
     return dict(json.loads(json.dumps(formula.to_dict() | formula.proof())))
 
 
 @pytest.mark.parametrize("name", EDITS)
-def test_an_edited_file_is_false(name: str, good: dict[str, Any]) -> None:
-    data = copy.deepcopy(good)
+def test_an_edited_file_is_false(name: str, valid_record: dict[str, Any]) -> None:
+    data = copy.deepcopy(valid_record)
     EDITS[name](data)
     with pytest.raises(wb.CorruptFile) as caught:
         read_formula(data)
@@ -154,34 +158,38 @@ def test_an_edited_file_is_false(name: str, good: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-def test_a_damaged_file_is_refused(name: str, good: dict[str, Any]) -> None:
-    data = copy.deepcopy(good)
+def test_a_damaged_file_is_refused(name: str, valid_record: dict[str, Any]) -> None:
+    data = copy.deepcopy(valid_record)
     DAMAGES[name](data)
     with pytest.raises(wb.CorruptFile):
         read_formula(data)
 
 
-def test_a_certificate_reads_no_file_of_this_machine(good: dict[str, Any], tmp_path: Path) -> None:
-    """Options of a certificate, such as a prior, may not name a file, because others write it."""
+def test_a_certificate_that_names_a_file_is_refused(
+    valid_record: dict[str, Any], tmp_path: Path
+) -> None:
+    """Whoever writes a certificate must not make `check` read files of the machine."""
     path = tmp_path / "prior.csv"
     path.write_text("1\n1\n1\n1\n")
     for name in ("prior", "answers", "neighbours", "loss"):
-        data = copy.deepcopy(good)
+        data = copy.deepcopy(valid_record)
         data["question"]["options"][name] = str(path)
         with pytest.raises(wb.CorruptFile) as caught:
             read_formula(data)
         assert not isinstance(caught.value.__cause__, NotCertified)
 
 
-def test_floats_that_are_shown_are_those_of_the_proof(good: dict[str, Any]) -> None:
+def test_a_changed_end_of_an_interval_is_refused(valid_record: dict[str, Any]) -> None:
     for wrong in (-0.0, 0, 1e-9, None, False):
-        data = copy.deepcopy(good)
+        data = copy.deepcopy(valid_record)
         data["pieces"][0]["epsilon"][0] = wrong
         with pytest.raises(wb.CorruptFile, match="pieces"):
             read_formula(data)
 
 
-def test_the_command_checks_and_refuses(good: dict[str, Any], tmp_path: Path) -> None:
+def test_the_command_check_proves_a_file_and_refuses_a_false_one(
+    valid_record: dict[str, Any], tmp_path: Path
+) -> None:
     path = tmp_path / "f.json"
     line = f"formula channel --answers 0..3 --max-shift 1 --loss absolute --save {path} --plot {tmp_path / 'f.svg'}"
     assert CliRunner().invoke(app, line.split()).exit_code == 0
@@ -189,10 +197,9 @@ def test_the_command_checks_and_refuses(good: dict[str, Any], tmp_path: Path) ->
     done = CliRunner().invoke(app, ["check", str(path)])
     assert done.exit_code == 0
     assert "without a solver" in done.stdout
-    assert (
-        json.loads(CliRunner().invoke(app, ["check", str(path), "--json"]).stdout)["proven"] is True
-    )
-    data = copy.deepcopy(good)
+    record = json.loads(CliRunner().invoke(app, ["check", str(path), "--json"]).stdout)
+    assert record["proven"] is True
+    data = copy.deepcopy(valid_record)
     EDITS["a coefficient"](data)
     path.write_text(json.dumps(data))
     done = CliRunner().invoke(app, ["check", str(path)])

@@ -1,4 +1,4 @@
-"""Test formulas for many n: the table, and conjectures on cases to which they were not fitted."""
+"""Test formulas for a range of n: the table, and the conjecture about all n."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from workbench.cli.commands import app
 from workbench.formulas import series as formula_series
 
 
-def test_a_table_of_formulas_is_that_of_each() -> None:
+def test_a_table_has_the_formula_of_each_n() -> None:
     table = wb.formula("modulo", n=range(3, 6), max_shift=1, notion="pure")
     assert table.to_dict() == wb.formula("modulo", n="3..5", max_shift=1, notion="pure").to_dict()
-    alone = wb.formula(wb.ModuloNoise(n=4, max_shift=1), notion="pure")
-    assert str(table[4]) == str(alone)
+    single_formula = wb.formula(wb.ModuloNoise(n=4, max_shift=1), notion="pure")
+    assert str(table[4]) == str(single_formula)
     frame = table.to_frame()
     assert frame["n"].tolist() == [3, 4, 5]
-    assert frame["formula"].tolist()[1] == alone.pieces[0].to_text()
+    assert frame["formula"].tolist()[1] == single_formula.pieces[0].to_text()
 
 
-def test_a_pattern_states_how_many_cases_it_is_verified_on() -> None:
+def test_a_conjecture_states_the_cases_of_its_fit_and_of_its_verification() -> None:
     (conjecture,) = wb.formula("modulo", n=range(3, 21), max_shift=1, notion="pure").pattern()
     assert str(conjecture).startswith(
         "conjecture for the last piece, holds exactly for n = 3..20 (fitted on 8 of them, verified on the 10 others)"
@@ -38,35 +38,45 @@ def test_a_pattern_states_how_many_cases_it_is_verified_on() -> None:
     assert conjecture.class_formulas[0] == even
 
 
-def test_the_words_of_a_conjecture_are_its_formula() -> None:
-    """Parse the text of a conjecture again: counts with squared loss, even n."""
+def test_the_text_of_a_conjecture_has_the_coefficients_of_the_formulas() -> None:
+    """Parse the text again and compare it at some even n (counts with squared loss)."""
     table = wb.formula("channel", answers="0..2..0..14", max_shift=1, loss="squared")
-    words = table.pattern()[0].class_formulas[0]
-    top, over = re.findall(r"Σ_\(j=(.*?)\.\.(.*?)\) \((.*?)\) e\^\(jε\)", words)
+    text = table.pattern()[0].class_formulas[0]
+    # Each sum has the lowest power, the highest power, and the coefficient of e^(jε).
+    numerator, denominator = re.findall(r"Σ_\(j=(.*?)\.\.(.*?)\) \((.*?)\) e\^\(jε\)", text)
     for n in (2, 8, 14):
         value = table[n].pieces[-1].value
         assert value is not None
-        for (low, high, inner), polynomial in ((top, value.constant), (over, value.denominator)):
-            ends = [int(_read(text, n)) for text in (low, high)]
-            coefficients = [int(_read(inner, n, j)) for j in range(ends[0], ends[1] + 1)]
-            assert fmpz_poly([0] * ends[0] + coefficients) == polynomial
+        for (first, last, coefficient), polynomial in (
+            (numerator, value.constant),
+            (denominator, value.denominator),
+        ):
+            low = int(_evaluate(first, n))
+            high = int(_evaluate(last, n))
+            coefficients = [int(_evaluate(coefficient, n, j)) for j in range(low, high + 1)]
+            assert fmpz_poly([0] * low + coefficients) == polynomial
 
 
-def _read(text: str, n: int, j: int = 0) -> Fraction:
+def _evaluate(text: str, n: int, j: int = 0) -> Fraction:
     """Return the value of a written polynomial in n and j."""
     source = re.sub(r"(\d|n)(?=[nj])", r"\1*", text).replace("^", "**")
     value: Any = eval(source, {"n": Fraction(n), "j": Fraction(j)})
     return Fraction(value)
 
 
-def test_what_is_no_polynomial_in_n_has_no_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_few_cases_give_no_conjecture() -> None:
+    """Of 9 cases 8 are fitted, which leaves too few for the verification."""
     table = wb.formula("modulo", n=range(3, 12), max_shift=1, notion="pure")
-    assert not table.pattern()  # 8 of 9 cases are fitted, so too few are left for a test.
-    odd = {n: 2**n for n in range(3, 20)}
-    assert formula_series._fit_in_n(odd) is None
-    assert formula_series._fit_in_n({n: n**2 - 3 for n in range(3, 20)}) == (-3, 0, 1)
-    wrong = {n: n**2 - 3 + (n == 19) for n in range(3, 20)}
-    assert formula_series._fit_in_n(wrong) is None
+    assert not table.pattern()
+
+
+def test_only_polynomials_of_degree_up_to_3_are_fitted() -> None:
+    weights = formula_series._fit_in_n({n: n**2 - 3 for n in range(3, 20)})
+    assert weights is not None
+    assert [*weights] == [-3, 0, 1]
+    assert formula_series._fit_in_n({n: 2**n for n in range(3, 20)}) is None
+    has_one_exception = {n: n**2 - 3 + (n == 19) for n in range(3, 20)}
+    assert formula_series._fit_in_n(has_one_exception) is None
 
 
 def test_the_command_prints_one_table_and_the_conjecture(tmp_path: Path) -> None:
@@ -78,6 +88,9 @@ def test_the_command_prints_one_table_and_the_conjecture(tmp_path: Path) -> None
     line = "formula channel --answers 0..2..0..4 --max-shift 1 --loss absolute --json"
     values = json.loads(CliRunner().invoke(app, line.split()).stdout)
     assert [*values["formulas"]] == ["2", "3", "4"]
+
+
+def test_an_empty_range_is_refused() -> None:
     with pytest.raises(wb.InvalidRequest, match="n must be a range that rises"):
         wb.formula("modulo", n=range(6, 3), max_shift=1)
 
@@ -91,13 +104,13 @@ def test_the_command_prints_one_table_and_the_conjecture(tmp_path: Path) -> None
         ("--n x", "n must be an integer"),
     ],
 )
-def test_what_it_refuses(arguments: str, sentence: str) -> None:
+def test_invalid_options_of_a_range_are_refused(arguments: str, sentence: str) -> None:
     done = CliRunner().invoke(app, f"formula modulo --max-shift 1 {arguments}".split())
     assert done.exit_code
     assert sentence in str(done.exception)
 
 
-def test_a_range_is_one_table_for_a_paper(tmp_path: Path) -> None:
+def test_a_range_is_saved_as_one_latex_table(tmp_path: Path) -> None:
     line = f"formula modulo --n 3..5 --max-shift 1 --save {tmp_path / 'table.tex'}"
     assert CliRunner().invoke(app, line.split()).exit_code == 0
     text = (tmp_path / "table.tex").read_text()

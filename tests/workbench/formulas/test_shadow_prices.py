@@ -1,4 +1,8 @@
-"""Test shadow prices: derivatives compared with differences of designs, and binding neighbours."""
+"""Test shadow prices of designs, and the neighbours and constraints that restrict a design.
+
+The prices are the derivatives of the optimal loss in ε and δ. They are compared with differences of
+the losses of two designs.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +15,12 @@ import pytest
 import workbench as wb
 from workbench.cli import main
 
-STEP = 1e-5
+STEP = 1e-5  # The budgets of two designs that are compared differ by this.
 
 
-def _loss(question: Any, epsilon: float, delta: float, **more: Any) -> float:
-    return float(wb.design(question, epsilon=epsilon, delta=delta, **more).objective)
+def _design_loss(question: Any, epsilon: float, delta: float, **options: Any) -> float:
+    """Return the expected loss of a design."""
+    return float(wb.design(question, epsilon=epsilon, delta=delta, **options).objective)
 
 
 @pytest.mark.parametrize(
@@ -27,23 +32,26 @@ def _loss(question: Any, epsilon: float, delta: float, **more: Any) -> float:
         (wb.ModuloNoise(6, max_shift=2), 0.5, 0.0, "circular-squared"),
     ],
 )
-def test_prices_are_what_nearby_designs_cost(
+def test_prices_equal_differences_of_the_losses_of_designs(
     question: Any, epsilon: float, delta: float, loss: str
 ) -> None:
     prices = wb.design(question, epsilon=epsilon, delta=delta, loss=loss).shadow_prices
-    here = _loss(question, epsilon, delta, loss=loss)
-    for sides, at in ((prices.epsilon, (STEP, 0.0)), (prices.delta, (0.0, STEP))):
-        below, above = sides
-        after = _loss(question, epsilon + at[0], delta + at[1], loss=loss)
-        assert above == pytest.approx((after - here) / STEP, rel=1e-3, abs=1e-6)
-        if at[1] and not delta:
-            assert below is None
-        else:
-            before = _loss(question, epsilon - at[0], delta - at[1], loss=loss)
-            assert below == pytest.approx((here - before) / STEP, rel=1e-3, abs=1e-6)
+    base_loss = _design_loss(question, epsilon, delta, loss=loss)
+    for one_sided_prices, epsilon_step, delta_step in (
+        (prices.epsilon, STEP, 0.0),
+        (prices.delta, 0.0, STEP),
+    ):
+        below, above = one_sided_prices
+        loss_above = _design_loss(question, epsilon + epsilon_step, delta + delta_step, loss=loss)
+        assert above == pytest.approx((loss_above - base_loss) / STEP, rel=1e-3, abs=1e-6)
+        if delta_step and not delta:
+            assert below is None  # There is no δ below 0.
+            continue
+        loss_below = _design_loss(question, epsilon - epsilon_step, delta - delta_step, loss=loss)
+        assert below == pytest.approx((base_loss - loss_below) / STEP, rel=1e-3, abs=1e-6)
 
 
-def test_the_sides_differ_where_two_formulas_meet() -> None:
+def test_the_prices_from_below_and_above_differ_where_two_formulas_meet() -> None:
     """At δ = 1/(x + 2), x = e^ε: (4x + 2 - (6x + 4) δ)/(3x(x + 1)) below, 4(1 - δ)/(3x + 3) above."""
     x = math.e
     design = wb.design(
@@ -55,7 +63,7 @@ def test_the_sides_differ_where_two_formulas_meet() -> None:
     assert "from below" in str(design.shadow_prices)
 
 
-def test_the_neighbours_that_decide_are_named() -> None:
+def test_the_neighbours_that_use_up_the_budget_are_named() -> None:
     query = wb.FiniteQuery("0..3", neighbours=[(0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2)])
     design = wb.design(query, epsilon=1, delta="0.01", loss="absolute")
     prices = design.shadow_prices
@@ -68,27 +76,31 @@ def test_the_neighbours_that_decide_are_named() -> None:
     assert named.to_dict()["names"] == ["a to b", "b to a"]
 
 
-def _capped(limit: float) -> Any:
-    """Labels of constraints may start like names of the model's rows."""
+def _limit_masses(limit: float) -> Any:
+    """Return constraints M[1,1] <= limit and M[0,0] <= 0.99, with labels.
+
+    The labels start like the names of rows of the model ("most", "ratio_0"), which is allowed.
+    """
     return lambda M: [
         (M[1, 1] <= limit).set_label("most of 1"),
         (M[0, 0] <= 0.99).set_label("ratio_0"),
     ]
 
 
-def test_constraints_decide_by_name_with_their_price() -> None:
-    """The price of a cap is the difference of losses of designs with other caps."""
+def test_constraints_have_the_price_of_a_larger_limit() -> None:
+    """The price of M[1,1] <= limit is the difference of the losses of designs with two limits."""
     query = wb.FiniteQuery("0..3", max_shift=1)
-    cap, step = 0.4, 1e-4
-    costs = []
-    for limit in (cap, cap + step):
-        constraints = ["row-monotone", _capped(limit)]
+    first_limit = 0.4
+    step = 1e-4
+    losses = []
+    for limit in (first_limit, first_limit + step):
+        constraints = ["row-monotone", _limit_masses(limit)]
         design = wb.design(query, epsilon=1, delta="0.05", loss="squared", constraints=constraints)
-        costs.append(design.objective)
+        losses.append(design.objective)
         prices = design.shadow_prices
     binding, rows, price = prices.constraints["most of 1"]
     assert (binding, rows) == (1, 1)
-    assert price == pytest.approx((costs[0] - costs[1]) / step, rel=1e-3)
+    assert price == pytest.approx((losses[0] - losses[1]) / step, rel=1e-3)
     assert prices.constraints["ratio_0"][:2] == (0, 1)
     assert prices.constraints["row-monotone"][:2] == (0, 12)
     assert "the constraint most of 1 restricts the design, one unit changes the optimum by" in str(
@@ -96,6 +108,9 @@ def test_constraints_decide_by_name_with_their_price() -> None:
     )
     assert "the constraint ratio_0 does not restrict the design" in str(prices)
     assert prices.to_dict()["constraints"]["most of 1"]["rows"] == 1
+
+
+def test_the_constraint_of_mean_zero_restricts_noise() -> None:
     noise = wb.design(
         wb.ModuloNoise(6, max_shift=1), loss="eta-squared", epsilon=1, zero_mean=True
     ).shadow_prices
@@ -103,56 +118,41 @@ def test_constraints_decide_by_name_with_their_price() -> None:
     assert not wb.design(wb.ModuloNoise(6, max_shift=1), epsilon=1).shadow_prices.constraints
 
 
-def test_what_has_no_formula_says_why() -> None:
+def test_designs_without_a_formula_have_a_note_and_no_prices() -> None:
     prices = wb.design(wb.IntegerNoise(1), epsilon=1, delta="0.01", loss="absolute").shadow_prices
     assert (prices.epsilon, prices.delta) == (None, None)
     assert "has no formula" in str(prices)
     assert set(prices.binding) == {(1,), (-1,)}
-    curved = wb.design(
+    zcdp_design = wb.design(
         wb.FiniteQuery("0..2", max_shift=1), notion="zcdp", rho="0.1", loss="absolute"
     )
-    assert "zcdp is no linear constraint" in str(curved.shadow_prices)
-    assert curved.unique is None
+    assert "zcdp is no linear constraint" in str(zcdp_design.shadow_prices)
+    assert zcdp_design.unique is None
 
 
-def test_an_optimum_is_known_to_be_the_only_one_or_not() -> None:
+def test_a_design_states_whether_it_is_the_only_optimum() -> None:
     """Modulo 2 the optimal law is unique; if two outputs have the same loss, it is not."""
     assert wb.design(wb.ModuloNoise(2, max_shift=1), epsilon=1, loss="error-rate").unique is True
-    loss = [
-        [0, 1, 1],
-        [1, 0, 0],
-    ]  # Outputs 1 and 2 have the same loss, so their mass may be divided in any way.
+    # Outputs 1 and 2 have the same loss, so their mass may be divided in any way.
+    loss = [[0, 1, 1], [1, 0, 0]]
     query = wb.FiniteQuery("0..1", max_shift=1, outputs="0..2")
-    shared = wb.design(query, epsilon=1, loss=loss)
-    assert shared.unique is False
-    assert shared.objective == pytest.approx(1 / (1 + math.e), abs=1e-9)
+    design = wb.design(query, epsilon=1, loss=loss)
+    assert design.unique is False
+    assert design.objective == pytest.approx(1 / (1 + math.e), abs=1e-9)
 
 
-def test_the_command_says_them(capsys: pytest.CaptureFixture[str]) -> None:
-    line = [
-        "design",
-        "modulo",
-        "--n",
-        "6",
-        "--max-shift",
-        "2",
-        "--epsilon",
-        "1",
-        "--delta",
-        "0.05",
-        "--prices",
-    ]
+def test_the_command_prints_prices(capsys: pytest.CaptureFixture[str]) -> None:
+    line = "design modulo --n 6 --max-shift 2 --epsilon 1 --delta 0.05 --prices"
+    arguments = line.split()
     with pytest.raises(SystemExit) as stop:
-        main([*line, "--json"])
-    made = json.loads(capsys.readouterr().out)
+        main([*arguments, "--json"])
+    record = json.loads(capsys.readouterr().out)
     assert not stop.value.code
-    assert made["unique"] is True
-    assert made["shadow_prices"]["binding"] == [[1], [2], [5], [6]]
+    assert record["unique"] is True
+    assert record["shadow_prices"]["binding"] == [[1], [2], [5], [6]]
     with pytest.raises(SystemExit):
-        main(line)
+        main(arguments)
     printed = " ".join(capsys.readouterr().out.split())
-    assert (
-        f"one unit of delta changes the optimum by {made['shadow_prices']['delta'][0]:.9g}"
-        in printed
-    )
+    price = record["shadow_prices"]["delta"][0]
+    assert f"one unit of delta changes the optimum by {price:.9g}" in printed
     assert "No other mechanism of the class is optimal" in printed
