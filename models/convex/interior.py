@@ -67,6 +67,9 @@ class InteriorLimits:
         min_product_share: smallest product s y after a step, over the mean product.
         centring_after_stall: smallest target of the products s y after a step of length 0, as a
             share of their mean.
+        min_centring: smallest target of the products s y, as a share of their mean.
+        last_target_share: the target stays above this share of the mean product at which the gap is
+            closed.
         gap: the method ends when Σ s y is below this share of the objective.
         max_residual: largest residual of the equations at the end; residuals of costs are divided
             by the largest cost.
@@ -98,6 +101,8 @@ class InteriorLimits:
     min_plain_step: float = 1e-2
     min_product_share: float = 1e-4
     centring_after_stall: float = 0.9
+    min_centring: float = 1e-6
+    last_target_share: float = 0.3
     gap: float = 1e-9
     max_residual: float = 1e-6
     short_step: float = 0.05
@@ -200,14 +205,17 @@ class ComparisonBounds:
             g of shape (K,), then the derivatives of its terms in P and in Q, and their second
             derivative w in P, each of shape (K, outcomes). All are divided by the limits.
         """
-        parts = [np.zeros((len(self.bounds), p.shape[1])) for _ in range(4)]
+        # The tables are φ, its derivatives in P and in Q, and w.
+        tables = [np.zeros((len(self.bounds), p.shape[1])) for _ in range(4)]
         for kind in set(self.kinds):
             has_kind = self.kinds == kind
-            chosen = self.comparisons[has_kind]
-            values_of_kind = _evaluate_kind(kind, self.levels[has_kind], p[chosen], q[chosen])
-            for part, values in zip(parts, values_of_kind, strict=True):
-                part[has_kind] = values / self.limits[has_kind]
-        return [parts[0].sum(axis=1) - 1, *parts[1:]]
+            comparisons = self.comparisons[has_kind]
+            values_of_kind = _evaluate_kind(
+                kind, self.levels[has_kind], p[comparisons], q[comparisons]
+            )
+            for table, values in zip(tables, values_of_kind, strict=True):
+                table[has_kind] = values / self.limits[has_kind]
+        return [tables[0].sum(axis=1) - 1, *tables[1:]]
 
 
 class _FreeProgram:
@@ -387,22 +395,25 @@ class _Iterate:
         no_level_errors = np.zeros(level_diagonal.size)
 
         def solve_direction(products: Vector) -> tuple[Vector, ...]:
+            """Return (dx, ds, dy, dλ) with which the products s y change by `products`."""
             right = -reduced_costs
             right[end_columns] += ((products + y * slack_errors) / s)[ends]
             inequality_errors = (-slack_errors - products / y)[inequalities]
-            beside = np.concatenate([-row_errors, inequality_errors, no_level_errors])
-            dx, multipliers = solve(right, beside)
+            lower_right = np.concatenate([-row_errors, inequality_errors, no_level_errors])
+            dx, multipliers = solve(right, lower_right)
             ds = -slack_errors - np.concatenate([-dx[end_columns], J @ dx])
             return dx, ds, (products - y * ds) / s, multipliers[: row_errors.size]
 
+        # The predictor aims at products of 0. Its length decides how far the corrector aims.
         _, ds, dy, _ = solve_direction(-s * y)
         length = min(_max_step_length(s, ds), _max_step_length(y, dy))
         mean = self.complementarity / s.size
         predicted_mean = float((s + length * ds) @ (y + length * dy)) / s.size
         stall_share = _LIMITS.centring_after_stall * (1 - self.last_step) ** 2
-        goal = mean * max((predicted_mean / mean) ** 3, stall_share, 1e-6)
-        goal = max(goal, 0.3 * _LIMITS.gap * abs(float(program.c @ self.x)) / s.size)
-        direction = solve_direction(goal - s * y - length * ds * dy)
+        target = mean * max((predicted_mean / mean) ** 3, stall_share, _LIMITS.min_centring)
+        min_gap = _LIMITS.last_target_share * _LIMITS.gap * abs(float(program.c @ self.x))
+        target = max(target, min_gap / s.size)
+        direction = solve_direction(target - s * y - length * ds * dy)
         max_length = min(_max_step_length(s, direction[1]), _max_step_length(y, direction[2]))
         length = min(1.0, _LIMITS.boundary_share * max_length)
         while not self._try_step(length, *direction):

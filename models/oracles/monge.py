@@ -119,7 +119,10 @@ def _compile_functions() -> _CompiledFunctions:
 
 
 def _prefix_pairs(values: Vector) -> Pair:
-    """Compute running sums of values (k,) as pairs hi (k+1,), lo (k+1,)."""
+    """Compute running sums of values (k,) as pairs hi (k+1,), lo (k+1,).
+
+    s is the running sum in floats, and e the sum of its rounding errors.
+    """
     n = values.size
     high = np.zeros(n + 1)
     low = np.zeros(n + 1)
@@ -212,9 +215,14 @@ interval_loss = _interval_loss
 
 
 def _least_partition(problem: Problem, penalty: float) -> tuple[float, Any, int]:
-    """Return the minimum, the last bin's first label for the labels 0..i-1, and the evaluations."""
+    """Return (f(k), last_starts, number of evaluations of L_c).
+
+    last_starts[i] is the first label of the last bin in the best partition of the labels 0..i-1.
+    The deque candidates[head..tail] holds first labels; candidates[j] is the best one for the
+    positions from range_starts[j] on, up to range_starts[j + 1].
+    """
     k = problem[1].shape[0] - 1
-    best = np.zeros(k + 1)
+    min_sums = np.zeros(k + 1)  # min_sums[i] is f(i) of the module header.
     last_starts = np.zeros(k + 1, dtype=np.int64)
     candidates = np.zeros(k + 1, dtype=np.int64)
     range_starts = np.zeros(k + 1, dtype=np.int64)
@@ -229,11 +237,11 @@ def _least_partition(problem: Problem, penalty: float) -> tuple[float, Any, int]
         while head < tail and range_starts[head + 1] <= i:
             head += 1
         c = candidates[head]
-        best[i] = best[c] + interval_loss(problem, c, i) - penalty
+        min_sums[i] = min_sums[c] + interval_loss(problem, c, i) - penalty
         last_starts[i] = c
         if i == k:
             break
-        end_value = best[i] + interval_loss(problem, i, k)
+        end_value = min_sums[i] + interval_loss(problem, i, k)
         if end_value >= last_end_value:
             continue
         # The candidate i is better at `high`, and from its first better position on.
@@ -242,8 +250,8 @@ def _least_partition(problem: Problem, penalty: float) -> tuple[float, Any, int]
             c = candidates[tail]
             position = range_starts[tail]
             evaluations += 2
-            new_value = best[i] + interval_loss(problem, i, position)
-            if new_value > best[c] + interval_loss(problem, c, position):
+            new_value = min_sums[i] + interval_loss(problem, i, position)
+            if new_value > min_sums[c] + interval_loss(problem, c, position):
                 break
             high = position
             tail -= 1
@@ -254,8 +262,8 @@ def _least_partition(problem: Problem, penalty: float) -> tuple[float, Any, int]
         while low + step < high:
             middle = low + step
             evaluations += 2
-            new_value = best[i] + interval_loss(problem, i, middle)
-            if new_value < best[c] + interval_loss(problem, c, middle):
+            new_value = min_sums[i] + interval_loss(problem, i, middle)
+            if new_value < min_sums[c] + interval_loss(problem, c, middle):
                 high = middle
                 break
             low = middle + 1
@@ -263,8 +271,8 @@ def _least_partition(problem: Problem, penalty: float) -> tuple[float, Any, int]
         while low < high:
             middle = (low + high) >> 1
             evaluations += 2
-            new_value = best[i] + interval_loss(problem, i, middle)
-            if new_value < best[c] + interval_loss(problem, c, middle):
+            new_value = min_sums[i] + interval_loss(problem, i, middle)
+            if new_value < min_sums[c] + interval_loss(problem, c, middle):
                 high = middle
             else:
                 low = middle + 1
@@ -272,4 +280,4 @@ def _least_partition(problem: Problem, penalty: float) -> tuple[float, Any, int]
         candidates[tail] = i
         range_starts[tail] = low
         last_end_value = end_value
-    return best[k], last_starts, evaluations
+    return min_sums[k], last_starts, evaluations
