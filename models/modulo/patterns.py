@@ -218,15 +218,18 @@ class _MassFrame:
 
 @dataclass(frozen=True, eq=False)
 class Relaxation:
-    """The program of every pattern.
+    """The program that all patterns share.
 
-    Its parameters are "room", the upper bound of y, and "least", the lower bound of y - f, one for
-    each pair. A free pair has room delta (1 if delta is a variable) and least -1, a kept pair has
-    room 0, a broken pair has least 0.
+    A pattern only changes the values of these parameters:
+
+    | parameter | one for each | bound    | free pair            | kept pair | broken pair |
+    |-----------|--------------|----------|----------------------|-----------|-------------|
+    | "room"    | pair         | y <=     | delta (or its limit) | 0         | as free     |
+    | "least"   | pair         | y - f >= | -1                   | as free   | 0           |
 
     With a given delta a third parameter "most", one for each element with a mass of its own, is the
-    upper bound of f: 1, or delta. If delta is a variable that is not minimised, the parameters
-    "span" and "slope" are those of the problem.
+    upper bound of f: delta for a light element, else 1. If delta is a variable that is not
+    minimised, the parameters "span" and "slope" are those of the problem.
 
     Attributes:
         program: the program.
@@ -317,18 +320,18 @@ def build_relaxation(noise: NoiseProblem, has_own_mass: Flags | None = None) -> 
     excess_minus_mass_lower = cp.Parameter(pair_count, "least")
     mass_upper = 1.0 if noise.delta is None else cp.Parameter(mass_count, "most")
     frame = _MassFrame(noise, has_own_mass, mass_upper)
-    parts = []
+    pair_arrays = []  # The columns of f(eta) and f(eta + mu), the shift, and eta of all pairs.
     first = 0
     for k, (e, source, target) in enumerate(frame.pairs()):
-        pair = first + np.arange(source.size)
-        y = cp.Variable(source.size, f"y_{k}", (0.0, excess_upper[pair]))
+        pair_numbers = first + np.arange(source.size)
+        y = cp.Variable(source.size, f"y_{k}", (0.0, excess_upper[pair_numbers]))
         frame.state_excess(e, source, target, y)
         frame.limit_excess(y)
         uncovered_mass = frame.masses[source] - y
-        max_uncovered_mass = excess_minus_mass_lower[pair] * -1.0
+        max_uncovered_mass = excess_minus_mass_lower[pair_numbers] * -1.0
         frame.rows.append((uncovered_mass <= max_uncovered_mass).set_label("broken"))
         shift = np.full(y.size, k)
-        parts.append((frame.position[source], frame.position[target], shift, source))
+        pair_arrays.append((frame.position[source], frame.position[target], shift, source))
         first += y.size
     program = frame.to_program(f"patterns of PDP noise on {'x'.join(map(str, noise.sizes))}")
     excess_columns = [
@@ -336,7 +339,9 @@ def build_relaxation(noise: NoiseProblem, has_own_mass: Flags | None = None) -> 
         for block in program.variables
         if block.name.startswith("y_")
     ]
-    sources, targets, shifts, elements = (np.concatenate(part) for part in zip(*parts, strict=True))
+    sources, targets, shifts, elements = (
+        np.concatenate(arrays) for arrays in zip(*pair_arrays, strict=True)
+    )
     y_columns = np.concatenate(excess_columns)
     return Relaxation(program, sources, targets, shifts, y_columns, elements)
 

@@ -65,6 +65,7 @@ _MAX_NODE_GAP = 1e-10  # A node with a larger relative gap of its own program is
 # If f(eta) is above this times delta, the node is split at the element eta instead of at a pair.
 _MIN_HEAVY_RATIO = 2.0
 _MAX_FAILED_NODES = 50  # The search stops after this many nodes that the solver cannot manage.
+_CLOSING_GAP_SHARE = 0.9  # A node ends when its gap is below this share of the allowed gap.
 _MIN_GAIN = 1e-12  # Estimated gains and parts of a pair count at least this.
 
 # These terminations stop a search with the bound reached so far.
@@ -216,13 +217,12 @@ class PatternSearch:
     def __post_init__(self) -> None:
         self.element_count = self.relaxation.program.parameters.get("most", (0,))[0]
         self.outcome = PatternOutcome(Termination.OPTIMAL, np.inf, None, np.inf)
-        self.ended_bound = np.inf  # This is the smallest bound of the nodes that ended.
+        self.ended_bound = np.inf
         self.failed_nodes = 0
-        # Pseudocosts are the gains of each side and pair, with the number of observations.
         self.gains = np.zeros((2, self.relaxation.y.size))
         self.counts = np.zeros((2, self.relaxation.y.size))
         self.waiting: OpenNodes[_Node] = OpenNodes()
-        self.node: _Node | None = None  # This is the node that is explored.
+        self.node: _Node | None = None
 
     def run(self, cutoff: float = np.inf) -> PatternOutcome:
         """Run the search.
@@ -276,8 +276,8 @@ class PatternSearch:
         paid_masses = node.x[self.relaxation.y[choices]]
         unpaid_masses = node.x[self.relaxation.source[choices]] - paid_masses
         parts = (paid_masses, unpaid_masses)
-        pick = int(np.argmax(_branching_scores(self.gains, self.counts, parts, choices)))
-        pair = choices[pick]
+        chosen_index = int(np.argmax(_branching_scores(self.gains, self.counts, parts, choices)))
+        pair = choices[chosen_index]
         children = []
         sides, is_single_pair = self.split_node(node, pair)
         for side, (pattern, is_light) in enumerate(sides):
@@ -289,7 +289,7 @@ class PatternSearch:
                 # For a child that was cut off, the bound gives a lower bound on the gain.
                 child_value = child.value if child.is_solved else child.bound
                 gain = max(0.0, child_value - node.value)
-                self.gains[side, pair] += gain / max(float(parts[side][pick]), _MIN_GAIN)
+                self.gains[side, pair] += gain / max(float(parts[side][chosen_index]), _MIN_GAIN)
                 self.counts[side, pair] += 1
         children.sort()
         for child in children[1:]:
@@ -300,9 +300,12 @@ class PatternSearch:
 
     @property
     def closing_bound(self) -> float:
-        """Return the bound at which a node ends. It is infinite or NaN without an incumbent."""
+        """Return the bound at which a node ends, slightly within the gap because of rounding.
+
+        It is infinite or NaN without an incumbent, so that no bound reaches it.
+        """
         value = self.outcome.value
-        return value - 0.9 * self.gap * max(1.0, abs(value))
+        return value - _CLOSING_GAP_SHARE * self.gap * max(1.0, abs(value))
 
     def solve_root(self) -> _Node | None:
         """Solve the node in which nothing is decided. Returns None if it is infeasible."""

@@ -103,9 +103,9 @@ def best_cut(
     """
     uncut_value = 1.0 / total
     values = cut_values(totals, losses, delta)
-    best = int(values.argmax())
-    if values[best] > uncut_value:
-        return best, float(values[best])
+    best_number = int(values.argmax())
+    if values[best_number] > uncut_value:
+        return best_number, float(values[best_number])
     return None, uncut_value
 
 
