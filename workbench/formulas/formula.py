@@ -12,9 +12,9 @@ best channel, absolute loss
 >>> round(float(low), 12), high - low < 1e-30
 (0.520548783574, True)
 
-A family builds its program with polynomials in x = e^(ε/q) as entries (`FormulaProgram`), where q
-is the number of steps into which ε is divided. `workbench.solvers.exact.regions` finds and proves
-the pieces. A formula is the optimum of the class
+A family builds its program with polynomials in x = e^(ε/q) as entries (`FormulaProgram`). Here q is
+the number of steps into which ε is divided; it is 1 unless budgets or distances are fractions.
+`workbench.solvers.exact.regions` finds and proves the pieces. A formula is the optimum of the class
 over which the family optimises ("best channel", "best noise modulo 9"). It holds for all ε and δ of
 its piece, without sampling or rounding.
 """

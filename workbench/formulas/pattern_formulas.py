@@ -228,8 +228,9 @@ def _make_delta_pieces(
 ) -> tuple[Piece, ...]:
     """Return the pieces by rising δ, with ends that are functions of e^ε.
 
-    Two pieces meet where their formulas are equal, or where the second pattern becomes feasible. A
-    traced end is not exact. If no such function is near it, the traced number is the end.
+    Two pieces meet where their formulas are equal, or where the second pattern becomes feasible.
+    Both are functions of e^ε. The end of a piece of the traced frontier is only a float near one of
+    them. If no such function is near the float, the float itself becomes the end.
     """
     x_low, x_high = map(Root.from_rational, exp_interval(epsilon, _EXP_BITS))
     lows = [Affine.from_number(deltas[0])]
@@ -270,7 +271,8 @@ def _choose_near(candidates: Sequence[Affine], delta: float, x: Fraction) -> Aff
 def _feasibility_thresholds(vertex: Vertex, x: Fraction) -> list[Affine]:
     """Return the δ from which on each condition of a vertex holds at x, as functions of x.
 
-    Conditions that hold for all δ are left out.
+    A condition is c(x) + δ s(x) >= 0. It has the threshold δ = -c(x)/s(x) if s(x) > 0; other
+    conditions are left out.
     """
     return [
         Affine.from_ratio(-condition.constant, ZERO, condition.slope)
