@@ -294,7 +294,9 @@ def _run_command(command_line: list[str]) -> tuple[int, Record | None]:
     """Run a command. Return its exit code, and the JSON object of its error or None."""
     try:
         with explaining_missing_modules("This command"):
-            result = app(_move_plugins_first(command_line), standalone_mode=False)
+            result = app(
+                _move_plugins_first(command_line), standalone_mode=False, prog_name=_NAME
+            )
         if result == _INTERRUPTED_CODE:
             return _make_failure("Interrupted", "Interrupted.")
         return (result if isinstance(result, int) else 0), None

@@ -175,4 +175,4 @@ def write_output(path: Path, content: bytes, *, private: bool = False) -> None:
     try:
         write_atomically(path, content, private=private)
     except OSError as error:
-        must("output", "a file that can be written", f"{path.name}: {error.strerror}")
+        must("output", "a writable file", f"{path.name}: {error.strerror}")

@@ -178,7 +178,7 @@ def refuse_read_only(path: Path, name: str) -> None:
     if path.is_dir():
         must(name, "a file", f"the folder {path.name or path}")
     if path.is_file() and not path.stat().st_mode & 0o222:
-        must(name, "a file that can be written", f"{path.name}, which is read-only")
+        must(name, "a writable file", f"{path.name}, which is read-only")
 
 
 def check_folder_writable(folder: Path) -> None:
@@ -274,9 +274,11 @@ def read_bytes(path: Path | str, limit: int, name: str = "file") -> bytes:
                     content = file.read(limit + 1)
             if content is None:
                 # Some files of the kernel have no content yet.
-                must(name, "a file that can be read without waiting", shown_name)
+                must(name, "a file that is readable without waiting", shown_name)
+    except FileNotFoundError:
+        must(name, "an existing file", shown_name)
     except OSError as error:
-        must(name, "a file that can be read", f"{shown_name}: {error.strerror or error}")
+        must(name, "a readable file", f"{shown_name}: {error.strerror or error}")
     if not stat.S_ISREG(mode):
         kind = "a device, pipe or socket"
         if stat.S_ISDIR(mode):

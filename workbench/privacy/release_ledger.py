@@ -469,7 +469,7 @@ def _connect_database(path: Path) -> Iterator[sqlite3.Connection]:
             database.execute("pragma synchronous = extra")
             yield database
     except sqlite3.OperationalError as error:
-        must("ledger", "a file that can be read and written", f"{path.name}: {error}")
+        must("ledger", "a readable and writable file", f"{path.name}: {error}")
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         # The second error is raised for a text that is not UTF-8.
         raise CorruptFile(f"{path.name} is damaged: {error}.") from None
@@ -518,7 +518,7 @@ def _write_unfinished_ledger(
                 ledger._insert(database, release)
         yield unfinished
     except OSError as error:
-        must("ledger", "a file that can be written", f"{path.name}: {error.strerror}")
+        must("ledger", "a writable file", f"{path.name}: {error.strerror}")
     finally:
         unfinished.unlink(missing_ok=True)
 

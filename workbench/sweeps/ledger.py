@@ -169,7 +169,7 @@ class Ledger:
         if self.path.exists() and not self.path.is_file():
             must("ledger", "a regular file", self.path)
         if read_would_block(self.path):
-            must("ledger", "a file that can be read without waiting", self.path)
+            must("ledger", "a file that is readable without waiting", self.path)
         if create:
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -369,7 +369,7 @@ def test_raw_mechanisms_need_a_word(folder: Path, certificates: Path, capsys):
             "noise ./o.csv.json --column age --mechanism noise.json",
             "report beside the output must be another file",
         ),
-        ("noise p.csv --column age --mechanism missing.json", "must be a file that can be read"),
+        ("noise p.csv --column age --mechanism missing.json", "must be an existing file"),
     ],
 )
 def test_what_is_refused_leaves_nothing(
@@ -424,7 +424,7 @@ def test_a_release_that_cannot_be_written_is_not_in_the_ledger(
         assert len(ReleaseLedger.open("account").releases) == 1 + len(
             before
         )  # booked before anything is written
-        wb.InvalidRequest.must("output", "a file that can be written", path.name)
+        wb.InvalidRequest.must("output", "a writable file", path.name)
 
     monkeypatch.setattr(privatise, "write_output", full)
     assert run(capsys, f"{line} o2.csv", certificates)[0] == 2

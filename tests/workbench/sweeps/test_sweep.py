@@ -506,7 +506,7 @@ def test_list_and_show(tmp_path: Path, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("sweep", "none.toml"), "specification must be a file that can be read"),
+        (("sweep", "none.toml"), "specification must be an existing file"),
         (("sweep", "SPEC", "--jobs", "0"), "jobs must be an integer in 1..1024. Got 0"),
         (("sweep", "SPEC", "--jobs", "2", "--cluster", "tcp://x:1"), "jobs must be left out"),
         (("sweep", "SPEC", "--ledger", "/proc/none/ledger.sqlite"), "cannot be created"),

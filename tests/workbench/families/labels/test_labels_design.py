@@ -119,7 +119,7 @@ def test_an_unbiased_design_is_reported_and_plotted(capsys, tmp_path: Path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--labels", "missing.csv"), "labels must be a file that can be read"),
+        (("--labels", "missing.csv"), "labels must be an existing file"),
         (("--labels", "0..5", "--epsilon", "0"), "epsilon must be a finite number > 0. Got 0."),
         (("--labels", "0..5", "--epsilon", "31"), "epsilon must be at most 30"),
         (("--labels", "0..5", "--loss", "cubic"), "loss must be one of"),
