@@ -86,34 +86,35 @@ def design(
 ) -> Design:
     """Design additive noise modulo a finite group.
 
-        notion (default 'dp'): dp, pdp, pure or metric; curve, tradeoff, renyi, zcdp or gdp.
-        loss (default 'error-rate'): error-rate; squared (error of the published answer); eta-squared (square of the
-            noise value); circular-squared (square of the distance around the group); prior-squared (squared error under
-            prior); worst-squared (squared error of the worst answer); or a CSV with the loss of every noise value. In
-            Python also a list, or a function of the noise value.
-        alpha (default None): Order > 1 of notion renyi.
-        rho (default None): Budget > 0 of notion zcdp.
-        mu (default None): Budget > 0 of notion gdp.
-        curve (default None): Points epsilon:delta of notion curve, such as "0.5:0.1,1:0.01".
-        tradeoff (default None): Points alpha:beta of notion tradeoff, such as 0:1,0.2:0.5,1:0.
-        prior (default None): CSV with the probability of every answer, for loss prior-squared.
+        notion (default 'dp'): Privacy notion: dp, pure, pdp, metric, renyi, zcdp, gdp, curve or tradeoff.
+        loss (default 'error-rate'): Loss: error-rate; squared (of the error of the published answer); eta-squared (of
+            the noise value); circular-squared (of the distance around the group); prior-squared (squared, averaged with
+            prior); worst-squared (squared, for the worst answer); or a CSV with one loss for each noise value (in
+            Python: an array, or a function of it).
+        alpha (default None): Rényi order > 1, for notion renyi.
+        rho (default None): ρ > 0 of the budget, for notion zcdp.
+        mu (default None): μ > 0 of the budget, for notion gdp.
+        curve (default None): Pairs ε:δ that must all hold, for notion curve: "0.5:0.1,1:0.01".
+        tradeoff (default None): Points α:β of the trade-off curve, for notion tradeoff: "0:1,0.2:0.5,1:0".
+        prior (default None): CSV with the probabilities of the answers, for loss prior-squared.
         zero_mean (default False): Require noise of mean zero.
-        equal (default None): Require equal probabilities of noise values: "1=8,2=7" (vectors: row-major).
+        equal (default None): Pairs of noise values that must have equal probabilities: "1=8,2=7". Vectors are numbered
+            in row-major order.
         constraints (default None): More linear constraints, as a function of the CVXPY variable f (N,).
-        minimise (default 'loss'): What is minimised: loss; or delta or epsilon, with the loss limited by max_loss.
-        runs (default 1): Number of runs that share the budget (with notion dp).
-        method (default 'fast'): fast, or literal. For PDP with δ > 0, literal solves the mixed-integer program of Kadam
-            et al. 2024.
+        minimise (default 'loss'): Quantity to minimise: loss, or else delta or epsilon subject to max_loss.
+        runs (default 1): Number of runs that share the budget, for notion dp.
+        method (default 'fast'): Method: fast, or literal (for pdp with δ > 0: the mixed-integer program of Kadam et al.
+            2024).
         certify (default True): True: return a certified mechanism. False: return the solver's mechanism.
         solver (default 'highs'): Solver, named as in `workbench doctor`.
         time_limit (default None): Time limit in seconds.
-        gap (default None): Relative gap at which the solver of a mixed-integer program may stop.
+        gap (default None): Relative gap at which a mixed-integer solver may stop.
         seed (default None): Random seed of the solver.
         options (default None): Further solver options, a mapping such as {'threads': 2}. Also accepted by name.
-        max_loss (default None): Largest expected loss allowed when delta or epsilon is minimised.
-        delta (default None): δ of the budget, in [0, 1]. Default: 0. With minimise delta: an upper limit.
-        epsilon (default None): ε of the budget, > 0; "1=0.5,2=1" gives each difference a separate ε. With minimise
-            epsilon: an upper limit.
+        max_loss (default None): Largest expected loss allowed, for minimise delta or epsilon.
+        delta (default None): δ of the budget, in [0, 1]. With minimise delta: an upper limit. Default: 0.
+        epsilon (default None): ε of the budget, > 0, or one ε for each difference: "1=0.5,2=1". With minimise epsilon:
+            an upper limit.
     """
 
 @overload
@@ -143,24 +144,24 @@ def design(
 ) -> Design:
     """Design additive noise on all integers or all reals.
 
-        loss (default 'squared'): absolute, squared, pinball:τ, huber:h, error-rate (only with clamp), or a CSV of
+        loss (default 'squared'): Loss: absolute, squared, pinball:τ, huber:h, error-rate (only with clamp), or a CSV of
             losses of |noise| 0, 1, 2, ...
-        unit (default '1'): Distance between consecutive answers in units of a named loss (only with clamp).
-        prior (default None): Prior of the answers in clamp: a CSV of weights (on the reals: of equal parts of the
-            range), or worst. Default: uniform.
-        notion (default 'dp'): dp, pure, curve, tradeoff, renyi, zcdp or gdp.
-        alpha (default None): Order > 1 of notion renyi.
-        rho (default None): Budget > 0 of notion zcdp.
-        mu (default None): Budget > 0 of notion gdp.
-        curve (default None): Points epsilon:delta of notion curve, such as "0.5:0.1,1:0.01".
-        tradeoff (default None): Points alpha:beta of notion tradeoff, such as 0:1,0.2:0.5,1:0.
-        steps (default None): Number of cells into which one sensitivity is divided (only on the reals). Default:
-            refined until loss and bound agree.
-        gap (default None): Relative gap between loss and bound at which the search stops. Default: 1e-8; on the reals
-            2e-4, or 2e-3 for ε > 2.
+        unit (default '1'): Distance between consecutive answers in a named loss, only with clamp.
+        prior (default None): Prior of the answers in clamp: worst, or a CSV of weights. On the reals, they are the
+            weights of equal parts of the range. Default: uniform.
+        notion (default 'dp'): Privacy notion: dp, pure, renyi, zcdp, gdp, curve or tradeoff.
+        alpha (default None): Rényi order > 1, for notion renyi.
+        rho (default None): ρ > 0 of the budget, for notion zcdp.
+        mu (default None): μ > 0 of the budget, for notion gdp.
+        curve (default None): Pairs ε:δ that must all hold, for notion curve: "0.5:0.1,1:0.01".
+        tradeoff (default None): Points α:β of the trade-off curve, for notion tradeoff: "0:1,0.2:0.5,1:0".
+        steps (default None): Number of cells per sensitivity, only for on reals. Default: increased until loss and
+            bound agree.
+        gap (default None): Relative gap between loss and bound at which the search stops. Default: 1e-8. Default for on
+            reals: 2e-4, or 2e-3 for ε > 2.
         runs (default 1): Number of runs that share the budget, for noise on the integers.
-        minimise (default 'loss'): What is minimised: loss; or delta or epsilon, with the loss limited by max_loss.
-        max_loss (default None): Largest expected loss allowed when delta or epsilon is minimised.
+        minimise (default 'loss'): Quantity to minimise: loss, or else delta or epsilon subject to max_loss.
+        max_loss (default None): Largest expected loss allowed, for minimise delta or epsilon.
         certify (default True): True: return a certified mechanism. False: return the solver's mechanism.
         solver (default 'highs'): Solver, named as in `workbench doctor`.
         time_limit (default None): Time limit in seconds.
@@ -196,32 +197,32 @@ def design(
 ) -> Design:
     """Design any finite channel.
 
-        loss (default 'squared'): Loss: squared, absolute, error-rate, pinball:τ, huber:h, poisson or poisson-deviance;
-            for places euclidean, manhattan, squared or error-rate. Or a CSV matrix with a row for each answer and a
-            column for each output. In Python also a function (output, answer).
-        notion (default 'dp'): Notion of privacy: dp, pure, pdp or metric (with epsilon and delta), renyi (with alpha
-            and epsilon), zcdp (with rho), gdp (with mu), curve or tradeoff.
-        alpha (default None): Order > 1 of notion renyi.
-        rho (default None): Budget > 0 of notion zcdp.
-        mu (default None): Budget > 0 of notion gdp.
-        curve (default None): Points epsilon:delta of notion curve, such as "0.5:0.1,1:0.01".
-        tradeoff (default None): Points alpha:beta of notion tradeoff, such as 0:1,0.2:0.5,1:0.
-        constraints (default []): Constraint on the channel: unbiased, row-monotone, column-monotone, symmetric or
-            honest. May be repeated. In Python also a function of the CVXPY variable M.
-        unit (default None): Unit of the coordinates of places: m, km or mi. Needed for a budget such as epsilon 0.7/km.
-        method (default 'auto'): Method: program (a linear program, solved by solver), block (a built-in interior-point
-            method), or auto (the one that is estimated to be faster).
-        minimise (default 'loss'): What is minimised: loss; or delta or epsilon, with the loss limited by max_loss.
-        runs (default 1): Number of runs that share the budget (with notion dp).
+        loss (default 'squared'): Loss: squared, absolute, error-rate, pinball:τ, huber:h, ..., or a CSV matrix with a
+            row for each input and a column for each output (in Python also a function of an output and an answer). For
+            places: euclidean, manhattan, squared or error-rate.
+        notion (default 'dp'): Privacy notion: dp, pure, pdp or metric (budget: epsilon, delta), renyi (alpha, epsilon),
+            zcdp (rho), gdp (mu), curve or tradeoff.
+        alpha (default None): Rényi order > 1, for notion renyi.
+        rho (default None): ρ > 0 of the budget, for notion zcdp.
+        mu (default None): μ > 0 of the budget, for notion gdp.
+        curve (default None): Pairs ε:δ that must all hold, for notion curve: "0.5:0.1,1:0.01".
+        tradeoff (default None): Points α:β of the trade-off curve, for notion tradeoff: "0:1,0.2:0.5,1:0".
+        constraints (default []): Constraint: unbiased, row-monotone, column-monotone, symmetric or honest (repeatable)
+            (in Python also a function of the CVXPY variable).
+        unit (default None): Unit of the coordinates of places: m, km or mi. It allows epsilon 0.7/km.
+        method (default 'auto'): Method: block (built-in interior-point method, one output at a time), program (linear
+            program for solver) or auto (whichever needs less work).
+        minimise (default 'loss'): Quantity to minimise: loss, or else delta or epsilon subject to max_loss.
+        runs (default 1): Number of runs that share the budget, for notion dp.
         progress (default None): Function that is called with a line of text from time to time.
         certify (default True): True: return a certified mechanism. False: return the solver's mechanism.
         solver (default 'highs'): Solver, named as in `workbench doctor`.
         time_limit (default None): Time limit in seconds.
         options (default None): Further solver options, a mapping such as {'threads': 2}. Also accepted by name.
-        max_loss (default None): Largest expected loss allowed when delta or epsilon is minimised.
-        delta (default None): δ of the budget, in [0, 1]. With minimise delta: the largest δ allowed. Default: 0.
-        epsilon (default None): ε of the budget, > 0. With notion metric: ε per unit of distance. With minimise epsilon:
-            the largest ε allowed.
+        max_loss (default None): Largest expected loss allowed, for minimise delta or epsilon.
+        delta (default None): δ of the budget, in [0, 1]. With minimise delta: an upper limit. Default: 0.
+        epsilon (default None): ε of the budget, > 0. With notion metric: per unit of distance. With minimise epsilon:
+            an upper limit.
     """
 
 @overload
@@ -246,25 +247,24 @@ def design(
     """Design unbiased private quantizers of a number.
 
         epsilon (required): ε of the budget, > 0.
-        method (default 'exact'): exact (linear program), optm (Cai et al. 2024), product (optimal two-bin mechanism) or
-            mvu (Chaudhuri et al. 2022).
-        knots (default None): Number of additional inputs at which the output probabilities may change their slope, with
-            method exact. Default: 0 with bins, 41 with levels.
-        loss (default None): absolute, squared, or a number s in [0, 1] for s absolute + (1 - s) squared. Default:
-            absolute; with method mvu: squared.
-        metric (default None): Distance to which ε is proportional: absolute or squared. Default: the same ε for every
-            two inputs.
-        reach (default None): Largest output allowed with levels. Default: twice the smallest feasible one; with method
-            mvu: 40 times.
-        inputs (default None): Number of points to which method mvu rounds the inputs at random. Default: the number of
-            outputs.
-        starts (default 4): Number of starts of the search over outputs, 1 to 7.
+        method (default 'exact'): Method: exact, optm, product or mvu.
+        knots (default None): Number of additional knots (inputs at which the law may bend), for method exact. Default:
+            0 with bins, 41 with levels.
+        loss (default None): Loss: absolute, squared, or a number in [0, 1] (the share of absolute in a mixture of
+            both). Default: absolute, but squared with method mvu.
+        metric (default None): Distance of metric privacy, in which ε is per unit of distance: absolute or squared.
+            Default: no distance.
+        reach (default None): Largest output allowed with levels. Default: twice the smallest feasible one (40 times
+            with method mvu).
+        inputs (default None): Number of points to which inputs are rounded at random, for method mvu. Default: the
+            number of outputs.
+        starts (default 4): Number of starts of the search for outputs, 1 to 7.
         certify (default True): True: return a certified mechanism. False: return the solver's mechanism.
         solver (default 'highs'): Solver, named as in `workbench doctor`.
         time_limit (default None): Time limit in seconds.
         options (default None): Further solver options, a mapping such as {'threads': 2}. Also accepted by name.
         progress (default None): Function that is called with a line of text from time to time.
-        notion (default 'dp'): dp or pure. Both have the same meaning, because δ is 0.
+        notion (default 'dp'): Privacy notion: dp or pure. Both mean the same, because the budget has no δ.
     """
 
 @overload
@@ -294,24 +294,20 @@ def design(
     """Design private randomizers of labels.
 
         loss (default 'squared'): Loss: squared, absolute, poisson, poisson-deviance, error-rate, pinball:τ or huber:h.
-            With method lp also a CSV matrix with a row for each label and a column for each output. In Python also an
-            array, or a function (output, label).
-        method (default 'auto'): Method: bins (one output for each interval of labels), lp (a linear program over all
-            channels), unbiased (the mean output is the label), or auto. auto is bins, or lp if an option needs it.
-        outputs (default None): Values that may be published, with method lp: LOW..HIGH (integers) or a CSV file.
-            Default: the labels.
-        neighbours (default 'all'): Neighbouring labels, with method lp: all, consecutive, or pairs of positions such as
-            "0-1,1-2". The first label has the position 0.
-        notion (default 'dp'): Notion of privacy, with method lp: dp, pure or metric (with epsilon and delta), renyi
-            (with alpha and epsilon), zcdp (with rho), gdp (with mu), curve or tradeoff.
-        alpha (default None): Order > 1 of notion renyi.
-        rho (default None): Budget > 0 of notion zcdp.
-        mu (default None): Budget > 0 of notion gdp.
-        curve (default None): Points epsilon:delta of notion curve, such as "0.5:0.1,1:0.01".
-        tradeoff (default None): Points alpha:beta of notion tradeoff, such as 0:1,0.2:0.5,1:0.
-        runs (default 1): Number of runs that share the budget, with method lp and notion dp.
-        constraints (default []): Constraint on the channel, with method lp: unbiased, row-monotone, column-monotone,
-            symmetric or honest. May be repeated.
+            With lp also a CSV matrix, a row for every label (in Python an array, or a function of an output and a
+            label).
+        method (default 'auto'): Method: bins, lp, unbiased, or auto (lp if another option needs it, otherwise bins).
+        outputs (default None): Outputs for lp: integers LOW..HIGH. Default: the labels.
+        neighbours (default 'all'): Neighbours for lp: all, consecutive, or pairs of positions such as "0-1,1-2".
+        notion (default 'dp'): Privacy notion for lp: dp, pure, metric, renyi, zcdp, gdp, curve or tradeoff.
+        alpha (default None): Rényi order > 1, for notion renyi.
+        rho (default None): ρ > 0 of the budget, for notion zcdp.
+        mu (default None): μ > 0 of the budget, for notion gdp.
+        curve (default None): Pairs ε:δ that must all hold, for notion curve: "0.5:0.1,1:0.01".
+        tradeoff (default None): Points α:β of the trade-off curve, for notion tradeoff: "0:1,0.2:0.5,1:0".
+        runs (default 1): Number of runs that share the budget, for lp with notion dp.
+        constraints (default []): Constraint for lp: unbiased, row-monotone, column-monotone, symmetric or honest
+            (repeatable).
         certify (default True): True: return a certified mechanism. False: return the solver's mechanism.
         solver (default 'highs'): Solver, named as in `workbench doctor`.
         time_limit (default None): Time limit in seconds.
@@ -331,9 +327,9 @@ def design(
 ) -> Design:
     """Design exact Laplace noise in few bits.
 
-        bits (required): Largest mean number of bits for one number, > 0.
-        epsilon (required): Privacy of the decoded numbers: ε for each unit of distance, > 0.
-        code (default 'gamma'): Elias code of the integers: gamma or delta.
+        bits (required): Mean number of bits per number, > 0.
+        epsilon (required): ε of the database privacy, per unit of |x - x'|, > 0.
+        code (default 'gamma'): Elias code of the transmitted integers: gamma or delta.
     """
 
 @overload

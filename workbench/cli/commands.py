@@ -28,6 +28,8 @@ from workbench.exact.objects import Record, Values
 from workbench.io.extras import explaining_missing_modules
 from workbench.io.plugins import PluginWarning, load_plugin_file
 
+# Tables of commands.toml that describe no command.
+_SHARED_TABLES = ("options", "metavars")
 # Typer returns this after Ctrl-C.
 _INTERRUPTED_CODE = 130
 _NAME = "workbench"
@@ -62,7 +64,7 @@ class _Group(FastParsing, TyperGroup):
         group.callback()(lambda: None)
         for path, entry in load_entries().items():
             group_path, _, command_name = path.rpartition(" ")
-            is_member = path != "options" and f"{group_path} ".lstrip() == self._path
+            is_member = path not in _SHARED_TABLES and f"{group_path} ".lstrip() == self._path
             if is_member and name in (None, command_name):
                 _mount(group, path, command_name, entry)
         factory = load_entries().get(self._path.rstrip(), {}).get("families")
@@ -83,7 +85,8 @@ class _Group(FastParsing, TyperGroup):
             result = _load_function(factory)(family)
             if result:
                 command, examples = result
-                group.command(family.name, cls=Command, epilog=format_epilog(examples))(command)
+                epilog = format_epilog(examples) if examples else None
+                group.command(family.name, cls=Command, epilog=epilog)(command)
 
     @property
     def commands(self) -> Any:
@@ -294,9 +297,7 @@ def _run_command(command_line: list[str]) -> tuple[int, Record | None]:
     """Run a command. Return its exit code, and the JSON object of its error or None."""
     try:
         with explaining_missing_modules("This command"):
-            result = app(
-                _move_plugins_first(command_line), standalone_mode=False, prog_name=_NAME
-            )
+            result = app(_move_plugins_first(command_line), standalone_mode=False, prog_name=_NAME)
         if result == _INTERRUPTED_CODE:
             return _make_failure("Interrupted", "Interrupted.")
         return (result if isinstance(result, int) else 0), None

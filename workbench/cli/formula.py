@@ -13,13 +13,13 @@ from workbench.cli.options import Examples, list_input_files, make_command, sele
 from workbench.cli.output_paths import Outputs
 from workbench.errors import must
 from workbench.exact.objects import Values
+from workbench.pipeline.family import Family
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from workbench.formulas.formula_object import Formula
     from workbench.formulas.series import FormulaSeries
-    from workbench.pipeline.family import Family
 
 
 # Heads of the table of formulas, by column.
@@ -105,6 +105,8 @@ def formula_command(kind: Family) -> Examples:
         return Report(result.to_dict, _list_formula_parts(result), stop_message)
 
     summary = f"Compute the minimal loss of {kind.title} as a formula."
+    if kind.no_formula_reason != Family.no_formula_reason:
+        summary = f"Not available: {kind.title} has no formula, because {kind.no_formula_reason}."
     return make_command("formula", run, options, summary=summary), kind.formulas
 
 

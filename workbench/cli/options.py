@@ -7,7 +7,7 @@ import inspect
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -31,6 +31,25 @@ _PLAIN_NUMBERS = {
     float: re.compile(r"-?\d{1,15}(\.\d{1,15})?"),
 }
 _RANGE = re.compile(r"[-+.\deE]+\.\.[-+.\deE]+")
+# The help of an option may end with what Python accepts in addition.
+_PYTHON_REMARK = re.compile(r" \(in Python[^()]*\)")
+# After the options of the question, --help lists these options of a family first, in this order.
+_LEADING_OPTIONS = (
+    "epsilon",
+    "delta",
+    "loss",
+    "prior",
+    "notion",
+    "alpha",
+    "rho",
+    "mu",
+    "curve",
+    "tradeoff",
+    "scale",
+    "minimise",
+    "max_loss",
+    "runs",
+)
 Examples = tuple[Callable[..., None], Iterable[str]]  # A command of a family, and its examples.
 
 
@@ -77,6 +96,9 @@ class FastParsing:
         # The method belongs to the class that this one is mixed with.
         parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         for parameter in parameters:
+            if getattr(parameter, "is_flag", False) and parameter.metavar is None:
+                # A flag takes no value, so --help shows no placeholder for one.
+                parameter.metavar = ""
             parameter.get_runtime_param = partial(_PlainValues, parameter.get_runtime_param)
         return parameters
 
@@ -183,7 +205,13 @@ def make_command(
         without: Options of the entry that the command does not have.
         summary: Help text. None: the docstring of `function`.
     """
-    parameters = [*map(_option_parameter, options), *_entry_parameters(name, without)]
+    family_options = list(options)
+    metavars = _find_metavars(name)
+    parameters = [_option_parameter(option, metavars) for option in family_options]
+    parameters += _entry_parameters(name, without, metavars)
+    if family_options:
+        question_names = {option.name for option in family_options if option.question}
+        parameters.sort(key=lambda entry: _help_rank(entry.name, question_names))
     function_parameters = inspect.signature(function).parameters
     handles_json = "json" in function_parameters
     if "context" in function_parameters:
@@ -214,10 +242,34 @@ def _summary_of(function: Callable[..., Any]) -> str:
     return re.split(r"\n\n(?:Args|Returns|Raises):\n", text)[0]
 
 
-def _entry_parameters(name: str, without: Collection[str]) -> list[inspect.Parameter]:
+def _help_rank(name: str, question_names: Collection[str]) -> int:
+    """Return the rank of an option of a family in --help.
+
+    The question has rank 0. The budget, the loss and the aim follow, and then all other options.
+    """
+    if name in question_names:
+        return 0
+    if name in _LEADING_OPTIONS:
+        return 1 + _LEADING_OPTIONS.index(name)
+    return 1 + len(_LEADING_OPTIONS)
+
+
+def _find_metavars(name: str) -> dict[str, str]:
+    """Return the placeholders of a command's values in --help, by option or type.
+
+    Placeholders of a group, such as GRID for the ε of `frontier FAMILY`, replace the general ones.
+    """
+    metavars = load_entries()["metavars"]
+    return {**metavars["all"], **metavars.get(name.split()[0], {})}
+
+
+def _entry_parameters(
+    name: str, without: Collection[str], metavars: Mapping[str, str]
+) -> list[inspect.Parameter]:
     """Return the options of an entry of commands.toml, --json last.
 
-    {} stands for an option of several commands.
+    {} stands for an option of several commands. `without` and `metavars` are as in `make_command`
+    and `_make_parameter`.
     """
     entry = load_entries()[name]
     shared_options = load_entries()["options"]
@@ -228,19 +280,28 @@ def _entry_parameters(name: str, without: Collection[str]) -> list[inspect.Param
     parameters = []
     for option, about in options.items():
         if option not in without:
-            parameters.append(_make_parameter(option, about or shared_options[option]))
+            parameters.append(_make_parameter(option, about or shared_options[option], metavars))
     return parameters
 
 
 _TYPES = {"text": str, "file": Path, "count": int, "number": float, "flag": bool, "choice": bool}
 
 
-def _make_parameter(name: str, about: str | Values) -> inspect.Parameter:
-    """Make the parameter of an option. about: its help, or its table as in commands.toml."""
+def _make_parameter(
+    name: str, about: str | Values, metavars: Mapping[str, str]
+) -> inspect.Parameter:
+    """Make the parameter of an option.
+
+    Args:
+        name: Keyword of the function that runs the command.
+        about: Help of the option, or its table as in commands.toml.
+        metavars: Placeholder of the value in --help, by the option's name or its type.
+    """
     table: Values = {"help": about} if isinstance(about, str) else about
-    kind: Any = _TYPES[table.get("type", "text")]
+    type_name = table.get("type", "text")
+    kind: Any = _TYPES[type_name]
     # A choice is --name or --no-name, and neither is the default.
-    is_choice = table.get("type") == "choice"
+    is_choice = type_name == "choice"
     is_flag = kind is bool and not is_choice
     default = table.get("default")
     if is_flag and "default" not in table:
@@ -259,12 +320,15 @@ def _make_parameter(name: str, about: str | Values) -> inspect.Parameter:
         flag = f"--{table.get('name', name).replace('_', '-')}"
         if is_choice or (kind is bool and default is True):
             flag = f"{flag}/--no-{flag[2:]}"
+        metavar = table.get("bare")
+        if metavar is None and kind is not bool:
+            metavar = metavars.get(name, metavars[type_name])
         declaration = typer.Option(
             flag,
             help=help_text,
             min=table.get("min"),
             max=table.get("max"),
-            metavar=table.get("bare"),
+            metavar=metavar,
         )
     annotation: Any = Annotated[value_type, declaration]
     return inspect.Parameter(
@@ -272,8 +336,8 @@ def _make_parameter(name: str, about: str | Values) -> inspect.Parameter:
     )
 
 
-def _option_parameter(option: Option) -> inspect.Parameter:
-    """Return the parameter of an option of a family."""
+def _option_parameter(option: Option, metavars: Mapping[str, str]) -> inspect.Parameter:
+    """Return the parameter of an option of a family. metavars: as in `_make_parameter`."""
     # A command without a family must work if families refuse to load.
     from workbench.pipeline.option import to_json_value
 
@@ -292,9 +356,9 @@ def _option_parameter(option: Option) -> inspect.Parameter:
         "repeatable": is_list,
         "required": option.required,
         "default": default,
-        "help": option.help,
+        "help": _PYTHON_REMARK.sub("", option.help),
     }
-    return _make_parameter(option.name, table)
+    return _make_parameter(option.name, table, metavars)
 
 
 def select_given(values: Values) -> Record:

@@ -41,16 +41,16 @@ BASELINE_OPTIONS = (
         "baselines",
         read_flag,
         True,
-        "Whether to include published mechanisms, also of other packages, at the same budgets.",
+        "Include published mechanisms, also from other packages, at the same budgets.",
         kind=bool,
     ),
     Option(
         "baseline",
         read_baselines,
         kind=list,
-        help="Mechanism to compare with, repeatable. The name of a published mechanism hides those "
-        "not named. A file adds a user-defined mechanism: a CSV of noise,probability or a matrix, "
-        "or .json (in Python also a function of ε, δ).",
+        help="Mechanism to compare with (repeatable): the name of a published mechanism, which "
+        "hides the other published ones, or a file (CSV of noise,probability, CSV matrix, or "
+        ".json) (in Python also a function of ε, δ).",
     ),
 )
 

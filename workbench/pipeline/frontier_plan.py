@@ -111,7 +111,8 @@ class Frontier:
 EPSILON = Option(
     "epsilon",
     read_grid,
-    help='Grid of ε: "0.1:4:40" (equal steps), "0.1:4:40:log" or "0.5,1,2".',
+    help='Grid of ε: "0.1:4:40" (40 values, equal steps), "0.1:4:40:log" (equal ratios) or '
+    '"0.5,1,2".',
     required=True,
 )
 

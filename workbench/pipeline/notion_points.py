@@ -58,13 +58,14 @@ _MAX_RUNS = 1024  # A larger number of runs is an error.
 _MAX_LOSS_GRID = replace(
     MAX_LOSS,
     read=read_grid,
-    help="Grid of expected losses. The minimal ε of each is computed (notions with ε and δ).",
+    help="Grid of loss limits, instead of --epsilon. The smallest ε is computed for each limit. "
+    "Only for notions with ε and δ.",
     hot=False,
 )
 _PARAMETER_GRID_HELP = {
-    "alpha": "Grid of orders > 1, for the notion renyi.",
-    "rho": "Grid of ρ, for the notion zcdp.",
-    "mu": "Grid of μ, for the notion gdp.",
+    "alpha": "Grid of Rényi orders > 1, for --notion renyi.",
+    "rho": "Grid of ρ, for --notion zcdp.",
+    "mu": "Grid of μ, for --notion gdp.",
 }
 
 
@@ -80,7 +81,8 @@ NOTION_OPTIONS = (
     Option(
         "epsilon",
         read_grid,
-        help='Grid of ε: "0.1:4:40" (equal steps), "0.1:4:40:log" or "0.5,1,2".',
+        help='Grid of ε: "0.1:4:40" (40 values, equal steps), "0.1:4:40:log" (equal ratios) or '
+        '"0.5,1,2".',
     ),
     Option("delta", read_grid, "0", "Grid of δ in [0, 1], in the form of --epsilon."),
     *map(_make_parameter_option, NOTION_PARAMETERS),

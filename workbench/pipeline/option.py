@@ -447,28 +447,28 @@ MINIMISE = Option(
     "minimise",
     choice_reader("loss", "delta", "epsilon"),
     "loss",
-    "What is minimised: loss; or delta or epsilon, with the loss limited by --max-loss.",
+    "Quantity to minimise: loss, or else delta or epsilon subject to --max-loss.",
 )
 MAX_LOSS = Option(
     "max_loss",
     read_number,
-    help="Largest expected loss allowed when delta or epsilon is minimised.",
+    help="Largest expected loss allowed, for --minimise delta or epsilon.",
     hot=True,
 )
 # The budgets of notions other than ε and δ.
 NOTION_PARAMETERS = (
-    Option("alpha", read_renyi_order, help="Order > 1 of --notion renyi."),
-    Option("rho", read_budget_parameter, help="Budget > 0 of --notion zcdp."),
-    Option("mu", read_budget_parameter, help="Budget > 0 of --notion gdp."),
+    Option("alpha", read_renyi_order, help="Rényi order > 1, for --notion renyi."),
+    Option("rho", read_budget_parameter, help="ρ > 0 of the budget, for --notion zcdp."),
+    Option("mu", read_budget_parameter, help="μ > 0 of the budget, for --notion gdp."),
     Option(
         "curve",
         accept_anything,
-        help='Points epsilon:delta of --notion curve, such as "0.5:0.1,1:0.01".',
+        help='Pairs ε:δ that must all hold, for --notion curve: "0.5:0.1,1:0.01".',
     ),
     Option(
         "tradeoff",
         accept_anything,
-        help="Points alpha:beta of --notion tradeoff, such as 0:1,0.2:0.5,1:0.",
+        help='Points α:β of the trade-off curve, for --notion tradeoff: "0:1,0.2:0.5,1:0".',
     ),
 )
 
@@ -575,6 +575,6 @@ RUNS = Option(
     "runs",
     integer_reader(1, 1024),
     1,
-    "Number of runs that share the budget (with --notion dp).",
+    "Number of runs that share the budget, for --notion dp.",
     kind=int,
 )

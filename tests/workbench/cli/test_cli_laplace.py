@@ -247,9 +247,7 @@ def test_wrong_key_parameters_and_damage_are_refused(
         run(*DECODE, "OUT.bits", "noisy.csv")
     with pytest.raises(CorruptFile, match="not a DQL stream"):
         run(*DECODE, "in.csv", "noisy.csv")
-    with pytest.raises(
-        InvalidRequest, match=r"stream must be an existing file\. Got none\."
-    ):
+    with pytest.raises(InvalidRequest, match=r"stream must be an existing file\. Got none\."):
         run(*DECODE, "none", "noisy.csv")
     if Path("/dev/zero").exists():  # a file without end
         with pytest.raises(InvalidRequest, match="stream must be a regular file"):

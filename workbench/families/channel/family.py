@@ -180,43 +180,43 @@ class _ChannelFamily(Family):
             "answers",
             accept_anything,
             question=True,
-            help='Possible answers: "0..100", "0..5:0.5" (LOW..HIGH:STEP), "a,b,c", or a CSV file '
-            "of one column.",
+            help='Answers: "0..100", "0..5:0.5" (LOW..HIGH:STEP), "a,b,c" or a CSV with one '
+            "column.",
         ),
         Option(
             "places",
             accept_anything,
             question=True,
-            help="Answers that are places of the plane: a CSV file with the columns x, y and "
-            "optionally weight. Replaces --answers.",
+            help="Answers that are places, instead of --answers: a CSV with the columns x, y "
+            "and optionally weight.",
         ),
         Option(
             "range",
             read_range,
             question=True,
-            help='Range of real answers, such as "0..200000". Replaces --answers.',
+            help="Range of real answers, instead of --answers: LOW..HIGH, such as 0..200000.",
         ),
         Option(
             "sensitivity",
             read_positive,
             question=True,
-            help="Largest difference between neighbouring answers, with --range. "
-            "Default: the whole range.",
+            help="Largest difference between neighbouring answers of --range. Default: the "
+            "whole range.",
         ),
         Option(
             "cells",
             integer_reader(2, MAX_CELLS),
             kind=int,
             question=True,
-            help="Number of equal cells to which answers are rounded, with --range. Default: "
-            "increased until the loss is within 1 % of its lower bound.",
+            help="Number of equal cells into which --range is divided. Default: increased until "
+            "loss and bound are close.",
         ),
         Option(
             "outputs",
             accept_anything,
             question=True,
-            help="Values that may be published, in the form of --answers. With free, the design "
-            "chooses real numbers. Default: the answers.",
+            help="Outputs, in the form of --answers, or free (the design chooses real numbers). "
+            "Default: the answers.",
         ),
         Option(
             "max_shift",
@@ -228,9 +228,9 @@ class _ChannelFamily(Family):
             "neighbours",
             accept_anything,
             question=True,
-            help="Neighbouring answers: all, consecutive, or a CSV file of pairs (an optional "
-            'third column is the distance). For places: "within R NORM" or "all NORM", where NORM '
-            "is L1, L2 or Linf. Replaces --max-shift.",
+            help="Neighbours, instead of --max-shift: all, consecutive, or a CSV of pairs "
+            '(third column: distance). For places: "within R NORM" or "all NORM", where NORM is '
+            "L1, L2 or Linf.",
         ),
         Option(
             "directed",
@@ -238,15 +238,14 @@ class _ChannelFamily(Family):
             False,
             kind=bool,
             question=True,
-            help="Protect only one order of each pair of neighbours. The protected answer is the "
-            "larger number, the later input, or the first of a listed pair.",
+            help="Protect only one order of each pair: the larger number, the later answer, or "
+            "the first of a listed pair.",
         ),
         Option(
             "prior",
             accept_anything,
             "uniform",
-            "Weights of the answers: uniform, a list such as 1,2,1, or a CSV file. With worst, the "
-            "loss of the worst answer is minimised.",
+            "Prior of the answers: uniform, worst, weights such as 1,2,1, or a CSV of weights.",
             question=True,
         ),
         Option(
@@ -262,8 +261,8 @@ class _ChannelFamily(Family):
             "notion",
             read_convex_or_ratio_notion,
             "dp",
-            "Notion of privacy: dp, pure, pdp or metric (with --epsilon and --delta), renyi (with "
-            "--alpha and --epsilon), zcdp (with --rho), gdp (with --mu), curve or tradeoff.",
+            "Privacy notion: dp, pure, pdp or metric (budget: --epsilon, --delta), renyi "
+            "(--alpha, --epsilon), zcdp (--rho), gdp (--mu), curve or tradeoff.",
         ),
         *NOTION_PARAMETERS,
         Option(
@@ -272,21 +271,20 @@ class _ChannelFamily(Family):
             (),
             kind=list,
             command="constraint",
-            help="Constraint on the channel: unbiased, row-monotone, column-monotone, symmetric or "
-            "honest. May be repeated. In Python also a function of the CVXPY variable M.",
+            help="Constraint: unbiased, row-monotone, column-monotone, symmetric or honest "
+            "(repeatable) (in Python also a function of the CVXPY variable).",
         ),
         Option(
             "unit",
             choice_reader("m", "km", "mi"),
-            help="Unit of the coordinates of --places: m, km or mi. Needed for a budget such as "
-            "--epsilon 0.7/km.",
+            help="Unit of the coordinates of --places: m, km or mi. It allows --epsilon 0.7/km.",
         ),
         Option(
             "method",
             choice_reader("auto", "block", "program"),
             "auto",
-            "Method: program (a linear program, solved by --solver), block (a built-in "
-            "interior-point method), or auto (the one that is estimated to be faster).",
+            "Method: block (built-in interior-point method, one output at a time), program "
+            "(linear program for --solver) or auto (whichever needs less work).",
         ),
         MINIMISE,
         RUNS,
@@ -296,8 +294,7 @@ class _ChannelFamily(Family):
         Option(
             "delta",
             read_probability,
-            help="δ of the budget, in [0, 1]. With --minimise delta: the largest δ allowed. "
-            "Default: 0.",
+            help="δ of the budget, in [0, 1]. With --minimise delta: an upper limit. Default: 0.",
             hot=True,
         ),
         Option(

@@ -147,8 +147,9 @@ class _LabelFamily(Family):
         "design labels --labels 0..7 --method lp --notion dp --epsilon 4 --delta 1e-5 --runs 8",
         "design labels --labels 0..10 --epsilon 1 --method unbiased --save unbiased.json "
         "--plot channel.png",
-        "(prior.csv has two columns: label, weight; a header line is optional)",
+        "(prior.csv has the columns label and weight. A header line is optional.)",
     )
+    formulas = ("formula labels --labels 0..2 --method lp",)
     options = (
         Option(
             "labels",
@@ -162,8 +163,8 @@ class _LabelFamily(Family):
             "prior",
             _read_label_prior,
             question=True,
-            help="Weights of the labels: uniform, a list such as 1,2,1, or a CSV file. Default: "
-            "the weights in --labels.",
+            help="Prior of the labels: uniform, weights such as 1,2,1, or a CSV. Default: the "
+            "weights in --labels.",
         ),
         Option(
             "loss",
@@ -177,44 +178,35 @@ class _LabelFamily(Family):
             "method",
             choice_reader("auto", *METHODS),
             "auto",
-            "Method: bins (one output for each interval of labels), lp (a linear program over all "
-            "channels), unbiased (the mean output is the label), or auto. auto is bins, or lp if "
-            "an option needs it.",
+            "Method: bins, lp, unbiased, or auto (lp if another option needs it, otherwise bins).",
         ),
         Option(
             "outputs",
             _read_label_outputs,
-            help="Values that may be published, with --method lp: LOW..HIGH (integers) or a CSV "
-            "file. Default: the labels.",
+            help="Outputs for lp: integers LOW..HIGH. Default: the labels.",
         ),
         Option(
             "neighbours",
             _read_neighbours,
             "all",
-            "Neighbouring labels, with --method lp: all, consecutive, or pairs of positions such "
-            'as "0-1,1-2". The first label has the position 0.',
+            'Neighbours for lp: all, consecutive, or pairs of positions such as "0-1,1-2".',
         ),
         Option(
             "notion",
             choice_reader(more_choices=_list_notions),
             "dp",
-            "Notion of privacy, with --method lp: dp, pure or metric (with --epsilon and --delta), "
-            "renyi (with --alpha and --epsilon), zcdp (with --rho), gdp (with --mu), curve or "
-            "tradeoff.",
+            "Privacy notion for lp: dp, pure, metric, renyi, zcdp, gdp, curve or tradeoff.",
         ),
         *NOTION_PARAMETERS,
-        replace(
-            RUNS,
-            help="Number of runs that share the budget, with --method lp and --notion dp.",
-        ),
+        replace(RUNS, help="Number of runs that share the budget, for lp with --notion dp."),
         Option(
             "constraints",
             read_constraints,
             (),
             kind=list,
             command="constraint",
-            help="Constraint on the channel, with --method lp: unbiased, row-monotone, "
-            "column-monotone, symmetric or honest. May be repeated.",
+            help="Constraint for lp: unbiased, row-monotone, column-monotone, symmetric or "
+            "honest (repeatable).",
         ),
         *SOLVING,
         PROGRESS,

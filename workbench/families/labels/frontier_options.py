@@ -24,13 +24,14 @@ FRONTIER = Frontier(
             FAMILY.get_option("delta"),
             read=read_grid,
             default="0",
-            help="Grid of δ in [0, 1]. Only the channel LP uses δ > 0.",
+            help="Grid of δ in [0, 1]. Only the method lp uses δ > 0.",
             hot=False,
         ),
         replace(
             FAMILY.get_option("loss"),
             read=read_plain_text,
-            help="Loss: squared, absolute, poisson, error-rate, ... (see design labels).",
+            help="Loss, as in `workbench design labels`: squared, absolute, poisson, "
+            "error-rate, ...",
         ),
         replace(
             FAMILY.get_option("method"),

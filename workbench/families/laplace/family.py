@@ -86,8 +86,8 @@ class _Laplace(Family):
     name = "laplace"
     title = "exact Laplace noise in few bits"
     summary = (
-        "Design the dyadic quantized Laplace mechanism: exact Laplace noise, sent as integers of "
-        "at most a given mean number of bits."
+        "Design the dyadic quantized Laplace mechanism with the best privacy against the "
+        "decoder, for a given mean number of bits."
     )
     examples = (
         "design laplace --epsilon 1 --bits 5",
@@ -98,40 +98,40 @@ class _Laplace(Family):
             "code",
             choice_reader("gamma", "delta"),
             "gamma",
-            "Elias code of the integers: gamma or delta.",
+            "Elias code of the transmitted integers: gamma or delta.",
         ),
         Option(
             "low",
             read_number,
-            help="Smallest number. Numbers are uniform between --low and --high. Default: -1.",
+            help="Lower end of the data. They are uniform on [low, high]. Default: -1.",
             kind=float,
             question=True,
         ),
         Option(
             "high",
             read_number,
-            help="Largest number. Default: 1.",
+            help="Upper end of the data. They are uniform on [low, high]. Default: 1.",
             kind=float,
             question=True,
         ),
         Option(
             "point",
             read_number,
-            help="Value of all numbers, instead of --low and --high.",
+            help="Common value of all data, instead of --low and --high.",
             kind=float,
             question=True,
         ),
         Option(
             "bits",
             read_positive,
-            help="Largest mean number of bits for one number, > 0.",
+            help="Mean number of bits per number, > 0.",
             required=True,
             hot=True,
         ),
         Option(
             "epsilon",
             read_positive,
-            help="Privacy of the decoded numbers: ε for each unit of distance, > 0.",
+            help="ε of the database privacy, per unit of |x - x'|, > 0.",
             required=True,
             hot=True,
         ),

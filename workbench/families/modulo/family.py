@@ -184,7 +184,7 @@ class _Modulo(Family):
         Option(
             "sizes",
             _read_sizes,
-            help='Number of answers for each entry of a vector: "5x5".',
+            help='Number of answers per coordinate of a vector query: "5x5".',
             question=True,
         ),
         Option(
@@ -196,8 +196,7 @@ class _Modulo(Family):
         Option(
             "max_shift",
             integer_reader(1, 10**6),
-            help="Largest difference of neighbouring answers, instead of --shifts: the differences "
-            "are 1..MAX_SHIFT.",
+            help="Largest difference of neighbouring answers, instead of --shifts.",
             kind=int,
             question=True,
         ),
@@ -213,30 +212,31 @@ class _Modulo(Family):
             "notion",
             read_convex_or_ratio_notion,
             "dp",
-            "dp, pdp, pure or metric; curve, tradeoff, renyi, zcdp or gdp.",
+            "Privacy notion: dp, pure, pdp, metric, renyi, zcdp, gdp, curve or tradeoff.",
         ),
         Option(
             "loss",
             load_when_called("workbench.families.modulo.request", "read_loss"),
             "error-rate",
-            "error-rate; squared (error of the published answer); eta-squared (square of the noise "
-            "value); circular-squared (square of the distance around the group); prior-squared "
-            "(squared error under --prior); worst-squared (squared error of the worst answer); or "
-            "a CSV with the loss of every noise value. In Python also a list, or a function of the "
-            "noise value.",
+            "Loss: error-rate; squared (of the error of the published answer); eta-squared (of "
+            "the noise value); circular-squared (of the distance around the group); "
+            "prior-squared (squared, averaged with --prior); worst-squared (squared, for the "
+            "worst answer); or a CSV with one loss for each noise value (in Python: an array, "
+            "or a function of it).",
         ),
         *NOTION_PARAMETERS,
         Option(
             "prior",
             read_probabilities,
-            help="CSV with the probability of every answer, for --loss prior-squared.",
+            help="CSV with the probabilities of the answers, for --loss prior-squared.",
             kind=Path,
         ),
         Option("zero_mean", read_flag, False, "Require noise of mean zero.", kind=bool),
         Option(
             "equal",
             _read_equal_groups,
-            help='Require equal probabilities of noise values: "1=8,2=7" (vectors: row-major).',
+            help='Pairs of noise values that must have equal probabilities: "1=8,2=7". Vectors '
+            "are numbered in row-major order.",
         ),
         Option(
             "constraints",
@@ -250,8 +250,8 @@ class _Modulo(Family):
             "method",
             choice_reader(*METHODS),
             "fast",
-            "fast, or literal. For PDP with δ > 0, literal solves the mixed-integer program of "
-            "Kadam et al. 2024.",
+            "Method: fast, or literal (for pdp with δ > 0: the mixed-integer program of Kadam "
+            "et al. 2024).",
         ),
         make_check_option(*CHECKS),
         CERTIFY,
@@ -260,7 +260,7 @@ class _Modulo(Family):
         Option(
             "gap",
             read_nonnegative,
-            help="Relative gap at which the solver of a mixed-integer program may stop.",
+            help="Relative gap at which a mixed-integer solver may stop.",
             kind=float,
             solver=True,
         ),
@@ -276,14 +276,14 @@ class _Modulo(Family):
         Option(
             "delta",
             read_probability,
-            help="δ of the budget, in [0, 1]. Default: 0. With --minimise delta: an upper limit.",
+            help="δ of the budget, in [0, 1]. With --minimise delta: an upper limit. Default: 0.",
             hot=True,
         ),
         Option(
             "epsilon",
             _read_epsilon,
             hot=True,
-            help='ε of the budget, > 0; "1=0.5,2=1" gives each difference a separate ε. With '
+            help='ε of the budget, > 0, or one ε for each difference: "1=0.5,2=1". With '
             "--minimise epsilon: an upper limit.",
         ),
     )

@@ -52,15 +52,15 @@ FRONTIER = Frontier(
         replace(
             FAMILY.get_option("loss"),
             read=read_plain_text,
-            help="error-rate, squared, eta-squared, circular-squared or worst-squared.",
+            help="Loss: error-rate, squared, eta-squared, circular-squared or worst-squared.",
         ),
         RUN_GRID,
         Option(
             "level",
             _read_levels,
             "auto",
-            "Grid of losses. For each, a level curve is drawn: the smallest δ against ε. auto: "
-            "four losses; none: no curves.",
+            "Grid of losses for level curves: for each loss, the smallest δ against ε. auto: "
+            "four losses. none: no curves.",
         ),
         SOLVER,
         replace(

@@ -193,50 +193,55 @@ class _NoiseFamily(Family):
         Option(
             "clamp",
             read_range,
-            help="Range LOW..HIGH to which the published number is clamped. Default: no clamping.",
+            help="Range LOW..HIGH to which answer plus noise is clamped. Default: no clamping.",
             question=True,
         ),
         Option(
             "grid",
             read_positive,
-            help="Grid width to which published real numbers are rounded. Default: a power "
-            "of two near sensitivity / 2^20.",
+            help="Spacing of the grid to which published real numbers are rounded. Default: a "
+            "power of two near sensitivity / 2^20.",
             question=True,
         ),
         Option(
             "loss",
             _read_noise_loss,
             "squared",
-            "absolute, squared, pinball:τ, huber:h, error-rate (only with --clamp), or a CSV of "
-            "losses of |noise| 0, 1, 2, ...",
+            "Loss: absolute, squared, pinball:τ, huber:h, error-rate (only with --clamp), or a "
+            "CSV of losses of |noise| 0, 1, 2, ...",
         ),
         Option(
             "unit",
             read_budget_parameter,
             ONE,
-            "Distance between consecutive answers in units of a named loss (only with --clamp).",
+            "Distance between consecutive answers in a named loss, only with --clamp.",
         ),
         Option(
             "prior",
             _read_answer_prior,
-            help="Prior of the answers in --clamp: a CSV of weights (on the reals: of equal parts "
-            "of the range), or worst. Default: uniform.",
+            help="Prior of the answers in --clamp: worst, or a CSV of weights. On the reals, "
+            "they are the weights of equal parts of the range. Default: uniform.",
             kind=Path,
         ),
-        Option("notion", _read_notion, "dp", "dp, pure, curve, tradeoff, renyi, zcdp or gdp."),
+        Option(
+            "notion",
+            _read_notion,
+            "dp",
+            "Privacy notion: dp, pure, renyi, zcdp, gdp, curve or tradeoff.",
+        ),
         *NOTION_PARAMETERS,
         Option(
             "steps",
             integer_reader(1, 1024),
-            help="Number of cells into which one sensitivity is divided (only on the reals). "
-            "Default: refined until loss and bound agree.",
+            help="Number of cells per sensitivity, only for --on reals. Default: increased "
+            "until loss and bound agree.",
             kind=int,
         ),
         Option(
             "gap",
             read_nonnegative,
-            help="Relative gap between loss and bound at which the search stops. Default: 1e-8; "
-            "on the reals 2e-4, or 2e-3 for ε > 2.",
+            help="Relative gap between loss and bound at which the search stops. Default: 1e-8. "
+            "Default for --on reals: 2e-4, or 2e-3 for ε > 2.",
         ),
         replace(RUNS, help="Number of runs that share the budget, for noise on the integers."),
         MINIMISE,

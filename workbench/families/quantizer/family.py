@@ -84,6 +84,7 @@ class _Quantizer(Family):
         "design quantizer --levels 4 --epsilon 1.5 --method mvu",
         "design quantizer --bins=-4,0.2,0.6,4 --epsilon 1 --method optm --density normal:0.5,0.1",
     )
+    formulas = ("formula quantizer --bins=-3,-0.5,0.5,3 --epsilon 1",)
     options = (
         Option(
             "bins",
@@ -101,14 +102,15 @@ class _Quantizer(Family):
         Option(
             "bits",
             integer_reader(1, 6),
-            help="Number of bits of an output, instead of --levels: there are 2^bits outputs.",
+            help="Number of bits of an output, instead of --levels: 2^BITS outputs are optimised.",
             kind=int,
             question=True,
         ),
         Option(
             "c",
             read_positive,
-            help="Largest input: inputs are in [-c, c]. Default: 1.",
+            help="Largest absolute input: inputs are in [-c, c]. Default: 1, unless --range is "
+            "given.",
             question=True,
         ),
         Option(
@@ -122,53 +124,47 @@ class _Quantizer(Family):
             read_plain_text,
             "uniform",
             question=True,
-            help="Density of the inputs: uniform; normal:MU,SIGMA, clipped to the range; or "
-            "parts:W,W,..., the weights of equal parts of the range.",
+            help="Density of the inputs: uniform, normal:MU,SIGMA (clipped to the inputs) or "
+            "parts:W,W,... (weights of equal parts).",
         ),
-        Option(
-            "method",
-            choice_reader(*METHODS),
-            "exact",
-            "exact (linear program), optm (Cai et al. 2024), product (optimal two-bin mechanism) "
-            "or mvu (Chaudhuri et al. 2022).",
-        ),
+        Option("method", choice_reader(*METHODS), "exact", "Method: exact, optm, product or mvu."),
         Option(
             "knots",
             integer_reader(0, 2001),
-            help="Number of additional inputs at which the output probabilities may change their "
-            "slope, with --method exact. Default: 0 with --bins, 41 with --levels.",
+            help="Number of additional knots (inputs at which the law may bend), for --method "
+            "exact. Default: 0 with --bins, 41 with --levels.",
             kind=int,
         ),
         Option(
             "loss",
             _read_error_loss,
-            help="absolute, squared, or a number s in [0, 1] for s absolute + (1 - s) squared. "
-            "Default: absolute; with --method mvu: squared.",
+            help="Loss: absolute, squared, or a number in [0, 1] (the share of absolute in a "
+            "mixture of both). Default: absolute, but squared with --method mvu.",
         ),
         Option(
             "metric",
             choice_reader(*METRICS),
-            help="Distance to which ε is proportional: absolute or squared. Default: the same ε "
-            "for every two inputs.",
+            help="Distance of metric privacy, in which ε is per unit of distance: absolute or "
+            "squared. Default: no distance.",
         ),
         Option(
             "reach",
             read_budget_parameter,
-            help="Largest output allowed with --levels. Default: twice the smallest feasible one; "
-            "with --method mvu: 40 times.",
+            help="Largest output allowed with --levels. Default: twice the smallest feasible "
+            "one (40 times with --method mvu).",
         ),
         Option(
             "inputs",
             integer_reader(2, 1000),
-            help="Number of points to which --method mvu rounds the inputs at random. Default: the "
-            "number of outputs.",
+            help="Number of points to which inputs are rounded at random, for --method mvu. "
+            "Default: the number of outputs.",
             kind=int,
         ),
         Option(
             "starts",
             integer_reader(1, 7),
             4,
-            "Number of starts of the search over outputs, 1 to 7.",
+            "Number of starts of the search for outputs, 1 to 7.",
             kind=int,
         ),
         *SOLVING,
@@ -178,7 +174,7 @@ class _Quantizer(Family):
             "notion",
             choice_reader("dp", "pure"),
             "dp",
-            "dp or pure. Both have the same meaning, because δ is 0.",
+            "Privacy notion: dp or pure. Both mean the same, because the budget has no δ.",
         ),
     )
     question_class = Quantization

@@ -28,18 +28,19 @@ FRONTIER = Frontier(
             FAMILY.get_option("levels"),
             read=read_integer_grid,
             default="2,4,8",
-            help="Numbers of outputs, a grid of integers.",
+            help="Grid of numbers of outputs.",
             kind=str,
         ),
         replace(
             FAMILY.get_option("method"),
             read=distinct_list_reader(FAMILY.get_option("method").read),
-            help="exact, optm, product, mvu; several separated by commas.",
+            help="Methods, separated by commas: exact, optm, product, mvu.",
         ),
         replace(
             FAMILY.get_option("loss"),
             default="absolute",
-            help="absolute, squared, or a share of absolute in [0, 1].",
+            help="Loss: absolute, squared, or a number in [0, 1] (the share of absolute in a "
+            "mixture of both).",
         ),
         replace(
             FAMILY.get_option("density"),
@@ -49,7 +50,7 @@ FRONTIER = Frontier(
             FAMILY.get_option("starts"),
             read=integer_reader(1, 7),
             default=2,
-            help="Number of starts of the search over outputs, 1 to 7.",
+            help="Number of starts of the search for outputs, 1 to 7.",
         ),
         SOLVER,
     ),
