@@ -1,9 +1,10 @@
-"""audit, check, sample and compose as a user meets them."""
+"""The commands audit, check, sample and compose, called as a user calls them."""
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from fractions import Fraction
@@ -19,248 +20,269 @@ from workbench.mechanisms.real_noise import AdditiveRealNoise
 from workbench.questions.unbounded_noise import RealNoise
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+def run(capsys: pytest.CaptureFixture[str], command: str) -> tuple[int, str, str]:
+    """Run a command line. Return its exit code and its texts on stdout and stderr."""
     with pytest.raises(SystemExit) as stop:
-        main(list(arguments))
+        main(shlex.split(command))
     captured = capsys.readouterr()
     return int(stop.value.code or 0), captured.out, captured.err
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch) -> Path:
+    """Change to a folder with two certificates, a PMF and a matrix, and return its path."""
     monkeypatch.chdir(tmp_path)
-    d = wb.design(wb.ModuloNoise(n=8, max_shift=3), epsilon=1.5, delta="0.1", notion="pdp")
-    wb.save(d.certificate, "noise.json")
-    third = [[2, 1], [1, 2]]
-    wb.save(
-        wb.certify(
-            wb.PiecewiseAffine.from_laws([-1, 1], [-3, 3], third), epsilon="0.7", unbiased=True
-        ),
-        "quantizer.json",
-    )
+    design = wb.design(wb.ModuloNoise(n=8, max_shift=3), epsilon=1.5, delta="0.1", notion="pdp")
+    wb.save(design.certificate, "noise.json")
+    # At the input -1 the outputs -3 and 3 have the masses 2/3 and 1/3, so e^ε is 2 < e^0.7.
+    quantizer = wb.PiecewiseAffine.from_laws([-1, 1], [-3, 3], [[2, 1], [1, 2]])
+    wb.save(wb.certify(quantizer, epsilon="0.7", unbiased=True), "quantizer.json")
     (tmp_path / "pmf.csv").write_text("0.5,0.25,0.25\n")
     (tmp_path / "matrix.csv").write_text("0.75,0.25\n0.25,0.75\n")
     return tmp_path
 
 
-def test_audit(capsys, folder):
-    code, out, _ = run(capsys, "audit", "noise.json", "--json")
-    made = json.loads(out)
+def test_audit_reports_the_privacy_of_a_certificate(capsys, folder):
+    code, out, _ = run(capsys, "audit noise.json --json")
+    audit = json.loads(out)
     assert code == 0
-    assert made["epsilon"] == 1.5
-    assert made["pdp_delta"] <= 0.1
-    assert made["pure_epsilon"] == "inf"
-    assert made["certified"] == "pdp"
-    code, out, _ = run(
-        capsys, "audit", "noise.json", "--epsilon", "0.5", "--plot", "p.svg", "--json"
-    )
+    assert audit["epsilon"] == 1.5
+    assert audit["pdp_delta"] <= 0.1
+    assert audit["pure_epsilon"] == "inf"
+    assert audit["certified"] == "pdp"
+
+
+def test_audit_at_a_smaller_epsilon_needs_a_larger_delta(capsys, folder):
+    _, out, _ = run(capsys, "audit noise.json --epsilon 0.5 --plot p.svg --json")
     assert json.loads(out)["pdp_delta"] > 0.1
     assert b"<svg" in (folder / "p.svg").read_bytes()
-    code, out, _ = run(capsys, "audit", "pmf.csv", "--max-shift", "1", "--epsilon", "1")
+
+
+def test_audit_of_a_pmf_needs_its_neighbours(capsys, folder):
+    code, out, _ = run(capsys, "audit pmf.csv --max-shift 1 --epsilon 1")
     assert code == 0
     assert "exact DP delta" in out
-    code, out, _ = run(capsys, "audit", "matrix.csv", "--pairs", "0-1", "--epsilon", "0", "--json")
-    assert json.loads(out)["dp_delta"] == 0.5
-    code, out, _ = run(capsys, "audit", "quantizer.json")
-    assert code == 0
-    assert "largest bias" in out
-    code, out, _ = run(capsys, "audit", "pmf.csv", "--max-shift", "1", "--directed")
+    _, out, _ = run(capsys, "audit pmf.csv --max-shift 1 --directed")
     assert "one-sided" in out
 
 
-def test_verify_says_what_it_proved(capsys, folder):
-    code, out, _ = run(capsys, "check", "noise.json")
+def test_audit_of_a_matrix_at_epsilon_0_is_the_total_variation(capsys, folder):
+    _, out, _ = run(capsys, "audit matrix.csv --pairs 0-1 --epsilon 0 --json")
+    assert json.loads(out)["dp_delta"] == 0.5
+
+
+def test_audit_of_a_quantizer_reports_its_bias(capsys, folder):
+    code, out, _ = run(capsys, "audit quantizer.json")
+    assert code == 0
+    assert "largest bias" in out
+
+
+def test_check_reports_what_is_proven_and_what_is_not(capsys, folder):
+    code, out, _ = run(capsys, "check noise.json")
     assert code == 0
     assert "Proven from noise.json alone" in out
     assert "not proven" in out
-    code, out, _ = run(capsys, "check", "quantizer.json", "--json")
-    made = json.loads(out)
-    assert made["proven"] is True
-    assert any("unbiased" in sentence for sentence in made["words"])
+    _, out, _ = run(capsys, "check quantizer.json --json")
+    report = json.loads(out)
+    assert report["proven"] is True
+    assert any("unbiased" in sentence for sentence in report["words"])
 
 
-def test_a_forged_certificate_fails_in_one_line(capsys, folder):
+@pytest.mark.parametrize(
+    ("command", "expected_code"),
+    [
+        ("check noise.json", 1),
+        ("audit noise.json", 2),
+        ("sample noise.json", 2),
+        ("compose noise.json --delta 1e-6", 2),
+    ],
+)
+def test_a_forged_certificate_fails_in_one_line(capsys, folder, command: str, expected_code: int):
     text = (folder / "noise.json").read_text()
     (folder / "noise.json").write_text(text.replace('"epsilon": "1.5"', '"epsilon": "1.4"'))
-    for command in (["check"], ["audit"], ["sample"], ["compose", "--delta", "1e-6"]):
-        code, out, err = run(capsys, command[0], "noise.json", *command[1:])
-        assert code == (1 if command[0] == "check" else 2)
-        assert out == ""
-        assert err.startswith("CorruptFile: noise.json: The certificate does not prove its claim.")
-        assert err.count("\n") == 1
+    code, out, err = run(capsys, command)
+    assert code == expected_code
+    assert out == ""
+    assert err.startswith("CorruptFile: noise.json: The certificate does not prove its claim.")
+    assert err.count("\n") == 1
 
 
-def test_exit_codes_of_verify_certificate(capsys, folder):
-    """0 proven, 1 false, 2 undecided or unreadable: what a script needs to know."""
+def make_undecidable_certificate(text: str) -> str:
+    """Return a certificate whose ρ is so close to the exact one that `check` cannot decide it."""
+    rows = [{"total": hex(2**81 + k), "weights": [hex(2**80), hex(2**80 + k)]} for k in (1, 3)]
+    changes = {
+        "claim": {"notion": "zcdp", "rho": "1e-40"},
+        "objective": None,
+        "mechanism": {"kind": "channel", "pairs": [[0, 1]], "rows": rows},
+    }
+    return json.dumps(json.loads(text) | changes)
+
+
+def test_check_exits_with_0_if_proven_1_if_false_and_2_if_undecided_or_unreadable(capsys, folder):
     text = (folder / "noise.json").read_text()
-    undecided = {"notion": "zcdp", "rho": "1e-40"}
-    for changed, expected in (
-        (text, 0),
-        (text.replace('"delta": "0.1"', '"delta": "0.01"'), 1),
-        (text.replace('"error-rate"', '"squared"', 1), 2),
-        (text[:-9], 2),
-        (
-            json.dumps(
-                json.loads(text)
-                | {
-                    "claim": undecided,
-                    "objective": None,
-                    "mechanism": {
-                        "kind": "channel",
-                        "pairs": [[0, 1]],
-                        "rows": [
-                            {"total": hex(2**81 + k), "weights": [hex(2**80), hex(2**80 + k)]}
-                            for k in (1, 3)
-                        ],
-                    },
-                }
-            ),
-            2,
-        ),
-    ):
-        (folder / "noise.json").write_text(changed)
-        code, out, err = run(capsys, "check", "noise.json", "--json")
-        assert code == expected, err
-        assert json.loads(out).get("proven", False) is (expected == 0)
+    expected_code_by_text = {
+        text: 0,
+        text.replace('"delta": "0.1"', '"delta": "0.01"'): 1,
+        text.replace('"error-rate"', '"squared"', 1): 2,
+        text[:-9]: 2,
+        make_undecidable_certificate(text): 2,
+    }
+    for changed_text, expected_code in expected_code_by_text.items():
+        (folder / "noise.json").write_text(changed_text)
+        code, out, err = run(capsys, "check noise.json --json")
+        assert code == expected_code, err
+        assert json.loads(out).get("proven", False) is (expected_code == 0)
 
 
-def test_hostile_words_in_a_record_are_only_shown(capsys, folder):
+def test_control_characters_in_a_record_are_not_printed(capsys, folder):
     data = json.loads((folder / "noise.json").read_text())
     data["record"] = {"[/bold]": "[red]\u001b[31m", "x" * 500: ["[/]"] * 100}
     (folder / "noise.json").write_text(json.dumps(data))
-    code, out, err = run(capsys, "check", "noise.json")
+    code, out, err = run(capsys, "check noise.json")
     assert code == 0, err
     assert "\u001b" not in out
 
 
-def test_real_noise_is_sampled_at_real_numbers(capsys, folder):
-    # no noise but the atom, on a grid of 1/4
-    noise = AdditiveRealNoise(RealNoise(1, "1/4"), 1, IntegerLaw(0, [1]), Fraction(10**40))
-    noise.save("real.json")
-    wb.save(
-        NearestOutputs((Fraction(0), Fraction(9)), (Fraction(1), Fraction(8)), 1, Fraction(10**30)),
-        "bins.json",
-    )
-    for file, answer, drawn in (
+@pytest.mark.parametrize(
+    ("file", "answer", "expected_draw"),
+    [
         ("real.json", "58.1075", "58"),
         ("real.json", "-3.7", "-3.75"),
         ("real.json", "1/3", "0.25"),
         ("real.json", "9007199254740993", "9007199254740992"),
-        ("bins.json", "6.25", "8"),
-    ):
-        code, out, _ = run(capsys, "sample", file, "--answer", answer, "--insecure-seed", "1")
-        assert (code, out.split()) == (0, [drawn])
-    assert run(capsys, "sample", "real.json", "--answer", "many")[0] == 2
+        ("outputs.json", "6.25", "8"),
+    ],
+)
+def test_sample_rounds_a_real_answer_to_the_grid_or_the_nearest_output(
+    capsys, folder, file: str, answer: str, expected_draw: str
+):
+    # The noise is always 0, and the sum is rounded to multiples of 1/4.
+    noise = AdditiveRealNoise(RealNoise(1, "1/4"), 1, IntegerLaw(0, [1]), Fraction(10**40))
+    noise.save("real.json")
+    # The outputs are 1 and 8, the answers 0..9, and ε is so large that the nearest output is drawn.
+    outputs = (Fraction(1), Fraction(8))
+    wb.save(
+        NearestOutputs((Fraction(0), Fraction(9)), outputs, 1, Fraction(10**30)), "outputs.json"
+    )
+    code, out, _ = run(capsys, f"sample {file} --answer={answer} --insecure-seed 1")
+    assert code == 0
+    assert out.split() == [expected_draw]
 
 
-def test_sample(capsys, folder):
-    code, out, _ = run(capsys, "sample", "noise.json", "--count", "20", "--answer", "3")
+def test_sample_refuses_an_answer_that_is_no_number(capsys, folder):
+    assert run(capsys, "sample quantizer.json --answer many")[0] == 2
+
+
+def test_sample_prints_one_draw_per_line(capsys, folder):
+    code, out, _ = run(capsys, "sample noise.json --count 20 --answer 3")
     assert code == 0
     assert len(out.splitlines()) == 20
     assert all(0 <= int(line) <= 8 for line in out.splitlines())
-    one = run(capsys, "sample", "noise.json", "--count", "50", "--insecure-seed", "4", "--json")[1]
-    two = run(capsys, "sample", "noise.json", "--count", "50", "--insecure-seed", "4", "--json")[1]
-    assert one == two
-    assert json.loads(one)["secure"] is False
-    code, out, _ = run(capsys, "sample", "matrix.csv", "--answer", "1", "--json")
+    assert run(capsys, "sample pmf.csv --count 0")[1] == ""
+
+
+def test_sample_with_a_seed_repeats_its_draws_and_reports_that_they_are_insecure(capsys, folder):
+    command = "sample noise.json --count 50 --insecure-seed 4 --json"
+    _, first_out, _ = run(capsys, command)
+    _, second_out, _ = run(capsys, command)
+    assert first_out == second_out
+    assert json.loads(first_out)["secure"] is False
+
+
+def test_sample_draws_outputs_of_channels_and_quantizers(capsys, folder):
+    _, out, _ = run(capsys, "sample matrix.csv --answer 1 --json")
     assert json.loads(out)["draws"][0] in (0, 1)
-    assert run(capsys, "sample", "pmf.csv", "--count", "0")[1] == ""
-    code, out, _ = run(capsys, "sample", "quantizer.json", "--count", "9", "--answer", "-0.25")
+    code, out, _ = run(capsys, "sample quantizer.json --count 9 --answer=-0.25")
     assert code == 0
     assert {float(line) for line in out.splitlines()} <= {-3.0, 3.0}
 
 
-def test_compose(capsys, folder):
-    code, out, _ = run(capsys, "compose", "matrix.csv", "--times", "10", "--epsilon", "3", "--json")
-    made = json.loads(out)
+def test_compose_reports_bounds_on_delta_or_on_epsilon(capsys, folder):
+    code, out, _ = run(capsys, "compose matrix.csv --times 10 --epsilon 3 --json")
+    bounds = json.loads(out)
     assert code == 0
-    assert 0 < made["delta_low"] <= made["delta"] < 0.9
-    code, out, _ = run(capsys, "compose", "matrix.csv", "--times", "5", "--delta", "1e-6")
+    assert 0 < bounds["delta_low"] <= bounds["delta"] < 0.9
+    code, out, _ = run(capsys, "compose matrix.csv --times 5 --delta 1e-6")
     assert code == 0
     assert "safe" in out
-    code, out, _ = run(
-        capsys,
-        "compose",
-        "matrix.csv",
-        "quantizer.json",
-        "--times",
-        "5,2",
-        "--delta",
-        "1e-6",
-        "--json",
-    )
-    both = json.loads(out)
-    assert (code, both["file"], both["times"]) == (0, ["matrix.csv", "quantizer.json"], [5, 2])
-    _, out, _ = run(capsys, "compose", "matrix.csv", "--times", "5", "--delta", "1e-6", "--json")
-    assert both["epsilon"] > json.loads(out)["epsilon"]
-    code, _, err = run(
-        capsys, "compose", "matrix.csv", "quantizer.json", "--times", "5,2,1", "--delta", "1e-6"
-    )
-    assert (
-        code,
-        err.startswith("InvalidRequest: times must be one count, or one for each mechanism"),
-    ) == (
-        2,
-        True,
-    )
+
+
+def test_compose_of_two_mechanisms_needs_a_larger_epsilon_than_of_one(capsys, folder):
+    code, out, _ = run(capsys, "compose matrix.csv quantizer.json --times 5,2 --delta 1e-6 --json")
+    two_mechanisms = json.loads(out)
+    assert code == 0
+    assert two_mechanisms["file"] == ["matrix.csv", "quantizer.json"]
+    assert two_mechanisms["times"] == [5, 2]
+    _, out, _ = run(capsys, "compose matrix.csv --times 5 --delta 1e-6 --json")
+    assert two_mechanisms["epsilon"] > json.loads(out)["epsilon"]
+
+
+def test_compose_refuses_more_numbers_of_runs_than_files(capsys, folder):
+    code, _, err = run(capsys, "compose matrix.csv quantizer.json --times 5,2,1 --delta 1e-6")
+    assert code == 2
+    assert err.startswith("InvalidRequest: times must be one count, or one for each mechanism")
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    "command",
     [
-        ["audit", "missing.json"],
-        ["audit", "."],
-        ["audit", "pmf.csv"],
-        ["audit", "pmf.csv", "--max-shift", "3"],
-        ["audit", "pmf.csv", "--shifts", "a"],
-        ["audit", "noise.json", "--epsilon", "-1"],
-        ["audit", "noise.json", "--epsilon", "nan"],
-        ["audit", "noise.json", "--max-shift", "2"],
-        ["audit", "noise.json", "--plot", "p.bmp"],
-        ["audit", "noise.json", "--plot", "no/such/p.png"],
-        ["audit", "matrix.csv", "--pairs", "0-5"],
-        ["audit", "matrix.csv", "--pairs", "x"],
-        ["check", "pmf.csv"],
-        ["check", "missing.json"],
-        ["sample", "noise.json", "--count", "-1"],
-        ["sample", "noise.json", "--count", "x"],
-        ["sample", "noise.json", "--answer", "9"],
-        ["sample", "matrix.csv"],
-        ["sample", "quantizer.json"],
-        ["sample", "noise.json", "--insecure-seed", "-1"],
-        ["compose", "noise.json"],
-        ["compose", "noise.json", "--times", "0", "--delta", "1e-6"],
-        ["compose", "noise.json", "--delta", "2"],
-        ["compose", "noise.json", "--delta", "x"],
-        ["compose", "noise.json", "--delta", "1e-6", "--epsilon", "1"],
-        ["compose", "noise.json", "--delta", "1e-6", "--interval", "0"],
+        "audit missing.json",
+        "audit .",
+        "audit pmf.csv",
+        "audit pmf.csv --max-shift 3",
+        "audit pmf.csv --shifts a",
+        "audit noise.json --epsilon -1",
+        "audit noise.json --epsilon nan",
+        "audit noise.json --max-shift 2",
+        "audit noise.json --plot p.bmp",
+        "audit noise.json --plot no/such/p.png",
+        "audit matrix.csv --pairs 0-5",
+        "audit matrix.csv --pairs x",
+        "check pmf.csv",
+        "check missing.json",
+        "sample noise.json --count -1",
+        "sample noise.json --count x",
+        "sample noise.json --answer 9",
+        "sample matrix.csv",
+        "sample quantizer.json",
+        "sample noise.json --insecure-seed -1",
+        "compose noise.json",
+        "compose noise.json --times 0 --delta 1e-6",
+        "compose noise.json --delta 2",
+        "compose noise.json --delta x",
+        "compose noise.json --delta 1e-6 --epsilon 1",
+        "compose noise.json --delta 1e-6 --interval 0",
     ],
 )
-def test_bad_input_is_one_line_and_exit_2(capsys, folder, arguments):
-    before = sorted(path.name for path in folder.iterdir())
-    code, out, err = run(capsys, *arguments, "--json")
+def test_bad_input_prints_one_line_writes_no_file_and_exits_with_2(capsys, folder, command):
+    names_before = sorted(path.name for path in folder.iterdir())
+    code, out, err = run(capsys, f"{command} --json")
     assert code == 2, err
     assert set(json.loads(out)) == {"error", "message"}
     assert err.count("\n") == 1
     assert "Traceback" not in err
-    assert sorted(path.name for path in folder.iterdir()) == before
+    assert sorted(path.name for path in folder.iterdir()) == names_before
 
 
-def test_help_has_examples(capsys):
-    for command in ("audit", "check", "sample", "compose"):
-        code, out, _ = run(capsys, command, "--help")
-        assert code == 0
-        assert f"workbench {command}" in out.replace("\n", " ")
-        assert "--json" in out
+@pytest.mark.parametrize("command", ["audit", "check", "sample", "compose"])
+def test_help_has_examples_and_json(capsys, command: str):
+    code, out, _ = run(capsys, f"{command} --help")
+    assert code == 0
+    assert f"workbench {command}" in out.replace("\n", " ")
+    assert "--json" in out
 
 
-# Somebody else's training code.
+# Programs of other people, which have packages named models and solvers.
 
-STRANGE = {"models": "raise RuntimeError('not yours')", "solvers": "def solve(): return 42"}
+FOREIGN_PACKAGES = {
+    "models": "raise RuntimeError('not yours')",
+    "solvers": "def solve(): return 42",
+}
 
 
-def stranger(folder: Path, code: str) -> subprocess.CompletedProcess[str]:
-    for name, body in STRANGE.items():
+def run_beside_foreign_packages(folder: Path, code: str) -> subprocess.CompletedProcess[str]:
+    """Run a Python program in a folder that contains other packages named models and solvers."""
+    for name, body in FOREIGN_PACKAGES.items():
         (folder / name).mkdir(exist_ok=True)
         (folder / name / "__init__.py").write_text(body)
     return subprocess.run(
@@ -279,9 +301,9 @@ heavy = ("cvxpy", "ortools", "gurobipy", "highspy", "scipy", "pandas", "matplotl
 ours = ("workbench.models", "workbench.solvers", "models", "solvers")
 print(sorted(name for name in sys.modules if name.startswith((*heavy, *ours))))
 """
-    done = stranger(folder, code)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["True 5", "True True", "[]"]
+    completed = run_beside_foreign_packages(folder, code)
+    assert completed.returncode == 0, completed.stderr
+    assert completed.stdout.splitlines() == ["True 5", "True True", "[]"]
 
 
 def test_the_commands_beside_foreign_packages(folder):
@@ -293,14 +315,14 @@ for command in ("audit", "check", "sample"):
         main([command, "noise.json"])
     except SystemExit as stop:
         assert not stop.code, command
-    print("That was it.", flush=True)
+    print("END OF COMMAND", flush=True)
 """
-    done = stranger(folder, code)
-    assert done.returncode == 0, done.stderr
-    audit, verified, sample, rest = done.stdout.split("That was it.\n")
-    assert audit
-    assert verified
-    assert sample
+    completed = run_beside_foreign_packages(folder, code)
+    assert completed.returncode == 0, completed.stderr
+    audit_out, check_out, sample_out, rest = completed.stdout.split("END OF COMMAND\n")
+    assert audit_out
+    assert check_out
+    assert sample_out
     assert not rest
 
 
@@ -313,35 +335,35 @@ slow = ("scipy", "pandas", "matplotlib", "cvxpy", "highspy", "ortools", "numba")
 ours = ("workbench.models", "workbench.solvers", "models", "solvers")
 print(sorted(name for name in sys.modules if name.startswith((*slow, *ours))))
 """
-    assert stranger(folder, code).stdout == "[]\n"
+    assert run_beside_foreign_packages(folder, code).stdout == "[]\n"
 
 
-def test_one_line_whatever_a_file_or_its_name_says(folder):
-    """In a process of its own, whose streams are the real ones."""
+def test_a_message_is_one_line_whatever_a_file_or_its_name_contains(folder):
+    """Each command runs in a new process, because the streams of the tests differ."""
     data = json.loads((folder / "noise.json").read_text())
     data["claim"]["notion"] = "x\nProven \x1b[31m"
     (folder / "forged.json").write_text(json.dumps(data))
-    strange = b"n\xff.json"
+    undecodable_name = b"n\xff.json"
     command = [sys.executable, "-m", "workbench", "check"]
-    for name, kind in ((b"forged.json", "CorruptFile"), (strange, "InvalidRequest")):
+    for name, kind in ((b"forged.json", "CorruptFile"), (undecodable_name, "InvalidRequest")):
         for more in ([], ["--json"]):
-            done = subprocess.run(
+            completed = subprocess.run(
                 [*command, name, *more], cwd=folder, capture_output=True, check=False
             )
-            assert done.returncode == 2
-            assert done.stderr.startswith(kind.encode())
-            assert done.stderr.count(b"\n") == 1
-            assert b"\x1b" not in done.stderr
+            assert completed.returncode == 2
+            assert completed.stderr.startswith(kind.encode())
+            assert completed.stderr.count(b"\n") == 1
+            assert b"\x1b" not in completed.stderr
             if more:
-                assert json.loads(done.stdout)["error"] == kind
-    (folder / "noise.json").rename(Path(os.fsdecode(bytes(folder) + b"/" + strange)))
+                assert json.loads(completed.stdout)["error"] == kind
+    (folder / "noise.json").rename(Path(os.fsdecode(bytes(folder) + b"/" + undecodable_name)))
     for encoding in ("utf-8", "ascii"):
-        done = subprocess.run(
-            [*command, strange],
+        completed = subprocess.run(
+            [*command, undecodable_name],
             cwd=folder,
             capture_output=True,
             check=False,
             env={**os.environ, "PYTHONIOENCODING": encoding},
         )
-        assert done.returncode == 0, done.stderr
-        assert b"Proven from n" in done.stdout
+        assert completed.returncode == 0, completed.stderr
+        assert b"Proven from n" in completed.stdout

@@ -87,7 +87,9 @@ def test_design_laplace(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert out.count("\n") == 1
     assert made["ell"] == made["decoder_epsilon"] == pytest.approx(1.73297685, abs=5e-9)
     assert made["delta0"] == pytest.approx(1.014617989, abs=5e-9)
-    assert (made["database_epsilon"], made["mse"], made["reachable"]) == (1.0, 2.0, True)
+    assert made["database_epsilon"] == 1.0
+    assert made["mse"] == 2.0
+    assert made["reachable"] is True
     assert made["mean_bits"] == pytest.approx(5, abs=1e-9)
     run("design", "laplace", "--epsilon", "11", "--bits", "5", "--json")
     made = json.loads(capsys.readouterr().out)

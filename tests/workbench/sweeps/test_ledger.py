@@ -8,8 +8,6 @@ import json
 import multiprocessing
 import os
 import random
-import resource
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -30,7 +28,8 @@ from workbench.sweeps.specification import read_spec
 RECOVERY = "Restore a copy of the file, or name another --ledger and run the sweep again."
 
 
-def row(k: int, size: int = 10) -> LedgerRow:
+def make_row(k: int, size: int = 10) -> LedgerRow:
+    """Return the row of request number k, with an answer of about `size` characters."""
     shape = {
         "model": "m",
         "backend": None,
@@ -47,31 +46,33 @@ def row(k: int, size: int = 10) -> LedgerRow:
     )
 
 
-def rows(*range_: int, size: int = 10) -> list[LedgerRow]:
-    return [row(k, size) for k in range(*range_)]
+def make_rows(*range_: int, size: int = 10) -> list[LedgerRow]:
+    """Return the rows of the requests in range(*range_)."""
+    return [make_row(k, size) for k in range(*range_)]
 
 
-def filled(path: Path, count: int = 400, size: int = 300) -> list[LedgerRow]:
-    made = rows(count, size=size)
-    with Ledger(path) as book:
-        for at in range(0, count, 20):
-            book.add(made[at : at + 20])
-    return made
+def make_ledger(path: Path, count: int = 400, size: int = 300) -> list[LedgerRow]:
+    """Write a ledger with rows 0..count - 1, twenty in a transaction, and return the rows."""
+    stored_rows = make_rows(count, size=size)
+    with Ledger(path) as ledger:
+        for first in range(0, count, 20):
+            ledger.add(stored_rows[first : first + 20])
+    return stored_rows
 
 
 def test_rows_come_back_and_the_key_is_the_hash_of_the_request(tmp_path: Path):
-    with Ledger(tmp_path / "deep" / "ledger.sqlite") as book:
-        assert book.add(rows(5)) == 5
-        assert book.add(rows(3, 8)) == 3  # Rows 3 and 4 exist already.
-        assert list(book.rows()) == rows(8)
-        assert book.find_known_keys([row(2).key, row(99).key]) == {row(2).key}
-        assert book.find(row(6).key[:10]) == row(6)
-        assert hashlib.sha256(row(6).request.encode()).hexdigest() == row(6).key
-    with closing(sqlite3.connect(tmp_path / "deep" / "ledger.sqlite")) as raw:
-        assert raw.execute("pragma journal_mode").fetchone() == ("wal",)
+    with Ledger(tmp_path / "deep" / "ledger.sqlite") as ledger:
+        assert ledger.add(make_rows(5)) == 5
+        assert ledger.add(make_rows(3, 8)) == 3  # Rows 3 and 4 exist already.
+        assert list(ledger.rows()) == make_rows(8)
+        assert ledger.find_known_keys([make_row(2).key, make_row(99).key]) == {make_row(2).key}
+        assert ledger.find(make_row(6).key[:10]) == make_row(6)
+        assert hashlib.sha256(make_row(6).request.encode()).hexdigest() == make_row(6).key
+    with closing(sqlite3.connect(tmp_path / "deep" / "ledger.sqlite")) as connection:
+        assert connection.execute("pragma journal_mode").fetchone() == ("wal",)
 
 
-def test_one_question_has_one_text():
+def test_canonical_json_sorts_keys_and_refuses_nan():
     assert canonical_json({"b": 1, "a": [None, True, "ε"]}) == '{"a":[null,true,"ε"],"b":1}'
     with pytest.raises(ValueError, match="JSON compliant"):
         canonical_json({"a": float("nan")})
@@ -85,53 +86,54 @@ def test_one_question_has_one_text():
         "update results set seconds = 0 where number = 1",
     ],
 )
-def test_rows_are_immutable_even_for_others(tmp_path: Path, statement: str):
+def test_rows_cannot_be_changed_by_another_program(tmp_path: Path, statement: str):
     path = tmp_path / "ledger.sqlite"
-    filled(path, 20)
+    make_ledger(path, 20)
     with (
-        closing(sqlite3.connect(path)) as raw,
+        closing(sqlite3.connect(path)) as connection,
         pytest.raises(sqlite3.IntegrityError, match="immutable"),
     ):
-        raw.execute(statement)
+        connection.execute(statement)
 
 
-def test_a_replacement_changes_nothing(tmp_path: Path):
+def test_insert_or_replace_changes_no_row(tmp_path: Path):
     path = tmp_path / "ledger.sqlite"
-    made = filled(path, 20)
-    with closing(sqlite3.connect(path)) as raw:
-        raw.execute(
-            "insert or replace into results values (3, ?, 'r', 'a', 's', 0)", (made[5].key,)
+    stored_rows = make_ledger(path, 20)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(
+            "insert or replace into results values (3, ?, 'r', 'a', 's', 0)", (stored_rows[5].key,)
         )
-        raw.execute("insert or replace into results values (3, 'other', 'r', 'a', 's', 0)")
-        raw.commit()
-    with Ledger(path) as book:
-        assert list(book.rows()) == made
+        connection.execute("insert or replace into results values (3, 'other', 'r', 'a', 's', 0)")
+        connection.commit()
+    with Ledger(path) as ledger:
+        assert list(ledger.rows()) == stored_rows
 
 
-def test_a_batch_is_whole_or_nothing(tmp_path: Path):
-    with Ledger(tmp_path / "ledger.sqlite") as book:
-        book.add(rows(4))
-        broken = [*rows(4, 8), row(8)._replace(answer=None)]  # type: ignore[arg-type]
+def test_a_batch_with_a_bad_row_adds_no_row(tmp_path: Path):
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        ledger.add(make_rows(4))
+        broken = [*make_rows(4, 8), make_row(8)._replace(answer=None)]  # type: ignore[arg-type]
         with pytest.raises((WorkbenchError, TypeError)):
-            book.add(broken)
-        assert list(book.rows()) == rows(4)
+            ledger.add(broken)
+        assert list(ledger.rows()) == make_rows(4)
 
 
 def test_a_newer_schema_is_refused(tmp_path: Path):
     path = tmp_path / "ledger.sqlite"
-    filled(path, 20)
-    with closing(sqlite3.connect(path)) as raw:
-        raw.execute(f"pragma user_version = {ledger_module.SCHEMA + 1}")
+    make_ledger(path, 20)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"pragma user_version = {ledger_module.SCHEMA + 1}")
     with pytest.raises(WorkbenchError, match="newer"):
         Ledger(path)
 
 
 def test_other_files_are_refused(tmp_path: Path):
-    text, other = tmp_path / "text.sqlite", tmp_path / "other.sqlite"
+    text = tmp_path / "text.sqlite"
+    other = tmp_path / "other.sqlite"
     text.write_text("this is not a database, although it is long enough to be taken for one" * 30)
-    with closing(sqlite3.connect(other)) as raw:
-        raw.execute("create table t (x)")
-        raw.commit()
+    with closing(sqlite3.connect(other)) as connection:
+        connection.execute("create table t (x)")
+        connection.commit()
     with pytest.raises(CorruptFile):
         Ledger(text)
     with pytest.raises(CorruptFile, match="not a ledger"):
@@ -141,103 +143,123 @@ def test_other_files_are_refused(tmp_path: Path):
     assert not (tmp_path / "none.sqlite").exists()
 
 
-def test_a_locked_ledger_is_said_to_be_locked_and_stays_readable(tmp_path: Path):
+def test_a_locked_ledger_refuses_new_rows_and_stays_readable(tmp_path: Path):
     path = tmp_path / "ledger.sqlite"
-    made = filled(path, 20)
+    stored_rows = make_ledger(path, 20)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("begin immediate")
-        with Ledger(path, patience=0.1) as book:
+        with Ledger(path, patience=0.1) as ledger:
             with pytest.raises(WorkbenchError, match="locked: another process"):
-                book.add(rows(100, 101))
-            assert list(book.rows()) == made
+                ledger.add(make_rows(100, 101))
+            assert list(ledger.rows()) == stored_rows
         other.execute("rollback")
-    with Ledger(path) as book:
-        assert book.add(rows(100, 101)) == 1
+    with Ledger(path) as ledger:
+        assert ledger.add(make_rows(100, 101)) == 1
 
 
-def test_a_full_disk_keeps_what_was_committed(tmp_path: Path):
+def test_a_full_disk_keeps_the_committed_rows(tmp_path: Path):
     path = tmp_path / "ledger.sqlite"
-    made = filled(path, 20)
-    with Ledger(path) as book:
-        pages = book._fetch_value("pragma page_count")
-        book._db.execute(f"pragma max_page_count = {pages + 2}")
+    stored_rows = make_ledger(path, 20)
+    with Ledger(path) as ledger:
+        pages = ledger._fetch_value("pragma page_count")
+        ledger._db.execute(f"pragma max_page_count = {pages + 2}")
         with pytest.raises(WorkbenchError, match="disk is full"):
-            book.add(rows(100, 2000, size=500))
-        assert list(book.rows()) == made
-    with Ledger(path) as book:
-        assert book.add(rows(100, 200, size=500)) == 100
+            ledger.add(make_rows(100, 2000, size=500))
+        assert list(ledger.rows()) == stored_rows
+    with Ledger(path) as ledger:
+        assert ledger.add(make_rows(100, 200, size=500)) == 100
 
 
-def test_a_limit_on_file_sizes_ends_the_writer_in_one_line(tmp_path: Path):
-    path = tmp_path / "ledger.sqlite"
-    code = f"""
-from workbench.sweeps.ledger import Ledger, LedgerRow, canonical_json, hash_texts
-from workbench.sweeps.specification import read_spec
+# Adds batches of 50 rows to a ledger until an error of the workbench, and prints the number of rows
+# after each batch and then the error. Its own files may have 600 kB.
+PROGRAM_WITH_LITTLE_SPACE = """
+import resource, signal, sys
 from workbench.errors import WorkbenchError
-def row(k):
-    request = canonical_json({{"k": k}})
-    return LedgerRow(hash_texts(request), request, canonical_json({{"v": "x" * 400}}), 0.0)
+from workbench.sweeps.ledger import Ledger, LedgerRow, canonical_json, hash_texts
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, 600_000))
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+def make_row(k):
+    request = canonical_json({"k": k})
+    return LedgerRow(hash_texts(request), request, canonical_json({"v": "x" * 400}), 0.0)
+
 try:
-    with Ledger({str(path)!r}) as book:
-        for at in range(0, 100000, 50):
-            book.add([row(k) for k in range(at, at + 50)])
-            print(at + 50, flush=True)
+    with Ledger(sys.argv[1]) as ledger:
+        for first in range(0, 100000, 50):
+            ledger.add([make_row(k) for k in range(first, first + 50)])
+            print(first + 50, flush=True)
 except WorkbenchError as error:
     print(error)
 """
 
-    def small() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, 600_000))
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 
-    done = subprocess.run(
-        [sys.executable, "-c", code],
+def test_a_limit_on_file_sizes_ends_the_writer_with_one_message(tmp_path: Path):
+    path = tmp_path / "ledger.sqlite"
+    completed = subprocess.run(
+        [sys.executable, "-c", PROGRAM_WITH_LITTLE_SPACE, str(path)],
         capture_output=True,
         text=True,
-        preexec_fn=small,
         timeout=300,
         check=False,
     )
-    *counts, said = done.stdout.splitlines()
-    assert "disk is full" in said, done.stdout + done.stderr
-    assert done.returncode == 0, done.stderr
-    with Ledger(path, create=False) as book:
-        assert len(list(book.rows())) == int(counts[-1]) > 100
+    *row_counts, message = completed.stdout.splitlines()
+    assert "disk is full" in message, completed.stdout + completed.stderr
+    assert completed.returncode == 0, completed.stderr
+    with Ledger(path, create=False) as ledger:
+        assert len(list(ledger.rows())) == int(row_counts[-1]) > 100
 
 
-@pytest.fixture
-def nobody():
-    """Skip for root, for whom permissions have no effect."""
-    if os.geteuid():
-        yield
-        return
-    os.seteuid(65534)
-    yield
-    os.seteuid(0)
+# Tries to write to a folder and to a ledger in it, prints the errors, and then the number of rows
+# that it can read. Permissions have no effect for root, so the program first becomes another user.
+PROGRAM_WITHOUT_PERMISSIONS = """
+import os, sys
+from pathlib import Path
+from workbench.errors import WorkbenchError
+from workbench.sweeps.ledger import Ledger, LedgerRow
 
-
-def test_a_read_only_folder_is_named_and_its_ledger_can_be_read(
-    tmp_path: Path, request: pytest.FixtureRequest
+if not os.geteuid():
+    os.setuid(65534)
+folder = Path(sys.argv[1])
+new_row = LedgerRow("key", "{}", "{}", 0.5)
+for write in (
+    lambda: Ledger(folder / "new.sqlite"),
+    lambda: Ledger(folder / "ledger.sqlite").add([new_row]),
+    lambda: Ledger(folder / "ledger.sqlite", create=False).add([new_row]),
 ):
+    try:
+        write()
+    except WorkbenchError as error:
+        print(error)
+with Ledger(folder / "ledger.sqlite", create=False) as ledger:
+    print(len(list(ledger.rows())))
+"""
+
+
+def test_a_read_only_folder_is_named_and_its_ledger_can_be_read(tmp_path: Path):
     folder = tmp_path / "kept"
-    made = filled(folder / "ledger.sqlite", 20)
+    stored_rows = make_ledger(folder / "ledger.sqlite", 20)
     (folder / "ledger.sqlite").chmod(0o444)
     for parent in (tmp_path, *list(tmp_path.parents)[:3]):
         if parent.stat().st_uid == os.geteuid() and str(parent) != "/tmp":
             parent.chmod(0o755)
     folder.chmod(0o555)
-    request.getfixturevalue("nobody")
-    with pytest.raises(WorkbenchError, match=r"read-only|cannot be created"):
-        Ledger(folder / "new.sqlite")
-    with pytest.raises(WorkbenchError, match="read-only"):
-        Ledger(folder / "ledger.sqlite").add(rows(100, 101))
-    with Ledger(folder / "ledger.sqlite", create=False) as book:
-        assert list(book.rows()) == made
-        with pytest.raises(WorkbenchError, match="read-only"):
-            book.add(rows(100, 101))
+    completed = subprocess.run(
+        [sys.executable, "-c", PROGRAM_WITHOUT_PERMISSIONS, str(folder)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    create_error, *add_errors, row_count = completed.stdout.splitlines()
+    assert "read-only" in create_error or "cannot be created" in create_error
+    assert len(add_errors) == 2
+    assert all("read-only" in error for error in add_errors)
+    assert int(row_count) == len(stored_rows)
 
 
-def damage(path: Path, page: int) -> None:
+def damage_page(path: Path, page: int) -> None:
+    """Overwrite a page of an SQLite file, which has 4096 bytes."""
     with path.open("r+b") as file:
         file.seek(page * 4096)
         file.write(b"\xa5" * 4096)
@@ -245,7 +267,7 @@ def damage(path: Path, page: int) -> None:
 
 def test_a_damaged_page_is_refused(tmp_path: Path):
     whole = tmp_path / "whole.sqlite"
-    made = filled(whole)
+    stored_rows = make_ledger(whole)
     content = whole.read_bytes()
     pages = len(content) // 4096
     assert pages > 60
@@ -253,85 +275,89 @@ def test_a_damaged_page_is_refused(tmp_path: Path):
     for page in range(8, pages, 7):
         path = tmp_path / f"{page}.sqlite"
         path.write_bytes(content)
-        damage(path, page)
-        with Ledger(path, create=False) as book:
+        damage_page(path, page)
+        with Ledger(path, create=False) as ledger:
             try:
-                read = list(book.rows())
+                read = list(ledger.rows())
             except CorruptFile as error:
                 messages.append(str(error))
             else:
-                assert read == made  # Pages of the index are not read here.
+                assert read == stored_rows  # Pages of the index are not read here.
     assert len(messages) > 5
     assert all(" is damaged" in message and message.endswith(RECOVERY) for message in messages)
 
 
-def test_the_command_line_refuses_a_damaged_ledger_and_says_what_to_do(
+def test_commands_refuse_a_damaged_ledger_and_name_the_remedy(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    path, target = tmp_path / "ledger.sqlite", tmp_path / "table.csv"
-    filled(path)
+    path = tmp_path / "ledger.sqlite"
+    target = tmp_path / "table.csv"
+    make_ledger(path)
     for page in range(20, 30):
-        damage(path, page)
+        damage_page(path, page)
     for command in (["list"], ["export", str(target)]):
         with pytest.raises(SystemExit) as stop:
             main(["results", *command, "--ledger", str(path)])
         message = capsys.readouterr().err
-        assert (stop.value.code, message.count("\n")) == (2, 1)
+        assert stop.value.code == 2
+        assert message.count("\n") == 1
         assert "damaged" in message
         assert message.endswith(f"{RECOVERY}\n")
     assert not target.exists()
 
 
-def test_a_flipped_bit_that_sqlite_does_not_see_is_noticed(tmp_path: Path):
+def test_a_changed_answer_that_sqlite_accepts_is_refused(tmp_path: Path):
     path = tmp_path / "ledger.sqlite"
-    filled(path, 40)
+    make_ledger(path, 40)
     content = path.read_bytes()
     assert content.count(b"optimal") == 40
-    at = content.index(b"optimal")
-    path.write_bytes(content[:at] + b"0ptimal" + content[at + 7 :])
+    position = content.index(b"optimal")
+    path.write_bytes(content[:position] + b"0ptimal" + content[position + 7 :])
     with (
-        Ledger(path, create=False) as book,
+        Ledger(path, create=False) as ledger,
         pytest.raises(CorruptFile, match="was changed"),
     ):
-        list(book.rows())
+        list(ledger.rows())
 
 
 @pytest.mark.parametrize("missing", [1, 100, 4096])
-def test_a_ledger_without_its_last_bytes_is_not_gone_on_with(tmp_path: Path, missing: int):
+def test_a_ledger_without_its_last_bytes_is_refused(tmp_path: Path, missing: int):
     path = tmp_path / "ledger.sqlite"
-    filled(path, 40)
+    make_ledger(path, 40)
     content = path.read_bytes()
     path.write_bytes(content[:-missing])
-    for use in (
+    for action in (
         lambda: wb.sweep(
             {"grid": {"model": "modulo", "n": 4, "max_shift": 1, "epsilon": 1}}, path, jobs=1
         ),
         lambda: Ledger(path, create=False),
     ):
         with pytest.raises(CorruptFile, match=r"is damaged.*run the sweep again"):
-            use()
+            action()
     assert path.read_bytes() == content[:-missing]
 
 
-def test_a_log_may_hold_what_the_file_lacks(tmp_path: Path):
-    """A process that is killed before its log was written back loses nothing."""
-    path, copy = tmp_path / "ledger.sqlite", tmp_path / "copy.sqlite"
-    made = filled(path, 40)
-    with Ledger(path) as book:
-        book.add(rows(40, 80, size=300))
+def test_rows_that_are_only_in_the_log_are_read(tmp_path: Path):
+    """A process may be killed before SQLite has copied its log (-wal) to the file."""
+    path = tmp_path / "ledger.sqlite"
+    copy = tmp_path / "copy.sqlite"
+    stored_rows = make_ledger(path, 40)
+    with Ledger(path) as ledger:
+        ledger.add(make_rows(40, 80, size=300))
         for ending in ("", "-wal"):
             Path(f"{copy}{ending}").write_bytes(Path(f"{path}{ending}").read_bytes())
-    with Ledger(copy, create=False) as book:
-        assert list(book.rows()) == [*made, *rows(40, 80, size=300)]
+    with Ledger(copy, create=False) as ledger:
+        assert list(ledger.rows()) == [*stored_rows, *make_rows(40, 80, size=300)]
 
 
 @pytest.mark.timeout(600)
-def test_an_export_needs_no_memory_for_its_rows(tmp_path: Path):
-    """Twenty thousand rows of 5 kB take less space than their texts."""
-    path, target = tmp_path / "ledger.sqlite", tmp_path / "table.csv"
-    with Ledger(path) as book:
+def test_an_export_does_not_keep_all_rows_in_memory(tmp_path: Path):
+    """Exporting 100 MB needs less than 20 MB."""
+    path = tmp_path / "ledger.sqlite"
+    target = tmp_path / "table.csv"
+    with Ledger(path) as ledger:
         for at in range(0, 20_000, 1000):
-            book.add(rows(at, at + 1000, size=5000))
+            ledger.add(make_rows(at, at + 1000, size=5000))
     code = """
 import sys, tracemalloc
 from pathlib import Path
@@ -342,31 +368,31 @@ with Ledger(sys.argv[1]) as book:
     export_ledger(book, Path(sys.argv[2]))
 print(tracemalloc.get_traced_memory()[1])
 """
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", code, str(path), str(target)],
         capture_output=True,
         text=True,
         check=True,
     )
     assert target.stat().st_size > 100_000_000
-    assert int(done.stdout) < 20_000_000
+    assert int(completed.stdout) < 20_000_000
     with target.open(newline="") as file:
         assert [line["k"] for line in csv.DictReader(file)] == sorted(
             map(str, range(20_000)), key=lambda k: f"{k}}}"
         )
 
 
-def test_rows_speak_json(tmp_path: Path):
-    assert row(3).request_values["parameters"] == {"k": 3}
-    assert json.loads(row(3).answer) == row(3).answer_values
+def test_a_row_returns_its_request_and_answer_as_values(tmp_path: Path):
+    assert make_row(3).request_values["parameters"] == {"k": 3}
+    assert json.loads(make_row(3).answer) == make_row(3).answer_values
 
 
 @pytest.mark.parametrize("version", [0, -1, -(2**31)])
-def test_a_changed_schema_number_is_said_to_be_damage(tmp_path: Path, version: int):
+def test_a_wrong_schema_number_is_reported_as_damage(tmp_path: Path, version: int):
     path = tmp_path / "ledger.sqlite"
-    filled(path, 5)
-    with closing(sqlite3.connect(path)) as raw:
-        raw.execute(f"pragma user_version = {version}")
+    make_ledger(path, 5)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"pragma user_version = {version}")
     with pytest.raises(
         CorruptFile,
         match=rf"damaged: its header has schema {version}, which does not match its tables\.",
@@ -374,37 +400,41 @@ def test_a_changed_schema_number_is_said_to_be_damage(tmp_path: Path, version: i
         Ledger(path)
 
 
-def test_flipped_bytes_are_never_somebody_elses_error(tmp_path: Path):
+def test_changed_bytes_cause_no_error_of_another_library(tmp_path: Path):
     """Change single bytes of a small ledger: in the rows, the index, and the text of the schema."""
     whole = tmp_path / "whole.sqlite"
-    filled(whole, 8)
-    content, rng = whole.read_bytes(), random.Random(14)
-    refused = 0
+    make_ledger(whole, 8)
+    content = whole.read_bytes()
+    generator = random.Random(14)
+    refused_count = 0
     for k in range(250):
-        path, damaged = tmp_path / f"{k}.sqlite", bytearray(content)
-        for _ in range(rng.choice((1, 1, 3, 20))):
-            damaged[rng.choice((rng.randrange(100), rng.randrange(len(content))))] = rng.choice(
-                (0, 255, rng.randrange(256))
-            )
+        path = tmp_path / f"{k}.sqlite"
+        damaged = bytearray(content)
+        for _ in range(generator.choice((1, 1, 3, 20))):
+            # The header is in the first 100 bytes, so half of the changes are there.
+            in_header = generator.randrange(100)
+            anywhere = generator.randrange(len(content))
+            new_byte = generator.choice((0, 255, generator.randrange(256)))
+            damaged[generator.choice((in_header, anywhere))] = new_byte
         path.write_bytes(damaged)
-        for use in (
-            lambda book: list(book.rows()),
+        for action in (
+            lambda ledger: list(ledger.rows()),
             Ledger.list_specifications,
             len,
-            lambda book: book.find("0"),
+            lambda ledger: ledger.find("0"),
         ):
             try:
-                with Ledger(path, create=False) as book:
-                    use(book)
+                with Ledger(path, create=False) as ledger:
+                    action(ledger)
             except WorkbenchError:
-                refused += 1
-    assert refused > 100
+                refused_count += 1
+    assert refused_count > 100
 
 
 @pytest.mark.parametrize(
     "patience", [float("nan"), float("inf"), -1, True, "1", None, [1], 10**400]
 )
-def test_patience_is_a_number_of_seconds(tmp_path: Path, patience: Any):
+def test_patience_must_be_a_number_of_seconds(tmp_path: Path, patience: Any):
     with pytest.raises(
         InvalidRequest, match=r"^patience must be a number of seconds in \[0, 86400\]\. Got "
     ):
@@ -418,7 +448,9 @@ def test_a_ledger_that_another_process_is_creating_is_not_damaged(tmp_path: Path
     for attempt in range(12):
         start, errors = context.Barrier(4), context.Queue()
         processes = [
-            context.Process(target=_opened, args=(tmp_path / f"{attempt}.sqlite", start, errors))
+            context.Process(
+                target=_open_and_report, args=(tmp_path / f"{attempt}.sqlite", start, errors)
+            )
             for _ in range(4)
         ]
         for process in processes:
@@ -428,7 +460,8 @@ def test_a_ledger_that_another_process_is_creating_is_not_damaged(tmp_path: Path
             process.join()
 
 
-def _opened(path: Path, start: Any, errors: Any) -> None:
+def _open_and_report(path: Path, start: Any, errors: Any) -> None:
+    """Open a ledger when all processes are ready, and send the error or "" to the queue."""
     start.wait()
     try:
         with Ledger(path):
@@ -437,10 +470,10 @@ def _opened(path: Path, start: Any, errors: Any) -> None:
         errors.put(str(error))
 
 
-def test_rows_under_the_name_of_a_solver_that_did_not_answer_are_not_believed(
+def test_rows_that_name_a_solver_which_did_not_answer_get_the_status_false_name(
     tmp_path: Path,
 ) -> None:
-    def row(backend: str, **parameters: object) -> LedgerRow:
+    def make_row(backend: str, **parameters: object) -> LedgerRow:
         request = {"model": "quantizer", "backend": backend, "parameters": parameters, "options": {},
                    "versions": {"workbench": "0.1.0"}}  # fmt: skip
         text = canonical_json(request)
@@ -448,30 +481,33 @@ def test_rows_under_the_name_of_a_solver_that_did_not_answer_are_not_believed(
             hash_texts(text), text, canonical_json({"status": "optimal", "objective": 2.0}), 0.1
         )
 
-    false = [row("gurobi", method="optm"), row("cvxpy:scs", method="product", levels=4)]
-    true = [
-        row("highs", method="optm"),
-        row("gurobi", method="exact"),
-        row("gurobi", method="optm", revision=2),
+    false_rows = [
+        make_row("gurobi", method="optm"),
+        make_row("cvxpy:scs", method="product", levels=4),
     ]
-    with Ledger(tmp_path / "ledger.sqlite") as book:
-        book.add([*false, *true])
-        for stored in book.rows():
+    true_rows = [
+        make_row("highs", method="optm"),
+        make_row("gurobi", method="exact"),
+        make_row("gurobi", method="optm", revision=2),
+    ]
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        ledger.add([*false_rows, *true_rows])
+        for stored in ledger.rows():
             status = stored.answer_values["status"]
-            assert status == ("false_name" if stored in false else "optimal")
-        lines = {line["key"]: line for line in flatten_ledger(book)}
-        assert lines[false[0].key]["failure"].startswith("HiGHS answered, not gurobi")
-        assert lines[true[0].key]["failure"] is None
+            assert status == ("false_name" if stored in false_rows else "optimal")
+        lines = {line["key"]: line for line in flatten_ledger(ledger)}
+        assert lines[false_rows[0].key]["failure"].startswith("HiGHS answered, not gurobi")
+        assert lines[true_rows[0].key]["failure"] is None
 
 
-def test_a_request_of_optm_to_another_solver_has_a_key_of_its_own() -> None:
+def test_a_request_with_the_method_optm_and_another_solver_has_a_new_key() -> None:
     grid = {"model": "quantizer", "bins": "-3,-0.5,0.5,3", "epsilon": 1, "method": "optm"}
     for solver, revised in (("highs", False), ("ortools:glop", True)):
         spec = read_spec({"grid": {**grid, "solver": solver}})
         assert ("revision" in spec.chunks[0].requests[0]) == revised
 
 
-def test_any_limit_of_a_listing_is_taken(
+def test_list_accepts_a_limit_larger_than_64_bits(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with Ledger(tmp_path / "ledger.sqlite"):
