@@ -1,4 +1,4 @@
-"""`workbench privatise noise` and `quantizer`: what is published, what it is said to cost, what is refused."""
+"""The commands `privatise noise`, `quantizer` and `labels`: outputs, budgets, reports and errors."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from workbench.privacy.expected_error import compute_expected_error
 from workbench.privacy.privacy_budget import PrivacyBudget, add_budgets
 from workbench.privacy.release_ledger import LedgerTerms, ReleaseLedger
 
-AGE = "noise p.csv --column age --mechanism noise.json"
+AGE_COMMAND = "noise p.csv --column age --mechanism noise.json"
 PEOPLE = "who,age,change\nann,1,0.25\nbob,4,-1\nann,0,0.75\ncyd,4,1\nann,2,0\nbob,3,-0.5\n"
 
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with certificates and mechanisms, by the names that the commands below use."""
     folder = tmp_path_factory.mktemp("certificates")
     noise = AdditiveNoise(wb.ModuloNoise(n=4, max_shift=4), [4, 1, 1, 1, 1])
     wb.Certificate(noise, "dp", "3/2", "1/100").save(folder / "noise.json")
@@ -43,28 +44,38 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Change to a folder with the file p.csv of PEOPLE, and return its path."""
     monkeypatch.chdir(tmp_path)
     Path("p.csv").write_text(PEOPLE)
     return tmp_path
 
 
-def run(capsys: pytest.CaptureFixture[str], line: str, certificates: Path) -> tuple[int, str, str]:
-    words = [
-        certificates / word if word.endswith(".json") and "/" not in word else word
-        for word in line.split()
-    ]
+def run(
+    capsys: pytest.CaptureFixture[str], command: str, certificates: Path
+) -> tuple[int, str, str]:
+    """Run `workbench privatise`. Names such as noise.json stand for files of `certificates`.
+
+    Returns the exit code, the text on stdout with single spaces, and the text on stderr.
+    """
+    arguments = ["privatise"]
+    for word in command.split():
+        is_certificate = word.endswith(".json") and "/" not in word
+        arguments.append(str(certificates / word) if is_certificate else word)
     with pytest.raises(SystemExit) as stop:
-        main(["privatise", *map(str, words)])
+        main(arguments)
     out, err = capsys.readouterr()
     return stop.value.code or 0, " ".join(out.split()), err
 
 
-def rows_of(path: str) -> list[list[str]]:
+def read_csv(path: str) -> list[list[str]]:
+    """Return the rows of a CSV file, with the header."""
     with Path(path).open(newline="") as file:
         return list(csv.reader(file))
 
 
-def test_a_column_through_noise(folder: Path, certificates: Path, capsys):
+def test_privatise_noise_publishes_the_column_and_a_report(
+    folder: Path, certificates: Path, capsys
+):
     code, out, _ = run(
         capsys,
         "noise p.csv --column age --mechanism noise.json --copy --out o.csv --json",
@@ -91,19 +102,21 @@ def test_a_column_through_noise(folder: Path, certificates: Path, capsys):
     assert any("k times as large" in sentence for sentence in report["words"])
     assert any("Another release" in sentence for sentence in report["words"])
     assert any("other columns are copied" in sentence for sentence in report["words"])
-    before, after = rows_of("p.csv"), rows_of("o.csv")
+    before, after = read_csv("p.csv"), read_csv("o.csv")
     assert [[row[0], row[2]] for row in after] == [[row[0], row[2]] for row in before]
     assert {row[1] for row in after[1:]} <= set("01234")
     assert stat.S_IMODE(Path("o.csv").stat().st_mode) == 0o600
 
 
-def test_a_column_through_a_quantizer(folder: Path, certificates: Path, capsys):
-    line = "quantizer p.csv --column change --mechanism quantizer.json --copy --out o.csv"
-    code, out, _ = run(capsys, line, certificates)
+def test_privatise_quantizer_publishes_outputs_and_a_report(
+    folder: Path, certificates: Path, capsys
+):
+    command = "quantizer p.csv --column change --mechanism quantizer.json --copy --out o.csv"
+    code, out, _ = run(capsys, command, certificates)
     assert code == 0
-    assert {row[2] for row in rows_of("o.csv")[1:]} <= {"2", "-2"}
+    assert {row[2] for row in read_csv("o.csv")[1:]} <= {"2", "-2"}
     report = json.loads(Path("o.csv.json").read_text())
-    # E|M(x) - x| = 2 - (x/2) x: 2 at 0, and 2 - 1/6 on average
+    # The error at x is E|M(x) - x| = 2 - x²/2. It is 2 at x = 0, and 2 - 1/6 on average.
     assert report["expected_error"]["largest mean absolute error of any input"] == pytest.approx(
         2, rel=1e-12
     )
@@ -114,16 +127,15 @@ def test_a_column_through_a_quantizer(folder: Path, certificates: Path, capsys):
     assert "epsilon = 1.1" in out
 
 
-def test_published_noise_follows_its_law():
+def test_published_noise_has_the_masses_of_the_mechanism():
     noise = AdditiveNoise(wb.ModuloNoise(n=4, max_shift=4), [4, 1, 1, 1, 1])
     answers = np.repeat(np.arange(5), 20_000)
-    found = (noise.publish(answers, insecure_seed=1) - answers) % 5
+    noise_values = (noise.publish(answers, insecure_seed=1) - answers) % 5
     for answer in range(5):
-        counts = np.bincount(found[answers == answer], minlength=5)
+        counts = np.bincount(noise_values[answers == answer], minlength=5)
         expected = 20_000 * np.array([4, 1, 1, 1, 1]) / 8
-        assert (
-            float(((counts - expected) ** 2 / expected).sum()) < 25
-        )  # chi-square, 4 degrees: 5e-5
+        chi_square = float(((counts - expected) ** 2 / expected).sum())
+        assert chi_square < 25  # With 4 degrees of freedom, 25 is exceeded with probability 5e-5.
     assert not np.array_equal(noise.publish(answers), noise.publish(answers))
     for wrong in (np.array([0.0]), np.array([5]), np.array([-1]), np.array([[1]])):
         with pytest.raises(wb.InvalidRequest, match="answers must be"):
@@ -134,10 +146,11 @@ def test_published_noise_follows_its_law():
 
 
 def test_rows_of_one_person_add_up(folder: Path, certificates: Path, capsys):
-    line = "noise p.csv --column age --mechanism noise.json --out o.csv --person who --json"
-    code, out, _ = run(capsys, line, certificates)
+    command = "noise p.csv --column age --mechanism noise.json --out o.csv --person who --json"
+    code, out, _ = run(capsys, command, certificates)
     assert code == 0
-    published = Path("o.csv.json").read_text()  # with nothing that tells how many rows somebody has
+    # The published report must not tell how many rows a person has.
+    published = Path("o.csv.json").read_text()
     assert {"rows_of_one_person", "budget"}.isdisjoint(json.loads(published))
     assert "4.5" not in published
     assert "3 rows" not in published
@@ -155,22 +168,24 @@ def test_rows_of_one_person_add_up(folder: Path, certificates: Path, capsys):
 
 
 def test_spellings_of_one_person_are_one_person(folder: Path, certificates: Path, capsys):
-    for names, most in (
+    for names, row_count in (
         (["7", "07", "7.0", "+7", " 7 "], 5),
         (["Ann", "ANN", "ann\u00a0", "a\u200bnn", "bob"], 4),
         (["\u00e9", "e\u0301", "E\u0301", "e"], 3),
         (["1", "2", "10", "1a"], 1),
     ):
         Path("q.csv").write_text("who,age\n" + "".join(f"{name},1\n" for name in names))
-        line = "noise q.csv --column age --mechanism noise.json --out o.csv --overwrite --person who --json"
-        report = json.loads(run(capsys, line, certificates)[1])
-        assert report["rows_of_one_person"] == most
+        command = "noise q.csv --column age --mechanism noise.json --out o.csv --overwrite --person who --json"
+        report = json.loads(run(capsys, command, certificates)[1])
+        assert report["rows_of_one_person"] == row_count
 
 
-def test_labels_of_the_column_bound_nothing(folder: Path, certificates: Path, capsys):
-    line = "labels p.csv --column age --epsilon 9 --ledger account --out o.csv"
+def test_labels_read_from_the_column_have_no_budget_between_two_values(
+    folder: Path, certificates: Path, capsys
+):
+    command = "labels p.csv --column age --epsilon 9 --ledger account --out o.csv"
     for more, epsilon in (("", "inf"), (" --labels 0..4 --overwrite", 9)):
-        assert run(capsys, line + more, certificates)[0] == 0
+        assert run(capsys, command + more, certificates)[0] == 0
         report = json.loads(Path("o.csv.json").read_text())
         assert report["budget_of_a_row"]["epsilon"] == 9
         assert report["budget_between_any_two_values"]["epsilon"] == epsilon
@@ -179,28 +194,28 @@ def test_labels_of_the_column_bound_nothing(folder: Path, certificates: Path, ca
 
 
 def test_a_second_release_of_a_column_adds_up(folder: Path, certificates: Path, capsys):
-    line = "noise p.csv --column age --mechanism noise.json --ledger account --person who"
-    assert run(capsys, f"{line} --out o.csv", certificates)[0] == 0
+    command = "noise p.csv --column age --mechanism noise.json --ledger account --person who"
+    assert run(capsys, f"{command} --out o.csv", certificates)[0] == 0
     assert not [
         word for word in json.loads(Path("o.csv.json").read_text())["words"] if "release" in word
     ]
     assert stat.S_IMODE(Path("account").stat().st_mode) == 0o600
-    report = json.loads(run(capsys, f"{line} --out o2.csv --json", certificates)[1])
+    report = json.loads(run(capsys, f"{command} --out o2.csv --json", certificates)[1])
     published = json.loads(Path("o2.csv.json").read_text())
     assert not [key for key in published if "releases" in key]
     assert not [word for word in published["words"] if "release" in word]
     assert report["releases_of_this_column"] == 2
     total = report["budget_of_all_releases_of_this_column"]
     assert (total["epsilon"], total["delta"]) == (9.0, pytest.approx(0.06, rel=1e-15))
-    # the same numbers under another name are known again; another column of these people adds to the whole
+    # The same numbers under another column name are recognised.
     Path("renamed.csv").write_text(PEOPLE.replace("age", "years"))
-    line = "noise renamed.csv --column years --mechanism step.json --ledger account --person who --out o3.csv"
-    code, out, _ = run(capsys, line, certificates)
+    command = "noise renamed.csv --column years --mechanism step.json --ledger account --person who --out o3.csv"
+    code, out, _ = run(capsys, command, certificates)
     assert code == 0
     assert "release 3 of this column" in out
     assert "epsilon = 12, delta = 0.06" in out
-    line = "quantizer p.csv --column change --mechanism quantizer.json --ledger account --person who --out o4.csv"
-    code, out, _ = run(capsys, line, certificates)
+    command = "quantizer p.csv --column change --mechanism quantizer.json --ledger account --person who --out o4.csv"
+    code, out, _ = run(capsys, command, certificates)
     assert code == 0
     assert "release 4 of these data" in out
     assert "epsilon = 15.3, delta = 0.06" in out
@@ -211,18 +226,23 @@ def test_a_second_release_of_a_column_adds_up(folder: Path, certificates: Path, 
         "o3.csv",
         "o4.csv",
     ]
-    for number in PEOPLE.split():  # neither numbers nor an unkeyed digest of them
+    # The ledger contains no private value, and its digests depend on a key of the ledger.
+    for number in PEOPLE.split():
         assert number.encode() not in Path("account").read_bytes()
     assert ReleaseLedger.open("new", LedgerTerms()).digest(np.ones(3)) != account.digest(np.ones(3))
-    code, _, err = run(capsys, line.replace("--person who", "").replace("o4", "o5"), certificates)
+    code, _, err = run(
+        capsys, command.replace("--person who", "").replace("o4", "o5"), certificates
+    )
     assert code == 2
     assert "person must be 'who', as account says" in err
     assert not Path("o5.csv").exists()
 
 
 def test_budgets_of_labels_add_up(folder: Path, certificates: Path, capsys):
-    line = "labels p.csv --column age --epsilon 9 --labels 0..4 --ledger account --person who --out"
-    report = json.loads(run(capsys, f"{line} o.csv --json", certificates)[1])
+    command = (
+        "labels p.csv --column age --epsilon 9 --labels 0..4 --ledger account --person who --out"
+    )
+    report = json.loads(run(capsys, f"{command} o.csv --json", certificates)[1])
     assert not {"rows_of_one_person", "budget"} & json.loads(Path("o.csv.json").read_text()).keys()
     assert (
         report["rows_of_one_person"],
@@ -234,7 +254,7 @@ def test_budgets_of_labels_add_up(folder: Path, certificates: Path, capsys):
         27,
     )
     assert any("together epsilon = 27" in sentence for sentence in report["words"])
-    code, out, _ = run(capsys, f"{line} o2.csv", certificates)
+    code, out, _ = run(capsys, f"{command} o2.csv", certificates)
     assert code == 0
     assert "release 2 of this column" in out
     assert "add up to epsilon = 54" in out
@@ -246,18 +266,22 @@ def test_budgets_of_labels_add_up(folder: Path, certificates: Path, capsys):
     assert "--ledger keeps the sum" in out
 
 
-def test_what_has_no_epsilon_is_said_and_not_summed(folder: Path, certificates: Path, capsys):
-    line = "noise p.csv --column age --mechanism zcdp.json --ledger account --person who --out"
-    report = json.loads(run(capsys, f"{line} o.csv --json", certificates)[1])
+def test_budgets_without_epsilon_are_reported_but_not_added(
+    folder: Path, certificates: Path, capsys
+):
+    command = "noise p.csv --column age --mechanism zcdp.json --ledger account --person who --out"
+    report = json.loads(run(capsys, f"{command} o.csv --json", certificates)[1])
     assert (report["budget"], report["claim"]) == (None, {"notion": "zcdp", "rho": "1"})
     assert any("3 rows, whose privacy losses add up" in sentence for sentence in report["words"])
-    code, out, _ = run(capsys, f"{line} o2.csv", certificates)
+    code, out, _ = run(capsys, f"{command} o2.csv", certificates)
     assert code == 0
     assert "release 2 of this column" in out
     assert "do add up" in out
 
 
-def test_what_is_protected_less_is_said(folder: Path, certificates: Path, capsys):
+def test_the_report_warns_of_values_that_are_protected_less(
+    folder: Path, certificates: Path, capsys
+):
     assert (
         run(capsys, "noise p.csv --column age --mechanism step.json --out o.csv", certificates)[0]
         == 0
@@ -267,22 +291,24 @@ def test_what_is_protected_less_is_said(folder: Path, certificates: Path, capsys
     assert "further apart are protected less" in words
 
 
-def test_raw_mechanisms_need_a_word(folder: Path, certificates: Path, capsys):
+def test_a_mechanism_without_certificate_needs_the_option_raw(
+    folder: Path, certificates: Path, capsys
+):
     for kind, column, name in (
         ("noise", "age", "raw.json"),
         ("quantizer", "change", "raw-quantizer.json"),
     ):
-        line = f"{kind} p.csv --column {column} --mechanism {name} --out o.csv"
-        code, _, err = run(capsys, line, certificates)
+        command = f"{kind} p.csv --column {column} --mechanism {name} --out o.csv"
+        code, _, err = run(capsys, command, certificates)
         assert code == 2
         assert "must be a certificate (or use --raw)" in err
         assert not Path("o.csv").exists()
-        assert run(capsys, f"{line} --raw", certificates)[0] == 0
+        assert run(capsys, f"{command} --raw", certificates)[0] == 0
         report = json.loads(Path("o.csv.json").read_text())
         assert report["certified"] is False
         assert report["claim"] is None
-        least = np.log(4 if kind == "noise" else 3)
-        assert least <= report["pure_epsilon"] <= least * (1 + 1e-12)
+        exact_epsilon = np.log(4 if kind == "noise" else 3)
+        assert exact_epsilon <= report["pure_epsilon"] <= exact_epsilon * (1 + 1e-12)
         assert report["budget"]["epsilon"] == report["pure_epsilon"]
         assert any("no certificate" in sentence for sentence in report["words"])
         Path("o.csv").unlink()
@@ -290,7 +316,7 @@ def test_raw_mechanisms_need_a_word(folder: Path, certificates: Path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("line", "message"),
+    ("command", "message"),
     [
         (
             "noise p.csv --column change --mechanism noise.json",
@@ -356,8 +382,8 @@ def test_raw_mechanisms_need_a_word(folder: Path, certificates: Path, capsys):
             "noise long.csv --column a --mechanism noise.json --multiline",
             "line 5 of long.csv, column a, must be a finite number",
         ),
-        (f"{AGE} --ledger p.csv", "ledger must be another file than the input"),
-        (f"{AGE} --ledger o.csv", "ledger must be another file than the output"),
+        (f"{AGE_COMMAND} --ledger p.csv", "ledger must be another file than the input"),
+        (f"{AGE_COMMAND} --ledger o.csv", "ledger must be another file than the output"),
         (
             "noise p.csv --column age --mechanism noise.json --ledger odd.csv",
             "odd.csv, which is of another kind",
@@ -373,8 +399,8 @@ def test_raw_mechanisms_need_a_word(folder: Path, certificates: Path, capsys):
         ("noise p.csv --column age --mechanism missing.json", "must be an existing file"),
     ],
 )
-def test_what_is_refused_leaves_nothing(
-    folder: Path, certificates: Path, capsys, line: str, message: str
+def test_a_refused_command_writes_nothing(
+    folder: Path, certificates: Path, capsys, command: str, message: str
 ):
     Path("big.csv").write_text("0\n7\n9\n")
     Path("odd.csv").write_text("a\n1\n1_0\n")
@@ -383,11 +409,11 @@ def test_what_is_refused_leaves_nothing(
     Path("gap.csv").write_text("a,b\n1,x\n2,\n")
     Path("two.csv").write_text("a,b,b\n1,2,3\n")
     Path("long.csv").write_text('b,a\n"one\ntwo\r\nthree",1\n2,x\n\n')
-    if "./o.csv" in line:
+    if "./o.csv" in command:
         Path("o.csv").write_text("x")
         Path("o.csv.json").write_text("age\n1\n")
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    code, out, err = run(capsys, f"{line} --out o.csv", certificates)
+    code, out, err = run(capsys, f"{command} --out o.csv", certificates)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert message in err
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
@@ -398,17 +424,17 @@ def test_empty_lines_at_the_end_are_no_rows(folder: Path, certificates: Path, ca
     code, out, _ = run(
         capsys, "noise end.csv --column age --mechanism noise.json --out o.csv --json", certificates
     )
-    assert (code, json.loads(out)["rows"], len(rows_of("o.csv"))) == (0, 2, 3)
+    assert (code, json.loads(out)["rows"], len(read_csv("o.csv"))) == (0, 2, 3)
 
 
-def test_clipping_is_done_when_asked_and_said(folder: Path, certificates: Path, capsys):
+def test_clipped_rows_are_only_counted_for_the_user(folder: Path, certificates: Path, capsys):
     Path("big.csv").write_text("0\n7\n-9\n")
-    line = "--column 1 --clip --json --overwrite --out o.csv --mechanism"
+    command = "--column 1 --clip --json --overwrite --out o.csv --mechanism"
     for kind, name in (("noise", "noise.json"), ("quantizer", "quantizer.json")):
-        code, out, _ = run(capsys, f"{kind} big.csv {line} {name}", certificates)
+        code, out, _ = run(capsys, f"{kind} big.csv {command} {name}", certificates)
         assert (code, json.loads(out)["clipped_rows"]) == (0, 2)
         report = json.loads(Path("o.csv.json").read_text())
-        assert "clipped_rows" not in report  # it is a fact about the data
+        assert "clipped_rows" not in report  # The number depends on the private data.
         assert any("were first moved to the nearest" in sentence for sentence in report["words"])
 
 
@@ -417,63 +443,73 @@ def test_a_release_that_cannot_be_written_is_not_in_the_ledger(
 ):
     from workbench.cli import privatise
 
-    line = "noise p.csv --column age --mechanism noise.json --ledger account --out"
-    assert run(capsys, f"{line} o.csv", certificates)[0] == 0
+    command = "noise p.csv --column age --mechanism noise.json --ledger account --out"
+    assert run(capsys, f"{command} o.csv", certificates)[0] == 0
     before = ReleaseLedger.open("account").releases
 
-    def full(path: Path, content: bytes, *, private: bool = False) -> None:
-        assert len(ReleaseLedger.open("account").releases) == 1 + len(
-            before
-        )  # booked before anything is written
+    def refuse_to_write(path: Path, content: bytes, *, private: bool = False) -> None:
+        # The release is in the ledger before anything is written.
+        assert len(ReleaseLedger.open("account").releases) == 1 + len(before)
         wb.InvalidRequest.must("output", "a writable file", path.name)
 
-    monkeypatch.setattr(privatise, "write_output", full)
-    assert run(capsys, f"{line} o2.csv", certificates)[0] == 2
+    monkeypatch.setattr(privatise, "write_output", refuse_to_write)
+    assert run(capsys, f"{command} o2.csv", certificates)[0] == 2
     assert ReleaseLedger.open("account").releases == before
     before = ()
     Path("account").unlink()
-    assert run(capsys, f"{line} o2.csv", certificates)[0] == 2
+    assert run(capsys, f"{command} o2.csv", certificates)[0] == 2
     assert not ReleaseLedger.open("account").releases
 
 
-def test_a_seed_is_repeatable_and_called_insecure(folder: Path, certificates: Path, capsys):
-    line = "noise p.csv --column age --mechanism noise.json --insecure-seed 3 --out"
+def test_a_seed_repeats_the_output_and_the_report_calls_it_insecure(
+    folder: Path, certificates: Path, capsys
+):
+    command = "noise p.csv --column age --mechanism noise.json --insecure-seed 3 --out"
     for name in ("a.csv", "b.csv"):
-        assert run(capsys, f"{line} {name}", certificates)[0] == 0
+        assert run(capsys, f"{command} {name}", certificates)[0] == 0
     assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()
     assert "must not be released" in Path("a.csv.json").read_text()
 
 
-def test_sums_of_budgets():
-    half, unbounded = PrivacyBudget(Fraction(1, 2), Fraction(2, 5)), PrivacyBudget(None)
+def test_a_sum_with_an_unbounded_budget_is_unbounded():
+    half = PrivacyBudget(Fraction(1, 2), Fraction(2, 5))
+    unbounded = PrivacyBudget(None)
     assert add_budgets([half, half], 2) == PrivacyBudget(Fraction(2), Fraction(1))
     assert add_budgets([half, unbounded]).epsilon is None
     assert str(add_budgets([unbounded])) == "epsilon = unbounded"
 
 
-def test_largest_error_is_found_inside_pieces():
-    rng = np.random.default_rng(5)
+def test_the_largest_error_may_be_between_two_knots():
+    generator = np.random.default_rng(5)
     for _ in range(20):
-        knots = np.sort(np.concatenate([[-1, 1], rng.uniform(-1, 1, rng.integers(0, 4))]))
-        outputs = np.sort(rng.uniform(-2, 2, rng.integers(2, 6)))
-        ends = rng.dirichlet(np.ones(outputs.size), 2 * knots.size - 2)
+        knots = np.sort(
+            np.concatenate([[-1, 1], generator.uniform(-1, 1, generator.integers(0, 4))])
+        )
+        outputs = np.sort(generator.uniform(-2, 2, generator.integers(2, 6)))
+        ends = generator.dirichlet(np.ones(outputs.size), 2 * knots.size - 2)
         mechanism = PiecewiseAffine.from_laws(knots.tolist(), outputs.tolist(), ends)
-        found = compute_expected_error(mechanism).worst_error
+        worst_error = compute_expected_error(mechanism).worst_error
         x = np.linspace(-1, 1, 20_001)
-        seen = float(mechanism.error_at(x).max())
-        assert seen <= found + 1e-12
-        assert found <= seen + 1e-3
+        largest_seen = float(mechanism.error_at(x).max())
+        assert largest_seen <= worst_error + 1e-12
+        assert worst_error <= largest_seen + 1e-3
 
 
 @pytest.mark.parametrize("weights", [[4, 1, 1, 1, 1], [1, 5, 0, 2, 9], [7, 2, 1, 0, 0, 1, 2]])
-def test_errors_of_noise_modulo_are_those_of_the_numbers_published(weights: list[int]):
-    """Noise that wraps around is n off, not 1: beside the circular error stands that of the column."""
+def test_errors_of_noise_modulo_n_are_those_of_the_published_numbers(weights: list[int]):
+    """An answer 0 that is published as n has the error n, although its circular error is 1."""
     order = len(weights)
     noise = AdditiveNoise(wb.ModuloNoise(n=order - 1, max_shift=1), weights)
-    off = [[(x + eta) % order - x for eta in range(order)] for x in range(order)]
-    errors, shifts = np.abs(off) @ noise.pmf, np.array(off) @ noise.pmf
-    stated = noise.published_error()
-    assert stated["mean absolute error of answers spread evenly"] == pytest.approx(errors.mean())
-    assert stated["largest mean absolute error of any answer"] == pytest.approx(errors.max())
-    assert stated["largest shift of the mean of any answer"] == pytest.approx(np.abs(shifts).max())
+    differences = [[(x + eta) % order - x for eta in range(order)] for x in range(order)]
+    errors, shifts = np.abs(differences) @ noise.pmf, np.array(differences) @ noise.pmf
+    errors_by_name = noise.published_error()
+    assert errors_by_name["mean absolute error of answers spread evenly"] == pytest.approx(
+        errors.mean()
+    )
+    assert errors_by_name["largest mean absolute error of any answer"] == pytest.approx(
+        errors.max()
+    )
+    assert errors_by_name["largest shift of the mean of any answer"] == pytest.approx(
+        np.abs(shifts).max()
+    )
     assert float(compute_expected_error(noise).mean_error) == pytest.approx(errors.mean())

@@ -30,6 +30,7 @@ from workbench.sweeps.specification import read_spec
 from workbench.sweeps.workers import Task, run_on_processes, solve_task
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "sweeps"
+# A grid of 12 points: 2 values of δ and 6 of ε.
 SMALL = {
     "model": "modulo",
     "n": 6,
@@ -41,15 +42,17 @@ SMALL = {
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    """Run a command. Return its exit code and its texts on stdout and stderr."""
     with pytest.raises(SystemExit) as stop:
         main([str(argument) for argument in arguments])
     captured = capsys.readouterr()
     return int(stop.value.code or 0), captured.out, captured.err
 
 
-def content(path: Path) -> list[dict[str, Any]]:
-    with Ledger(path, create=False) as book:
-        return flatten_ledger(book)
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """Return the flat rows of a ledger file."""
+    with Ledger(path, create=False) as ledger:
+        return flatten_ledger(ledger)
 
 
 def test_every_model_of_the_registry_is_in_the_examples_and_they_run(capsys, tmp_path: Path):
@@ -57,41 +60,42 @@ def test_every_model_of_the_registry_is_in_the_examples_and_they_run(capsys, tmp
     for file in sorted(EXAMPLES.glob("*.toml")):
         jobs = 2 if file.stem == "models" else 1
         code, out, _ = run(capsys, "sweep", file, "--ledger", ledger, "--jobs", jobs, "--json")
-        made = json.loads(out)
+        summary = json.loads(out)
         assert code == 0
-        assert made["solved"] == made["points"] > 20
-        assert set(made["statuses"]) <= {"optimal", "found"}
-    rows = content(ledger)
+        assert summary["solved"] == summary["points"] > 20
+        assert set(summary["statuses"]) <= {"optimal", "found"}
+    rows = read_rows(ledger)
     assert {row["model"] for row in rows} == set(list_family_names())
     for row in rows:
         assert row["oracle_agrees"] in (True, None)
-        assert (row["audited"], row["private"]) == (
-            (True, row["private"]) if row["model"] != "laplace" else (False, None)
-        )
+        # Laplace designs are computed by formulas, so nothing is audited.
+        assert row["audited"] is (row["model"] != "laplace")
+        if row["model"] == "laplace":
+            assert row["private"] is None
         assert row["certified"] is True or row["check"] != "certify"
 
 
-def test_a_row_is_what_designing_alone_gives(tmp_path: Path):
+def test_a_row_agrees_with_the_design_of_its_request(tmp_path: Path):
     wb.sweep({"grid": {**SMALL, "check": "audit"}}, tmp_path / "a.sqlite", jobs=1)
-    for row in content(tmp_path / "a.sqlite"):
-        made = wb.design(
+    for row in read_rows(tmp_path / "a.sqlite"):
+        design = wb.design(
             ModuloNoise(n=6, max_shift=2),
             epsilon=row["epsilon"],
             delta=row["delta"],
             notion="dp",
             certify=False,
         )
-        assert row["objective"] == pytest.approx(made.objective, abs=1e-9)
+        assert row["objective"] == pytest.approx(design.objective, abs=1e-9)
         assert row["bound"] == pytest.approx(row["objective"], abs=1e-8)
         assert row["status"] == "optimal"
         assert row["audited"] is True
-        assert row["oracle"] == made.oracle.name
+        assert row["oracle"] == design.oracle.name
 
 
-def test_an_answer_says_what_was_checked_of_it(tmp_path: Path):
+def test_the_option_check_decides_the_status_and_the_bound_of_a_row(tmp_path: Path):
     for check, status in (("none", "claimed"), ("bound", "optimal")):
         wb.sweep({"grid": {**SMALL, "check": check}}, tmp_path / f"{check}.sqlite", jobs=1)
-        rows = content(tmp_path / f"{check}.sqlite")
+        rows = read_rows(tmp_path / f"{check}.sqlite")
         assert {(row["audited"], row["status"]) for row in rows} == {(False, status)}
         assert "private" not in rows[0]
         if check == "none":
@@ -101,9 +105,9 @@ def test_an_answer_says_what_was_checked_of_it(tmp_path: Path):
             assert all(row["residual"] < 1e-9 for row in rows)
 
 
-def test_a_limit_on_the_least_delta_holds_whatever_is_checked(tmp_path: Path):
+def test_a_limit_on_the_minimal_delta_holds_for_every_check(tmp_path: Path):
     for check in ("none", "bound", "audit", "certify"):
-        least = {
+        request = {
             "model": "modulo",
             "n": 4,
             "max_shift": 1,
@@ -112,27 +116,25 @@ def test_a_limit_on_the_least_delta_holds_whatever_is_checked(tmp_path: Path):
             "max_loss": "0.3",
         }
         wb.sweep(
-            {"grid": {**least, "delta": ["0.01", 1], "epsilon": "0.5", "check": check}},
+            {"grid": {**request, "delta": ["0.01", 1], "epsilon": "0.5", "check": check}},
             tmp_path / check,
             jobs=1,
         )
-        within, beyond = sorted(content(tmp_path / check), key=lambda row: -row["delta"])
+        within, beyond = sorted(read_rows(tmp_path / check), key=lambda row: -row["delta"])
         assert within["objective"] == pytest.approx(0.54606071, abs=1e-6)
         assert (beyond["status"], beyond["objective"]) == ("infeasible", None)
         assert "needs delta >= 0.546" in beyond["failure"]
 
 
-def test_a_solver_that_calls_a_wrong_point_optimal_is_believed_by_nobody(
-    tmp_path: Path, monkeypatch
-):
-    """A point a percent away from the optimum is "not_proven", after hot and after cold starts."""
+def test_a_wrong_optimum_of_a_solver_gets_the_status_not_proven(tmp_path: Path, monkeypatch):
+    """The solver is changed so that its objective is 1 % too large, after every start."""
     from workbench.solvers.solution import Solution
 
-    true = Solution.objective.func  # type: ignore[attr-defined]
-    monkeypatch.setattr(Solution, "objective", property(lambda self: true(self) * 1.01))
+    true_objective = Solution.objective.func  # type: ignore[attr-defined]
+    monkeypatch.setattr(Solution, "objective", property(lambda self: true_objective(self) * 1.01))
     outcome = wb.sweep({"grid": {**SMALL, "check": "bound"}}, tmp_path / "a.sqlite", jobs=1)
     assert outcome.statuses == {"not_proven": 12}
-    reasons = {row["failure"] for row in content(tmp_path / "a.sqlite")}
+    reasons = {row["failure"] for row in read_rows(tmp_path / "a.sqlite")}
     assert reasons == {"says optimal, but its bound does not prove it"}
 
 
@@ -140,15 +142,15 @@ def test_a_sweep_returns_the_rows_of_its_points(tmp_path: Path):
     """The result has a table, plots and files, with known rows but no rows of other sweeps."""
     ledger = tmp_path / "a.sqlite"
     wb.sweep({"grid": {**SMALL, "n": 3}}, ledger, jobs=1)
-    part = wb.sweep({"grid": {**SMALL, "epsilon": 0.5}}, ledger, jobs=1)
+    first_sweep = wb.sweep({"grid": {**SMALL, "epsilon": 0.5}}, ledger, jobs=1)
     result = wb.sweep({"name": "small", "grid": SMALL}, ledger, jobs=1)
     assert isinstance(result, wb.Result)
-    assert (len(result), result.points, result.known) == (12, 12, part.points)
+    assert (len(result), result.points, result.known) == (12, 12, first_sweep.points)
     assert repr(result) == "Result('Sweep small', 12 rows)"
     table = result.to_frame()
     assert set(table["sizes"]) == {"[7]"}
-    kept = {row["key"]: row["objective"] for row in content(ledger) if row["sizes"] == "[7]"}
-    assert {row["key"]: row["objective"] for row in result} == kept
+    stored = {row["key"]: row["objective"] for row in read_rows(ledger) if row["sizes"] == "[7]"}
+    assert {row["key"]: row["objective"] for row in result} == stored
     files = result.save(tmp_path / "out")
     assert [file.name for file in files] == [
         "sweep.csv",
@@ -156,7 +158,7 @@ def test_a_sweep_returns_the_rows_of_its_points(tmp_path: Path):
         "objective.svg",
         "objective.pdf",
     ]
-    assert result.to_dict()["solved"] == 12 - part.points
+    assert result.to_dict()["solved"] == 12 - first_sweep.points
     assert pickle.loads(pickle.dumps(result)).to_frame().equals(table)
     assert "<svg" in result._repr_html_() or "<img" in result._repr_html_()
     assert {line.get_drawstyle() for line in result.plot().axes[0].lines} == {"default"}
@@ -167,69 +169,72 @@ def test_a_sweep_returns_the_rows_of_its_points(tmp_path: Path):
     assert styles == ["default", "steps-post", "steps-post"]  # The last entry explains the steps.
 
 
-def test_what_is_known_is_not_solved_again_and_the_path_does_not_matter(
+def test_known_points_are_not_solved_again_and_the_number_of_processes_changes_no_row(
     tmp_path: Path, monkeypatch
 ):
     first, second = tmp_path / "a.sqlite", tmp_path / "b.sqlite"
-    seen = []
-    outcome = wb.sweep({"grid": SMALL}, first, jobs=1, progress=lambda o: seen.append(o.solved))
+    solved_counts = []
+    outcome = wb.sweep(
+        {"grid": SMALL}, first, jobs=1, progress=lambda o: solved_counts.append(o.solved)
+    )
     assert (outcome.points, outcome.known, outcome.solved, outcome.left) == (12, 0, 12, 0)
-    assert seen[0] == 0
-    assert seen[-1] == 12
+    assert solved_counts[0] == 0
+    assert solved_counts[-1] == 12
     monkeypatch.setattr(sweep_workers, "solve_task", None)  # Every solve fails from now on.
     again = wb.sweep({"grid": SMALL}, first, jobs=1)
     assert (again.known, again.solved) == (12, 0)
     monkeypatch.undo()
     wb.sweep({"grid": SMALL}, second, jobs=2)
-    assert content(first) == content(second)
+    assert read_rows(first) == read_rows(second)
     wider = wb.sweep({"grid": {**SMALL, "epsilon": "0.5:1.7:7"}}, first, jobs=1)
     assert (wider.points, wider.known, wider.solved) == (14, 12, 2)
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_a_disk_that_fills_up_ends_the_sweep_and_what_was_committed_serves_the_next(
+def test_a_full_disk_ends_the_sweep_and_the_next_sweep_uses_the_committed_rows(
     tmp_path: Path, jobs: int
 ):
     grid = {**SMALL, "max_shift": [1, 2, 3], "notion": ["dp", "pdp"], "epsilon": "0.5:1.5:10"}
-    with Ledger(tmp_path / "a.sqlite") as book:
-        book._db.execute(f"pragma max_page_count = {book._fetch_value('pragma page_count') + 20}")
+    with Ledger(tmp_path / "a.sqlite") as ledger:
+        page_count = ledger._fetch_value("pragma page_count")
+        ledger._db.execute(f"pragma max_page_count = {page_count + 20}")
         with pytest.raises(WorkbenchError, match="disk is full"):
-            wb.sweep({"grid": grid}, book, jobs=jobs)
-        kept = list(book.rows())
-    assert 0 < len(kept) < 120
+            wb.sweep({"grid": grid}, ledger, jobs=jobs)
+        stored_rows = list(ledger.rows())
+    assert 0 < len(stored_rows) < 120
     outcome = wb.sweep({"grid": grid}, tmp_path / "a.sqlite", jobs=jobs)
-    assert (outcome.known, outcome.left) == (len(kept), 0)
+    assert (outcome.known, outcome.left) == (len(stored_rows), 0)
     wb.sweep({"grid": grid}, tmp_path / "b.sqlite", jobs=1)
-    assert content(tmp_path / "a.sqlite") == content(tmp_path / "b.sqlite")
+    assert read_rows(tmp_path / "a.sqlite") == read_rows(tmp_path / "b.sqlite")
 
 
-def test_a_damaged_or_locked_ledger_ends_the_sweep_in_one_line(tmp_path: Path, capsys):
+def test_a_damaged_ledger_ends_the_sweep_with_a_message_of_one_line(tmp_path: Path, capsys):
     spec, ledger = tmp_path / "spec.toml", tmp_path / "a.sqlite"
     spec.write_text('[[grid]]\nmodel = "modulo"\nn = 6\nmax_shift = 2\nepsilon = "0.5:1.5:40"\n')
     assert run(capsys, "sweep", spec, "--ledger", ledger, "--jobs", 1)[0] == 0
-    content_ = ledger.read_bytes()
-    ledger.write_bytes(content_[:4096] + b"\xa5" * (len(content_) - 4096))
-    code, _, said = run(capsys, "sweep", spec, "--ledger", ledger, "--jobs", 1)
+    intact_bytes = ledger.read_bytes()
+    ledger.write_bytes(intact_bytes[:4096] + b"\xa5" * (len(intact_bytes) - 4096))
+    code, _, message = run(capsys, "sweep", spec, "--ledger", ledger, "--jobs", 1)
     assert code == 2
-    assert said.count("\n") == 1
-    assert "is damaged" in said
+    assert message.count("\n") == 1
+    assert "is damaged" in message
 
 
 def test_two_sweeps_may_share_a_ledger(tmp_path: Path):
-    spec, ledger, others = (
-        read_spec({"grid": {**SMALL, "delta": [0, 0.1, 0.2]}}),
-        tmp_path / "a.sqlite",
-        [],
-    )
+    spec = read_spec({"grid": {**SMALL, "delta": [0, 0.1, 0.2]}})
+    ledger = tmp_path / "a.sqlite"
+    other_sweeps: list[Any] = []
 
-    def meanwhile(outcome: Any) -> None:
-        if not outcome.solved and not others:
-            others.append(None)
-            others[0] = wb.sweep(spec, ledger, jobs=1)
+    def run_other_sweep_once(outcome: Any) -> None:
+        if not outcome.solved and not other_sweeps:
+            other_sweeps.append(None)  # The other sweep must not start a third one.
+            other_sweeps[0] = wb.sweep(spec, ledger, jobs=1)
 
-    mine = wb.sweep(spec, ledger, jobs=1, progress=meanwhile)
-    assert (mine.solved, mine.left, others[0].solved) == (18, 0, 18)
-    assert len(content(ledger)) == 18
+    outcome = wb.sweep(spec, ledger, jobs=1, progress=run_other_sweep_once)
+    # Both sweeps solve all 18 points, and the ledger keeps one row of each.
+    assert (outcome.solved, outcome.left) == (18, 0)
+    assert other_sweeps[0].solved == 18
+    assert len(read_rows(ledger)) == 18
 
 
 def test_a_failed_solve_is_a_row_with_its_reason(tmp_path: Path):
@@ -257,64 +262,71 @@ def test_a_failed_solve_is_a_row_with_its_reason(tmp_path: Path):
     ]
     outcome = wb.sweep({"grid": grids}, tmp_path / "a.sqlite", jobs=1)
     assert outcome.solved == outcome.points == 6
-    found = {
-        (row["model"], row["solver"], row["status"]): row for row in content(tmp_path / "a.sqlite")
+    rows_by_status = {
+        (row["model"], row["solver"], row["status"]): row
+        for row in read_rows(tmp_path / "a.sqlite")
     }
-    assert ("modulo", "ortools:glop", "unavailable") in found
-    assert ("modulo", "gurobi", "licence") in found
-    assert "delta >=" in found["modulo", "highs", "infeasible"]["failure"]
-    assert "beyond" in found["quantizer", "highs", "infeasible"]["failure"]
-    assert found["laplace", None, "infeasible"]["failure"]
-    for row in found.values():
+    assert ("modulo", "ortools:glop", "unavailable") in rows_by_status
+    assert ("modulo", "gurobi", "licence") in rows_by_status
+    assert "delta >=" in rows_by_status["modulo", "highs", "infeasible"]["failure"]
+    assert "beyond" in rows_by_status["quantizer", "highs", "infeasible"]["failure"]
+    assert rows_by_status["laplace", None, "infeasible"]["failure"]
+    for row in rows_by_status.values():
         assert row["objective"] is None
         assert row["audited"] is False
 
 
 class _Session(Session):
-    """A session that answers 1. Its hot answer at the third point is wrong by `lie`."""
+    """A session that answers 1. Its hot answer at the third point is wrong by `error`."""
 
-    def __init__(self, lie: float) -> None:
-        self.lie, self.solves = lie, 0
+    def __init__(self, error: float) -> None:
+        self.error = error
+        self.solves = 0
 
     def design(self, point: Mapping[str, Any] | None = None, *, start: str = "hot") -> Any:
         raise NotImplementedError
 
     def row(self, point: Mapping[str, Any], *, start: str = "hot") -> dict[str, Any]:
         self.solves += 1
-        hot = start == "hot" and point["k"] > 0
-        if point.get("fails") and hot:
+        is_hot = start == "hot" and point["k"] > 0
+        if point.get("fails") and is_hot:
             return {"status": "not_proven", "objective": None, "start": "hot"}
         return {
             "status": "optimal",
-            "objective": 1.0 + self.lie * (hot and point["k"] == 2),
-            "start": "hot" if hot else "cold",
+            "objective": 1.0 + self.error * (is_hot and point["k"] == 2),
+            "start": "hot" if is_hot else "cold",
         }
 
 
-def task(**more: Any) -> Task:
-    points = tuple({"k": k, **more} for k in range(5))
+def make_task(**parameters: Any) -> Task:
+    """Return a task of five points for `_Session`. Points 0, 2 and 4 are checked by cold starts."""
+    points = tuple({"k": k, **parameters} for k in range(5))
     return Task("modulo", {}, points, (0, 2, 4), None, sweep_workers.list_versions(None))
 
 
 @pytest.mark.parametrize(
-    ("lie", "solves", "start"), [(0.0, 7, "hot"), (1e-10, 7, "hot"), (1e-4, 11, "cold")]
+    ("error", "solves", "start"), [(0.0, 7, "hot"), (1e-10, 7, "hot"), (1e-4, 11, "cold")]
 )
-def test_where_a_hot_start_lies_all_of_its_task_is_solved_cold(lie: float, solves: int, start: str):
-    session = _Session(lie)
-    answers = [answer for answer, _ in sweep_workers._solve_points(session, task())]
+def test_after_a_wrong_hot_start_the_whole_task_is_solved_cold(
+    error: float, solves: int, start: str
+):
+    session = _Session(error)
+    answers = [answer for answer, _ in sweep_workers._solve_points(session, make_task())]
     assert session.solves == solves
     assert [a["start"] for a in answers] == ["cold", start, start, start, start]
-    words = (
+    recheck = (
         "a cold start agrees"
         if start == "hot"
         else "a hot start disagreed; the whole task was solved cold"
     )
-    assert answers[2]["recheck"] == words
+    assert answers[2]["recheck"] == recheck
     assert answers[2]["objective"] == pytest.approx(1.0, abs=1e-9)
 
 
-def test_a_failure_is_believed_from_a_cold_start_only():
-    answers = [answer for answer, _ in sweep_workers._solve_points(_Session(0.0), task(fails=True))]
+def test_a_failure_after_a_hot_start_is_solved_again_cold():
+    answers = [
+        answer for answer, _ in sweep_workers._solve_points(_Session(0.0), make_task(fails=True))
+    ]
     assert [a["status"] for a in answers] == ["optimal"] * 5
     assert {a["start"] for a in answers} == {"cold"}
 
@@ -327,7 +339,7 @@ def test_hot_starts_are_used_and_checked(tmp_path: Path):
         "delta": [0.05, 0.1],
     }  # δ = 0 has its own program.
     wb.sweep({"grid": grid}, tmp_path / "a.sqlite", jobs=1)
-    rows = content(tmp_path / "a.sqlite")
+    rows = read_rows(tmp_path / "a.sqlite")
     assert sum(row["start"] == "hot" for row in rows) > 100
     assert (
         sum(row["recheck"] == "a cold start agrees" for row in rows) >= 3
@@ -338,38 +350,49 @@ class _Deadly:
     """A task that kills its process the first `times` times that it is run."""
 
     def __init__(self, place: Path, times: int) -> None:
-        self.place, self.times = place, times
+        self.place = place
+        self.times = times
 
     def __reduce__(self):
-        return _arrived, (str(self.place), self.times)
+        return _rebuild_or_die, (str(self.place), self.times)
 
 
-def _arrived(place: str, times: int) -> Task:
+def _rebuild_or_die(place: str, times: int) -> Task:
+    """Unpickle the task, or kill the process if this is one of the first `times` calls."""
     with open(place, "a") as file:
         file.write("x")
     if len(Path(place).read_text()) <= times:
         os.kill(os.getpid(), signal.SIGKILL)
-    return _plain()
+    return _make_real_task()
 
 
-def _plain() -> Task:
+def _make_real_task() -> Task:
+    """Return the first task of the sweep of SMALL."""
     spec = read_spec({"grid": {**SMALL, "check": "none"}})
-    c = spec.chunks[0]
-    return Task(c.model, c.fixed, c.points, c.recheck, c.backend, c.versions)
+    chunk = spec.chunks[0]
+    return Task(
+        chunk.model, chunk.fixed, chunk.points, chunk.recheck, chunk.backend, chunk.versions
+    )
 
 
 @pytest.mark.parametrize(("times", "given_up"), [(1, False), (3, False), (99, True)])
-def test_a_dead_process_costs_its_tasks_a_retry_and_nothing_else(
+def test_the_tasks_of_a_dead_process_are_retried_up_to_a_limit(
     tmp_path: Path, times: int, given_up: bool
 ):
-    tasks = [_plain(), _plain(), _Deadly(tmp_path / "count", times), *[_plain() for _ in range(4)]]
-    found = list(run_on_processes(tasks, 2))  # type: ignore[arg-type]
-    assert sorted(at for at, _ in found) == list(range(7))
-    assert {at for at, answers in found if answers is None} == ({2} if given_up else set())
-    expected = [answer for _, answer, _ in solve_task(_plain())]
+    tasks = [
+        _make_real_task(),
+        _make_real_task(),
+        _Deadly(tmp_path / "count", times),
+        *[_make_real_task() for _ in range(4)],
+    ]
+    results = list(run_on_processes(tasks, 2))  # type: ignore[arg-type]
+    assert sorted(index for index, _ in results) == list(range(7))
+    given_up_indices = {index for index, answers in results if answers is None}
+    assert given_up_indices == ({2} if given_up else set())
+    expected = [answer for _, answer, _ in solve_task(_make_real_task())]
     assert all(
         [answer for _, answer, _ in answers] == expected
-        for _, answers in found
+        for _, answers in results
         if answers is not None
     )
 
@@ -379,9 +402,11 @@ def test_a_task_that_was_given_up_is_reported_and_can_be_run_again(
 ):
     from workbench.sweeps import run as sweeping
 
-    monkeypatch.setattr(
-        sweeping, "_solve_chunks", lambda chunks, *_: (given_up for given_up in [(0, None)])
-    )
+    def give_up(chunks: Any, *_: Any) -> Any:
+        """Yield None in place of the answers of the first task."""
+        yield 0, None
+
+    monkeypatch.setattr(sweeping, "_solve_chunks", give_up)
     spec = tmp_path / "spec.toml"
     spec.write_text('[[grid]]\nmodel = "modulo"\nn = 3\nmax_shift = 1\nepsilon = [0.5, 1]\n')
     code, out, _ = run(capsys, "sweep", spec, "--ledger", tmp_path / "a.sqlite", "--json")
@@ -399,51 +424,45 @@ def test_a_worker_of_another_version_is_refused():
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_ctrl_c_loses_nothing(tmp_path: Path, jobs: int):
+def test_ctrl_c_keeps_the_solved_points(tmp_path: Path, jobs: int):
     spec, ledger = tmp_path / "spec.toml", tmp_path / "a.sqlite"
     spec.write_text(
         '[[grid]]\nmodel = "modulo"\nn = 8\nmax_shift = [1, 2, 3]\nnotion = ["dp", "pdp"]\nepsilon = "0.1:4:2000"\n'
     )
-    command = [
-        sys.executable,
-        "-m",
-        "workbench",
-        "sweep",
-        str(spec),
-        "--ledger",
-        str(ledger),
-        "--jobs",
-        str(jobs),
-    ]
-    running = subprocess.Popen(
-        command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+    command = f"-m workbench sweep {spec} --ledger {ledger} --jobs {jobs}".split()
+    sweep = subprocess.Popen(
+        [sys.executable, *command],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     deadline = time.monotonic() + 300
     while time.monotonic() < deadline and not _count(ledger):
         time.sleep(0.1)
-    os.killpg(
-        running.pid, signal.SIGINT
-    )  # A terminal sends the signal to the parent and to its workers.
-    out, said = running.communicate(timeout=300)
-    assert running.returncode == 2, said
+    # A terminal sends the signal to the parent and to its workers.
+    os.killpg(sweep.pid, signal.SIGINT)
+    out, message = sweep.communicate(timeout=300)
+    assert sweep.returncode == 2, message
     assert out == ""
     count = _count(ledger)
-    assert said.splitlines()[-1].startswith(
+    assert message.splitlines()[-1].startswith(
         f"WorkbenchError: Interrupted; {count} of 12000 rows are in"
     )
-    assert said.count("Traceback") == 0
+    assert message.count("Traceback") == 0
     assert 0 < count < 12000
 
 
-def _count(ledger: Path) -> int:
+def _count(path: Path) -> int:
+    """Return the number of rows of a ledger file, 0 if it does not exist."""
     try:
-        with Ledger(ledger, create=False) as book:
-            return len(book)
+        with Ledger(path, create=False) as ledger:
+            return len(ledger)
     except WorkbenchError:  # The ledger does not exist yet.
         return 0
 
 
-def test_exports_say_the_same_and_where_it_comes_from(tmp_path: Path, capsys):
+def test_csv_and_parquet_exports_agree_and_state_their_origin(tmp_path: Path, capsys):
     pyarrow = pytest.importorskip("pyarrow.parquet")
     spec, ledger = tmp_path / "spec.toml", tmp_path / "a.sqlite"
     spec.write_text(
@@ -472,12 +491,12 @@ def test_exports_say_the_same_and_where_it_comes_from(tmp_path: Path, capsys):
     assert "seconds" not in (tmp_path / "all.csv").read_text().splitlines()[0]
     origin = json.loads((tmp_path / "some.csv.json").read_text())
     assert origin["sha256"] == hashlib.sha256((tmp_path / "some.csv").read_bytes()).hexdigest()
-    assert spec.read_text() in [kept["text"] for kept in origin["specifications"]]
+    assert spec.read_text() in [entry["text"] for entry in origin["specifications"]]
     assert json.loads(table.schema.metadata[b"dp-workbench"])["rows"] == 8
     assert origin["versions"][0]["highspy"]
 
 
-def test_list_and_show(tmp_path: Path, capsys, monkeypatch):
+def test_results_list_and_results_show(tmp_path: Path, capsys, monkeypatch):
     monkeypatch.setattr(
         "workbench.cli.console.out.width", 120
     )  # No cell is wrapped, whatever COLUMNS is.
@@ -506,13 +525,13 @@ def test_list_and_show(tmp_path: Path, capsys, monkeypatch):
     assert code == 0
     assert "3 of 12 matching rows, 14 in" in out.replace("\n", " ")
     assert "private" in out  # an audited optimum of a solver's own PMF need not be
-    for bad in ("zz", "", "0123456789"):
-        code, _, said = run(capsys, "results", "show", bad, "--ledger", ledger)
-        assert (code, said.count("\n")) == (2, 1)
+    for unknown_key in ("zz", "", "0123456789"):
+        code, _, message = run(capsys, "results", "show", unknown_key, "--ledger", ledger)
+        assert (code, message.count("\n")) == (2, 1)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "rule"),
     [
         (("sweep", "none.toml"), "specification must be an existing file"),
         (("sweep", "SPEC", "--jobs", "0"), "jobs must be an integer in 1..1024. Got 0"),
@@ -523,14 +542,14 @@ def test_list_and_show(tmp_path: Path, capsys, monkeypatch):
         (("results", "export", "none/table.csv"), "existing folder"),
     ],
 )
-def test_bad_requests_are_one_line(
-    tmp_path: Path, capsys, monkeypatch, arguments: tuple[str, ...], words: str
+def test_an_error_is_one_line_that_states_the_rule(
+    tmp_path: Path, capsys, monkeypatch, arguments: tuple[str, ...], rule: str
 ):
     monkeypatch.chdir(tmp_path)
-    given = [str(EXAMPLES / "modulo.toml") if a == "SPEC" else a for a in arguments]
-    code, _, said = run(capsys, *given)
-    assert (code, said.count("\n")) == (2, 1)
-    assert words in said
+    paths = {"SPEC": str(EXAMPLES / "modulo.toml")}
+    code, _, message = run(capsys, *(paths.get(text, text) for text in arguments))
+    assert (code, message.count("\n")) == (2, 1)
+    assert rule in message
 
 
 def test_dry_run_counts_and_writes_nothing(tmp_path: Path, capsys):
@@ -542,7 +561,7 @@ def test_dry_run_counts_and_writes_nothing(tmp_path: Path, capsys):
     assert not ledger.exists()
 
 
-def test_the_python_face_refuses_too(tmp_path: Path):
+def test_sweep_in_python_refuses_a_boolean_number_of_jobs(tmp_path: Path):
     with pytest.raises(InvalidRequest, match="jobs"):
         wb.sweep({"grid": SMALL}, tmp_path / "a.sqlite", jobs=True)
     assert wb.Ledger is Ledger

@@ -31,7 +31,6 @@ epsilon = "0.5:2:7"
 """
 KILLS = 25
 
-
 # The imports take as long as the sweep, so a server forks processes that have imported.
 server = multiprocessing.get_context("forkserver")
 server.set_forkserver_preload(
@@ -51,33 +50,34 @@ def command(spec: Path, ledger: Path, jobs: int) -> None:
         os._exit(int(stop.code or 0))  # multiprocessing would wait for the idle workers.
 
 
-def start(spec: Path, ledger: Path, jobs: int) -> BaseProcess:
-    running = server.Process(target=command, args=(spec, ledger, jobs))
-    running.start()
-    return running
+def start_sweep(spec: Path, ledger: Path, jobs: int) -> BaseProcess:
+    """Start a sweep in a new process with its own process group."""
+    process = server.Process(target=command, args=(spec, ledger, jobs))
+    process.start()
+    return process
 
 
-def tidy(ended: BaseProcess) -> None:
+def remove_semaphores(process: BaseProcess) -> None:
     """Remove the semaphores of a killed process. Its tracker may remove them at the same time."""
-    for semaphore in Path("/dev/shm").glob(f"sem.loky-{ended.pid}-*"):
+    for semaphore in Path("/dev/shm").glob(f"sem.loky-{process.pid}-*"):
         semaphore.unlink(missing_ok=True)
 
 
-def committed(ledger: Path) -> dict[str, LedgerRow]:
+def read_committed_rows(ledger: Path) -> dict[str, LedgerRow]:
     """Return all rows, after checking their seals and the file."""
     if not ledger.exists() or not ledger.stat().st_size:
         return {}
     with Ledger(ledger) as book:
-        found = list(book.rows())
-    with closing(sqlite3.connect(ledger)) as raw:
-        assert raw.execute("pragma integrity_check").fetchall() == [("ok",)]
-    assert len({row.key for row in found}) == len(found)
-    return {row.key: row for row in found}
+        rows = list(book.rows())
+    with closing(sqlite3.connect(ledger)) as connection:
+        assert connection.execute("pragma integrity_check").fetchall() == [("ok",)]
+    assert len({row.key for row in rows}) == len(rows)
+    return {row.key: row for row in rows}
 
 
-def grown(ledger: Path, before: int, running: BaseProcess) -> None:
+def wait_for_growth(ledger: Path, before: int, process: BaseProcess) -> None:
     """Wait for the first new commit or the end of the process."""
-    while running.is_alive():
+    while process.is_alive():
         try:
             with Ledger(ledger, create=False, patience=0.05) as book:
                 if len(book) > before:
@@ -87,7 +87,8 @@ def grown(ledger: Path, before: int, running: BaseProcess) -> None:
         time.sleep(0.02)
 
 
-def exported(ledger: Path, target: Path) -> bytes:
+def export(ledger: Path, target: Path) -> bytes:
+    """Export a ledger to a CSV file, and return its bytes."""
     with pytest.raises(SystemExit) as stop:
         main(["results", "export", str(target), "--ledger", str(ledger)])
     assert not stop.value.code
@@ -95,50 +96,54 @@ def exported(ledger: Path, target: Path) -> bytes:
 
 
 def test_25_kills_lose_nothing(tmp_path: Path):
-    spec, whole = tmp_path / "spec.toml", tmp_path / "whole.sqlite"
+    spec = tmp_path / "spec.toml"
+    undisturbed_ledger = tmp_path / "whole.sqlite"
     spec.write_text(SPEC)
-    begin = time.monotonic()
-    undisturbed = start(spec, whole, 2)
-    grown(whole, 0, undisturbed)
-    first = time.monotonic() - begin
+    start_time = time.monotonic()
+    undisturbed = start_sweep(spec, undisturbed_ledger, 2)
+    wait_for_growth(undisturbed_ledger, 0, undisturbed)
+    seconds_to_first_row = time.monotonic() - start_time
     undisturbed.join(300)
-    tidy(undisturbed)
+    remove_semaphores(undisturbed)
     assert undisturbed.exitcode == 0
-    life = time.monotonic() - begin
-    expected, keys = exported(whole, tmp_path / "whole.csv"), set(read_spec(spec).keys)
-    assert set(committed(whole)) == keys
+    seconds_of_sweep = time.monotonic() - start_time
+    expected = export(undisturbed_ledger, tmp_path / "whole.csv")
+    keys = set(read_spec(spec).keys)
+    assert set(read_committed_rows(undisturbed_ledger)) == keys
     assert expected.count(b"\n") == len(keys) + 1 == 169
 
-    rng = random.Random(25)
-    kills = rounds = in_between = 0
-    ledger, have = tmp_path / "round0.sqlite", dict[str, LedgerRow]()
-    while kills < KILLS or have:
-        running = start(spec, ledger, rng.choice((1, 1, 1, 2)))
+    generator = random.Random(25)
+    kills = finished_sweeps = partial_states = 0
+    ledger = tmp_path / "round0.sqlite"
+    known_rows: dict[str, LedgerRow] = {}
+    while kills < KILLS or known_rows:
+        process = start_sweep(spec, ledger, generator.choice((1, 1, 1, 2)))
         if kills < KILLS:
-            if rng.random() < 0.75:  # Kill it while it works.
-                grown(ledger, len(have), running)
-                moment = rng.uniform(0, min(life - first, 1.2))
+            if generator.random() < 0.75:  # Kill it while it works.
+                wait_for_growth(ledger, len(known_rows), process)
+                moment = generator.uniform(0, min(seconds_of_sweep - seconds_to_first_row, 1.2))
             else:  # Kill it at any time.
-                moment = rng.uniform(0, min(life, 2.0))
-            running.join(moment)
-            if running.is_alive():
+                moment = generator.uniform(0, min(seconds_of_sweep, 2.0))
+            process.join(moment)
+            if process.is_alive():
                 try:
-                    os.killpg(running.pid, signal.SIGKILL)
+                    os.killpg(process.pid, signal.SIGKILL)
                 except ProcessLookupError:  # It was killed before it had a group and workers.
-                    running.kill()
+                    process.kill()
                 kills += 1
-        running.join(300)
-        tidy(running)
-        now = committed(ledger)
-        assert have.items() <= now.items()  # Committed rows still exist unchanged.
-        in_between += 0 < len(now) < len(keys)
-        have = now
-        if running.exitcode == 0:
-            assert exported(ledger, tmp_path / f"round{rounds}.csv") == expected
-            rounds += 1
-            ledger, have = tmp_path / f"round{rounds}.sqlite", {}
+        process.join(300)
+        remove_semaphores(process)
+        rows = read_committed_rows(ledger)
+        assert known_rows.items() <= rows.items()  # Committed rows still exist unchanged.
+        partial_states += 0 < len(rows) < len(keys)
+        known_rows = rows
+        if process.exitcode == 0:
+            assert export(ledger, tmp_path / f"round{finished_sweeps}.csv") == expected
+            finished_sweeps += 1
+            ledger = tmp_path / f"round{finished_sweeps}.sqlite"
+            known_rows = {}
         else:
-            assert running.exitcode == -signal.SIGKILL, ledger.with_suffix(".log").read_text()
+            assert process.exitcode == -signal.SIGKILL, ledger.with_suffix(".log").read_text()
     assert kills == KILLS
-    assert rounds >= 1
-    assert in_between >= 5  # Not all moments were before or after the work.
+    assert finished_sweeps >= 1
+    assert partial_states >= 5  # Not all moments were before or after the work.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -15,12 +16,15 @@ import pytest
 from workbench.comparison import run as comparison
 from workbench.pipeline.programs import select_instances
 
-linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
+needs_proc = pytest.mark.skipif(
+    not Path("/proc/self/stat").exists(), reason="This system has no /proc."
+)
 
+# A sweep with {} values of ε.
 SPEC = '[[grid]]\nmodel = "modulo"\nn = 6\nmax_shift = [1, 2]\ndelta = [0, 0.1]\nepsilon = "0.5:2:{}"\n'
 
 
-def parent_of(pid: int) -> int:
+def find_parent(pid: int) -> int:
     """Return the parent of a process, or 0 if the process has ended."""
     try:
         state, parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:2]
@@ -29,19 +33,20 @@ def parent_of(pid: int) -> int:
     return 0 if state == "Z" else int(parent)
 
 
-def children(pid: int) -> list[int]:
-    return [
-        int(p.name)
-        for p in Path("/proc").iterdir()
-        if p.name.isdecimal() and parent_of(int(p.name)) == pid
-    ]
+def list_children(pid: int) -> list[int]:
+    """Return the running children of a process."""
+    pids = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal()]
+    return [child for child in pids if find_parent(child) == pid]
 
 
-def within(seconds: float, condition: Callable[[], bool]) -> bool:
+def wait_until(seconds: float, condition: Callable[[], bool]) -> bool:
+    """Wait until a condition holds, at most for some seconds. Return whether it holds."""
     end = time.monotonic() + seconds
-    while not (fine := condition()) and time.monotonic() < end:
+    while time.monotonic() < end:
+        if condition():
+            return True
         time.sleep(0.05)
-    return fine
+    return condition()
 
 
 @pytest.fixture
@@ -58,63 +63,48 @@ def trap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("options", [["-P"], []])  # The console script, and python -m.
 def test_a_sweep_runs_no_module_of_the_current_folder(trap: Path, options: list[str]):
-    command = [
-        sys.executable,
-        *options,
-        "-m",
-        "workbench",
-        "sweep",
-        "spec.toml",
-        "--ledger",
-        "l.sqlite",
-        "--jobs",
-        "2",
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    sweep = "-m workbench sweep spec.toml --ledger l.sqlite --jobs 2"
+    command = [sys.executable, *options, *shlex.split(sweep)]
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
     assert not [*trap.glob("*.ran")]
-    assert done.returncode == 0, done.stderr
-    assert "left 0" in " ".join(done.stdout.split())
+    assert completed.returncode == 0, completed.stderr
+    assert "left 0" in " ".join(completed.stdout.split())
 
 
-def test_the_worker_of_the_solver_comparison_neither(trap: Path):
+def test_a_solver_comparison_runs_no_module_of_the_current_folder(trap: Path):
     instance = select_instances("small")[0]
     row = comparison.run_one(instance.program_at_values(), "highs", {"time_limit": 20.0})
     assert row["status"] == "optimal", row
     assert not [*trap.glob("*.ran")]
 
 
-@linux
+@needs_proc
 def test_the_workers_of_a_killed_sweep_end(tmp_path: Path):
     (tmp_path / "spec.toml").write_text(SPEC.format(20_000))
     ledger = tmp_path / "l.sqlite"
-    command = [
-        sys.executable,
-        "-m",
-        "workbench",
-        "sweep",
-        "spec.toml",
-        "--ledger",
-        str(ledger),
-        "--jobs",
-        "2",
-    ]
+    sweep = f"-m workbench sweep spec.toml --ledger {ledger} --jobs 2"
+    command = [sys.executable, *shlex.split(sweep)]
     parent = subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
-        assert within(
+        assert wait_until(
             300,
-            lambda: ledger.with_name("l.sqlite-wal").exists() and len(children(parent.pid)) >= 3,
+            lambda: (
+                ledger.with_name("l.sqlite-wal").exists() and len(list_children(parent.pid)) >= 3
+            ),
         )
-        started = children(parent.pid)
+        started = list_children(parent.pid)
     finally:
         parent.kill()
         parent.wait()
-    assert within(60, lambda: not any(map(parent_of, started))), [
-        pid for pid in started if parent_of(pid)
+    assert wait_until(60, lambda: not any(map(find_parent, started))), [
+        pid for pid in started if find_parent(pid)
     ]
 
 
+# A process that ends with its parent, by the kernel (argument 2 is "kernel") or by polling.
+# Argument 1 is the expected parent, 0 for the present one.
 CHILD = """
 import os, sys, time
 from workbench.io import processes
@@ -124,6 +114,7 @@ processes.end_with_parent(int(sys.argv[1]) or os.getppid())
 print("ready", flush=True)
 time.sleep(600)
 """
+# A process that starts CHILD, which is argument 1, and prints its number.
 PARENT = """
 import subprocess, sys
 child = subprocess.Popen([sys.executable, "-c", sys.argv[1], "0", sys.argv[2]])
@@ -132,23 +123,25 @@ child.wait()
 """
 
 
-@linux
-@pytest.mark.parametrize("how", ["kernel", "no kernel"])
-def test_a_process_ends_with_its_parent(how: str):
+@needs_proc
+@pytest.mark.parametrize("mechanism", ["kernel", "no kernel"])
+def test_a_process_ends_with_its_parent(mechanism: str):
     with subprocess.Popen(
-        [sys.executable, "-c", PARENT, CHILD, how], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", PARENT, CHILD, mechanism], stdout=subprocess.PIPE, text=True
     ) as parent:
         assert parent.stdout is not None
-        words = [parent.stdout.readline().strip(), parent.stdout.readline().strip()]
-        child = int(next(word for word in words if word != "ready"))
-        assert "ready" in words
-        assert parent_of(child) == parent.pid
+        # The number of the child and its word "ready" come in any order.
+        lines = {parent.stdout.readline().strip(), parent.stdout.readline().strip()}
+        assert "ready" in lines
+        (child_text,) = lines - {"ready"}
+        child = int(child_text)
+        assert find_parent(child) == parent.pid
         parent.kill()
-    assert within(60, lambda: not parent_of(child))
+    assert wait_until(60, lambda: not find_parent(child))
 
 
-def test_a_process_whose_parent_died_before_it_looked_ends_at_once():
-    done = subprocess.run(
+def test_a_process_whose_parent_has_already_ended_ends_at_once():
+    completed = subprocess.run(
         [sys.executable, "-c", CHILD, str(os.getpid() + 1), "kernel"], check=False, timeout=300
     )
-    assert done.returncode in (1, -signal.SIGKILL)
+    assert completed.returncode in (1, -signal.SIGKILL)
