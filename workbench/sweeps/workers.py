@@ -1,7 +1,7 @@
 """Run the tasks of a sweep: in this process, in processes of this machine (loky), or on Dask.
 
-The functions `run_on_...` yield (index of a task, its answers) as tasks end, in any order. It
-yields (index, None) for a task that was given up because the processes working on it died
+The functions `run_on_...` yield (index of a task, its answers) as tasks end, in any order. They
+yield (index, None) for a task that was given up because the processes working on it died
 repeatedly. A process that dies loses only the tasks it was working on.
 
 A hot start solves a point from the last solution of the same program, a cold start from scratch.

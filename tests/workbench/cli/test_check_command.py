@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def exit_code(*arguments: object) -> int:
+    """Run a command and return its exit code."""
     with pytest.raises(SystemExit) as stopped:
         main([str(argument) for argument in arguments])
     code = stopped.value.code

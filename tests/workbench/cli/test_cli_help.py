@@ -14,7 +14,8 @@ WORKBENCH = Path(sys.executable).with_name("workbench")
 
 
 def run(*words: str, **environment: str) -> str:
-    ran = subprocess.run(
+    """Run a command that must succeed, and return its text on stdout."""
+    completed = subprocess.run(
         [WORKBENCH, *words],
         capture_output=True,
         text=True,
@@ -22,10 +23,10 @@ def run(*words: str, **environment: str) -> str:
         check=True,
         env={**os.environ, **environment},
     )
-    return ran.stdout
+    return completed.stdout
 
 
-def test_commands_stand_in_the_order_of_work() -> None:
+def test_help_lists_commands_in_the_order_of_work() -> None:
     shown = run("--help")
     order = ["explore", "design", "audit", "sample", "sweep", "reproduce", "doctor"]
     places = [shown.index(f"│ {name} ") for name in order]
@@ -33,7 +34,7 @@ def test_commands_stand_in_the_order_of_work() -> None:
 
 
 @pytest.mark.parametrize("group", ["design", "frontier", "laplace", "privatise"])
-def test_groups_have_examples(group: str) -> None:
+def test_the_help_of_a_group_has_examples(group: str) -> None:
     shown = " ".join(run(group, "--help").split())
     assert f"Examples: workbench {group} " in shown
 
@@ -49,8 +50,8 @@ def test_a_shell_completes_commands_and_options(words: str, expected: str) -> No
     ]
 
 
-def test_redirected_tables_take_the_width_of_columns_and_break_no_number() -> None:
-    words = (
+def test_tables_in_a_file_have_the_width_COLUMNS_and_whole_numbers() -> None:
+    words = [
         "design",
         "channel",
         "--answers",
@@ -61,9 +62,10 @@ def test_redirected_tables_take_the_width_of_columns_and_break_no_number() -> No
         "1",
         "--loss",
         "absolute",
-    )
+    ]
     numbers = re.compile(r"0\.\d{3,}")
-    wide, narrow = run(*words, COLUMNS="150"), run(*words, COLUMNS="24")
+    wide = run(*words, COLUMNS="150")
+    narrow = run(*words, COLUMNS="24")
     table = "Probability of every output"
     assert (
         {*numbers.findall(wide[wide.index(table) :])}
@@ -74,10 +76,12 @@ def test_redirected_tables_take_the_width_of_columns_and_break_no_number() -> No
     assert max(len(line) for line in narrow[: narrow.index(table)].splitlines()) <= 24
 
 
-def test_a_help_whose_reader_has_left_says_nothing_more() -> None:
+def test_help_into_a_closed_pipe_prints_no_error() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     command = [sys.executable, "-m", "workbench", "design", "modulo", "--help"]
-    ended = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    completed = subprocess.run(
+        command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False
+    )
     os.close(writer)
-    assert (ended.returncode, ended.stderr) == (2, "")
+    assert (completed.returncode, completed.stderr) == (2, "")

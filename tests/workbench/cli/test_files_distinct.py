@@ -1,4 +1,4 @@
-"""No command writes over its own input, or one of its outputs over another: refused before any work."""
+"""A command whose output is its input or another output is refused before it computes anything."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ QUANTIZER = "design quantizer --bins=-3,-0.5,0.5,3 --epsilon 1"
 ENCODE = "laplace encode --epsilon 1 --ell 2 --seed-file key"
 PRIVATISE = "privatise labels --column 1 --epsilon 9"
 
+# Command -> (name of the refused file, name of the other file, path of the other file) in the error.
 CASES = {
     f"{ENCODE} p.csv key": ("output", "key", "key"),
     f"{ENCODE} p.csv p.csv": ("output", "input", "p.csv"),
@@ -49,6 +50,7 @@ CASES = {
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Change to a folder with the input files of CASES and links to them, and return its path."""
     monkeypatch.chdir(tmp_path)
     for name in ("sub", "f"):
         Path(name).mkdir()
@@ -66,8 +68,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("command", [pytest.param(one, id=one) for one, words in CASES.items()])
-def test_no_command_overwrites_what_it_reads_or_has_written(folder: Path, capsys, command: str):
+@pytest.mark.parametrize("command", [pytest.param(command, id=command) for command in CASES])
+def test_no_command_overwrites_its_input_or_another_output(folder: Path, capsys, command: str):
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     with pytest.raises(SystemExit) as stop:
         main(command.split())

@@ -1,4 +1,4 @@
-"""`workbench privatise places`, and an epsilon per kilometre, from the command line."""
+"""The command `privatise places`, and an ε per kilometre in `design channel`."""
 
 from __future__ import annotations
 
@@ -27,15 +27,17 @@ PUBLISH = [
 ]
 
 
-def run(capsys: pytest.CaptureFixture[str], words: list[str]) -> tuple[int, str, str]:
+def run(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> tuple[int, str, str]:
+    """Run a command. Return its exit code, and stdout and stderr with single spaces."""
     with pytest.raises(SystemExit) as stop:
-        main(words)
+        main(arguments)
     out, err = capsys.readouterr()
     return int(stop.value.code or 0), " ".join(out.split()), " ".join(err.split())
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Change to a folder with the files city.csv and trips.csv, and return its path."""
     monkeypatch.chdir(tmp_path)
     Path("city.csv").write_text(PLACES)
     Path("trips.csv").write_text(TRIPS)
@@ -48,11 +50,13 @@ def test_positions_are_published_at_places(
     code, out, _ = run(capsys, [*DESIGN, "--plot", "map.png"])
     assert code == 0
     assert Path("map.png").exists()
-    assert "epsilon = 0.002 per unit of distance" in out  # 2 per km, coordinates in metres
+    assert (
+        "epsilon = 0.002 per unit of distance" in out
+    )  # This is 2/km, as the coordinates are in metres.
     assert "in m" in out
     code, out, _ = run(capsys, [*PUBLISH, "--id", "who", "--person", "who", "--insecure-seed", "1"])
     assert code == 0
-    assert "epsilon = 0.004 per unit of distance" in out  # two rows of ann
+    assert "epsilon = 0.004 per unit of distance" in out  # ann has two rows.
     assert "to the nearest place on average" in out
     with Path("p.csv").open(newline="") as file:
         rows = list(csv.reader(file))
@@ -67,7 +71,7 @@ def test_positions_are_published_at_places(
 
 
 @pytest.mark.parametrize("coordinate", ["x", "y"])
-def test_no_coordinate_says_whose_row_it_is(
+def test_a_coordinate_cannot_be_the_person_column(
     folder: Path, capsys: pytest.CaptureFixture[str], coordinate: str
 ) -> None:
     assert run(capsys, DESIGN)[0] == 0
@@ -77,7 +81,7 @@ def test_no_coordinate_says_whose_row_it_is(
     assert not Path("p.csv").exists()
 
 
-def test_positions_alone_leave_nothing_else_to_warn_of(
+def test_a_file_with_positions_only_causes_no_warning_about_other_columns(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(capsys, DESIGN)[0] == 0
@@ -87,27 +91,11 @@ def test_positions_alone_leave_nothing_else_to_warn_of(
     assert "copied unchanged" not in out
 
 
-def test_nothing_but_a_certificate_of_places_is_taken(
+def test_only_a_certificate_of_places_is_accepted(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert (
-        run(
-            capsys,
-            [
-                "design",
-                "channel",
-                "--answers",
-                "0..3",
-                "--max-shift",
-                "1",
-                "--epsilon",
-                "1",
-                "--save",
-                "c.json",
-            ],
-        )[0]
-        == 0
-    )
+    design = "design channel --answers 0..3 --max-shift 1 --epsilon 1 --save c.json"
+    assert run(capsys, design.split())[0] == 0
     code, _, err = run(capsys, PUBLISH)
     assert code == 2
     assert "design channel --places" in err
@@ -118,7 +106,7 @@ def test_nothing_but_a_certificate_of_places_is_taken(
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("arguments", "sentence"),
     [
         (["--unit", "m", "--notion", "pure"], "metric for an epsilon per km"),
         (["--notion", "metric"], "unit must be given"),
@@ -129,9 +117,9 @@ def test_nothing_but_a_certificate_of_places_is_taken(
         ),
     ],
 )
-def test_units_are_said(
-    folder: Path, capsys: pytest.CaptureFixture[str], words: list[str], sentence: str
+def test_a_budget_per_kilometre_needs_a_unit_and_the_notion_metric(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str
 ) -> None:
-    code, _, err = run(capsys, [*DESIGN[:8], "--epsilon", "2/km", *words])
+    code, _, err = run(capsys, [*DESIGN[:8], "--epsilon", "2/km", *arguments])
     assert code == 2
     assert sentence in err or "one of" in err

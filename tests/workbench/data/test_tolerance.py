@@ -1,4 +1,4 @@
-"""Computed floats keep their neighbours, and are found again when they are published."""
+"""Rounded floats: which answers are neighbours, and which answer a value of the data is."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ EDGES = np.histogram_bin_edges(TENTHS, bins=10)
 SINGLE = np.arange(0, 1.01, 0.1, dtype=np.float32)
 
 
-def count(values: object, max_shift: object) -> int:
+def count_neighbour_pairs(values: object, max_shift: object) -> int:
+    """Return the number of pairs of answers that differ by at most max_shift."""
     return len(wb.FiniteQuery(values, max_shift=max_shift).neighbour_pairs)
 
 
@@ -62,7 +63,7 @@ def count(values: object, max_shift: object) -> int:
     ],
 )
 def test_no_neighbour_is_lost_to_rounding(values: object, max_shift: object, pairs: int) -> None:
-    assert count(values, max_shift) == pairs
+    assert count_neighbour_pairs(values, max_shift) == pairs
 
 
 def test_the_design_of_a_computed_grid_is_that_of_the_decimals() -> None:
@@ -137,7 +138,7 @@ def test_a_csv_of_pandas_keeps_its_neighbours(tmp_path: Path) -> None:
     file = tmp_path / "answers.csv"
     pd.Series(np.arange(0, 1.01, 0.1), name="x").to_csv(file, index=False)
     assert "0.30000000000000004" in file.read_text()
-    assert count(file, "0.1") == 10
+    assert count_neighbour_pairs(file, "0.1") == 10
 
 
 def test_values_are_not_changed() -> None:

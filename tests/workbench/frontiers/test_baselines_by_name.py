@@ -17,42 +17,46 @@ CHANNEL: dict[str, Any] = {
 }
 
 
-def drawn(**given: Any) -> set[str]:
+def list_baselines(**options: Any) -> set[str]:
+    """Return the names of the published mechanisms in a frontier of CHANNEL."""
     return {
         row["mechanism"]
-        for row in wb.frontier("channel", **CHANNEL, **given)
+        for row in wb.frontier("channel", **CHANNEL, **options)
         if row["curve"] == "baseline"
     }
 
 
-def test_names_choose_what_is_drawn() -> None:
-    assert drawn(baseline=["clamped geometric"]) == {"clamped geometric"}
-    assert drawn(baseline="staircase,Randomized response") == {
+def test_names_or_parts_of_names_select_published_mechanisms() -> None:
+    assert list_baselines(baseline=["clamped geometric"]) == {"clamped geometric"}
+    assert list_baselines(baseline="staircase,Randomized response") == {
         "clamped staircase",
         "randomized response",
     }
-    assert drawn(baseline="geometric") == {"clamped geometric", "clamped truncated geometric"}
-    assert drawn(baselines=False) == set()
-    assert len(drawn()) > 4
+    assert list_baselines(baseline="geometric") == {
+        "clamped geometric",
+        "clamped truncated geometric",
+    }
+    assert list_baselines(baselines=False) == set()
+    assert len(list_baselines()) > 4
 
 
-def test_an_unknown_name_says_which_there_are() -> None:
+def test_an_unknown_name_is_refused_with_the_known_names() -> None:
     with pytest.raises(
         wb.InvalidRequest, match=r"baseline must be a file, or one of clamped .* Got 'cauchy'"
     ):
-        drawn(baseline="cauchy")
+        list_baselines(baseline="cauchy")
     with pytest.raises(wb.InvalidRequest, match=r"mine\.csv"):
-        drawn(baseline="mine.csv")
+        list_baselines(baseline="mine.csv")
 
 
-def test_ones_own_stands_beside_named_ones(
+def test_a_user_defined_baseline_is_added_to_named_ones(
     capsys: pytest.CaptureFixture[str], tmp_path: Any
 ) -> None:
     law = tmp_path / "own.csv"
     law.write_text("noise,probability\n-1,1/4\n0,1/2\n1,1/4\n")
-    line = "frontier noise --epsilon 1.5 --delta 0.1 --baseline geometric --json"
+    command = "frontier noise --epsilon 1.5 --delta 0.1 --baseline geometric --json"
     with pytest.raises(SystemExit) as end:
-        main([*line.split(), "--baseline", str(law), "--out", str(tmp_path / "f")])
+        main([*command.split(), "--baseline", str(law), "--out", str(tmp_path / "f")])
     assert end.value.code == 0
     out = capsys.readouterr().out
     assert '"mechanism": "own"' in out
@@ -60,7 +64,7 @@ def test_ones_own_stands_beside_named_ones(
     assert '"mechanism": "discrete Gaussian"' not in out
 
 
-def test_one_that_serves_no_budget_says_so() -> None:
+def test_a_named_mechanism_that_fits_no_budget_is_a_failed_row() -> None:
     noise = wb.ModuloNoise(n=4, max_shift=1)
     *_, last = wb.frontier(noise, alpha=2, epsilon="0.5,1", notion="renyi", baseline="gaussian")
     assert (last["curve"], last["mechanism"], last.get("objective")) == (
@@ -69,8 +73,8 @@ def test_one_that_serves_no_budget_says_so() -> None:
         None,
     )
     assert last["failure"].startswith("gaussian is for none of these budgets")
-    every = wb.frontier(noise, alpha=2, epsilon="0.5,1", notion="renyi")  # named by nobody
-    assert {row["curve"] for row in every} == {"point"}
+    rows = wb.frontier(noise, alpha=2, epsilon="0.5,1", notion="renyi")  # No mechanism is named.
+    assert {row["curve"] for row in rows} == {"point"}
 
 
 def test_every_family_takes_names() -> None:

@@ -17,32 +17,36 @@ from workbench.sweeps.export import check_export_path
 
 
 @pytest.fixture
-def bare(monkeypatch: pytest.MonkeyPatch) -> None:
+def without_extras(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the packages of all extras impossible to import."""
     for name in extras.EXTRAS.values():
         monkeypatch.setitem(sys.modules, name, None)
 
 
 def _artifact(full: bool) -> Artifact:
+    """Return an artifact with a table of one number."""
     import pandas as pd
 
     return Artifact("first", "First", pd.DataFrame({"x": [1.0]}), None, "a caption")
 
 
-def _fails(full: bool) -> Artifact:
+def _fail(full: bool) -> Artifact:
+    """Raise an error in place of an artifact."""
     raise wb.WorkbenchError("No.")
 
 
 @pytest.fixture
 def paper(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = Paper(
+    """Replace the papers by one with two artifacts. The second needs an extra, and fails."""
+    small_paper = Paper(
         "modulo-noise",
         "A paper",
         "",
-        {"first": _artifact, "second": _fails},
+        {"first": _artifact, "second": _fail},
         required_extras={"second": "learning"},
     )
     for module in (reproduce, steps, gallery):
-        monkeypatch.setattr(module, "load_paper", lambda name: made)
+        monkeypatch.setattr(module, "load_paper", lambda name: small_paper)
 
 
 def test_every_extra_is_known() -> None:
@@ -51,12 +55,11 @@ def test_every_extra_is_known() -> None:
 
     declared = set(tomllib.loads(text)["project"]["optional-dependencies"]) - {"all", "dev", "docs"}
     assert declared == set(extras.EXTRAS)
-    assert all(
-        extras.is_importable(package) for package in extras.EXTRAS.values()
-    )  # `make install` installs all of them
+    # `make install` installs all extras.
+    assert all(extras.is_importable(package) for package in extras.EXTRAS.values())
 
 
-@pytest.mark.usefixtures("bare")
+@pytest.mark.usefixtures("without_extras")
 @pytest.mark.parametrize(
     ("extra", "call"),
     [
@@ -81,21 +84,21 @@ def test_a_missing_extra_is_named_before_anything_is_written(
     assert not [*tmp_path.iterdir()]
 
 
-@pytest.mark.usefixtures("bare", "paper")
+@pytest.mark.usefixtures("without_extras", "paper")
 def test_a_reproduction_skips_artifacts_that_need_a_missing_extra(
     tmp_path: Path,
 ) -> None:
-    said: list[str] = []
-    found = wb.reproduce(
+    messages: list[str] = []
+    result = wb.reproduce(
         "modulo-noise",
         results=tmp_path,
         jobs=1,
-        progress=lambda done, total, line: said.append(line),
+        progress=lambda done, total, line: messages.append(line),
     )
-    assert said[0].startswith("Omitted: modulo-noise second, which need the extra 'learning'")
-    assert found.finished == 1
-    assert found.total == 1
-    assert found.is_interrupted is False
+    assert messages[0].startswith("Omitted: modulo-noise second, which need the extra 'learning'")
+    assert result.finished == 1
+    assert result.total == 1
+    assert result.is_interrupted is False
     assert "### First" in (tmp_path / "README.md").read_text("utf-8")
 
 

@@ -13,7 +13,8 @@ from workbench.sweeps.ledger import Ledger, LedgerRow, canonical_json, hash_text
 from workbench.sweeps.merge import merge_ledgers
 
 
-def _row(k: int, objective: str = "1") -> LedgerRow:
+def _make_row(k: int, objective: str = "1") -> LedgerRow:
+    """Return the row of request number k with an objective."""
     shape = {
         "model": "m",
         "backend": None,
@@ -30,64 +31,63 @@ def _row(k: int, objective: str = "1") -> LedgerRow:
     )
 
 
-def _ledger(path: Path, rows: list[LedgerRow], specification: str = "") -> Path:
-    with Ledger(path) as book:
-        book.add(rows)
+def _write_ledger(path: Path, rows: list[LedgerRow], specification: str = "") -> Path:
+    """Write a ledger with these rows, and return its path."""
+    with Ledger(path) as ledger:
+        ledger.add(rows)
         if specification:
-            book.record_specification(specification, "2026-01-02T03:04:05+00:00")
+            ledger.record_specification(specification, "2026-01-02T03:04:05+00:00")
     return path
 
 
-def _run(*arguments: str) -> int:
+def _run_command(*arguments: str) -> int:
+    """Run a command and return its exit code."""
     with pytest.raises(SystemExit) as stop:
         main(list(arguments))
     return int(stop.value.code or 0)
 
 
-def test_every_row_is_there_once_with_the_specifications(tmp_path: Path) -> None:
-    a = _ledger(tmp_path / "a.sqlite", [_row(k) for k in range(1200)], "a")
-    b = _ledger(tmp_path / "b.sqlite", [_row(k) for k in range(1100, 1700)], "b")
-    before = a.read_bytes(), b.read_bytes()
-    told: list[int] = []
-    merged = merge_ledgers([a, b], tmp_path / "c.sqlite", told.append)
+def test_a_merged_ledger_has_every_row_once_and_all_specifications(tmp_path: Path) -> None:
+    a = _write_ledger(tmp_path / "a.sqlite", [_make_row(k) for k in range(1200)], "a")
+    b = _write_ledger(tmp_path / "b.sqlite", [_make_row(k) for k in range(1100, 1700)], "b")
+    bytes_before = a.read_bytes(), b.read_bytes()
+    progress_counts: list[int] = []
+    merged = merge_ledgers([a, b], tmp_path / "c.sqlite", progress_counts.append)
     assert merged == (1700, 100, [])
-    assert told[-1] == 1800
-    with Ledger(tmp_path / "c.sqlite", create=False) as book:
-        assert list(book.rows()) == [_row(k) for k in range(1700)]
-        assert sorted((s["text"], s["first_run"][:10]) for s in book.list_specifications()) == [
+    assert progress_counts[-1] == 1800
+    with Ledger(tmp_path / "c.sqlite", create=False) as ledger:
+        assert list(ledger.rows()) == [_make_row(k) for k in range(1700)]
+        assert sorted((s["text"], s["first_run"][:10]) for s in ledger.list_specifications()) == [
             ("a", "2026-01-02"),
             ("b", "2026-01-02"),
         ]
-    assert merge_ledgers([a, b], tmp_path / "c.sqlite") == (
-        0,
-        1800,
-        [],
-    )  # The second merge finds nothing new.
-    assert (a.read_bytes(), b.read_bytes()) == before
+    # The second merge finds nothing new.
+    assert merge_ledgers([a, b], tmp_path / "c.sqlite") == (0, 1800, [])
+    assert (a.read_bytes(), b.read_bytes()) == bytes_before
 
 
-def test_another_answer_to_the_same_request_is_said_and_not_taken(
+def test_a_different_answer_to_the_same_request_is_reported_and_not_merged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    a = _ledger(tmp_path / "a.sqlite", [_row(1), _row(2)])
-    b = _ledger(tmp_path / "b.sqlite", [_row(2, "3"), _row(4)])
-    into = tmp_path / "c.sqlite"
-    assert _run("results", "merge", str(a), str(b), "--ledger", str(into), "--json") == 1
-    said = json.loads(capsys.readouterr().out)
-    assert (said["new"], said["equal"]) == (3, 0)
-    assert said["different"] == [{"key": _row(2).key, "ledger": str(b)}]
-    with Ledger(into, create=False) as book:
-        assert book.find(_row(2).key) == _row(2)
-    assert _run("results", "merge", str(b), "--ledger", str(into)) == 1
-    assert f"{_row(2).key[:12]}: {b} has another answer, which was not taken." in " ".join(
+    a = _write_ledger(tmp_path / "a.sqlite", [_make_row(1), _make_row(2)])
+    b = _write_ledger(tmp_path / "b.sqlite", [_make_row(2, "3"), _make_row(4)])
+    target = tmp_path / "c.sqlite"
+    assert _run_command("results", "merge", str(a), str(b), "--ledger", str(target), "--json") == 1
+    report = json.loads(capsys.readouterr().out)
+    assert (report["new"], report["equal"]) == (3, 0)
+    assert report["different"] == [{"key": _make_row(2).key, "ledger": str(b)}]
+    with Ledger(target, create=False) as ledger:
+        assert ledger.find(_make_row(2).key) == _make_row(2)
+    assert _run_command("results", "merge", str(b), "--ledger", str(target)) == 1
+    assert f"{_make_row(2).key[:12]}: {b} has another answer, which was not taken." in " ".join(
         capsys.readouterr().out.split()
     )
 
 
-def test_what_is_no_ledger_is_refused_before_anything_is_written(
+def test_a_file_that_is_no_ledger_is_refused_before_anything_is_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    a = _ledger(tmp_path / "a.sqlite", [_row(1)])
+    a = _write_ledger(tmp_path / "a.sqlite", [_make_row(1)])
     (tmp_path / "text.sqlite").write_text("no database, of some length" * 100)
     for other, error in (
         (tmp_path / "none.sqlite", InvalidRequest),
@@ -96,22 +96,26 @@ def test_what_is_no_ledger_is_refused_before_anything_is_written(
         with pytest.raises(error):
             merge_ledgers([a, other], tmp_path / "c.sqlite")
         assert not (tmp_path / "c.sqlite").exists()
-    assert _run("results", "merge", str(a), "--ledger", str(a)) == 2
+    assert _run_command("results", "merge", str(a), "--ledger", str(a)) == 2
     assert "Got" in capsys.readouterr().err
 
 
-def test_answers_that_differ_in_how_they_were_found_are_equal(tmp_path: Path) -> None:
-    def answered(**more: object) -> LedgerRow:
-        answer = {"status": "optimal", "objective": 0.1 + 0.2, "private": True, **more}
-        return _row(1)._replace(answer=canonical_json(answer))
+def test_answers_are_equal_if_only_start_residual_and_rounding_differ(tmp_path: Path) -> None:
+    def make_row_with_answer(**changes: object) -> LedgerRow:
+        """Return a row with an optimal answer that has some changes."""
+        answer = {"status": "optimal", "objective": 0.1 + 0.2, "private": True, **changes}
+        return _make_row(1)._replace(answer=canonical_json(answer))
 
-    a = _ledger(
-        tmp_path / "a.sqlite", [answered(start="hot", recheck="a cold start agrees", residual=0.0)]
+    a = _write_ledger(
+        tmp_path / "a.sqlite",
+        [make_row_with_answer(start="hot", recheck="a cold start agrees", residual=0.0)],
     )
-    b = _ledger(tmp_path / "b.sqlite", [answered(start="cold", objective=0.3, residual=1e-16)])
+    b = _write_ledger(
+        tmp_path / "b.sqlite", [make_row_with_answer(start="cold", objective=0.3, residual=1e-16)]
+    )
     assert merge_ledgers([a, b], tmp_path / "c.sqlite") == (1, 1, [])
     for k, other in enumerate(
         ({"objective": 0.31}, {"private": False}, {"status": "not_proven"}, {"bound": 1.0})
     ):
-        c = _ledger(tmp_path / f"d{k}.sqlite", [answered(**other)])
-        assert merge_ledgers([c], tmp_path / "c.sqlite") == (0, 0, [(_row(1).key, c)])
+        c = _write_ledger(tmp_path / f"d{k}.sqlite", [make_row_with_answer(**other)])
+        assert merge_ledgers([c], tmp_path / "c.sqlite") == (0, 0, [(_make_row(1).key, c)])

@@ -28,38 +28,44 @@ delta = "0:0.1:3"
 """
 
 
-def written(folder: Path, text: str) -> Path:
+def write_spec(folder: Path, text: str) -> Path:
+    """Write a specification and return its path."""
     path = folder / "spec.toml"
     path.write_text(text, "utf-8")
     return path
 
 
-def replaced(old: str, new: str) -> str:
+def replace_in_noise(old: str, new: str) -> str:
+    """Return NOISE with one text replaced."""
     assert old in NOISE
     return NOISE.replace(old, new)
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "words"),
+    ("text", "line", "rule"),
     [
-        (replaced("n = 8", "m = 8"), 4, "for the model modulo. Got 'm'"),
-        (replaced("n = 8", 'n = "8"'), 4, "n must be an integer"),
-        (replaced("n = 8", "n = 8.5"), 4, "n must be an integer"),
-        (replaced("n = 8", "n = true"), 4, "n must be an integer"),
-        (replaced("n = 8", "n = 0"), 4, "n must be an integer"),
-        (replaced("n = 8", "n = []"), 4, "a value or a list"),
-        (replaced("n = 8", "n = {x = 1}"), 4, "n must be an integer"),
-        (replaced("n = 8", 'n = 8\nsizes = "3x3"'), 4, "exactly one of n and sizes"),
-        (replaced("[1, 2]", "[1, 9]"), 5, "max_shift must be an integer in 1..8. Got 9"),
-        (replaced("  1,", "  -1,"), 6, "epsilon must be a finite number > 0. Got -1"),
-        (replaced("  1,", "  21,"), 6, "epsilon must be between"),
-        (replaced("  1,", "  nan,"), 6, "epsilon must be a finite number > 0. Got NaN"),
-        (replaced("  1,", "  false,"), 6, "epsilon must be a finite number > 0"),
-        (replaced("  1,", '  "one",'), 6, "epsilon must be a finite number > 0. Got one"),
-        (replaced("  1,", "  1979-05-27,"), 6, "epsilon must be a finite number > 0"),
-        (replaced('"0:0.1:3"', '"0:1.5:3"'), 10, "delta must be a number in [0, 1]. Got 1.5"),
-        (replaced('"0:0.1:3"', '"0:0.1:1"'), 10, "COUNT"),
-        (replaced('"0:0.1:3"', '"0:x:3"'), 10, "delta must be a finite number. Got x"),
+        (replace_in_noise("n = 8", "m = 8"), 4, "for the model modulo. Got 'm'"),
+        (replace_in_noise("n = 8", 'n = "8"'), 4, "n must be an integer"),
+        (replace_in_noise("n = 8", "n = 8.5"), 4, "n must be an integer"),
+        (replace_in_noise("n = 8", "n = true"), 4, "n must be an integer"),
+        (replace_in_noise("n = 8", "n = 0"), 4, "n must be an integer"),
+        (replace_in_noise("n = 8", "n = []"), 4, "a value or a list"),
+        (replace_in_noise("n = 8", "n = {x = 1}"), 4, "n must be an integer"),
+        (replace_in_noise("n = 8", 'n = 8\nsizes = "3x3"'), 4, "exactly one of n and sizes"),
+        (replace_in_noise("[1, 2]", "[1, 9]"), 5, "max_shift must be an integer in 1..8. Got 9"),
+        (replace_in_noise("  1,", "  -1,"), 6, "epsilon must be a finite number > 0. Got -1"),
+        (replace_in_noise("  1,", "  21,"), 6, "epsilon must be between"),
+        (replace_in_noise("  1,", "  nan,"), 6, "epsilon must be a finite number > 0. Got NaN"),
+        (replace_in_noise("  1,", "  false,"), 6, "epsilon must be a finite number > 0"),
+        (replace_in_noise("  1,", '  "one",'), 6, "epsilon must be a finite number > 0. Got one"),
+        (replace_in_noise("  1,", "  1979-05-27,"), 6, "epsilon must be a finite number > 0"),
+        (
+            replace_in_noise('"0:0.1:3"', '"0:1.5:3"'),
+            10,
+            "delta must be a number in [0, 1]. Got 1.5",
+        ),
+        (replace_in_noise('"0:0.1:3"', '"0:0.1:1"'), 10, "COUNT"),
+        (replace_in_noise('"0:0.1:3"', '"0:x:3"'), 10, "delta must be a finite number. Got x"),
         (NOISE + 'notion = "pure"', 10, "delta must be 0 when notion is pure"),
         (
             NOISE + 'notion = ["pdp", "PDP"]',
@@ -135,41 +141,43 @@ def replaced(old: str, new: str) -> str:
         ),
         ("name = 'x'\nx = [1,\n", 2, "Invalid value"),
         ("name = ", 1, "Invalid value"),
-        (replaced("n = 8", 'n = 8\nloss = """\n\nerror-rate"""'), 5, "loss must be one of"),
+        (replace_in_noise("n = 8", 'n = 8\nloss = """\n\nerror-rate"""'), 5, "loss must be one of"),
     ],
 )
-def test_what_is_wrong_is_refused_with_its_line(tmp_path, capsys, text: str, line: int, words: str):
-    path, ledger = written(tmp_path, text), tmp_path / "ledger.sqlite"
+def test_an_error_names_its_line_and_the_rule(tmp_path, capsys, text: str, line: int, rule: str):
+    path, ledger = write_spec(tmp_path, text), tmp_path / "ledger.sqlite"
     with pytest.raises(SystemExit) as stop:
         main(["sweep", str(path), "--ledger", str(ledger)])
-    said = capsys.readouterr().err
+    message = capsys.readouterr().err
     assert stop.value.code == 2
-    assert said.count("\n") == 1
-    assert f"line {line} of spec.toml: " in said
-    assert words in said
+    assert message.count("\n") == 1
+    assert f"line {line} of spec.toml: " in message
+    assert rule in message
     assert not ledger.exists()
 
 
-def test_files_that_are_none_are_refused(tmp_path, capsys):
+def test_files_without_a_specification_are_refused(tmp_path, capsys):
     (tmp_path / "latin.toml").write_bytes(b"name = '\xe9'")
     for name in ("none.toml", ".", "latin.toml"):
         with pytest.raises((InvalidRequest, CorruptFile), match=r"specification must be|not UTF-8"):
             read_spec(tmp_path / name)
     with pytest.raises(InvalidRequest, match="at least one"):
-        read_spec(written(tmp_path, ""))
+        read_spec(write_spec(tmp_path, ""))
 
 
-def test_a_grid_that_cannot_be_counted_is_refused(tmp_path):
+def test_a_grid_of_more_than_five_million_points_is_refused(tmp_path):
     text = NOISE + 'max_loss = "1:2:6000"\nminimise = "delta"\n'
     with pytest.raises(InvalidRequest, match="at most 5000000 points"):
-        read_spec(written(tmp_path, text.replace('"0:0.1:3"', '"0:0.1:3000"')))
+        read_spec(write_spec(tmp_path, text.replace('"0:0.1:3"', '"0:0.1:3000"')))
 
 
-def test_the_grid_is_the_product_of_its_axes_in_small_steps(tmp_path):
-    spec = read_spec(written(tmp_path, NOISE))
+def test_consecutive_points_of_a_grid_differ_in_one_axis(tmp_path):
+    spec = read_spec(write_spec(tmp_path, NOISE))
     assert len(spec) == 2 * 2 * 3 == len(set(spec.keys))
-    walk = [(to_json_value(p["delta"]), to_json_value(p["epsilon"])) for p in spec.chunks[0].points]
-    assert walk == [
+    points = [
+        (to_json_value(p["delta"]), to_json_value(p["epsilon"])) for p in spec.chunks[0].points
+    ]
+    assert points == [
         ("0", "0.5"),
         ("0", "1"),
         ("0.05", "1"),
@@ -180,13 +188,20 @@ def test_the_grid_is_the_product_of_its_axes_in_small_steps(tmp_path):
     for chunk in spec.chunks:
         for point, request, key in zip(chunk.points, chunk.requests, chunk.keys, strict=True):
             assert hash_texts(request) == key
-            asked = json.loads(request)
-            assert {name: asked["parameters"][name] for name in point} == {
+            request_values = json.loads(request)
+            assert {name: request_values["parameters"][name] for name in point} == {
                 name: to_json_value(value) for name, value in point.items()
             }
-            assert request == json.dumps(asked, sort_keys=True, separators=(",", ":"))
-            assert set(asked) == {"backend", "model", "options", "parameters", "schema", "versions"}
-            assert asked["versions"]["highspy"]
+            assert request == json.dumps(request_values, sort_keys=True, separators=(",", ":"))
+            assert set(request_values) == {
+                "backend",
+                "model",
+                "options",
+                "parameters",
+                "schema",
+                "versions",
+            }
+            assert request_values["versions"]["highspy"]
     corners = {
         (to_json_value(p["delta"]), to_json_value(p["epsilon"]))
         for c in spec.chunks
@@ -196,14 +211,14 @@ def test_the_grid_is_the_product_of_its_axes_in_small_steps(tmp_path):
     assert {("0", "0.5"), ("0", "1"), ("0.1", "0.5"), ("0.1", "1")} <= corners
 
 
-def test_about_one_percent_is_checked_again(tmp_path):
+def test_about_one_percent_of_the_points_is_solved_again_cold(tmp_path):
     text = NOISE.replace('"0:0.1:3"', '"0:0.1:1000"') + 'check = "none"\nnotion = "dp"\n'
-    spec = read_spec(written(tmp_path, text))
+    spec = read_spec(write_spec(tmp_path, text))
     checked = sum(len(chunk.recheck) for chunk in spec.chunks)
     assert 0.005 * len(spec) < checked < 0.02 * len(spec)
 
 
-def test_one_question_has_one_key_however_it_is_spelled(tmp_path):
+def test_equal_requests_have_one_key_in_every_spelling(tmp_path):
     spellings = (
         "n = 3\nmax_shift = 2\nepsilon = 0.1\n",
         'sizes = "4"\nshifts = "1,2"\nepsilon = "1/10"\ndelta = 0\n',
@@ -211,31 +226,31 @@ def test_one_question_has_one_key_however_it_is_spelled(tmp_path):
         'n = 3\nshifts = "3,2"\nepsilon = 0.1\n',  # The shift -1 has the same pairs of neighbours as 1.
     )
     keys = {
-        tuple(read_spec(written(tmp_path, f'[[grid]]\nmodel = "modulo"\n{s}')).keys)
+        tuple(read_spec(write_spec(tmp_path, f'[[grid]]\nmodel = "modulo"\n{s}')).keys)
         for s in spellings
     }
     assert len(keys) == 1
-    twice = "".join(f'[[grid]]\nmodel = "modulo"\n{s}' for s in spellings)
-    assert len(read_spec(written(tmp_path, twice))) == 1
+    all_spellings = "".join(f'[[grid]]\nmodel = "modulo"\n{s}' for s in spellings)
+    assert len(read_spec(write_spec(tmp_path, all_spellings))) == 1
     other = read_spec(
-        written(
+        write_spec(
             tmp_path, '[[grid]]\nmodel = "modulo"\nn = 3\nmax_shift = 2\nepsilon = 0.1\nseed = 1\n'
         )
     )
     assert set(other.keys) not in keys
-    one_way = '[[grid]]\nmodel = "modulo"\nn = 3\nshifts = ["1,2", "3,2"]\ndirected = true\nepsilon = 0.1\n'
-    assert len(read_spec(written(tmp_path, one_way))) == 2
+    directed_grid = '[[grid]]\nmodel = "modulo"\nn = 3\nshifts = ["1,2", "3,2"]\ndirected = true\nepsilon = 0.1\n'
+    assert len(read_spec(write_spec(tmp_path, directed_grid))) == 2
 
 
 def test_ranges_are_exact(tmp_path):
     spec = read_spec(
-        written(tmp_path, '[[grid]]\nmodel="modulo"\nn=3\nmax_shift=1\nepsilon="0.1:4:40"\n')
+        write_spec(tmp_path, '[[grid]]\nmodel="modulo"\nn=3\nmax_shift=1\nepsilon="0.1:4:40"\n')
     )
     values = [Fraction(point["epsilon"]) for chunk in spec.chunks for point in chunk.points]
     assert sorted(values) == [Fraction(k, 10) for k in range(1, 41)]
 
 
-def test_a_mapping_says_the_same_as_a_file(tmp_path):
+def test_a_mapping_and_a_file_give_the_same_keys(tmp_path):
     table = {
         "grid": {
             "model": "modulo",
@@ -245,7 +260,7 @@ def test_a_mapping_says_the_same_as_a_file(tmp_path):
             "delta": "0:0.1:3",
         }
     }
-    assert read_spec(table).keys == read_spec(written(tmp_path, NOISE)).keys
+    assert read_spec(table).keys == read_spec(write_spec(tmp_path, NOISE)).keys
     with pytest.raises(InvalidRequest, match=r"^n must be an integer"):
         read_spec({"grid": [{**table["grid"], "n": 0}]})
     with pytest.raises(InvalidRequest, match="at least one"):
