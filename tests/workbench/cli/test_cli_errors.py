@@ -1,4 +1,4 @@
-"""What a command says when something is wrong: one line, in one form, exit code 2; whatever stdout is."""
+"""Errors of commands: one line in one form and exit code 2, also if stdout is closed or full."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ WORKBENCH = [sys.executable, "-P", "-m", "workbench"]
 
 
 def run(line: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    """Run a command line. Return its exit code and its texts on stdout and stderr."""
     with pytest.raises(SystemExit) as stop:
         main(line.split())
     said = capsys.readouterr()
@@ -46,7 +47,7 @@ def run(line: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
         ("doctor " + "x" * 9999, "arguments must be among those that --help lists. Got xxx"),
     ],
 )
-def test_a_wrong_command_line_is_said_in_the_one_form(
+def test_a_wrong_command_line_is_refused_with_rule_and_value(
     capsys: pytest.CaptureFixture[str], line: str, message: str
 ):
     code, out, err = run(line, capsys)
@@ -95,7 +96,7 @@ def test_numbers_beyond_doubles_are_refused_without_a_warning(
     assert err.count("\n") == 1
 
 
-def test_densities_at_the_ends_of_what_is_allowed():
+def test_parameters_of_a_normal_density_have_limits():
     for mu, sigma in ((0, 1e-4), (1e6, 1e-4), (-1e6, 1e6), (0.3, 1e-4)):
         density = normal_density(mu, sigma).validate()
         assert density.interval_masses([-1, 0, 1]).sum() == pytest.approx(1)
@@ -104,7 +105,7 @@ def test_densities_at_the_ends_of_what_is_allowed():
             normal_density(mu, sigma)
 
 
-def test_composition_at_delta_one(capsys: pytest.CaptureFixture[str], tmp_path: Path):
+def test_composition_at_delta_1_needs_epsilon_0(capsys: pytest.CaptureFixture[str], tmp_path: Path):
     (tmp_path / "pmf.csv").write_text("0.5\n0.25\n0.25\n0\n")
     for times in (1, 3):
         code, out, err = run(
@@ -114,7 +115,7 @@ def test_composition_at_delta_one(capsys: pytest.CaptureFixture[str], tmp_path: 
         assert '"epsilon": 0.0' in out
 
 
-def test_what_is_not_reachable_is_no_success(capsys: pytest.CaptureFixture[str]):
+def test_an_infeasible_design_exits_with_2(capsys: pytest.CaptureFixture[str]):
     code, out, err = run("design laplace --epsilon 11 --bits 5", capsys)
     assert (code, out) == (2, "")
     assert err.startswith("Infeasible: Not reachable: no ell brings the mean length")
@@ -126,7 +127,7 @@ def test_brackets_in_a_help_text_are_no_markup(capsys: pytest.CaptureFixture[str
     assert out.count("[low, high]") == 2
 
 
-def test_list_alone_lists(capsys: pytest.CaptureFixture[str]):
+def test_compare_list_without_suite_lists_instances(capsys: pytest.CaptureFixture[str]):
     code, out, _ = run("compare --list", capsys)
     assert code == 0
     assert "instances" in out
@@ -143,7 +144,7 @@ def test_list_alone_lists(capsys: pytest.CaptureFixture[str]):
         "compare --suite small --out {}",
     ],
 )
-def test_a_folder_that_cannot_be_written_is_found_before_the_work(
+def test_a_folder_that_cannot_be_written_is_refused_before_the_computation(
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -161,7 +162,8 @@ def test_a_folder_that_cannot_be_written_is_found_before_the_work(
 # Streams.
 
 
-def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def run_in_shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run `workbench` with this text, which may redirect streams, in a new shell."""
     return subprocess.run(
         ["bash", "-c", f'"$0" -P -m workbench {line}', sys.executable],
         cwd=folder,
@@ -195,15 +197,17 @@ FULL = "WorkbenchError: The output cannot be written: No space left on device.\n
         (f"{GOOD} | true; exit ${{PIPESTATUS[0]}}", None, ""),  # a reader that has left: quiet
     ],
 )
-def test_stdout_that_is_closed_or_full(tmp_path: Path, line: str, code: int | None, err: str):
-    done = shell(line, tmp_path)
+def test_the_message_and_exit_code_if_stdout_is_closed_or_full(
+    tmp_path: Path, line: str, code: int | None, err: str
+):
+    done = run_in_shell(line, tmp_path)
     assert done.stderr == err
     assert done.returncode == code if code is not None else done.returncode in (0, 2)
 
 
 def test_a_closed_stdout_never_becomes_a_file(tmp_path: Path):
-    """The next file that is opened would take the number of stdout, and what is printed would end up in it."""
-    done = shell("laplace keygen key >&- 2>&-", tmp_path)
+    """The next opened file would otherwise get the number of stdout, and the output."""
+    done = run_in_shell("laplace keygen key >&- 2>&-", tmp_path)
     assert done.returncode == 0
     assert (tmp_path / "key").stat().st_size == 32
 
@@ -248,7 +252,7 @@ def test_the_command_beside_a_file_called_models_designs(tmp_path: Path):
         ),
     ],
 )
-def test_a_wrong_type_is_one_sentence_that_names_the_argument(call: Any, message: str):
+def test_a_wrong_type_is_refused_with_the_name_of_the_argument(call: Any, message: str):
     with pytest.raises(InvalidRequest) as raised:
         call()
     assert str(raised.value).startswith(message)
@@ -257,28 +261,24 @@ def test_a_wrong_type_is_one_sentence_that_names_the_argument(call: Any, message
 def test_composition_of_disjoint_and_of_nearly_disjoint_laws():
     disjoint = wb.AdditiveNoise(wb.ModuloNoise(n=1, max_shift=1), [1, 0])
     for times in (1, 2, 100):
-        found = wb.compose(disjoint, times, delta=0.5)
-        assert (found.epsilon, found.epsilon_low) == (float("inf"), float("inf"))
-        found = wb.compose(disjoint, times, epsilon=3)
-        assert (found.delta, found.delta_low) == (1.0, 1.0)
+        at_delta = wb.compose(disjoint, times, delta=0.5)
+        assert at_delta.epsilon == at_delta.epsilon_low == float("inf")
+        at_epsilon = wb.compose(disjoint, times, epsilon=3)
+        assert at_epsilon.delta == at_epsilon.delta_low == 1.0
         assert wb.compose(disjoint, times, delta=1).epsilon == 0.0
     extreme = wb.AdditiveNoise(wb.ModuloNoise(n=2, max_shift=1), [2, 1000000, 0])
     assert wb.compose(extreme, 100, delta=0.5, interval=1e-2).epsilon == float("inf")
 
 
-NOISE, INTEGERS = (
-    "design modulo --n 4 --max-shift 1",
-    "design noise --on integers --sensitivity 1 --loss squared",
-)
-CHANNEL, LABELS = (
-    "design channel --answers 0..4 --max-shift 1",
-    "design labels --labels 0..4 --method lp",
-)
+NOISE = "design modulo --n 4 --max-shift 1"
+INTEGERS = "design noise --on integers --sensitivity 1 --loss squared"
+CHANNEL = "design channel --answers 0..4 --max-shift 1"
+LABELS = "design labels --labels 0..4 --method lp"
 
 
 @pytest.mark.parametrize("command", [NOISE, INTEGERS, CHANNEL, LABELS])
 @pytest.mark.parametrize(
-    ("max_loss", "message"),
+    ("budget", "message"),
     [
         ("zcdp --rho 1e400", "rho must be 0, or of a size from 5e-324 to 1.79e308. Got 1e400."),
         ("gdp --mu 1e-400", "mu must be 0, or of a size from 5e-324 to 1.79e308. Got 1e-400."),
@@ -292,21 +292,21 @@ CHANNEL, LABELS = (
         ("nonsense --epsilon 1", "notion must be one of "),
     ],
 )
-def test_a_budget_that_no_float_holds_is_refused(
-    capsys: pytest.CaptureFixture[str], command: str, max_loss: str, message: str
+def test_a_budget_outside_the_range_of_floats_is_refused(
+    capsys: pytest.CaptureFixture[str], command: str, budget: str, message: str
 ):
-    code, out, err = run(f"{command} --notion {max_loss}", capsys)
+    code, out, err = run(f"{command} --notion {budget}", capsys)
     assert (code, out) == (2, "")
     assert err.startswith(f"InvalidRequest: {message}")
-    if max_loss.startswith("nonsense"):
+    if budget.startswith("nonsense"):
         assert all(name in err for name in ("dp", "pure", "curve", "renyi", "zcdp", "gdp"))
 
 
 @pytest.mark.parametrize("number", ["1e400", "1e-400", "1e-5000", "1e-300"])
-def test_numbers_that_no_double_holds_are_one_line(
+def test_numbers_outside_the_range_of_doubles_are_refused_in_one_line(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, number: str
 ):
-    """Options and cells alike; what a double just holds is an answer or a refusal, and shown with an exponent."""
+    """Numbers are in options and in cells. 1e-300 is a double, so it may also be accepted."""
     for name, text in (
         ("m.csv", "0.9,0.1\n0.5,0.5"),
         ("d.csv", "age\n1\n2\n1"),
@@ -387,7 +387,7 @@ def test_a_budget_beyond_programs_is_refused(
         ("design channel --levels 4", "of design channel; design quantizer has it"),
     ],
 )
-def test_an_option_is_said_to_be_of_commands_that_have_it(
+def test_an_unknown_option_names_the_commands_that_have_it(
     line: str, words: str, capsys: pytest.CaptureFixture[str]
 ):
     with pytest.raises(SystemExit) as stop:

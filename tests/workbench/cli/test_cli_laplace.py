@@ -1,4 +1,4 @@
-"""`workbench dql` and `workbench design laplace` as a user meets them."""
+"""The commands `laplace encode`, `decode` and `keygen`, and `design laplace`."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ from workbench.errors import CorruptFile, InvalidRequest
 
 
 def run(*arguments: object) -> None:
+    """Run a command. Errors are raised as exceptions."""
     app([str(a) for a in arguments], standalone_mode=False)
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Change to a folder with a key and a CSV file of three numbers, and return its path."""
     monkeypatch.chdir(tmp_path)
     Path("shared.key").write_bytes(bytes(range(32)))
     Path("in.csv").write_text("x\n0.25\n-1.5\n7\n", encoding="utf-8")
@@ -32,24 +34,24 @@ ENCODE = ("laplace", "encode", "--epsilon", "1", "--ell", "2", "--seed-file", "s
 DECODE = ("laplace", "decode", "--epsilon", "1", "--ell", "2", "--seed-file", "shared.key")
 
 
-def test_two_processes_that_share_only_the_key_file(folder: Path) -> None:
+def test_a_second_process_decodes_with_the_key_file_alone(folder: Path) -> None:
     x = np.random.default_rng(1).uniform(-5, 5, 100_000)
     (folder / "in.csv").write_text(
         "value\n" + "\n".join(map(repr, x.tolist())) + "\n", encoding="utf-8"
     )
     command = [sys.executable, "-c", "from workbench.cli import main; main()", "laplace"]
-    done = subprocess.run(
+    completed = subprocess.run(
         [*command, *ENCODE[1:], "in.csv", "OUT.bits"], capture_output=True, text=True, check=True
     )
-    assert "bits_per_scalar" in done.stdout
+    assert "bits_per_scalar" in completed.stdout
     other = folder / "other"
     other.mkdir()
     for name in ("shared.key", "OUT.bits"):
         (folder / name).rename(other / name)
     (folder / "in.csv").unlink()
     decode = [*command, *DECODE[1:], "OUT.bits"]
-    done = subprocess.run(decode, cwd=other, capture_output=True, text=True, check=True)
-    header, *rows = done.stdout.splitlines()
+    completed = subprocess.run(decode, cwd=other, capture_output=True, text=True, check=True)
+    header, *rows = completed.stdout.splitlines()
     noise = np.array([float(row) for row in rows]) - x
     assert header == "x_hat"
     assert stats.kstest(noise, "laplace").pvalue > 1e-4
@@ -59,23 +61,20 @@ def test_two_processes_that_share_only_the_key_file(folder: Path) -> None:
 def test_json_is_one_object(folder: Path, capsys: pytest.CaptureFixture[str], code: str) -> None:
     run(*ENCODE, "--code", code, "in.csv", "OUT.bits", "--json")
     captured = capsys.readouterr()
-    made = json.loads(captured.out)
+    report = json.loads(captured.out)
     assert captured.out.count("\n") == 1
-    assert (made["count"], made["code"], made["decoder_epsilon"], made["database_epsilon"]) == (
-        3,
-        code,
-        2.0,
-        1.0,
-    )
-    assert made["bytes"] == (folder / "OUT.bits").stat().st_size
+    assert (report["count"], report["code"]) == (3, code)
+    assert report["decoder_epsilon"] == 2.0  # ell times ε.
+    assert report["database_epsilon"] == 1.0
+    assert report["bytes"] == (folder / "OUT.bits").stat().st_size
     run(*DECODE, "OUT.bits", "--json")
-    found = json.loads(capsys.readouterr().out)
-    assert len(found["x_hat"]) == 3
+    decoded = json.loads(capsys.readouterr().out)
+    assert len(decoded["x_hat"]) == 3
     run(*DECODE, "OUT.bits", "noisy.csv", "--json")
     assert "x_hat" not in json.loads(capsys.readouterr().out)
     lines = (folder / "noisy.csv").read_text().splitlines()
     assert lines[0] == "x_hat"
-    assert [float(line) for line in lines[1:]] == found["x_hat"]
+    assert [float(line) for line in lines[1:]] == decoded["x_hat"]
     run(*DECODE, "OUT.bits", "noisy.csv")
     assert "database_epsilon" in capsys.readouterr().out
 
@@ -327,10 +326,10 @@ def test_every_command_shows_examples(
 def test_importing_the_commands_is_cheap() -> None:
     heavy = "('scipy', 'pandas', 'cryptography', 'numpy')"
     script = f"import sys, workbench.cli.laplace; print([m for m in {heavy} if m in sys.modules])"
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
-    assert done.stdout == "[]\n"
+    assert completed.stdout == "[]\n"
 
 
 @pytest.mark.parametrize("name", ["channel", "labels", "laplace", "modulo", "noise", "quantizer"])

@@ -17,11 +17,12 @@ from workbench.pipeline.loss_tables import make_loss_table, read_loss
 from workbench.privacy.loading import read_mechanism_file
 
 DATA = pd.Series([3] * 6 + [0] + [1] * 2 + [2])
-COUNTS = DATA.value_counts()  # the commonest answer first
+COUNTS = DATA.value_counts()  # The index begins with the most frequent answer, 3.
 WEIGHTS = [1, 2, 1, 6]
 
 
-def cost(question: Any, **request: Any) -> float:
+def compute_optimal_loss(question: Any, **request: Any) -> float:
+    """Return the optimal expected loss at ε = 1."""
     return wb.design(question, epsilon=1, **request).objective
 
 
@@ -38,11 +39,13 @@ def test_counts_of_values_are_a_prior_by_answer() -> None:
         assert wb.FiniteQuery("0..3", max_shift=1, prior=prior).prior == shares
         assert wb.Labels([0, 1, 2, 3], prior).prior.tolist() == [0.1, 0.2, 0.1, 0.6]
     clamped = wb.IntegerNoise(1, clamp=(0, 3))
-    assert cost(clamped, prior=COUNTS) == cost(clamped, prior=WEIGHTS)
+    assert compute_optimal_loss(clamped, prior=COUNTS) == compute_optimal_loss(
+        clamped, prior=WEIGHTS
+    )
     group = wb.ModuloNoise(3, max_shift=1)
     listed = [Fraction(weight, 10) for weight in WEIGHTS]
-    by_label = cost(group, loss="prior-squared", prior=COUNTS / 10)
-    assert by_label == cost(group, loss="prior-squared", prior=listed)
+    by_label = compute_optimal_loss(group, loss="prior-squared", prior=COUNTS / 10)
+    assert by_label == compute_optimal_loss(group, loss="prior-squared", prior=listed)
 
 
 def test_the_default_index_means_positions() -> None:
@@ -110,7 +113,9 @@ def test_a_matrix_of_losses_is_aligned_on_both_axes(
     assert make_loss_table(question, read_loss(file, "loss")).values.tolist() == expected
     LOSS.loc[[*rows]].to_csv(file, header=False)
     assert make_loss_table(question, read_loss(file, "loss")).values.tolist() == expected
-    assert cost(question, loss=moved) == cost(question, loss=LOSS.to_numpy())
+    assert compute_optimal_loss(question, loss=moved) == compute_optimal_loss(
+        question, loss=LOSS.to_numpy()
+    )
     table = wb.recommend(
         answers="a,b,c",
         neighbours="all",
@@ -190,18 +195,22 @@ def test_a_matrix_of_distances_protects_the_pairs_it_names() -> None:
 
 def test_losses_of_noise_values_are_labelled_by_them() -> None:
     group = wb.ModuloNoise(3, max_shift=1)
-    assert cost(group, loss=pd.Series({2: 5, 1: 1, 3: 1, 0: 0})) == cost(group, loss=[0, 1, 5, 1])
+    assert compute_optimal_loss(
+        group, loss=pd.Series({2: 5, 1: 1, 3: 1, 0: 0})
+    ) == compute_optimal_loss(group, loss=[0, 1, 5, 1])
     vectors = wb.ModuloNoise(sizes=[2, 2], shifts=[(0, 1)])
     index = pd.MultiIndex.from_tuples([(1, 1), (0, 1), (1, 0), (0, 0)])
-    assert cost(vectors, loss=pd.Series([2, 1, 1, 0], index=index)) == cost(
-        vectors, loss=[0, 1, 1, 2]
-    )
+    assert compute_optimal_loss(
+        vectors, loss=pd.Series([2, 1, 1, 0], index=index)
+    ) == compute_optimal_loss(vectors, loss=[0, 1, 1, 2])
     noise = wb.IntegerNoise(1)
-    assert cost(noise, loss=pd.Series({2: 5, 1: 1, 0: 0})) == cost(noise, loss=[0, 1, 5])
+    assert compute_optimal_loss(noise, loss=pd.Series({2: 5, 1: 1, 0: 0})) == compute_optimal_loss(
+        noise, loss=[0, 1, 5]
+    )
     with pytest.raises(
         wb.InvalidRequest, match=r"^loss must be labelled by the 3 sizes of the noise"
     ):
-        cost(noise, loss=pd.Series({2: 5, 1: 1, 7: 0}))
+        compute_optimal_loss(noise, loss=pd.Series({2: 5, 1: 1, 7: 0}))
     law = AdditiveNoise.from_pmf(group, pd.Series({1: 0.25, 0: 0.5, 3: 0.25, 2: 0.0}))
     assert law.pmf.tolist() == [0.5, 0.25, 0.0, 0.25]
 
@@ -269,7 +278,7 @@ def test_a_file_of_answers_and_weights_is_read_by_its_answers(text: str, tmp_pat
     file = tmp_path / "prior.csv"
     file.write_text(text)
     clamped = wb.IntegerNoise(1, clamp=(0, 3))
-    assert cost(clamped, prior=file) == cost(clamped, prior=WEIGHTS)
+    assert compute_optimal_loss(clamped, prior=file) == compute_optimal_loss(clamped, prior=WEIGHTS)
     labels = wb.design("labels", labels="0..3", prior=str(file), epsilon=1)
     assert labels.question.prior.tolist() == [0.1, 0.2, 0.1, 0.6]
     assert wb.FiniteQuery("0..3", max_shift=1, prior=file).prior[3] == Fraction(6, 10)
@@ -280,15 +289,17 @@ def test_a_file_of_noise_values_and_losses_is_read_by_its_values(tmp_path: Path)
     file.write_text("answer,share\n3,.6\n1,.2\n0,.1\n2,.1\n")
     group = wb.ModuloNoise(3, max_shift=1)
     shares = [Fraction(weight, 10) for weight in WEIGHTS]
-    assert cost(group, loss="prior-squared", prior=file) == cost(
+    assert compute_optimal_loss(group, loss="prior-squared", prior=file) == compute_optimal_loss(
         group, loss="prior-squared", prior=shares
     )
     file.write_text("value,loss\n2,5\n1,1\n3,1\n0,0\n")
-    assert cost(group, loss=file) == cost(group, loss=[0, 1, 5, 1])
+    assert compute_optimal_loss(group, loss=file) == compute_optimal_loss(group, loss=[0, 1, 5, 1])
     file.write_text("2,5\n1,1\n0,0\n")
-    assert cost(wb.IntegerNoise(1), loss=file) == cost(wb.IntegerNoise(1), loss=[0, 1, 5])
+    assert compute_optimal_loss(wb.IntegerNoise(1), loss=file) == compute_optimal_loss(
+        wb.IntegerNoise(1), loss=[0, 1, 5]
+    )
     with pytest.raises(wb.InvalidRequest, match="no label for 3"):
-        cost(group, loss=file)
+        compute_optimal_loss(group, loss=file)
 
 
 def test_weights_follow_the_labels_as_they_are_listed(tmp_path: Path) -> None:
@@ -316,15 +327,17 @@ def test_weights_follow_the_labels_as_they_are_listed(tmp_path: Path) -> None:
 def test_arrays_beside_reordered_labels_are_aligned_or_refused() -> None:
     listed = wb.Labels("4,0,1", prior=[3, 1, 2])
     rows = pd.DataFrame([[0, 8, 6], [8, 0, 2], [6, 2, 0]], index=[4, 0, 1], columns=[4, 0, 1])
-    right = cost(wb.Labels([0, 1, 4], prior=[1, 2, 3]), loss=[[0, 2, 8], [2, 0, 6], [8, 6, 0]])
-    assert cost(listed, loss=rows) == right
+    right = compute_optimal_loss(
+        wb.Labels([0, 1, 4], prior=[1, 2, 3]), loss=[[0, 2, 8], [2, 0, 6], [8, 6, 0]]
+    )
+    assert compute_optimal_loss(listed, loss=rows) == right
     for given in ({"loss": rows.to_numpy()}, {"neighbours": [(0, 1)]}):
         with pytest.raises(
             wb.InvalidRequest, match=r"^labels must be in increasing order if .* by position"
         ):
-            cost(listed, **given)
+            compute_optimal_loss(listed, **given)
     with pytest.raises(wb.InvalidRequest, match=r"increasing"):
-        cost(wb.Labels("0,1,4"), outputs="4,0,1")
+        compute_optimal_loss(wb.Labels("0,1,4"), outputs="4,0,1")
 
 
 @pytest.mark.parametrize(

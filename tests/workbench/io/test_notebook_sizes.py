@@ -8,10 +8,11 @@ import pytest
 
 import workbench as wb
 
-_MOST = 60_000
+_MAX_BYTES = 60_000
 
 
-def _shown() -> dict[str, Any]:
+def _make_objects() -> dict[str, Any]:
+    """Return one object of every class that notebooks show with a picture, by name."""
     channel = wb.design("channel", answers="0..20", max_shift=1, epsilon=1, delta="1e-5")
     return {
         "channel": channel,
@@ -51,12 +52,13 @@ def test_questions_and_verdicts_are_shown_in_one_line() -> None:
 
 @pytest.fixture(scope="module")
 def pages() -> dict[str, str]:
-    return {name: thing._repr_html_() for name, thing in _shown().items()}
+    """Return the HTML that a notebook shows for each object, by name."""
+    return {name: shown._repr_html_() for name, shown in _make_objects().items()}
 
 
 def test_notebook_output_is_small_and_has_a_picture(pages: dict[str, str]) -> None:
     sizes = {name: len(page) for name, page in pages.items()}
-    assert max(sizes.values()) <= _MOST, sizes
+    assert max(sizes.values()) <= _MAX_BYTES, sizes
     assert all("<svg" in page or "<img" in page for page in pages.values())
 
 

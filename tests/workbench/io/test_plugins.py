@@ -24,8 +24,8 @@ from workbench.solvers.conformance import BackendContract
 PACKAGE = Path(__file__).parents[2] / "plugin_package"
 
 
-# Commands one after the other in one process: most of what a process of the workbench costs is
-# its imports.
+# A program that runs the commands of argument 1 one after the other and prints their results. The
+# imports of a process take longer than most commands.
 COMMANDS = """
 import contextlib, io, json, sys
 from workbench.cli import main
@@ -43,25 +43,26 @@ print(json.dumps(done))
 """
 
 
-class Done(NamedTuple):
+class Completed(NamedTuple):
+    """The exit code and the output of a command."""
+
     returncode: int
     stdout: str
     stderr: str
 
     @property
     def answer(self) -> dict:
-        """What a command with --json says that has done its work."""
+        """Return the object of a command with --json, which must have succeeded."""
         assert self.returncode == 0, self.stderr
         return json.loads(self.stdout)
 
 
-def process(
+def run_python(
     *arguments: str, folder: Path, path: tuple[Path, ...] = (PACKAGE,)
 ) -> subprocess.CompletedProcess[str]:
-    """A Python of its own, which finds the packages of the path."""
+    """Run Python in a new process that can import the packages in the folders of `path`."""
     places = os.pathsep.join([*map(str, path), *filter(None, [os.environ.get("PYTHONPATH")])])
-    # The explorer and sweeps set PYTHONSAFEPATH in their own process, and so may a test before
-    # this one.
+    # The explorer and sweeps set PYTHONSAFEPATH in their process, which may be this one.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
     return subprocess.run(
         [sys.executable, *arguments],
@@ -73,17 +74,17 @@ def process(
     )
 
 
-def workbench(
+def run_commands(
     *commands: tuple[str, ...], folder: Path, path: tuple[Path, ...] = (PACKAGE,)
-) -> list[Done]:
-    """What commands do, all in one new process."""
-    done = process("-c", COMMANDS, json.dumps(commands), folder=folder, path=path)
+) -> list[Completed]:
+    """Run commands in one new process, and return their results."""
+    done = run_python("-c", COMMANDS, json.dumps(commands), folder=folder, path=path)
     assert done.returncode == 0, done.stderr
-    return [Done(*each) for each in json.loads(done.stdout)]
+    return [Completed(*fields) for fields in json.loads(done.stdout)]
 
 
-def test_a_family_a_mechanism_and_a_certificate(tmp_path: Path) -> None:
-    listing, designed, shown = workbench(
+def test_a_family_of_a_plugin_designs_and_certifies_its_mechanism(tmp_path: Path) -> None:
+    listing, designed, shown = run_commands(
         ("design", "--help"),
         ("design", "response", "--k", "3", "--epsilon", "1", "--save", "proof.json", "--json"),
         ("check", "proof.json"),
@@ -99,27 +100,24 @@ def test_a_family_a_mechanism_and_a_certificate(tmp_path: Path) -> None:
     assert written["record"]["checked_by"] == {"mechanism of kind answers": "workbench-example 1.2"}
     assert shown.returncode == 0, shown.stderr
     assert "code of workbench-example 1.2" in " ".join(shown.stdout.split())
-    without = process("-m", "workbench", "check", "proof.json", folder=tmp_path, path=())
+    without = run_python("-m", "workbench", "check", "proof.json", folder=tmp_path, path=())
     assert without.returncode == 2
     assert "must be of kind" in without.stderr
 
 
-def test_a_route_of_another_package_answers_where_it_applies(tmp_path: Path) -> None:
-    asked = ("design", "response", "--k", "4", "--json", "--epsilon")
-    small, large = workbench((*asked, "1"), (*asked, "12"), folder=tmp_path)
+def test_a_route_of_a_plugin_is_used_where_it_applies(tmp_path: Path) -> None:
+    options = ("design", "response", "--k", "4", "--json", "--epsilon")
+    small, large = run_commands((*options, "1"), (*options, "12"), folder=tmp_path)
     assert small.answer["route"] == "program"
     assert large.answer["route"] == "closed form"
     assert large.answer["certified"]
     assert large.answer["objective"] == pytest.approx(3 / (math.exp(12) + 3), rel=1e-6)
 
 
-def test_every_verb_on_a_mechanism_that_shares_no_code_with_ours(
-    tmp_path: Path, monkeypatch
-) -> None:
+def test_every_function_accepts_a_mechanism_of_a_plugin(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.syspath_prepend(str(PACKAGE))
-    monkeypatch.setattr(
-        plugins, "_read", set()
-    )  # entry points are read once in a process, perhaps already
+    # Entry points are read once in a process, and another test may have read them.
+    monkeypatch.setattr(plugins, "_read", set())
     monkeypatch.setattr(plugins, "_plugins", {group: {} for group in plugins.PLUGIN_GROUPS})
     coin = importlib.import_module("workbench_example.coin").Coin("1/4")
     proof = wb.certify(coin, "pure", "1.2")
@@ -136,10 +134,10 @@ def test_every_verb_on_a_mechanism_that_shares_no_code_with_ours(
     (tmp_path / "coin.json").write_bytes(proof.content())
     (tmp_path / "rows.csv").write_text("x\n" + "0\n1\n" * 50)
     (tmp_path / "strange.csv").write_text("x\n2\n")
-    asked = ("--column", "x", "--mechanism", "coin.json", "--insecure-seed", "1")
-    done, refused = workbench(
-        ("privatise", "noise", "rows.csv", *asked, "--out", "out.csv", "--json"),
-        ("privatise", "noise", "strange.csv", *asked, "--out", "none.csv"),
+    options = ("--column", "x", "--mechanism", "coin.json", "--insecure-seed", "1")
+    done, refused = run_commands(
+        ("privatise", "noise", "rows.csv", *options, "--out", "out.csv", "--json"),
+        ("privatise", "noise", "strange.csv", *options, "--out", "none.csv"),
         folder=tmp_path,
     )
     report = done.answer
@@ -151,9 +149,9 @@ def test_every_verb_on_a_mechanism_that_shares_no_code_with_ours(
     assert "must be 0 or 1" in refused.stderr
 
 
-def test_a_sweep_a_frontier_and_the_comparison(tmp_path: Path) -> None:
+def test_a_family_of_a_plugin_has_sweeps_frontiers_and_comparisons(tmp_path: Path) -> None:
     (tmp_path / "spec.toml").write_text('[[grid]]\nmodel = "response"\nk = [2, 3]\nepsilon = [1]\n')
-    swept, frontier, compared = workbench(
+    swept, frontier, compared = run_commands(
         ("sweep", "spec.toml", "--ledger", "rows.db", "--jobs", "2", "--json"),
         ("frontier", "response", "--k", "2", "--epsilon", "1", "--json"),
         (
@@ -176,15 +174,15 @@ def test_a_sweep_a_frontier_and_the_comparison(tmp_path: Path) -> None:
     assert all(row["oracle_agrees"] for row in rows)
 
 
-def test_a_notion_a_backend_and_baselines(tmp_path: Path) -> None:
-    asked = ("modulo", "--n", "4", "--max-shift", "1", "--delta", "0.1", "--json")
+def test_a_notion_a_backend_and_baselines_of_a_plugin_are_used(tmp_path: Path) -> None:
+    options = ("modulo", "--n", "4", "--max-shift", "1", "--delta", "0.1", "--json")
     solvers, halved, dp, table = (
         done.answer
-        for done in workbench(
+        for done in run_commands(
             ("doctor", "--json"),
-            ("design", *asked, "--epsilon", "2", "--notion", "halved"),
-            ("design", *asked, "--epsilon", "1", "--notion", "dp", "--solver", "linprog"),
-            ("frontier", *asked, "--epsilon", "1", "--level", "none", "--notion", "dp"),
+            ("design", *options, "--epsilon", "2", "--notion", "halved"),
+            ("design", *options, "--epsilon", "1", "--notion", "dp", "--solver", "linprog"),
+            ("frontier", *options, "--epsilon", "1", "--level", "none", "--notion", "dp"),
             folder=tmp_path,
         )
     )
@@ -200,7 +198,8 @@ def test_a_notion_a_backend_and_baselines(tmp_path: Path) -> None:
     assert "is NOT private at the requested budget" in bad["failure"]
 
 
-def _package(folder: Path, name: str, entries: str, code: str) -> Path:
+def _write_package(folder: Path, name: str, entries: str, code: str) -> Path:
+    """Write an installed package with one module and its entry points, and return its folder."""
     info = folder / f"{name}-1.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
@@ -209,21 +208,21 @@ def _package(folder: Path, name: str, entries: str, code: str) -> Path:
     return folder
 
 
-def test_a_failing_plugin_is_one_warning_and_a_duplicate_is_refused(tmp_path: Path) -> None:
-    broken = _package(
+def test_a_failing_plugin_and_a_duplicate_name_cause_one_warning_each(tmp_path: Path) -> None:
+    broken = _write_package(
         tmp_path / "a",
         "broken",
         "[workbench.backends]\nx = broken:X\n",
         "raise RuntimeError('no\\nway')",
     )
-    taking = _package(
+    taking = _write_package(
         tmp_path / "b",
         "taking",
         "[workbench.backends]\nhighs = taking:H\nlinprog = taking:L\n",
         "from workbench.solvers.backends.highs import Highs\n"
         "class H(Highs): pass\nclass L(Highs):\n    name = 'linprog'\n",
     )
-    done = process(
+    done = run_python(
         "-m", "workbench", "doctor", "--json", folder=tmp_path, path=(PACKAGE, broken, taking)
     )
     assert done.returncode == 0
@@ -237,7 +236,7 @@ def test_a_failing_plugin_is_one_warning_and_a_duplicate_is_refused(tmp_path: Pa
     assert "taking 1" in both[0]
 
 
-def test_a_single_file_joins_by_its_name(tmp_path: Path) -> None:
+def test_a_plugin_file_is_loaded_by_the_option_plugin(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
         "import workbench as wb\nfrom workbench.notions.dp import DP\n"
         "@wb.register\nclass Mine(DP):\n    name, title = 'mine', 'my DP'\n"
@@ -245,7 +244,7 @@ def test_a_single_file_joins_by_its_name(tmp_path: Path) -> None:
     (tmp_path / "spec.toml").write_text(
         '[[grid]]\nmodel = "modulo"\nn = [3, 4]\nmax_shift = 1\nepsilon = 1\nnotion = "mine"\n'
     )
-    asked = (
+    options = (
         "design",
         "modulo",
         "--n",
@@ -257,10 +256,10 @@ def test_a_single_file_joins_by_its_name(tmp_path: Path) -> None:
         "--notion",
         "mine",
     )
-    refused, missing, designed, swept = workbench(
-        asked,
+    refused, missing, designed, swept = run_commands(
+        options,
         ("--plugin", "none.py", "doctor"),
-        ("--plugin", "mine.py", *asked, "--save", "proof.json"),
+        ("--plugin", "mine.py", *options, "--save", "proof.json"),
         (
             "--plugin",
             "mine.py",
@@ -288,16 +287,16 @@ def test_a_single_file_joins_by_its_name(tmp_path: Path) -> None:
 ADDING_PAGE = Path(__file__).parents[3] / "docs" / "adding.md"
 
 
-def documented(name: str) -> str:
-    """The file of this name on the page about adding things."""
+def read_documented_file(name: str) -> str:
+    """Return the file of this name on the page docs/adding.md."""
     return ADDING_PAGE.read_text().partition(f"```python\n# {name}\n")[2].partition("```")[0]
 
 
-def test_the_documented_backend_is_compared(tmp_path: Path) -> None:
+def test_the_documented_backend_takes_part_in_a_comparison(tmp_path: Path) -> None:
     """The backend gets no default time limit, and a requested one is refused."""
-    code = documented("linprog.py")
+    code = read_documented_file("linprog.py")
     (tmp_path / "documented.py").write_text(code.replace('"linprog"', '"documented"'))
-    asked = (
+    options = (
         "--plugin",
         "documented.py",
         "compare",
@@ -314,7 +313,9 @@ def test_the_documented_backend_is_compared(tmp_path: Path) -> None:
         "highs,documented",
         "--json",
     )
-    plain, limited = workbench(asked, (*asked, "--time-limit", "5"), folder=tmp_path, path=())
+    plain, limited = run_commands(
+        options, (*options, "--time-limit", "5"), folder=tmp_path, path=()
+    )
     first, second = plain.answer["rows"]
     assert (first["status"], second["status"]) == ("optimal", "optimal")
     assert second["objective"] == pytest.approx(first["objective"], rel=1e-6)
@@ -327,9 +328,11 @@ CLAUSES = [name for name in dir(BackendContract) if name.startswith("test_")]
 
 def test_a_package_runs_the_contract_on_its_backend(tmp_path: Path) -> None:
     """Run the contract by pytest in a separate folder. Features that linprog lacks are skipped."""
-    code = documented("test_linprog.py").replace("from linprog", "from workbench_example.linprog")
+    code = read_documented_file("test_linprog.py").replace(
+        "from linprog", "from workbench_example.linprog"
+    )
     (tmp_path / "test_theirs.py").write_text(code)
-    done = process(
+    done = run_python(
         "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "test_theirs.py", folder=tmp_path
     )
     assert done.returncode == 0, done.stdout
@@ -345,20 +348,18 @@ def test_a_package_runs_the_contract_on_its_backend(tmp_path: Path) -> None:
         assert reason in done.stdout
 
 
-def test_the_contract_names_what_a_wrong_backend_breaks_without_pytest(tmp_path: Path) -> None:
-    """The documented backend with one sign turned round, by unittest, where pytest cannot be
-    imported.
-    """
-    code, right = documented("linprog.py"), "row_dual[has_upper] += upper_slopes"
+def test_the_contract_names_the_clauses_that_a_wrong_backend_breaks(tmp_path: Path) -> None:
+    """One sign of the documented backend is wrong. The contract runs by unittest, without pytest."""
+    code, right = read_documented_file("linprog.py"), "row_dual[has_upper] += upper_slopes"
     assert right in code
     (tmp_path / "linprog.py").write_text(code.replace(right, "row_dual[has_upper] -= upper_slopes"))
     (tmp_path / "test_linprog.py").write_text(
         "import sys\nsys.modules['pytest'] = None\nimport unittest\n"
-        + documented("test_linprog.py").replace(
+        + read_documented_file("test_linprog.py").replace(
             "(BackendContract)", "(BackendContract, unittest.TestCase)"
         )
     )
-    done = process("-m", "unittest", "test_linprog", folder=tmp_path, path=())
+    done = run_python("-m", "unittest", "test_linprog", folder=tmp_path, path=())
     assert done.returncode == 1, done.stderr
     failed = {*re.findall(r"^FAIL: (\w+)", done.stderr, re.MULTILINE)}
     assert failed == {
@@ -373,8 +374,8 @@ def test_the_contract_names_what_a_wrong_backend_breaks_without_pytest(tmp_path:
     assert "ERROR" not in done.stderr
 
 
-def test_output_and_exits_of_plugins_are_no_results(tmp_path: Path) -> None:
-    """Prints go to stderr under --json; sys.exit is a failure, not the end; names are no markup."""
+def test_prints_and_exits_of_plugins_do_not_change_the_output(tmp_path: Path) -> None:
+    """With --json prints go to stderr. A call of sys.exit is a failure. Names are not markup."""
     (tmp_path / "noisy.py").write_text(
         "import sys\nimport workbench as wb\nfrom workbench.pipeline.published import Baseline\n"
         "def prints(request):\n    print('said meanwhile')\n"
@@ -389,27 +390,43 @@ def test_output_and_exits_of_plugins_are_no_results(tmp_path: Path) -> None:
         "@wb.register\nclass Mine(DP):\n    name, title = 'mine', 'my DP'\n"
         "    def measure(self, laws, values):\n        sys.exit(0)\n"
     )
-    asked = ("modulo", "--n", "4", "--max-shift", "1", "--epsilon", "1")
+    options = ("modulo", "--n", "4", "--max-shift", "1", "--epsilon", "1")
     run = ("-m", "workbench", "--plugin")
-    done = process(
-        *run, "noisy.py", "frontier", *asked, "--level", "none", "--json", folder=tmp_path, path=()
+    done = run_python(
+        *run,
+        "noisy.py",
+        "frontier",
+        *options,
+        "--level",
+        "none",
+        "--json",
+        folder=tmp_path,
+        path=(),
     )
     assert done.returncode == 0, done.stderr
     errors = {row["mechanism"]: row["failure"] for row in json.loads(done.stdout)["rows"]}
     assert "no mechanism of it" in errors["b[red]x"]
     assert "SystemExit" in errors["[/nope]"]
     assert done.stderr.count("said") == 2
-    shown = process(
-        *run, "noisy.py", "frontier", *asked, "--level", "none", folder=tmp_path, path=()
+    shown = run_python(
+        *run, "noisy.py", "frontier", *options, "--level", "none", folder=tmp_path, path=()
     )
     assert shown.returncode == 0, shown.stderr
     assert "b[red]x" in shown.stdout
     assert "[/nope]" in shown.stdout
-    left = process(*run, "leaves.py", "doctor", folder=tmp_path, path=())
+    left = run_python(*run, "leaves.py", "doctor", folder=tmp_path, path=())
     assert (left.returncode, left.stdout) == (2, "")
     assert "plugin leaves.py cannot be loaded. SystemExit" in left.stderr
-    ended = process(
-        *run, "family.py", "design", *asked, "--notion", "mine", "--json", folder=tmp_path, path=()
+    ended = run_python(
+        *run,
+        "family.py",
+        "design",
+        *options,
+        "--notion",
+        "mine",
+        "--json",
+        folder=tmp_path,
+        path=(),
     )
     assert ended.returncode == 2
     assert "sys.exit" in json.loads(ended.stdout)["message"]
@@ -420,15 +437,16 @@ def test_register_refuses_objects_of_unknown_kinds() -> None:
         wb.register(3)
 
 
-def test_baselines_stand_beside_quantized_laplace_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_baselines_of_a_plugin_are_compared_with_quantized_laplace_noise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Build a quantizer whose law is affine from -1 to 1. Its mean error is an exact integral."""
     from workbench.io.plugins import Plugin
     from workbench.pipeline import published
 
     def randomized(request: object, steepest: str = "0.5") -> wb.PiecewiseAffine:
-        share = (
-            Fraction(1, 2) - Fraction(steepest) / 8
-        )  # the largest slope of ln p is (1/2 - share)/share
+        # The largest slope of ln p is (1/2 - share)/share.
+        share = Fraction(1, 2) - Fraction(steepest) / 8
         return wb.PiecewiseAffine.from_laws(
             [-1, 1], [-1, 1], [[1 - share, share], [share, 1 - share]]
         )
@@ -451,11 +469,11 @@ def test_baselines_stand_beside_quantized_laplace_noise(monkeypatch: pytest.Monk
     assert "is NOT private at the requested budget" in theirs["steep", 2.0]["failure"]
 
 
-class _Odd(BaseException):
-    """What code that is not ours may raise."""
+class _UnusualError(BaseException):
+    """An error of a plug-in that is no Exception."""
 
 
-def test_a_plugin_that_raises_no_exception_is_one_sentence(
+def test_a_plugin_that_raises_a_base_exception_is_reported_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "odd.py"
@@ -464,12 +482,12 @@ def test_a_plugin_that_raises_no_exception_is_one_sentence(
         plugins.load_plugin_file(file)
 
     def fails(*_: Any, **__: Any) -> Any:
-        raise _Odd("while it designs")
+        raise _UnusualError("while it designs")
 
     monkeypatch.setattr(type(get_family("channel")), "open_session", fails)
     with pytest.raises(SystemExit) as stop:
         main(["design", "channel", "--answers", "0..2", "--max-shift", "1", "--epsilon", "1"])
     assert stop.value.code == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert "_Odd: while it designs" in said
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1
+    assert "_UnusualError: while it designs" in message

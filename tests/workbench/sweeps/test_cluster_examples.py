@@ -21,29 +21,29 @@ ROOT = Path(__file__).parents[3]
 CLUSTERS = ROOT / "examples" / "clusters"
 
 
-def _shell_reads(script: str) -> None:
+def _check_bash_syntax(script: str) -> None:
+    """Raise an error if bash cannot parse a script."""
     subprocess.run(["bash", "-n"], input=script, text=True, check=True)
 
 
 def test_the_slurm_example_prints_a_job_that_bash_and_slurm_can_read() -> None:
-    if (
-        importlib.util.find_spec("dask_jobqueue") is None
-    ):  # The import handles Ctrl-C of this process.
+    # The package is not imported here, because its import changes the handling of Ctrl-C.
+    if importlib.util.find_spec("dask_jobqueue") is None:
         pytest.skip("no dask_jobqueue")
-    asked = ["--dry-run", "--queue", "short", "--hours", "2"]
-    printed = subprocess.run(
-        [sys.executable, CLUSTERS / "slurm.py", *asked],
+    options = ["--dry-run", "--queue", "short", "--hours", "2"]
+    script = subprocess.run(
+        [sys.executable, CLUSTERS / "slurm.py", *options],
         capture_output=True,
         text=True,
         check=True,
         timeout=600,
     ).stdout
-    _shell_reads(printed)
-    assert printed.startswith("#!/usr/bin/env bash")
-    settings = re.findall(r"^#SBATCH (.+)$", printed, re.MULTILINE)
+    _check_bash_syntax(script)
+    assert script.startswith("#!/usr/bin/env bash")
+    settings = re.findall(r"^#SBATCH (.+)$", script, re.MULTILINE)
     assert {"-p short", "-n 1", "--cpus-per-task=1", "-t 02:00:00"} <= set(settings)
-    assert "--lifetime 110m" in printed  # The worker ends before the job.
-    assert "--nthreads 1" in printed
+    assert "--lifetime 110m" in script  # The worker ends before the job.
+    assert "--nthreads 1" in script
 
 
 _STUB = """
@@ -57,10 +57,10 @@ class SLURMCluster:
 
 
 @pytest.mark.parametrize(
-    ("sbatch", "said"), [(None, "sbatch is not on the PATH"), ("no partition", "no partition")]
+    ("sbatch", "message"), [(None, "sbatch is not on the PATH"), ("no partition", "no partition")]
 )
 def test_the_slurm_example_ends_with_a_sentence_where_no_job_can_run(
-    sbatch: str | None, said: str, tmp_path: Path
+    sbatch: str | None, message: str, tmp_path: Path
 ) -> None:
     (tmp_path / "dask_jobqueue.py").write_text(_STUB)
     programs = tmp_path / "bin"
@@ -68,21 +68,21 @@ def test_the_slurm_example_ends_with_a_sentence_where_no_job_can_run(
     if sbatch is not None:
         (programs / "sbatch").write_text(f"#!/bin/sh\necho {sbatch} >&2\nexit 1\n")
         (programs / "sbatch").chmod(0o755)
-    ended = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, CLUSTERS / "slurm.py", "spec.toml"],
         capture_output=True,
         text=True,
         timeout=600,
         env={**os.environ, "PATH": str(programs), "PYTHONPATH": str(tmp_path)},
     )
-    assert ended.returncode == 1
-    assert said in ended.stderr
-    assert "Traceback" not in ended.stderr
+    assert completed.returncode == 1
+    assert message in completed.stderr
+    assert "Traceback" not in completed.stderr
 
 
 def test_the_job_of_everything_calls_a_target_that_exists() -> None:
     script = (CLUSTERS / "full.sbatch").read_text("utf-8")
-    _shell_reads(script)
+    _check_bash_syntax(script)
     assert re.findall(r"^make ([a-z-]+)$", script, re.MULTILINE) == ["full"]
     assert re.search(r"^full:", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
 
