@@ -1,6 +1,4 @@
-"""Frontiers: grids, rows against closed forms, what is kept on Ctrl-C, refusals before anything
-runs.
-"""
+"""Frontiers: grids of budgets, rows compared with closed forms, Ctrl-C, plots and refused requests."""
 
 from __future__ import annotations
 
@@ -60,7 +58,7 @@ def test_grids_are_exact() -> None:
     assert read_grid("1:1:1", "epsilon") == [1]
 
 
-def test_grids_of_python_are_the_same() -> None:
+def test_numbers_lists_and_arrays_are_grids_too() -> None:
     assert read_grid(0.1, "epsilon") == read_grid([0.1], "epsilon") == [Fraction(1, 10)]
     assert read_grid([2, "0.5", Fraction(1, 3)], "epsilon") == [Fraction(1, 3), Fraction(1, 2), 2]
     assert read_grid(np.array([0.2, 0.1]), "epsilon") == [Fraction(1, 10), Fraction(1, 5)]
@@ -68,7 +66,7 @@ def test_grids_of_python_are_the_same() -> None:
     assert read_grid_in_order("2:1:3,0.5", "epsilon") == [2, Fraction(3, 2), 1, Fraction(1, 2)]
 
 
-def test_what_spells_a_grid() -> None:
+def test_a_text_with_first_last_and_count_is_a_range() -> None:
     assert has_range("0.1:4:40")
     assert has_range("0, 0.1 : 4 : 40 : log")
     for value in ("0.1,0.2", "pinball:0.5", "normal:0.5,0.1", "1:2:x", 3):
@@ -92,7 +90,7 @@ def test_what_spells_a_grid() -> None:
         "1:2:99999999999",
     ],
 )
-def test_bad_grids_are_named(text: str) -> None:
+def test_an_error_in_the_text_of_a_grid_names_the_option(text: str) -> None:
     with pytest.raises(InvalidRequest, match="epsilon must be"):
         read_grid(text, "epsilon")
 
@@ -100,12 +98,12 @@ def test_bad_grids_are_named(text: str) -> None:
 @pytest.mark.parametrize(
     "value", [None, [], [None], [True], {"a": 1}, object(), [[1, 2]], math.nan]
 )
-def test_bad_grids_of_python_are_named(value: Any) -> None:
+def test_an_error_in_the_values_of_a_grid_names_the_option(value: Any) -> None:
     with pytest.raises(InvalidRequest, match="epsilon must be"):
         read_grid(value, "epsilon")
 
 
-def test_noise_rows_agree_with_each_other() -> None:
+def test_points_pieces_levels_and_baselines_of_modulo_noise_agree() -> None:
     outcome = wb.frontier(
         wb.ModuloNoise(n=5, max_shift=2), epsilon="0.5,1.5", delta="0,0.05,0.2", notion="pdp,dp"
     )
@@ -118,7 +116,7 @@ def test_noise_rows_agree_with_each_other() -> None:
     for _, row in points.iterrows():
         assert row[f"{row['notion']}_delta"] <= row["delta"]
         assert row["bound"] <= row["objective"] + 1e-9
-        # the exact pieces at the same epsilon give the same optimum
+        # The exact pieces at the same ε contain the same optimum.
         pieces = table[
             (table["curve"] == "piece")
             & (table["notion"] == row["notion"])
@@ -133,15 +131,14 @@ def test_noise_rows_agree_with_each_other() -> None:
     levels = table[table["curve"] == "level"]
     assert levels["certified"].all()
     assert levels["delta"].to_numpy() == pytest.approx(levels["objective"].to_numpy(), abs=1e-12)
-    # no published mechanism beats the optimum it contains: the data-independent one is additive
-    # noise
-    rivals = table[table["mechanism"] == "data-independent"].merge(
+    # The data-independent mechanism is additive noise too, so it is not better than the optimum.
+    published = table[table["mechanism"] == "data-independent"].merge(
         points, on=["notion", "epsilon", "delta"]
     )
-    assert (rivals["objective_x"] >= rivals["objective_y"] - 1e-9).all()
+    assert (published["objective_x"] >= published["objective_y"] - 1e-9).all()
 
 
-def test_noise_rows_of_the_least_epsilon_invert_those_of_the_least_error() -> None:
+def test_the_minimal_epsilon_for_a_loss_is_the_inverse_of_the_minimal_loss() -> None:
     question = wb.ModuloNoise(n=6, max_shift=1)
     table = wb.frontier(
         question, notion="dp,pure", loss="squared", max_loss="1,2", delta="0,0.02"
@@ -151,38 +148,40 @@ def test_noise_rows_of_the_least_epsilon_invert_those_of_the_least_error() -> No
     assert len(table) == 6
     for row in table.to_dict("records"):
         assert row["bound"] <= row["objective"] <= row["bound"] * (1 + 1e-6)
-        made = wb.design(
+        design = wb.design(
             question,
             notion=row["notion"],
             loss="squared",
             epsilon=row["objective"],
             delta=row["delta"],
         )
-        assert made.objective == pytest.approx(row["max_loss"], rel=1e-5)
-    both = wb.frontier(
+        assert design.objective == pytest.approx(row["max_loss"], rel=1e-5)
+    table = wb.frontier(
         question, notion="dp", epsilon="0.5,1", max_loss="0.5", baselines=False
     ).to_frame()
-    assert {"point", "level", "piece"} == set(both["curve"])
+    assert {"point", "level", "piece"} == set(table["curve"])
     with pytest.raises(
         InvalidRequest, match=r"epsilon must be given for the notion dp\. Got none\."
     ):
         wb.frontier(question, notion="dp")
 
 
-def test_data_independent_noise_is_private_and_best() -> None:
+def test_data_independent_noise_has_the_smallest_private_error() -> None:
     question = wb.ModuloNoise(n=5, max_shift=2)
     for notion in ("pdp", "dp"):
         for delta in ("0", "0.1", "0.4"):
-            rho = compute_data_independent_error(6, Fraction(1), Fraction(delta), notion)
-            found = wb.audit(data_independent(question, rho), 1)
-            assert found.meets(notion, 1, delta)
-            if rho - Fraction(1, 1000) > 0:
-                better = wb.audit(data_independent(question, rho - Fraction(1, 1000)), 1)
-                assert not better.meets(notion, 1, delta)
+            error = compute_data_independent_error(6, Fraction(1), Fraction(delta), notion)
+            assert wb.audit(data_independent(question, error), 1).meets(notion, 1, delta)
+            smaller_error = error - Fraction(1, 1000)
+            if smaller_error > 0:
+                smaller_audit = wb.audit(data_independent(question, smaller_error), 1)
+                assert not smaller_audit.meets(notion, 1, delta)
 
 
-def test_baselines_keep_what_a_notion_requires_not_the_epsilon_it_is_given() -> None:
-    class Halved(DP):
+def test_baselines_satisfy_the_requirements_of_a_notion_and_not_its_epsilon() -> None:
+    class HalvedDP(DP):
+        """DP with half of the ε that it is given."""
+
         name = "half"
 
         def requirements(self, values):
@@ -191,24 +190,28 @@ def test_baselines_keep_what_a_notion_requires_not_the_epsilon_it_is_given() -> 
         def measure(self, laws, values):
             return super().measure(laws, {**values, "epsilon": values["epsilon"] / 2})
 
-    half, delta, notion = Fraction(1, 2), Fraction(1, 100), Halved()
+    half = Fraction(1, 2)
+    delta = Fraction(1, 100)
+    notion = HalvedDP()
     assert compute_data_independent_error(
         6, Fraction(1), delta, notion
     ) == compute_data_independent_error(6, half, delta, "dp")
-    found, expected = (
-        _least(Scan("geometric", 6, [1]), Fraction(1), delta, notion),
-        _least(Scan("geometric", 6, [1]), half, delta, "dp"),
-    )
-    assert found == pytest.approx(expected, rel=1e-9)
+    parameter = _find_private_parameter(Scan("geometric", 6, [1]), Fraction(1), delta, notion)
+    expected = _find_private_parameter(Scan("geometric", 6, [1]), half, delta, "dp")
+    assert parameter == pytest.approx(expected, rel=1e-9)
 
 
 def test_scan_finds_the_geometric_parameter() -> None:
-    # clamped geometric noise is exactly ln(1/alpha)-private for neighbours 1 apart, d ln(1/alpha)
-    # for d
+    # Clamped geometric noise with ratio r is d ln(1/r)-private for neighbours d apart.
     for distance in (1, 2):
-        found = _least(Scan("geometric", 6, [distance]), Fraction(1), Fraction(0), "pdp")
-        assert found == pytest.approx(math.exp(-1 / distance), rel=1e-6)
-    assert _least(Scan("gaussian", 6, [1]), Fraction(1, 10**9), Fraction(0), "pdp") is None
+        ratio = _find_private_parameter(
+            Scan("geometric", 6, [distance]), Fraction(1), Fraction(0), "pdp"
+        )
+        assert ratio == pytest.approx(math.exp(-1 / distance), rel=1e-6)
+    assert (
+        _find_private_parameter(Scan("gaussian", 6, [1]), Fraction(1, 10**9), Fraction(0), "pdp")
+        is None
+    )
 
 
 @pytest.mark.parametrize("family", ["geometric", "gaussian", "exponential"])
@@ -221,22 +224,29 @@ def test_the_pairs_that_a_scan_audits_have_the_largest_measures_of_all(family: s
     ):
         found = Scan(family, 7, distances).find_private(epsilon, delta, notion)
         assert found is not None
-        _, channel, few = found
-        every = audit(
+        _, channel, scan_audit = found
+        full_audit = audit(
             Channel.from_pairs(channel, [(q, q + d) for d in distances for q in range(8 - d)]),
             epsilon,
         )
-        assert len(few.pairs) <= len(every.pairs) / 2
-        assert (few.pdp_delta, few.dp_delta) == (every.pdp_delta, every.dp_delta)
-        assert (few.pure_ratio, few.pure_epsilon) == (every.pure_ratio, every.pure_epsilon)
+        assert len(scan_audit.pairs) <= len(full_audit.pairs) / 2
+        assert (scan_audit.pdp_delta, scan_audit.dp_delta) == (
+            full_audit.pdp_delta,
+            full_audit.dp_delta,
+        )
+        assert (scan_audit.pure_ratio, scan_audit.pure_epsilon) == (
+            full_audit.pure_ratio,
+            full_audit.pure_epsilon,
+        )
 
 
-def _least(scan: Scan, *budget: Any) -> float | None:
-    best = scan.find_private(*budget)
-    return None if best is None else best[0]
+def _find_private_parameter(scan: Scan, *budget: Any) -> float | None:
+    """Return the parameter of the best private mechanism of a scan, None if none is private."""
+    mechanism = scan.find_private(*budget)
+    return None if mechanism is None else mechanism[0]
 
 
-def test_round_levels() -> None:
+def test_automatic_levels_are_four_losses_inside_the_range() -> None:
     assert choose_round_levels([]) == []
     assert choose_round_levels([0.5, 0.5]) == []
     levels = choose_round_levels([0.1, 0.87])
@@ -244,12 +254,14 @@ def test_round_levels() -> None:
     assert all(0.1 < level < 0.87 for level in levels)
 
 
-def test_what_is_not_proven_in_time_is_an_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_point_that_reaches_the_time_limit_has_an_interval(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from workbench.families.modulo import frontier as module
 
-    monkeypatch.setattr(module, "_MAX_PIECE_SECONDS", 0.2)  # with the pieces
+    monkeypatch.setattr(module, "_MAX_PIECE_SECONDS", 0.2)
     question = wb.ModuloNoise(n=47, shifts=[3, 7, 11, 20, 22])
-    made = wb.frontier(
+    result = wb.frontier(
         question,
         epsilon="0.9,1.2",
         delta=0.1,
@@ -258,22 +270,22 @@ def test_what_is_not_proven_in_time_is_an_interval(monkeypatch: pytest.MonkeyPat
         baselines=False,
         time_limit=0.05,
     )
-    table = made.to_frame()
+    table = result.to_frame()
     points = table[table["curve"] == "point"]
     late = points[points["status"] == "time_limit"]
-    assert len(late)  # 0.05 s is not enough here; if it ever is, take a harder question
+    assert len(late)  # If 0.05 s is enough on a faster machine, a harder question is needed.
     assert (late["bound"].isna() | (late["bound"] < late["objective"] - 1e-6)).all()
     assert late["failure"].str.contains("incumbent").all()
-    assert (late["pdp_delta"] <= late["delta"]).all()  # the incumbent is certified all the same
-    assert "error_epsilon" in drawn(made, table)
+    assert (late["pdp_delta"] <= late["delta"]).all()  # The best noise so far is certified.
+    assert "error_epsilon" in list_drawable_plots(result, table)
 
 
 def test_interrupt_keeps_finished_rows() -> None:
     def stop() -> list[dict[str, Any]]:
         raise KeyboardInterrupt
 
-    made = Plan("", [lambda: [{"objective": 1.0}], stop, stop], lambda table: {})
-    outcome = run_frontier_plan(made)
+    plan = Plan("", [lambda: [{"objective": 1.0}], stop, stop], lambda table: {})
+    outcome = run_frontier_plan(plan)
     assert outcome.is_interrupted
     assert outcome.finished == 1
     assert outcome.rows == [{"objective": 1.0}]
@@ -302,42 +314,34 @@ def test_a_task_that_fails_is_a_row() -> None:
     assert outcome.is_interrupted is True
 
 
-def test_processes_find_the_same_rows() -> None:
-    asked: dict[str, Any] = {
+def test_one_and_two_processes_compute_the_same_rows() -> None:
+    options: dict[str, Any] = {
         "epsilon": "0.5,0.6",
         "delta": [0, 0.1],
         "notion": "pdp",
         "baselines": True,
     }
     one, two = (
-        wb.frontier(wb.ModuloNoise(n=3, max_shift=1), **asked, jobs=jobs) for jobs in (1, 2)
+        wb.frontier(wb.ModuloNoise(n=3, max_shift=1), **options, jobs=jobs) for jobs in (1, 2)
     )
-    clock = {
-        "seconds",
-        "status",
-    }  # pieces between the asked ε are traced for so many seconds in all
+    timed_columns = {"seconds", "status"}  # They depend on the speed of the machine.
 
     def rows(result: Result) -> list[dict[str, Any]]:
         return [
-            {k: v for k, v in row.items() if k not in clock}
+            {k: v for k, v in row.items() if k not in timed_columns}
             for row in result
             if row["curve"] != "piece"
         ]
 
     assert rows(one) == rows(two)
-    assert {row["curve"] for row in two} == {
-        "point",
-        "level",
-        "piece",
-        "baseline",
-    }  # levels wait for all points
+    assert {row["curve"] for row in two} == {"point", "level", "piece", "baseline"}
     assert (one.finished, two.finished) == (one.total, two.total)
 
 
-def test_tasks_that_cannot_be_sent_are_one_sentence() -> None:
-    held = threading.Lock()
+def test_tasks_that_cannot_be_pickled_raise_an_error() -> None:
+    lock = threading.Lock()
     with pytest.raises(wb.WorkbenchError, match="cannot be sent to other processes"):
-        run_frontier_plan(Plan("", [lambda: [{"objective": float(held.locked())}]] * 2), jobs=2)
+        run_frontier_plan(Plan("", [lambda: [{"objective": float(lock.locked())}]] * 2), jobs=2)
     with pytest.raises(InvalidRequest, match="jobs must be"):
         wb.frontier(wb.ModuloNoise(n=4, max_shift=1), epsilon=1, jobs=0)
 
@@ -345,7 +349,7 @@ def test_tasks_that_cannot_be_sent_are_one_sentence() -> None:
 @pytest.mark.parametrize(
     "name", [kind.name for kind in list_builtin_families() if kind.frontier is not None]
 )
-def test_tasks_of_every_family_can_be_sent(name: str) -> None:
+def test_tasks_of_every_family_can_be_pickled(name: str) -> None:
     given: dict[str, dict[str, Any]] = {
         "modulo": {"n": 4, "max_shift": 1},
         "labels": {"labels": "0..4"}, "channel": {"answers": "0..4", "max_shift": 1},
@@ -369,40 +373,21 @@ def test_interrupted_json_is_one_object(
     with pytest.raises(SystemExit) as end:
         main(["frontier", *arguments, "--out", str(tmp_path), "--json"])
     assert end.value.code == 2
-    said = capsys.readouterr()
-    assert json.loads(said.out)["interrupted"]
-    assert said.err.startswith("Interrupted: 1 of 2 tasks are finished")
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["interrupted"]
+    assert captured.err.startswith("Interrupted: 1 of 2 tasks are finished")
     assert len(list(tmp_path.glob("*.csv"))) == 1
 
 
-def test_why_rows_have_no_value_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = [
-        "--n",
-        "4",
-        "--max-shift",
-        "1",
-        "--epsilon",
-        "1,2",
-        "--delta",
-        "0.1",
-        "--solver",
-        "ortools:glop",
-    ]
+def test_the_command_prints_why_rows_have_no_value(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = (
+        "frontier modulo --n 4 --max-shift 1 --epsilon 1,2 --delta 0.1 --notion pdp --level none "
+        "--no-baselines --solver ortools:glop"
+    )
     with pytest.raises(SystemExit) as end:
-        main(
-            [
-                "frontier",
-                "modulo",
-                *arguments,
-                "--notion",
-                "pdp",
-                "--level",
-                "none",
-                "--no-baselines",
-                "--out",
-                str(tmp_path),
-            ]
-        )
+        main([*command.split(), "--out", str(tmp_path)])
     assert end.value.code == 0
     assert (
         "2 without a value: ortools:glop cannot solve mixed-integer programs"
@@ -411,20 +396,9 @@ def test_why_rows_have_no_value_is_said(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_command_writes_table_and_plots(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = [
-        "frontier",
-        "modulo",
-        "--n",
-        "4",
-        "--max-shift",
-        "1",
-        "--epsilon",
-        "0.5:1.5:2",
-        "--delta",
-        "0,0.1",
-    ]
+    command = "frontier modulo --n 4 --max-shift 1 --epsilon 0.5:1.5:2 --delta 0,0.1 --notion pdp,dp --json"
     with pytest.raises(SystemExit) as end:
-        main([*arguments, "--notion", "pdp,dp", "--out", str(tmp_path), "--json"])
+        main([*command.split(), "--out", str(tmp_path)])
     assert end.value.code == 0
     answer = json.loads(capsys.readouterr().out)
     names = {"frontier.csv"} | {
@@ -455,46 +429,37 @@ def test_command_writes_table_and_plots(tmp_path: Path, capsys: pytest.CaptureFi
 def test_bad_input_is_refused_in_one_line(
     option: str, value: str, word: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    given = {"--epsilon": "1", "--delta": "0,0.1", "--out": str(tmp_path)} | {option: value}
+    options = {"--epsilon": "1", "--delta": "0,0.1", "--out": str(tmp_path), option: value}
+    arguments = [text for pair in options.items() for text in pair]
     with pytest.raises(SystemExit) as end:
-        main(
-            [
-                "frontier",
-                "modulo",
-                "--n",
-                "4",
-                "--max-shift",
-                "1",
-                *[part for pair in given.items() for part in pair],
-            ]
-        )
+        main(["frontier", "modulo", "--n", "4", "--max-shift", "1", *arguments])
     assert end.value.code == 2
-    said = capsys.readouterr().err.strip()
-    assert len(said.splitlines()) == 1
-    assert word in said
+    message = capsys.readouterr().err.strip()
+    assert len(message.splitlines()) == 1
+    assert word in message
     assert not list(tmp_path.iterdir())
 
 
-def drawn(made: Result, table: Any) -> set[str]:
-    """The names of the plots that the rows allow."""
-    figures = {name: plot() for name, plot in made.draw(table).items()}
+def list_drawable_plots(result: Result, table: Any) -> set[str]:
+    """Return the names of the plots that the rows allow."""
+    figures = {name: plot() for name, plot in result.draw(table).items()}
     return {name for name, figure in figures.items() if figure is not None}
 
 
-def test_quantizer_rows() -> None:
-    made = wb.frontier("quantizer", levels=2, epsilon="1,2", method="exact,optm", starts=1)
-    table = made.to_frame()
+def test_quantizer_rows_agree_with_randomized_response_and_laplace_noise() -> None:
+    result = wb.frontier("quantizer", levels=2, epsilon="1,2", method="exact,optm", starts=1)
+    table = result.to_frame()
     assert table["failure"].isna().all()
     points = table[(table["curve"] == "point") & (table["mechanism"] == "exact")].set_index(
         "epsilon"
     )
     assert points["certified"].all()
     assert (points["pure_epsilon"] <= points.index).all()
-    # two outputs: randomized response, MAE (B² - 1/3)/B at the least private B = coth(ε/2), or at a
-    # larger one
+    # With two outputs -B and B the optimum is randomized response. The smallest private B is
+    # coth(ε/2), and the mean absolute error is B - 1/(3B).
     for epsilon, row in points.iterrows():
-        least = 1 / math.tanh(float(str(epsilon)) / 2)
-        assert row["objective"] == pytest.approx(least - 1 / (3 * least), rel=1e-6)
+        output = 1 / math.tanh(float(str(epsilon)) / 2)
+        assert row["objective"] == pytest.approx(output - 1 / (3 * output), rel=1e-6)
     limits = table[table["curve"] == "limit"].set_index("epsilon")
     assert (limits["bound"] <= limits["objective"]).all()
     assert (limits["bound"] <= points["objective"]).all()
@@ -502,34 +467,37 @@ def test_quantizer_rows() -> None:
     assert laplace["mae"].to_dict() == {1.0: 2.0, 2.0: 1.0}
     rivals = table[table["mechanism"].isin(["rqm", "pbm"])]
     assert (rivals["pure_epsilon"] <= rivals["epsilon"]).all()
-    assert drawn(made, table) == {"error_epsilon"}  # one number of outputs has no other plots
+    assert list_drawable_plots(result, table) == {"error_epsilon"}
 
 
-def test_label_rows() -> None:
-    made = wb.frontier(
+def test_label_rows_are_ordered_by_method() -> None:
+    result = wb.frontier(
         wb.Labels.uniform(0, 4), epsilon="0.5,2", delta="0,0.1", method="bins,lp,unbiased"
     )
-    table = made.to_frame()
+    table = result.to_frame()
     assert table["failure"].isna().all()
     assert table["oracle_agrees"].dropna().all()
     for epsilon in (0.5, 2.0):
         here = table[table["epsilon"] == epsilon]
         loss = {(row["mechanism"], row["delta"]): row["objective"] for _, row in here.iterrows()}
-        assert (
-            loss["bins", 0.0] <= loss["lp", 0.0] + 1e-9
-        )  # bins may publish anything, the LP only labels
+        # The method bins may publish any number, and lp only labels.
+        assert loss["bins", 0.0] <= loss["lp", 0.0] + 1e-9
         assert loss["lp", 0.1] < loss["lp", 0.0] <= loss["unbiased", 0.0]
         assert all(
             loss["bins", 0.0] <= value + 1e-9 for (_, delta), value in loss.items() if delta == 0
         )
     private = table[(table["mechanism"] == "lp") & (table["delta"] > 0)]
     assert (private["dp_delta"] <= private["delta"]).all()
-    assert drawn(made, table) == {"error_epsilon", "error_epsilon_delta", "error_delta"}
+    assert list_drawable_plots(result, table) == {
+        "error_epsilon",
+        "error_epsilon_delta",
+        "error_delta",
+    }
 
 
-def test_laplace_rows() -> None:
-    made = wb.frontier("laplace", epsilon="0.5,1,30", bits="3,6", ell=2)
-    table = made.to_frame()
+def test_laplace_rows_fit_their_bits_or_are_unreachable() -> None:
+    result = wb.frontier("laplace", epsilon="0.5,1,30", bits="3,6", ell=2)
+    table = result.to_frame()
     points = table[table["curve"] == "point"]
     assert (points["mean_bits"].dropna() <= points["bits"][points["mean_bits"].notna()]).all()
     assert points[points["epsilon"] == 1.0]["objective"].tolist() == [2.0, 2.0]
@@ -540,11 +508,15 @@ def test_laplace_rows() -> None:
     assert fixed["mean_bits"][1.0] == pytest.approx(
         wb.DyadicLaplace(1.0, 2.0).mean_bits(), rel=1e-6
     )
-    assert drawn(made, table) == {"decoder_epsilon", "error_epsilon", "level_curves"}
+    assert list_drawable_plots(result, table) == {
+        "decoder_epsilon",
+        "error_epsilon",
+        "level_curves",
+    }
 
 
-def test_frontier_in_python() -> None:
-    seen: list[tuple[int, int]] = []
+def test_points_of_a_frontier_are_the_designs_at_their_budgets() -> None:
+    progress_calls: list[tuple[int, int]] = []
     result = wb.frontier(
         wb.ModuloNoise(n=4, max_shift=1),
         epsilon=[0.5, 1],
@@ -552,15 +524,15 @@ def test_frontier_in_python() -> None:
         notion="dp",
         level="none",
         baselines=False,
-        progress=lambda done, total, what: seen.append((done, total)),
+        progress=lambda done, total, what: progress_calls.append((done, total)),
     )
-    assert seen[-1] == (result.finished, result.total)
+    assert progress_calls[-1] == (result.finished, result.total)
     points = [row for row in result if row["curve"] == "point"]
     for row in points:
-        alone = wb.design(
+        design = wb.design(
             wb.ModuloNoise(n=4, max_shift=1), epsilon=row["epsilon"], delta=0.1, notion="dp"
         )
-        assert row["objective"] == pytest.approx(alone.objective, abs=1e-12)
+        assert row["objective"] == pytest.approx(design.objective, abs=1e-12)
     by_name = wb.frontier(
         "modulo",
         n=4,
@@ -576,16 +548,20 @@ def test_frontier_in_python() -> None:
     assert result.plot() is not None
 
 
-def test_frontiers_of_questions_and_of_names_are_the_same() -> None:
+def test_a_question_object_and_a_family_name_give_the_same_frontier() -> None:
     for question, name, options in (
         (wb.Labels.uniform(0, 3), "labels", {"labels": "0..3", "method": "bins"}),
         (wb.Quantization(levels=2), "quantizer", {"levels": 2, "method": "exact", "starts": 1}),
         (wb.DataLaw.uniform(-1.0, 1.0), "laplace", {"bits": 5, "ell": 2}),
     ):
-        own = {key: value for key, value in options.items() if key not in ("labels", "levels")}
-        one = wb.frontier(question, epsilon=1, **own).to_frame().drop(columns="seconds")
-        other = wb.frontier(name, epsilon=1, **options).to_frame().drop(columns="seconds")
-        assert one.equals(other)
+        question_options = {
+            key: value for key, value in options.items() if key not in ("labels", "levels")
+        }
+        by_question = (
+            wb.frontier(question, epsilon=1, **question_options).to_frame().drop(columns="seconds")
+        )
+        by_name = wb.frontier(name, epsilon=1, **options).to_frame().drop(columns="seconds")
+        assert by_question.equals(by_name)
 
 
 @pytest.mark.parametrize(
@@ -607,7 +583,9 @@ def test_frontiers_of_questions_and_of_names_are_the_same() -> None:
         (wb.Labels.uniform(0, 3), {"loss": 3}),
     ],
 )
-def test_bad_frontiers_are_refused_in_one_form(question: Any, options: dict[str, Any]) -> None:
+def test_a_bad_frontier_request_is_refused_with_rule_and_value(
+    question: Any, options: dict[str, Any]
+) -> None:
     with pytest.raises(
         wb.WorkbenchError,
         match=r" must be .* Got (?s:.)*\.$|^No such option n; did you mean notion",
@@ -615,7 +593,7 @@ def test_bad_frontiers_are_refused_in_one_form(question: Any, options: dict[str,
         wb.frontier(question, **{"epsilon": 1, **options})
 
 
-def test_a_scan_asked_at_several_budgets_answers_as_a_new_one() -> None:
+def test_a_scan_gives_the_same_result_after_other_budgets() -> None:
     scan = Scan("geometric", 4, [1, 2])
     budgets = [
         (Fraction(e), Fraction(d), notion)
@@ -623,12 +601,14 @@ def test_a_scan_asked_at_several_budgets_answers_as_a_new_one() -> None:
         for notion in ("pdp", "dp")
         for d in ("0", "0.1")
     ]
-    for max_loss in [*budgets, *budgets[::-3]]:
-        assert _least(scan, *max_loss) == _least(Scan("geometric", 4, [1, 2]), *max_loss)
+    for budget in [*budgets, *budgets[::-3]]:
+        assert _find_private_parameter(scan, *budget) == _find_private_parameter(
+            Scan("geometric", 4, [1, 2]), *budget
+        )
 
 
 def _styles(figure: Any) -> dict[str, set[str]]:
-    """How every labelled line of a figure is drawn between its points, by panel and label."""
+    """Return the draw style of every labelled line of a figure, by panel and label."""
     return {
         f"{axis.get_title()}: {line.get_label()}": line.get_drawstyle()
         for axis in figure.axes
@@ -637,8 +617,8 @@ def _styles(figure: Any) -> dict[str, set[str]]:
     }
 
 
-def test_what_may_jump_is_drawn_in_steps() -> None:
-    # at error .24 the least δ under PDP is .76 up to ε = 2.94, and nearly 0 from there on
+def test_curves_that_may_jump_are_drawn_in_steps() -> None:
+    # At error 0.24 the smallest δ under PDP is 0.76 up to ε = 2.94, and nearly 0 above.
     given: dict[str, Any] = {
         "epsilon": "2.4,2.8,3.2",
         "notion": "pdp,dp",
@@ -651,32 +631,30 @@ def test_what_may_jump_is_drawn_in_steps() -> None:
     pdp, dp = (axis.lines[0] for axis in figure.axes)
     assert (pdp.get_drawstyle(), dp.get_drawstyle()) == ("steps-post", "default")
     x, y = pdp.get_xdata(), pdp.get_ydata()
-    drawn = float(
-        np.asarray(y)[np.searchsorted(np.asarray(x), 2.92, side="right") - 1]
-    )  # of steps, at ε = 2.92
-    truth = wb.design(
+    step_index = np.searchsorted(np.asarray(x), 2.92, side="right") - 1
+    drawn_delta = float(np.asarray(y)[step_index])
+    exact_delta = wb.design(
         wb.ModuloNoise(n=8, max_shift=3),
         epsilon=2.92,
         notion="pdp",
         minimise="delta",
         max_loss="0.24",
     ).objective
-    assert drawn == pytest.approx(truth, abs=1e-9) == 0.76
+    assert drawn_delta == pytest.approx(exact_delta, abs=1e-9) == 0.76
     styles = _styles(table.plot(which="error_epsilon_delta"))
     assert styles["PDP: δ = 0.1"] == "steps-post"
     assert {styles[f"{name}"] for name in ("PDP: δ = 0", "DP: δ = 0", "DP: δ = 0.1")} == {"default"}
 
 
-def test_bands_of_what_may_jump_reach_down_to_the_next_bound() -> None:
+def test_the_band_of_a_curve_that_may_jump_reaches_down_to_the_next_bound() -> None:
     rows = pd.DataFrame({"epsilon": [1.0, 2.0], "delta": 0.1, "notion": "pdp", "bound": [0.4, 0.1],
                          "objective": [0.5, 0.2]})  # fmt: skip
     figure = draw_declared_figure(
         Drawing({"series": [make_proven_band(rows, "epsilon", "objective")]}), rows
     )
-    (drawn,) = figure.axes[0].collections
-    assert drawn.get_paths()[0].contains_point(
-        (1.5, 0.15)
-    )  # an optimum of .15 at 1.5 is not excluded
+    (band,) = figure.axes[0].collections
+    # The rows do not exclude an optimum of 0.15 at ε = 1.5.
+    assert band.get_paths()[0].contains_point((1.5, 0.15))
 
 
 def test_searches_over_a_grid_of_parameters_are_drawn_in_steps() -> None:
@@ -685,16 +663,14 @@ def test_searches_over_a_grid_of_parameters_are_drawn_in_steps() -> None:
     assert (styles["3 outputs: RQM"], styles["3 outputs: OPTM"]) == ("steps-post", "default")
 
 
-def test_modulo_noise_against_every_budget():
-    """ρ, μ and Rényi's ε are drawn as those of channels are; a row is the design at its budget."""
+def test_rows_of_zcdp_gdp_and_renyi_are_designs_at_their_budgets():
     table = wb.frontier(
         wb.ModuloNoise(n=6, max_shift=1), loss="squared", notion="zcdp,gdp,renyi", rho="0.05,0.2", mu="0.5,1", alpha=2,
         epsilon="0.5,1",
     ).to_frame()  # fmt: skip
     assert table.groupby("notion").size().to_dict() == {"gdp": 2, "renyi": 2, "zcdp": 2}
-    assert set(table["curve"]) == {
-        "point"
-    }  # pieces, levels and published mechanisms are of ε and δ
+    # Pieces, levels and published mechanisms only exist for ε and δ.
+    assert set(table["curve"]) == {"point"}
     design = wb.design(wb.ModuloNoise(n=6, max_shift=1), loss="squared", notion="zcdp", rho="0.2")
     (row,) = table[table["rho"].eq(0.2)].to_dict("records")
     assert row["objective"] == pytest.approx(design.objective, rel=1e-9)
@@ -709,8 +685,8 @@ def test_runs_share_a_budget_in_frontiers(question: object):
     result = wb.frontier(question, epsilon=1, delta="1e-3", runs="1,2", loss="squared")
     rows = {row["runs"]: row for row in result if row["curve"] == "point"}
     assert rows[1]["objective"] < rows[2]["objective"]
-    several = wb.design(question, epsilon=1, delta="1e-3", runs=2, loss="squared")
-    assert rows[2]["objective"] == pytest.approx(several.objective, rel=1e-9)
+    design_for_two_runs = wb.design(question, epsilon=1, delta="1e-3", runs=2, loss="squared")
+    assert rows[2]["objective"] == pytest.approx(design_for_two_runs.objective, rel=1e-9)
     assert all(
         row["epsilon"] == 1 for row in result if row["curve"] == "baseline" and "objective" in row
     )

@@ -44,6 +44,7 @@ HANG = 300.0  # Only a hang takes so many seconds, even on a busy machine.
 
 @pytest.fixture(scope="module")
 def shared_cluster() -> Iterator[Any]:
+    """Yield a Dask cluster that the tests of this file share."""
     slow = {f"distributed.comm.timeouts.{name}": f"{HANG:g}s" for name in ("connect", "tcp")}
     with (
         dask.config.set(slow),
@@ -66,7 +67,8 @@ def cluster(shared_cluster: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     return shared_cluster
 
 
-def content(path: Path) -> list[dict[str, Any]]:
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """Return the flat rows of a ledger file."""
     with Ledger(path, create=False) as book:
         return flatten_ledger(book)
 
@@ -77,7 +79,7 @@ def test_the_cluster_gives_the_rows_that_one_process_gives(tmp_path: Path, clust
         {"grid": GRID}, tmp_path / "cluster.sqlite", cluster=cluster.scheduler_address
     )
     assert (outcome.points, outcome.solved, outcome.given_up) == (30, 30, 0)
-    assert content(tmp_path / "alone.sqlite") == content(tmp_path / "cluster.sqlite")
+    assert read_rows(tmp_path / "alone.sqlite") == read_rows(tmp_path / "cluster.sqlite")
 
 
 def test_a_killed_worker_costs_a_retry_and_the_run_ends(tmp_path: Path, cluster: Any):
@@ -98,7 +100,7 @@ def test_a_killed_worker_costs_a_retry_and_the_run_ends(tmp_path: Path, cluster:
     )
     assert len(killed) == 2
     assert (outcome.points, outcome.solved, outcome.given_up) == (240, 240, 0)
-    assert content(tmp_path / "alone.sqlite") == content(tmp_path / "b.sqlite")
+    assert read_rows(tmp_path / "alone.sqlite") == read_rows(tmp_path / "b.sqlite")
 
 
 class _Deadly:
@@ -153,7 +155,7 @@ def test_a_cluster_that_is_not_there_is_said_so(tmp_path: Path, monkeypatch: pyt
             wb.sweep({"grid": GRID}, tmp_path / "a.sqlite", cluster=address)
         # A client that is finalized while another one starts would make both wait forever.
         assert not [thing for thing in gc.get_objects() if type(thing) is distributed.Client]
-    assert content(tmp_path / "a.sqlite") == []
+    assert read_rows(tmp_path / "a.sqlite") == []
 
 
 def test_a_cluster_without_workers_ends_the_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -230,7 +232,7 @@ def test_a_scheduler_that_dies_ends_the_run_in_one_sentence_and_it_resumes(
         wb.sweep(spec, tmp_path / "a.sqlite", cluster=address, progress=progress)
     assert time.monotonic() - ends[0] < HANG
     assert capfd.readouterr().err == ""
-    kept = content(tmp_path / "a.sqlite")
+    kept = read_rows(tmp_path / "a.sqlite")
     assert 0 < len(kept) < 600
     outcome = wb.sweep(spec, tmp_path / "a.sqlite", jobs=1)
     assert (outcome.known, outcome.left) == (len(kept), 0)
@@ -257,4 +259,4 @@ def test_a_cluster_that_goes_away_ends_the_run(tmp_path: Path):
             progress=lambda outcome: begun.set() if outcome.solved else None,
         )
     killer.join()
-    assert content(tmp_path / "a.sqlite")
+    assert read_rows(tmp_path / "a.sqlite")
