@@ -1,4 +1,4 @@
-"""Comparing solvers: instances, one process per run, what is made of the rows, what is kept on Ctrl-C."""
+"""The comparison of solvers on a suite: instances, worker processes, verdicts, summaries, Ctrl-C."""
 
 from __future__ import annotations
 
@@ -70,33 +70,37 @@ def test_instances_are_named_once_and_cover_every_model() -> None:
         "quantizer-metric-m6",
     ],
 )
-def test_judges_certify_an_optimum_at_its_own_loss(name: str) -> None:
+def test_an_optimum_is_certified_with_the_loss_of_the_solver(name: str) -> None:
     (instance,) = select_instances("default", name)
     program, values = instance.build()
-    found = solve(program, values, options=Options(time_limit=60.0))
-    assert found.is_optimal
-    assert found.x is not None
-    assert found.objective is not None
-    judged = instance.judge(found.x, found.objective)
-    assert judged.certified
-    if judged.certified_objective is not None:
-        assert judged.certified_objective == pytest.approx(found.objective, abs=1e-6)
-    if judged.private:
-        assert judged.exact_delta is None or judged.exact_delta <= judged.claimed_delta + 1e-15
+    solution = solve(program, values, options=Options(time_limit=60.0))
+    assert solution.is_optimal
+    assert solution.x is not None
+    assert solution.objective is not None
+    judgement = instance.judge(solution.x, solution.objective)
+    assert judgement.certified
+    if judgement.certified_objective is not None:
+        assert judgement.certified_objective == pytest.approx(solution.objective, abs=1e-6)
+    if judgement.private:
+        assert (
+            judgement.exact_delta is None
+            or judgement.exact_delta <= judgement.claimed_delta + 1e-15
+        )
 
 
-def test_a_point_that_is_not_private_is_found_out() -> None:
+def test_a_point_without_noise_is_not_private() -> None:
     (instance,) = select_instances("default", "noise-lp-n8")
     program, _ = instance.build()
     x = np.zeros(program.shape[1])
-    x[program.block("f").start] = 1.0  # no noise at all
-    judged = instance.judge(x, 0.0)
-    assert not judged.private
-    assert math.isinf(judged.exact_epsilon)
-    assert judged.exact_delta == 1.0
+    x[program.block("f").start] = 1.0  # Noise 0 with probability 1.
+    judgement = instance.judge(x, 0.0)
+    assert not judgement.private
+    assert math.isinf(judgement.exact_epsilon)
+    assert judgement.exact_delta == 1.0
 
 
-def _fake(**more: Any) -> dict[str, Any]:
+def _make_row(**changes: Any) -> dict[str, Any]:
+    """Return the row of a run that solved the program "a" with optimum 1, with some changes."""
     return {
         "instance": "a",
         "model": "LP",
@@ -109,21 +113,19 @@ def _fake(**more: Any) -> dict[str, Any]:
         "bound": 1.0,
         "residual": 0.0,
         "seconds": 0.01,
-        **more,
+        **changes,
     }
 
 
-def test_rows_are_judged_together() -> None:
+def test_wrong_optima_infeasible_points_and_failures_are_not_solved() -> None:
     rows = add_verdicts(
         [
-            _fake(solver="right"),
-            _fake(
-                solver="wrong", objective=1.1, bound=1.1
-            ),  # says optimal above the optimum: a false bound
-            _fake(
-                solver="rough", objective=0.9, bound=0.9, residual=1e-3
-            ),  # below it, but infeasible
-            _fake(solver="late", status="time_limit", objective=1.2, bound=0.5),
+            _make_row(solver="right"),
+            # Its lower bound is above the optimum, so it is false.
+            _make_row(solver="wrong", objective=1.1, bound=1.1),
+            # Its point is infeasible.
+            _make_row(solver="rough", objective=0.9, bound=0.9, residual=1e-3),
+            _make_row(solver="late", status="time_limit", objective=1.2, bound=0.5),
             {
                 "instance": "a",
                 "kind": "LP",
@@ -133,20 +135,20 @@ def test_rows_are_judged_together() -> None:
             },
         ]
     )
-    by = {row["solver"]: row for row in rows}
+    rows_by_solver = {row["solver"]: row for row in rows}
     assert {row["best_objective"] for row in rows} == {1.0}
     assert {row["best_bound"] for row in rows} == {1.0}
-    assert [name for name, row in by.items() if row["solved"]] == ["right"]
-    assert [name for name, row in by.items() if row["contradicted"]] == ["wrong"]
-    assert by["late"]["gap_to_best"] == pytest.approx(0.2 / 1.2)
-    assert by["late"]["gap"] == pytest.approx(0.7 / 1.2)
-    assert by["gone"]["gap_to_best"] is None
+    assert [name for name, row in rows_by_solver.items() if row["solved"]] == ["right"]
+    assert [name for name, row in rows_by_solver.items() if row["contradicted"]] == ["wrong"]
+    assert rows_by_solver["late"]["gap_to_best"] == pytest.approx(0.2 / 1.2)
+    assert rows_by_solver["late"]["gap"] == pytest.approx(0.7 / 1.2)
+    assert rows_by_solver["gone"]["gap_to_best"] is None
 
 
-def test_a_rough_point_of_a_large_objective_contradicts_no_bound() -> None:
-    """Residuals of 3.5e-6 beside an objective of 3748: .013 % below the optimum, on 1,001 masses of squared noise."""
-    right = _fake(solver="right", objective=3747.97728, bound=3747.97728)
-    rough = _fake(solver="rough", objective=3747.48985, bound=3745.52349, residual=3.5e-6)
+def test_a_slightly_infeasible_point_does_not_contradict_a_bound() -> None:
+    """The numbers are from a run with 1,001 masses. One objective is 0.013 % below the optimum."""
+    right = _make_row(solver="right", objective=3747.97728, bound=3747.97728)
+    rough = _make_row(solver="rough", objective=3747.48985, bound=3745.52349, residual=3.5e-6)
     first, second = add_verdicts([right, rough])
     assert first["solved"] is True
     assert first["contradicted"] is False
@@ -155,12 +157,12 @@ def test_a_rough_point_of_a_large_objective_contradicts_no_bound() -> None:
     assert second["best_bound"] == 3747.97728
 
 
-def test_summary_and_profile() -> None:
+def test_shifted_means_and_performance_profiles_by_hand() -> None:
     rows = []
     for name, fast, slow in (("a", 0.01, 0.02), ("b", 0.04, 0.01), ("c", 0.03, None)):
-        rows.append(_fake(instance=name, solver="fast", seconds=fast))
+        rows.append(_make_row(instance=name, solver="fast", seconds=fast))
         rows.append(
-            _fake(
+            _make_row(
                 instance=name,
                 solver="slow",
                 seconds=slow or 9.0,
@@ -169,24 +171,25 @@ def test_summary_and_profile() -> None:
         )
     table = Result("runs", add_verdicts(rows), columns=COLUMNS).to_frame()
     assert list(table.columns) == list(COLUMNS)
-    found = summarise_runs(table, 10.0).set_index("solver")
-    assert found["solved"].to_dict() == {"fast": 3, "slow": 2}
+    summary = summarise_runs(table, 10.0).set_index("solver")
+    assert summary["solved"].to_dict() == {"fast": 3, "slow": 2}
     expected = (0.02 * 0.05 * 0.04) ** (1 / 3) - SHIFT_SECONDS
-    assert found["shifted_mean_seconds"]["fast"] == pytest.approx(expected)
-    assert found["shifted_mean_seconds"]["slow"] == pytest.approx(
+    assert summary["shifted_mean_seconds"]["fast"] == pytest.approx(expected)
+    assert summary["shifted_mean_seconds"]["slow"] == pytest.approx(
         (0.03 * 0.02 * 10.01) ** (1 / 3) - SHIFT_SECONDS
     )
     curves = compute_profile(table)
     assert curves["fast"][0] == pytest.approx([1, 1, 4])
-    assert curves["slow"][0] == pytest.approx([1, 2])  # the failure is infinitely slow
+    assert curves["slow"][0] == pytest.approx([1, 2])  # A failed run counts as infinitely slow.
     assert curves["slow"][1] == pytest.approx([1 / 3, 2 / 3])
     assert compute_shifted_mean([0.5, 0.5]) == pytest.approx(0.5)
 
 
-def test_which_solver_to_use_rests_on_what_is_certified() -> None:
-    def said(*solvers: dict[str, Any]) -> str:
+def test_the_recommended_solver_has_certified_answers_and_then_the_best_runtime() -> None:
+    def recommend(*solvers: dict[str, Any]) -> str:
+        """Return the sentence for runs that differ from `_make_row` in these columns."""
         table = Result(
-            "runs", add_verdicts([_fake(**given) for given in solvers]), columns=COLUMNS
+            "runs", add_verdicts([_make_row(**changes) for changes in solvers]), columns=COLUMNS
         ).to_frame()
         (sentence,) = recommend_by_kind(summarise_runs(table, 10.0))
         return sentence
@@ -194,25 +197,25 @@ def test_which_solver_to_use_rests_on_what_is_certified() -> None:
     proven = {"private": False, "certified": True, "certified_objective": 1 + 4e-13}
     rough = proven | {"private": True, "certified_objective": 1 + 2e-8}
     for seconds in (0.004, 0.006):
-        highs, gurobi = (
-            {"solver": "highs", "seconds": 0.005},
-            {"solver": "gurobi", "seconds": seconds},
-        )
-        assert said(gurobi | proven, highs | proven).startswith(
+        highs = {"solver": "highs", "seconds": 0.005}
+        gurobi = {"solver": "gurobi", "seconds": seconds}
+        assert recommend(gurobi | proven, highs | proven).startswith(
             "For LPs use highs: it solved 1 of 1, 1 of its 1 answers"
         )
-        assert said(gurobi | proven, highs | rough).startswith("For LPs use gurobi")
-        assert said(gurobi | rough, highs | proven).startswith("For LPs use highs")
-    assert said({"solver": "highs", "seconds": 1.0} | proven, gurobi | proven).startswith(
+        assert recommend(gurobi | proven, highs | rough).startswith("For LPs use gurobi")
+        assert recommend(gurobi | rough, highs | proven).startswith("For LPs use highs")
+    assert recommend({"solver": "highs", "seconds": 1.0} | proven, gurobi | proven).startswith(
         "For LPs use gurobi"
     )
     assert (
-        said({"solver": "highs"})
+        recommend({"solver": "highs"})
         == "For LPs use highs: it solved 1 of 1, at 1 times the seconds of the fastest."
     )
 
 
-def test_a_solver_that_cannot_state_it_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_solver_without_integers_is_not_run_on_a_mixed_integer_program(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def runner(*_: Any, **__: Any) -> dict[str, Any]:
         raise AssertionError("must not be run")
 
@@ -221,25 +224,25 @@ def test_a_solver_that_cannot_state_it_is_not_run(monkeypatch: pytest.MonkeyPatc
     assert [row["status"] for row in run.rows] == ["not applicable"]
 
 
-def test_a_worker_gets_the_program_itself() -> None:
-    """What crosses to the process is the program at its numbers; what a solver prints is no answer."""
+def test_a_program_is_unchanged_after_pickling() -> None:
     (instance,) = select_instances("small", "mvu-m4")
     program, values = instance.build()
-    again = pickle.loads(pickle.dumps(instance.program_at_values()))
-    assert (again.name, again.sense, again.scale, again.shape) == (
+    copy = pickle.loads(pickle.dumps(instance.program_at_values()))
+    assert (copy.name, copy.sense, copy.scale, copy.shape) == (
         program.name,
         program.sense,
         program.scale,
         program.shape,
     )
-    one, two = program.data(values), again.data()
+    original_data = program.data(values)
+    copied_data = copy.data()
     for name in ("c", "row_lower", "row_upper", "lower", "upper", "integrality"):
-        assert (getattr(one, name) == getattr(two, name)).all()
-    assert one.offset == two.offset
-    assert (one.A != two.A).nnz == 0
+        assert (getattr(original_data, name) == getattr(copied_data, name)).all()
+    assert original_data.offset == copied_data.offset
+    assert (original_data.A != copied_data.A).nnz == 0
 
 
-def test_a_process_per_run_and_its_death_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_dies_or_hangs_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     import workbench.comparison.run as module
 
     (instance,) = select_instances("small", "mvu-m4")
@@ -248,7 +251,8 @@ def test_a_process_per_run_and_its_death_is_a_row(monkeypatch: pytest.MonkeyPatc
     assert run.rows[0]["certified"]
     assert not run.is_interrupted
 
-    def doomed(script: str) -> list[dict[str, Any]]:
+    def run_with_worker(script: str) -> list[dict[str, Any]]:
+        """Run the instance with a worker that executes a Python script instead of solving."""
         real = module.subprocess.Popen
 
         def popen(command: list[str], **more: Any) -> Any:
@@ -259,42 +263,42 @@ def test_a_process_per_run_and_its_death_is_a_row(monkeypatch: pytest.MonkeyPatc
             patch.setattr(module, "GRACE_SECONDS", 0.5)
             return list(run_suite([instance], ["highs"], time_limit=0.5))
 
-    (row,) = doomed("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    (row,) = run_with_worker("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
     assert row["status"] == "crashed"
     assert "SIGKILL" in row["failure"]
-    (row,) = doomed("raise SystemExit('out of memory')")
+    (row,) = run_with_worker("raise SystemExit('out of memory')")
     assert row["status"] == "crashed"
     assert "out of memory" in row["failure"]
-    (row,) = doomed("import time; time.sleep(3600)")
+    (row,) = run_with_worker("import time; time.sleep(3600)")
     assert row["status"] == "killed"
     assert row["wall"] < 3600
     assert not add_verdicts([row])[0]["solved"]
 
 
-def test_repeats_give_quartiles_beside_threads_tolerance_and_memory(
+def test_a_row_reports_quartiles_threads_tolerance_and_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked: list[dict[str, Any]] = []
+    option_calls: list[dict[str, Any]] = []
 
     def runner(task: Program, solver: str, options: dict[str, Any], **more: Any) -> dict[str, Any]:
-        asked.append(options)
+        option_calls.append(options)
         return run_one(task, solver, options, **more)
 
     monkeypatch.setattr("workbench.comparison.run.run_one", runner)
     given = {"repeats": 3, "threads": 2, "tolerance": 1e-8}
     (row,) = wb.compare("small", "highs", instances="noise-lp-n8", **given)
-    assert (row["repeats"], row["threads"], row["tolerance"], len(asked)) == (3, 2, 1e-8, 3)
-    assert asked[0]["dual_feasibility_tolerance"] == 1e-8
+    assert (row["repeats"], row["threads"], row["tolerance"], len(option_calls)) == (3, 2, 1e-8, 3)
+    assert option_calls[0]["dual_feasibility_tolerance"] == 1e-8
     assert 0 < row["seconds_low"] <= row["seconds"] <= row["seconds_high"] < 20
-    assert 20 < row["peak_mb"] < 150  # of the worker alone: this process holds more
+    assert 20 < row["peak_mb"] < 150  # The memory of the worker only.
     (row,) = wb.compare("small", "cvxpy:scs", instances="noise-lp-n8", tolerance=1e-8)
     assert "integrality_tolerance" in row["left_out"]
-    for wrong in ({"repeats": 0}, {"threads": "two"}, {"tolerance": 1.0}):
-        with pytest.raises(wb.InvalidRequest, match=next(iter(wrong))):
-            wb.compare("small", "highs", **wrong)
+    for bad_option in ({"repeats": 0}, {"threads": "two"}, {"tolerance": 1.0}):
+        with pytest.raises(wb.InvalidRequest, match=next(iter(bad_option))):
+            wb.compare("small", "highs", **bad_option)
 
 
-def test_interrupt_keeps_finished_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_keeps_the_finished_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
 
     def runner(task: Program, solver: str, limit: float, **more: Any) -> dict[str, Any]:
@@ -317,9 +321,8 @@ def test_interrupt_keeps_finished_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_report_without_any_answer(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "workbench.cli.console.out.width", 120
-    )  # no cell is folded, whatever COLUMNS says
+    # No cell of the table is folded at this width.
+    monkeypatch.setattr("workbench.cli.console.out.width", 120)
     monkeypatch.setattr(
         "workbench.comparison.run.run_one",
         lambda *_, **__: {"status": "licence", "failure": "too large"},
@@ -328,28 +331,22 @@ def test_a_report_without_any_answer(
     with pytest.raises(SystemExit) as end:
         main([*arguments, "--out", str(tmp_path)])
     assert end.value.code == 0
-    said = capsys.readouterr().out
-    assert "0 of 1" in said
-    assert "1 licence" in said
-    assert "nan" not in said.lower()
+    report = capsys.readouterr().out
+    assert "0 of 1" in report
+    assert "1 licence" in report
+    assert "nan" not in report.lower()
     assert (tmp_path / "scatter.png").exists()
 
 
-def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = [
-        "compare",
-        "--suite",
-        "small",
-        "--solvers",
-        "highs,ortools:glop",
-        "--instances",
-        "mvu-*,noise-milp-*",
-    ]
+def test_the_command_compare_writes_runs_summary_and_plots(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = "compare --suite small --solvers highs,ortools:glop --instances mvu-*,noise-milp-*"
     with pytest.raises(SystemExit) as end:
-        main([*arguments, "--out", str(tmp_path), "--json"])
+        main([*command.split(), "--out", str(tmp_path), "--json"])
     assert end.value.code == 0
-    found = json.loads(capsys.readouterr().out)
-    assert [(row["instance"], row["solver"], row["status"]) for row in found["runs"]] == [
+    result = json.loads(capsys.readouterr().out)
+    assert [(row["instance"], row["solver"], row["status"]) for row in result["runs"]] == [
         ("noise-milp-n8", "highs", "optimal"),
         ("noise-milp-n8", "ortools:glop", "not applicable"),
         ("mvu-m4", "highs", "optimal"),
@@ -385,7 +382,7 @@ def test_bad_input_is_refused_in_one_line(
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
 
 
-def test_reproduction_leaves_it_out_unless_asked(
+def test_reproduce_skips_the_comparison_of_solvers_without_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import workbench.papers.reproduce as module
@@ -395,10 +392,11 @@ def test_reproduction_leaves_it_out_unless_asked(
     )
     lines: list[str] = []
     module.reproduce(None, None, tmp_path, progress=lambda done, total, line: lines.append(line))
-    assert lines == []  # minutes, and times of a machine: only by name or with full
+    # It takes minutes, and its runtimes depend on the machine.
+    assert lines == []
 
 
-def test_installed_solvers() -> None:
+def test_unknown_and_missing_solvers_are_refused() -> None:
     assert "highs" in list_installed_solvers()
     with pytest.raises(SolverUnavailable):
         compare_programs("default", ["nobody"])
@@ -407,10 +405,12 @@ def test_installed_solvers() -> None:
     assert SUITES["default"][0] == 1
 
 
-def test_a_solver_that_is_not_installed_is_said_and_not_ranked(monkeypatch):
-    whole = Backend.is_installed
+def test_a_solver_that_is_not_installed_is_reported_and_not_ranked(monkeypatch):
+    real_is_installed = Backend.is_installed
     monkeypatch.setattr(
-        Backend, "is_installed", lambda self: self.label != "ortools:glop" and whole(self)
+        Backend,
+        "is_installed",
+        lambda self: self.label != "ortools:glop" and real_is_installed(self),
     )
     result = wb.compare("small", "highs,ortools:glop", instances="noise-lp-n8", time_limit=20.0)
     (highs, glop) = result

@@ -12,10 +12,11 @@ from matplotlib.text import Text
 import workbench as wb
 from workbench.cli import main
 
-POINTS = 72  # of an inch
+POINTS_PER_INCH = 72
 
 
-def _drawn() -> list[Any]:
+def _make_results() -> list[Any]:
+    """Return a design, a frontier and a formula, which all have plots."""
     noise = wb.ModuloNoise(6, max_shift=2)
     return [
         wb.design(noise, epsilon=1, delta="0.1"),
@@ -24,33 +25,34 @@ def _drawn() -> list[Any]:
     ]
 
 
-def _inches(path: Path) -> float:
-    """How wide the page of a PDF is."""
+def _read_pdf_width(path: Path) -> float:
+    """Return the width of the page of a PDF, in inches."""
     page = re.search(rb"/MediaBox \[ 0 0 ([\d.]+) ", path.read_bytes())
     assert page is not None
-    return float(page[1]) / POINTS
+    return float(page[1]) / POINTS_PER_INCH
 
 
 @pytest.mark.parametrize(("width", "inches"), [("column", 3.3), (7.0, 7.0)])
 def test_figures_are_as_wide_as_a_column(width: Any, inches: float, tmp_path: Path) -> None:
-    for k, thing in enumerate(_drawn()):
-        figure = thing.plot(tmp_path / f"{k}.pdf", width=width)
-        assert _inches(tmp_path / f"{k}.pdf") == pytest.approx(inches, abs=2e-3)
+    for k, result in enumerate(_make_results()):
+        figure = result.plot(tmp_path / f"{k}.pdf", width=width)
+        assert _read_pdf_width(tmp_path / f"{k}.pdf") == pytest.approx(inches, abs=2e-3)
         assert {text.get_fontsize() for text in figure.findobj(Text) if text.get_text()} == {8}
         assert figure.get_tightbbox().width <= inches * 1.02
 
 
-def _run(line: str) -> Any:
+def _run_command(line: str) -> Any:
+    """Run a command line and return its exit code."""
     with pytest.raises(SystemExit) as stop:
         main(line.split())
     return stop.value.code or 0
 
 
-def test_a_folder_and_every_command_take_a_width(
+def test_folders_and_every_command_with_plots_accept_a_width(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    files = _drawn()[1].save(tmp_path / "all", width="page")
-    assert {round(_inches(file), 2) for file in files if file.suffix == ".pdf"} == {7.0}
+    files = _make_results()[1].save(tmp_path / "all", width="page")
+    assert {round(_read_pdf_width(file), 2) for file in files if file.suffix == ".pdf"} == {7.0}
     saved, plot = str(tmp_path / "d.json"), tmp_path / "p.pdf"
     noise = "modulo --n 6 --max-shift 2 --epsilon"
     for line in (
@@ -61,13 +63,13 @@ def test_a_folder_and_every_command_take_a_width(
         f"frontier {noise} 1,2 --delta 0.01 --notion dp --out {tmp_path / 'out'}",
         "recommend --answers 0..3 --max-shift 1 --epsilon 1",
     ):
-        assert _run(f"{line} --plot {plot} --width page") == 0, line
-        assert _inches(plot) == pytest.approx(7, abs=2e-3)
+        assert _run_command(f"{line} --plot {plot} --width page") == 0, line
+        assert _read_pdf_width(plot) == pytest.approx(7, abs=2e-3)
         plot.unlink()
     capsys.readouterr()
-    assert _run(f"audit {saved} --width page") == 2
+    assert _run_command(f"audit {saved} --width page") == 2
     assert "width must be given with a plot" in capsys.readouterr().err
-    assert _run(f"audit {saved} --plot {plot} --width wide") == 2
+    assert _run_command(f"audit {saved} --plot {plot} --width wide") == 2
     assert (
         "width must be column, page, or between 2 and 40 inches. Got wide."
         in capsys.readouterr().err
@@ -77,13 +79,13 @@ def test_a_folder_and_every_command_take_a_width(
 @pytest.mark.parametrize(
     ("width", "words"), [(1, "between 2 and 40"), ("wide", "between 2 and 40")]
 )
-def test_a_width_is_inches(width: Any, words: str, tmp_path: Path) -> None:
+def test_a_width_outside_2_to_40_inches_is_refused(width: Any, words: str, tmp_path: Path) -> None:
     with pytest.raises(wb.InvalidRequest, match=words):
-        _drawn()[0].plot(tmp_path / "x.png", width=width)
+        _make_results()[0].plot(tmp_path / "x.png", width=width)
 
 
-def _heights(figure: Any) -> list[float]:
-    """Of the panels, in inches."""
+def _list_panel_heights(figure: Any) -> list[float]:
+    """Return the heights of the panels of a figure, in inches."""
     return [
         axis.get_window_extent().height / figure.dpi
         for axis in figure.axes
@@ -100,9 +102,9 @@ def test_a_frontier_of_many_panels_fits_a_column(tmp_path: Path, width: Any) -> 
     inches = 3.3 if width == "column" else width
     for name in result.plots[:1]:
         figure = result.plot(tmp_path / f"{name}.pdf", which=name, width=width)
-        assert _inches(tmp_path / f"{name}.pdf") == pytest.approx(inches, abs=2e-3)
+        assert _read_pdf_width(tmp_path / f"{name}.pdf") == pytest.approx(inches, abs=2e-3)
         assert figure.get_tightbbox().width <= inches * 1.02
-        assert min(_heights(figure)) >= 1.2
+        assert min(_list_panel_heights(figure)) >= 1.2
         assert all(
             axis.get_ylabel() for axis in figure.axes if axis.get_subplotspec().is_first_col()
         )
@@ -111,10 +113,10 @@ def test_a_frontier_of_many_panels_fits_a_column(tmp_path: Path, width: Any) -> 
 def test_long_formulas_are_drawn_in_smaller_letters(tmp_path: Path) -> None:
     formula = wb.formula(wb.FiniteQuery("0..3", max_shift=1), loss="squared", delta="0..0.1")
     figure = formula.plot(tmp_path / "x.pdf", width=2.5)
-    assert _inches(tmp_path / "x.pdf") == pytest.approx(2.5, abs=2e-3)
+    assert _read_pdf_width(tmp_path / "x.pdf") == pytest.approx(2.5, abs=2e-3)
     assert figure.get_tightbbox().width <= 2.5 * 1.02
     assert min(text.get_fontsize() for legend in figure.legends for text in legend.get_texts()) < 8
-    assert min(_heights(figure)) >= 1.2
+    assert min(_list_panel_heights(figure)) >= 1.2
 
 
 def test_small_deltas_and_large_epsilons_are_visible() -> None:
@@ -127,6 +129,7 @@ def test_small_deltas_and_large_epsilons_are_visible() -> None:
         line.get_label(): line for line in axis.get_lines() if line.get_label().startswith("ε = ")
     }
     assert {*lines} == {"ε = 0.5", "ε = 2", "ε = 6"}
-    for name, line in lines.items():  # each apart from the axis
-        at = axis.transData.transform((0, line.get_ydata()[0]))[1]
-        assert window.y0 + 0.02 * window.height < at < window.y1, name
+    for name, line in lines.items():
+        # The curve must not be hidden by the horizontal axis.
+        height = axis.transData.transform((0, line.get_ydata()[0]))[1]
+        assert window.y0 + 0.02 * window.height < height < window.y1, name

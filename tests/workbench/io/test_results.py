@@ -1,4 +1,4 @@
-"""Results: iterate, table, plot, files, notebook; and each public function that returns one."""
+"""The class Result (rows, table, plots, files, notebook) and the functions that return a Result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from workbench.io.result import Result, encode_csv_table, encode_tex_table, make
 from workbench.sweeps.export import _write_csv
 
 
-def squares(count: int = 3, **more: Any) -> Result:
+def make_squares(count: int = 3, **fields: Any) -> Result:
+    """Return a result with rows x, x² for x < count. Its plot "empty" is never drawn."""
+
     def draw(table: pd.DataFrame) -> Any:
         def line() -> Figure | None:
             if len(table) < 2:
@@ -31,37 +33,34 @@ def squares(count: int = 3, **more: Any) -> Result:
         return {"empty": lambda: None, "line": line}
 
     rows = [{"x": x, "y": float(x * x), "note": None} for x in range(count)]
-    return Result("Squares", rows, "squares", ("x", "y", "z"), draw, **more)
+    return Result("Squares", rows, "squares", ("x", "y", "z"), draw, **fields)
 
 
 def test_a_result_is_a_sequence_of_rows() -> None:
-    result = squares()
+    result = make_squares()
     assert len(result) == 3
     assert [row["y"] for row in result] == [0, 1, 4]
     assert result[-1]["x"] == 2
     assert not result.is_interrupted
     assert repr(result) == "Result('Squares', 3 rows)"
     assert (
-        repr(squares(1, finished=2, total=5))
+        repr(make_squares(1, finished=2, total=5))
         == "Result('Squares', 1 row, interrupted after 2 of 5)"
     )
 
 
 def test_the_table_of_a_result_is_a_copy() -> None:
-    table = squares().to_frame()
-    assert list(table.columns) == [
-        "x",
-        "y",
-        "z",
-    ]  # what no row has is left out, unless it is a column of the kind
+    table = make_squares().to_frame()
+    # The column note has no value, so it is left out. The column z is one of the result's columns.
+    assert list(table.columns) == ["x", "y", "z"]
     table["x"] = 0
-    assert squares().to_frame()["x"].tolist() == [0, 1, 2]
+    assert make_squares().to_frame()["x"].tolist() == [0, 1, 2]
 
 
-def test_the_plots_of_a_result(tmp_path: Path) -> None:
-    result = squares()
+def test_a_result_draws_the_plots_that_its_rows_allow(tmp_path: Path) -> None:
+    result = make_squares()
     assert result.plots == ["empty", "line"]
-    assert isinstance(result.plot(), Figure)  # the first that the rows suffice for
+    assert isinstance(result.plot(), Figure)  # The first plot that can be drawn.
     result.plot(tmp_path / "line.png", which="line")
     assert (tmp_path / "line.png").stat().st_size > 1000
     for bad in ({"which": "circle"}, {"which": "empty"}):
@@ -70,7 +69,7 @@ def test_the_plots_of_a_result(tmp_path: Path) -> None:
     with pytest.raises(
         wb.InvalidRequest, match=r"rows must be enough for a plot. Got 1 of 'Squares'."
     ):
-        squares(1).plot()
+        make_squares(1).plot()
 
 
 @pytest.mark.parametrize(
@@ -95,8 +94,8 @@ assert {backend!r} in ("nonsense", matplotlib.rcParams["backend"])
     assert (tmp_path / "a.png").stat().st_size > 1000
 
 
-def test_the_files_of_a_result(tmp_path: Path) -> None:
-    result = squares()
+def test_a_result_is_saved_in_the_format_of_the_file_name(tmp_path: Path) -> None:
+    result = make_squares()
     assert [path.name for path in result.save(tmp_path / "new" / "folder")] == [
         "squares.csv",
         "line.png",
@@ -105,11 +104,11 @@ def test_the_files_of_a_result(tmp_path: Path) -> None:
     ]
     assert pd.read_csv(tmp_path / "new" / "folder" / "squares.csv")["y"].tolist() == [0, 1, 4]
     assert result.save(str(tmp_path / "a.json")) == [tmp_path / "a.json"]
-    found = json.loads((tmp_path / "a.json").read_text())
-    assert found["rows"][2] == {"x": 2, "y": 4.0, "z": None}
-    assert found["finished"] == 1
-    assert found["total"] == 1
-    assert found["interrupted"] is False
+    saved = json.loads((tmp_path / "a.json").read_text())
+    assert saved["rows"][2] == {"x": 2, "y": 4.0, "z": None}
+    assert saved["finished"] == 1
+    assert saved["total"] == 1
+    assert saved["interrupted"] is False
     result.save(tmp_path / "a.csv")
     result.save(tmp_path / "a.svg")
     assert (tmp_path / "a.svg").read_text().count("<svg") == 1
@@ -123,14 +122,14 @@ def test_the_files_of_a_result(tmp_path: Path) -> None:
         assert not bad.exists()
 
 
-def test_a_notebook_shows_table_and_picture_without_script() -> None:
+def test_a_notebook_shows_a_table_and_a_picture_without_script() -> None:
     shown = Result(
         "<b>", [{"text": "<script>", "number": 1 / 3, "infinite": math.inf}]
     )._repr_html_()
     assert "<script" not in shown
     assert "&lt;script&gt;" in shown
     assert "0.333333333" in shown
-    page = squares(40, finished=1, total=2, sentences=("All are squares.",))._repr_html_()
+    page = make_squares(40, finished=1, total=2, sentences=("All are squares.",))._repr_html_()
     assert page.count("<svg") + page.count("<img") == 1
     assert "<script" not in page
     for sentence in ("10 more rows", "Interrupted: 1 of 2", "All are squares."):
@@ -140,7 +139,9 @@ def test_a_notebook_shows_table_and_picture_without_script() -> None:
 @pytest.mark.parametrize(
     "bad", [{"papers": "fancy"}, {"papers": "dql", "only": "fancy"}, {"only": ["fancy"]}]
 )
-def test_bad_reproductions_are_refused_in_one_form(bad: dict[str, Any], tmp_path: Path) -> None:
+def test_a_bad_reproduction_is_refused_with_rule_and_value(
+    bad: dict[str, Any], tmp_path: Path
+) -> None:
     with pytest.raises(wb.InvalidRequest, match=r"^\w+ must be .* Got .*\.$"):
         wb.reproduce(**bad, results=tmp_path)
     assert not list(tmp_path.iterdir())
@@ -164,8 +165,8 @@ def test_reproduce_returns_a_result(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         return compute
 
     paper = Paper("dql", "t", "c", {name: artifact(name) for name in ("one", "stop", "two")})
-    for place in (module, steps):
-        monkeypatch.setattr(place, "load_paper", lambda name: paper)
+    for loading_module in (module, steps):
+        monkeypatch.setattr(loading_module, "load_paper", lambda name: paper)
     lines: list[str] = []
     result = wb.reproduce(
         "dql",
@@ -204,27 +205,28 @@ def test_compare_a_request_of_every_family() -> None:
         assert "proves the optimum" in sentence
 
 
-def test_which_solver_to_use() -> None:
+def test_the_recommended_solver_is_the_fastest_with_a_proven_certified_answer() -> None:
     from workbench.comparison.compare import recommend_solver
 
-    def row(solver: str, seconds: float, **more: Any) -> dict[str, Any]:
-        known = {
+    def row(solver: str, seconds: float, **changes: Any) -> dict[str, Any]:
+        """Return the row of a solver that proves the optimum 1, with some changes."""
+        values = {
             "solver": solver,
             "seconds": seconds,
             "status": "optimal",
             "objective": 1.0,
             "gap": 0.0,
         }
-        known |= {"bound": 1.0, "certified": True, "certified_objective": 1.0}
-        return known | {"residual": 0.0, "private": True, "oracle_agrees": True} | more
+        values |= {"bound": 1.0, "certified": True, "certified_objective": 1.0}
+        return values | {"residual": 0.0, "private": True, "oracle_agrees": True} | changes
 
-    slow, fast = row("slow", 3.0), row("fast", 1.0)
+    slow = row("slow", 3.0)
+    fast = row("fast", 1.0)
     assert recommend_solver([slow, fast]).startswith(
         "Use fast for this request: it proves the optimum"
     )
-    assert recommend_solver([slow, fast | {"private": False}]).startswith(
-        "Use fast"
-    )  # what is certified counts
+    # A mechanism that is only private after the repair is certified too.
+    assert recommend_solver([slow, fast | {"private": False}]).startswith("Use fast")
     assert recommend_solver([slow, fast | {"certified": False}]).startswith("Use slow")
     assert recommend_solver([slow, fast | {"certified_objective": 1 + 2e-8}]).startswith("Use slow")
     assert recommend_solver([slow, fast | {"certified_objective": 1 + 4e-13}]).startswith(
@@ -239,7 +241,8 @@ def test_which_solver_to_use() -> None:
     assert "could not be certified" in recommend_solver(
         [fast | {"private": False, "certified": False}]
     )
-    for seconds in (0.004, 0.006):  # of HiGHS, against 0.005: milliseconds decide nothing
+    # A difference of milliseconds does not decide, so HiGHS is preferred.
+    for seconds in (0.004, 0.006):
         close = [row("gurobi", 0.005), row("highs", seconds)]
         assert recommend_solver(close).startswith("Use highs")
         assert recommend_solver(close[::-1]).startswith("Use highs")
@@ -251,12 +254,12 @@ def test_which_solver_to_use() -> None:
 def test_an_interrupted_comparison_keeps_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     from workbench.comparison import compare as module
 
-    real = module._design_by_solver
+    design_by_solver = module._design_by_solver
 
     def stop(request: Any, solver: str, limit: float | None) -> Any:
         if solver == "scip":
             raise KeyboardInterrupt
-        return real(request, solver, limit)
+        return design_by_solver(request, solver, limit)
 
     monkeypatch.setattr(module, "_design_by_solver", stop)
     result = wb.compare(QUESTION, ["highs", "scip"], epsilon=1)
@@ -289,7 +292,9 @@ def test_compare_a_suite() -> None:
         (wb.DataLaw.uniform(-1.0, 1.0), {"epsilon": 1, "bits": 5}),
     ],
 )
-def test_bad_comparisons_are_refused_in_one_form(question: Any, options: dict[str, Any]) -> None:
+def test_a_bad_comparison_is_refused_with_rule_and_value(
+    question: Any, options: dict[str, Any]
+) -> None:
     with pytest.raises(wb.WorkbenchError, match=r" must be .* Got (?s:.)*\.$"):
         wb.compare(question, **options)
 
@@ -314,14 +319,21 @@ def test_every_family_is_verified_by_its_closed_forms() -> None:
         ["highs", "ortools:glop"], family=["labels", "laplace", "quantizer"], small=True
     )
     assert not [row for row in result if row["agrees"] is False]
-    judged = {(row["solver"], row["oracle"]): row["oracle_kind"] for row in result if row["agrees"]}
+    kinds_by_solver_and_oracle = {
+        (row["solver"], row["oracle"]): row["oracle_kind"] for row in result if row["agrees"]
+    }
     for solver in ("highs", "ortools:glop"):
-        assert judged[solver, "randomized response"] == judged[solver, "two outputs"] == "optimum"
-    assert (
-        judged["none", "Algorithm 2"] == "optimum"
-    )  # no solver takes part, so it is answered once
-    assert judged["none", "Theorem 8"] == "upper bound"
-    assert "Algorithm 2" not in {name for solver, name in judged if solver != "none"}
+        assert (
+            kinds_by_solver_and_oracle[solver, "randomized response"]
+            == kinds_by_solver_and_oracle[solver, "two outputs"]
+            == "optimum"
+        )
+    # No solver takes part in the formulas of Laplace noise, so there is one row for all solvers.
+    assert kinds_by_solver_and_oracle["none", "Algorithm 2"] == "optimum"
+    assert kinds_by_solver_and_oracle["none", "Theorem 8"] == "upper bound"
+    assert "Algorithm 2" not in {
+        name for solver, name in kinds_by_solver_and_oracle if solver != "none"
+    }
     assert len(wb.verify(family="laplace", small=True)) == 2
 
 
@@ -336,12 +348,12 @@ def test_every_family_is_verified_by_its_closed_forms() -> None:
         {"family": 3},
     ],
 )
-def test_bad_verifications_are_refused_in_one_form(bad: dict[str, Any]) -> None:
+def test_a_bad_verification_is_refused_with_rule_and_value(bad: dict[str, Any]) -> None:
     with pytest.raises(wb.WorkbenchError, match=r" must be .* Got (?s:.)*\.$"):
         wb.verify(**bad)
 
 
-def test_the_list_of_instances_needs_no_suite(capsys: pytest.CaptureFixture[str]) -> None:
+def test_compare_list_needs_no_suite(capsys: pytest.CaptureFixture[str]) -> None:
     from workbench.cli import main
 
     with pytest.raises(SystemExit) as end:
@@ -362,21 +374,35 @@ def test_solvers_without_duals_answer_quantizers_and_searches_have_times():
     assert "as requested" in real.sentences[0]
 
 
-def test_a_foreign_name_is_no_formula_in_a_csv_of_ours():
+def test_a_name_like_a_spreadsheet_formula_gets_an_apostrophe_in_csv_files():
     names = ["=1+1", "+cmd|' /C calc'!A0", "-x", "@sum", "-3,-0.5,0.5,3", "-1e-05", "plain", None]
-    kept = ["'=1+1", "'+cmd|' /C calc'!A0", "'-x", "'@sum", "-3,-0.5,0.5,3", "-1e-05", "plain", ""]
+    expected_names = [
+        "'=1+1",
+        "'+cmd|' /C calc'!A0",
+        "'-x",
+        "'@sum",
+        "-3,-0.5,0.5,3",
+        "-1e-05",
+        "plain",
+        "",
+    ]
     rows = [{"mechanism": name, "epsilon": -1.5, "proven": True} for name in names]
     table = list(csv.reader(encode_csv_table(make_table(rows)).decode().splitlines()))
-    assert table == [["mechanism", "epsilon", "proven"], *([name, "-1.5", "True"] for name in kept)]
+    assert table == [
+        ["mechanism", "epsilon", "proven"],
+        *([name, "-1.5", "True"] for name in expected_names),
+    ]
 
     class Lines(list[dict[str, Any]]):
         columns_and_versions = (list(rows[0]), set[str]())
 
     exported = b"".join(_write_csv(Lines(rows), lambda part: None)).decode()  # type: ignore[arg-type]
-    assert list(csv.reader(exported.splitlines()))[1:] == [[name, "-1.5", "true"] for name in kept]
+    assert list(csv.reader(exported.splitlines()))[1:] == [
+        [name, "-1.5", "true"] for name in expected_names
+    ]
 
 
-def test_a_table_for_latex_has_its_symbols_and_escapes(tmp_path: Path):
+def test_a_latex_table_has_symbols_and_escapes(tmp_path: Path):
     rows = [
         {"epsilon": 0.5, "what_is": "5 % of δ", "loss": math.inf},
         {"epsilon": 1 / 3, "what_is": "x", "loss": None},
@@ -389,7 +415,7 @@ def test_a_table_for_latex_has_its_symbols_and_escapes(tmp_path: Path):
     assert [text.count(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule")] == [1, 1, 1]
 
 
-def test_a_table_on_paper_has_the_columns_of_the_question(tmp_path: Path) -> None:
+def test_a_latex_table_has_the_columns_of_the_question(tmp_path: Path) -> None:
     result = wb.frontier("modulo", n=4, max_shift=1, epsilon=[1, 2], delta="0")
     result.save(tmp_path / "t.tex")
     heads = (tmp_path / "t.tex").read_text().split("toprule\n")[1].split("\\\\")[0]
@@ -404,7 +430,7 @@ def test_a_table_on_paper_has_the_columns_of_the_question(tmp_path: Path) -> Non
         result.save(tmp_path / "t.tex", columns=["epsilom"])
 
 
-def test_letters_with_accents_become_formulas() -> None:
+def test_accents_and_greek_letters_become_latex_formulas() -> None:
     table = pd.DataFrame({"name": ["δ\u0332₀", "μ\u0304", "y\u0302", "ε ≤ 1", "$5 μ"]})
     text = encode_tex_table(table, "μ\u0304").decode()
     for words in (
