@@ -1,4 +1,4 @@
-"""The library of programs: files that stand for themselves, read back by every backend, ranked, verified."""
+"""The library of programs: export, proofs of optima, reading by every backend, comparison of files."""
 
 from __future__ import annotations
 
@@ -28,18 +28,20 @@ from workbench.pipeline.programs import select_instances
 from workbench.solvers.backend import get_backend, list_backend_names
 
 SOLVERS = [name for name in list_backend_names() if get_backend(name).is_installed()]
-LOOSE = {"ortools:pdlp", "cvxpy:scs"}  # first-order methods, which stop at about 1e-6
+# First-order methods, which stop at an accuracy of about 1e-6.
+LOOSE_SOLVERS = {"ortools:pdlp", "cvxpy:scs"}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    where = tmp_path_factory.mktemp("programs")
+    """Return a folder with exported programs of every family."""
+    target = tmp_path_factory.mktemp("programs")
     names = "noise-lp-n[248],noise-lp-n[24]-*,noise-dp-n4*,noise-milp-n[468]*,mvu-m[248],quantizer-m[23]-*,optm-m4"
-    export_library(where, f"{names},channel-labels-k[235]", most=900)
-    return where
+    export_library(target, f"{names},channel-labels-k[235]", most=900)
+    return target
 
 
-def test_the_library_holds_every_family_and_all_sizes() -> None:
+def test_the_library_contains_every_family_and_all_sizes() -> None:
     rows = list_library(most=None)
     assert len(rows) == len({row["name"] for row in rows}) >= 100
     sizes = [row["nonzeros"] for row in rows]
@@ -57,7 +59,7 @@ def test_the_library_holds_every_family_and_all_sizes() -> None:
     assert all(row["parameters"] and row["model"] for row in rows)
 
 
-def test_every_record_holds_in_rationals(folder: Path) -> None:
+def test_every_exported_optimum_is_verified_in_rational_arithmetic(folder: Path) -> None:
     rows = verify_folder(folder)
     assert len(rows) > 15
     assert all(row["holds"] for row in rows)
@@ -70,11 +72,13 @@ def test_every_record_holds_in_rationals(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_every_backend_solves_the_files_alone(folder: Path, solver: str) -> None:
-    can = get_backend(solver).capabilities()
+def test_every_backend_solves_the_exported_files(folder: Path, solver: str) -> None:
+    capabilities = get_backend(solver).capabilities()
     for path in folder.glob("*.mps"):
         program, known = read_program(path)
-        if can.integer_only or not (can.milp if program.is_mip else can.lp):
+        if capabilities.integer_only or not (
+            capabilities.milp if program.is_mip else capabilities.lp
+        ):
             continue
         row = solve_task(
             program,
@@ -84,11 +88,11 @@ def test_every_backend_solves_the_files_alone(folder: Path, solver: str) -> None
         )
         assert row["status"] == "optimal", row
         bound, value = known_range(known)
-        off = max(row["objective"] - value, bound - row["objective"])
-        assert off <= (1e-3 if solver in LOOSE else 1e-6 * max(1.0, abs(value))), row
+        error = max(row["objective"] - value, bound - row["objective"])
+        assert error <= (1e-3 if solver in LOOSE_SOLVERS else 1e-6 * max(1.0, abs(value))), row
 
 
-def test_an_ill_conditioned_program_is_known_to_rounding(tmp_path: Path) -> None:
+def test_the_optimum_of_an_ill_conditioned_program_is_proven_to_1e_9(tmp_path: Path) -> None:
     """At its default tolerances HiGHS is off by 1e-5 here, with a residual of 1e-7."""
     (row,) = export_library(tmp_path, "channel-counts-k40")
     assert row["value"] - row["bound"] < 1e-9
@@ -96,7 +100,7 @@ def test_an_ill_conditioned_program_is_known_to_rounding(tmp_path: Path) -> None
     assert row["value"] == pytest.approx(1.719871336, abs=1e-9)
 
 
-def test_a_changed_file_is_noticed(folder: Path, tmp_path: Path) -> None:
+def test_a_changed_file_is_refused(folder: Path, tmp_path: Path) -> None:
     for name in ("mvu-m2.mps", "mvu-m2.json"):
         (tmp_path / name).write_bytes((folder / name).read_bytes())
     text = (tmp_path / "mvu-m2.mps").read_text()
@@ -114,7 +118,7 @@ def test_a_changed_file_is_noticed(folder: Path, tmp_path: Path) -> None:
         read_program(tmp_path / "mvu-m2.mps")
     for name in ("point", "dual"):
         right = known[name]
-        for odd in (
+        for bad_value in (
             {"a": 1},
             "1",
             [1],
@@ -123,48 +127,48 @@ def test_a_changed_file_is_noticed(folder: Path, tmp_path: Path) -> None:
             [*right[1:], 10**350],
             3,
         ):
-            (tmp_path / "mvu-m2.json").write_text(json.dumps(known | {name: odd}))
+            (tmp_path / "mvu-m2.json").write_text(json.dumps(known | {name: bad_value}))
             with pytest.raises(
                 wb.CorruptFile, match=rf"{name} must be a list of {len(right)} numbers"
             ):
                 verify_folder(tmp_path)
     (tmp_path / "mvu-m2.json").unlink()
-    for odd in ("10485799-100.0", "nan", "inf", "0", "-1", "1e400"):
-        (tmp_path / "mvu-m2.mps").write_text(f"* scale {odd} \n" + text)
+    for bad_value in ("10485799-100.0", "nan", "inf", "0", "-1", "1e400"):
+        (tmp_path / "mvu-m2.mps").write_text(f"* scale {bad_value} \n" + text)
         with pytest.raises(wb.CorruptFile, match=r"scale.*must be followed by a finite number > 0"):
             read_program(tmp_path / "mvu-m2.mps")
 
 
-MINE = "NAME mine\nROWS\n N loss\n G r\nCOLUMNS\n x loss 1\n x r 1\n y loss 2\n y r 1\nRHS\n RHS r 3\nENDATA\n"
+# Minimise x + 2y subject to x + y >= 3 and x, y >= 0. The optimum is 3.
+USER_PROGRAM = "NAME mine\nROWS\n N loss\n G r\nCOLUMNS\n x loss 1\n x r 1\n y loss 2\n y r 1\nRHS\n RHS r 3\nENDATA\n"
 
 
-def test_files_of_ones_own(tmp_path: Path) -> None:
-    (tmp_path / "mine.mps").write_text(MINE)
+def test_user_programs_are_solved_and_a_wrong_optimum_is_refuted(tmp_path: Path) -> None:
+    (tmp_path / "mine.mps").write_text(USER_PROGRAM)
     (tmp_path / "mine.json").write_text('{"optimum": 3}')
-    (tmp_path / "wrong.mps.gz").write_bytes(gzip.compress(MINE.encode()))
+    (tmp_path / "wrong.mps.gz").write_bytes(gzip.compress(USER_PROGRAM.encode()))
     (tmp_path / "wrong.json").write_text('{"optimum": 4}')
-    (tmp_path / "unknown.mps").write_text(MINE)
+    (tmp_path / "unknown.mps").write_text(USER_PROGRAM)
     result = wb.compare(tmp_path, ["highs", "ortools:glop"], time_limit=300)
     rows = {(row["instance"], row["solver"]): row for row in result}
     assert len(rows) == 6
     assert rows["mine", "highs"]["solved"]
     assert rows["unknown", "ortools:glop"]["solved"]
-    assert rows["wrong", "highs"]["best_objective"] == 3  # a feasible point refutes the record
+    assert rows["wrong", "highs"]["best_objective"] == 3  # A feasible point refutes the optimum 4.
     assert rows["mine", "highs"]["hot_seconds"] > 0
     assert rows["mine", "highs"].get("private") is None
     with pytest.raises(wb.InvalidRequest, match="patterns that match"):
         folder_instances(tmp_path, "nothing-*")
 
 
-def test_a_ranking_of_a_folder(folder: Path) -> None:
+def test_a_comparison_on_a_folder_of_exported_programs(folder: Path) -> None:
     result = compare_programs(
         folder, ["highs", "ortools:glop"], instances="mvu-m2,noise-milp-n4*,channel-labels-k3"
     )
     assert {row["status"] for row in result} == {"optimal", "not applicable"}
     assert all(row["solved"] for row in result if row["status"] == "optimal")
-    assert all(
-        row["certified"] for row in result if row["status"] == "optimal"
-    )  # files of ours are judged as mechanisms
+    # Exported programs are recognised, so their solutions are certified as mechanisms.
+    assert all(row["certified"] for row in result if row["status"] == "optimal")
     report = make_comparison_artifacts(result.to_frame(), "folder", 20.0)
     table = report["summary"].table
     highs = table[(table["solver"] == "highs") & (table["kind"] == "LP")].iloc[0]
@@ -174,19 +178,21 @@ def test_a_ranking_of_a_folder(folder: Path) -> None:
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as caught:
+    """Run a command. Return its exit code and its texts on stdout and stderr."""
+    with pytest.raises(SystemExit) as stop:
         main(list(arguments))
-    found = capsys.readouterr()
-    assert isinstance(caught.value.code, int)
-    return caught.value.code, found.out, found.err
+    captured = capsys.readouterr()
+    assert isinstance(stop.value.code, int)
+    return stop.value.code, captured.out, captured.err
 
 
-def test_the_commands(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_commands_of_programs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert app is not None
     code, out, _ = run(
         capsys, "programs", "export", str(tmp_path), "--names", "mvu-m[24]", "--json"
     )
-    assert (code, [row["name"] for row in json.loads(out)["programs"]]) == (0, ["mvu-m4", "mvu-m2"])
+    assert code == 0
+    assert [row["name"] for row in json.loads(out)["programs"]] == ["mvu-m4", "mvu-m2"]
     code, out, _ = run(capsys, "programs", "list", "--names", "mvu-*", "--most", "100", "--json")
     assert [row["nonzeros"] for row in json.loads(out)["programs"]] == [36, 9]
     code, out, _ = run(
@@ -220,24 +226,23 @@ def test_the_commands(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Non
     assert "a folder with files named .mps" in err
 
 
-def test_the_list_tells_optima_that_an_export_proves_again(tmp_path: Path) -> None:
+def test_listed_optima_agree_with_exported_optima(tmp_path: Path) -> None:
     names = "mvu-m2,noise-milp-n4-m1,channel-labels-k3"
-    told = {row["name"]: row for row in list_library(names)}
+    listed_rows = {row["name"]: row for row in list_library(names)}
     rows = export_library(tmp_path, names)
-    assert len(rows) == len(told) == 3
+    assert len(rows) == len(listed_rows) == 3
     for row in rows:
-        listed = told[row["name"]]
+        listed = listed_rows[row["name"]]
         assert listed["sha256"] == row["sha256"]
-        if listed["value"] is not None:  # the file is, to the last bit, that of the table
+        if listed["value"] is not None:  # Then the stored table describes this very file.
             assert listed["value"] == pytest.approx(row["value"], rel=1e-9)
             assert listed["bound"] == pytest.approx(row["bound"], rel=1e-9)
             assert listed["proof"].split()[:3] == row["proof"].split()[:3]
     stored = json.loads(Path(library.__file__).with_name("optima.json").read_text("utf-8"))
     assert {instance.name for instance in select_instances("library")} == set(stored)
     known = [row["value"] is not None for row in list_library("*")]
-    assert (
-        sum(known) > len(known) / 2
-    )  # all where e^epsilon has the same digits: their files are the same bytes
+    # Files differ on machines whose e^ε has other digits. Their optima are not in the table.
+    assert sum(known) > len(known) / 2
 
 
 def test_two_solvers_prove_a_mixed_integer_optimum(tmp_path: Path) -> None:
@@ -249,7 +254,9 @@ def test_two_solvers_prove_a_mixed_integer_optimum(tmp_path: Path) -> None:
     assert listed["sha256"] == row["sha256"]
 
 
-def test_files_as_people_have_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unusual_names_encodings_and_damaged_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     plain = "NAME t\nROWS\n N c\n G r\nCOLUMNS\n x c 2 r 1\nRHS\n RHS r 3\nENDATA\n"
     (tmp_path / "UPPER.MPS").write_text(plain)
     (tmp_path / "bom.mps").write_bytes(b"\xef\xbb\xbf" + plain.encode())
@@ -273,9 +280,9 @@ def test_files_as_people_have_them(tmp_path: Path, capsys: pytest.CaptureFixture
             ]
         )
     assert not stop.value.code
-    said = " ".join(capsys.readouterr().out.split())
-    assert "UPPER highs optimal 6 6" in said
-    assert "bad.mps was left out" in said
+    report = " ".join(capsys.readouterr().out.split())
+    assert "UPPER highs optimal 6 6" in report
+    assert "bad.mps was left out" in report
     for name in ("bad", "bad,worse"):
         with pytest.raises(CorruptFile):
             folder_instances(tmp_path, name)
