@@ -1,7 +1,10 @@
-"""The papers: one module for each, which recomputes its tables and figures and compares them.
+"""Find the module that recomputes the tables and figures of a paper.
 
-A new paper is a module with a `Paper` named PAPER, an entry in `PAPERS`, a file
-declared/<paper>.toml (`artifact`), and one in printed/ if numbers are compared.
+    load_paper("dql").artifacts["fig2"](full=False)      # the recomputed Fig. 2, an `Artifact`
+
+A new paper is a module with a `Paper` named PAPER, an entry in `PAPERS`, and a file
+declared/<paper>.toml (see `workbench.papers.artifact`). If its printed numbers are compared with
+ours, they are in a file printed/<paper>.toml.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ if TYPE_CHECKING:
     from workbench.papers.artifact import Paper
 
 
-# The name of a paper -> its module, whose `PAPER` it is, or module:NAME.
+# Name of a paper -> the module that defines it as PAPER, or "module:NAME" for another variable.
 PAPERS = {
     "modulo-noise": "workbench.papers.modulo_noise",
     "dql": "workbench.papers.dql.artifacts",
@@ -40,6 +43,6 @@ def load_paper(name: str) -> Paper:
         InvalidRequest: The name is unknown.
     """
     InvalidRequest.check_choice(PAPERS, "paper", name)
-    module, _, attribute = PAPERS[name].partition(":")
-    paper: Paper = getattr(importlib.import_module(module), attribute or "PAPER")
+    module, _, variable = PAPERS[name].partition(":")
+    paper: Paper = getattr(importlib.import_module(module), variable or "PAPER")
     return paper

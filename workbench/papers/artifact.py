@@ -12,6 +12,17 @@ compared with our numbers and never used to compute them.
                                artifact) or `rows` (parts of its table, see `_compute_part`)
     [<artifact>.figure]        the figure, see `workbench.io.drawing`
     [errata.<name>]            an erratum, see `check_errata`
+
+For example, this declares an artifact whose table has the rows of two calls of
+`solve_least_error(n=8, max_shift=3, epsilon=...)`:
+
+    [fig5]
+    title = "Fig. 5: error against δ"
+    caption = "Solved by HiGHS for answers 0..{n}."
+    [[fig5.rows]]
+    function = "solve_least_error"
+    arguments = {n = 8, max_shift = 3}
+    grid = {epsilon = [1, 2]}
 """
 
 from __future__ import annotations
@@ -82,7 +93,7 @@ class Comparison:
     """A number that a paper prints, and the same number computed here.
 
     Attributes:
-        what: The quantity, such as "f(0)".
+        what: The quantity that is printed, such as "f(0)".
         place: The place in the paper where the number is printed.
         printed: The printed number.
         ours: Our number.
@@ -91,9 +102,9 @@ class Comparison:
             then names the erratum.
         remark: A sentence about the tolerance or the difference, shown in the gallery.
         explained: False if a difference is known and no computation of ours explains it.
-        apart: The reason why agreement is no evidence, such as a stand-in that was fitted to the
-            printed numbers. It follows the words "printed numbers". Such numbers are counted
-            separately.
+        apart: Not empty if agreement is no evidence, for example because our data were fitted to
+            the printed numbers. Such numbers are counted separately. The text completes "3 of 4
+            printed numbers ... agree", such as "beside those of a stand-in fitted to them".
     """
 
     what: str
@@ -261,7 +272,8 @@ def make_artifact(
         comparisons: Comparisons besides the declared ones.
         draw: Draws the table if no figure is declared.
         further: Further tables that the figure draws, by name.
-        values: Values of the templates of title, caption and figure, besides the declared ones.
+        values: Texts and numbers for the placeholders of title, caption and figure, such as n for
+            "{n}". They are added to the declared `values`, and replace those of the same name.
     """
     declaration = read_declaration(paper)
     entry = declaration[name]
@@ -273,14 +285,14 @@ def make_artifact(
         styles = declaration.get("styles", {})
         draw = Drawing(entry["figure"], template_values, styles, further or {})
     return Artifact(
-        name,
-        entry["title"].format(**template_values),
-        table,
-        draw,
-        entry["caption"].format(**template_values),
-        [*_make_declared_comparisons(paper, name, table), *comparisons],
-        entry.get("digits", {}),
-        entry.get("measured", False),
+        name=name,
+        title=entry["title"].format(**template_values),
+        table=table,
+        draw=draw,
+        caption=entry["caption"].format(**template_values),
+        comparisons=[*_make_declared_comparisons(paper, name, table), *comparisons],
+        digits=entry.get("digits", {}),
+        measured=entry.get("measured", False),
     )
 
 
@@ -288,9 +300,9 @@ def select_arguments(part: Values, full: bool) -> Record:
     """Return the declared arguments of a function.
 
     Args:
-        part: A table of a declared file with `arguments`. With --full, its entries `full_arguments`
-            replace some of them.
-        full: Whether everything is recomputed.
+        part: A table of a declared file with `arguments`, and `full_arguments` that replace some of
+            them if `full` is true.
+        full: Whether everything is recomputed (--full).
 
     Returns:
         The keyword arguments by name.
@@ -313,8 +325,8 @@ def compute_declared_table(
     Args:
         paper: The name of the declared file.
         name: The name of the artifact.
-        functions: The functions that the file names.
-        full: Whether everything is recomputed.
+        functions: The functions that the file names, by name.
+        full: Whether everything is recomputed (--full).
         partial_file: A file that stores the rows of each part, so that an interrupted computation
             can continue. None: rows are not stored.
 
@@ -325,6 +337,7 @@ def compute_declared_table(
     rows_by_key: Record = {}
     if partial_file is not None and partial_file.exists():
         rows_by_key = dict(_read_partial_rows(partial_file.read_text("utf-8")))
+
     tables = []
     for part in entry["rows"]:
         grid = part.get("grid", {})
@@ -336,6 +349,7 @@ def compute_declared_table(
                 if partial_file is not None:
                     _append_partial_rows(partial_file, key, rows_by_key[key])
             tables.append(pd.DataFrame(rows_by_key[key]))
+
     table = pd.concat(tables, ignore_index=True).reindex(columns=entry.get("columns"))
     printed_columns = {}
     for column, place in entry.get("printed_columns", {}).items():
@@ -344,7 +358,7 @@ def compute_declared_table(
 
 
 def _append_partial_rows(file: Path, key: str, rows: list[Row]) -> None:
-    """Append the rows of a part to the file of an unfinished artifact."""
+    """Append the rows of a part to the file of an unfinished artifact, as one line of JSON."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("a", encoding="utf-8") as stream:
         stream.write(f"{json.dumps([__version__, key, rows])}\n")
@@ -376,54 +390,58 @@ def _compute_part(part: Values, functions: Values, full: bool, point: Values) ->
 
 
 def _find_printed_number(paper: str, place: str) -> Any:
-    """Return the entry of printed/<paper>.toml at a place: keys joined by dots."""
+    """Return the entry of printed/<paper>.toml at a place: keys joined by dots ("fig2.mass")."""
     return functools.reduce(operator.getitem, place.split("."), read_printed_numbers(paper))
 
 
 def _make_declared_comparisons(paper: str, name: str, table: pd.DataFrame) -> Iterator[Comparison]:
     """Yield the declared comparisons of printed numbers with those of a table.
 
-    The entries are `where` (a condition on the rows; default: all rows), `ours` (an expression,
-    with one value for each row or one in all), `printed` (such an expression, or a place in
-    printed/<paper>.toml), `what` and `remark` (templates with the columns of the row and its
-    number k from 0), `place` (default: the place of the artifact), `tolerance` and `expected`
-    (constants or expressions; default of `expected`: true).
+    The entries of a declared comparison are:
+
+    where                 A condition on the rows of the table. Default: all rows.
+    ours                  An expression, with one value for each row or one for all rows.
+    printed               A column of the table, or a place in printed/<paper>.toml.
+    what, remark          Templates with the columns of the row and its number k, from 0.
+    place                 The place in the paper. Default: the place of the artifact.
+    tolerance, expected   Constants or expressions. Default of `expected`: true.
     """
     for entry in read_declaration(paper)[name].get("comparisons", ()):
         rows: Any = table.query(entry["where"]) if "where" in entry else table
         ours = np.ravel(rows.eval(entry["ours"]))
         printed_name = entry["printed"]
-        is_column = printed_name in rows
-        column = rows[printed_name] if is_column else _find_printed_number(paper, printed_name)
-        printed = np.ravel(column)
+        if printed_name in rows:
+            printed = np.ravel(rows[printed_name])
+        else:
+            printed = np.ravel(_find_printed_number(paper, printed_name))
         tolerances = _evaluate_for_rows(entry["tolerance"], rows, len(ours))
         expected = _evaluate_for_rows(entry.get("expected", True), rows, len(ours))
         place = entry.get("place") or read_printed_numbers(paper)[name]["place"]
         for k, row in enumerate(rows.head(len(ours)).to_dict("records")):
             values = {**row, "k": k}
             yield Comparison(
-                entry.get("what", "").format(**values),
-                place,
-                printed[k].item(),
-                ours[k].item(),
-                tolerances[k],
-                expected[k],
-                entry.get("remark", "").format(**values),
+                what=entry.get("what", "").format(**values),
+                place=place,
+                printed=printed[k].item(),
+                ours=ours[k].item(),
+                tolerance=tolerances[k],
+                expected=expected[k],
+                remark=entry.get("remark", "").format(**values),
             )
 
 
 def _evaluate_for_rows(value: Any, rows: Any, count: int) -> list[Any]:
-    """Return a constant or an expression as one value for each row."""
-    if isinstance(value, str):
-        value = rows.eval(value)
-    values: list[Any] = np.broadcast_to(value, (count,)).tolist()
+    """Return a constant, or an expression of columns (a text), as one value for each row."""
+    constant_or_column = rows.eval(value) if isinstance(value, str) else value
+    values: list[Any] = np.broadcast_to(constant_or_column, (count,)).tolist()
     return values
 
 
 def _evaluate_caption_value(value: Any, table: pd.DataFrame) -> Any:
-    """Return a value of a template: a constant, or the value of an expression.
+    """Return a value of a template: a constant, or the value of an expression on the table.
 
-    An expression is a mapping with `value`, and `where` for a condition on the rows.
+    An expression is a mapping with `value`, and optionally `where`, a condition on the rows:
+    {value = "mse.max()", where = "epsilon > 1"}.
     """
     if not isinstance(value, Mapping):
         return value
@@ -435,14 +453,17 @@ def check_errata(paper: str, functions: Values) -> list[Record]:
     """Check every declared erratum, a printed claim that is wrong, in the order of the file.
 
     The entries of an erratum are `place`, `printed`, `right` and `evidence` (templates), and
-    `condition` (an expression that is true if the check shows the error). The values of the
-    templates and of the condition are the `arguments`, the result of the `function` for these
-    arguments, and the `numbers`, in turn: constants, expressions of the values before, or the
-    `value` of an expression on the rows of a function.
+    `condition` (an expression that is true if the check shows the error). Templates and condition
+    use the following values by name:
+
+    arguments   The keyword arguments of `function`.
+    function    Its result, a dictionary of numbers and texts.
+    numbers     Constants, expressions of the values before, or tables with `function`, `arguments`
+                and `value`: an expression on the rows that this function returns.
 
     Args:
         paper: The name of the declared file.
-        functions: The functions that the file names.
+        functions: The functions that the file names, by name.
 
     Returns:
         For each erratum: place, printed, right, evidence (sentences), and holds, whether the check
@@ -485,9 +506,9 @@ class Paper:
         name: The name of the paper and of its folder of results.
         title: The title of its section.
         citation: The citation, in Markdown.
-        artifacts: For each artifact, the function that makes it. Its argument `full` is False for
+        artifacts: Artifact name -> the function that makes it. Its argument `full` is False for
             the default, which takes minutes, and True for everything.
-        errata: Checks the errata; None if there are none.
+        errata: Returns the records of `check_errata`. None if the paper has no known errata.
         remarks: Remarks about all artifacts, in Markdown.
         required_extras: For artifacts (and "errata"), the extra that must be installed.
         only_full: The artifacts that are recomputed with --full only. Otherwise their results stay.
@@ -531,7 +552,8 @@ def build_declared_paper(file: str, *namespaces: Record) -> Paper:
 
     Args:
         file: The name of the declared file.
-        namespaces: Mappings with the functions by name.
+        namespaces: Mappings from function names to functions, such as `globals()`. The first
+            mapping that contains a name is used.
     """
     declaration = read_declaration(file)
     functions = ChainMap(*namespaces)
@@ -559,7 +581,7 @@ def _make_artifact_function(file: str, name: str, functions: Values) -> Artifact
         if "details" in entry:
             details = functions[entry["details"]](table)
         declared_values = entry.get("values", {})
-        # The arguments of the first part are values of the templates too.
+        # Captions name parameters, such as "{n}", so arguments of the first part are values too.
         arguments = select_arguments(entry["rows"][0], full)
         values = {key: value for key, value in arguments.items() if key not in declared_values}
         return make_artifact(file, name, table, **values | details)

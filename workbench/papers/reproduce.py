@@ -47,8 +47,8 @@ def reproduce(
     The gallery is written as well.
 
         >>> import workbench as wb
-        >>> found = wb.reproduce("modulo-noise", "table1", "results")     # doctest: +SKIP
-        >>> [row["what"] for row in found if row["surprising"]]           # doctest: +SKIP
+        >>> numbers = wb.reproduce("modulo-noise", "table1", "results")   # doctest: +SKIP
+        >>> [row["what"] for row in numbers if row["surprising"]]         # doctest: +SKIP
         []
 
     Args:
@@ -59,8 +59,8 @@ def reproduce(
         jobs: The number of processes. Default: the number of cores. It does not change the files.
         formats: Formats to write besides CSV, PNG, SVG and PDF: "tex" (tables for LaTeX with
             booktabs), "column" and "page" (PDF figures 3.3 and 7 inches wide).
-        progress: Called with (artifacts done, artifacts, a line) when an artifact starts, every
-            half minute, and when it is done.
+        progress: Called with (number of finished artifacts, number of artifacts, a line of text)
+            when an artifact starts, every half minute, and when it is done.
 
     Returns:
         One row for every printed number: paper, artifact, what, place, printed, ours, difference,
@@ -79,7 +79,8 @@ def reproduce(
     selected_papers = _select_papers(papers, full)
     artifact_names = [only] if isinstance(only, str) else only
     selected_artifacts = _select_artifacts(selected_papers, artifact_names, full)
-    artifacts, notes = _drop_uninstalled(selected_artifacts, bool(artifact_names))
+    artifacts, notes = _drop_uninstalled(selected_artifacts, are_named=bool(artifact_names))
+
     clock = Deadline()
     for note in notes:
         progress(0, len(artifacts), note)
@@ -88,6 +89,7 @@ def reproduce(
         wanted_steps += [(paper, ERRATA) for paper in selected_papers if paper.errata]
         # The sort is stable: the errata of a paper follow its artifacts.
         wanted_steps.sort(key=lambda pair: selected_papers.index(pair[0]))
+
     run = Reproduction(wanted_steps, Path(results), full, progress, formats)
     done_count = len(artifacts)
     try:
@@ -99,19 +101,20 @@ def reproduce(
         # The finished artifacts are in the gallery even if a later one failed.
         if Path(results).is_dir():
             write_gallery(Path(results))
+
     sentences = [*notes]
     if run.rows:
         sentences.insert(0, f"{summarise_agreement(run.rows)}.")
     return Result(
-        "Printed numbers beside ours",
-        run.rows,
-        "printed_numbers",
-        SHOWN_COLUMNS,
-        lambda table: {"differences": partial(_draw_differences, table)},
-        done_count,
-        len(artifacts),
-        clock.elapsed_seconds,
-        tuple(sentences),
+        title="Printed numbers beside ours",
+        rows=run.rows,
+        name="printed_numbers",
+        columns=SHOWN_COLUMNS,
+        draw=lambda table: {"differences": partial(_draw_differences, table)},
+        finished=done_count,
+        total=len(artifacts),
+        seconds=clock.elapsed_seconds,
+        sentences=tuple(sentences),
     )
 
 
@@ -126,8 +129,8 @@ def _select_papers(names: str | Iterable[str] | None, full: bool) -> list[Paper]
     papers = [load_paper(name) for name in ([names] if isinstance(names, str) else names)]
     for paper in papers:
         if paper.requires_full and not full:
-            wanted_steps = f"given with --full for {paper.name}, which takes minutes"
-            must("paper", wanted_steps, repr(paper.name))
+            rule = f"given with --full for {paper.name}, which takes minutes"
+            must("paper", rule, repr(paper.name))
     return papers
 
 
@@ -157,15 +160,17 @@ def _select_artifacts(
 
 
 def _drop_uninstalled(
-    wanted_steps: Sequence[tuple[Paper, str]], are_named: bool
+    wanted_artifacts: Sequence[tuple[Paper, str]], *, are_named: bool
 ) -> tuple[list[tuple[Paper, str]], tuple[str, ...]]:
     """Return the artifacts whose extras are installed, and a note for each missing extra.
 
-    Raises NotInstalled if the user named an artifact (`are_named`) whose extra is missing.
+    An extra is a group of optional packages, such as "learning". If the user named the artifacts
+    (`are_named`), a missing extra raises NotInstalled. But if another paper has an artifact of the
+    same name that can be computed, there is only a note.
     """
     artifacts = []
     missing = []
-    for paper, name in wanted_steps:
+    for paper, name in wanted_artifacts:
         extra = paper.required_extras.get(name)
         if extra is None or is_importable(EXTRAS[extra]):
             artifacts.append((paper, name))

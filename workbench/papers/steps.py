@@ -1,10 +1,11 @@
 """Plan the steps of a reproduction, run them on processes, and write their files.
 
 An artifact is a figure or table of a paper. A step is an artifact, a group of artifacts that share
-their computation, or the errata of a paper. Several processes start with the steps that take
-longest (`Paper.expected_seconds`). This process writes the files as soon as an artifact is
-complete. A worker that is stopped therefore leaves nothing except the stored rows of a resumable
-artifact. Each worker has one thread, and the bytes are the same as with a single process.
+their computation, or the check of the errata of a paper. If there are several processes, the
+longest steps start first (`Paper.expected_seconds`). Only the calling process writes files, as soon
+as an artifact is complete. A worker that is stopped therefore leaves nothing except the stored rows
+of a resumable artifact. Each worker has one thread, and the bytes are the same as with a single
+process.
 """
 
 from __future__ import annotations
@@ -44,7 +45,12 @@ _REPORT_SECONDS = 30.0  # The elapsed time of a running step is reported at this
 
 
 class Step(NamedTuple):
-    """Artifacts of a paper that one process computes one after the other, or ERRATA."""
+    """Artifacts of a paper that one process computes one after the other, or the check of errata.
+
+    Attributes:
+        paper: The name of the paper.
+        names: The names of the artifacts, or (ERRATA,).
+    """
 
     paper: str
     names: tuple[str, ...]
@@ -55,14 +61,14 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcome:
-    """A computed artifact.
+    """The files and rows of a computed artifact, or of the check of the errata.
 
     Attributes:
-        paper: The name of its paper.
-        name: Its name.
+        paper: The name of the paper.
+        name: The name of the artifact, or ERRATA.
         seconds: The runtime in seconds.
-        files: The contents of its files by name.
-        rows: One row for every printed number.
+        files: File name -> content.
+        rows: One row for every printed number that is compared. Errata have none.
     """
 
     paper: str
@@ -79,8 +85,8 @@ def plan_steps(wanted: Sequence[tuple[Paper, str]]) -> tuple[dict[Step, float], 
         wanted: (paper, name of an artifact or ERRATA) in order.
 
     Returns:
-        The expected seconds of each step, in the order of `wanted`; and the steps that run alone
-        afterwards, because they measure time or use processes themselves.
+        The expected seconds of each step that may run beside others, in the order of `wanted`. And
+        the steps that run alone afterwards, because they measure time or start processes.
     """
     expected_seconds: dict[Step, float] = {}
     lone_steps = []
@@ -103,13 +109,13 @@ def plan_steps(wanted: Sequence[tuple[Paper, str]]) -> tuple[dict[Step, float], 
 
 @dataclass
 class Reproduction:
-    """The state of a reproduction.
+    """Run the wanted steps, write their files, and collect the rows of their printed numbers.
 
     Attributes:
         wanted: (paper, name of an artifact or ERRATA) in order.
         results: The folder of the results.
-        full: Whether everything is recomputed.
-        progress: Called with (artifacts done, artifacts, a line).
+        full: Whether everything is recomputed (--full).
+        progress: Called with (number of finished artifacts, number of artifacts, a line of text).
         formats: Names of `FORMATS` to write besides the default.
         rows_by_artifact: The rows of the finished artifacts by (paper, artifact).
     """
@@ -198,7 +204,7 @@ class Reproduction:
 
     @property
     def _position(self) -> str:
-        """Return the number of the current artifact and the number of all, in brackets."""
+        """Return the number of the current artifact and the number of all, such as "[2/5]"."""
         current = min(len(self.rows_by_artifact) + 1, self.total)
         return f"[{current}/{self.total}]"
 
@@ -215,7 +221,8 @@ def _partial_rows_file(results: Path, paper: str, name: str) -> Path:
 def _compute_step(task: tuple[Step, Path, bool, Collection[str]]) -> list[Outcome]:
     """Compute the artifacts of a step, or check the errata. This function runs in a worker.
 
-    task: the step, the folder of the results, whether everything is recomputed, and the formats.
+    A task is a tuple, so that it can be sent to the worker: the step, the folder of the results,
+    whether everything is recomputed, and the formats.
     """
     step, results, full, formats = task
     paper = load_paper(step.paper)
